@@ -1,0 +1,42 @@
+// The neighbour graph: an undirected weighted graph in compressed rows.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "parallel.hpp"
+
+namespace agglo {
+
+enum class Kind { similarity, distance };  // larger is closer, smaller is closer
+
+// A graph that somebody else owns. Invariants, which everything that takes one relies on:
+//  1. indptr has n + 1 entries, starts at 0 and never decreases; indices and weights have indptr[n] entries;
+//  2. every row's indices are strictly increasing, within [0, n), and without the row's own index;
+//  3. (i, j) is there exactly if (j, i) is, with the same weight; weights are finite.
+struct GraphView {
+  std::span<const std::int64_t> indptr;
+  std::span<const std::int32_t> indices;
+  std::span<const float> weights;
+
+  std::int64_t size() const { return static_cast<std::int64_t>(indptr.size()) - 1; }
+};
+
+struct Graph {
+  std::vector<std::int64_t> indptr;
+  std::vector<std::int32_t> indices;
+  std::vector<float> weights;
+};
+
+// The undirected union of directed edges (source, target, weight): self-loops are dropped, and of several
+// edges between two points the closest stays. `sources` may be empty: then `targets` holds an equal number of
+// edges for each of the n points in turn, as a neighbour search returns them, and a target of -1 is no edge.
+Graph united(std::int64_t n, std::span<const std::int32_t> sources, std::span<const std::int32_t> targets,
+             std::span<const float> weights, Kind kind, Team& team);
+
+// The first violation of the invariants of GraphView, in words; empty if there is none.
+std::string violation(const GraphView& graph, Team& team);
+
+}  // namespace agglo

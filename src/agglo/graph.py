@@ -1,0 +1,272 @@
+"""The neighbour graph: what every search returns and every clustering starts from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from agglo import _core
+from agglo.inputs import threads
+
+Kind = Literal["similarity", "distance"]
+Missing = float | Literal["ignore"]
+
+KINDS = ("similarity", "distance")
+_MOST_POINTS = 2**30
+
+
+@dataclass(frozen=True, eq=False)
+class NeighborGraph:
+    """An undirected weighted graph over points, in compressed rows.
+
+    Parameters
+    ----------
+    indptr, indices, weights : ndarray of int64, int32, float32
+        Row ``i`` has the neighbours ``indices[indptr[i]:indptr[i + 1]]`` and their weights.
+    kind : {"similarity", "distance"}
+        Whether a larger weight is closer, or a smaller one.
+    missing : float or "ignore", optional
+        The value that a pair without an edge has in a linkage; ``"ignore"``: such pairs take no part.
+        By default 0 for similarities and the largest weight for distances.
+    metric, method, parameters
+        What the weights measure, how the neighbours were found and with which settings, for the record.
+
+    Notes
+    -----
+    Invariants, checked when a graph is made:
+
+    1. ``indptr`` starts at 0, never decreases and ends at ``len(indices) == len(weights)``;
+    2. the indices of a row are strictly increasing, within range and without the row's own index;
+    3. edge (i, j) is there exactly if (j, i) is, with the same weight;
+    4. all weights are finite.
+
+    Use :meth:`from_scipy`, :meth:`from_edges` or :meth:`from_neighbors` for data that are not like that: they
+    drop self-loops, unite both directions of one-way edges and keep the closest of several parallel edges.
+
+    Examples
+    --------
+    >>> from agglo import NeighborGraph
+    >>> graph = NeighborGraph.from_edges([0, 1], [1, 2], [0.9, 0.5], kind="similarity")
+    >>> graph
+    NeighborGraph(3 points, 2 edges, similarity from 0.5 to 0.9, missing=0)
+    """
+
+    indptr: npt.NDArray[np.int64]
+    indices: npt.NDArray[np.int32]
+    weights: npt.NDArray[np.float32]
+    kind: Kind
+    missing: Missing | None = None
+    metric: str | None = None
+    method: str = "given"
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise ValueError(f"kind={self.kind!r} is unknown: pass 'similarity' or 'distance'")
+        set_ = object.__setattr__
+        set_(self, "indptr", _column("indptr", self.indptr, np.dtype(np.int64)))
+        set_(self, "indices", _column("indices", self.indices, np.dtype(np.int32)))
+        set_(self, "weights", _column("weights", self.weights, np.dtype(np.float32)))
+        if len(self.indptr) < 2:
+            raise ValueError("the graph is empty: it has no points; pass at least one")
+        if len(self.indptr) - 1 > _MOST_POINTS:
+            raise ValueError(f"the graph has {len(self.indptr) - 1} points; at most 2^30 are possible")
+        message = _core.violation(self.indptr, self.indices, self.weights, threads(None))
+        if message:
+            raise ValueError(
+                f"not a neighbour graph: {message}. "
+                "NeighborGraph.from_scipy, from_edges or from_neighbors repair what can be repaired."
+            )
+        set_(self, "missing", self._checked_missing())
+
+    def _checked_missing(self) -> Missing:
+        missing = self.missing
+        if isinstance(missing, str):
+            if missing != "ignore":
+                raise ValueError(f"missing={missing!r} is unknown: pass a number or 'ignore'")
+            return "ignore"
+        if missing is None:
+            if self.kind == "similarity" or not len(self.weights):
+                return 0.0
+            return float(self.weights.max())
+        if not np.isfinite(missing):
+            raise ValueError(f"missing={missing!r} must be finite, or 'ignore'")
+        return float(missing)
+
+    @classmethod
+    def from_scipy(
+        cls,
+        matrix: Any,
+        *,
+        kind: Kind,
+        missing: Missing | None = None,
+        metric: str | None = None,
+        n_jobs: int | None = None,
+    ) -> NeighborGraph:
+        """Graph of the stored entries of a square SciPy sparse matrix.
+
+        Stored zeros are edges of weight zero. The matrix need not be symmetric nor its indices sorted.
+        """
+        if not sp.issparse(matrix):
+            raise TypeError(f"expected a SciPy sparse matrix, got {type(matrix).__name__}")
+        if matrix.shape[0] != matrix.shape[1]:
+            raise ValueError(f"a graph's matrix must be square, got shape {matrix.shape}")
+        entries = matrix.tocoo()
+        return cls.from_edges(
+            entries.row,
+            entries.col,
+            entries.data,
+            n_points=matrix.shape[0],
+            kind=kind,
+            missing=missing,
+            metric=metric,
+            n_jobs=n_jobs,
+        )
+
+    @classmethod
+    def from_edges(
+        cls,
+        sources: npt.ArrayLike,
+        targets: npt.ArrayLike,
+        weights: npt.ArrayLike,
+        *,
+        n_points: int | None = None,
+        kind: Kind,
+        missing: Missing | None = None,
+        metric: str | None = None,
+        n_jobs: int | None = None,
+    ) -> NeighborGraph:
+        """Graph of the edges ``(sources[e], targets[e], weights[e])``, each given in one direction or both."""
+        heads, tails = np.asarray(sources), np.asarray(targets)
+        values = np.asarray(weights)
+        if not heads.ndim == tails.ndim == values.ndim == 1 or not len(heads) == len(tails) == len(values):
+            raise ValueError(
+                "sources, targets and weights must be one-dimensional and of one length, "
+                f"got shapes {heads.shape}, {tails.shape} and {values.shape}"
+            )
+        largest = -1
+        for name, ids in (("sources", heads), ("targets", tails)):
+            if len(ids) and ids.dtype.kind not in "iu":
+                raise TypeError(f"{name} must be integers (point indices), got dtype {ids.dtype}")
+            if len(ids) and ids.min() < 0:
+                raise ValueError(f"{name} holds {ids.min()}: point indices start at 0")
+            largest = max(largest, int(ids.max()) if len(ids) else -1)
+        points = largest + 1 if n_points is None else n_points
+        if points < 1:
+            raise ValueError("the graph is empty: it has no points; pass n_points")
+        if points > _MOST_POINTS:
+            raise ValueError(f"the graph has {points} points; at most 2^30 are possible")
+        if largest >= points:
+            raise ValueError(f"an edge names point {largest}, but n_points={points}: indices go to {points - 1}")
+        return cls._united(points, heads, tails, values, kind, missing, metric, "given", {}, n_jobs)
+
+    @classmethod
+    def from_neighbors(
+        cls,
+        indices: npt.ArrayLike,
+        values: npt.ArrayLike,
+        *,
+        kind: Kind,
+        missing: Missing | None = None,
+        metric: str | None = None,
+        method: str = "given",
+        parameters: Mapping[str, Any] | None = None,
+        n_jobs: int | None = None,
+    ) -> NeighborGraph:
+        """Graph of neighbour lists: ``indices[i, j]`` is a neighbour of ``i`` at ``values[i, j]``; -1 is none."""
+        lists, weights = np.asarray(indices), np.asarray(values)
+        if lists.ndim != 2 or lists.shape != weights.shape:
+            raise ValueError(
+                f"indices and values must be (points, neighbours) arrays, got {lists.shape} and {weights.shape}"
+            )
+        if lists.dtype.kind not in "iu":
+            raise TypeError(f"indices must be integers (point indices), got dtype {lists.dtype}")
+        n = len(lists)
+        if n == 0:
+            raise ValueError("the graph is empty: it has no points; pass at least one row")
+        if lists.size and (lists.min() < -1 or lists.max() >= n):
+            worst = lists.min() if lists.min() < -1 else lists.max()
+            raise ValueError(f"indices holds {worst}, outside 0..{n - 1}; -1 stands for no neighbour")
+        nothing = np.empty(0, np.int32)
+        return cls._united(
+            n, nothing, lists.ravel(), weights.ravel(), kind, missing, metric, method, parameters or {}, n_jobs
+        )
+
+    @classmethod
+    def _united(
+        cls,
+        n: int,
+        sources: npt.NDArray[Any],
+        targets: npt.NDArray[Any],
+        weights: npt.NDArray[Any],
+        kind: Kind,
+        missing: Missing | None,
+        metric: str | None,
+        method: str,
+        parameters: Mapping[str, Any],
+        n_jobs: int | None,
+    ) -> NeighborGraph:
+        if kind not in KINDS:
+            raise ValueError(f"kind={kind!r} is unknown: pass 'similarity' or 'distance'")
+        columns = _core.united(
+            n,
+            np.ascontiguousarray(sources, np.int32),
+            np.ascontiguousarray(targets, np.int32),
+            _column("weights", weights, np.dtype(np.float32)),
+            kind == "similarity",
+            threads(n_jobs),
+        )
+        return cls(*columns, kind, missing, metric, method, parameters)
+
+    @property
+    def n_points(self) -> int:
+        """Number of points."""
+        return len(self.indptr) - 1
+
+    @property
+    def n_edges(self) -> int:
+        """Number of undirected edges."""
+        return len(self.indices) // 2
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the arrays take."""
+        return self.indptr.nbytes + self.indices.nbytes + self.weights.nbytes
+
+    def to_scipy(self) -> sp.csr_array:
+        """The weights as a symmetric SciPy matrix, sharing memory with the graph."""
+        n = self.n_points
+        return sp.csr_array((self.weights, self.indices, self.indptr), shape=(n, n))
+
+    def __repr__(self) -> str:
+        span = ""
+        if len(self.weights):
+            span = f" from {self.weights.min():.4g} to {self.weights.max():.4g}"
+        missing = self.missing if isinstance(self.missing, str) else f"{self.missing:.4g}"
+        return (
+            f"NeighborGraph({self.n_points} points, {self.n_edges} edges, {self.kind}{span}, missing={missing})"
+        )
+
+
+def _column(name: str, values: Any, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """``values`` as a contiguous column of ``dtype``, if that loses nothing but precision."""
+    given = np.asarray(values)
+    if given.ndim != 1:
+        raise ValueError(f"{name} must be one-dimensional, got shape {given.shape}")
+    if given.dtype.kind not in ("iuf" if dtype.kind == "f" else "iu") and given.size:
+        raise TypeError(f"{name} must be numbers of dtype {dtype}, got dtype {given.dtype}")
+    with np.errstate(over="ignore"):
+        column = np.ascontiguousarray(given, dtype)
+    if dtype.kind == "f":
+        lost = ~np.isfinite(column)
+        if lost.any():
+            where = int(np.flatnonzero(lost)[0])
+            raise ValueError(f"{name}[{where}] is {given[where]}: weights must be finite float32 numbers")
+    elif given.size and dtype.itemsize < given.dtype.itemsize and not np.array_equal(column, given):
+        raise ValueError(f"{name} holds {given.max()}, which does not fit {dtype}")
+    return column
