@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "graph.hpp"
+#include "tree.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -44,11 +45,10 @@ agglo::Report reporter(const nb::object& progress) {
   };
 }
 
-agglo::Kind kind_of(bool similarity) {
-  return similarity ? agglo::Kind::similarity : agglo::Kind::distance;
-}
+agglo::Kind kind_of(bool similarity) { return similarity ? agglo::Kind::similarity : agglo::Kind::distance; }
 
-agglo::GraphView view(const In<std::int64_t>& indptr, const In<std::int32_t>& indices, const In<float>& weights) {
+agglo::GraphView view(const In<std::int64_t>& indptr, const In<std::int32_t>& indices,
+                      const In<float>& weights) {
   return {span(indptr), span(indices), span(weights)};
 }
 
@@ -60,14 +60,65 @@ nb::tuple united(std::int64_t n, const In<std::int32_t>& sources, const In<std::
     agglo::Team team(threads);
     graph = agglo::united(n, span(sources), span(targets), span(weights), kind_of(similarity), team);
   }
-  return nb::make_tuple(out(std::move(graph.indptr)), out(std::move(graph.indices)), out(std::move(graph.weights)));
+  return nb::make_tuple(out(std::move(graph.indptr)), out(std::move(graph.indices)),
+                        out(std::move(graph.weights)));
 }
 
-std::string violation(const In<std::int64_t>& indptr, const In<std::int32_t>& indices, const In<float>& weights,
-                      int threads) {
+std::string violation(const In<std::int64_t>& indptr, const In<std::int32_t>& indices,
+                      const In<float>& weights, int threads) {
   nb::gil_scoped_release release;
   agglo::Team team(threads);
   return agglo::violation(view(indptr, indices, weights), team);
+}
+
+agglo::TreeView view(const In<std::int32_t>& parent, const In<double>& height, const In<std::int32_t>& size,
+                     const In<std::int32_t>& round) {
+  return {span(parent), span(height), span(size), span(round)};
+}
+
+std::string tree_violation(const In<std::int32_t>& parent, const In<double>& height,
+                           const In<std::int32_t>& size, const In<std::int32_t>& round,
+                           const In<std::int64_t>& before, const In<std::int64_t>& after) {
+  nb::gil_scoped_release release;
+  return agglo::violation(view(parent, height, size, round), span(before), span(after));
+}
+
+nb::object tree_settled(const In<std::int32_t>& parent, const In<double>& height) {
+  std::vector<double> heights;
+  {
+    nb::gil_scoped_release release;
+    heights = agglo::settled(span(parent), span(height));
+  }
+  return out(std::move(heights));
+}
+
+nb::object tree_partition(const In<std::int32_t>& parent, const In<bool>& joined, std::int64_t leaves) {
+  std::vector<std::int64_t> labels;
+  {
+    nb::gil_scoped_release release;
+    labels = agglo::partition(span(parent), span(joined), leaves);
+  }
+  return out(std::move(labels));
+}
+
+nb::tuple tree_below(const In<std::int32_t>& parent, const In<std::int32_t>& size, std::int64_t leaves) {
+  agglo::Below found;
+  {
+    nb::gil_scoped_release release;
+    found = agglo::below(span(parent), span(size), leaves);
+  }
+  return nb::make_tuple(out(std::move(found.indptr)), out(std::move(found.children)),
+                        out(std::move(found.start)), out(std::move(found.order)));
+}
+
+nb::object tree_linkage(const In<std::int32_t>& parent, const In<double>& height,
+                        const In<std::int32_t>& size, const In<std::int32_t>& round, std::int64_t leaves) {
+  std::vector<double> rows;
+  {
+    nb::gil_scoped_release release;
+    rows = agglo::linkage(view(parent, height, size, round), leaves);
+  }
+  return out(std::move(rows));
 }
 
 }  // namespace
@@ -76,4 +127,10 @@ NB_MODULE(_core, module) {
   module.doc() = "The native core of agglo. Private: use the functions of the package.";
   module.def("united", &united, "n"_a, "sources"_a, "targets"_a, "weights"_a, "similarity"_a, "threads"_a);
   module.def("violation", &violation, "indptr"_a, "indices"_a, "weights"_a, "threads"_a);
+  module.def("tree_violation", &tree_violation, "parent"_a, "height"_a, "size"_a, "round"_a, "before"_a,
+             "after"_a);
+  module.def("tree_settled", &tree_settled, "parent"_a, "height"_a);
+  module.def("tree_partition", &tree_partition, "parent"_a, "joined"_a, "leaves"_a);
+  module.def("tree_below", &tree_below, "parent"_a, "size"_a, "leaves"_a);
+  module.def("tree_linkage", &tree_linkage, "parent"_a, "height"_a, "size"_a, "round"_a, "leaves"_a);
 }

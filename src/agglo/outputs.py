@@ -1,0 +1,31 @@
+"""What goes out to a file arrives there whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """A temporary name to write to: it becomes ``path`` on success and is removed on failure.
+
+    It lies in the same folder, so that the renaming is one step; what was at ``path`` stays until then.
+    """
+    final = Path(path)
+    if final.is_dir():
+        raise IsADirectoryError(f"cannot write {final}: it is a folder; pass the name of a file")
+    if not final.parent.is_dir():
+        raise FileNotFoundError(f"cannot write {final}: there is no folder {final.parent}; make it first")
+    partial = final.with_name(f".agglo-{secrets.token_hex(8)}.tmp")
+    try:
+        yield partial
+        with partial.open("rb+") as file:
+            os.fsync(file.fileno())  # the name must not be there before the content is
+        partial.replace(final)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise

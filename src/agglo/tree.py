@@ -1,0 +1,423 @@
+"""The tree: what every clustering returns, and where cuts and evaluation start."""
+
+from __future__ import annotations
+
+import json
+import operator
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple, SupportsFloat, SupportsIndex, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from agglo import _core
+from agglo.cut import cut
+from agglo.graph import Kind, Missing
+
+Column = npt.NDArray[Any]
+
+
+class Forest(NamedTuple):
+    """What an engine returns: one entry a node in the first four columns, one a round in the others.
+
+    Leaves come first, then the merged clusters in order of round and, inside a round, of smallest leaf.
+    """
+
+    parent: npt.NDArray[np.int32]
+    """The node that a node merged into; -1 for a root, of which there may be many."""
+    value: npt.NDArray[np.float64]
+    """The farthest linkage value that was joined to make the node, in the graph's unit; unused at leaves."""
+    size: npt.NDArray[np.int32]
+    """The number of leaves."""
+    round: npt.NDArray[np.int32]
+    """The merging round that made the node, from 1; 0 for leaves."""
+    threshold: npt.NDArray[np.float64]
+    """The round's threshold; NaN where the schedule has none."""
+    before: npt.NDArray[np.int64]
+    """The number of clusters before the round."""
+    after: npt.NDArray[np.int64]
+    """The number of clusters after the round, which is smaller."""
+    seconds: npt.NDArray[np.float64]
+    """How long the round took."""
+
+
+class Round(NamedTuple):
+    """The record of a round that merged."""
+
+    threshold: float
+    before: int
+    after: int
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Rounds(Sequence[Round]):
+    """A record for each round that merged, kept as columns because there may be as many rounds as points."""
+
+    threshold: npt.NDArray[np.float64]
+    before: npt.NDArray[np.int64]
+    after: npt.NDArray[np.int64]
+    seconds: npt.NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        for name, dtype in (("threshold", "f8"), ("before", "i8"), ("after", "i8"), ("seconds", "f8")):
+            object.__setattr__(self, name, np.ascontiguousarray(getattr(self, name), dtype))
+        shapes = {self.threshold.shape, self.before.shape, self.after.shape, self.seconds.shape}
+        if len(shapes) != 1 or self.threshold.ndim != 1:
+            raise ValueError(
+                f"the columns of the rounds must be one-dimensional and of one length, got {shapes}"
+            )
+
+    def __len__(self) -> int:
+        return len(self.threshold)
+
+    @overload
+    def __getitem__(self, index: int) -> Round: ...
+    @overload
+    def __getitem__(self, index: slice) -> Rounds: ...
+    def __getitem__(self, index: int | slice) -> Round | Rounds:
+        if isinstance(index, slice):
+            return Rounds(self.threshold[index], self.before[index], self.after[index], self.seconds[index])
+        columns = (self.threshold[index], self.before[index], self.after[index], self.seconds[index])
+        return Round(*(column.item() for column in columns))
+
+    def __repr__(self) -> str:
+        span = f", {self.before[0]} to {self.after[-1]} clusters" if len(self) else ""
+        return f"Rounds({len(self)} rounds{span})"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Hierarchy:
+    """A tree over points, any number of children a node, and the partition after each round that made it.
+
+    Parameters
+    ----------
+    parent, height, size, round : ndarray of int32, float64, int32, int32
+        An entry a node: its parent (-1 for the root), its height (a distance), its number of leaves, and the
+        round that merged it, counted from 1 (0 for leaves). Node ``i`` is point ``i`` for ``i < n_leaves``.
+    rounds : Rounds
+        A record for each round that merged: ``threshold``, clusters ``before`` and ``after``, ``seconds``.
+    about : mapping, optional
+        What is on record of how the tree was made, as JSON can hold it.
+
+    Notes
+    -----
+    Invariants, checked when a tree is made:
+
+    1. leaves come first, are of round 0, size 1 and height 0; there is at least one;
+    2. a node's parent has a larger id and is no leaf; the last node is the root, the only one with parent -1;
+    3. every other node has two children or more, and the sum of their sizes;
+    4. heights are finite, and a parent is not below its children;
+    5. a parent's round is larger than its children's; only the root may be of the round after the last,
+       ``len(rounds) + 1``: then it ties up a forest and stands for no merge;
+    6. round ``i`` has at least one node, and the records of the rounds count the clusters that nodes make.
+
+    Heights are distances for any graph: the linkage value itself for distances, and for similarities
+    ``about["origin"]`` minus it (1 - cosine, for cosines), each at least as high as the nodes below. The
+    explicit root of a forest has the height of ``missing`` pairs, or of its highest child if those are
+    ignored.
+
+    Examples
+    --------
+    >>> from agglo import Hierarchy
+    >>> from agglo.tree import Rounds
+    >>> rounds = Rounds(threshold=[0.5, 1.0], before=[4, 3], after=[3, 1], seconds=[0.0, 0.0])
+    >>> parent, height = [4, 4, 5, 5, 5, -1], [0, 0, 0, 0, 0.4, 0.9]
+    >>> tree = Hierarchy(parent, height, size=[1, 1, 1, 1, 2, 4], round=[0, 0, 0, 0, 1, 2], rounds=rounds)
+    >>> tree
+    Hierarchy(4 leaves, 6 nodes, 2 rounds, height 0.9)
+    >>> tree.labels(round=1)
+    array([0, 0, 1, 2])
+    >>> tree.to_newick(names=["ant", "bee", "cow", "dog"])
+    '(cow:0.9,dog:0.9,(ant:0.4,bee:0.4):0.5);'
+    """
+
+    parent: npt.NDArray[np.int32]
+    height: npt.NDArray[np.float64]
+    size: npt.NDArray[np.int32]
+    round: npt.NDArray[np.int32]
+    rounds: Rounds
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        set_ = object.__setattr__
+        for name, dtype in (("parent", "i4"), ("height", "f8"), ("size", "i4"), ("round", "i4")):
+            set_(self, name, _column(name, getattr(self, name), np.dtype(dtype)))
+        lengths = [len(self.parent), len(self.height), len(self.size), len(self.round)]
+        if len(set(lengths)) != 1:
+            raise ValueError(f"parent, height, size and round must be of one length, got lengths {lengths}")
+        message = _core.tree_violation(
+            self.parent, self.height, self.size, self.round, self.rounds.before, self.rounds.after
+        )
+        if message:
+            raise ValueError(f"not a hierarchy: {message}; see the invariants in the notes of Hierarchy")
+        try:  # what is on record must survive a file, and is kept as it would come back from one
+            set_(self, "about", json.loads(json.dumps(dict(self.about), allow_nan=False)))
+        except (TypeError, ValueError) as error:
+            raise TypeError(
+                f"about must hold what JSON can hold (finite numbers, text, lists): {error}"
+            ) from None
+
+    @classmethod
+    def from_forest(
+        cls,
+        forest: Forest,
+        *,
+        kind: Kind,
+        missing: Missing,
+        origin: float = 1.0,
+        about: Mapping[str, Any] | None = None,
+    ) -> Hierarchy:
+        """The tree of what an engine returned: linkage values turned into heights, and a root over all roots.
+
+        Parameters
+        ----------
+        forest : Forest
+            The columns of the nodes and of the rounds.
+        kind, missing
+            As of the graph: what linkage values mean, and the value of pairs without an edge.
+        origin : float
+            The similarity that stands at height 0; not used for distances.
+        about : mapping, optional
+            What else to put on record beside ``kind``, ``missing`` and ``origin``.
+        """
+        if kind not in ("similarity", "distance"):
+            raise ValueError(f"kind={kind!r} is unknown: pass 'similarity' or 'distance'")
+        parent, size, round = forest.parent, forest.size, forest.round
+        height = np.where(round == 0, 0.0, origin - forest.value if kind == "similarity" else forest.value)
+        roots = np.flatnonzero(parent < 0)
+        if len(roots) > 1:
+            top = -np.inf  # the highest child will raise it
+            if missing != "ignore":
+                top = origin - missing if kind == "similarity" else missing
+            parent = np.append(parent, np.int32(-1))
+            parent[roots] = len(parent) - 1
+            height = np.append(height, top)
+            size = np.append(size, size[roots].sum(dtype=np.int32))
+            round = np.append(round, np.int32(len(forest.threshold) + 1))
+        height = _core.tree_settled(np.ascontiguousarray(parent, np.int32), height)
+        record: dict[str, Any] = {"kind": kind, "missing": missing}
+        if kind == "similarity":
+            record["origin"] = float(origin)
+        rounds = Rounds(forest.threshold, forest.before, forest.after, forest.seconds)
+        return cls(parent, height + 0.0, size, round, rounds, record | dict(about or {}))  # -0.0 becomes 0.0
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Hierarchy:
+        """The tree that :meth:`save` wrote to ``path``."""
+        from agglo import treefile
+
+        return treefile.load(path)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the tree to ``path`` as one Parquet file, whole or not at all.
+
+        A row is a node, with the columns ``parent``, ``height``, ``size``, ``round``, and the ``threshold``
+        and ``seconds`` of that round; ``about`` is in the metadata. Any reader of Parquet can use it.
+        """
+        from agglo import treefile
+
+        treefile.save(self, path)
+
+    @cached_property
+    def n_leaves(self) -> int:
+        """Number of leaves, which are the points."""
+        return int(np.count_nonzero(self.round == 0))
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes, leaves and root among them."""
+        return len(self.parent)
+
+    def labels(self, round: SupportsIndex) -> npt.NDArray[np.int64]:
+        """Labels of the points after the ``round``-th round that merged, in order of first appearance.
+
+        Round 0 is before the first, every point being its own cluster; negative rounds count from the end.
+        """
+        last = len(self.rounds)
+        try:
+            index = operator.index(round)
+        except TypeError:
+            raise TypeError(f"round={round!r} is not a round: pass an integer") from None
+        if not -last - 1 <= index <= last:
+            raise IndexError(
+                f"round={index} is out of range: the tree has {last} rounds, so pass a number from 0 "
+                f"(single points) to {last}, or from -1 (the last) to {-last - 1}"
+            )
+        return self.partition(self.round <= (index if index >= 0 else index + last + 1))
+
+    def cut(
+        self,
+        n_clusters: SupportsIndex | None = None,
+        *,
+        round: SupportsIndex | None = None,
+        height: SupportsFloat | None = None,
+    ) -> npt.NDArray[np.int64]:
+        """Labels of a flat clustering, by exactly one of these rules.
+
+        Parameters
+        ----------
+        n_clusters : int
+            The round whose number of clusters is closest, single points being round 0; of two rounds that are
+            equally close, the finer one. The number need not be met: rounds may jump over it.
+        round : int
+            That round, as :meth:`labels` counts them.
+        height : float
+            All merges of at most this height. The explicit root of a forest is no merge and is never applied.
+
+        Returns
+        -------
+        ndarray of int64
+            A label a point: 0, 1, ... in order of first appearance.
+        """
+        return cut(self, n_clusters, round=round, height=height)
+
+    def partition(self, joined: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+        """Labels once the nodes chosen by ``joined`` have merged, in order of first appearance.
+
+        ``joined`` has an entry a node; whatever lies below a joined node counts as joined.
+        """
+        chosen = np.ascontiguousarray(joined, np.bool_)
+        if chosen.shape != self.parent.shape:
+            raise ValueError(
+                f"joined must have an entry for each of {self.n_nodes} nodes, got {chosen.shape}"
+            )
+        labels: npt.NDArray[np.int64] = _core.tree_partition(self.parent, chosen, self.n_leaves)
+        return labels.view(np.int64)  # of two types of 64 bits the one that prints plainly
+
+    def children(self, node: SupportsIndex) -> npt.NDArray[np.int32]:
+        """The children of ``node``, ascending; none for a leaf."""
+        inner = self._node(node) - self.n_leaves
+        indptr, children, _, _ = self._below
+        return children[indptr[inner] : indptr[inner + 1]].copy() if inner >= 0 else children[:0]
+
+    def leaves(self, node: SupportsIndex) -> npt.NDArray[np.int32]:
+        """The leaves under ``node``, ascending; a leaf has itself."""
+        checked = self._node(node)
+        _, _, start, order = self._below
+        return np.sort(order[start[checked] : start[checked] + self.size[checked]])
+
+    @cached_property
+    def _below(self) -> tuple[Column, Column, Column, Column]:
+        columns: tuple[Column, Column, Column, Column] = _core.tree_below(
+            self.parent, self.size, self.n_leaves
+        )
+        return columns
+
+    def _node(self, node: SupportsIndex) -> int:
+        try:
+            index = operator.index(node)
+        except TypeError:
+            raise TypeError(f"node={node!r} is not a node: pass an integer") from None
+        if not 0 <= index < self.n_nodes:
+            raise IndexError(
+                f"node={index} is out of range: the tree has {self.n_nodes} nodes, 0 to {self.n_nodes - 1}, "
+                f"of which the first {self.n_leaves} are leaves"
+            )
+        return index
+
+    def to_scipy(self) -> npt.NDArray[np.float64]:
+        """SciPy's linkage matrix of the tree, rows sorted by height; needs two leaves or more.
+
+        A node of m children becomes m - 1 rows of the same height, joined in pairs and pairs of pairs,
+        not one after another, so that they stay shallow for functions that recurse.
+        """
+        if self.n_leaves < 2:
+            raise ValueError("a tree of 1 leaf has no linkage matrix: SciPy's format needs 2 leaves or more")
+        rows: npt.NDArray[np.float64] = _core.tree_linkage(
+            self.parent, self.height, self.size, self.round, self.n_leaves
+        )
+        return rows.reshape(-1, 4)
+
+    def to_networkx(self) -> Any:
+        """The tree as a networkx.DiGraph, edges from parent to child.
+
+        Nodes have ``height``, ``size`` and ``round``; an edge has its ``length``, the difference in height.
+        """
+        try:
+            import networkx as nx
+        except ImportError:
+            raise ImportError(
+                "to_networkx needs networkx, which is not installed: pip install networkx"
+            ) from None
+        graph = nx.DiGraph()
+        columns = (self.height.tolist(), self.size.tolist(), self.round.tolist())
+        graph.add_nodes_from(
+            (node, {"height": height, "size": size, "round": round})
+            for node, (height, size, round) in enumerate(zip(*columns, strict=True))
+        )
+        lengths = self._branches().tolist()
+        graph.add_edges_from(
+            (parent, child, {"length": lengths[child]})
+            for child, parent in enumerate(self.parent[:-1].tolist())
+        )
+        return graph
+
+    def to_newick(self, names: Sequence[object] | None = None) -> str:
+        """The tree in Newick's notation, with branch lengths; leaves are named by index or by ``names``."""
+        if names is not None and len(names) != self.n_leaves:
+            raise ValueError(f"names has {len(names)} entries, but the tree has {self.n_leaves} leaves")
+        leaves = [_newick_name(str(name)) for name in (range(self.n_leaves) if names is None else names)]
+        lengths = [f":{length!r}" for length in self._branches().tolist()] + [""]
+        indptr, children = (column.tolist() for column in self._below[:2])
+        root = self.n_nodes - 1
+        text: list[str] = []
+        stack = [root]  # a node to write, or ~node: its children are written, so close it
+        first = True
+        while stack:
+            node = stack.pop()
+            if node < 0:
+                text.append(")" + lengths[~node])
+                continue
+            if not first:
+                text.append(",")
+            first = node >= len(leaves)
+            if first:
+                text.append("(")
+                inner = node - len(leaves)
+                stack.append(~node)
+                stack.extend(reversed(children[indptr[inner] : indptr[inner + 1]]))
+            else:
+                text.append(leaves[node] + lengths[node])
+        return "".join(text) + ";"
+
+    def to_frame(self) -> Any:
+        """The nodes as a pandas.DataFrame: ``parent``, ``height``, ``size`` and ``round`` by ``node``."""
+        try:
+            import pandas as pd
+        except ImportError:
+            raise ImportError("to_frame needs pandas, which is not installed: pip install pandas") from None
+        columns = {name: getattr(self, name) for name in ("parent", "height", "size", "round")}
+        return pd.DataFrame(columns, index=pd.RangeIndex(self.n_nodes, name="node"), copy=True)
+
+    def _branches(self) -> npt.NDArray[np.float64]:
+        """The height that lies between each node but the root and its parent."""
+        return self.height[self.parent[:-1]] - self.height[:-1]
+
+    def __repr__(self) -> str:
+        return (
+            f"Hierarchy({self.n_leaves} leaves, {self.n_nodes} nodes, {len(self.rounds)} rounds, "
+            f"height {self.height[-1]:.4g})"
+        )
+
+
+def _newick_name(name: str) -> str:
+    """``name`` as Newick writes it: quoted if it holds anything that would be read as something else."""
+    plain = name.isascii() and name.replace(".", "").replace("-", "").isalnum()
+    return name if plain else "'" + name.replace("'", "''") + "'"
+
+
+def _column(name: str, values: Any, dtype: np.dtype[Any]) -> Column:
+    """``values`` as a contiguous column of ``dtype``, if that loses nothing."""
+    given = np.asarray(values)
+    if given.ndim != 1:
+        raise ValueError(f"{name} must be one-dimensional, got shape {given.shape}")
+    if given.size and given.dtype.kind not in ("iuf" if dtype.kind == "f" else "iu"):
+        raise TypeError(f"{name} must be numbers of dtype {dtype}, got dtype {given.dtype}")
+    column = np.ascontiguousarray(given, dtype)
+    if dtype.kind == "i" and given.dtype.itemsize >= dtype.itemsize and not np.array_equal(column, given):
+        raise ValueError(f"{name} holds {given.max()}, which does not fit {dtype}")
+    return column
