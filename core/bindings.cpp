@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "graph.hpp"
+#include "metrics.hpp"
 #include "tree.hpp"
 
 namespace nb = nanobind;
@@ -121,6 +122,21 @@ nb::object tree_linkage(const In<std::int32_t>& parent, const In<double>& height
   return out(std::move(rows));
 }
 
+double dendrogram_purity(const In<std::int32_t>& parent, const In<std::int32_t>& size,
+                         const In<std::int32_t>& classes, std::int64_t n_classes) {
+  nb::gil_scoped_release release;
+  return agglo::dendrogram_purity(span(parent), span(size), span(classes), n_classes);
+}
+
+template <class T>
+double within_sum(const nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>& points,
+                  const In<std::int64_t>& order, const In<std::int64_t>& bounds) {
+  const std::int64_t dimensions = static_cast<std::int64_t>(points.shape(1));
+  nb::gil_scoped_release release;
+  return agglo::within_sum(std::span<const T>(points.data(), points.size()), dimensions, span(order),
+                           span(bounds));
+}
+
 }  // namespace
 
 NB_MODULE(_core, module) {
@@ -133,4 +149,7 @@ NB_MODULE(_core, module) {
   module.def("tree_partition", &tree_partition, "parent"_a, "joined"_a, "leaves"_a);
   module.def("tree_below", &tree_below, "parent"_a, "size"_a, "leaves"_a);
   module.def("tree_linkage", &tree_linkage, "parent"_a, "height"_a, "size"_a, "round"_a, "leaves"_a);
+  module.def("dendrogram_purity", &dendrogram_purity, "parent"_a, "size"_a, "classes"_a, "n_classes"_a);
+  module.def("within_sum", &within_sum<float>, "points"_a, "order"_a, "bounds"_a);
+  module.def("within_sum", &within_sum<double>, "points"_a, "order"_a, "bounds"_a);
 }

@@ -1,0 +1,108 @@
+#include "metrics.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "tree.hpp"
+
+namespace agglo {
+
+double dendrogram_purity(std::span<const std::int32_t> parent, std::span<const std::int32_t> size,
+                         std::span<const std::int32_t> classes, std::int64_t n_classes) {
+  const std::int64_t n = static_cast<std::int64_t>(parent.size());
+  const std::int64_t leaves = static_cast<std::int64_t>(classes.size());
+  const Below tree = below(parent, size, leaves);
+  std::vector<std::int32_t> in_order(
+      leaves);  // classes of the leaves, so that those under a node are adjacent
+  for (std::int64_t i = 0; i < leaves; ++i) in_order[i] = classes[tree.order[i]];
+  const auto under = [&](std::int64_t v) {
+    return std::span<const std::int32_t>(in_order).subspan(tree.start[v], size[v]);
+  };
+
+  std::vector<std::int32_t> largest(n - leaves);  // an inner node's child with the most leaves
+  for (std::int64_t v = leaves; v < n; ++v) {
+    const auto first = tree.children.begin() + tree.indptr[v - leaves];
+    const auto last = tree.children.begin() + tree.indptr[v - leaves + 1];
+    largest[v - leaves] = *std::max_element(first, last, [&](auto a, auto b) { return size[a] < size[b]; });
+  }
+
+  // Largest children make paths, one up from each leaf. Along a path the counts by class are kept, and only
+  // the leaves of the other children are added. Each time a leaf is added, the node it is seen from at least
+  // doubles in size, so no leaf is added more than log2(n) times.
+  std::vector<std::int64_t> count(n_classes, 0), child(n_classes, 0), met(n_classes, 0);
+  std::vector<std::int32_t> in_child, in_node;  // the classes for which `child` and `met` are not 0
+  double sum = 0;
+  for (std::int64_t leaf = 0; leaf < leaves; ++leaf) {
+    std::int64_t top = leaf;
+    const auto climbs = [&] { return top < n - 1 && largest[parent[top] - leaves] == top; };
+    if (!climbs()) continue;
+    count[classes[leaf]] = 1;
+    while (climbs()) {
+      const std::int64_t v = parent[top];
+      for (std::int64_t k = tree.indptr[v - leaves]; k < tree.indptr[v - leaves + 1]; ++k) {
+        if (tree.children[k] == top) continue;
+        for (const std::int32_t c : under(tree.children[k]))
+          if (child[c]++ == 0) in_child.push_back(c);
+        for (const std::int32_t c : in_child) {
+          // Pairs that meet here: one leaf in this child, one in the children before it.
+          if (count[c] > 0) {
+            if (met[c] == 0) in_node.push_back(c);
+            met[c] += count[c] * child[c];
+          }
+          count[c] += child[c];
+          child[c] = 0;
+        }
+        in_child.clear();
+      }
+      for (const std::int32_t c : in_node) {
+        sum += static_cast<double>(met[c]) * (static_cast<double>(count[c]) / size[v]);
+        met[c] = 0;
+      }
+      in_node.clear();
+      top = v;
+    }
+    for (const std::int32_t c : under(top)) count[c] = 0;
+  }
+
+  for (const std::int32_t c : classes) ++count[c];
+  std::int64_t pairs = 0;
+  for (const std::int64_t of_class : count) pairs += of_class * (of_class - 1) / 2;
+  return pairs > 0 ? sum / static_cast<double>(pairs) : std::numeric_limits<double>::quiet_NaN();
+}
+
+template <class T>
+double within_sum(std::span<const T> points, std::int64_t dimensions, std::span<const std::int64_t> order,
+                  std::span<const std::int64_t> bounds) {
+  const std::size_t d = static_cast<std::size_t>(dimensions);
+  std::vector<double> mean(d), left(d), squares(d);
+  double sum = 0;
+  for (std::size_t c = 0; c + 1 < bounds.size(); ++c) {
+    const auto members = order.subspan(bounds[c], bounds[c + 1] - bounds[c]);
+    if (members.size() < 2) continue;
+    const double number = static_cast<double>(members.size());
+    std::fill(mean.begin(), mean.end(), 0.0);
+    for (const std::int64_t i : members)
+      for (std::size_t j = 0; j < d; ++j) mean[j] += points[i * d + j];
+    for (double& m : mean) m /= number;
+    // A second pass: squares minus the square of the sum would lose all digits far from the origin. What
+    // rounding has left of the sum of deviations corrects for the mean not being quite the mean.
+    std::fill(left.begin(), left.end(), 0.0);
+    std::fill(squares.begin(), squares.end(), 0.0);
+    for (const std::int64_t i : members)
+      for (std::size_t j = 0; j < d; ++j) {
+        const double deviation = points[i * d + j] - mean[j];
+        left[j] += deviation;
+        squares[j] += deviation * deviation;
+      }
+    for (std::size_t j = 0; j < d; ++j) sum += std::max(0.0, squares[j] - left[j] * left[j] / number);
+  }
+  return sum;
+}
+
+template double within_sum(std::span<const float>, std::int64_t, std::span<const std::int64_t>,
+                           std::span<const std::int64_t>);
+template double within_sum(std::span<const double>, std::int64_t, std::span<const std::int64_t>,
+                           std::span<const std::int64_t>);
+
+}  // namespace agglo

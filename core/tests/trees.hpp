@@ -1,0 +1,62 @@
+// Trees for tests, and what a plain reading of the definitions says about them.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <random>
+#include <vector>
+
+#include "tree.hpp"
+
+struct Tree {
+  std::vector<std::int32_t> parent;
+  std::vector<double> height;
+  std::vector<std::int32_t> size;
+  std::vector<std::int32_t> round;
+  std::vector<std::int64_t> before, after;
+  std::int64_t leaves = 0;
+
+  agglo::TreeView view() const { return {parent, height, size, round}; }
+};
+
+// A tree over n leaves: in every round one group of up to `width` clusters merges, picked by chance (or
+// always the newest cluster with the next leaf: a chain).
+inline Tree make_tree(std::int64_t n, std::int64_t width, bool chain, unsigned seed) {
+  std::mt19937 chance(seed);
+  Tree tree;
+  tree.leaves = n;
+  tree.parent.assign(n, -1);
+  tree.height.assign(n, 0.0);
+  tree.size.assign(n, 1);
+  tree.round.assign(n, 0);
+  std::vector<std::int32_t> alive(n);
+  for (std::int64_t i = 0; i < n; ++i) alive[i] = static_cast<std::int32_t>(n - 1 - i);
+  double height = 0;
+  while (alive.size() > 1) {
+    if (!chain) std::shuffle(alive.begin(), alive.end(), chance);
+    const std::size_t most = std::min(alive.size(), static_cast<std::size_t>(width));
+    const std::size_t group = chain ? 2 : 2 + chance() % (most - 1);
+    const auto id = static_cast<std::int32_t>(tree.parent.size());
+    height += chance() % 3;  // some heights tie
+    tree.before.push_back(static_cast<std::int64_t>(alive.size()));
+    std::int32_t size = 0;
+    for (std::size_t k = 0; k < group; ++k) {
+      tree.parent[alive.back()] = id;
+      size += tree.size[alive.back()];
+      alive.pop_back();
+    }
+    alive.push_back(id);
+    tree.after.push_back(static_cast<std::int64_t>(alive.size()));
+    tree.parent.push_back(-1);
+    tree.height.push_back(height);
+    tree.size.push_back(size);
+    tree.round.push_back(static_cast<std::int32_t>(tree.after.size()));
+  }
+  return tree;
+}
+
+// The least common ancestor: parents have larger ids, so the smaller one climbs until both meet.
+inline std::int32_t meet(const Tree& tree, std::int32_t a, std::int32_t b) {
+  while (a != b) (a < b ? a : b) = tree.parent[a < b ? a : b];
+  return a;
+}

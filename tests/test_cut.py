@@ -1,0 +1,134 @@
+import numpy as np
+import pytest
+from forests import meet, trees
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.cluster.hierarchy import fcluster
+
+from agglo import Hierarchy
+from agglo.testing import random_forest
+from agglo.tree import Rounds
+
+# 6 points to 4 clusters to 2, and a root over them that is no merge.
+FOREST = Hierarchy(
+    parent=[6, 6, 7, 7, 8, 8, 8, 9, 9, -1],
+    height=[0, 0, 0, 0, 0, 0, 0.2, 0.1, 0.2, 0.2],
+    size=[1, 1, 1, 1, 1, 1, 2, 2, 4, 6],
+    round=[0, 0, 0, 0, 0, 0, 1, 1, 2, 3],
+    rounds=Rounds([0.2, 0.2], [6, 4], [4, 2], [0, 0]),
+)
+
+
+def same_partition(a, b):
+    pairs = np.unique(np.column_stack([a, b]), axis=0)
+    return len(pairs) == len(np.unique(a)) == len(np.unique(b))
+
+
+@given(trees(), st.data())
+def test_the_round_of_the_closest_count_is_chosen(tree, data):
+    wanted = data.draw(st.integers(1, tree.n_leaves))
+    counts = [tree.n_leaves, *tree.rounds.after.tolist()]
+    closest = min(abs(count - wanted) for count in counts)
+    finest = max(count for count in counts if abs(count - wanted) == closest)
+    labels = tree.cut(n_clusters=wanted)
+    assert labels.max() + 1 == finest
+    np.testing.assert_array_equal(labels, tree.labels(round=counts.index(finest)))
+
+
+def test_of_two_rounds_equally_close_the_finer_is_chosen():
+    assert FOREST.cut(3).max() + 1 == 4
+    assert FOREST.cut(np.int64(5)).max() + 1 == 6
+
+
+def test_rounds_that_never_get_to_one_cluster_give_their_last():
+    np.testing.assert_array_equal(FOREST.cut(n_clusters=1), FOREST.labels(round=-1))
+
+
+@given(trees())
+def test_labels_of_a_round_join_what_merged_by_then(tree):
+    last = len(tree.rounds)
+    for index in range(last + 1):
+        labels = tree.labels(round=index)
+        assert labels.dtype == np.int64
+        np.testing.assert_array_equal(labels, tree.labels(round=index - last - 1))
+        np.testing.assert_array_equal(labels, tree.cut(round=index))
+        for a in range(tree.n_leaves):
+            for b in range(a):
+                assert (labels[a] == labels[b]) == (tree.round[meet(tree, a, b)] <= index)
+
+
+@given(trees(min_points=2), st.floats(-0.5, 4.5))
+def test_a_height_joins_all_merges_up_to_it(tree, height):
+    explicit = tree.round[-1] > len(tree.rounds)
+    for limit in (height, *np.unique(tree.height)):
+        labels = tree.cut(height=limit)
+        assert labels[0] == 0
+        assert (np.diff(np.unique(labels, return_index=True)[1]) > 0).all()
+        for a in range(tree.n_leaves):
+            for b in range(a):
+                node = meet(tree, a, b)
+                merged = not (explicit and node == tree.n_nodes - 1)
+                assert (labels[a] == labels[b]) == (merged and tree.height[node] <= limit)
+        if not explicit and limit >= 0:
+            assert same_partition(labels, fcluster(tree.to_scipy(), limit, "distance"))
+
+
+def test_the_root_of_a_forest_is_no_merge_at_any_height():
+    assert FOREST.cut(height=np.inf).tolist() == [0, 0, 1, 1, 0, 0]
+    assert FOREST.cut(height=0.2).tolist() == [0, 0, 1, 1, 0, 0]
+    assert FOREST.cut(height=0.1).tolist() == [0, 1, 2, 2, 3, 4]
+    assert FOREST.cut(height=-1).tolist() == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_partition_of_any_nodes():
+    joined = np.zeros(10, bool)
+    joined[8] = True  # what lies below it comes along
+    assert FOREST.partition(joined).tolist() == [0, 0, 1, 2, 0, 0]
+    with pytest.raises(ValueError, match=r"an entry for each of 10 nodes, got \(3,\)"):
+        FOREST.partition(np.zeros(3, bool))
+
+
+def test_large_trees_are_cut():
+    tree = Hierarchy.from_forest(
+        random_forest(np.random.default_rng(0), 200_000), kind="similarity", missing=0.0
+    )
+    assert tree.cut(n_clusters=1).max() == 0
+    assert tree.labels(round=1).max() + 1 == tree.rounds[0].after
+
+
+@pytest.mark.parametrize("given", [{}, {"n_clusters": 2, "round": 1}, {"round": 0, "height": 0.0}])
+def test_a_cut_follows_exactly_one_rule(given):
+    got = " and ".join(given) or "none"
+    with pytest.raises(
+        ValueError, match=f"one rule, got {got}: pass exactly one of n_clusters, round, height"
+    ):
+        FOREST.cut(**given)
+
+
+@pytest.mark.parametrize("number", [0, -3, 7])
+def test_impossible_numbers_of_clusters_are_errors(number):
+    with pytest.raises(
+        ValueError, match=f"n_clusters={number} is impossible: the tree has 6 leaves.*from 1 to 6"
+    ):
+        FOREST.cut(n_clusters=number)
+
+
+@pytest.mark.parametrize("index", [3, -4])
+def test_rounds_out_of_range_are_errors(index):
+    with pytest.raises(
+        IndexError, match=rf"round={index} is out of range: the tree has 2 rounds.*to 2.*to -3"
+    ):
+        FOREST.labels(round=index)
+    with pytest.raises(IndexError, match="is out of range"):
+        FOREST.cut(round=index)
+
+
+def test_wrong_types_are_errors():
+    with pytest.raises(TypeError, match=r"n_clusters=2\.5 is not a number of clusters: pass an integer"):
+        FOREST.cut(n_clusters=2.5)
+    with pytest.raises(TypeError, match=r"round=1\.0 is not a round: pass an integer"):
+        FOREST.cut(round=1.0)
+    with pytest.raises(TypeError, match="height='low' is not a number"):
+        FOREST.cut(height="low")
+    with pytest.raises(ValueError, match="height=nan cuts nowhere"):
+        FOREST.cut(height=float("nan"))
