@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <stdexcept>
 
 namespace agglo {
 namespace {
@@ -73,9 +74,19 @@ std::string violation(const TreeView& tree, std::span<const std::int64_t> before
 }
 
 std::vector<double> settled(std::span<const std::int32_t> parent, std::span<const double> height) {
+  const std::int64_t n = static_cast<std::int64_t>(parent.size());
+  if (height.size() != parent.size())
+    throw std::invalid_argument("there are " + std::to_string(n) + " parents, but " +
+                                std::to_string(height.size()) + " heights");
   std::vector<double> heights(height.begin(), height.end());
-  for (std::size_t i = 0; i < heights.size(); ++i)
-    if (parent[i] >= 0 && heights[parent[i]] < heights[i]) heights[parent[i]] = heights[i];
+  for (std::int64_t i = 0; i < n; ++i) {
+    const std::int64_t p = parent[i];
+    if (p == -1) continue;
+    if (p <= i || p >= n)
+      throw std::invalid_argument(node(i) + " has parent " + std::to_string(p) +
+                                  ", which is neither -1 nor a node of a larger id");
+    if (heights[p] < heights[i]) heights[p] = heights[i];
+  }
   return heights;
 }
 

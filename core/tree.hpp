@@ -28,7 +28,8 @@ struct TreeView {
 std::string violation(const TreeView& tree, std::span<const std::int64_t> before,
                       std::span<const std::int64_t> after);
 
-// Heights that never decrease towards the root: every node's own, or that of its highest child.
+// Heights that never decrease towards the roots: every node's own, or that of its highest child. There may be
+// many roots, with parent -1; a parent without a larger id is an error.
 std::vector<double> settled(std::span<const std::int32_t> parent, std::span<const double> height);
 
 // The cluster of every leaf once the nodes with joined[node] have merged: 0, 1, ... in order of first

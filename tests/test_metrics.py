@@ -186,7 +186,7 @@ def test_dp_means_cost_of_wrong_input():
     X = np.zeros((3, 2))
     with pytest.raises(ValueError, match="labels has 2 entries, but X has 3 points: pass one a point"):
         dp_means_cost(X, [0, 1], 1.0)
-    for lam in (-1.0, np.nan, np.inf):
+    for lam in (-1.0, np.nan, np.inf, "1", None):
         with pytest.raises(ValueError, match=f"lam={lam!r} is no price of a cluster"):
             dp_means_cost(X, [0, 1, 1], lam)
     with pytest.raises(ValueError, match="X contains NaN"):

@@ -2,6 +2,7 @@
 #include <limits>
 #include <memory>
 #include <set>
+#include <stdexcept>
 
 #include "check.hpp"
 #include "tree.hpp"
@@ -56,6 +57,15 @@ void test_violations() {
 void test_settled() {
   const std::vector<std::int32_t> parent{2, 2, 4, 4, -1};
   CHECK((agglo::settled(parent, std::vector<double>{0, 0, 5, 0, 3}) == std::vector<double>{0, 0, 5, 0, 5}));
+  for (const std::int32_t wrong : {-2, 0, 1, 5}) {
+    std::string message;
+    try {
+      agglo::settled(std::vector<std::int32_t>{2, wrong, 4, 4, -1}, std::vector<double>(5));
+    } catch (const std::invalid_argument& error) {
+      message = error.what();
+    }
+    CHECK(message.find("node 1 has parent " + std::to_string(wrong)) == 0);
+  }
 }
 
 void test_partition(const Tree& tree) {

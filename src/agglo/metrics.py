@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, SupportsFloat
 
 import numpy as np
 import numpy.typing as npt
@@ -111,7 +111,7 @@ def pairwise_f1(y: npt.ArrayLike, labels: npt.ArrayLike) -> PairwiseScores:
     )
 
 
-def dp_means_cost(X: npt.ArrayLike, labels: npt.ArrayLike, lam: float) -> float:
+def dp_means_cost(X: npt.ArrayLike, labels: npt.ArrayLike, lam: SupportsFloat) -> float:
     """Cost of a flat clustering: squared distances of points to their cluster's mean, plus ``lam`` a cluster.
 
     Parameters
@@ -140,7 +140,7 @@ def dp_means_cost(X: npt.ArrayLike, labels: npt.ArrayLike, lam: float) -> float:
         raise ValueError(
             f"labels has {len(clusters)} entries, but X has {len(points)} points: pass one a point"
         )
-    price = float(lam)
+    price = float(lam) if isinstance(lam, int | float | np.number) else math.nan
     if not (math.isfinite(price) and price >= 0):
         raise ValueError(f"lam={lam!r} is no price of a cluster: pass a finite number that is not negative")
     counts = np.bincount(clusters)

@@ -15,9 +15,11 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
 
     It lies in the same folder, so that the renaming is one step; what was at ``path`` stays until then.
     """
-    final = Path(path)
+    final = Path(os.path.realpath(path))  # a link stays one
     if final.is_dir():
         raise IsADirectoryError(f"cannot write {final}: it is a folder; pass the name of a file")
+    if final.exists() and not final.is_file():  # renaming would put a file where a device was
+        raise OSError(f"cannot write {final}: it is a device or the like; pass the name of a file")
     if not final.parent.is_dir():
         raise FileNotFoundError(f"cannot write {final}: there is no folder {final.parent}; make it first")
     partial = final.with_name(f".agglo-{secrets.token_hex(8)}.tmp")

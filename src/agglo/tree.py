@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from agglo import _core
 from agglo.cut import cut
-from agglo.graph import Kind, Missing
+from agglo.graph import KINDS, Kind, Missing
 
 Column = npt.NDArray[Any]
 
@@ -64,7 +64,7 @@ class Rounds(Sequence[Round]):
 
     def __post_init__(self) -> None:
         for name, dtype in (("threshold", "f8"), ("before", "i8"), ("after", "i8"), ("seconds", "f8")):
-            object.__setattr__(self, name, np.ascontiguousarray(getattr(self, name), dtype))
+            object.__setattr__(self, name, _fixed(np.ascontiguousarray(getattr(self, name), dtype)))
         shapes = {self.threshold.shape, self.before.shape, self.after.shape, self.seconds.shape}
         if len(shapes) != 1 or self.threshold.ndim != 1:
             raise ValueError(
@@ -146,6 +146,8 @@ class Hierarchy:
         set_ = object.__setattr__
         for name, dtype in (("parent", "i4"), ("height", "f8"), ("size", "i4"), ("round", "i4")):
             set_(self, name, _column(name, getattr(self, name), np.dtype(dtype)))
+        if not isinstance(self.rounds, Rounds):
+            raise TypeError(f"rounds must be a Rounds, got {type(self.rounds).__name__}")
         lengths = [len(self.parent), len(self.height), len(self.size), len(self.round)]
         if len(set(lengths)) != 1:
             raise ValueError(f"parent, height, size and round must be of one length, got lengths {lengths}")
@@ -184,11 +186,11 @@ class Hierarchy:
         about : mapping, optional
             What else to put on record beside ``kind``, ``missing`` and ``origin``.
         """
-        if kind not in ("similarity", "distance"):
+        if kind not in KINDS:
             raise ValueError(f"kind={kind!r} is unknown: pass 'similarity' or 'distance'")
-        parent, size, round = forest.parent, forest.size, forest.round
-        height = np.where(round == 0, 0.0, origin - forest.value if kind == "similarity" else forest.value)
-        roots = np.flatnonzero(parent < 0)
+        parent, value, size, round = forest[:4]
+        height = np.where(round == 0, 0.0, origin - value if kind == "similarity" else value)
+        roots = np.flatnonzero(parent == -1)
         if len(roots) > 1:
             top = -np.inf  # the highest child will raise it
             if missing != "ignore":
@@ -272,6 +274,22 @@ class Hierarchy:
         -------
         ndarray of int64
             A label a point: 0, 1, ... in order of first appearance.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from agglo import Hierarchy
+        >>> from agglo.testing import random_forest
+        >>> forest = random_forest(np.random.default_rng(1), 7, shrink=0.7)
+        >>> tree = Hierarchy.from_forest(forest, kind="distance", missing="ignore")
+        >>> tree.rounds.after
+        array([4, 2, 1])
+        >>> tree.cut(n_clusters=2)
+        array([0, 0, 1, 1, 0, 0, 1])
+        >>> tree.cut(round=1)
+        array([0, 0, 1, 2, 3, 3, 2])
+        >>> tree.cut(height=0.5)
+        array([0, 1, 2, 2, 3, 3, 2])
         """
         return cut(self, n_clusters, round=round, height=height)
 
@@ -337,77 +355,27 @@ class Hierarchy:
 
         Nodes have ``height``, ``size`` and ``round``; an edge has its ``length``, the difference in height.
         """
-        try:
-            import networkx as nx
-        except ImportError:
-            raise ImportError(
-                "to_networkx needs networkx, which is not installed: pip install networkx"
-            ) from None
-        graph = nx.DiGraph()
-        columns = (self.height.tolist(), self.size.tolist(), self.round.tolist())
-        graph.add_nodes_from(
-            (node, {"height": height, "size": size, "round": round})
-            for node, (height, size, round) in enumerate(zip(*columns, strict=True))
-        )
-        lengths = self._branches().tolist()
-        graph.add_edges_from(
-            (parent, child, {"length": lengths[child]})
-            for child, parent in enumerate(self.parent[:-1].tolist())
-        )
-        return graph
+        from agglo import exchange
+
+        return exchange.to_networkx(self)
 
     def to_newick(self, names: Sequence[object] | None = None) -> str:
         """The tree in Newick's notation, with branch lengths; leaves are named by index or by ``names``."""
-        if names is not None and len(names) != self.n_leaves:
-            raise ValueError(f"names has {len(names)} entries, but the tree has {self.n_leaves} leaves")
-        leaves = [_newick_name(str(name)) for name in (range(self.n_leaves) if names is None else names)]
-        lengths = [f":{length!r}" for length in self._branches().tolist()] + [""]
-        indptr, children = (column.tolist() for column in self._below[:2])
-        root = self.n_nodes - 1
-        text: list[str] = []
-        stack = [root]  # a node to write, or ~node: its children are written, so close it
-        first = True
-        while stack:
-            node = stack.pop()
-            if node < 0:
-                text.append(")" + lengths[~node])
-                continue
-            if not first:
-                text.append(",")
-            first = node >= len(leaves)
-            if first:
-                text.append("(")
-                inner = node - len(leaves)
-                stack.append(~node)
-                stack.extend(reversed(children[indptr[inner] : indptr[inner + 1]]))
-            else:
-                text.append(leaves[node] + lengths[node])
-        return "".join(text) + ";"
+        from agglo import exchange
+
+        return exchange.to_newick(self, names)
 
     def to_frame(self) -> Any:
         """The nodes as a pandas.DataFrame: ``parent``, ``height``, ``size`` and ``round`` by ``node``."""
-        try:
-            import pandas as pd
-        except ImportError:
-            raise ImportError("to_frame needs pandas, which is not installed: pip install pandas") from None
-        columns = {name: getattr(self, name) for name in ("parent", "height", "size", "round")}
-        return pd.DataFrame(columns, index=pd.RangeIndex(self.n_nodes, name="node"), copy=True)
+        from agglo import exchange
 
-    def _branches(self) -> npt.NDArray[np.float64]:
-        """The height that lies between each node but the root and its parent."""
-        return self.height[self.parent[:-1]] - self.height[:-1]
+        return exchange.to_frame(self)
 
     def __repr__(self) -> str:
         return (
             f"Hierarchy({self.n_leaves} leaves, {self.n_nodes} nodes, {len(self.rounds)} rounds, "
             f"height {self.height[-1]:.4g})"
         )
-
-
-def _newick_name(name: str) -> str:
-    """``name`` as Newick writes it: quoted if it holds anything that would be read as something else."""
-    plain = name.isascii() and name.replace(".", "").replace("-", "").isalnum()
-    return name if plain else "'" + name.replace("'", "''") + "'"
 
 
 def _column(name: str, values: Any, dtype: np.dtype[Any]) -> Column:
@@ -420,4 +388,11 @@ def _column(name: str, values: Any, dtype: np.dtype[Any]) -> Column:
     column = np.ascontiguousarray(given, dtype)
     if dtype.kind == "i" and given.dtype.itemsize >= dtype.itemsize and not np.array_equal(column, given):
         raise ValueError(f"{name} holds {given.max()}, which does not fit {dtype}")
-    return column
+    return _fixed(column)
+
+
+def _fixed(column: Column) -> Column:
+    """The column read-only, and the array that was given as it was: what was checked must stay true."""
+    view = column.view()
+    view.flags.writeable = False
+    return view
