@@ -11,6 +11,7 @@
 
 #include "graph.hpp"
 #include "metrics.hpp"
+#include "rounds.hpp"
 #include "tree.hpp"
 
 namespace nb = nanobind;
@@ -137,6 +138,39 @@ double within_sum(const nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::devi
                            span(bounds));
 }
 
+nb::tuple run_rounds(const In<std::int64_t>& indptr, const In<std::int32_t>& indices,
+                     const In<float>& weights, bool similarity, const std::string& linkage,
+                     std::optional<double> missing, const In<double>& thresholds, bool until_stable,
+                     bool mutual, int threads, const nb::object& progress) {
+  agglo::Plan plan;
+  plan.kind = kind_of(similarity);
+  plan.linkage = linkage == "average"  ? agglo::Linkage::average
+                 : linkage == "single" ? agglo::Linkage::single
+                                       : agglo::Linkage::complete;
+  plan.missing = missing;
+  plan.thresholds = span(thresholds);
+  plan.until_stable = until_stable;
+  plan.mutual = mutual;
+  agglo::Forest forest;
+  const agglo::Report report = reporter(progress);
+  {
+    nb::gil_scoped_release release;
+    agglo::Team team(threads);
+    forest = agglo::run_rounds(view(indptr, indices, weights), plan, team, report);
+  }
+  std::vector<double> threshold, seconds;
+  std::vector<std::int64_t> before, after;
+  for (const agglo::Round& round : forest.rounds) {
+    threshold.push_back(round.threshold);
+    before.push_back(round.before);
+    after.push_back(round.after);
+    seconds.push_back(round.seconds);
+  }
+  return nb::make_tuple(out(std::move(forest.parent)), out(std::move(forest.value)),
+                        out(std::move(forest.size)), out(std::move(forest.round)), out(std::move(threshold)),
+                        out(std::move(before)), out(std::move(after)), out(std::move(seconds)));
+}
+
 }  // namespace
 
 NB_MODULE(_core, module) {
@@ -152,4 +186,7 @@ NB_MODULE(_core, module) {
   module.def("dendrogram_purity", &dendrogram_purity, "parent"_a, "size"_a, "classes"_a, "n_classes"_a);
   module.def("within_sum", &within_sum<float>, "points"_a, "order"_a, "bounds"_a);
   module.def("within_sum", &within_sum<double>, "points"_a, "order"_a, "bounds"_a);
+  module.def("run_rounds", &run_rounds, "indptr"_a, "indices"_a, "weights"_a, "similarity"_a, "linkage"_a,
+             "missing"_a.none(), "thresholds"_a, "until_stable"_a, "mutual"_a, "threads"_a,
+             "progress"_a.none());
 }

@@ -94,8 +94,9 @@ std::string violation(const GraphView& graph, Team& team) {
     if (graph.indptr[i + 1] < graph.indptr[i]) return "indptr decreases at row " + std::to_string(i);
   const std::size_t nnz = static_cast<std::size_t>(graph.indptr[n]);
   if (graph.indices.size() != nnz || graph.weights.size() != nnz)
-    return "indptr ends at " + std::to_string(nnz) + " but there are " + std::to_string(graph.indices.size()) +
-           " indices and " + std::to_string(graph.weights.size()) + " weights";
+    return "indptr ends at " + std::to_string(nnz) + " but there are " +
+           std::to_string(graph.indices.size()) + " indices and " + std::to_string(graph.weights.size()) +
+           " weights";
 
   const std::int64_t chunks = (n + kRows - 1) / kRows;
   std::vector<std::string> found(static_cast<std::size_t>(chunks));
@@ -112,7 +113,8 @@ std::string violation(const GraphView& graph, Team& team) {
       return "edge " + edge(i, j) + " has weight " + std::to_string(graph.weights[k]);
     const auto row = graph.indices.subspan(graph.indptr[j], graph.indptr[j + 1] - graph.indptr[j]);
     const auto back = std::lower_bound(row.begin(), row.end(), static_cast<std::int32_t>(i));
-    if (back == row.end() || *back != i) return "edge " + edge(i, j) + " has no edge " + edge(j, i) + " to match";
+    if (back == row.end() || *back != i)
+      return "edge " + edge(i, j) + " has no edge " + edge(j, i) + " to match";
     if (graph.weights[graph.indptr[j] + (back - row.begin())] != graph.weights[k])
       return "edges " + edge(i, j) + " and " + edge(j, i) + " differ in weight";
     return {};

@@ -89,9 +89,7 @@ def test_a_partition_of_any_nodes():
 
 
 def test_large_trees_are_cut():
-    tree = Hierarchy.from_forest(
-        random_forest(np.random.default_rng(0), 200_000), kind="similarity", missing=0.0
-    )
+    tree = Hierarchy.from_forest(random_forest(np.random.default_rng(0), 200_000), kind="similarity", missing=0.0)
     assert tree.cut(n_clusters=1).max() == 0
     assert tree.labels(round=1).max() + 1 == tree.rounds[0].after
 
@@ -99,25 +97,19 @@ def test_large_trees_are_cut():
 @pytest.mark.parametrize("given", [{}, {"n_clusters": 2, "round": 1}, {"round": 0, "height": 0.0}])
 def test_a_cut_follows_exactly_one_rule(given):
     got = " and ".join(given) or "none"
-    with pytest.raises(
-        ValueError, match=f"one rule, got {got}: pass exactly one of n_clusters, round, height"
-    ):
+    with pytest.raises(ValueError, match=f"one rule, got {got}: pass exactly one of n_clusters, round, height"):
         FOREST.cut(**given)
 
 
 @pytest.mark.parametrize("number", [0, -3, 7])
 def test_impossible_numbers_of_clusters_are_errors(number):
-    with pytest.raises(
-        ValueError, match=f"n_clusters={number} is impossible: the tree has 6 leaves.*from 1 to 6"
-    ):
+    with pytest.raises(ValueError, match=f"n_clusters={number} is impossible: the tree has 6 leaves.*from 1 to 6"):
         FOREST.cut(n_clusters=number)
 
 
 @pytest.mark.parametrize("index", [3, -4])
 def test_rounds_out_of_range_are_errors(index):
-    with pytest.raises(
-        IndexError, match=rf"round={index} is out of range: the tree has 2 rounds.*to 2.*to -3"
-    ):
+    with pytest.raises(IndexError, match=rf"round={index} is out of range: the tree has 2 rounds.*to 2.*to -3"):
         FOREST.labels(round=index)
     with pytest.raises(IndexError, match="is out of range"):
         FOREST.cut(round=index)

@@ -129,9 +129,7 @@ def test_pickling_keeps_the_tree():
 # From an engine's forest
 
 
-@given(
-    forests(), st.sampled_from(["similarity", "distance"]), st.sampled_from(["ignore", -1.0, 0.0, 0.5, 4.0])
-)
+@given(forests(), st.sampled_from(["similarity", "distance"]), st.sampled_from(["ignore", -1.0, 0.0, 0.5, 4.0]))
 def test_forests_become_trees(forest, kind, missing):
     origin = 1.5
     tree = Hierarchy.from_forest(forest, kind=kind, missing=missing, origin=origin, about={"engine": "x"})

@@ -1,8 +1,9 @@
 """agglo: hierarchical clustering of very many points."""
 
-from agglo import metrics
+from agglo import metrics, reference
 from agglo.graph import NeighborGraph
+from agglo.rounds import affinity, hac, scc
 from agglo.tree import Hierarchy
 
-__all__ = ["Hierarchy", "NeighborGraph", "metrics"]
+__all__ = ["Hierarchy", "NeighborGraph", "affinity", "hac", "metrics", "reference", "scc"]
 __version__ = "0.1.0"

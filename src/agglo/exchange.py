@@ -16,9 +16,7 @@ def to_networkx(tree: Hierarchy) -> Any:
     try:
         import networkx as nx
     except ImportError:
-        raise ImportError(
-            "to_networkx needs networkx, which is not installed: pip install networkx"
-        ) from None
+        raise ImportError("to_networkx needs networkx, which is not installed: pip install networkx") from None
     graph = nx.DiGraph()
     columns = (tree.height.tolist(), tree.size.tolist(), tree.round.tolist())
     graph.add_nodes_from(

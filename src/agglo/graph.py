@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -35,6 +35,8 @@ class NeighborGraph:
         By default 0 for similarities and the largest weight for distances.
     metric, method, parameters
         What the weights measure, how the neighbours were found and with which settings, for the record.
+    checked : bool
+        That the invariants hold is known already, as of arrays that the core made; do not look.
 
     Notes
     -----
@@ -64,8 +66,9 @@ class NeighborGraph:
     metric: str | None = None
     method: str = "given"
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    checked: InitVar[bool] = False
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, checked: bool) -> None:
         if self.kind not in KINDS:
             raise ValueError(f"kind={self.kind!r} is unknown: pass 'similarity' or 'distance'")
         set_ = object.__setattr__
@@ -76,7 +79,7 @@ class NeighborGraph:
             raise ValueError("the graph is empty: it has no points; pass at least one")
         if len(self.indptr) - 1 > _MOST_POINTS:
             raise ValueError(f"the graph has {len(self.indptr) - 1} points; at most 2^30 are possible")
-        message = _core.violation(self.indptr, self.indices, self.weights, threads(None))
+        message = "" if checked else _core.violation(self.indptr, self.indices, self.weights, threads(None))
         if message:
             raise ValueError(
                 f"not a neighbour graph: {message}. "
@@ -114,14 +117,14 @@ class NeighborGraph:
         """
         if not sp.issparse(matrix):
             raise TypeError(f"expected a SciPy sparse matrix, got {type(matrix).__name__}")
-        if matrix.shape[0] != matrix.shape[1]:
-            raise ValueError(f"a graph's matrix must be square, got shape {matrix.shape}")
-        entries = matrix.tocoo()
+        entries: Any = sp.coo_array(matrix)
+        if entries.shape[0] != entries.shape[1]:
+            raise ValueError(f"a graph's matrix must be square, got shape {entries.shape}")
         return cls.from_edges(
             entries.row,
             entries.col,
             entries.data,
-            n_points=matrix.shape[0],
+            n_points=entries.shape[0],
             kind=kind,
             missing=missing,
             metric=metric,
@@ -194,7 +197,16 @@ class NeighborGraph:
             raise ValueError(f"indices holds {worst}, outside 0..{n - 1}; -1 stands for no neighbour")
         nothing = np.empty(0, np.int32)
         return cls._united(
-            n, nothing, lists.ravel(), weights.ravel(), kind, missing, metric, method, parameters or {}, n_jobs
+            n,
+            nothing,
+            lists.ravel(),
+            weights.ravel(),
+            kind,
+            missing,
+            metric,
+            method,
+            parameters or {},
+            n_jobs,
         )
 
     @classmethod
@@ -213,7 +225,7 @@ class NeighborGraph:
     ) -> NeighborGraph:
         if kind not in KINDS:
             raise ValueError(f"kind={kind!r} is unknown: pass 'similarity' or 'distance'")
-        columns = _core.united(
+        indptr, indices, edge_weights = _core.united(
             n,
             np.ascontiguousarray(sources, np.int32),
             np.ascontiguousarray(targets, np.int32),
@@ -221,7 +233,7 @@ class NeighborGraph:
             kind == "similarity",
             threads(n_jobs),
         )
-        return cls(*columns, kind, missing, metric, method, parameters)
+        return cls(indptr, indices, edge_weights, kind, missing, metric, method, parameters, checked=True)
 
     @property
     def n_points(self) -> int:
@@ -248,9 +260,7 @@ class NeighborGraph:
         if len(self.weights):
             span = f" from {self.weights.min():.4g} to {self.weights.max():.4g}"
         missing = self.missing if isinstance(self.missing, str) else f"{self.missing:.4g}"
-        return (
-            f"NeighborGraph({self.n_points} points, {self.n_edges} edges, {self.kind}{span}, missing={missing})"
-        )
+        return f"NeighborGraph({self.n_points} points, {self.n_edges} edges, {self.kind}{span}, missing={missing})"
 
 
 def _column(name: str, values: Any, dtype: np.dtype[Any]) -> npt.NDArray[Any]:

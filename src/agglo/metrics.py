@@ -59,9 +59,7 @@ def dendrogram_purity(tree: Hierarchy, y: npt.ArrayLike) -> float:
         raise TypeError(f"expected a Hierarchy, got {type(tree).__name__}")
     classes = _codes("y", y)
     if len(classes) != tree.n_leaves:
-        raise ValueError(
-            f"y has {len(classes)} labels, but the tree has {tree.n_leaves} leaves: pass one a leaf"
-        )
+        raise ValueError(f"y has {len(classes)} labels, but the tree has {tree.n_leaves} leaves: pass one a leaf")
     purity: float = _core.dendrogram_purity(tree.parent, tree.size, classes, int(classes.max()) + 1)
     if math.isnan(purity):
         raise ValueError(
@@ -97,9 +95,7 @@ def pairwise_f1(y: npt.ArrayLike, labels: npt.ArrayLike) -> PairwiseScores:
     """
     classes, clusters = _codes("y", y), _codes("labels", labels)
     if len(classes) != len(clusters):
-        raise ValueError(
-            f"y has {len(classes)} labels and labels has {len(clusters)}: pass one a point in both"
-        )
+        raise ValueError(f"y has {len(classes)} labels and labels has {len(clusters)}: pass one a point in both")
     both = classes.astype(np.int64) * (int(clusters.max()) + 1) + clusters
     together = _pairs(np.unique(both, return_counts=True)[1])
     of_class, of_cluster = _pairs(np.bincount(classes)), _pairs(np.bincount(clusters))
@@ -137,9 +133,7 @@ def dp_means_cost(X: npt.ArrayLike, labels: npt.ArrayLike, lam: SupportsFloat) -
     points = np.ascontiguousarray(check_array(X, dtype=[np.float64, np.float32], input_name="X"))
     clusters = _codes("labels", labels)
     if len(clusters) != len(points):
-        raise ValueError(
-            f"labels has {len(clusters)} entries, but X has {len(points)} points: pass one a point"
-        )
+        raise ValueError(f"labels has {len(clusters)} entries, but X has {len(points)} points: pass one a point")
     price = float(lam) if isinstance(lam, int | float | np.number) else math.nan
     if not (math.isfinite(price) and price >= 0):
         raise ValueError(f"lam={lam!r} is no price of a cluster: pass a finite number that is not negative")

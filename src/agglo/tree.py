@@ -67,9 +67,7 @@ class Rounds(Sequence[Round]):
             object.__setattr__(self, name, _fixed(np.ascontiguousarray(getattr(self, name), dtype)))
         shapes = {self.threshold.shape, self.before.shape, self.after.shape, self.seconds.shape}
         if len(shapes) != 1 or self.threshold.ndim != 1:
-            raise ValueError(
-                f"the columns of the rounds must be one-dimensional and of one length, got {shapes}"
-            )
+            raise ValueError(f"the columns of the rounds must be one-dimensional and of one length, got {shapes}")
 
     def __len__(self) -> int:
         return len(self.threshold)
@@ -159,9 +157,7 @@ class Hierarchy:
         try:  # what is on record must survive a file, and is kept as it would come back from one
             set_(self, "about", json.loads(json.dumps(dict(self.about), allow_nan=False)))
         except (TypeError, ValueError) as error:
-            raise TypeError(
-                f"about must hold what JSON can hold (finite numbers, text, lists): {error}"
-            ) from None
+            raise TypeError(f"about must hold what JSON can hold (finite numbers, text, lists): {error}") from None
 
     @classmethod
     def from_forest(
@@ -300,9 +296,7 @@ class Hierarchy:
         """
         chosen = np.ascontiguousarray(joined, np.bool_)
         if chosen.shape != self.parent.shape:
-            raise ValueError(
-                f"joined must have an entry for each of {self.n_nodes} nodes, got {chosen.shape}"
-            )
+            raise ValueError(f"joined must have an entry for each of {self.n_nodes} nodes, got {chosen.shape}")
         labels: npt.NDArray[np.int64] = _core.tree_partition(self.parent, chosen, self.n_leaves)
         return labels.view(np.int64)  # of two types of 64 bits the one that prints plainly
 
@@ -320,9 +314,7 @@ class Hierarchy:
 
     @cached_property
     def _below(self) -> tuple[Column, Column, Column, Column]:
-        columns: tuple[Column, Column, Column, Column] = _core.tree_below(
-            self.parent, self.size, self.n_leaves
-        )
+        columns: tuple[Column, Column, Column, Column] = _core.tree_below(self.parent, self.size, self.n_leaves)
         return columns
 
     def _node(self, node: SupportsIndex) -> int:

@@ -55,9 +55,7 @@ def load(path: str | os.PathLike[str]) -> Hierarchy:
         if column not in table.column_names:
             raise _broken(name, f"it has no column {column!r}")
         if table.schema.field(column).type != kind:
-            raise _broken(
-                name, f"its column {column!r} is of type {table.schema.field(column).type}, not {kind}"
-            )
+            raise _broken(name, f"its column {column!r} is of type {table.schema.field(column).type}, not {kind}")
         if column in COLUMNS and table[column].null_count:
             raise _broken(name, f"its column {column!r} has empty entries")
     columns = {column: table[column].to_numpy() for column in COLUMNS | ROUND_COLUMNS}

@@ -1,0 +1,45 @@
+// The rounds: from a neighbour graph to a tree.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "graph.hpp"
+
+namespace agglo {
+
+enum class Linkage { average, single, complete };
+
+// What a run is to do. A cluster joins its nearest neighbour in a round if their linkage reaches the round's
+// threshold, both rounded to float32, the precision of the weights.
+struct Plan {
+  Kind kind = Kind::similarity;
+  Linkage linkage = Linkage::average;
+  std::optional<double> missing;       // the value of a pair without an edge; none: such pairs take no part
+  std::span<const double> thresholds;  // from near to far; empty: no threshold at all
+  bool until_stable = false;           // stay at a threshold until a round merges nothing
+  bool mutual = false;                 // join only clusters that are each other's nearest neighbour
+};
+
+struct Round {
+  double threshold;
+  std::int64_t before, after;  // clusters
+  double seconds;
+};
+
+// Nodes of a forest, leaves first, then the merged clusters in order of round and of smallest leaf.
+struct Forest {
+  std::vector<std::int32_t> parent;  // -1 for a root
+  std::vector<double> value;       // the farthest linkage that was joined to make the node; unused for leaves
+  std::vector<std::int32_t> size;  // leaves below
+  std::vector<std::int32_t> round;  // 1-based; 0 for leaves
+  std::vector<Round> rounds;        // only those that merged
+};
+
+// Clusters the points of `graph` as `plan` says. The forest is a function of the graph and the plan alone.
+// `report` hears (clusters merged away so far, points) between rounds.
+Forest run_rounds(const GraphView& graph, const Plan& plan, Team& team, const Report& report = {});
+
+}  // namespace agglo

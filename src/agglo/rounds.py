@@ -1,0 +1,225 @@
+"""The rounds: SCC, Affinity and HAC on a neighbour graph, run by the native core."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from agglo import _core
+from agglo.graph import NeighborGraph
+from agglo.inputs import threads
+from agglo.linkage import LinkageName, check_linkage
+from agglo.progress import Progress, phase
+from agglo.schedule import ScheduleName, schedule
+from agglo.tree import Forest, Hierarchy
+
+Advance = Literal["every-round", "until-stable"]
+ADVANCES = ("every-round", "until-stable")
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What an engine is to do with a graph.
+
+    In a round every cluster finds its nearest neighbour; the pairs whose linkage reaches the threshold, both
+    rounded to float32, the precision of the weights, are joined, and connected components are the new clusters.
+    """
+
+    linkage: LinkageName
+    thresholds: npt.NDArray[np.float64] | None  # from near to far; None: no threshold at all
+    until_stable: bool  # stay at a threshold until a round merges nothing
+    mutual: bool  # join only clusters that are each other's nearest neighbour
+    about: dict[str, Any]
+
+
+def scc_plan(
+    graph: NeighborGraph,
+    thresholds: ScheduleName | npt.ArrayLike,
+    n_thresholds: int,
+    linkage: LinkageName,
+    advance: Advance,
+) -> Plan:
+    """The paper's algorithm: a threshold a round, or one kept until nothing merges."""
+    check_linkage(linkage)
+    if advance not in ADVANCES:
+        raise ValueError(f"advance={advance!r} is unknown: pass one of {', '.join(ADVANCES)}")
+    values = schedule(graph, thresholds, n_thresholds)
+    about = {
+        "method": "scc",
+        "advance": advance,
+        "thresholds": thresholds if isinstance(thresholds, str) else "given",
+        "n_thresholds": len(values),
+        "nearest_threshold": float(values[0]),
+        "farthest_threshold": float(values[-1]),
+    }
+    return Plan(linkage, values, advance == "until-stable", False, about)
+
+
+def affinity_plan(linkage: LinkageName) -> Plan:
+    """No threshold: every cluster joins its nearest neighbour in every round."""
+    check_linkage(linkage)
+    return Plan(linkage, None, True, False, {"method": "affinity"})
+
+
+def hac_plan(linkage: LinkageName) -> Plan:
+    """No threshold, mutual nearest neighbours only: what best-first merging does, many merges at a time."""
+    check_linkage(linkage)
+    return Plan(linkage, None, True, True, {"method": "hac"})
+
+
+def scc(
+    graph: NeighborGraph,
+    thresholds: ScheduleName | npt.ArrayLike = "geometric",
+    n_thresholds: int = 200,
+    linkage: LinkageName = "average",
+    advance: Advance = "every-round",
+    n_jobs: int | None = None,
+    *,
+    progress: Progress | None = None,
+) -> Hierarchy:
+    """The tree of the Sub-Cluster Component algorithm.
+
+    Parameters
+    ----------
+    graph : NeighborGraph
+        The points and their neighbours.
+    thresholds : {"geometric", "linear", "doubling"} or array-like
+        The schedule of thresholds from near to far, or the thresholds themselves (decreasing for similarities,
+        increasing for distances). See :func:`agglo.schedule.schedule`.
+    n_thresholds : int
+        How many, for ``"geometric"`` and ``"linear"``.
+    linkage : {"average", "single", "complete"}
+        How close two clusters are. Only clusters with an edge between them can be neighbours.
+    advance : {"every-round", "until-stable"}
+        Whether to go to the next threshold after every round, as the paper's experiments do, or only when a round
+        merged nothing, as its Algorithm 1 does.
+    n_jobs : int, optional
+        Number of threads; all cores by default. The result does not depend on it.
+    progress : callable, optional
+        Called as ``progress("rounds", done, total)`` from time to time.
+
+    Returns
+    -------
+    Hierarchy
+        The tree; its ``rounds`` tell what each round did and its ``about`` which thresholds were used.
+
+    Examples
+    --------
+    >>> import agglo
+    >>> graph = agglo.NeighborGraph.from_edges([0, 1, 2], [1, 2, 3], [0.9, 0.2, 0.8], kind="similarity")
+    >>> tree = agglo.scc(graph)
+    >>> tree.cut(n_clusters=2)
+    array([0, 0, 1, 1])
+    """
+    return _run(graph, scc_plan(_checked(graph), thresholds, n_thresholds, linkage, advance), n_jobs, progress)
+
+
+def affinity(
+    graph: NeighborGraph,
+    linkage: LinkageName = "average",
+    n_jobs: int | None = None,
+    *,
+    progress: Progress | None = None,
+) -> Hierarchy:
+    """The tree of Affinity clustering: in each round every cluster joins its nearest neighbour.
+
+    Parameters are those of :func:`scc`. It takes few rounds, and is apt to merge too much in them.
+
+    Examples
+    --------
+    >>> import agglo
+    >>> graph = agglo.NeighborGraph.from_edges([0, 1, 2], [1, 2, 3], [0.9, 0.2, 0.8], kind="similarity")
+    >>> [record.after for record in agglo.affinity(graph).rounds]
+    [2, 1]
+    """
+    return _run(_checked(graph), affinity_plan(linkage), n_jobs, progress)
+
+
+def hac(
+    graph: NeighborGraph,
+    linkage: LinkageName = "average",
+    n_jobs: int | None = None,
+    *,
+    progress: Progress | None = None,
+) -> Hierarchy:
+    """The binary tree of hierarchical agglomerative clustering on the graph, each merge a round of its own.
+
+    Parameters are those of :func:`scc`. On the complete graph (``n_neighbors="all"``) it is classical HAC. Where
+    linkages tie, which pair goes first is settled by the smaller point indices.
+
+    Examples
+    --------
+    >>> import agglo
+    >>> graph = agglo.NeighborGraph.from_edges([0, 1, 2], [1, 2, 3], [0.9, 0.2, 0.8], kind="similarity")
+    >>> agglo.hac(graph, linkage="single").height.round(2).tolist()
+    [0.0, 0.0, 0.0, 0.0, 0.1, 0.2, 0.8]
+    """
+    return _run(_checked(graph), hac_plan(linkage), n_jobs, progress)
+
+
+def _checked(graph: NeighborGraph) -> NeighborGraph:
+    if not isinstance(graph, NeighborGraph):
+        raise TypeError(
+            f"expected a NeighborGraph, got {type(graph).__name__}: make one of points with agglo.neighbor_graph, "
+            "or of a SciPy matrix with NeighborGraph.from_scipy"
+        )
+    return graph
+
+
+def _run(graph: NeighborGraph, plan: Plan, n_jobs: int | None, progress: Progress | None) -> Hierarchy:
+    columns = _core.run_rounds(
+        graph.indptr,
+        graph.indices,
+        graph.weights,
+        similarity=graph.kind == "similarity",
+        linkage=plan.linkage,
+        missing=None if graph.missing == "ignore" else graph.missing,
+        thresholds=np.empty(0) if plan.thresholds is None else plan.thresholds,
+        until_stable=plan.until_stable,
+        mutual=plan.mutual,
+        threads=threads(n_jobs),
+        progress=phase(progress, "rounds"),
+    )
+    return hierarchy(graph, plan, Forest(*columns))
+
+
+def hierarchy(graph: NeighborGraph, plan: Plan, forest: Forest) -> Hierarchy:
+    """The tree of a forest that an engine made of ``graph`` by ``plan``."""
+    if plan.mutual:
+        forest = _by_value(forest, graph.kind == "similarity")
+    about = {"linkage": plan.linkage, "metric": graph.metric, **plan.about}
+    origin = max(1.0, float(graph.weights.max(initial=1.0)))
+    assert graph.missing is not None
+    return Hierarchy.from_forest(forest, kind=graph.kind, missing=graph.missing, origin=origin, about=about)
+
+
+def _by_value(forest: Forest, similarity: bool) -> Forest:
+    """The same binary forest with its merges in order of linkage, each a round of its own: what HAC would do.
+
+    A merge counts as no closer than those it is made of, so that children come before their parents.
+    """
+    n = int((forest.round == 0).sum())
+    merges = len(forest.parent) - n
+    distance = -forest.value[n:] if similarity else forest.value[n:]
+    settled = _core.tree_settled(forest.parent, np.concatenate([np.full(n, -np.inf), distance]))[n:]
+    order = np.argsort(settled, kind="stable")
+    place = np.empty(merges, np.int32)
+    place[order] = np.arange(merges, dtype=np.int32)
+    old = np.concatenate([np.arange(n), n + order])
+    parent = forest.parent[old]
+    inner = parent >= 0
+    parent[inner] = n + place[parent[inner] - n]
+    left = n - np.arange(merges)
+    return Forest(
+        parent,
+        forest.value[old],
+        forest.size[old],
+        np.concatenate([np.zeros(n, np.int32), np.arange(1, merges + 1, dtype=np.int32)]),
+        np.full(merges, np.nan),
+        left,
+        left - 1,
+        np.full(merges, np.nan),
+    )
