@@ -91,12 +91,13 @@ def test_labels_of_any_type(y):
     [
         ([0.0, np.nan, 1.0], "nan"),
         (["a", None, "b"], "None"),
+        (["a", float("nan"), "b"], "nan"),
         (np.array(["a", float("nan"), "b"], dtype=object), "nan"),
         (pd.Series([1, None, 2], dtype="Int64"), "nan"),
         (pd.Series(["a", pd.NA, "b"], dtype=object), "<NA>"),
         (np.array(["2020", "NaT", "2021"], dtype="datetime64[Y]"), "NaT"),
     ],
-    ids=["float", "None", "object", "Int64", "pandas.NA", "datetime"],
+    ids=["float", "None", "strings", "object", "Int64", "pandas.NA", "datetime"],
 )
 def test_points_without_a_label_are_errors(y, value):
     with pytest.raises(
@@ -105,6 +106,10 @@ def test_points_without_a_label_are_errors(y, value):
         dendrogram_purity(chain(3), y)
     with pytest.raises(ValueError, match=rf"labels\[1\] is {value}"):
         pairwise_f1([0, 1, 2], y)
+
+
+def test_a_number_and_its_text_are_two_labels():
+    assert pairwise_f1(["3", 3], [0, 0]).precision == 0.0
 
 
 def test_wrong_labels_are_errors():

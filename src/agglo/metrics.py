@@ -151,6 +151,8 @@ def _pairs(counts: npt.NDArray[np.int64]) -> int:
 def _codes(name: str, labels: npt.ArrayLike) -> npt.NDArray[np.int32]:
     """``labels`` as numbers 0..k-1, equal where they are equal."""
     given = np.asarray(labels)
+    if given.dtype.kind in "US" and not hasattr(labels, "dtype"):
+        given = np.asarray(labels, object)  # or a list's NaN would by now be the string "nan"
     if given.ndim != 1:
         raise ValueError(f"{name} must be one-dimensional, a label a point, got shape {given.shape}")
     if not len(given):
