@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "graph.hpp"
+#include "neighbors.hpp"
 #include "metrics.hpp"
 #include "rounds.hpp"
 #include "tree.hpp"
@@ -71,6 +72,54 @@ std::string violation(const In<std::int64_t>& indptr, const In<std::int32_t>& in
   nb::gil_scoped_release release;
   agglo::Team team(threads);
   return agglo::violation(view(indptr, indices, weights), team);
+}
+
+template <class T>
+using Rows = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+template <class T>
+agglo::Points<T> points_of(const Rows<T>& X) {
+  return {X.data(), static_cast<std::int64_t>(X.shape(0)), static_cast<std::int64_t>(X.shape(1))};
+}
+
+agglo::Metric metric_of(const std::string& name) {
+  if (name == "dot") return agglo::Metric::dot;
+  if (name == "cosine") return agglo::Metric::cosine;
+  if (name == "sqeuclidean") return agglo::Metric::sqeuclidean;
+  if (name == "euclidean") return agglo::Metric::euclidean;
+  throw std::invalid_argument("unknown metric " + name);
+}
+
+// `sgemm` is the capsule that scipy.linalg.cython_blas exports, named by its C signature.
+template <class T>
+nb::tuple nearest(const Rows<T>& X, std::int64_t k, const std::string& metric, const nb::capsule& sgemm,
+                  int threads, const nb::object& progress) {
+  auto* multiply = reinterpret_cast<agglo::Sgemm*>(sgemm.data());
+  agglo::Neighbors neighbors;
+  {
+    nb::gil_scoped_release release;
+    agglo::Team team(threads);
+    neighbors = agglo::nearest(points_of(X), k, metric_of(metric), multiply, team, reporter(progress));
+  }
+  return nb::make_tuple(out(std::move(neighbors.indices)), out(std::move(neighbors.values)));
+}
+
+template <class T>
+nb::object all_pairs(const Rows<T>& X, const std::string& metric, int threads, const nb::object& progress) {
+  std::vector<float> values;
+  {
+    nb::gil_scoped_release release;
+    agglo::Team team(threads);
+    values = agglo::all_pairs(points_of(X), metric_of(metric), team, reporter(progress));
+  }
+  return out(std::move(values));
+}
+
+template <class T>
+void bind_search(nb::module_& module) {
+  module.def("nearest", &nearest<T>, "X"_a.noconvert(), "k"_a, "metric"_a, "sgemm"_a, "threads"_a,
+             "progress"_a.none());
+  module.def("all_pairs", &all_pairs<T>, "X"_a.noconvert(), "metric"_a, "threads"_a, "progress"_a.none());
 }
 
 agglo::TreeView view(const In<std::int32_t>& parent, const In<double>& height, const In<std::int32_t>& size,
@@ -177,6 +226,8 @@ NB_MODULE(_core, module) {
   module.doc() = "The native core of agglo. Private: use the functions of the package.";
   module.def("united", &united, "n"_a, "sources"_a, "targets"_a, "weights"_a, "similarity"_a, "threads"_a);
   module.def("violation", &violation, "indptr"_a, "indices"_a, "weights"_a, "threads"_a);
+  bind_search<float>(module);
+  bind_search<double>(module);
   module.def("tree_violation", &tree_violation, "parent"_a, "height"_a, "size"_a, "round"_a, "before"_a,
              "after"_a);
   module.def("tree_settled", &tree_settled, "parent"_a, "height"_a);

@@ -3,6 +3,16 @@
 from __future__ import annotations
 
 import os
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+Points = npt.NDArray[np.float32] | npt.NDArray[np.float64]
+
+_ROWS = 4096  # checked at a time, so that a check needs little memory and Ctrl-C is answered between
+_LARGEST = 1e100  # so that squares and their sums stay finite in float64
 
 
 def threads(n_jobs: int | None) -> int:
@@ -13,3 +23,67 @@ def threads(n_jobs: int | None) -> int:
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or n_jobs == 0:
         raise ValueError(f"n_jobs={n_jobs!r} is not a number of threads: pass a positive integer, None or -1")
     return n_jobs if n_jobs > 0 else max(1, available + 1 + n_jobs)
+
+
+def check_points(X: Any) -> Points:
+    """The rows of ``X`` as a C-contiguous array of float32, or of float64 where float32 would lose something.
+
+    Takes whatever NumPy can read: arrays, nested lists, pandas and polars frames, Arrow tables. float32 and
+    float64 stay as they are (without a copy if contiguous), float16, booleans and integers become float32,
+    integers beyond 2^24 float64. Anything that is not a table of finite numbers is an error.
+    """
+    if sp.issparse(X):
+        raise TypeError(
+            f"X is a SciPy sparse {type(X).__name__}, but points must be dense for now: "
+            "pass X.toarray(), or a low-dimensional projection of it (sklearn.decomposition.TruncatedSVD)"
+        )
+    if isinstance(X, np.ma.MaskedArray):
+        raise TypeError("X is a masked array, and points cannot have missing values: pass X.filled(value)")
+    try:
+        given = np.asarray(X)
+    except ValueError as error:  # rows of different lengths
+        raise ValueError(f"X is not a table of numbers ({error}): pass rows of one length") from error
+    if given.dtype.kind not in "fiub":
+        raise TypeError(
+            f"X has dtype {given.dtype}, but points must be real numbers: convert it, e.g. to float32, "
+            "and leave out or encode columns that are not numbers"
+        )
+    if given.ndim == 1:
+        raise ValueError(
+            f"X is one-dimensional, of shape {given.shape}, but points are the rows of a table: "
+            "X.reshape(-1, 1) if it has one column, X.reshape(1, -1) if it is one point"
+        )
+    if given.ndim != 2:
+        raise ValueError(
+            f"X has {given.ndim} dimensions, shape {given.shape}, but points are the rows of a table: "
+            "X.reshape(len(X), -1) makes each point one row"
+        )
+    if 0 in given.shape:
+        raise ValueError(f"X is empty, of shape {given.shape}: pass at least one point with one column")
+    points = np.ascontiguousarray(given, _dtype(given))
+    for first in range(0, len(points), _ROWS):
+        _check_values(points[first : first + _ROWS], first)
+    return points
+
+
+def _dtype(given: npt.NDArray[Any]) -> np.dtype[Any]:
+    """float32, unless that does not hold every number of ``given``."""
+    small = np.dtype(np.float32)
+    if given.dtype.kind == "f":
+        return small if given.dtype.itemsize <= small.itemsize else np.dtype(np.float64)
+    if given.dtype.itemsize <= 2 or (given.min() >= -(2**24) and given.max() <= 2**24):
+        return small
+    return np.dtype(np.float64)
+
+
+def _check_values(rows: Points, first: int) -> None:
+    """Raise if a number is not finite, or too large to be squared."""
+    largest = min(_LARGEST, float(np.finfo(rows.dtype).max))
+    if rows.min() >= -largest and rows.max() <= largest:  # false if there is a NaN
+        return
+    row, column = np.argwhere(~(np.abs(rows) <= largest))[0]
+    value = rows[row, column]
+    where = f"X[{first + row}, {column}] is {value}"
+    if np.isfinite(value):
+        raise ValueError(f"{where}, and numbers beyond {_LARGEST:g} cannot be squared: scale X down")
+    raise ValueError(f"{where}, but points must be finite: drop such rows or fill in values first")

@@ -1,0 +1,222 @@
+"""Neighbour graphs of points: which points are close to each other, and how close."""
+
+from __future__ import annotations
+
+import os
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import cython_blas
+from threadpoolctl import ThreadpoolController
+
+from agglo import _core
+from agglo.graph import Kind, NeighborGraph
+from agglo.inputs import Points, check_points, threads
+from agglo.progress import Progress, phase
+
+METRICS: dict[str, Kind] = {
+    "cosine": "similarity",
+    "dot": "similarity",
+    "euclidean": "distance",
+    "sqeuclidean": "distance",
+}
+"""The metrics that points can be compared by, and the kind of graph that each gives."""
+
+_UNIT = 1e-3  # how far from 1 the squared length of "unit-length" points may be: float16 is that coarse
+
+
+def neighbor_graph(
+    X: Any,
+    n_neighbors: int | Literal["all"] = 25,
+    metric: str = "cosine",
+    method: str = "exact",
+    n_jobs: int | None = None,
+    *,
+    progress: Progress | None = None,
+) -> NeighborGraph:
+    """Graph that joins every point with its nearest neighbours.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_points, n_features)
+        The points: float32, float64, float16, integers or booleans, in an array, a list, or a pandas, polars
+        or Arrow table.
+    n_neighbors : int or "all", default=25
+        Neighbours to find for each point, the point itself not counted; at most ``n_points - 1``. The graph
+        is the union of both directions, so a point that is a neighbour of many has more edges. ``"all"``
+        gives the complete graph, for small data: it takes ``8 * n_points**2`` bytes.
+    metric : {"cosine", "dot", "sqeuclidean", "euclidean"}, default="cosine"
+        ``cosine`` and ``dot`` (the dot product) give a graph of similarities, ``euclidean`` and
+        ``sqeuclidean`` (its square) one of distances. A point whose numbers are all zero has no direction:
+        its cosine to every point is taken to be 0, with a warning.
+    method : {"exact"}, default="exact"
+        ``exact`` compares every pair of points.
+    n_jobs : int, optional
+        Threads; None or -1 for all cores. The graph does not depend on it.
+    progress : callable, optional
+        Called as ``progress(phase, done, total)`` from time to time.
+
+    Returns
+    -------
+    NeighborGraph
+        Its ``missing`` (the value of a pair without an edge) is 0 for similarities; for distances 4
+        (``sqeuclidean``) or 2 (``euclidean``) if the points are of unit length, no two being farther apart,
+        and the largest edge otherwise.
+
+    Notes
+    -----
+    Of equally close points the one with the smaller index is the nearer neighbour. Values are summed in
+    float64 from the numbers as given, then rounded to float32: copies of a point are at distance 0 exactly.
+
+    The search multiplies blocks of points with SciPy's BLAS, each pair once. Beside the graph it needs about
+    ``8 * (n_neighbors + max(16, n_neighbors / 4)) + 24`` bytes a point and 10 MB a thread, no matrix of
+    distances. While it runs, BLAS is limited to one thread in the whole process.
+
+    Examples
+    --------
+    >>> import agglo
+    >>> X = [[0.0, 0.0], [0.0, 1.0], [5.0, 5.0], [5.0, 7.0]]
+    >>> graph = agglo.neighbor_graph(X, n_neighbors=1, metric="euclidean")
+    >>> graph
+    NeighborGraph(4 points, 2 edges, distance from 1 to 2, missing=2)
+    >>> graph.to_scipy().toarray()[2]
+    array([0., 0., 0., 2.], dtype=float32)
+    """
+    if metric not in METRICS:
+        raise ValueError(f"metric={metric!r} is unknown: pass one of {', '.join(map(repr, METRICS))}")
+    if method not in _BUILDERS:
+        raise ValueError(f"method={method!r} is unknown: pass one of {', '.join(map(repr, _BUILDERS))}")
+    workers = threads(n_jobs)
+    points = check_points(X)
+    n = len(points)
+    _check_n_neighbors(n_neighbors, n)
+    if metric == "cosine":
+        _warn_of_zeros(points)
+    report = phase(progress, "neighbours")
+    about: dict[str, Any] = {
+        "kind": METRICS[metric],
+        "missing": _missing(points, metric),
+        "metric": metric,
+        "method": method,
+        "parameters": {"n_neighbors": n_neighbors},
+    }
+    if n_neighbors == "all":
+        values = _core.all_pairs(points, metric, workers, report)
+        _check_finite(values)
+        columns = np.broadcast_to(np.arange(n, dtype=np.int32), (n, n))
+        return NeighborGraph(
+            np.arange(n + 1, dtype=np.int64) * (n - 1), columns[~np.eye(n, dtype=bool)], values, **about
+        )
+    indices, values = _BUILDERS[method](points, int(n_neighbors), metric, workers, report)
+    _check_finite(values)
+    return NeighborGraph.from_neighbors(indices, values, n_jobs=workers, **about)
+
+
+Lists = tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]
+"""Neighbour lists: indices and values, both of shape (n_points, n_neighbors), the closest first."""
+
+Builder = Callable[[Points, int, str, int, Callable[[int, int], None] | None], Lists]
+"""Called as ``builder(points, n_neighbors, metric, threads, report)``."""
+
+
+def _exact(
+    points: Points, n_neighbors: int, metric: str, workers: int, report: Callable[[int, int], None] | None
+) -> Lists:
+    sgemm = cython_blas.__pyx_capi__["sgemm"]
+    with _one_blas_thread():
+        indices, values = _core.nearest(points, n_neighbors, metric, sgemm, workers, report)
+    shape = (len(points), n_neighbors)
+    return indices.reshape(shape), values.reshape(shape)
+
+
+_BUILDERS: dict[str, Builder] = {"exact": _exact}
+
+
+class _BlasLimit:
+    """How many searches are under way, and the limit that the first of them set and the last lifts."""
+
+    lock = threading.Lock()
+    searches = 0
+    limiter: Any = None
+
+
+@contextmanager
+def _one_blas_thread() -> Iterator[None]:
+    """Keep BLAS to the thread that calls it, for the core brings its own threads.
+
+    The limit is one of the process. So searches in several threads share it: if each set and restored its
+    own, the last one to end could restore what another had set.
+    """
+    with _BlasLimit.lock:
+        if _BlasLimit.searches == 0:
+            _BlasLimit.limiter = ThreadpoolController().limit(limits=1, user_api="blas")
+        _BlasLimit.searches += 1
+    try:
+        yield
+    finally:
+        with _BlasLimit.lock:
+            _BlasLimit.searches -= 1
+            if _BlasLimit.searches == 0:
+                _BlasLimit.limiter.restore_original_limits()
+
+
+def _check_n_neighbors(n_neighbors: int | str, n: int) -> None:
+    if isinstance(n_neighbors, str):
+        if n_neighbors != "all":
+            raise ValueError(f"n_neighbors={n_neighbors!r} is unknown: pass a positive integer or 'all'")
+        needed, most = 8 * n * (n - 1), _memory() // 2
+        if needed > most:
+            raise ValueError(
+                f"n_neighbors='all' makes a complete graph of {n} points, which takes {needed / 1e9:.1f} GB, "
+                f"more than half of this machine's memory ({most / 1e9:.1f} GB): pass a number of "
+                "neighbours, such as 25"
+            )
+        return
+    if isinstance(n_neighbors, bool) or not isinstance(n_neighbors, (int, np.integer)):
+        raise TypeError(f"n_neighbors={n_neighbors!r} is not a number: pass a positive integer or 'all'")
+    if n_neighbors < 1:
+        raise ValueError(f"n_neighbors={n_neighbors} must be at least 1: pass a positive integer or 'all'")
+    if n_neighbors >= n:
+        remedy = "pass n_neighbors='all'" if n == 1 else f"pass at most {n - 1}, or 'all'"
+        raise ValueError(
+            f"n_neighbors={n_neighbors} is too many for {n} point{'s' if n > 1 else ''}, "
+            f"for a point is not its own neighbour: {remedy}"
+        )
+
+
+def _memory() -> int:
+    """Bytes of physical memory, or 8 GiB where the system does not say."""
+    if "SC_PHYS_PAGES" in getattr(os, "sysconf_names", {}):
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return 2**33
+
+
+def _warn_of_zeros(points: Points) -> None:
+    zeros = np.flatnonzero(~points.any(axis=1))
+    if len(zeros):
+        warnings.warn(
+            f"{len(zeros)} of {len(points)} points are all zero (the first is row {zeros[0]}) and have no "
+            "direction: their cosine to every point is taken to be 0. Leave them out, or use another metric",
+            stacklevel=3,
+        )
+
+
+def _missing(points: Points, metric: str) -> float | None:
+    """The value of a pair without an edge, where the metric or the points say it."""
+    if METRICS[metric] == "similarity":
+        return 0.0
+    with np.errstate(over="ignore"):
+        squares = np.einsum("ij,ij->i", points, points)
+    if np.all(np.abs(squares - 1) <= _UNIT):
+        return 4.0 if metric == "sqeuclidean" else 2.0
+    return None
+
+
+def _check_finite(values: npt.NDArray[np.float32]) -> None:
+    if not np.isfinite(values).all():
+        raise ValueError("the points are so far apart that their values exceed float32: scale X down")
