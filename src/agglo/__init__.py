@@ -1,11 +1,8 @@
 """agglo: hierarchical clustering of very many points."""
 
-from agglo import metrics, reference
-from agglo.graph import NeighborGraph
-from agglo.neighbors import neighbor_graph
-from agglo.rounds import affinity, hac, scc
-from agglo.tree import Hierarchy
+from typing import TYPE_CHECKING
 
+__version__ = "0.1.0"
 __all__ = [
     "Hierarchy",
     "NeighborGraph",
@@ -16,4 +13,34 @@ __all__ = [
     "reference",
     "scc",
 ]
-__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from agglo import metrics, reference
+    from agglo.graph import NeighborGraph
+    from agglo.neighbors import neighbor_graph
+    from agglo.rounds import affinity, hac, scc
+    from agglo.tree import Hierarchy
+else:
+    # Each name is imported when it is first used, so that `agglo --help` need not wait for SciPy and scikit-learn.
+    _HOME = {
+        "Hierarchy": "tree",
+        "NeighborGraph": "graph",
+        "affinity": "rounds",
+        "hac": "rounds",
+        "neighbor_graph": "neighbors",
+        "scc": "rounds",
+    }
+
+    def __getattr__(name):
+        if name not in __all__:
+            raise AttributeError(f"module 'agglo' has no attribute {name!r}")
+        from importlib import import_module
+
+        if name not in _HOME:
+            return import_module(f"agglo.{name}")
+        found = getattr(import_module(f"agglo.{_HOME[name]}"), name)
+        globals()[name] = found
+        return found
+
+    def __dir__():
+        return sorted({*globals(), *__all__})

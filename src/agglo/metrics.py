@@ -7,7 +7,6 @@ from typing import Any, NamedTuple, SupportsFloat
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils import check_array
 
 from agglo import _core
 from agglo.tree import Hierarchy
@@ -130,6 +129,8 @@ def dp_means_cost(X: npt.ArrayLike, labels: npt.ArrayLike, lam: SupportsFloat) -
     >>> metrics.dp_means_cost([[0.0], [2.0], [9.0]], [0, 0, 1], lam=0.5)
     3.0
     """
+    from sklearn.utils import check_array  # takes long to import, and nothing else here needs it
+
     points = np.ascontiguousarray(check_array(X, dtype=[np.float64, np.float32], input_name="X"))
     clusters = _codes("labels", labels)
     if len(clusters) != len(points):

@@ -1,0 +1,36 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import agglo
+
+
+def test_every_public_name_is_there():
+    for name in agglo.__all__:
+        assert getattr(agglo, name).__name__.endswith(name)
+    assert set(agglo.__all__) <= set(dir(agglo))
+
+
+def test_a_name_that_is_not_there_is_an_error():
+    with pytest.raises(AttributeError, match="module 'agglo' has no attribute 'scipy_clusters'"):
+        agglo.scipy_clusters  # noqa: B018
+
+
+def test_the_version_is_that_of_the_installed_package():
+    from importlib.metadata import version
+
+    assert agglo.__version__ == version("agglo")
+
+
+@pytest.mark.parametrize("command", ["import agglo"])
+def test_importing_waits_for_nothing_heavy(command):
+    heavy = "{'numpy', 'scipy', 'sklearn', 'pyarrow', 'matplotlib', 'pandas'}"
+    command += f"; import sys; print(sorted({heavy} & set(sys.modules)))"
+    loaded = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=True).stdout
+    assert loaded == "[]\n"
+
+
+def test_types_are_shipped():
+    assert (Path(agglo.__file__).parent / "py.typed").exists()
