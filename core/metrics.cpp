@@ -8,8 +8,14 @@
 
 namespace agglo {
 
-double dendrogram_purity(std::span<const std::int32_t> parent, std::span<const std::int32_t> size,
-                         std::span<const std::int32_t> classes, std::int64_t n_classes) {
+namespace {
+
+// Calls meet(node, pairs, count) for every inner node and every class of which leaves meet there: `pairs`
+// pairs of the class have the node as their least common ancestor, and `count` of its leaves are of the
+// class.
+template <class Meet>
+void for_each_meeting(std::span<const std::int32_t> parent, std::span<const std::int32_t> size,
+                      std::span<const std::int32_t> classes, std::int64_t n_classes, const Meet& meet) {
   const std::int64_t n = static_cast<std::int64_t>(parent.size());
   const std::int64_t leaves = static_cast<std::int64_t>(classes.size());
   const Below tree = below(parent, size, leaves);
@@ -32,7 +38,6 @@ double dendrogram_purity(std::span<const std::int32_t> parent, std::span<const s
   // doubles in size, so no leaf is added more than log2(n) times.
   std::vector<std::int64_t> count(n_classes, 0), child(n_classes, 0), met(n_classes, 0);
   std::vector<std::int32_t> in_child, in_node;  // the classes for which `child` and `met` are not 0
-  double sum = 0;
   for (std::int64_t leaf = 0; leaf < leaves; ++leaf) {
     std::int64_t top = leaf;
     const auto climbs = [&] { return top < n - 1 && largest[parent[top] - leaves] == top; };
@@ -56,7 +61,7 @@ double dendrogram_purity(std::span<const std::int32_t> parent, std::span<const s
         in_child.clear();
       }
       for (const std::int32_t c : in_node) {
-        sum += static_cast<double>(met[c]) * (static_cast<double>(count[c]) / size[v]);
+        meet(v, met[c], count[c]);
         met[c] = 0;
       }
       in_node.clear();
@@ -64,11 +69,28 @@ double dendrogram_purity(std::span<const std::int32_t> parent, std::span<const s
     }
     for (const std::int32_t c : under(top)) count[c] = 0;
   }
+}
 
-  for (const std::int32_t c : classes) ++count[c];
-  std::int64_t pairs = 0;
-  for (const std::int64_t of_class : count) pairs += of_class * (of_class - 1) / 2;
-  return pairs > 0 ? sum / static_cast<double>(pairs) : std::numeric_limits<double>::quiet_NaN();
+}  // namespace
+
+double dendrogram_purity(std::span<const std::int32_t> parent, std::span<const std::int32_t> size,
+                         std::span<const std::int32_t> classes, std::int64_t n_classes) {
+  double sum = 0;
+  std::int64_t all = 0;
+  for_each_meeting(parent, size, classes, n_classes,
+                   [&](std::int64_t node, std::int64_t pairs, std::int64_t count) {
+                     sum += static_cast<double>(pairs) * (static_cast<double>(count) / size[node]);
+                     all += pairs;
+                   });
+  return all > 0 ? sum / static_cast<double>(all) : std::numeric_limits<double>::quiet_NaN();
+}
+
+std::vector<std::int64_t> pairs_met(std::span<const std::int32_t> parent, std::span<const std::int32_t> size,
+                                    std::span<const std::int32_t> classes, std::int64_t n_classes) {
+  std::vector<std::int64_t> met(parent.size(), 0);
+  for_each_meeting(parent, size, classes, n_classes,
+                   [&](std::int64_t node, std::int64_t pairs, std::int64_t) { met[node] += pairs; });
+  return met;
 }
 
 template <class T>

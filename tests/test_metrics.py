@@ -11,7 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agglo import Hierarchy
-from agglo.metrics import PairwiseScores, dendrogram_purity, dp_means_cost, pairwise_f1
+from agglo.metrics import (
+    PairwiseScores,
+    dendrogram_purity,
+    dp_means_cost,
+    pairwise_f1,
+    pairwise_f1_by_round,
+)
 from agglo.testing import random_forest
 
 LABELS = st.lists(st.integers(-1, 4), min_size=30, max_size=30)
@@ -163,6 +169,24 @@ def test_f1_is_exact_where_counts_pass_32_bits():
 def test_f1_needs_labels_of_one_length():
     with pytest.raises(ValueError, match="y has 3 labels and labels has 2: pass one a point in both"):
         pairwise_f1([0, 1, 2], [0, 1])
+
+
+@given(trees(), LABELS)
+def test_f1_by_round_is_that_of_each_round(tree, y):
+    y = y[: tree.n_leaves]
+    scores = pairwise_f1_by_round(tree, y)
+    expected = [pairwise_f1(y, tree.labels(round=i)) for i in range(len(tree.rounds) + 1)]
+    np.testing.assert_allclose(np.transpose(scores), expected, rtol=1e-15)
+
+
+def test_f1_by_round_has_as_many_rounds_as_it_takes():
+    n = 100_000
+    scores = pairwise_f1_by_round(chain(n), np.arange(n) >= n - 1)
+    assert len(scores.f1) == n
+    assert scores.f1.argmax() == n - 2  # all but the last point have merged
+    assert scores.f1[n - 2] == 1.0
+    with pytest.raises(ValueError, match="y has 2 labels, but the tree has 3 leaves: pass one a leaf"):
+        pairwise_f1_by_round(chain(3), [0, 0])
 
 
 # DP-means

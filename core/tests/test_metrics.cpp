@@ -50,6 +50,19 @@ void test_purity() {
   CHECK(std::abs(purity(make_tree(n, 2, true, 0), classes, 2) - 0.5) < 1e-4);
 }
 
+void test_pairs_met() {
+  std::mt19937 chance(11);
+  for (unsigned seed = 0; seed < 40; ++seed) {
+    const Tree tree = make_tree(1 + seed % 30, 2 + seed % 9, seed % 4 == 3, seed);
+    Classes classes(tree.leaves);
+    for (auto& c : classes) c = static_cast<std::int32_t>(chance() % 3);
+    std::vector<std::int64_t> expected(tree.parent.size(), 0);
+    for (std::int32_t a = 0; a < tree.leaves; ++a)
+      for (std::int32_t b = 0; b < a; ++b) expected[meet(tree, a, b)] += classes[a] == classes[b];
+    CHECK(agglo::pairs_met(tree.parent, tree.size, classes, 3) == expected);
+  }
+}
+
 template <class T>
 void test_within_sum(double offset) {
   // Two clusters in the plane: {0, 2, 4} and {1}, {3, 5} in the order given; squares about their means.
@@ -67,6 +80,7 @@ void test_within_sum(double offset) {
 
 int main() {
   test_purity();
+  test_pairs_met();
   test_within_sum<float>(0);
   test_within_sum<double>(0);
   test_within_sum<double>(1 << 28);  // far from the origin, where the one-pass formula has no digits left

@@ -20,6 +20,14 @@ class PairwiseScores(NamedTuple):
     recall: float
 
 
+class RoundScores(NamedTuple):
+    """The same for the partition after every round: entry ``i`` is that of ``tree.labels(round=i)``."""
+
+    f1: npt.NDArray[np.float64]
+    precision: npt.NDArray[np.float64]
+    recall: npt.NDArray[np.float64]
+
+
 def dendrogram_purity(tree: Hierarchy, y: npt.ArrayLike) -> float:
     """Mean purity of the least common ancestors of all pairs of points of one class: 1 for a perfect tree.
 
@@ -54,11 +62,7 @@ def dendrogram_purity(tree: Hierarchy, y: npt.ArrayLike) -> float:
     >>> metrics.dendrogram_purity(tree, ["a", "a", "b", "b"])  # 1 for the pair of a, 2/4 for that of b
     0.75
     """
-    if not isinstance(tree, Hierarchy):
-        raise TypeError(f"expected a Hierarchy, got {type(tree).__name__}")
-    classes = _codes("y", y)
-    if len(classes) != tree.n_leaves:
-        raise ValueError(f"y has {len(classes)} labels, but the tree has {tree.n_leaves} leaves: pass one a leaf")
+    classes = _classes(tree, y)
     purity: float = _core.dendrogram_purity(tree.parent, tree.size, classes, int(classes.max()) + 1)
     if math.isnan(purity):
         raise ValueError(
@@ -106,6 +110,49 @@ def pairwise_f1(y: npt.ArrayLike, labels: npt.ArrayLike) -> PairwiseScores:
     )
 
 
+def pairwise_f1_by_round(tree: Hierarchy, y: npt.ArrayLike) -> RoundScores:
+    """F1, precision and recall of the partition after every round, as :func:`pairwise_f1` defines them.
+
+    All rounds together take O(N log N) for N leaves, however many rounds there are.
+
+    Parameters
+    ----------
+    tree : Hierarchy
+        The tree.
+    y : array-like of shape (n_leaves,)
+        The class of each point, as for :func:`dendrogram_purity`.
+
+    Returns
+    -------
+    RoundScores
+        A named tuple of arrays ``(f1, precision, recall)`` with ``len(tree.rounds) + 1`` entries.
+
+    Examples
+    --------
+    >>> import agglo
+    >>> graph = agglo.NeighborGraph.from_edges([0, 1, 2], [1, 2, 3], [0.9, 0.2, 0.8], kind="similarity")
+    >>> scores = agglo.metrics.pairwise_f1_by_round(agglo.hac(graph), ["a", "a", "b", "b"])
+    >>> scores.f1
+    array([0.        , 0.66666667, 1.        , 0.5       ])
+    >>> int(scores.f1.argmax())
+    2
+    """
+    classes = _classes(tree, y)
+    rounds = len(tree.rounds)
+    met = _core.pairs_met(tree.parent, tree.size, classes, int(classes.max()) + 1)
+    sizes = tree.size.astype(np.int64)
+    pairs = sizes * (sizes - 1) // 2
+    joined = pairs.copy()  # pairs that a node brings together: its own without its children's
+    np.subtract.at(joined, tree.parent[:-1], pairs[:-1])
+    together, of_cluster = (_by_round(tree, column) for column in (met, joined))
+    of_class = np.full(rounds + 1, _pairs(np.bincount(classes)))
+    return RoundScores(
+        f1=_share(2 * together, of_class + of_cluster),
+        precision=_share(together, of_cluster),
+        recall=_share(together, of_class),
+    )
+
+
 def dp_means_cost(X: npt.ArrayLike, labels: npt.ArrayLike, lam: SupportsFloat) -> float:
     """Cost of a flat clustering: squared distances of points to their cluster's mean, plus ``lam`` a cluster.
 
@@ -147,6 +194,26 @@ def dp_means_cost(X: npt.ArrayLike, labels: npt.ArrayLike, lam: SupportsFloat) -
 
 def _pairs(counts: npt.NDArray[np.int64]) -> int:
     return int((counts * (counts - 1) // 2).sum())  # below 2^61 for up to 2^31 points
+
+
+def _by_round(tree: Hierarchy, column: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The sums of a column over the nodes of each round and all before; a forest's root is of none."""
+    sums = np.zeros(len(tree.rounds) + 2, np.int64)
+    np.add.at(sums, tree.round, column)
+    return np.cumsum(sums[:-1])
+
+
+def _share(part: npt.NDArray[np.int64], whole: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    return np.divide(part, whole, out=np.ones(len(whole)), where=whole > 0)
+
+
+def _classes(tree: Hierarchy, y: npt.ArrayLike) -> npt.NDArray[np.int32]:
+    if not isinstance(tree, Hierarchy):
+        raise TypeError(f"expected a Hierarchy, got {type(tree).__name__}")
+    classes = _codes("y", y)
+    if len(classes) != tree.n_leaves:
+        raise ValueError(f"y has {len(classes)} labels, but the tree has {tree.n_leaves} leaves: pass one a leaf")
+    return classes
 
 
 def _codes(name: str, labels: npt.ArrayLike) -> npt.NDArray[np.int32]:
