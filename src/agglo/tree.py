@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agglo import _core
-from agglo.cut import cut
+from agglo.cut import RoundRule, cut, round_number
 from agglo.graph import KINDS, Kind, Missing
 
 Column = npt.NDArray[Any]
@@ -235,23 +235,13 @@ class Hierarchy:
 
         Round 0 is before the first, every point being its own cluster; negative rounds count from the end.
         """
-        last = len(self.rounds)
-        try:
-            index = operator.index(round)
-        except TypeError:
-            raise TypeError(f"round={round!r} is not a round: pass an integer") from None
-        if not -last - 1 <= index <= last:
-            raise IndexError(
-                f"round={index} is out of range: the tree has {last} rounds, so pass a number from 0 "
-                f"(single points) to {last}, or from -1 (the last) to {-last - 1}"
-            )
-        return self.partition(self.round <= (index if index >= 0 else index + last + 1))
+        return self.partition(self.round <= round_number(self, round))
 
     def cut(
         self,
         n_clusters: SupportsIndex | None = None,
         *,
-        round: SupportsIndex | None = None,
+        round: SupportsIndex | RoundRule | None = None,
         height: SupportsFloat | None = None,
     ) -> npt.NDArray[np.int64]:
         """Labels of a flat clustering, by exactly one of these rules.
@@ -261,8 +251,9 @@ class Hierarchy:
         n_clusters : int
             The round whose number of clusters is closest, single points being round 0; of two rounds that are
             equally close, the finer one. The number need not be met: rounds may jump over it.
-        round : int
-            That round, as :meth:`labels` counts them.
+        round : int or "persistent"
+            That round, as :meth:`labels` counts them; ``"persistent"``: the one near whose number of clusters the
+            merging stays longest, see :func:`agglo.cut.persistent_round`.
         height : float
             All merges of at most this height. The explicit root of a forest is no merge and is never applied.
 
@@ -284,6 +275,8 @@ class Hierarchy:
         array([0, 0, 1, 1, 0, 0, 1])
         >>> tree.cut(round=1)
         array([0, 0, 1, 2, 3, 3, 2])
+        >>> tree.cut(round="persistent")
+        array([0, 0, 1, 1, 0, 0, 1])
         >>> tree.cut(height=0.5)
         array([0, 1, 2, 2, 3, 3, 2])
         """
