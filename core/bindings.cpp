@@ -55,16 +55,30 @@ agglo::GraphView view(const In<std::int64_t>& indptr, const In<std::int32_t>& in
   return {span(indptr), span(indices), span(weights)};
 }
 
-nb::tuple united(std::int64_t n, const In<std::int32_t>& sources, const In<std::int32_t>& targets,
-                 const In<float>& weights, bool similarity, int threads) {
+nb::tuple out(agglo::Graph&& graph) {
+  return nb::make_tuple(out(std::move(graph.indptr)), out(std::move(graph.indices)),
+                        out(std::move(graph.weights)));
+}
+
+nb::tuple grouped(std::int64_t n, const In<std::int32_t>& sources, const In<std::int32_t>& targets,
+                  const In<float>& weights) {
+  agglo::Graph rows;
+  {
+    nb::gil_scoped_release release;
+    rows = agglo::grouped(n, span(sources), span(targets), span(weights));
+  }
+  return out(std::move(rows));
+}
+
+nb::tuple united(const In<std::int64_t>& indptr, const In<std::int32_t>& targets, const In<float>& weights,
+                 bool similarity, int threads) {
   agglo::Graph graph;
   {
     nb::gil_scoped_release release;
     agglo::Team team(threads);
-    graph = agglo::united(n, span(sources), span(targets), span(weights), kind_of(similarity), team);
+    graph = agglo::united({span(indptr), span(targets), span(weights)}, kind_of(similarity), team);
   }
-  return nb::make_tuple(out(std::move(graph.indptr)), out(std::move(graph.indices)),
-                        out(std::move(graph.weights)));
+  return out(std::move(graph));
 }
 
 std::string violation(const In<std::int64_t>& indptr, const In<std::int32_t>& indices,
@@ -234,7 +248,8 @@ nb::tuple run_rounds(const In<std::int64_t>& indptr, const In<std::int32_t>& ind
 
 NB_MODULE(_core, module) {
   module.doc() = "The native core of agglo. Private: use the functions of the package.";
-  module.def("united", &united, "n"_a, "sources"_a, "targets"_a, "weights"_a, "similarity"_a, "threads"_a);
+  module.def("grouped", &grouped, "n"_a, "sources"_a, "targets"_a, "weights"_a);
+  module.def("united", &united, "indptr"_a, "targets"_a, "weights"_a, "similarity"_a, "threads"_a);
   module.def("violation", &violation, "indptr"_a, "indices"_a, "weights"_a, "threads"_a);
   bind_search<float>(module);
   bind_search<double>(module);

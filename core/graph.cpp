@@ -1,9 +1,10 @@
 #include "graph.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
-#include <cstring>
 #include <limits>
+#include <numeric>
 #include <stdexcept>
 
 namespace agglo {
@@ -11,78 +12,133 @@ namespace {
 
 constexpr std::int64_t kRows = 4096;  // rows in a chunk of parallel work
 
-struct Edge {
-  std::int32_t target;
-  float weight;
-};
+// An edge as one number that sorts by target.
+std::uint64_t packed(std::int32_t target, float weight) {
+  return std::uint64_t{static_cast<std::uint32_t>(target)} << 32 | std::bit_cast<std::uint32_t>(weight);
+}
+std::int32_t target_of(std::uint64_t edge) { return static_cast<std::int32_t>(edge >> 32); }
+float weight_of(std::uint64_t edge) { return std::bit_cast<float>(static_cast<std::uint32_t>(edge)); }
+
+void check(const DirectedView& rows) {
+  const std::int64_t n = rows.size();
+  if (n > std::numeric_limits<std::int32_t>::max() / 2)
+    throw std::invalid_argument("a graph holds at most 2^30 points, got " + std::to_string(n));
+  for (std::int64_t i = 0; i < n; ++i)
+    for (std::int64_t k = rows.indptr[i]; k < rows.indptr[i + 1]; ++k) {
+      const std::int32_t j = rows.targets[k];
+      if (j < -1 || j >= n)
+        throw std::out_of_range("edge (" + std::to_string(i) + ", " + std::to_string(j) +
+                                ") names a point outside 0.." + std::to_string(n - 1));
+      if (j != -1 && !std::isfinite(rows.weights[k]))
+        throw std::invalid_argument("edge (" + std::to_string(i) + ", " + std::to_string(j) +
+                                    ") has weight " + std::to_string(rows.weights[k]) +
+                                    "; weights must be finite");
+    }
+}
+
+// Every edge turned round. Row j then has its sources in increasing order.
+Graph transposed(const DirectedView& rows, Team& team) {
+  const std::int64_t n = rows.size();
+  Graph back;
+  back.indptr.assign(static_cast<std::size_t>(n) + 1, 0);
+  for (const std::int32_t j : rows.targets)
+    if (j != -1) ++back.indptr[j + 1];
+  std::partial_sum(back.indptr.begin(), back.indptr.end(), back.indptr.begin());
+  back.indices.resize(static_cast<std::size_t>(back.indptr[n]));
+  back.weights.resize(static_cast<std::size_t>(back.indptr[n]));
+  // Each thread reads all edges and writes those into its own range of rows: no two write to one place, and
+  // the order inside a row does not depend on how many there are.
+  std::vector<std::int64_t> place(back.indptr.begin(), back.indptr.end() - 1);
+  team.run(team.size(), [&](std::int64_t part, int) {
+    const std::int64_t first = n * part / team.size(), last = n * (part + 1) / team.size();
+    for (std::int64_t i = 0; i < n; ++i)
+      for (std::int64_t k = rows.indptr[i]; k < rows.indptr[i + 1]; ++k) {
+        const std::int32_t j = rows.targets[k];
+        if (j < first || j >= last) continue;
+        const std::int64_t at = place[j]++;
+        back.indices[at] = static_cast<std::int32_t>(i);
+        back.weights[at] = rows.weights[k];
+      }
+  });
+  return back;
+}
 
 }  // namespace
 
-Graph united(std::int64_t n, std::span<const std::int32_t> sources, std::span<const std::int32_t> targets,
-             std::span<const float> weights, Kind kind, Team& team) {
-  const std::int64_t m = static_cast<std::int64_t>(targets.size());
-  if (n < 0 || n > std::numeric_limits<std::int32_t>::max() / 2)
-    throw std::invalid_argument("a graph holds at most 2^30 points, got " + std::to_string(n));
-  if (sources.empty() && m > 0 && (n == 0 || m % n != 0))
-    throw std::invalid_argument("neighbour lists must be of equal length");
-  const std::int64_t per_row = sources.empty() && n > 0 ? m / n : 0;
-  const auto source = [&](std::int64_t e) {
-    return sources.empty() ? static_cast<std::int32_t>(e / per_row) : sources[e];
-  };
-
-  // Both directions of every edge are counted, then laid into their rows.
-  std::vector<std::int64_t> begin(static_cast<std::size_t>(n) + 1, 0);
-  for (std::int64_t e = 0; e < m; ++e) {
-    const std::int32_t i = source(e), j = targets[e];
-    if (j == -1 && sources.empty()) continue;
-    if (i < 0 || i >= n || j < 0 || j >= n)
-      throw std::out_of_range("edge (" + std::to_string(i) + ", " + std::to_string(j) +
-                              ") names a point outside 0.." + std::to_string(n - 1));
-    if (!std::isfinite(weights[e]))
-      throw std::invalid_argument("edge (" + std::to_string(i) + ", " + std::to_string(j) + ") has weight " +
-                                  std::to_string(weights[e]) + "; weights must be finite");
-    if (i == j) continue;
-    ++begin[i + 1];
-    ++begin[j + 1];
+Graph grouped(std::int64_t n, std::span<const std::int32_t> sources, std::span<const std::int32_t> targets,
+              std::span<const float> weights) {
+  Graph rows;
+  rows.indptr.assign(static_cast<std::size_t>(n) + 1, 0);
+  for (const std::int32_t i : sources) {
+    if (i < 0 || i >= n)
+      throw std::out_of_range("an edge starts at point " + std::to_string(i) + ", outside 0.." +
+                              std::to_string(n - 1));
+    ++rows.indptr[i + 1];
   }
-  for (std::int64_t i = 0; i < n; ++i) begin[i + 1] += begin[i];
-  std::vector<Edge> edges(static_cast<std::size_t>(begin[n]));
-  {
-    std::vector<std::int64_t> place(begin.begin(), begin.end() - 1);
-    for (std::int64_t e = 0; e < m; ++e) {
-      const std::int32_t i = source(e), j = targets[e];
-      if (j == -1 || i == j) continue;
-      edges[place[i]++] = {j, weights[e]};
-      edges[place[j]++] = {i, weights[e]};
-    }
+  std::partial_sum(rows.indptr.begin(), rows.indptr.end(), rows.indptr.begin());
+  rows.indices.resize(sources.size());
+  rows.weights.resize(sources.size());
+  std::vector<std::int64_t> place(rows.indptr.begin(), rows.indptr.end() - 1);
+  for (std::size_t e = 0; e < sources.size(); ++e) {
+    const std::int64_t at = place[sources[e]]++;
+    rows.indices[at] = targets[e];
+    rows.weights[at] = weights[e];
   }
+  return rows;
+}
 
+Graph united(const DirectedView& rows, Kind kind, Team& team) {
+  check(rows);
+  const std::int64_t n = rows.size();
+  const Graph back = transposed(rows, team);
   const bool similarity = kind == Kind::similarity;
-  const auto order = [similarity](const Edge& a, const Edge& b) {
-    if (a.target != b.target) return a.target < b.target;
-    return similarity ? a.weight > b.weight : a.weight < b.weight;
+
+  // Row i of the union: its own edges, sorted, merged with those that come back. Done twice, to count and to
+  // write: that costs less than the memory to remember it.
+  const auto each_row = [&](const auto& begin_row) {
+    team.ranges(n, kRows, [&](std::int64_t first, std::int64_t last, int) {
+      std::vector<std::uint64_t> own;
+      for (std::int64_t i = first; i < last; ++i) {
+        own.clear();
+        for (std::int64_t k = rows.indptr[i]; k < rows.indptr[i + 1]; ++k)
+          if (rows.targets[k] != -1) own.push_back(packed(rows.targets[k], rows.weights[k]));
+        std::sort(own.begin(), own.end());
+        auto emit = begin_row(i);
+        std::int32_t target = -1;
+        float weight = 0;
+        const auto add = [&](std::int32_t j, float w) {
+          if (j == target) {
+            weight = similarity ? std::max(weight, w) : std::min(weight, w);
+            return;
+          }
+          if (target != -1) emit(target, weight);
+          target = j, weight = w;
+        };
+        std::int64_t k = back.indptr[i];
+        const std::int64_t end = back.indptr[i + 1];
+        for (const std::uint64_t edge : own) {
+          for (; k < end && back.indices[k] < target_of(edge); ++k)
+            if (back.indices[k] != i) add(back.indices[k], back.weights[k]);
+          if (target_of(edge) != i) add(target_of(edge), weight_of(edge));
+        }
+        for (; k < end; ++k)
+          if (back.indices[k] != i) add(back.indices[k], back.weights[k]);
+        if (target != -1) emit(target, weight);
+      }
+    });
   };
+
   Graph graph;
   graph.indptr.assign(static_cast<std::size_t>(n) + 1, 0);
-  team.ranges(n, kRows, [&](std::int64_t first, std::int64_t last, int) {
-    for (std::int64_t i = first; i < last; ++i) {
-      const auto row = edges.begin() + begin[i], end = edges.begin() + begin[i + 1];
-      std::sort(row, end, order);
-      const auto same = [](const Edge& a, const Edge& b) { return a.target == b.target; };
-      graph.indptr[i + 1] = std::unique(row, end, same) - row;
-    }
-  });
-  for (std::int64_t i = 0; i < n; ++i) graph.indptr[i + 1] += graph.indptr[i];
+  each_row([&](std::int64_t i) { return [count = &graph.indptr[i + 1]](std::int32_t, float) { ++*count; }; });
+  std::partial_sum(graph.indptr.begin(), graph.indptr.end(), graph.indptr.begin());
   graph.indices.resize(static_cast<std::size_t>(graph.indptr[n]));
   graph.weights.resize(static_cast<std::size_t>(graph.indptr[n]));
-  team.ranges(n, kRows, [&](std::int64_t first, std::int64_t last, int) {
-    for (std::int64_t i = first; i < last; ++i) {
-      const Edge* edge = edges.data() + begin[i];
-      for (std::int64_t k = graph.indptr[i]; k < graph.indptr[i + 1]; ++k, ++edge) {
-        graph.indices[k] = edge->target;
-        graph.weights[k] = edge->weight;
-      }
-    }
+  each_row([&](std::int64_t i) {
+    return [&graph, k = graph.indptr[i]](std::int32_t target, float weight) mutable {
+      graph.indices[k] = target;
+      graph.weights[k++] = weight;
+    };
   });
   return graph;
 }

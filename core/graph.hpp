@@ -30,11 +30,23 @@ struct Graph {
   std::vector<float> weights;
 };
 
-// The undirected union of directed edges (source, target, weight): self-loops are dropped, and of several
-// edges between two points the closest stays. `sources` may be empty: then `targets` holds an equal number of
-// edges for each of the n points in turn, as a neighbour search returns them, and a target of -1 is no edge.
-Graph united(std::int64_t n, std::span<const std::int32_t> sources, std::span<const std::int32_t> targets,
-             std::span<const float> weights, Kind kind, Team& team);
+// Directed edges, row by row, in no order: row i has targets[indptr[i]..indptr[i+1]] and their weights. A
+// target of -1 is no edge.
+struct DirectedView {
+  std::span<const std::int64_t> indptr;
+  std::span<const std::int32_t> targets;
+  std::span<const float> weights;
+
+  std::int64_t size() const { return static_cast<std::int64_t>(indptr.size()) - 1; }
+};
+
+// Edges (sources[e], targets[e], weights[e]) brought into rows.
+Graph grouped(std::int64_t n, std::span<const std::int32_t> sources, std::span<const std::int32_t> targets,
+              std::span<const float> weights);
+
+// The undirected union of directed edges: self-loops are dropped, and of several edges between two points the
+// closest stays. What it returns has the invariants of GraphView.
+Graph united(const DirectedView& rows, Kind kind, Team& team);
 
 // The first violation of the invariants of GraphView, in words; empty if there is none.
 std::string violation(const GraphView& graph, Team& team);

@@ -166,7 +166,13 @@ class NeighborGraph:
             raise ValueError(f"the graph has {points} points; at most 2^30 are possible")
         if largest >= points:
             raise ValueError(f"an edge names point {largest}, but n_points={points}: indices go to {points - 1}")
-        return cls._united(points, heads, tails, values, kind, missing, metric, "given", {}, n_jobs)
+        rows, ends, edges = _core.grouped(
+            points,
+            np.ascontiguousarray(heads, np.int32),
+            np.ascontiguousarray(tails, np.int32),
+            _column("weights", values, np.dtype(np.float32)),
+        )
+        return cls._united(rows, ends, edges, kind, missing, n_jobs, metric=metric)
 
     @classmethod
     def from_neighbors(
@@ -195,45 +201,34 @@ class NeighborGraph:
         if lists.size and (lists.min() < -1 or lists.max() >= n):
             worst = lists.min() if lists.min() < -1 else lists.max()
             raise ValueError(f"indices holds {worst}, outside 0..{n - 1}; -1 stands for no neighbour")
-        nothing = np.empty(0, np.int32)
         return cls._united(
-            n,
-            nothing,
-            lists.ravel(),
-            weights.ravel(),
+            np.arange(n + 1, dtype=np.int64) * lists.shape[1],
+            np.ascontiguousarray(lists, np.int32).ravel(),
+            _column("values", weights.ravel(), np.dtype(np.float32)),
             kind,
             missing,
-            metric,
-            method,
-            parameters or {},
             n_jobs,
+            metric=metric,
+            method=method,
+            parameters=parameters or {},
         )
 
     @classmethod
     def _united(
         cls,
-        n: int,
-        sources: npt.NDArray[Any],
-        targets: npt.NDArray[Any],
-        weights: npt.NDArray[Any],
+        indptr: npt.NDArray[np.int64],
+        targets: npt.NDArray[np.int32],
+        weights: npt.NDArray[np.float32],
         kind: Kind,
         missing: Missing | None,
-        metric: str | None,
-        method: str,
-        parameters: Mapping[str, Any],
         n_jobs: int | None,
+        **record: Any,
     ) -> NeighborGraph:
+        """The undirected union of directed rows, which the core makes as the invariants ask."""
         if kind not in KINDS:
             raise ValueError(f"kind={kind!r} is unknown: pass 'similarity' or 'distance'")
-        indptr, indices, edge_weights = _core.united(
-            n,
-            np.ascontiguousarray(sources, np.int32),
-            np.ascontiguousarray(targets, np.int32),
-            _column("weights", weights, np.dtype(np.float32)),
-            kind == "similarity",
-            threads(n_jobs),
-        )
-        return cls(indptr, indices, edge_weights, kind, missing, metric, method, parameters, checked=True)
+        rows, indices, united = _core.united(indptr, targets, weights, kind == "similarity", threads(n_jobs))
+        return cls(rows, indices, united, kind=kind, missing=missing, checked=True, **record)
 
     @property
     def n_points(self) -> int:
