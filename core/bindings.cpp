@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "graph.hpp"
-#include "neighbors.hpp"
 #include "metrics.hpp"
+#include "neighbors.hpp"
 #include "rounds.hpp"
 #include "tree.hpp"
 
@@ -213,14 +213,16 @@ double within_sum(const nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::devi
 
 nb::tuple run_rounds(const In<std::int64_t>& indptr, const In<std::int32_t>& indices,
                      const In<float>& weights, bool similarity, const std::string& linkage,
-                     std::optional<double> missing, const In<double>& thresholds, bool until_stable,
-                     bool mutual, int threads, const nb::object& progress) {
+                     std::optional<double> missing, int shift, bool wide, const In<double>& thresholds,
+                     bool until_stable, bool mutual, int threads, const nb::object& progress) {
   agglo::Plan plan;
   plan.kind = kind_of(similarity);
   plan.linkage = linkage == "average"  ? agglo::Linkage::average
                  : linkage == "single" ? agglo::Linkage::single
                                        : agglo::Linkage::complete;
   plan.missing = missing;
+  plan.shift = shift;
+  plan.wide = wide;
   plan.thresholds = span(thresholds);
   plan.until_stable = until_stable;
   plan.mutual = mutual;
@@ -264,6 +266,6 @@ NB_MODULE(_core, module) {
   module.def("within_sum", &within_sum<float>, "points"_a, "order"_a, "bounds"_a);
   module.def("within_sum", &within_sum<double>, "points"_a, "order"_a, "bounds"_a);
   module.def("run_rounds", &run_rounds, "indptr"_a, "indices"_a, "weights"_a, "similarity"_a, "linkage"_a,
-             "missing"_a.none(), "thresholds"_a, "until_stable"_a, "mutual"_a, "threads"_a,
-             "progress"_a.none());
+             "missing"_a.none(), "shift"_a, "wide"_a, "thresholds"_a, "until_stable"_a, "mutual"_a,
+             "threads"_a, "progress"_a.none());
 }

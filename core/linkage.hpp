@@ -11,73 +11,16 @@
 #pragma once
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
 
 #include "graph.hpp"
 
 namespace agglo {
 
 constexpr double kNone = -std::numeric_limits<double>::infinity();
-
-// The mean over all pairs, one without an edge counting as `missing`. Weights are rounded to a fixed-point
-// grid so fine that only weights 2^30 times smaller than the largest feel it, and summed as integers: a sum
-// then depends neither on its order nor on how it was grouped, which is what makes all engines agree.
-class FixedPoint {
- public:
-  FixedPoint(const GraphView& graph, double missing) {
-    double largest = std::fabs(missing);
-    for (const float weight : graph.weights) largest = std::max(largest, std::fabs(double{weight}));
-    int exponent = 0;
-    std::frexp(largest, &exponent);  // largest < 2^exponent
-    const auto edges = static_cast<std::uint64_t>(graph.weights.size() / 2);
-    const int shift = 61 - exponent - std::bit_width(edges);
-    up_ = std::ldexp(1.0, shift);
-    down_ = std::ldexp(1.0, -shift);
-  }
-  std::int64_t of(double weight) const { return std::llrint(weight * up_); }
-  double unit() const { return down_; }
-
- private:
-  double up_, down_;
-};
-
-class AverageLinkage {
- public:
-  using Stat = std::int64_t;
-
-  AverageLinkage(const GraphView& graph, Kind kind, double missing)
-      : grid_(graph, missing),
-        sign_(kind == Kind::similarity ? 1 : -1),
-        absent_(sign_ * grid_.of(missing)),
-        floor(static_cast<double>(absent_) * grid_.unit()) {}
-
-  Stat of(float weight) const { return sign_ * grid_.of(weight) - absent_; }
-  static void combine(Stat& a, Stat b) { a += b; }
-  double value(Stat sum, double a, double b) const {
-    return floor + static_cast<double>(sum) / (a * b) * grid_.unit();
-  }
-
-  // Every part has its say in proportion to its size.
-  struct Blend {
-    double sum = 0;
-    void add(double bound, double size, double floor) { sum += std::max(bound, floor) * size; }
-    double of(double size) const { return sum / size; }
-  };
-  static double grown(double was, double others, double old_size, double size) {
-    return (was * old_size + others * (size - old_size)) / size;
-  }
-  static constexpr bool steadfast = false;
-
- private:
-  FixedPoint grid_;
-  std::int64_t sign_, absent_;
-
- public:
-  const double floor;
-};
 
 // A bound where a union may be as close as its closest part.
 struct Closest {
@@ -86,30 +29,84 @@ struct Closest {
   double of(double) const { return most; }
 };
 
-// The mean over the pairs that have an edge.
-class PresentAverageLinkage {
+// A bound where every part has its say in proportion to its size.
+struct Weighted {
+  double sum = 0;
+  void add(double bound, double size, double floor) { sum += std::max(bound, floor) * size; }
+  double of(double size) const { return sum / size; }
+};
+
+// Weights are rounded to multiples of 2^-shift and summed as integers: a sum then depends neither on its
+// order nor on how it was grouped, which is what makes all engines agree. The caller chooses a shift for
+// which no sum overflows.
+template <class Sum>
+class FixedPoint {
  public:
-  struct Stat {
-    std::int64_t sum, count;
-  };
-
-  PresentAverageLinkage(const GraphView& graph, Kind kind)
-      : grid_(graph, 0), sign_(kind == Kind::similarity ? 1 : -1) {}
-
-  Stat of(float weight) const { return {sign_ * grid_.of(weight), 1}; }
-  static void combine(Stat& a, Stat b) { a.sum += b.sum, a.count += b.count; }
-  double value(Stat stat, double, double) const {
-    return static_cast<double>(stat.sum) / static_cast<double>(stat.count) * grid_.unit();
+  FixedPoint(Kind kind, int shift)
+      : up_(std::ldexp(kind == Kind::similarity ? 1.0 : -1.0, shift)), down_(std::ldexp(1.0, -shift)) {}
+  Sum of(float weight) const {
+    if constexpr (sizeof(Sum) == 8)
+      return std::llrint(weight * up_);
+    else
+      return static_cast<Sum>(std::rint(weight * up_));
   }
-
-  using Blend = Closest;
-  static double grown(double was, double, double, double) { return was; }
-  static constexpr bool steadfast = false;
-  static constexpr double floor = kNone;
+  double value(Sum sum) const { return static_cast<double>(sum) * down_; }
 
  private:
-  FixedPoint grid_;
-  std::int64_t sign_;
+  double up_, down_;
+};
+
+// The mean over all pairs, one without an edge counting as 0.
+class AverageLinkage {
+ public:
+  using Stat = std::int64_t;
+
+  AverageLinkage(Kind kind, int shift) : grid_(kind, shift) {}
+
+  Stat of(float weight) const { return grid_.of(weight); }
+  static void combine(Stat& a, Stat b) { a += b; }
+  double value(Stat sum, double a, double b) const { return grid_.value(sum) / (a * b); }
+
+  using Blend = Weighted;
+  static double grown(double was, double others, double old_size, double size) {
+    return (was * old_size + others * (size - old_size)) / size;
+  }
+  static constexpr bool steadfast = false;
+  static constexpr double floor = 0;
+
+ private:
+  FixedPoint<Stat> grid_;
+};
+
+// The mean over all pairs, one without an edge counting as `missing`; Present: over those with an edge only.
+template <class Sum, bool Present>
+class CountedAverageLinkage {
+ public:
+  struct Stat {
+    Sum sum;
+    std::int64_t count;
+  };
+
+  CountedAverageLinkage(Kind kind, double missing, int shift)
+      : floor(Present ? kNone : (kind == Kind::similarity ? missing : -missing)), grid_(kind, shift) {}
+
+  Stat of(float weight) const { return {grid_.of(weight), 1}; }
+  static void combine(Stat& a, const Stat& b) { a.sum += b.sum, a.count += b.count; }
+  double value(const Stat& stat, double a, double b) const {
+    const double count = static_cast<double>(stat.count);
+    if constexpr (Present) return grid_.value(stat.sum) / count;
+    return (grid_.value(stat.sum) + floor * (a * b - count)) / (a * b);
+  }
+
+  using Blend = std::conditional_t<Present, Closest, Weighted>;
+  static double grown(double was, double others, double old_size, double size) {
+    return Present ? was : AverageLinkage::grown(was, others, old_size, size);
+  }
+  static constexpr bool steadfast = false;
+  const double floor;
+
+ private:
+  FixedPoint<Sum> grid_;
 };
 
 // The closest pair that has an edge. A neighbour that grows stays as close as it was: it is steadfast.

@@ -512,6 +512,21 @@ Forest run(const GraphView& graph, const Plan& plan, const Linkage& linkage, Tea
   return Engine<Linkage>(graph, plan, linkage, team, report).run();
 }
 
+template <class Sum>
+Forest run_counted(const GraphView& graph, const Plan& plan, Team& team, const Report& report) {
+  if (!plan.missing)
+    return run(graph, plan, CountedAverageLinkage<Sum, true>(plan.kind, 0, plan.shift), team, report);
+  return run(graph, plan, CountedAverageLinkage<Sum, false>(plan.kind, *plan.missing, plan.shift), team,
+             report);
+}
+
+Forest run_average(const GraphView& graph, const Plan& plan, Team& team, const Report& report) {
+  if (plan.wide) return run_counted<__int128>(graph, plan, team, report);
+  if (plan.missing && *plan.missing == 0)
+    return run(graph, plan, AverageLinkage(plan.kind, plan.shift), team, report);
+  return run_counted<std::int64_t>(graph, plan, team, report);
+}
+
 }  // namespace
 
 Forest run_rounds(const GraphView& graph, const Plan& plan, Team& team, const Report& report) {
@@ -519,9 +534,7 @@ Forest run_rounds(const GraphView& graph, const Plan& plan, Team& team, const Re
     throw std::invalid_argument("at most 2^30 points can be clustered, got " + std::to_string(graph.size()));
   switch (plan.linkage) {
     case Linkage::average:
-      if (plan.missing)
-        return run(graph, plan, AverageLinkage(graph, plan.kind, *plan.missing), team, report);
-      return run(graph, plan, PresentAverageLinkage(graph, plan.kind), team, report);
+      return run_average(graph, plan, team, report);
     case Linkage::single:
       return run(graph, plan, SingleLinkage(plan.kind), team, report);
     case Linkage::complete:

@@ -17,7 +17,9 @@ enum class Linkage { average, single, complete };
 struct Plan {
   Kind kind = Kind::similarity;
   Linkage linkage = Linkage::average;
-  std::optional<double> missing;       // the value of a pair without an edge; none: such pairs take no part
+  std::optional<double> missing;  // the value of a pair without an edge; none: such pairs take no part
+  int shift = 0;      // averages: weights are rounded to multiples of 2^-shift and summed as integers
+  bool wide = false;  // of 128 bits instead of 64
   std::span<const double> thresholds;  // from near to far; empty: no threshold at all
   bool until_stable = false;           // stay at a threshold until a round merges nothing
   bool mutual = false;                 // join only clusters that are each other's nearest neighbour

@@ -12,7 +12,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from agglo.graph import Missing, NeighborGraph
+from agglo.graph import NeighborGraph
+from agglo.schedule import threshold_range
 
 LinkageName = Literal["average", "single", "complete"]
 LINKAGES = ("average", "single", "complete")
@@ -47,28 +48,46 @@ class Statistics:
         return Statistics(ufunc.reduceat(self.combined[order], first), np.add.reduceat(self.count[order], first))
 
 
+@dataclass(frozen=True)
+class Grid:
+    """Fixed-point numbers for the weights of a graph: multiples of 2^-shift.
+
+    Weights rounded to it and summed as integers have exact sums, whatever their order or grouping, and that is
+    what makes all engines agree to the last bit. ``wide`` asks for integers of 128 bits instead of 64.
+    """
+
+    shift: int
+    wide: bool
+
+
+def grid(graph: NeighborGraph) -> Grid:
+    """The finest grid on which no sum of the graph's weights overflows.
+
+    64 bits are enough unless the smallest threshold that :func:`agglo.schedule.threshold_range` would use is so
+    much smaller than the largest weight that it would keep less than 16 significant bits.
+    """
+    largest = float(np.abs(graph.weights).max(initial=0))
+    exponent = int(np.frexp(largest)[1])  # largest < 2^exponent
+    room = 62 - graph.n_edges.bit_length()  # bits for one weight
+    smallest = min(map(abs, threshold_range(graph)))
+    wide = 0 < smallest < largest and exponent - int(np.frexp(smallest)[1]) + 16 > room
+    return Grid(room + 64 * wide - exponent, wide)
+
+
 class GraphLinkage:
     """A linkage over the edges of one graph.
 
     ``average`` is the mean over all pairs, ``complete`` the farthest pair, a pair without an edge counting as
-    the graph's ``missing`` (with ``"ignore"`` it does not count at all); ``single`` is the closest edge.
-
-    For ``average`` the weights are rounded to a fixed-point grid of 2^(61 - log2 m) steps up to the largest
-    weight, m being the number of edges, and summed as integers. A sum is then exact, whatever its order or
-    grouping, and that is what makes all engines agree to the last bit.
+    the graph's ``missing`` (with ``"ignore"`` it does not count at all); ``single`` is the closest edge. Weights
+    are averaged on the :func:`grid` of the graph.
     """
 
     def __init__(self, graph: NeighborGraph, linkage: str) -> None:
         check_linkage(linkage)
-        missing: Missing | None = graph.missing
         self.linkage = linkage
         self.sign = 1 if graph.kind == "similarity" else -1
-        self.absent: float | None = None if missing == "ignore" else self.sign * float(missing or 0.0)
-        if linkage == "average":
-            largest = max(float(np.abs(graph.weights).max(initial=0)), abs(self.absent or 0.0))
-            shift = 61 - int(np.frexp(largest)[1]) - graph.n_edges.bit_length()
-            self.up, self.unit = 2.0**shift, 2.0**-shift
-            self.base = int(np.rint((self.absent or 0.0) * self.up))
+        self.missing = None if graph.missing == "ignore" else self.sign * float(graph.missing or 0.0)
+        self.grid = grid(graph)
 
     def of_edges(self, weights: npt.NDArray[np.float32]) -> Statistics:
         """The statistics of single edges."""
@@ -76,16 +95,19 @@ class GraphLinkage:
         count = np.ones(len(weights), np.int64)
         if self.linkage != "average":
             return Statistics(signed, count)
-        return Statistics(np.rint(signed * self.up).astype(np.int64) - self.base, count)
+        steps = np.rint(np.ldexp(signed, self.grid.shift))
+        if not self.grid.wide:
+            return Statistics(steps.astype(np.int64), count)
+        return Statistics(np.array([int(step) for step in steps], object), count)
 
     def value(self, edges: Statistics, a: Float, b: Float) -> Float:
         """How close clusters of sizes ``a`` and ``b`` with these edges between them are."""
-        values: Float
+        pairs = a * b
         if self.linkage == "average":
-            pairs = edges.count.astype(np.float64) if self.absent is None else a * b
-            values = self.base * self.unit + edges.combined.astype(np.float64) / pairs * self.unit
-        elif self.linkage == "complete" and self.absent is not None:
-            values = np.where(edges.count == a * b, edges.combined, np.minimum(edges.combined, self.absent))
-        else:
-            values = edges.combined
-        return values
+            total = np.ldexp(edges.combined.astype(np.float64), -self.grid.shift)
+            if self.missing is None:
+                return np.asarray(total / edges.count)
+            return np.asarray((total + self.missing * (pairs - edges.count)) / pairs)
+        if self.linkage == "complete" and self.missing is not None:
+            return np.where(edges.count == pairs, edges.combined, np.minimum(edges.combined, self.missing))
+        return edges.combined

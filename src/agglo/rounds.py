@@ -11,7 +11,7 @@ import numpy.typing as npt
 from agglo import _core
 from agglo.graph import NeighborGraph
 from agglo.inputs import threads
-from agglo.linkage import LinkageName, check_linkage
+from agglo.linkage import LinkageName, check_linkage, grid
 from agglo.progress import Progress, phase
 from agglo.schedule import ScheduleName, schedule
 from agglo.tree import Forest, Hierarchy
@@ -170,6 +170,7 @@ def _checked(graph: NeighborGraph) -> NeighborGraph:
 
 
 def _run(graph: NeighborGraph, plan: Plan, n_jobs: int | None, progress: Progress | None) -> Hierarchy:
+    fixed = grid(graph)
     columns = _core.run_rounds(
         graph.indptr,
         graph.indices,
@@ -177,6 +178,8 @@ def _run(graph: NeighborGraph, plan: Plan, n_jobs: int | None, progress: Progres
         similarity=graph.kind == "similarity",
         linkage=plan.linkage,
         missing=None if graph.missing == "ignore" else graph.missing,
+        shift=fixed.shift,
+        wide=fixed.wide,
         thresholds=np.empty(0) if plan.thresholds is None else plan.thresholds,
         until_stable=plan.until_stable,
         mutual=plan.mutual,

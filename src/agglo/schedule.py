@@ -16,14 +16,16 @@ SCHEDULES = ("geometric", "linear", "doubling")
 _COSINE = (1.0, 0.001)
 _UNIT_SQEUCLIDEAN = (0.001, 4.0)
 
+_SAMPLE = 1_000_000  # weights that are enough to find a quantile
+
 
 def threshold_range(graph: NeighborGraph) -> tuple[float, float]:
     """The nearest and the farthest threshold that make sense for ``graph``.
 
     Similarities: from 1 (or the largest weight, if that is larger) down to a thousandth of it, as the paper
     does for cosines. Unit-length squared Euclidean distances: from 0.001 up to 4, as in the paper. Other
-    distances: from the smallest positive weight, but no less than a millionth of the farthest, up to the
-    largest weight or ``missing``, whichever is larger.
+    distances: from the weight that a thousandth of all positive weights do not exceed, so that a few near
+    duplicates do not stretch the range, up to the largest weight or ``missing``, whichever is larger.
     """
     weights = graph.weights
     if graph.kind == "similarity":
@@ -31,14 +33,18 @@ def threshold_range(graph: NeighborGraph) -> tuple[float, float]:
             return _COSINE
         nearest = max(1.0, float(weights.max()))
         return nearest, nearest * _COSINE[1]
+    if not len(weights):
+        return 0.0, 0.0
     if graph.metric == "sqeuclidean" and graph.missing == _UNIT_SQEUCLIDEAN[1]:
         return _UNIT_SQEUCLIDEAN
-    farthest = float(weights.max()) if len(weights) else 0.0
+    farthest = float(weights.max())
     if graph.missing != "ignore":
         farthest = max(farthest, float(graph.missing or 0.0))
     positive = weights[weights > 0]
-    nearest = max(float(positive.min()), farthest * 1e-6) if len(positive) else farthest
-    return nearest, farthest
+    if len(positive):
+        sample = positive[:: 1 + len(positive) // _SAMPLE]
+        return float(np.quantile(sample, 0.001, method="lower")), farthest
+    return (float(weights.min()) if farthest < 0 else farthest), farthest
 
 
 def schedule(

@@ -1,0 +1,239 @@
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from graphs import complete_graph, graphs, thresholds_for
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import agglo
+from agglo import NeighborGraph
+from agglo.testing import assert_same_hierarchy, check_hierarchy
+
+LINKAGES = ["average", "single", "complete"]
+
+
+# ---- engines agree ----
+
+
+@settings(max_examples=300)
+@given(st.data(), graphs(), st.sampled_from(LINKAGES), st.sampled_from(["every-round", "until-stable"]))
+def test_scc_is_its_reference(data, graph, linkage, advance):
+    options = {"thresholds": data.draw(thresholds_for(graph)), "linkage": linkage, "advance": advance}
+    expected = agglo.reference.scc(graph, **options)
+    check_hierarchy(expected)
+    for n_jobs in (1, 2, 8):
+        assert_same_hierarchy(agglo.scc(graph, **options, n_jobs=n_jobs), expected)
+
+
+@settings(max_examples=150)
+@given(graphs(), st.sampled_from(LINKAGES), st.sampled_from(["affinity", "hac"]))
+def test_affinity_and_hac_are_their_references(graph, linkage, method):
+    expected = getattr(agglo.reference, method)(graph, linkage=linkage)
+    check_hierarchy(expected)
+    for n_jobs in (1, 2, 8):
+        assert_same_hierarchy(getattr(agglo, method)(graph, linkage=linkage, n_jobs=n_jobs), expected)
+
+
+@pytest.mark.parametrize("linkage", LINKAGES)
+@pytest.mark.parametrize("decimals", [1, 7])
+def test_engines_agree_on_a_graph_of_some_size(linkage, decimals):
+    rng = np.random.default_rng(7)
+    centres = rng.normal(size=(40, 5))
+    points = centres[rng.integers(40, size=1500)] + 0.2 * rng.normal(size=(1500, 5))
+    points /= np.linalg.norm(points, axis=1, keepdims=True)
+    similarity = np.round(points @ points.T, decimals)
+    np.fill_diagonal(similarity, -2)
+    neighbours = np.argsort(-similarity, axis=1, kind="stable")[:, :10]
+    graph = NeighborGraph.from_neighbors(
+        neighbours, np.take_along_axis(similarity, neighbours, 1), kind="similarity"
+    )
+    for advance in ("every-round", "until-stable"):
+        expected = agglo.reference.scc(graph, linkage=linkage, n_thresholds=50, advance=advance)
+        for n_jobs in (1, 2, 8):
+            tree = agglo.scc(graph, linkage=linkage, n_thresholds=50, advance=advance, n_jobs=n_jobs)
+            assert_same_hierarchy(tree, expected)
+    assert_same_hierarchy(agglo.hac(graph, linkage=linkage), agglo.reference.hac(graph, linkage=linkage))
+
+
+# ---- the definition, replayed on whole matrices with exact arithmetic ----
+
+
+def linkage_by_definition(graph, weights, linkage, a, b):
+    """The linkage of two sets of points as a fraction, larger being closer, or None without an edge."""
+    sign = 1 if graph.kind == "similarity" else -1
+    present = [weights[i, j] for i in a for j in b if (i, j) in weights]
+    if not present:
+        return None
+    values = [sign * value for value in present]
+    if linkage != "single" and graph.missing != "ignore":
+        values += [sign * Fraction(graph.missing)] * (len(a) * len(b) - len(present))
+    return {"average": lambda v: sum(v) / len(v), "single": max, "complete": min}[linkage](values)
+
+
+@settings(max_examples=100)
+@given(st.data(), graphs(10, ["few", "negative", "all alike"]), st.sampled_from(LINKAGES), st.booleans())
+def test_every_round_is_the_definition(data, graph, linkage, until_stable):
+    thresholds = data.draw(thresholds_for(graph))
+    advance = "until-stable" if until_stable else "every-round"
+    tree = agglo.scc(graph, thresholds, linkage=linkage, advance=advance)
+    rows = np.repeat(np.arange(graph.n_points), np.diff(graph.indptr)).tolist()
+    edges = zip(rows, graph.indices.tolist(), graph.weights.tolist(), strict=True)
+    weights = {(i, j): Fraction(w) for i, j, w in edges}
+    sign = 1 if graph.kind == "similarity" else -1
+
+    clusters = [[i] for i in range(graph.n_points)]
+    expected, step = [], 0
+    while step < len(thresholds):
+        joins = []
+        for a in clusters:
+            values = [(linkage_by_definition(graph, weights, linkage, a, b), b) for b in clusters if b is not a]
+            values = [(value, -b[0], b) for value, b in values if value is not None]
+            if values:
+                value, _, b = max(values, key=lambda entry: (float(entry[0]), entry[1]))
+                if np.float32(value) >= np.float32(sign * thresholds[step]):
+                    joins.append((a[0], b[0]))
+        if joins:
+            label = list(range(graph.n_points))
+            for a, b in joins * len(joins):
+                label[a] = label[b] = min(label[a], label[b])
+            merged = {}
+            for cluster in clusters:
+                merged.setdefault(label[cluster[0]], []).extend(cluster)
+            clusters = [sorted(cluster) for _, cluster in sorted(merged.items())]
+            expected.append((thresholds[step], clusters))
+        if not joins or not until_stable:
+            step += 1
+
+    assert tree.rounds.threshold.tolist() == [threshold for threshold, _ in expected]
+    for index, (_, partition) in enumerate(expected, start=1):
+        labels = tree.labels(round=index)
+        found = [np.flatnonzero(labels == label).tolist() for label in range(labels.max() + 1)]
+        assert found == partition
+
+
+# ---- what a user relies on ----
+
+
+@pytest.mark.parametrize("kind", ["similarity", "distance"])
+@pytest.mark.parametrize("tenths", range(1, 10))
+def test_a_threshold_holds_when_reached(kind, tenths):
+    graph = NeighborGraph.from_edges([0], [1], [tenths / 10], kind=kind)
+    assert agglo.scc(graph, [tenths / 10]).cut(round=-1).tolist() == [0, 0]
+    farther = (tenths + 0.001) / 10 if kind == "similarity" else (tenths - 0.001) / 10
+    assert agglo.scc(graph, [farther]).cut(round=-1).tolist() == [0, 1]
+
+
+def test_ties_go_to_the_smaller_index():
+    graph = NeighborGraph.from_edges([1, 1, 0, 2], [0, 2, 3, 4], [0.5, 0.5, 0.9, 0.9], kind="similarity")
+    tree = agglo.scc(graph, [0.9, 0.25], linkage="single")
+    assert tree.labels(round=1).tolist() == [0, 1, 2, 0, 2]
+    graph = NeighborGraph.from_edges([1, 1], [0, 2], [0.5, 0.5], kind="similarity")
+    assert agglo.hac(graph, linkage="single").parent.tolist() == [3, 3, 4, 4, -1]
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+@pytest.mark.parametrize("method", ["scc", "affinity", "hac"])
+def test_few_points(n, method):
+    i = np.arange(n - 1)
+    graph = NeighborGraph.from_edges(i, i + 1, np.full(n - 1, 0.5), n_points=n, kind="similarity")
+    tree = getattr(agglo, method)(graph)
+    check_hierarchy(tree)
+    assert tree.n_leaves == n
+    assert tree.labels(round=-1).tolist() == [0] * n
+
+
+def test_no_edges_leave_a_forest_under_one_root():
+    graph = NeighborGraph.from_edges([], [], [], n_points=4, kind="distance")
+    tree = agglo.scc(graph)
+    assert len(tree.rounds) == 0
+    assert tree.parent.tolist() == [4, 4, 4, 4, -1]
+
+
+def test_what_was_done_is_on_record():
+    graph = complete_graph(np.random.default_rng(0).normal(size=(10, 2)))
+    about = agglo.scc(graph, "linear", 7).about
+    assert about["method"] == "scc"
+    assert about["thresholds"] == "linear"
+    assert about["n_thresholds"] == 7
+    assert about["nearest_threshold"] == pytest.approx(graph.weights.min())
+    assert about["farthest_threshold"] == pytest.approx(graph.weights.max())
+    assert (about["kind"], about["linkage"], about["metric"]) == ("distance", "average", "euclidean")
+
+
+def test_heights_of_similarities_are_distances():
+    graph = NeighborGraph.from_edges([0, 1], [1, 2], [0.75, 0.5], kind="similarity")
+    assert agglo.hac(graph, "single").height.tolist() == [0, 0, 0, 0.25, 0.5]
+    graph = NeighborGraph.from_edges([0, 1], [1, 2], [30.0, 20.0], kind="similarity")
+    assert agglo.hac(graph, "single").height.tolist() == [0, 0, 0, 0, 10]
+
+
+def test_progress_is_reported_and_may_stop_the_work():
+    rng = np.random.default_rng(0)
+    n = 20_000
+    graph = NeighborGraph.from_edges(
+        np.arange(n - 1), np.arange(1, n), rng.random(n - 1), n_points=n, kind="similarity"
+    )
+    seen = []
+    agglo.scc(graph, progress=lambda *report: seen.append(report))
+    assert seen
+    assert all(phase == "rounds" and 0 <= done <= total == n for phase, done, total in seen)
+
+    def stop(phase, done, total):
+        raise KeyboardInterrupt
+
+    for n_jobs in (1, 2):
+        with pytest.raises(KeyboardInterrupt):
+            agglo.scc(graph, progress=stop, n_jobs=n_jobs)
+
+
+def test_ctrl_c_stops_the_rounds():
+    program = """
+        import numpy as np, agglo
+        rng = np.random.default_rng(0)
+        n = 100_000
+        graph = agglo.NeighborGraph.from_neighbors(
+            (np.arange(n)[:, None] + rng.integers(1, 1000, (n, 10))) % n, rng.random((n, 10)), kind="similarity")
+        print("ready", flush=True)
+        while True:
+            agglo.scc(graph)
+    """
+    process = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(program)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout.readline() == "ready\n"
+    os.kill(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert "KeyboardInterrupt" in errors
+    assert process.returncode != 0
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda g: agglo.scc(g, linkage="ward"), ValueError, "linkage='ward' is unknown: pass one of average"),
+        (lambda g: agglo.hac(g, linkage="ward"), ValueError, "linkage='ward' is unknown"),
+        (lambda g: agglo.affinity(g, linkage="ward"), ValueError, "linkage='ward' is unknown"),
+        (
+            lambda g: agglo.scc(g, advance="never"),
+            ValueError,
+            "advance='never' is unknown: pass one of every-round",
+        ),
+        (lambda g: agglo.scc(g.to_scipy()), TypeError, "expected a NeighborGraph, got csr_array.*from_scipy"),
+        (
+            lambda g: agglo.scc(np.eye(2)),
+            TypeError,
+            r"expected a NeighborGraph, got ndarray.*agglo\.neighbor_graph",
+        ),
+        (lambda g: agglo.scc(g, n_jobs=0), ValueError, "n_jobs=0 is not a number of threads"),
+        (lambda g: agglo.scc(g, n_jobs=1.5), ValueError, "n_jobs=1.5"),
+    ],
+)
+def test_bad_input_says_what_is_wrong(call, error, message):
+    with pytest.raises(error, match=message):
+        call(NeighborGraph.from_edges([0], [1], [0.5], kind="similarity"))

@@ -1,0 +1,86 @@
+import numpy as np
+import pytest
+
+from agglo import NeighborGraph
+from agglo.schedule import schedule, threshold_range
+
+
+def graph(weights, kind="similarity", **options):
+    i = np.arange(len(weights))
+    return NeighborGraph.from_edges(i, i + 1, weights, n_points=len(weights) + 1, kind=kind, **options)
+
+
+def test_cosines_go_from_one_to_a_thousandth():
+    values = schedule(graph([0.9, 0.5, -0.3]))
+    assert (len(values), values[0], values[-1]) == (200, 1.0, 0.001)
+    np.testing.assert_allclose(values[1:] / values[:-1], 0.001 ** (1 / 199))
+
+
+def test_unit_length_squared_distances_go_from_a_thousandth_to_four():
+    values = schedule(graph([0.5, 2.0], "distance", metric="sqeuclidean", missing=4))
+    assert (values[0], values[-1]) == (0.001, 4.0)
+
+
+def test_other_ranges_come_from_the_weights():
+    assert threshold_range(graph([50.0, 3.0])) == (50.0, 0.05)
+    assert threshold_range(graph([0.5, 8.0], "distance")) == (0.5, 8.0)
+    assert threshold_range(graph([0.5, 8.0], "distance", missing=20)) == (0.5, 20.0)
+    assert threshold_range(graph([0.0, 8.0], "distance", missing="ignore")) == (8.0, 8.0)
+    assert threshold_range(graph([1e-12] + [2.0] * 1000 + [8.0], "distance")) == (2.0, 8.0)
+    assert threshold_range(graph([], "distance", metric="euclidean")) == (0.0, 0.0)
+
+
+def test_linear_steps_are_equal():
+    np.testing.assert_allclose(schedule(graph([2.0, 10.0], "distance"), "linear", 5), [2, 4, 6, 8, 10])
+
+
+def test_doubling_covers_the_range():
+    assert schedule(graph([0.75, 10.0], "distance"), "doubling").tolist() == [0.75, 1.5, 3, 6, 12]
+    halves = schedule(graph([0.5]), "doubling")
+    assert halves[0] == 1
+    assert halves[-1] <= 0.001 < halves[-2]
+    assert (halves[1:] * 2 == halves[:-1]).all()
+
+
+def test_one_threshold_is_the_farthest():
+    assert schedule(graph([0.5, 8.0], "distance"), "geometric", 1).tolist() == [8.0]
+
+
+def test_all_weights_zero():
+    assert schedule(graph([0.0, 0.0], "distance")).tolist() == [0.0]
+
+
+@pytest.mark.parametrize("given", [[0.9, 0.5], (0.9, 0.5), np.array([0.9, 0.5], np.float32)])
+def test_thresholds_are_taken_as_given(given):
+    np.testing.assert_allclose(schedule(graph([0.5]), given), [0.9, 0.5])
+
+
+@pytest.mark.parametrize(
+    ("thresholds", "count", "message"),
+    [
+        ("log", 200, "thresholds='log' is unknown: pass one of geometric, linear, doubling, or an array"),
+        ("geometric", 0, "n_thresholds=0 must be a positive integer"),
+        ("geometric", 2.5, "n_thresholds=2.5 must be"),
+        ([0.5, 0.9], 0, r"strictly decreasing \(similarities\).*thresholds\[0\]=0.5 is followed by 0.9: sort"),
+        ([0.9, 0.9], 0, r"strictly decreasing.*drop duplicates"),
+        ([0.9, np.nan], 0, r"thresholds\[1\] is NaN"),
+        ([], 0, "one-dimensional array of numbers"),
+        ([[0.9]], 0, r"shape \(1, 1\)"),
+        (["a"], 0, "got dtype"),
+        (None, 0, "got dtype object"),
+    ],
+)
+def test_bad_thresholds(thresholds, count, message):
+    with pytest.raises(ValueError, match=message):
+        schedule(graph([0.5]), thresholds, count)
+
+
+def test_distances_need_increasing_thresholds():
+    with pytest.raises(ValueError, match=r"strictly increasing \(distances\)"):
+        schedule(graph([0.5], "distance"), [2.0, 1.0])
+
+
+def test_no_positive_range_for_ratios():
+    negative = graph([-3.0, -2.0], "distance", missing=-1.0)
+    with pytest.raises(ValueError, match=r"geometric thresholds need a positive range.*pass thresholds='linear'"):
+        schedule(negative)
