@@ -1,0 +1,74 @@
+#include <random>
+#include <vector>
+
+#include "check.hpp"
+#include "rounds.hpp"
+
+using namespace agglo;
+
+namespace {
+
+// A graph whose weights tie often, with clusters of several scales and some points alone.
+Graph random_graph(std::int32_t n, int degree, unsigned seed, Kind kind, Team& team) {
+  std::mt19937 random(seed);
+  std::vector<std::int32_t> sources, targets;
+  std::vector<float> weights;
+  for (std::int32_t i = 0; i < n; ++i)
+    for (int k = 0; k < degree; ++k) {
+      const auto reach = static_cast<std::int32_t>(1 + random() % 20);
+      sources.push_back(i);
+      targets.push_back((i + reach) % n);
+      weights.push_back(static_cast<float>(1 + random() % 8) / 8);
+    }
+  const Graph rows = grouped(n, sources, targets, weights);
+  return united({rows.indptr, rows.indices, rows.weights}, kind, team);
+}
+
+void threads_do_not_matter(Kind kind, Linkage linkage, std::optional<double> missing, bool wide, bool stable,
+                           bool mutual) {
+  Team one(1);
+  const Graph graph = random_graph(400, 4, 7, kind, one);
+  const GraphView view{graph.indptr, graph.indices, graph.weights};
+  CHECK(violation(view, one).empty());
+  std::vector<double> thresholds;
+  for (int i = 0; i < 30; ++i) thresholds.push_back(kind == Kind::similarity ? 1 - i / 30.0 : i / 30.0);
+  Plan plan;
+  plan.kind = kind;
+  plan.linkage = linkage;
+  plan.missing = missing;
+  plan.shift = wide ? 90 : 30;
+  plan.wide = wide;
+  if (!mutual) plan.thresholds = thresholds;
+  plan.until_stable = stable;
+  plan.mutual = mutual;
+  const Forest expected = run_rounds(view, plan, one);
+  CHECK(expected.parent.size() > 400);
+  for (const int threads : {2, 8}) {
+    Team team(threads);
+    const Forest forest = run_rounds(view, plan, team);
+    CHECK(forest.parent == expected.parent);
+    CHECK(forest.size == expected.size);
+    CHECK(forest.round == expected.round);
+    CHECK(std::vector(forest.value.begin() + 400, forest.value.end()) ==
+          std::vector(expected.value.begin() + 400, expected.value.end()));
+  }
+}
+
+}  // namespace
+
+int main() {
+  for (const Kind kind : {Kind::similarity, Kind::distance})
+    for (const Linkage linkage : {Linkage::average, Linkage::single, Linkage::complete})
+      for (const std::optional<double> missing :
+           {std::optional<double>(), std::optional(0.0), std::optional(1.0)})
+        for (const bool option : {false, true}) {
+          threads_do_not_matter(kind, linkage, missing, option, option, false);
+          threads_do_not_matter(kind, linkage, missing, option, false, true);
+        }
+
+  Team team(2);  // nothing to merge
+  const std::vector<std::int64_t> indptr{0, 0, 0};
+  const Forest forest = run_rounds({indptr, {}, {}}, Plan{}, team);
+  CHECK(forest.parent == (std::vector<std::int32_t>{-1, -1}));
+  CHECK(forest.rounds.empty());
+}
