@@ -185,8 +185,8 @@ def test_separate_clusters_are_the_persistent_ones(name, n, metric):
 
 @pytest.mark.parametrize("metric", ["cosine", "euclidean"])
 def test_twins_and_stragglers_do_not_turn_the_choice(metric):
-    # Two points that all but coincide, and one far from all: on the scale of counts or of heights each of them
-    # makes a level that lasts, of all clusters but one single or of one point against the rest.
+    # Two points that all but coincide, and one far from all: by ratios of heights the first are a level that lasts
+    # of single points but one pair, by differences the second is one of a point against the rest.
     X, y = planted(np.random.default_rng(5), 600, np.eye(6), 0.05)
     X = np.vstack([X, X[0] + 1e-6, -5 * np.ones(6)])
     tree = agglo.hac(agglo.neighbor_graph(X, 25, metric))

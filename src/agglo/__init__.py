@@ -4,6 +4,9 @@ from typing import TYPE_CHECKING
 
 __version__ = "0.1.0"
 __all__ = [
+    "HAC",
+    "SCC",
+    "Affinity",
     "Hierarchy",
     "NeighborGraph",
     "affinity",
@@ -16,6 +19,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from agglo import metrics, reference
+    from agglo.estimator import HAC, SCC, Affinity
     from agglo.graph import NeighborGraph
     from agglo.neighbors import neighbor_graph
     from agglo.rounds import affinity, hac, scc
@@ -23,8 +27,11 @@ if TYPE_CHECKING:
 else:
     # Each name is imported when it is first used, so that `agglo --help` need not wait for SciPy and scikit-learn.
     _HOME = {
+        "Affinity": "estimator",
+        "HAC": "estimator",
         "Hierarchy": "tree",
         "NeighborGraph": "graph",
+        "SCC": "estimator",
         "affinity": "rounds",
         "hac": "rounds",
         "neighbor_graph": "neighbors",

@@ -1,0 +1,316 @@
+"""The stages in order, behind scikit-learn's conventions: points in, labels and tree out."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, Literal, Self, SupportsFloat, SupportsIndex
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.utils.validation import validate_data
+
+from agglo.cut import RoundRule, check_rule, chosen_round
+from agglo.graph import KINDS, Kind, NeighborGraph
+from agglo.linkage import LinkageName
+from agglo.neighbors import METRICS, neighbor_graph
+from agglo.progress import Progress, progress_bar
+from agglo.rounds import Advance, affinity, hac, scc
+from agglo.schedule import ScheduleName
+from agglo.tree import Hierarchy
+
+
+class _Clusterer(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no types
+    """What the clusterers share: all but which rounds to run. Their parameters are documented at :class:`SCC`."""
+
+    labels_: npt.NDArray[np.int64]
+    tree_: Hierarchy
+    graph_: NeighborGraph
+    round_: int | None
+    n_features_in_: int
+
+    def __init__(
+        self,
+        n_clusters: SupportsIndex | None = None,
+        *,
+        metric: str = "cosine",
+        n_neighbors: int | Literal["all"] = 25,
+        method: str = "exact",
+        linkage: LinkageName = "average",
+        round: SupportsIndex | RoundRule | None = None,
+        height: SupportsFloat | None = None,
+        kind: Kind | None = None,
+        n_jobs: int | None = None,
+        verbose: bool | int = False,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.metric = metric
+        self.n_neighbors = n_neighbors
+        self.method = method
+        self.linkage = linkage
+        self.round = round
+        self.height = height
+        self.kind = kind
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: object = None) -> Self:
+        """The estimator with ``labels_``, ``tree_`` and ``graph_`` of ``X``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_points, n_features), NeighborGraph or matrix of shape (n_points, n_points)
+            The points; with ``metric="precomputed"`` a graph, or a sparse or dense matrix of ``kind``.
+        y : object
+            Not used; for pipelines.
+        """
+        given = self._validated(X)
+        n_points = given.n_points if isinstance(given, NeighborGraph) else given.shape[0]
+        rule = self._rule()
+        # What can be wrong is found before the search, which may take long: two points try out the rounds.
+        check_rule(n_points, **rule)
+        pair = NeighborGraph.from_edges([0], [1], [1.0], kind=self._kind(given))
+        self._rounds(pair, None)
+        with progress_bar(bool(self.verbose)) as progress:
+            self.graph_ = self._graph(given, progress)
+            self.tree_ = self._rounds(self.graph_, progress)
+        self.round_ = None
+        if self.height is None:
+            self.round_ = chosen_round(self.tree_, rule["n_clusters"], rule["round"])
+        self.labels_ = self.tree_.cut(round=self.round_, height=self.height)
+        return self
+
+    @abstractmethod
+    def _rounds(self, graph: NeighborGraph, progress: Progress | None) -> Hierarchy:
+        """The tree that the clusterer makes of a graph."""
+
+    def _rule(self) -> dict[str, Any]:
+        rule = {"n_clusters": self.n_clusters, "round": self.round, "height": self.height}
+        if all(value is None for value in rule.values()):
+            rule["round"] = "persistent"
+        return rule
+
+    def _validated(self, X: Any) -> Any:
+        """``X`` as a graph or an array of finite numbers, its columns counted and their names noted."""
+        precomputed = self.metric == "precomputed"
+        if not precomputed and self.metric not in METRICS:
+            names = ", ".join(map(repr, [*METRICS, "precomputed"]))
+            raise ValueError(f"metric={self.metric!r} is unknown: pass one of {names}")
+        if isinstance(X, NeighborGraph):
+            if not precomputed:
+                raise TypeError(
+                    f"X is a NeighborGraph, but metric={self.metric!r} asks for points: "
+                    "pass metric='precomputed' for a graph"
+                )
+            self.n_features_in_ = X.n_points
+            return X
+        checked = validate_data(self, X, accept_sparse=precomputed)
+        if precomputed and checked.shape[0] != checked.shape[1]:
+            raise ValueError(
+                f"X has shape {checked.shape}, but metric='precomputed' asks for a square matrix, a row and a "
+                "column a point: pass a metric to compare points by"
+            )
+        return checked
+
+    def _kind(self, given: Any) -> Kind:
+        """The kind of the graph that is to be clustered; an error where it is unknown or contradicted."""
+        if self.kind not in (None, *KINDS):
+            raise ValueError(f"kind={self.kind!r} is unknown: pass 'similarity' or 'distance'")
+        known: Kind
+        if isinstance(given, NeighborGraph):
+            known, what = given.kind, f"the graph is one of kind {given.kind!r}"
+        elif self.metric in METRICS:
+            known = METRICS[self.metric]
+            what = f"metric={self.metric!r} gives a graph of kind {known!r}"
+        elif self.kind is not None:
+            return self.kind
+        else:
+            raise ValueError(
+                "metric='precomputed' does not say what the numbers of the matrix mean: pass kind='distance' "
+                "(smaller is closer) or kind='similarity' (larger is closer)"
+            )
+        if self.kind not in (None, known):
+            raise ValueError(f"kind={self.kind!r} is wrong, because {what}: leave kind out")
+        return known
+
+    def _graph(self, given: Any, progress: Progress | None) -> NeighborGraph:
+        """The neighbour graph of what was given."""
+        if isinstance(given, NeighborGraph):
+            return given
+        n_points = given.shape[0]
+        if self.metric != "precomputed":
+            n_neighbors = self.n_neighbors
+            if isinstance(n_neighbors, int | np.integer) and n_neighbors >= n_points:
+                n_neighbors = n_points - 1 if n_points > 1 else "all"
+            return neighbor_graph(given, n_neighbors, self.metric, self.method, self.n_jobs, progress=progress)
+        kind = self._kind(given)
+        if sp.issparse(given):
+            return NeighborGraph.from_scipy(given, kind=kind, n_jobs=self.n_jobs)
+        everyone = np.broadcast_to(np.arange(n_points, dtype=np.int32), given.shape)
+        return NeighborGraph.from_neighbors(everyone, given, kind=kind, n_jobs=self.n_jobs)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = tags.input_tags.sparse = self.metric == "precomputed"
+        return tags
+
+
+class SCC(_Clusterer):
+    """Clusterer that runs the Sub-Cluster Component algorithm on the neighbour graph of the points.
+
+    Parameters
+    ----------
+    n_clusters : int, optional
+        ``labels_`` are those of the round whose number of clusters is closest; rounds may jump over it.
+    metric : {"cosine", "dot", "sqeuclidean", "euclidean", "precomputed"}, default="cosine"
+        How points are compared; see :func:`agglo.neighbor_graph`. With ``"precomputed"`` no points are given, but
+        a :class:`agglo.NeighborGraph`, a SciPy sparse matrix whose stored entries are the edges, or a square
+        array, which is a complete graph.
+    n_neighbors : int or "all", default=25
+        Neighbours to find for each point; ``"all"`` for the complete graph. Where there are not so many other
+        points it is all of them; ``graph_.parameters`` has the number that was used.
+    method : {"exact"}, default="exact"
+        How neighbours are found.
+    thresholds : {"geometric", "linear", "doubling"} or array-like, default="geometric"
+        The schedule of the rounds, from near to far; see :func:`agglo.scc`.
+    n_thresholds : int, default=200
+        How many thresholds, for ``"geometric"`` and ``"linear"``.
+    linkage : {"average", "single", "complete"}, default="average"
+        How close two clusters are.
+    advance : {"every-round", "until-stable"}, default="every-round"
+        When to go to the next threshold.
+    round : int or "persistent", optional
+        ``labels_`` are those of that round, as :meth:`agglo.Hierarchy.labels` counts. ``"persistent"``, also the
+        rule if none of ``n_clusters``, ``round`` and ``height`` is given: the round near whose number of
+        clusters the merging stays longest, see the notes.
+    height : float, optional
+        ``labels_`` are those of all merges up to this height.
+    kind : {"distance", "similarity"}, optional
+        What the numbers of a precomputed matrix are; needed there, and nowhere else.
+    n_jobs : int, optional
+        Threads; None or -1 for all cores. The result does not depend on it.
+    verbose : bool, default=False
+        Show a progress bar on the terminal.
+
+    Attributes
+    ----------
+    labels_ : ndarray of int64 of shape (n_points,)
+        The cluster of each point, 0, 1, ... in order of first appearance. No point is left out as noise.
+    tree_ : Hierarchy
+        The tree, for any other cut: ``tree_.cut(n_clusters=10)`` needs no second fit.
+    graph_ : NeighborGraph
+        The neighbour graph.
+    round_ : int or None
+        The round that ``labels_`` are of; None if they were cut at a height.
+    n_features_in_ : int
+        Number of columns of ``X``.
+    feature_names_in_ : ndarray of str
+        Their names, if ``X`` has some.
+
+    See Also
+    --------
+    Affinity, HAC : The same with other rounds.
+    agglo.scc : The algorithm alone, for a graph.
+
+    Notes
+    -----
+    Which of the many partitions of a tree is the right one is for the user to say. Where nothing is said,
+    ``labels_`` follow the rule ``"persistent"``: as the threshold moves from near to far the number of clusters
+    falls, fast where there is no reason to stop and slowly where clusters are apart, and the rule takes the round
+    near whose number it stays longest. :func:`agglo.cut.persistent_round` defines it. It never answers with
+    single points or with one cluster for all, unless the tree has nothing else.
+
+    Examples
+    --------
+    >>> from agglo import SCC
+    >>> X = [[0.0], [1.0], [10.0], [12.0], [30.0], [31.0], [42.0], [44.0]]
+    >>> clusterer = SCC(metric="euclidean").fit(X)
+    >>> clusterer.labels_
+    array([0, 0, 0, 0, 1, 1, 1, 1])
+    >>> clusterer.tree_.rounds.after, clusterer.round_
+    (array([6, 4, 3, 2, 1]), 4)
+    >>> clusterer.tree_.cut(n_clusters=4)
+    array([0, 0, 1, 1, 2, 2, 3, 3])
+    """
+
+    def __init__(
+        self,
+        n_clusters: SupportsIndex | None = None,
+        *,
+        metric: str = "cosine",
+        n_neighbors: int | Literal["all"] = 25,
+        method: str = "exact",
+        thresholds: ScheduleName | npt.ArrayLike = "geometric",
+        n_thresholds: int = 200,
+        linkage: LinkageName = "average",
+        advance: Advance = "every-round",
+        round: SupportsIndex | RoundRule | None = None,
+        height: SupportsFloat | None = None,
+        kind: Kind | None = None,
+        n_jobs: int | None = None,
+        verbose: bool | int = False,
+    ) -> None:
+        super().__init__(
+            n_clusters,
+            metric=metric,
+            n_neighbors=n_neighbors,
+            method=method,
+            linkage=linkage,
+            round=round,
+            height=height,
+            kind=kind,
+            n_jobs=n_jobs,
+            verbose=verbose,
+        )
+        self.thresholds = thresholds
+        self.n_thresholds = n_thresholds
+        self.advance = advance
+
+    def _rounds(self, graph: NeighborGraph, progress: Progress | None) -> Hierarchy:
+        return scc(
+            graph,
+            self.thresholds,
+            self.n_thresholds,
+            self.linkage,
+            self.advance,
+            self.n_jobs,
+            progress=progress,
+        )
+
+
+class Affinity(_Clusterer):
+    """Clusterer in whose rounds every cluster joins its nearest neighbour, however far that is.
+
+    Parameters and attributes are those of :class:`SCC`, without a schedule. There are few rounds, so that the
+    one closest to ``n_clusters`` may be far from it.
+
+    Examples
+    --------
+    >>> from agglo import Affinity
+    >>> X = [[0.0], [1.0], [10.0], [12.0], [30.0], [31.0], [42.0], [44.0]]
+    >>> Affinity(metric="euclidean", n_neighbors=3).fit_predict(X)
+    array([0, 0, 0, 0, 1, 1, 1, 1])
+    """
+
+    def _rounds(self, graph: NeighborGraph, progress: Progress | None) -> Hierarchy:
+        return affinity(graph, self.linkage, self.n_jobs, progress=progress)
+
+
+class HAC(_Clusterer):
+    """Clusterer that merges the two closest clusters, again and again, on the neighbour graph of the points.
+
+    Parameters and attributes are those of :class:`SCC`, without a schedule. Every merge is a round, so that any
+    ``n_clusters`` is met that the graph's connected components allow; ``n_neighbors="all"`` gives classical
+    hierarchical agglomerative clustering.
+
+    Examples
+    --------
+    >>> from agglo import HAC
+    >>> X = [[0.0], [1.0], [10.0], [12.0], [30.0], [31.0], [42.0], [44.0]]
+    >>> HAC(3, metric="euclidean", n_neighbors="all").fit_predict(X)
+    array([0, 0, 0, 0, 1, 1, 2, 2])
+    """
+
+    def _rounds(self, graph: NeighborGraph, progress: Progress | None) -> Hierarchy:
+        return hac(graph, self.linkage, self.n_jobs, progress=progress)
