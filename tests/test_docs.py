@@ -1,0 +1,64 @@
+import doctest
+import importlib
+import inspect
+import pkgutil
+import re
+from pathlib import Path
+
+import pytest
+
+import agglo
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+MODULES = sorted(
+    module.name for module in pkgutil.walk_packages(agglo.__path__, "agglo.") if not module.name.endswith("._core")
+)
+
+
+def snippets(text):
+    """The Python blocks of a page, each with the number of lines before it."""
+    for block in re.finditer(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
+        yield text.count("\n", 0, block.start(1)), block[1]
+
+
+def run(text, name):
+    """Run the snippets of a page one after the other, as one program; those with >>> must print what they say."""
+    namespace = {"__name__": "__main__"}
+    for line, code in snippets(text):
+        if code.startswith(">>>"):
+            test = doctest.DocTestParser().get_doctest(code, namespace, name, name, line)
+            report = []
+            failed, _ = doctest.DocTestRunner().run(test, out=report.append, clear_globs=False)
+            namespace = test.globs
+            if failed:
+                raise AssertionError("".join(report))
+        else:
+            exec(compile("\n" * line + code, name, "exec"), namespace)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_the_snippets_of_a_page_run(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    run(page.read_text(encoding="utf-8"), page.name)
+
+
+def test_a_snippet_that_is_wrong_is_found_with_its_line():
+    with pytest.raises(AssertionError, match=r'File "page.md", line 6(.|\n)*Expected:\n    3\nGot:\n    2'):
+        run("# A page\n```python\none = 1\n```\n```python\n>>> one + one\n3\n```\n", "page.md")
+    with pytest.raises(ZeroDivisionError) as error:
+        run("# A page\n\n```python\n1 / 0\n```\n", "page.md")
+    assert error.traceback[-1].lineno + 1 == 4
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_the_examples_of_docstrings_run(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert doctest.testmod(importlib.import_module(name)).failed == 0
+
+
+@pytest.mark.parametrize("name", [name for name in agglo.__all__ if not inspect.ismodule(getattr(agglo, name))])
+def test_every_public_name_has_an_example(name):
+    found = doctest.DocTestFinder().find(getattr(agglo, name), name)
+    assert any(test.examples for test in found)
