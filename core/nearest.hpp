@@ -16,9 +16,9 @@
 #include <utility>
 #include <vector>
 
+#include "adjacency.hpp"
 #include "graph.hpp"
 #include "linkage.hpp"
-#include "lists.hpp"
 
 namespace agglo {
 
