@@ -302,13 +302,23 @@ class Hierarchy:
     def leaves(self, node: SupportsIndex) -> npt.NDArray[np.int32]:
         """The leaves under ``node``, ascending; a leaf has itself."""
         checked = self._node(node)
-        _, _, start, order = self._below
-        return np.sort(order[start[checked] : start[checked] + self.size[checked]])
+        first = self.start[checked]
+        return np.sort(self.order[first : first + self.size[checked]])
+
+    @property
+    def order(self) -> npt.NDArray[np.int32]:
+        """The leaves in the order of the tree, in which those under any node stand side by side."""
+        return self._below[3]
+
+    @property
+    def start(self) -> npt.NDArray[np.int32]:
+        """Where the leaves of each node begin in :attr:`order`; there are ``size`` of them."""
+        return self._below[2]
 
     @cached_property
     def _below(self) -> tuple[Column, Column, Column, Column]:
-        columns: tuple[Column, Column, Column, Column] = _core.tree_below(self.parent, self.size, self.n_leaves)
-        return columns
+        indptr, children, start, order = _core.tree_below(self.parent, self.size, self.n_leaves)
+        return _fixed(indptr), _fixed(children), _fixed(start), _fixed(order)
 
     def _node(self, node: SupportsIndex) -> int:
         try:

@@ -1,0 +1,102 @@
+import io
+
+import numpy as np
+import pytest
+from forests import chain, trees
+from hypothesis import given, settings
+from matplotlib.collections import PolyCollection
+from matplotlib.figure import Figure
+
+import agglo
+from agglo.plot import PALETTE, cluster_colours, icicle, overview, principal_axes, save
+
+
+@pytest.fixture(scope="module")
+def points():
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(400, 4)) + 20 * rng.normal(size=(4, 4))[np.repeat(range(4), 100)]
+
+
+@pytest.fixture(scope="module")
+def tree(points):
+    return agglo.scc(agglo.neighbor_graph(points, metric="sqeuclidean"))
+
+
+def drawn(tree, labels, width=6.0):
+    """The rectangles of the icicle: left, right, lower and upper edge, and colour."""
+    axes = Figure(figsize=(width, 4), dpi=100).add_axes((0, 0, 1, 1))
+    icicle(axes, tree, labels)
+    (collection,) = (artist for artist in axes.collections if isinstance(artist, PolyCollection))
+    boxes = np.array([path.vertices[:4] for path in collection.get_paths()])
+    return boxes[:, 0, 0], boxes[:, 2, 0], boxes[:, 0, 1], boxes[:, 1, 1], collection.get_facecolor()
+
+
+def test_a_horizontal_line_through_the_icicle_is_a_partition(tree):
+    left, right, made, gone, _ = drawn(tree, tree.cut(n_clusters=4))
+    counts = np.concatenate(([tree.n_leaves], tree.rounds.after))
+    for i, count in enumerate(counts):
+        hit = (made >= count) & (gone < count)  # made by this round, and not merged in it
+        order = np.argsort(left[hit])
+        np.testing.assert_array_equal(left[hit][order][1:], right[hit][order][:-1])
+        assert sorted(right[hit] - left[hit]) == sorted(np.bincount(tree.labels(round=i)))
+
+
+def test_nodes_of_a_cluster_have_its_colour_and_those_above_are_grey(tree):
+    labels = tree.cut(n_clusters=4)
+    *_, made, _, colours = drawn(tree, labels)
+    grey = np.ptp(colours[:, :3], axis=1) < 0.1
+    assert grey.sum() == (made < labels.max() + 1).sum()
+
+
+def test_nodes_narrower_than_a_pixel_are_not_drawn():
+    tree = chain(50_000)
+    left, right, *_ = drawn(tree, tree.cut(n_clusters=2))
+    assert (right - left).min() >= 50_000 / 600
+    assert len(left) < 50_000
+
+
+@settings(max_examples=25)
+@given(trees())
+def test_any_tree_can_be_drawn(tree):
+    figure = overview(tree, tree.cut(round=-1))
+    save_to_memory(figure)
+
+
+def save_to_memory(figure):
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png")
+    assert buffer.getvalue().startswith(b"\x89PNG")
+    return buffer.getvalue()
+
+
+def test_the_same_data_give_the_same_picture(tree, points):
+    labels = tree.cut(n_clusters=4)
+    pictures = {c: np.eye(3) for c in range(4)}
+    first, second = (save_to_memory(overview(tree, labels, points, title="t", pictures=pictures)) for _ in "ab")
+    assert first == second
+
+
+def test_the_largest_clusters_have_colours_of_their_own():
+    sizes = np.arange(30, 0, -1)
+    colours = cluster_colours(np.repeat(np.arange(30), sizes))
+    assert len(np.unique(colours[: len(PALETTE)], axis=0)) == len(PALETTE)
+    assert len(np.unique(colours[len(PALETTE) :], axis=0)) == 1
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (2, 1), (3, 5), (5000, 3)])
+def test_principal_axes_keep_what_they_can(shape):
+    X = np.random.default_rng(0).normal(size=shape) * np.arange(1, shape[1] + 1)
+    flat = principal_axes(X)
+    assert flat.shape == (shape[0], 2)
+    assert np.var(flat, axis=0)[0] >= np.var(flat, axis=0)[1]
+    assert np.isfinite(principal_axes(np.zeros(shape), unit=True)).all()
+
+
+def test_a_picture_is_written_whole_in_the_format_of_its_name(tree, tmp_path):
+    figure = overview(tree, tree.cut(n_clusters=4))
+    for name, start in (("a.png", b"\x89PNG"), ("a.svg", b"<?xml"), ("a.pdf", b"%PDF")):
+        save(figure, tmp_path / name)
+        assert (tmp_path / name).read_bytes().startswith(start)
+    with pytest.raises(ValueError, match=r"a picture cannot be written to .*a\.txt: end the name in \.png"):
+        save(figure, tmp_path / "a.txt")
+    assert len(list(tmp_path.iterdir())) == 3
