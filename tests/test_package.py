@@ -34,3 +34,10 @@ def test_importing_waits_for_nothing_heavy(command):
 
 def test_types_are_shipped():
     assert (Path(agglo.__file__).parent / "py.typed").exists()
+
+
+def test_the_test_command_of_the_readme_is_what_ci_runs():
+    root = Path(__file__).parent.parent
+    command = "python3 -m venv .venv && .venv/bin/pip install '.[test]' && .venv/bin/python -m pytest"
+    assert f"```\n{command}\n```" in (root / "README.md").read_text(encoding="utf-8")
+    assert f"\n{command}\n" in (root / ".ci/run").read_text(encoding="utf-8")

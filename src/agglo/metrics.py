@@ -96,7 +96,7 @@ def pairwise_f1(y: npt.ArrayLike, labels: npt.ArrayLike) -> PairwiseScores:
     >>> metrics.pairwise_f1(["a", "a", "b", "b"], [0, 0, 0, 1])
     PairwiseScores(f1=0.4, precision=0.3333333333333333, recall=0.5)
     """
-    classes, clusters = _codes("y", y), _codes("labels", labels)
+    classes, clusters = label_codes("y", y), label_codes("labels", labels)
     if len(classes) != len(clusters):
         raise ValueError(f"y has {len(classes)} labels and labels has {len(clusters)}: pass one a point in both")
     both = classes.astype(np.int64) * (int(clusters.max()) + 1) + clusters
@@ -179,7 +179,7 @@ def dp_means_cost(X: npt.ArrayLike, labels: npt.ArrayLike, lam: SupportsFloat) -
     from sklearn.utils import check_array  # takes long to import, and nothing else here needs it
 
     points = np.ascontiguousarray(check_array(X, dtype=[np.float64, np.float32], input_name="X"))
-    clusters = _codes("labels", labels)
+    clusters = label_codes("labels", labels)
     if len(clusters) != len(points):
         raise ValueError(f"labels has {len(clusters)} entries, but X has {len(points)} points: pass one a point")
     price = float(lam) if isinstance(lam, int | float | np.number) else math.nan
@@ -210,13 +210,13 @@ def _share(part: npt.NDArray[np.int64], whole: npt.NDArray[np.int64]) -> npt.NDA
 def _classes(tree: Hierarchy, y: npt.ArrayLike) -> npt.NDArray[np.int32]:
     if not isinstance(tree, Hierarchy):
         raise TypeError(f"expected a Hierarchy, got {type(tree).__name__}")
-    classes = _codes("y", y)
+    classes = label_codes("y", y)
     if len(classes) != tree.n_leaves:
         raise ValueError(f"y has {len(classes)} labels, but the tree has {tree.n_leaves} leaves: pass one a leaf")
     return classes
 
 
-def _codes(name: str, labels: npt.ArrayLike) -> npt.NDArray[np.int32]:
+def label_codes(name: str, labels: npt.ArrayLike) -> npt.NDArray[np.int32]:
     """``labels`` as numbers 0..k-1, equal where they are equal."""
     given = np.asarray(labels)
     if given.dtype.kind in "US" and not hasattr(labels, "dtype"):

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from typing import Any
 
 Progress = Callable[[str, int, int], None]
 """Called as ``progress(phase, done, total)`` from time to time, on the thread of the caller."""
@@ -26,17 +27,21 @@ def progress_bar(enabled: bool = True) -> Iterator[Progress | None]:
     from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as RichProgress
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"))
-    with RichProgress(*columns, TimeElapsedColumn(), console=Console(stderr=True)) as bar:
-        tasks: dict[str, object] = {}
+    columns = (TextColumn("{task.description:<10}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"))
+    counts = TextColumn("{task.fields[count]}")
+    with RichProgress(*columns, counts, TimeElapsedColumn(), console=Console(stderr=True)) as bar:
+        tasks: dict[str, Any] = {}
+
+        def finish() -> None:
+            for task in bar.tasks:
+                bar.update(task.id, completed=task.total)
 
         def show(name: str, done: int, total: int) -> None:
             if name not in tasks:
-                for earlier in tasks.values():
-                    bar.update(earlier, completed=1, total=1)  # type: ignore[arg-type]
-                tasks[name] = bar.add_task(name, total=total)
-            bar.update(tasks[name], completed=done, total=total)  # type: ignore[arg-type]
+                finish()
+                tasks[name] = bar.add_task(name, total=total, count="")
+            count = f"{total - done:,} clusters" if name == "rounds" else ""
+            bar.update(tasks[name], completed=done, total=total, count=count)
 
         yield show
-        for task in tasks.values():
-            bar.update(task, completed=1, total=1)  # type: ignore[arg-type]
+        finish()

@@ -1,0 +1,223 @@
+"""The stages in order for the command line: what is to be done, what came out, and a record of both."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from agglo import __version__, metrics
+from agglo.cut import check_rule, chosen_round
+from agglo.files import read_labels, read_points
+from agglo.graph import NeighborGraph
+from agglo.inputs import check_points, threads
+from agglo.neighbors import METRICS, neighbor_graph
+from agglo.progress import Progress
+from agglo.rounds import affinity, hac, scc
+from agglo.tree import Hierarchy
+
+_MOST_ROUNDS = 1000  # in a record; HAC has one a merge, and all are in the tree's file
+_ALGORITHMS: dict[str, Callable[..., Hierarchy]] = {"scc": scc, "affinity": affinity, "hac": hac}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be done with points; the names and defaults are those of the functions that do it."""
+
+    metric: str = "cosine"
+    n_neighbors: int | str = 25
+    method: str = "exact"
+    algorithm: str = "scc"
+    linkage: str = "average"
+    schedule: Mapping[str, Any] = field(default_factory=dict)  # thresholds, n_thresholds, advance: for SCC alone
+    rule: Mapping[str, Any] = field(default_factory=lambda: {"round": "persistent"})
+    n_jobs: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.algorithm != "scc" and self.schedule:
+            options = ", ".join("--" + name.replace("_", "-") for name in self.schedule)
+            raise ValueError(f"--algorithm {self.algorithm} has no thresholds: leave out {options}")
+        threads(self.n_jobs)
+        self.tree(NeighborGraph.from_edges([0], [1], [1.0], kind=METRICS[self.metric]))  # tries the rest out
+
+    def tree(self, graph: NeighborGraph, progress: Progress | None = None) -> Hierarchy:
+        """The tree that the algorithm makes of a graph."""
+        settings: dict[str, Any] = {"linkage": self.linkage, "n_jobs": self.n_jobs, **self.schedule}
+        return _ALGORITHMS[self.algorithm](graph, **settings, progress=progress)
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """Points to cluster, their classes if known, and where they are from."""
+
+    X: npt.NDArray[Any]
+    y: npt.NDArray[np.int32] | None
+    about: dict[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """What came out, and the record of it as JSON can hold it."""
+
+    tree: Hierarchy
+    labels: npt.NDArray[np.int64]
+    record: dict[str, Any]
+
+
+def read(
+    path: Path,
+    label_path: Path | None,
+    label_column: str | None,
+    columns: list[str] | None,
+    array: str | None,
+    header: bool,
+) -> Data:
+    """Points and, if asked for, classes out of files; checked in full before work begins."""
+    inside = label_column if label_path is None else None
+    points = read_points(path, columns=columns, array=array, label_column=inside, header=header)
+    try:
+        X = check_points(points.X)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{path} holds no points that can be clustered: {error}") from error
+    given = points.labels
+    if label_path is not None:
+        given = read_labels(label_path, column=label_column, header=header)
+    about = {"path": str(path), "columns": points.columns, "classes_from": str(label_path or inside or "") or None}
+    return Data(X, None if given is None else classes(given, len(X)), about)
+
+
+def classes(labels: npt.NDArray[Any], n_points: int) -> npt.NDArray[np.int32]:
+    """Known classes as numbers from 0, if a tree of so many points can be scored with them."""
+    if len(labels) != n_points:
+        raise ValueError(f"there are {len(labels)} known classes for {n_points} points: pass one a point")
+    codes = metrics.label_codes("labels", labels)
+    if int(codes.max()) + 1 == n_points:
+        raise ValueError(
+            f"no two of {n_points} points are of the same known class, so there is nothing to score: "
+            "pass the classes, not something else such as names of points"
+        )
+    return codes
+
+
+def run(plan: Plan, data: Data, progress: Progress | None = None) -> Run:
+    """Search, merge, cut and score."""
+    check_rule(len(data.X), **_full(plan.rule))
+    start = time.perf_counter()
+    graph = neighbor_graph(
+        *(data.X, plan.n_neighbors, plan.metric, plan.method, plan.n_jobs),  # type: ignore[arg-type]
+        progress=progress,
+    )
+    searched = time.perf_counter()
+    tree = plan.tree(graph, progress)
+    merged = time.perf_counter()
+    labels, about = cut(tree, plan.rule)
+    record = {
+        "agglo": __version__,
+        "data": {
+            **data.about,
+            "points": data.X.shape[0],
+            "features": data.X.shape[1],
+            "dtype": str(data.X.dtype),
+        },
+        "parameters": {
+            "metric": plan.metric,
+            "n_neighbors": plan.n_neighbors,
+            "method": plan.method,
+            "algorithm": plan.algorithm,
+            "linkage": plan.linkage,
+            **plan.schedule,
+            "threads": threads(plan.n_jobs),
+        },
+        "graph": {
+            "kind": graph.kind,
+            "edges": graph.n_edges,
+            "missing": graph.missing,
+            "smallest": float(graph.weights.min()) if graph.n_edges else None,
+            "largest": float(graph.weights.max()) if graph.n_edges else None,
+            "bytes": graph.nbytes,
+        },
+        **tree_record(tree),
+        **about,
+        "scores": None if data.y is None else scores(tree, labels, data.y),
+        "seconds": {"search": round(searched - start, 3), "rounds": round(merged - searched, 3)},
+        "versions": {
+            "python": platform.python_version(),
+            **{name: version(name) for name in ("numpy", "scipy", "pyarrow")},
+        },
+    }
+    return Run(tree, labels, record)
+
+
+def tree_record(tree: Hierarchy) -> dict[str, Any]:
+    """What a tree itself tells, the clusters after each round included unless there are very many."""
+    rounds = [
+        {
+            "threshold": _known(step.threshold),
+            "before": step.before,
+            "after": step.after,
+            "seconds": _known(step.seconds),
+        }
+        for step in tree.rounds[:_MOST_ROUNDS]
+    ]
+    return {
+        "tree": {
+            "points": tree.n_leaves,
+            "nodes": tree.n_nodes,
+            "rounds": len(tree.rounds),
+            "fewest_clusters": int(tree.rounds.after[-1]) if len(tree.rounds) else tree.n_leaves,
+            "height": float(tree.height[-1]),
+            **tree.about,
+        },
+        "rounds": rounds if len(tree.rounds) <= _MOST_ROUNDS else None,
+    }
+
+
+def cut(tree: Hierarchy, rule: Mapping[str, Any]) -> tuple[npt.NDArray[np.int64], dict[str, Any]]:
+    """Labels by a rule, and what they are like."""
+    full = _full(rule)
+    check_rule(tree.n_leaves, **full)
+    chosen = None
+    if full["height"] is None:
+        chosen = chosen_round(tree, full["n_clusters"], full["round"])
+    labels = tree.cut(round=chosen, height=full["height"])
+    sizes = np.sort(np.bincount(labels))[::-1]
+    about = {
+        "rule": dict(rule),
+        "round": chosen,
+        "clusters": len(sizes),
+        "largest": sizes[:10].tolist(),
+        "single_points": int((sizes == 1).sum()),
+    }
+    return labels, {"labels": about}
+
+
+def scores(tree: Hierarchy, labels: npt.NDArray[np.int64], y: npt.NDArray[np.int32]) -> dict[str, Any]:
+    """How well the tree, the labels and the best of all rounds fit known classes."""
+    flat = metrics.pairwise_f1(y, labels)
+    by_round = metrics.pairwise_f1_by_round(tree, y)
+    best = int(by_round.f1.argmax())
+    return {
+        "classes": int(y.max()) + 1,
+        "dendrogram_purity": metrics.dendrogram_purity(tree, y),
+        "labels": flat._asdict(),
+        "best_round": {
+            "round": best,
+            "clusters": int(tree.rounds.after[best - 1]) if best else tree.n_leaves,
+            **{name: float(column[best]) for name, column in by_round._asdict().items()},
+        },
+    }
+
+
+def _full(rule: Mapping[str, Any]) -> dict[str, Any]:
+    return {"n_clusters": None, "round": None, "height": None, **rule}
+
+
+def _known(number: float) -> float | None:
+    return None if np.isnan(number) else number
