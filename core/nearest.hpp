@@ -1,0 +1,294 @@
+// The clusters and who is nearest to whom, kept lazily.
+//
+// What is known of a cluster's neighbours comes from the last look at them: `best` was the nearest at
+// `value`, and no other is or will be closer than `second`, because the linkages are reducible and what has
+// no edge counts as `floor`. While `best` is unchanged and the only one so close, that is exact. If `best`
+// has grown, or the cluster itself was merged, a bound is left; lists are read again only if that bound is
+// close enough to matter. Merging clusters does not touch their lists: they are chained, and combined at the
+// next look.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <limits>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "adjacency.hpp"
+#include "graph.hpp"
+#include "linkage.hpp"
+
+namespace agglo {
+
+template <class Linkage>
+class Neighborhoods {
+ public:
+  Neighborhoods(const GraphView& graph, const Linkage& linkage, int workers)
+      : graph_(graph),
+        linkage_(linkage),
+        slack_(1e-12 * (std::isfinite(linkage.floor) ? std::fabs(linkage.floor) : 0.0)),
+        clusters_(graph.size()),
+        cell_(graph.size()),
+        nearest_(graph.size()),
+        chain_(graph.size()),
+        gather_(workers) {
+    for (Id i = 0; i < clusters_; ++i) {
+      cell_[i] = {i, 1};
+      chain_[i].last = i;
+    }
+  }
+
+  // What was found at the last look: exact after `refresh`, unless `value` is beyond its threshold.
+  Id best(Id x) const { return nearest_[x].best; }        // nobody: not known
+  double value(Id x) const { return nearest_[x].value; }  // of `best`; if there is none, a bound on any
+
+  // No neighbour of x is or will be closer than this, as far as the last look tells.
+  double reach(Id x) const {
+    const Nearest& nearest = nearest_[x];
+    return nearest.best == kNobody ? nearest.value : std::max(nearest.value, double{nearest.second});
+  }
+
+  Id size(Id x) const { return cell_[x].size; }
+  bool alive(Id x) { return std::atomic_ref<Id>(cell_[x].up).load(std::memory_order_relaxed) == x; }
+
+  // The cluster that i is in now.
+  Id root(Id i) {
+    // Threads shorten paths under each other's feet; any ancestor they see or leave is a right one.
+    const auto up = [this](Id j) { return std::atomic_ref<Id>(cell_[j].up); };
+    for (Id parent = up(i).load(std::memory_order_relaxed); parent != i;) {
+      const Id above = up(parent).load(std::memory_order_relaxed);
+      if (above != parent) up(i).store(above, std::memory_order_relaxed);
+      i = parent;
+      parent = above;
+    }
+    return i;
+  }
+
+  // ---- looking ----
+
+  // The first look at a point: its row of the graph, each neighbour a cluster of one.
+  void look_at_row(Id x) {
+    Search search(linkage_.floor);
+    for (std::int64_t k = graph_.indptr[x]; k < graph_.indptr[x + 1]; ++k)
+      search.offer(graph_.indices[k], linkage_.value(linkage_.of(graph_.weights[k]), 1, 1));
+    keep(x, search);
+  }
+
+  // Makes the nearest neighbours of clusters exact, or finds bounds beyond `threshold` without reading lists.
+  void refresh(std::span<const Id> clusters, float threshold, int worker) {
+    std::vector<Id>& pending = gather_[worker].pending;
+    pending.clear();
+    for (const Id x : clusters)
+      if (!settled(x, threshold)) pending.push_back(x);
+    // Lists lie scattered in memory: what will be read soon is asked for early, step by step.
+    const auto ahead = [&](std::size_t k) { return k < pending.size() ? pending[k] : pending.back(); };
+    for (std::size_t k = 0; k < pending.size(); ++k) {
+      const Id soon = ahead(k + 12), sooner = ahead(k + 8), next = ahead(k + 4);
+      __builtin_prefetch(&chain_[soon]);
+      __builtin_prefetch(&graph_.indptr[soon]);
+      if (const Id owner = chain_[sooner].next; owner != kNobody) {
+        __builtin_prefetch(&chain_[owner]);
+        __builtin_prefetch(&graph_.indptr[owner]);
+      }
+      fetch(next);
+      if (const Id owner = chain_[next].next; owner != kNobody) fetch(owner);
+      look(pending[k], gather_[worker]);
+    }
+  }
+
+  // ---- merging, in this order: unite all, then resize all, then blend and chain all, then forget all ----
+
+  void unite(Id x, Id y) {
+    const Id a = root(x), b = root(y);
+    if (a != b) cell_[std::max(a, b)].up = std::min(a, b);
+  }
+
+  void resize(Id cluster, Id size) { cell_[cluster].size = size; }
+
+  // Adds to `blend` what x, of the given size before, knows of neighbours outside the cluster it is now in.
+  void blend(typename Linkage::Blend& blend, Id x, Id cluster, Id size) {
+    const Nearest& nearest = nearest_[x];
+    const bool inside = nearest.best != kNobody && root(nearest.best) == cluster;
+    blend.add(inside ? double{nearest.second} : bound(x), size, linkage_.floor);
+  }
+
+  void chain(Id cluster, Id x) {
+    chain_[chain_[cluster].last].next = x;
+    chain_[cluster].last = chain_[x].last;
+  }
+
+  // From now on all that is known of the merged cluster's neighbours is the blended bound.
+  void forget(Id cluster, const typename Linkage::Blend& blend) {
+    keep_bound(cluster, raised(blend.of(cell_[cluster].size)));
+    --clusters_;
+  }
+
+ private:
+  using Stat = typename Linkage::Stat;
+
+  struct Cell {
+    Id up;    // towards the cluster's smallest point, whose own `up` is itself
+    Id size;  // of the cluster, at its smallest point
+  };
+
+  struct Nearest {
+    double value = kNone;
+    Id best = kNobody;
+    Id best_size = 0;  // at the last look
+    float second = -std::numeric_limits<float>::infinity();
+  };
+
+  // The points whose lists together are the cluster's; a point without a list has its row of the graph.
+  struct Chain {
+    Id next = kNobody;
+    Id last = kNobody;  // at the cluster's smallest point
+    List<Stat> list;
+  };
+
+  struct Search {
+    explicit Search(double floor) : others(floor) {}
+    void offer(Id candidate, double candidate_value) {
+      if (candidate_value > value || (candidate_value == value && candidate < best)) {
+        others = std::max(others, value);
+        value = candidate_value;
+        best = candidate;
+      } else {
+        others = std::max(others, candidate_value);
+      }
+    }
+    Id best = kNobody;
+    double value = kNone, others;
+  };
+
+  void keep(Id x, const Search& found) {
+    Nearest& nearest = nearest_[x];
+    nearest.best = found.best;
+    nearest.value = found.value;
+    nearest.best_size = found.best == kNobody ? 0 : cell_[found.best].size;
+    nearest.second = above(found.others);
+  }
+
+  void keep_bound(Id x, double most) {
+    nearest_[x].best = kNobody;
+    nearest_[x].value = most;
+  }
+
+  // A float that is no smaller, and larger by more than the rounding errors of a linkage's value: a neighbour
+  // within them of the nearest may yet tie with it.
+  float above(double bound) const {
+    if (bound == kNone) return -std::numeric_limits<float>::infinity();
+    const double most = bound + 2e-15 * std::fabs(bound) + 2e-3 * slack_;
+    const auto rounded = static_cast<float>(most);
+    return rounded < most ? std::nextafter(rounded, std::numeric_limits<float>::infinity()) : rounded;
+  }
+
+  // A bound made safe from the rounding errors of its own computation.
+  double raised(double most) const { return most + slack_ + 1e-12 * std::fabs(most); }
+
+  bool settled(Id x, float threshold) {
+    if constexpr (Linkage::steadfast)
+      if (nearest_[x].best != kNobody) nearest_[x].best = root(nearest_[x].best);
+    if (exact(x)) return true;
+    const double most = bound(x);
+    if (static_cast<float>(most) >= threshold) return false;
+    keep_bound(x, most);
+    return true;
+  }
+
+  bool exact(Id x) {
+    const Nearest& nearest = nearest_[x];
+    const Id y = nearest.best;
+    return y != kNobody && nearest.second < nearest.value && alive(y) &&
+           (Linkage::steadfast || cell_[y].size == nearest.best_size);
+  }
+
+  // No neighbour of x is closer than this, given how `best` has grown.
+  double bound(Id x) {
+    const Nearest& nearest = nearest_[x];
+    if (nearest.best == kNobody) return nearest.value;
+    const double others = nearest.second;
+    const Id size = cell_[root(nearest.best)].size;
+    if (size == nearest.best_size) return std::max(nearest.value, others);
+    return raised(std::max(linkage_.grown(nearest.value, others, nearest.best_size, size), others));
+  }
+
+  // Combines x's lists into one, under the present clusters, and finds its nearest neighbour.
+  void look(Id x, Gather<Linkage>& gather) {
+    std::int64_t entries = 0;
+    for (Id owner = x; owner != kNobody; owner = chain_[owner].next) entries += length(owner);
+    gather.start(std::min(entries, clusters_));
+    for (Id owner = x; owner != kNobody; owner = chain_[owner].next) {
+      if (const auto& list = chain_[owner].list) {
+        read(x, list.ids(), list.size(), gather, [stats = list.stats()](std::int64_t k) { return stats[k]; });
+      } else {
+        const float* weights = graph_.weights.data() + graph_.indptr[owner];
+        read(x, graph_.indices.data() + graph_.indptr[owner], length(owner), gather,
+             [this, weights](std::int64_t k) { return linkage_.of(weights[k]); });
+      }
+    }
+    Search search(linkage_.floor);
+    const double size = cell_[x].size;
+    for (std::size_t k = 0; k < gather.ids.size(); ++k)
+      search.offer(gather.ids[k], linkage_.value(gather.stats[k], size, cell_[gather.ids[k]].size));
+    keep(x, search);
+
+    if (chain_[x].next != kNobody || chain_[x].list) {
+      for (Id owner = x; owner != kNobody;) {
+        chain_[owner].list = {};
+        owner = std::exchange(chain_[owner].next, kNobody);
+      }
+      chain_[x].last = x;
+      chain_[x].list = List<Stat>(gather.ids, gather.stats);
+    }
+  }
+
+  std::int64_t length(Id owner) const {
+    const auto& list = chain_[owner].list;
+    return list ? list.size() : graph_.indptr[owner + 1] - graph_.indptr[owner];
+  }
+
+  template <class StatAt>
+  void read(Id x, const Id* ids, std::int64_t length, Gather<Linkage>& gather, const StatAt& stat) {
+    constexpr std::int64_t kAhead = 12;
+    for (std::int64_t k = 0; k < length; ++k) {
+      if (k + kAhead < length) __builtin_prefetch(&cell_[ids[k + kAhead]]);
+      const Id id = root(ids[k]);
+      if (id != x) gather.add(id, stat(k));
+    }
+  }
+
+  void fetch(Id owner) const {
+    if (const auto& list = chain_[owner].list) {
+      prefetch(list.ids(), list.size());
+      prefetch(list.stats(), list.size());
+    } else {
+      prefetch(graph_.indices.data() + graph_.indptr[owner], length(owner));
+      prefetch(graph_.weights.data() + graph_.indptr[owner], length(owner));
+    }
+  }
+
+  template <class T>
+  static void prefetch(const T* items, std::int64_t length) {
+    constexpr std::int64_t kMost = 1024;  // bytes; beyond, the machine has seen where it goes
+    const auto* bytes = reinterpret_cast<const char*>(items);
+    const std::int64_t size = std::min(length * static_cast<std::int64_t>(sizeof(T)), kMost);
+    for (std::int64_t b = 0; b < size; b += 64) __builtin_prefetch(bytes + b);
+  }
+
+  const GraphView graph_;
+  const Linkage linkage_;
+  const double slack_;
+  std::int64_t
+      clusters_;  // an upper bound on how many there are: what a table of neighbours may have to hold
+
+  // By cluster, at its smallest point.
+  std::vector<Cell> cell_;
+  std::vector<Nearest> nearest_;
+  std::vector<Chain> chain_;
+
+  std::vector<Gather<Linkage>> gather_;  // by worker
+};
+
+}  // namespace agglo
