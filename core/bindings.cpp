@@ -28,11 +28,13 @@ std::span<const T> span(const In<T>& array) {
   return {array.data(), array.shape(0)};
 }
 
-template <class T>
-nb::object out(std::vector<T>&& values) {
-  auto* owned = new std::vector<T>(std::move(values));
-  nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-  return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(owned->data(), {owned->size()}, owner));
+template <class Values>
+nb::object out(Values&& values) {
+  using Owned = std::remove_cvref_t<Values>;
+  auto* owned = new Owned(std::forward<Values>(values));
+  nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<Owned*>(p); });
+  return nb::cast(
+      nb::ndarray<nb::numpy, typename Owned::value_type, nb::ndim<1>>(owned->data(), {owned->size()}, owner));
 }
 
 // Calls a Python progress function, and looks for Ctrl-C, at most every 50 ms.
@@ -55,7 +57,7 @@ agglo::GraphView view(const In<std::int64_t>& indptr, const In<std::int32_t>& in
   return {span(indptr), span(indices), span(weights)};
 }
 
-nb::tuple out(agglo::Graph&& graph) {
+nb::tuple columns(agglo::Graph&& graph) {
   return nb::make_tuple(out(std::move(graph.indptr)), out(std::move(graph.indices)),
                         out(std::move(graph.weights)));
 }
@@ -67,7 +69,7 @@ nb::tuple grouped(std::int64_t n, const In<std::int32_t>& sources, const In<std:
     nb::gil_scoped_release release;
     rows = agglo::grouped(n, span(sources), span(targets), span(weights));
   }
-  return out(std::move(rows));
+  return columns(std::move(rows));
 }
 
 nb::tuple united(const In<std::int64_t>& indptr, const In<std::int32_t>& targets, const In<float>& weights,
@@ -78,7 +80,7 @@ nb::tuple united(const In<std::int64_t>& indptr, const In<std::int32_t>& targets
     agglo::Team team(threads);
     graph = agglo::united({span(indptr), span(targets), span(weights)}, kind_of(similarity), team);
   }
-  return out(std::move(graph));
+  return columns(std::move(graph));
 }
 
 std::string violation(const In<std::int64_t>& indptr, const In<std::int32_t>& indices,

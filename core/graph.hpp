@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "memory.hpp"
 #include "parallel.hpp"
 
 namespace agglo {
@@ -25,9 +26,9 @@ struct GraphView {
 };
 
 struct Graph {
-  std::vector<std::int64_t> indptr;
-  std::vector<std::int32_t> indices;
-  std::vector<float> weights;
+  Array<std::int64_t> indptr;
+  Array<std::int32_t> indices;
+  Array<float> weights;
 };
 
 // Directed edges, row by row, in no order: row i has targets[indptr[i]..indptr[i+1]] and their weights. A

@@ -19,6 +19,7 @@
 #include "adjacency.hpp"
 #include "graph.hpp"
 #include "linkage.hpp"
+#include "memory.hpp"
 
 namespace agglo {
 
@@ -80,20 +81,23 @@ class Neighborhoods {
   void refresh(std::span<const Id> clusters, float threshold, int worker) {
     std::vector<Id>& pending = gather_[worker].pending;
     pending.clear();
-    for (const Id x : clusters)
-      if (!settled(x, threshold)) pending.push_back(x);
-    // Lists lie scattered in memory: what will be read soon is asked for early, step by step.
+    // What is known lies scattered in memory, and so do lists and the clusters they name: what will be read
+    // soon is asked for early, step by step.
+    for (std::size_t k = 0; k < clusters.size(); ++k) {
+      if (k + 16 < clusters.size()) __builtin_prefetch(&nearest_[clusters[k + 16]]);
+      if (k + 8 < clusters.size() && best(clusters[k + 8]) != kNobody)
+        __builtin_prefetch(&cell_[best(clusters[k + 8])]);
+      if (!settled(clusters[k], threshold)) pending.push_back(clusters[k]);
+    }
     const auto ahead = [&](std::size_t k) { return k < pending.size() ? pending[k] : pending.back(); };
     for (std::size_t k = 0; k < pending.size(); ++k) {
-      const Id soon = ahead(k + 12), sooner = ahead(k + 8), next = ahead(k + 4);
-      __builtin_prefetch(&chain_[soon]);
-      __builtin_prefetch(&graph_.indptr[soon]);
-      if (const Id owner = chain_[sooner].next; owner != kNobody) {
-        __builtin_prefetch(&chain_[owner]);
-        __builtin_prefetch(&graph_.indptr[owner]);
-      }
-      fetch(next);
-      if (const Id owner = chain_[next].next; owner != kNobody) fetch(owner);
+      ask_for_owner(ahead(k + 12));
+      ask_for_owner(chain_[ahead(k + 8)].next);
+      const Id next = ahead(k + 4), now = ahead(k + 2);
+      ask_for_list(next);
+      ask_for_list(chain_[next].next);
+      ask_for_neighbors(now);
+      ask_for_neighbors(chain_[now].next);
       look(pending[k], gather_[worker]);
     }
   }
@@ -127,6 +131,8 @@ class Neighborhoods {
 
  private:
   using Stat = typename Linkage::Stat;
+
+  static constexpr std::int64_t kAhead = 12;  // how many neighbours ahead of the reading are asked for
 
   struct Cell {
     Id up;    // towards the cluster's smallest point, whose own `up` is itself
@@ -251,7 +257,6 @@ class Neighborhoods {
 
   template <class StatAt>
   void read(Id x, const Id* ids, std::int64_t length, Gather<Linkage>& gather, const StatAt& stat) {
-    constexpr std::int64_t kAhead = 12;
     for (std::int64_t k = 0; k < length; ++k) {
       if (k + kAhead < length) __builtin_prefetch(&cell_[ids[k + kAhead]]);
       const Id id = root(ids[k]);
@@ -259,7 +264,14 @@ class Neighborhoods {
     }
   }
 
-  void fetch(Id owner) const {
+  void ask_for_owner(Id owner) const {
+    if (owner == kNobody) return;
+    __builtin_prefetch(&chain_[owner]);
+    __builtin_prefetch(&graph_.indptr[owner]);
+  }
+
+  void ask_for_list(Id owner) const {
+    if (owner == kNobody) return;
     if (const auto& list = chain_[owner].list) {
       prefetch(list.ids(), list.size());
       prefetch(list.stats(), list.size());
@@ -267,6 +279,14 @@ class Neighborhoods {
       prefetch(graph_.indices.data() + graph_.indptr[owner], length(owner));
       prefetch(graph_.weights.data() + graph_.indptr[owner], length(owner));
     }
+  }
+
+  // The first neighbours of a list; `read` asks for the others.
+  void ask_for_neighbors(Id owner) const {
+    if (owner == kNobody) return;
+    const auto& list = chain_[owner].list;
+    const Id* ids = list ? list.ids() : graph_.indices.data() + graph_.indptr[owner];
+    for (std::int64_t k = 0; k < std::min(length(owner), kAhead); ++k) __builtin_prefetch(&cell_[ids[k]]);
   }
 
   template <class T>
@@ -284,9 +304,9 @@ class Neighborhoods {
       clusters_;  // an upper bound on how many there are: what a table of neighbours may have to hold
 
   // By cluster, at its smallest point.
-  std::vector<Cell> cell_;
-  std::vector<Nearest> nearest_;
-  std::vector<Chain> chain_;
+  Array<Cell> cell_;
+  Array<Nearest> nearest_;
+  Array<Chain> chain_;
 
   std::vector<Gather<Linkage>> gather_;  // by worker
 };

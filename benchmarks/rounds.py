@@ -1,0 +1,116 @@
+"""The rounds of SCC against SciPy's minimum spanning tree of the same graph: time, memory, growth.
+
+    python benchmarks/rounds.py [--sizes 10000 100000 1000000] [--repeat 3]
+
+Each graph joins the 25 nearest neighbours of points of a mixture of Gaussians on a sphere, in random order. A
+size runs in a process of its own, so that peaks of memory are its own; the least of the repeated times is shown.
+The last lines give ratios and the growth exponent, which a busy machine disturbs less than seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import json
+import math
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.sparse.csgraph import minimum_spanning_tree
+from scipy.spatial import cKDTree
+
+import agglo
+
+NEIGHBORS, THRESHOLDS, DIMENSIONS = 25, 200, 6
+
+
+def make_graph(n: int) -> agglo.NeighborGraph:
+    rng = np.random.default_rng(0)
+    centres = rng.normal(size=(n // 100 + 2, DIMENSIONS))
+    points = centres[rng.integers(len(centres), size=n)] + 0.1 * rng.normal(size=(n, DIMENSIONS))
+    points /= np.linalg.norm(points, axis=1, keepdims=True)
+    distances, indices = cKDTree(points).query(points, NEIGHBORS + 1, workers=-1)
+    others = indices != np.arange(n)[:, None]
+    others[others.all(axis=1), -1] = False  # a copy of the point came before it
+    shape = (n, NEIGHBORS)
+    similarities = 1 - distances[others].reshape(shape) ** 2 / 2
+    return agglo.NeighborGraph.from_neighbors(indices[others].reshape(shape), similarities, kind="similarity")
+
+
+def measured(work: Callable[[], Any], repeat: int) -> tuple[float, float]:
+    """The least CPU and wall seconds of several runs."""
+    cpu = wall = math.inf
+    for _ in range(repeat):
+        started = time.process_time(), time.perf_counter()
+        work()
+        cpu = min(cpu, time.process_time() - started[0])
+        wall = min(wall, time.perf_counter() - started[1])
+    return cpu, wall
+
+
+def peak_over(work: Callable[[], Any]) -> int:
+    """Bytes of memory that ``work`` takes at its peak, over what was in use before; Linux only."""
+    status = Path("/proc/self/status")
+
+    def kilobytes(field: str) -> int:
+        return int(next(line for line in status.read_text().splitlines() if line.startswith(field)).split()[1])
+
+    ctypes.CDLL(None).malloc_trim(0)  # what was freed before is not to be had for nothing
+    Path("/proc/self/clear_refs").write_text("5")  # resets the peak
+    before = kilobytes("VmRSS:")
+    work()
+    return 1024 * (kilobytes("VmHWM:") - before)
+
+
+def one_size(n: int, repeat: int) -> dict[str, float]:
+    graph = make_graph(n)
+    matrix = graph.to_scipy().astype(np.float64)
+    matrix.data = 1.001 - matrix.data  # SciPy takes a weight of 0 for no edge
+    extra = peak_over(lambda: agglo.scc(graph, n_thresholds=THRESHOLDS, n_jobs=1))
+    cpu1, wall1 = measured(lambda: agglo.scc(graph, n_thresholds=THRESHOLDS, n_jobs=1), repeat)
+    cpu2, wall2 = measured(lambda: agglo.scc(graph, n_thresholds=THRESHOLDS, n_jobs=2), repeat)
+    tree_cpu, _ = measured(lambda: minimum_spanning_tree(matrix), max(1, repeat - 1))
+    return {
+        "points": n,
+        "edges": graph.n_edges,
+        "CPU s, 1 thread": cpu1,
+        "wall s, 1 thread": wall1,
+        "CPU s, 2 threads": cpu2,
+        "wall s, 2 threads": wall2,
+        "SciPy MST, CPU s": tree_cpu,
+        "CPU / MST": cpu1 / tree_cpu,
+        "wall 2 / wall 1": wall2 / wall1,
+        "extra memory / graph": extra / graph.nbytes,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sizes", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--one", type=int, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.one:
+        print(json.dumps(one_size(arguments.one, arguments.repeat)))
+        return
+    rows = []
+    for n in arguments.sizes:
+        command = [sys.executable, __file__, "--one", str(n), "--repeat", str(arguments.repeat)]
+        rows.append(json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout))
+    for name in rows[0]:
+        print(f"{name:22}" + "".join(f"{row[name]:>12,.{0 if row[name] > 1000 else 3}f}" for row in rows))
+    if len(rows) > 1:
+        first, last = rows[-2], rows[-1]
+        growth = math.log(last["CPU s, 1 thread"] / first["CPU s, 1 thread"]) / math.log(
+            last["points"] / first["points"]
+        )
+        print(f"growth from {first['points']:,} to {last['points']:,} points: N^{growth:.2f}")
+
+
+if __name__ == "__main__":
+    main()
