@@ -106,16 +106,19 @@ agglo::Metric metric_of(const std::string& name) {
   throw std::invalid_argument("unknown metric " + name);
 }
 
-// `sgemm` is the capsule that scipy.linalg.cython_blas exports, named by its C signature.
+// `sgemm` and `dgemm` are capsules that scipy.linalg.cython_blas exports, named by their C signatures.
 template <class T>
-nb::tuple nearest(const Rows<T>& X, std::int64_t k, const std::string& metric, const nb::capsule& sgemm,
-                  int threads, const nb::object& progress) {
-  auto* multiply = reinterpret_cast<agglo::Sgemm*>(sgemm.data());
+nb::tuple nearest(const Rows<T>& X, std::int64_t k, const std::string& metric, const Rows<double>& basis,
+                  const nb::capsule& sgemm, const nb::capsule& dgemm, int threads,
+                  const nb::object& progress) {
+  const agglo::Blas blas{reinterpret_cast<agglo::Gemm<float>*>(sgemm.data()),
+                         reinterpret_cast<agglo::Gemm<double>*>(dgemm.data())};
   agglo::Neighbors neighbors;
   {
     nb::gil_scoped_release release;
     agglo::Team team(threads);
-    neighbors = agglo::nearest(points_of(X), k, metric_of(metric), multiply, team, reporter(progress));
+    neighbors = agglo::nearest(points_of(X), k, metric_of(metric), {basis.data(), basis.size()}, blas, team,
+                               reporter(progress));
   }
   return nb::make_tuple(out(std::move(neighbors.indices)), out(std::move(neighbors.values)));
 }
@@ -133,8 +136,8 @@ nb::object all_pairs(const Rows<T>& X, const std::string& metric, int threads, c
 
 template <class T>
 void bind_search(nb::module_& module) {
-  module.def("nearest", &nearest<T>, "X"_a.noconvert(), "k"_a, "metric"_a, "sgemm"_a, "threads"_a,
-             "progress"_a.none());
+  module.def("nearest", &nearest<T>, "X"_a.noconvert(), "k"_a, "metric"_a, "basis"_a, "sgemm"_a, "dgemm"_a,
+             "threads"_a, "progress"_a.none());
   module.def("all_pairs", &all_pairs<T>, "X"_a.noconvert(), "metric"_a, "threads"_a, "progress"_a.none());
 }
 

@@ -1,6 +1,7 @@
 #include "kernels.hpp"
 
 #include <algorithm>
+#include <type_traits>
 
 #if defined(__x86_64__) && defined(__GNUC__)
 #define AGGLO_AVX2 1
@@ -10,32 +11,69 @@
 namespace agglo {
 namespace {
 
-constexpr int kLanes = 8;  // running sums, so that they fit wide registers; part of the definition of a sum
+// Most kernels are written once, for any machine. Compiled a second time for AVX2 they give the same bits,
+// for nothing in them may be fused or reordered (see CMakeLists.txt).
 
 struct Product {
-  static double of(double x, double y) { return x * y; }
-};
-struct SquaredDifference {
-  static double of(double x, double y) { return (x - y) * (x - y); }
+  template <class Number>
+  static Number of(Number x, Number y) {
+    return x * y;
+  }
 };
 
-template <class Term, class T>
-[[gnu::always_inline]] inline double sum(const T* x, const T* y, std::int64_t n) {
-  double lanes[kLanes] = {};
+struct SquaredDifference {
+  template <class Number>
+  static Number of(Number x, Number y) {
+    return (x - y) * (x - y);
+  }
+};
+
+constexpr int kLanes = 8;  // running sums, so many that they fill wide registers; part of what a sum is
+
+template <class Term, class Number, class T>
+[[gnu::always_inline]] inline Number sum(const T* x, const T* y, std::int64_t n) {
+  Number lane[kLanes] = {};
   std::int64_t j = 0;
   for (; j + kLanes <= n; j += kLanes)
-    for (int lane = 0; lane < kLanes; ++lane) lanes[lane] += Term::of(x[j + lane], y[j + lane]);
-  for (int lane = 0; j < n; ++j, ++lane) lanes[lane] += Term::of(x[j], y[j]);
-  return ((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) + ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]));
+    for (int l = 0; l < kLanes; ++l) lane[l] += Term::template of<Number>(x[j + l], y[j + l]);
+  for (int l = 0; j < n; ++j, ++l) lane[l] += Term::template of<Number>(x[j], y[j]);
+  return ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7]));
 }
 
-template <class Term, class T>
-double sum_anywhere(const T* x, const T* y, std::int64_t n) {
-  return sum<Term>(x, y, n);
+template <class Term>
+[[gnu::always_inline]] inline float quick_sum(const float* x, const float* y, std::int64_t n) {
+  return sum<Term, float>(x, y, n);
 }
 
-int survivors_anywhere(const float* products, const float* offsets, const float* reaches, float own_offset,
-                       float own_reach, int begin, int end, std::int32_t* found) {
+template <class Number, class T>
+[[gnu::always_inline]] inline void shift(const T* x, const T* center, Number factor, std::int64_t n,
+                                         float* out) {
+  for (std::int64_t j = 0; j < n; ++j) out[j] = static_cast<float>((x[j] - center[j]) * factor);
+}
+
+[[gnu::always_inline]] inline float bisect(std::int64_t k, const float* values, std::int64_t n) {
+  float low = values[0], high = values[0];
+  for (std::int64_t s = 1; s < n; ++s) {
+    low = std::min(low, values[s]);
+    high = std::max(high, values[s]);
+  }
+  for (;;) {  // at least k values reach low, all the time
+    const float middle = low + (high - low) / 2;
+    if (!(low < middle && middle < high)) return low;
+    std::int32_t count = 0;
+    for (std::int64_t s = 0; s < n; ++s) count += values[s] >= middle;
+    if (count < k) {
+      high = middle;
+    } else {
+      low = middle;
+      if (count == k) return low;
+    }
+  }
+}
+
+[[gnu::always_inline]] inline int find(const float* products, const float* offsets, const float* reaches,
+                                       float own_offset, float own_reach, int begin, int end,
+                                       std::int32_t* found) {
   int count = 0;
   for (int j = begin; j < end; ++j) {
     found[count] = j;
@@ -46,15 +84,44 @@ int survivors_anywhere(const float* products, const float* offsets, const float*
 
 #ifdef AGGLO_AVX2
 
-// Without FMA, which would round differently from what other machines do.
-template <class Term, class T>
-[[gnu::target("avx2")]] double sum_avx2(const T* x, const T* y, std::int64_t n) {
-  return sum<Term>(x, y, n);
+template <class Term, class Number, class T>
+[[gnu::target("avx2")]] Number sum_avx2(const T* x, const T* y, std::int64_t n) {
+  return sum<Term, Number>(x, y, n);
 }
 
-[[gnu::target("avx2")]] int survivors_avx2(const float* products, const float* offsets, const float* reaches,
-                                           float own_offset, float own_reach, int begin, int end,
-                                           std::int32_t* found) {
+template <class Term>
+[[gnu::target("avx2,fma")]] float quick_sum_avx2(const float* x, const float* y, std::int64_t n) {
+  __m256 sums[4] = {_mm256_setzero_ps(), _mm256_setzero_ps(), _mm256_setzero_ps(), _mm256_setzero_ps()};
+  const auto add = [&](std::int64_t j, __m256& to) __attribute__((target("avx2,fma"))) {
+    __m256 a = _mm256_loadu_ps(x + j), b = _mm256_loadu_ps(y + j);
+    if constexpr (std::is_same_v<Term, SquaredDifference>) a = b = _mm256_sub_ps(a, b);
+    to = _mm256_fmadd_ps(a, b, to);
+  };
+  std::int64_t j = 0;
+  for (; j + 32 <= n; j += 32)
+    for (int s = 0; s < 4; ++s) add(j + 8 * s, sums[s]);
+  for (; j + 8 <= n; j += 8) add(j, sums[0]);
+  const __m256 all = _mm256_add_ps(_mm256_add_ps(sums[0], sums[1]), _mm256_add_ps(sums[2], sums[3]));
+  __m128 four = _mm_add_ps(_mm256_castps256_ps128(all), _mm256_extractf128_ps(all, 1));
+  four = _mm_add_ps(four, _mm_movehl_ps(four, four));
+  float rest = _mm_cvtss_f32(four) + _mm_cvtss_f32(_mm_movehdup_ps(four));
+  for (; j < n; ++j) rest += Term::template of<float>(x[j], y[j]);
+  return rest;
+}
+
+template <class Number, class T>
+[[gnu::target("avx2")]] void shift_avx2(const T* x, const T* center, Number factor, std::int64_t n,
+                                        float* out) {
+  shift(x, center, factor, n, out);
+}
+
+[[gnu::target("avx2")]] float bisect_avx2(std::int64_t k, const float* values, std::int64_t n) {
+  return bisect(k, values, n);
+}
+
+[[gnu::target("avx2")]] int find_avx2(const float* products, const float* offsets, const float* reaches,
+                                      float own_offset, float own_reach, int begin, int end,
+                                      std::int32_t* found) {
   const __m256 offset = _mm256_set1_ps(own_offset), reach = _mm256_set1_ps(own_reach);
   const auto mask = [&](int j) __attribute__((target("avx2"))) {
     const __m256 own = _mm256_add_ps(reach, _mm256_loadu_ps(offsets + j));
@@ -66,44 +133,70 @@ template <class Term, class T>
     const __m256 a = mask(j), b = mask(j + 8), c = mask(j + 16), d = mask(j + 24);
     const __m256 any = _mm256_or_ps(_mm256_or_ps(a, b), _mm256_or_ps(c, d));
     if (_mm256_testz_ps(any, any)) continue;  // by far the most
-    std::uint32_t bits = static_cast<std::uint32_t>(_mm256_movemask_ps(a)) |
-                         static_cast<std::uint32_t>(_mm256_movemask_ps(b)) << 8 |
-                         static_cast<std::uint32_t>(_mm256_movemask_ps(c)) << 16 |
-                         static_cast<std::uint32_t>(_mm256_movemask_ps(d)) << 24;
-    for (; bits; bits &= bits - 1) found[count++] = j + __builtin_ctz(bits);
+    const auto bits = [](__m256 set) __attribute__((target("avx2"))) {
+      return static_cast<std::uint32_t>(_mm256_movemask_ps(set));
+    };
+    std::uint32_t set = bits(a) | bits(b) << 8 | bits(c) << 16 | bits(d) << 24;
+    for (; set; set &= set - 1) found[count++] = j + __builtin_ctz(set);
   }
-  return count + survivors_anywhere(products, offsets, reaches, own_offset, own_reach, j, end, found + count);
+  return count + find(products, offsets, reaches, own_offset, own_reach, j, end, found + count);
 }
 
-const bool has_avx2 = __builtin_cpu_supports("avx2");
+const bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+#define AGGLO_FASTEST(name, ...) return has_avx2 ? name##_avx2 __VA_ARGS__ : name __VA_ARGS__
 
+#else
+#define AGGLO_FASTEST(name, ...) return name __VA_ARGS__
 #endif
 
 template <class Term, class T>
-double fastest_sum(const T* x, const T* y, std::int64_t n) {
-#ifdef AGGLO_AVX2
-  if (has_avx2) return sum_avx2<Term>(x, y, n);
-#endif
-  return sum_anywhere<Term>(x, y, n);
+double exact(const T* x, const T* y, std::int64_t n) {
+  AGGLO_FASTEST(sum, <Term, double>(x, y, n));
+}
+
+template <class Term>
+float quick(const float* x, const float* y, std::int64_t n) {
+  AGGLO_FASTEST(quick_sum, <Term>(x, y, n));
+}
+
+template <class Number, class T>
+void shifted(const T* x, const T* center, Number factor, std::int64_t n, float* out) {
+  AGGLO_FASTEST(shift, (x, center, factor, n, out));
 }
 
 }  // namespace
 
-double dot(const float* x, const float* y, std::int64_t n) { return fastest_sum<Product>(x, y, n); }
-double dot(const double* x, const double* y, std::int64_t n) { return fastest_sum<Product>(x, y, n); }
+double dot(const float* x, const float* y, std::int64_t n) { return exact<Product>(x, y, n); }
+double dot(const double* x, const double* y, std::int64_t n) { return exact<Product>(x, y, n); }
 double squared_distance(const float* x, const float* y, std::int64_t n) {
-  return fastest_sum<SquaredDifference>(x, y, n);
+  return exact<SquaredDifference>(x, y, n);
 }
 double squared_distance(const double* x, const double* y, std::int64_t n) {
-  return fastest_sum<SquaredDifference>(x, y, n);
+  return exact<SquaredDifference>(x, y, n);
+}
+
+float quick_dot(const float* x, const float* y, std::int64_t n) { return quick<Product>(x, y, n); }
+float quick_squared_distance(const float* x, const float* y, std::int64_t n) {
+  return quick<SquaredDifference>(x, y, n);
+}
+
+void shifted_scaled(const float* x, const float* center, double factor, std::int64_t n, float* out) {
+  if (1e-30 < factor && factor < 1e30)
+    shifted(x, center, static_cast<float>(factor), n, out);
+  else
+    shifted(x, center, factor, n, out);
+}
+void shifted_scaled(const double* x, const double* center, double factor, std::int64_t n, float* out) {
+  shifted(x, center, factor, n, out);
+}
+
+float reached_by(std::int64_t k, const float* values, std::int64_t n) {
+  AGGLO_FASTEST(bisect, (k, values, n));
 }
 
 int survivors(const float* products, const float* offsets, const float* reaches, float own_offset,
               float own_reach, int begin, int end, std::int32_t* found) {
-#ifdef AGGLO_AVX2
-  if (has_avx2) return survivors_avx2(products, offsets, reaches, own_offset, own_reach, begin, end, found);
-#endif
-  return survivors_anywhere(products, offsets, reaches, own_offset, own_reach, begin, end, found);
+  AGGLO_FASTEST(find, (products, offsets, reaches, own_offset, own_reach, begin, end, found));
 }
 
 }  // namespace agglo

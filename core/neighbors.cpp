@@ -5,260 +5,241 @@
 #include <limits>
 #include <memory>
 #include <mutex>
-#include <span>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "kernels.hpp"
+#include "lists.hpp"
+#include "order.hpp"
 
 namespace agglo {
 namespace {
 
-// How it works. The points are cut into blocks. Every pair of blocks is a tile, whose products are made once,
-// by sgemm, and shown to the lists of both blocks: that is half the multiplications of a search row by row.
-//
-// Closeness is one number for all metrics, the larger the closer: the dot product, or minus half the squared
-// distance. In float32 it comes from sgemm with an error; `Error` bounds it for the pair (i, j) by
-// slack[i] + slack[j]. A list holds all pairs whose upper bound reaches the list's bar, which is a number
-// that k points of the list surely reach. So nothing of the first k is ever lost, and the exact closeness,
-// summed in float64, is needed only for the few that remain in the end (or when a list is full of near ties).
+// How it works. Of equal points only one is searched for. The points are put in an order that keeps close
+// ones together and cut into blocks, and these into leaves. Every pair of blocks is a tile, whose products
+// are made once, by sgemm, and shown to the lists of both blocks: half the multiplications of a search row by
+// row. Three bounds spare most of these multiplications where the data allow it:
+//  - the distance of two leaves, less their radii, may exclude all pairs of their points;
+//  - products of a few coordinates and the length of what they leave out (the sketch) are never less than the
+//    products of the images; so only pairs that pass by their sketches are looked at in full;
+//  - the first tiles are those of close blocks, so that the lists' bars are high from early on.
 
-constexpr float kLowest = -std::numeric_limits<float>::infinity();
-constexpr std::int64_t kBlock = 1024;           // points in a block
-constexpr std::int64_t kStrip = 256;            // rows of a tile multiplied at a time: 1 MB of products
-constexpr std::int64_t kPanel = 1024 * 1024;    // numbers in a block, unless that makes it too thin
+constexpr std::int64_t kLeaf = 64;              // points in a leaf
+constexpr std::int64_t kStrip = 4 * kLeaf;      // rows of a tile multiplied at a time: 1 MB of products
+constexpr std::int64_t kBlock = 16 * kLeaf;     // points in a block
+constexpr std::int64_t kPanel = 1 << 20;        // numbers in a block, unless that makes it less than a leaf
 constexpr std::int64_t kRows = 256;             // rows in a chunk of other work
+constexpr std::int64_t kOrder = 16;             // coordinates that the order goes by
 constexpr std::int64_t kMostColumns = 1 << 22;  // beyond it, the bound of float32 products says nothing
+constexpr std::int64_t kDense =
+    8;  // if more than one of so many pairs passes by its sketch, multiply all in full
 
-bool similarity(Metric metric) { return metric == Metric::dot || metric == Metric::cosine; }
-
-float rounded_down(double x) {
-  const float y = static_cast<float>(x);
-  return static_cast<double>(y) > x ? std::nextafter(y, kLowest) : y;
+// For points lie where they lie, and not in the order they are needed.
+template <class T>
+void prefetch(const T* row, std::int64_t d) {
+  constexpr std::int64_t line = 64 / sizeof(T), most = 16;
+  for (std::int64_t j = 0; j < std::min(d, most * line); j += line) __builtin_prefetch(row + j);
 }
 
-// The points as sgemm sees them: (x - center) * factor in float32, at most of length 1, and their closeness.
+// The distinct points, by their places in the order, as rows that sgemm multiplies.
 template <class T>
-class Space {
+class Rows {
  public:
-  Space(const Points<T>& points, Metric metric, Team& team) : points_(points), metric_(metric) {
-    const std::int64_t n = points.n, d = points.d;
-    center_.assign(d, 0.0);
-    if (!similarity(metric)) {
-      // Close to the mean, so that products are no larger than they need be: any centre is right.
-      const std::int64_t sample = std::min<std::int64_t>(n, 1024);
-      for (std::int64_t s = 0; s < sample; ++s) {
-        const T* x = points.row(s * n / sample);
-        for (std::int64_t j = 0; j < d; ++j) center_[j] += x[j] / static_cast<double>(sample);
+  Rows(const Space<T>& space, std::vector<std::int32_t>& ids, std::span<const double> basis,
+       std::int64_t block, Gemm<double>* dgemm, Team& team)
+      : space_(space), ids_(ids), width_(basis.size() / static_cast<std::size_t>(space.d())) {
+    put_in_order(basis, block, dgemm, team);
+    if (width_ > 0) {
+      sketch_ = coordinates(basis, width_, true, dgemm, team);
+      ++width_;
+    }
+  }
+
+  bool sketched() const { return !sketch_.empty(); }
+  std::int64_t width() const { return sketched() ? width_ : space_.d(); }
+
+  // From place p on.
+  const float* sketch(std::int64_t p) const { return sketch_.data() + p * width_; }
+
+  // Of places [first, last), made in `scratch`.
+  const float* images(std::int64_t first, std::int64_t last, std::vector<float>& scratch) const {
+    scratch.resize((last - first) * space_.d());
+    for (std::int64_t p = first; p < last; ++p) {
+      if (p + 4 < last) prefetch(space_.points().row(ids_[p + 4]), space_.d());
+      space_.image(ids_[p], scratch.data() + (p - first) * space_.d());
+    }
+    return scratch.data();
+  }
+
+ private:
+  void put_in_order(std::span<const double> basis, std::int64_t block, Gemm<double>* dgemm, Team& team) {
+    const std::int64_t n = static_cast<std::int64_t>(ids_.size()), d = space_.d();
+    if (n <= block) return;
+    std::int64_t width = std::min(kOrder, width_);
+    std::vector<float> leading;
+    if (width > 0) {
+      leading = coordinates(basis.first(width * d), width, false, dgemm, team);
+    } else {
+      const auto widest = widest_columns();
+      width = static_cast<std::int64_t>(widest.size());
+      leading.resize(n * width);
+      team.ranges(n, kRows, [&](std::int64_t first, std::int64_t last, int) {
+        std::vector<float> image(d);
+        for (std::int64_t p = first; p < last; ++p) {
+          space_.image(ids_[p], image.data());
+          for (std::int64_t c = 0; c < width; ++c) leading[p * width + c] = image[widest[c]];
+        }
+      });
+    }
+    const auto order = close_order(leading, width, block, kLeaf);
+    std::vector<std::int32_t> ordered(n);
+    for (std::int64_t p = 0; p < n; ++p) ordered[p] = ids_[order[p]];
+    ids_ = std::move(ordered);
+  }
+
+  // The columns that spread most over a sample of the images.
+  std::vector<std::int64_t> widest_columns() const {
+    const std::int64_t n = static_cast<std::int64_t>(ids_.size()), d = space_.d(),
+                       sample = std::min(n, kRows);
+    std::vector<double> sums(d, 0), squares(d, 0), image(d);
+    for (std::int64_t s = 0; s < sample; ++s) {
+      space_.image(ids_[s * n / sample], image.data());
+      for (std::int64_t j = 0; j < d; ++j) {
+        sums[j] += image[j];
+        squares[j] += image[j] * image[j];
       }
     }
-    squares_.resize(n);
+    std::vector<std::pair<double, std::int64_t>> spread(d);
+    for (std::int64_t j = 0; j < d; ++j)
+      spread[j] = {sums[j] * sums[j] / static_cast<double>(sample) - squares[j], j};
+    std::sort(spread.begin(), spread.end());
+    std::vector<std::int64_t> columns;
+    for (std::int64_t c = 0; c < std::min(kOrder, d); ++c) columns.push_back(spread[c].second);
+    return columns;
+  }
+
+  // Coordinates of the images in an orthonormal basis and, if wanted, the length of what they leave out,
+  // never less than it is. By Cauchy and Schwarz, products of such rows are not less than those of the
+  // images.
+  std::vector<float> coordinates(std::span<const double> basis, std::int64_t width, bool rest,
+                                 Gemm<double>* dgemm, Team& team) const {
+    const std::int64_t n = static_cast<std::int64_t>(ids_.size()), d = space_.d(),
+                       stride = width + (rest ? 1 : 0);
+    const double unit = std::numeric_limits<float>::epsilon() / 2;
+    std::vector<float> out(n * stride);
     team.ranges(n, kRows, [&](std::int64_t first, std::int64_t last, int) {
-      std::vector<double> shifted(d);
-      for (std::int64_t i = first; i < last; ++i) {
-        const T* x = points.row(i);
-        for (std::int64_t j = 0; j < d; ++j) shifted[j] = x[j] - center_[j];
-        squares_[i] = dot(shifted.data(), shifted.data(), d);
+      std::vector<double> images((last - first) * d), products((last - first) * width);
+      for (std::int64_t p = first; p < last; ++p) space_.image(ids_[p], images.data() + (p - first) * d);
+      char transposed = 'T', plain = 'N';
+      int rows = static_cast<int>(width), columns = static_cast<int>(last - first), k = static_cast<int>(d);
+      double one = 1, zero = 0;
+      dgemm(&transposed, &plain, &rows, &columns, &k, &one, const_cast<double*>(basis.data()), &k,
+            images.data(), &k, &zero, products.data(), &rows);
+      for (std::int64_t p = first; p < last; ++p) {
+        float* row = out.data() + p * stride;
+        double left = space_.square(ids_[p]);
+        for (std::int64_t c = 0; c < width; ++c) {
+          row[c] = static_cast<float>(products[(p - first) * width + c]);
+          left -= static_cast<double>(row[c]) * row[c];
+        }
+        // The coordinates are rounded, by a unit of the length at most; that moves as much into the rest.
+        if (rest) {
+          left = std::max(left, 0.0) + 8 * unit * space_.square(ids_[p]);
+          row[width] = static_cast<float>(std::sqrt(left) * (1 + 2 * unit));
+        }
       }
     });
-    if (metric != Metric::cosine) {
-      const double largest = *std::max_element(squares_.begin(), squares_.end());
-      if (largest > 0)
-        factor_ = std::exp2(-std::ceil(std::log2(largest) / 2));  // a power of two rounds nothing
-    }
-  }
-
-  const Points<T>& points() const { return points_; }
-
-  // Of all-zero points under cosine there is no direction; their similarity to all is zero.
-  double factor(std::int64_t i) const {
-    if (metric_ != Metric::cosine) return factor_;
-    return squares_[i] > 0 ? 1 / std::sqrt(squares_[i]) : 0;
-  }
-
-  double square(std::int64_t i) const { return squares_[i] * (factor(i) * factor(i)); }
-
-  // Half the squared length, where closeness needs it taken from a product of two points.
-  double offset(std::int64_t i) const { return similarity(metric_) ? 0 : square(i) / 2; }
-
-  void panel(std::int64_t first, std::int64_t last, float* out) const {
-    for (std::int64_t i = first; i < last; ++i, out += points_.d) {
-      const T* x = points_.row(i);
-      const double scale = factor(i);
-      for (std::int64_t j = 0; j < points_.d; ++j) out[j] = static_cast<float>((x[j] - center_[j]) * scale);
-    }
-  }
-
-  // The same bits for (j, i).
-  double closeness(std::int64_t i, std::int64_t j) const {
-    const T *x = points_.row(i), *y = points_.row(j);
-    const double scale = factor(i) * factor(j);
-    if (similarity(metric_)) return dot(x, y, points_.d) * scale;
-    return squared_distance(x, y, points_.d) * scale / -2;
-  }
-
-  float value(double closeness) const {
-    switch (metric_) {
-      case Metric::cosine:
-        return static_cast<float>(std::clamp(closeness, -1.0, 1.0));
-      case Metric::dot:
-        return static_cast<float>(closeness / (factor_ * factor_));
-      case Metric::sqeuclidean:
-        return static_cast<float>(-2 * closeness / (factor_ * factor_));
-      default:
-        return static_cast<float>(std::sqrt(-2 * closeness) / factor_);
-    }
-  }
-
- private:
-  Points<T> points_;
-  Metric metric_;
-  std::vector<double> center_, squares_;
-  double factor_ = 1;
-};
-
-// The candidates of every point. Who offers to a point must hold the lock of its block.
-template <class T>
-class Lists {
- public:
-  Lists(const Space<T>& space, std::int64_t k)
-      : space_(space), k_(k), room_((k + std::max<std::int64_t>(16, k / 4) + 15) / 16 * 16) {
-    const std::int64_t n = space.points().n, d = space.points().d;
-    // Float32 products of d terms, summed in any order, err by at most gamma |x||y| <= gamma (|x|^2 + |y|^2)
-    // / 2; 16 more roundings cover those of the points, the offsets and the sums made with them.
-    const double unit = std::numeric_limits<float>::epsilon() / 2;
-    const double gamma = d * unit / (1 - d * unit);
-    slack_.resize(n);
-    offset_.resize(n);
-    reach_.assign(n, kLowest);
-    bar_.assign(n, kLowest);
-    size_.assign(n, 0);
-    for (std::int64_t i = 0; i < n; ++i) {
-      const double slack = (gamma / 2 + 16 * unit) * space.square(i) + d * std::numeric_limits<float>::min();
-      slack_[i] = static_cast<float>(slack);
-      offset_[i] = static_cast<float>(space.offset(i) - slack);
-    }
-    indices_.resize(n * room_);
-    uppers_.resize(n * room_);
-  }
-
-  // A pair can matter to i only if its product reaches reach(i) + offset(j).
-  const float* offset() const { return offset_.data(); }
-  const float* reach() const { return reach_.data(); }
-
-  void offer(std::int64_t i, std::int64_t j, float upper) {
-    if (upper < bar_[i]) return;
-    const std::int64_t slot = i * room_ + size_[i]++;
-    indices_[slot] = static_cast<std::int32_t>(j);
-    uppers_[slot] = upper;
-    if (size_[i] == room_) tighten(i);
-  }
-
-  // The first k of every list, best first; the lists are used up.
-  Neighbors finish(Team& team, const Report& report) {
-    const std::int64_t n = space_.points().n;
-    team.ranges(
-        n, kRows,
-        [&](std::int64_t first, std::int64_t last, int) {
-          for (std::int64_t i = first; i < last; ++i) {
-            drop(i);
-            const auto best = scored(i);
-            for (std::int64_t s = 0; s < k_; ++s) {
-              indices_[i * room_ + s] = best[s].index;
-              uppers_[i * room_ + s] = space_.value(best[s].closeness);
-            }
-          }
-        },
-        report);
-    for (std::int64_t i = 1; i < n; ++i) {
-      std::copy_n(indices_.begin() + i * room_, k_, indices_.begin() + i * k_);
-      std::copy_n(uppers_.begin() + i * room_, k_, uppers_.begin() + i * k_);
-    }
-    indices_.resize(n * k_);
-    uppers_.resize(n * k_);
-    return {std::move(indices_), std::move(uppers_)};
-  }
-
- private:
-  struct Scored {
-    double closeness;
-    std::int32_t index;
-
-    bool operator<(const Scored& other) const {
-      return closeness != other.closeness ? closeness > other.closeness : index < other.index;
-    }
-  };
-
-  // The list's points by exact closeness; the first k are in order.
-  std::span<Scored> scored(std::int64_t i) {
-    thread_local std::vector<Scored> list;
-    list.clear();
-    for (std::int64_t s = i * room_; s < i * room_ + size_[i]; ++s)
-      list.push_back({space_.closeness(i, indices_[s]), indices_[s]});
-    std::partial_sort(list.begin(), list.begin() + k_, list.end());
-    return list;
-  }
-
-  // Raises the bar to what k points surely reach and drops those that cannot reach it.
-  void drop(std::int64_t i) {
-    thread_local std::vector<float> lowers;
-    lowers.clear();
-    for (std::int64_t s = i * room_; s < i * room_ + size_[i]; ++s)
-      lowers.push_back(uppers_[s] - 2 * (slack_[i] + slack_[indices_[s]]));
-    std::nth_element(lowers.begin(), lowers.begin() + (k_ - 1), lowers.end(), std::greater<>());
-    raise(i, lowers[k_ - 1]);
-    std::int64_t kept = i * room_;
-    for (std::int64_t s = i * room_; s < i * room_ + size_[i]; ++s) {
-      if (uppers_[s] < bar_[i]) continue;
-      indices_[kept] = indices_[s];
-      uppers_[kept++] = uppers_[s];
-    }
-    size_[i] = static_cast<std::int32_t>(kept - i * room_);
-  }
-
-  // Makes room in a full list.
-  void tighten(std::int64_t i) {
-    drop(i);
-    if (size_[i] <= (k_ + room_) / 2) return;
-    // Too many near ties for bounds to tell apart.
-    const auto best = scored(i);
-    for (std::int64_t s = 0; s < k_; ++s) {
-      indices_[i * room_ + s] = best[s].index;
-      uppers_[i * room_ + s] = static_cast<float>(best[s].closeness) + (slack_[i] + slack_[best[s].index]);
-    }
-    size_[i] = static_cast<std::int32_t>(k_);
-    raise(i, rounded_down(best[k_ - 1].closeness));
-  }
-
-  void raise(std::int64_t i, float bar) {
-    bar_[i] = std::max(bar_[i], bar);
-    reach_[i] = bar_[i] + offset_[i];
+    return out;
   }
 
   const Space<T>& space_;
-  const std::int64_t k_, room_;
-  std::vector<float> slack_, offset_, reach_, bar_;
-  std::vector<std::int32_t> size_, indices_;
-  std::vector<float> uppers_;
+  std::vector<std::int32_t>& ids_;
+  std::int64_t width_;
+  std::vector<float> sketch_;
+};
+
+// The balls around leaves and blocks.
+class Balls {
+ public:
+  // Balls of `size` consecutive rows, of which there are n.
+  Balls(std::int64_t n, std::int64_t size, std::int64_t width)
+      : size_(size), width_(width), balls_((n + size - 1) / size), centers_(balls_.size() * width) {}
+
+  std::int64_t count() const { return static_cast<std::int64_t>(balls_.size()); }
+
+  void set(std::int64_t ball, const float* rows, std::int64_t count, const float* slack) {
+    std::vector<double> mean(width_, 0.0);
+    for (std::int64_t i = 0; i < count; ++i)
+      for (std::int64_t j = 0; j < width_; ++j) mean[j] += rows[i * width_ + j];
+    float* center = centers_.data() + ball * width_;
+    for (std::int64_t j = 0; j < width_; ++j)
+      center[j] = static_cast<float>(mean[j] / static_cast<double>(count));
+    Ball& it = balls_[ball];
+    for (std::int64_t i = 0; i < count; ++i) {
+      const float* row = rows + i * width_;
+      it.radius = std::max(it.radius, std::sqrt(squared_distance(row, center, width_)));
+      it.square = std::max(it.square, dot(row, row, width_));
+      it.slack = std::max(it.slack, static_cast<double>(slack[i]));
+    }
+  }
+
+  // No pair of points of the two balls is closer than this.
+  double closest(std::int64_t a, std::int64_t b, bool similarity) const {
+    const Ball &x = balls_[a], &y = balls_[b];
+    const double between =
+        std::sqrt(squared_distance(centers_.data() + a * width_, centers_.data() + b * width_, width_));
+    const double gap = std::max(0.0, between - x.radius - y.radius);
+    // x.y = (|x|^2 + |y|^2 - |x - y|^2) / 2
+    return ((similarity ? x.square + y.square : 0.0) - gap * gap) / 2 + (x.slack + y.slack);
+  }
+
+ private:
+  struct Ball {
+    double radius = 0, square = 0, slack = 0;
+  };
+
+  std::int64_t size_, width_;
+  std::vector<Ball> balls_;
+  std::vector<float> centers_;
 };
 
 // The scratch space of one worker.
 struct Bench {
   std::vector<float> rows, columns, products;
+  std::int64_t block = -1;  // whose images are in columns
   std::vector<std::int32_t> found;
+  struct Pair {
+    std::int32_t p, q;
+    float upper;
+  };
+  std::vector<Pair> pairs;
 };
 
-// Makes the products of two blocks and shows them to the lists of both. Of a block with itself, each pair
-// once.
+// Compares blocks and shows what may be close to the lists of both. Of a block with itself, each pair once.
 template <class T>
 class Tiles {
  public:
-  Tiles(const Space<T>& space, Lists<T>& lists, Sgemm* sgemm, int workers)
-      : space_(space), lists_(lists), sgemm_(sgemm), n_(space.points().n), d_(space.points().d) {
-    size_ = std::min(kBlock, std::max<std::int64_t>(64, kPanel / d_ / 64 * 64));
-    blocks_ = (n_ + size_ - 1) / size_;
-    locks_ = std::make_unique<std::mutex[]>(blocks_);
-    benches_.resize(workers);
+  Tiles(const Space<T>& space, std::span<const std::int32_t> ids, const Rows<T>& rows, Lists<T>& lists,
+        std::int64_t block, Gemm<float>* sgemm, bool similarity, Team& team)
+      : space_(space),
+        ids_(ids),
+        rows_(rows),
+        lists_(lists),
+        sgemm_(sgemm),
+        similarity_(similarity),
+        n_(static_cast<std::int64_t>(ids.size())),
+        block_(block),
+        blocks_((n_ + block - 1) / block),
+        locks_(std::make_unique<std::mutex[]>(blocks_)),
+        benches_(team.size()),
+        leaves_(n_, kLeaf, rows.width()) {
+    team.run(leaves_.count(), [&](std::int64_t leaf, int worker) {
+      const std::int64_t first = leaf * kLeaf, last = std::min(n_, first + kLeaf);
+      const float* it =
+          rows_.sketched() ? rows_.sketch(first) : rows_.images(first, last, benches_[worker].rows);
+      leaves_.set(leaf, it, last - first, lists_.slack() + first);
+    });
   }
 
   // Tile t is that of block t % blocks and the one t / blocks further on, around the corner: every two blocks
@@ -267,60 +248,154 @@ class Tiles {
 
   void show(std::int64_t tile, int worker) {
     const std::int64_t a = tile % blocks_, b = (a + tile / blocks_) % blocks_;
-    const std::int64_t first = a * size_, last = std::min(n_, first + size_);
-    const std::int64_t left = b * size_, right = std::min(n_, left + size_);
+    const std::int64_t first = a * block_, last = std::min(n_, first + block_);
+    const std::int64_t left = b * block_, right = std::min(n_, left + block_);
     Bench& bench = benches_[worker];
-    bench.rows.resize(size_ * d_);
-    bench.columns.resize(size_ * d_);
-    bench.products.resize(kStrip * size_);
-    bench.found.resize(size_);
-    space_.panel(first, last, bench.rows.data());
-    if (a != b) space_.panel(left, right, bench.columns.data());
     for (std::int64_t top = first; top < last; top += kStrip) {
       const std::int64_t bottom = std::min(last, top + kStrip);
-      const float* rows = bench.rows.data() + (top - first) * d_;
-      const std::int64_t from = a == b ? top : left;
-      multiply(a == b ? rows : bench.columns.data(), right - from, rows, bottom - top, bench.products.data());
-      std::unique_lock lower(locks_[std::min(a, b)]), upper(locks_[std::max(a, b)], std::defer_lock);
-      if (a != b) upper.lock();
-      filter(top, bottom, from, right, bench);
-    }
-  }
-
- private:
-  // products[i][j] = rows[i] . columns[j], which Fortran sees as columns of columns.
-  void multiply(const float* columns, std::int64_t width, const float* rows, std::int64_t height,
-                float* products) const {
-    char transposed = 'T', plain = 'N';
-    int m = static_cast<int>(width), n = static_cast<int>(height), k = static_cast<int>(d_);
-    float one = 1, zero = 0;
-    sgemm_(&transposed, &plain, &m, &n, &k, &one, const_cast<float*>(columns), &k, const_cast<float*>(rows),
-           &k, &zero, products, &m);
-  }
-
-  void filter(std::int64_t top, std::int64_t bottom, std::int64_t left, std::int64_t right, Bench& bench) {
-    const float *offset = lists_.offset(), *reach = lists_.reach();
-    const int width = static_cast<int>(right - left);
-    for (std::int64_t i = top; i < bottom; ++i) {
-      const float* products = bench.products.data() + (i - top) * width;
-      const int begin = left == top ? static_cast<int>(i - left) + 1 : 0;
-      const int count = survivors(products, offset + left, reach + left, offset[i], reach[i], begin, width,
-                                  bench.found.data());
-      for (int s = 0; s < count; ++s) {
-        const std::int64_t j = left + bench.found[s];
-        const float upper = (products[bench.found[s]] - offset[i]) - offset[j];
-        lists_.offer(i, j, upper);
-        lists_.offer(j, i, upper);
+      if (a == b) {
+        compare_in_full({top, bottom, top, right}, a, b, bench);
+        continue;
+      }
+      const std::uint64_t needed = needed_leaves(top, bottom, left, right, a, b);
+      for (std::int64_t from = left; from < right;) {
+        if (!(needed >> (from - left) / kLeaf & 1)) {
+          from += kLeaf;
+          continue;
+        }
+        std::int64_t to = from;
+        while (to < right && (needed >> (to - left) / kLeaf & 1)) to += kLeaf;
+        to = std::min(to, right);
+        if (rows_.sketched())
+          compare({top, bottom, from, to}, a, b, bench);
+        else
+          compare_in_full({top, bottom, from, to}, a, b, bench);
+        from = to;
       }
     }
   }
 
+ private:
+  struct Piece {  // of a tile: rows [top, bottom) and columns [left, right)
+    std::int64_t top, bottom, left, right;
+
+    std::int64_t height() const { return bottom - top; }
+    std::int64_t width() const { return right - left; }
+  };
+
+  // To change or read the lists of two blocks.
+  class Hold {
+   public:
+    Hold(std::mutex* locks, std::int64_t a, std::int64_t b)
+        : one_(locks[std::min(a, b)]), two_(locks[std::max(a, b)], std::defer_lock) {
+      if (a != b) two_.lock();
+    }
+
+   private:
+    std::unique_lock<std::mutex> one_, two_;
+  };
+
+  // The column leaves, as bits, that may hold a pair with one of the rows that matters to either.
+  std::uint64_t needed_leaves(std::int64_t top, std::int64_t bottom, std::int64_t left, std::int64_t right,
+                              std::int64_t a, std::int64_t b) {
+    constexpr std::int64_t most = kBlock / kLeaf;
+    float row_bars[most], column_bars[most];
+    {
+      const Hold hold(locks_.get(), a, b);
+      const auto lowest = [&](std::int64_t first, std::int64_t last, float* bars) {
+        for (; first < last; first += kLeaf)
+          *bars++ = *std::min_element(lists_.bar() + first, lists_.bar() + std::min(last, first + kLeaf));
+      };
+      lowest(top, bottom, row_bars);
+      lowest(left, right, column_bars);
+    }
+    std::uint64_t needed = 0;
+    for (std::int64_t c = left; c < right; c += kLeaf)
+      for (std::int64_t r = top; r < bottom; r += kLeaf) {
+        const float bar = std::min(row_bars[(r - top) / kLeaf], column_bars[(c - left) / kLeaf]);
+        if (leaves_.closest(r / kLeaf, c / kLeaf, similarity_) < bar) continue;
+        needed |= std::uint64_t{1} << (c - left) / kLeaf;
+        break;
+      }
+    return needed;
+  }
+
+  // products[i][j] = rows[i] . columns[j], which Fortran sees as columns of columns.
+  void multiply(const Piece& piece, const float* rows, const float* columns, std::int64_t width,
+                Bench& bench) {
+    char transposed = 'T', plain = 'N';
+    int m = static_cast<int>(piece.width()), n = static_cast<int>(piece.height()),
+        k = static_cast<int>(width);
+    float one = 1, zero = 0;
+    bench.products.resize(kStrip * kBlock);
+    bench.found.resize(kBlock);
+    sgemm_(&transposed, &plain, &m, &n, &k, &one, const_cast<float*>(columns), &k, const_cast<float*>(rows),
+           &k, &zero, bench.products.data(), &m);
+  }
+
+  // Calls found(p, q, upper) for the pairs that matter by their products, until it returns false.
+  template <class Found>
+  void sift(const Piece& piece, Bench& bench, const Found& found) {
+    const float *offset = lists_.offset(), *reach = lists_.reach();
+    const int width = static_cast<int>(piece.width());
+    for (std::int64_t p = piece.top; p < piece.bottom; ++p) {
+      const float* products = bench.products.data() + (p - piece.top) * width;
+      const int begin = piece.left == piece.top ? static_cast<int>(p - piece.left) + 1 : 0;
+      const int count = survivors(products, offset + piece.left, reach + piece.left, offset[p], reach[p],
+                                  begin, width, bench.found.data());
+      for (int s = 0; s < count; ++s) {
+        const std::int64_t q = piece.left + bench.found[s];
+        if (!found(p, q, (products[bench.found[s]] - offset[p]) - offset[q])) return;
+      }
+    }
+  }
+
+  void compare_in_full(const Piece& piece, std::int64_t a, std::int64_t b, Bench& bench) {
+    if (bench.block != b) rows_.images(b * block_, std::min(n_, (b + 1) * block_), bench.columns);
+    bench.block = b;
+    const float* columns = bench.columns.data() + (piece.left - b * block_) * space_.d();
+    const float* rows = rows_.images(piece.top, piece.bottom, bench.rows);
+    multiply(piece, rows, columns, space_.d(), bench);
+    const Hold hold(locks_.get(), a, b);
+    sift(piece, bench, [&](std::int64_t p, std::int64_t q, float upper) {
+      lists_.offer(p, q, upper);
+      lists_.offer(q, p, upper);
+      return true;
+    });
+  }
+
+  void compare(const Piece& piece, std::int64_t a, std::int64_t b, Bench& bench) {
+    multiply(piece, rows_.sketch(piece.top), rows_.sketch(piece.left), rows_.width(), bench);
+    const std::size_t most = static_cast<std::size_t>(piece.height() * piece.width() / kDense);
+    bench.pairs.clear();
+    {
+      const Hold hold(locks_.get(), a, b);
+      sift(piece, bench, [&](std::int64_t p, std::int64_t q, float upper) {
+        bench.pairs.push_back({static_cast<std::int32_t>(p), static_cast<std::int32_t>(q), upper});
+        return bench.pairs.size() <= most;
+      });
+    }
+    if (bench.pairs.size() > most) return compare_in_full(piece, a, b, bench);
+    for (auto& [p, q, upper] : bench.pairs)
+      upper = static_cast<float>(space_.quick_closeness(ids_[p], ids_[q])) +
+              (lists_.slack()[p] + lists_.slack()[q]);
+    const Hold hold(locks_.get(), a, b);
+    for (const auto& [p, q, upper] : bench.pairs) {
+      lists_.offer(p, q, upper);
+      lists_.offer(q, p, upper);
+    }
+  }
+
   const Space<T>& space_;
+  const std::span<const std::int32_t> ids_;
+  const Rows<T>& rows_;
   Lists<T>& lists_;
-  Sgemm* sgemm_;
-  std::int64_t n_, d_, size_, blocks_;
-  std::unique_ptr<std::mutex[]> locks_;  // of the lists of each block
+  Gemm<float>* const sgemm_;
+  const bool similarity_;
+  const std::int64_t n_, block_, blocks_;
+  const std::unique_ptr<std::mutex[]> locks_;  // of the lists of each block
   std::vector<Bench> benches_;
+  Balls leaves_;
 };
 
 template <class T>
@@ -336,20 +411,61 @@ void check(const Points<T>& points) {
 }  // namespace
 
 template <class T>
-Neighbors nearest(const Points<T>& points, std::int64_t k, Metric metric, Sgemm* sgemm, Team& team,
-                  const Report& report) {
+Neighbors nearest(const Points<T>& points, std::int64_t k, Metric metric, std::span<const double> basis,
+                  const Blas& blas, Team& team, const Report& report) {
   check(points);
-  if (k < 1 || k >= points.n)
-    throw std::invalid_argument("k must be in 1.." + std::to_string(points.n - 1) + ", got " +
-                                std::to_string(k));
+  const std::int64_t n = points.n;
+  if (k < 1 || k >= n)
+    throw std::invalid_argument("k must be in 1.." + std::to_string(n - 1) + ", got " + std::to_string(k));
   const Space<T> space(points, metric, team);
-  Lists<T> lists(space, k);
-  Tiles<T> tiles(space, lists, sgemm, team.size());
-  const std::int64_t count = tiles.count();
-  team.run(count, [&](std::int64_t tile, int worker) { tiles.show(tile, worker); }, report);
-  return lists.finish(team, [&](std::int64_t, std::int64_t) {
-    if (report) report(count, count);
-  });
+  const Copies groups = copies(points, team);
+  std::vector<std::int32_t> ids = groups.first;
+  const std::int64_t distinct = static_cast<std::int64_t>(ids.size());
+  // The k closest points are among the copies of the k closest distinct ones, and of the point itself.
+  const std::int64_t wanted = std::min(k, distinct - 1);
+  const std::int64_t block = std::min(kBlock, std::max(kLeaf, kPanel / points.d / kLeaf * kLeaf));
+  const Rows<T> rows(space, ids, basis, block, blas.dgemm, team);
+  Lists<T> lists(space, ids, wanted);
+  std::int64_t count = 0;
+  if (wanted > 0) {
+    Tiles<T> tiles(space, ids, rows, lists, block, blas.sgemm, similarity(metric), team);
+    count = tiles.count();
+    team.run(count, [&](std::int64_t tile, int worker) { tiles.show(tile, worker); }, report);
+  }
+
+  Neighbors result;
+  result.indices.resize(n * k);
+  result.values.resize(n * k);
+  const auto finish = [&](std::int64_t p, std::vector<Candidate>& list) {
+    list.clear();
+    const auto own = groups.of(ids[p]);
+    const auto add = [&](double closeness, std::span<const std::int32_t> copies) {
+      for (std::size_t s = 0; s < copies.size() && s <= static_cast<std::size_t>(k); ++s)
+        list.push_back({closeness, copies[s]});
+    };
+    if (wanted > 0)
+      for (const Candidate& candidate : lists.best(p)) add(candidate.closeness, groups.of(candidate.index));
+    if (own.size() > 1) add(space.closeness(ids[p], ids[p]), own);
+    std::sort(list.begin(), list.end());
+    for (const std::int32_t i : own) {
+      std::int64_t slot = i * k;
+      for (auto candidate = list.begin(); slot < (i + 1) * k; ++candidate) {
+        if (candidate->index == i) continue;
+        result.indices[slot] = candidate->index;
+        result.values[slot++] = space.value(candidate->closeness);
+      }
+    }
+  };
+  team.ranges(
+      distinct, kRows,
+      [&](std::int64_t first, std::int64_t last, int) {
+        std::vector<Candidate> list;
+        for (std::int64_t p = first; p < last; ++p) finish(p, list);
+      },
+      [&](std::int64_t, std::int64_t) {
+        if (report) report(count, count);
+      });
+  return result;
 }
 
 template <class T>
@@ -358,11 +474,11 @@ std::vector<float> all_pairs(const Points<T>& points, Metric metric, Team& team,
   const std::int64_t n = points.n;
   const Space<T> space(points, metric, team);
   std::vector<float> values(n * (n - 1));
-  // Row i of the upper triangle, and row n - 1 - i, which together are of one length for all i.
   const auto row = [&](std::int64_t i) {
     for (std::int64_t j = i + 1; j < n; ++j)
       values[i * (n - 1) + (j - 1)] = values[j * (n - 1) + i] = space.value(space.closeness(i, j));
   };
+  // Rows i and n - 1 - i of the upper triangle are together of one length for all i.
   team.run((n + 1) / 2,
            [&](std::int64_t i, int) {
              row(i);
@@ -372,8 +488,10 @@ std::vector<float> all_pairs(const Points<T>& points, Metric metric, Team& team,
   return values;
 }
 
-template Neighbors nearest(const Points<float>&, std::int64_t, Metric, Sgemm*, Team&, const Report&);
-template Neighbors nearest(const Points<double>&, std::int64_t, Metric, Sgemm*, Team&, const Report&);
+template Neighbors nearest(const Points<float>&, std::int64_t, Metric, std::span<const double>, const Blas&,
+                           Team&, const Report&);
+template Neighbors nearest(const Points<double>&, std::int64_t, Metric, std::span<const double>, const Blas&,
+                           Team&, const Report&);
 template std::vector<float> all_pairs(const Points<float>&, Metric, Team&, const Report&);
 template std::vector<float> all_pairs(const Points<double>&, Metric, Team&, const Report&);
 

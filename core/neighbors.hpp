@@ -2,25 +2,22 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "parallel.hpp"
+#include "space.hpp"
 
 namespace agglo {
 
-enum class Metric { dot, cosine, sqeuclidean, euclidean };  // the first two are similarities
-
-// BLAS sgemm as Fortran calls it. It is called from several threads at once and must itself use only one.
-using Sgemm = void(char* transa, char* transb, int* m, int* n, int* k, float* alpha, float* a, int* lda,
-                   float* b, int* ldb, float* beta, float* c, int* ldc);
-
-// Points that somebody else owns: n rows of d finite numbers, none larger than 1e100.
-template <class T>
-struct Points {
-  const T* data;
-  std::int64_t n, d;
-
-  const T* row(std::int64_t i) const { return data + i * d; }
+// BLAS sgemm and dgemm as Fortran calls them, from several threads at once; they must use no threads
+// themselves.
+template <class Real>
+using Gemm = void(char* transa, char* transb, int* m, int* n, int* k, Real* alpha, Real* a, int* lda, Real* b,
+                  int* ldb, Real* beta, Real* c, int* ldc);
+struct Blas {
+  Gemm<float>* sgemm;
+  Gemm<double>* dgemm;
 };
 
 struct Neighbors {
@@ -29,14 +26,19 @@ struct Neighbors {
 };
 
 // The k closest other points of every point, 1 <= k < n: the first k by (value, smaller index), the value
-// being summed in float64 from the points as given. That is a function of the points alone: products in
-// float32 only rule out what their error bound excludes, so neither BLAS nor the threads' timing can be seen
-// in the result.
+// being summed in float64 from the points as given. That is a function of the points alone: all else only
+// rules out what a bound excludes, so neither BLAS nor the threads' timing nor `basis` can be seen in the
+// result.
 //
-// Memory beside points and result: about 8 * max(16, k / 4) + 24 bytes a point, and some 10 MB a thread.
+// `basis` makes it fast for points that lie close to a few directions: an orthonormal basis of them, one
+// vector of d numbers after the other, the most important first. Pairs of points are then compared by their
+// coordinates in that basis first, and in full only if they may be close. Empty: all are compared in full.
+//
+// Memory beside points and result: 8 * (k + max(16, k / 4)) + 80 bytes a point, 4 bytes for every number of
+// the coordinates, and some 10 MB a thread.
 template <class T>
-Neighbors nearest(const Points<T>& points, std::int64_t k, Metric metric, Sgemm* sgemm, Team& team,
-                  const Report& report = {});
+Neighbors nearest(const Points<T>& points, std::int64_t k, Metric metric, std::span<const double> basis,
+                  const Blas& blas, Team& team, const Report& report = {});
 
 // The value of every pair: n - 1 values for each point in turn, by the index of the other.
 template <class T>

@@ -1,0 +1,178 @@
+"""Exact neighbour search beside faiss (IndexFlat) and scikit-learn (brute force), on the same points.
+
+    python benchmarks/neighbors_exact.py                         # the two standard sizes
+    python benchmarks/neighbors_exact.py --size 20000x64         # one of your own
+    python benchmarks/neighbors_exact.py --data points.npz       # real points, the array X of a file
+
+Made-up points are Gaussian in all directions: the worst case for us, for there is nothing to exploit; real
+points have structure, and the search is faster for it. Each search runs in a process of its own. CPU seconds are
+those of all threads, memory is the peak above what was in use before, and "right" is the share of a sample's
+neighbours that are as close as the true ones, which are found in float64.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import resource
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+K = 25
+SIZES = ("100000x128", "70000x784")
+SAMPLE = 200  # points whose neighbours are checked
+
+Floats = npt.NDArray[np.float32]
+Lists = npt.NDArray[np.integer]
+
+
+@dataclass
+class Run:
+    """What one search took, and how much of its answer was right."""
+
+    name: str
+    cpu: float
+    wall: float
+    memory: float
+    right: float
+
+
+def unit(X: Floats) -> Floats:
+    return X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1e-30)
+
+
+def ours(X: Floats, metric: str, threads: int) -> Callable[[], Lists]:
+    from agglo.neighbors import METRICS, _exact, neighbor_graph
+
+    assert metric in METRICS
+    lists: list[Lists] = []
+
+    def search() -> Lists:
+        neighbor_graph(X, K, metric, n_jobs=threads)  # the whole way to the graph, which the others do not go
+        return lists[0]
+
+    def listed(*arguments: object) -> object:
+        found = _exact(*arguments)  # type: ignore[arg-type]
+        lists.append(found[0])
+        return found
+
+    import agglo.neighbors
+
+    agglo.neighbors._BUILDERS["exact"] = listed  # type: ignore[assignment]
+    return search
+
+
+def faiss_flat(X: Floats, metric: str, threads: int) -> Callable[[], Lists]:
+    import faiss
+
+    faiss.omp_set_num_threads(threads)
+
+    def search() -> Lists:
+        points = unit(X) if metric == "cosine" else X
+        index = (faiss.IndexFlatIP if metric == "cosine" else faiss.IndexFlatL2)(X.shape[1])
+        index.add(points)
+        return np.asarray(index.search(points, K + 1)[1])
+
+    return search
+
+
+def sklearn_brute(X: Floats, metric: str, threads: int) -> Callable[[], Lists]:
+    from sklearn.neighbors import NearestNeighbors
+
+    def search() -> Lists:
+        points = unit(X) if metric == "cosine" else X
+        # Of points of unit length the nearest by distance are those by cosine, which scikit-learn is slower at.
+        model = NearestNeighbors(n_neighbors=K, algorithm="brute", n_jobs=threads).fit(points)
+        return np.asarray(model.kneighbors(return_distance=False))
+
+    return search
+
+
+SEARCHES = {"agglo": ours, "faiss flat": faiss_flat, "scikit-learn brute": sklearn_brute}
+
+
+def share_right(X: Floats, metric: str, lists: Lists) -> float:
+    """The share of the sample's neighbours that are no farther than the true k-th, but for a rounding."""
+    rows = np.random.default_rng(1).choice(len(X), min(len(X), SAMPLE), replace=False)
+    wide = X.astype(np.float64)
+    if metric == "cosine":
+        wide = unit(wide)
+    right = 0
+    for row in rows:
+        distance = ((wide - wide[row]) ** 2).sum(axis=1)
+        distance[row] = np.inf
+        last = np.partition(distance, K - 1)[K - 1]
+        found = [j for j in lists[row] if j != row][:K]
+        right += int((distance[found] <= last * (1 + 1e-6) + 1e-12).sum())
+    return right / (K * len(rows))
+
+
+def measure(name: str, file: str, metric: str, threads: int, answer: multiprocessing.Queue[Run]) -> None:
+    """Run in a process of its own, so that memory and threads are its own."""
+    X = np.load(file)
+    search = SEARCHES[name](X, metric, threads)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    cpu, wall = time.process_time(), time.perf_counter()
+    lists = search()
+    cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+    unit_of_rss = 1 if sys.platform == "darwin" else 1024
+    memory = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * unit_of_rss
+    answer.put(Run(name, cpu, wall, memory, share_right(X, metric, lists)))
+
+
+def compare(X: Floats, metric: str, threads: int, names: Iterable[str]) -> list[Run]:
+    context = multiprocessing.get_context("spawn")
+    runs = []
+    with tempfile.TemporaryDirectory() as folder:
+        file = str(Path(folder) / "points.npy")
+        np.save(file, X)
+        for name in names:
+            answer = context.Queue()
+            process = context.Process(target=measure, args=(name, file, metric, threads, answer))
+            process.start()
+            runs.append(answer.get())
+            process.join()
+    return runs
+
+
+def show(title: str, runs: list[Run]) -> None:
+    print(f"\n{title}")
+    print(f"{'':20}{'CPU s':>9}{'wall s':>9}{'memory MB':>11}{'right':>9}{'CPU/agglo':>11}")
+    for run in runs:
+        ratio = run.cpu / runs[0].cpu
+        print(
+            f"{run.name:20}{run.cpu:9.2f}{run.wall:9.2f}{run.memory / 1e6:11.0f}{run.right:9.4f}{ratio:10.1f}x",
+            flush=True,
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--size", action="append", help="points x columns of made-up points; may be repeated")
+    parser.add_argument("--data", type=Path, action="append", help=".npz file with an array X; may be repeated")
+    parser.add_argument("--metric", choices=["euclidean", "cosine"], default="euclidean")
+    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--beside", nargs="*", choices=list(SEARCHES)[1:], default=list(SEARCHES)[1:])
+    arguments = parser.parse_args()
+    names = ["agglo", *arguments.beside]
+    sizes = arguments.size or ([] if arguments.data else SIZES)
+    for size in sizes:
+        n, d = map(int, size.split("x"))
+        X = np.random.default_rng(0).standard_normal((n, d), dtype=np.float32)
+        show(f"{n} x {d} Gaussian, {arguments.metric}", compare(X, arguments.metric, arguments.threads, names))
+    for file in arguments.data or []:
+        X = np.load(file)["X"].astype(np.float32)
+        title = f"{X.shape[0]} x {X.shape[1]} {file.stem}, {arguments.metric}"
+        show(title, compare(X, arguments.metric, arguments.threads, names))
+
+
+if __name__ == "__main__":
+    main()
