@@ -127,6 +127,24 @@ def test_all_formats_give_the_same_tree(folder):
         assert json.loads((folder / "other/run.json").read_text())["scores"] == scores
 
 
+def test_known_classes_are_never_features(folder):
+    lines = (folder / "Xy.csv").read_text().replace("class ", "").splitlines()  # classes look like numbers now
+    Path("numbers.csv").write_text("\n".join(lines))
+    expected = json.loads(run("fit", "numbers.csv", "--label-column", "kind", "-o", "a", "--json")[0])
+    assert expected["data"]["columns"] == ["f0", "f1", "f2", "f3", "f4"]
+    words = ["--labels", folder / "numbers.csv", "--label-column", "kind"]
+    found = json.loads(run("fit", "numbers.csv", *words, "-o", "b", "--json")[0])
+    assert found["data"] == expected["data"]
+    _, err = run("fit", "numbers.csv", "--labels", "numbers.csv", "-o", "c", code=3)
+    assert "numbers.csv holds points and known classes: name the column of classes with --label-column" in err
+
+
+def test_an_infinite_height_joins_all_that_merge(folder):
+    record = json.loads(run("fit", "X.npy", "-o", "out", "--height", "inf", "--json")[0])
+    assert record["labels"]["clusters"] == record["tree"]["fewest_clusters"]
+    assert record["labels"]["rule"] == {"height": "inf"}
+
+
 def test_json_is_all_that_is_on_stdout_and_says_what_the_record_says(folder):
     out, err = run("fit", "X.npy", "-o", "out", "--json", "--labels", "y.npy")
     record = json.loads(out)
@@ -385,7 +403,7 @@ def test_a_run_that_is_stopped_leaves_nothing_that_looks_whole(folder, where, na
     else:
         assert names(folder) == before
     if name == "SIGINT":
-        assert result.stderr == "error: interrupted; nothing was written\n"
+        assert result.stderr == "error: interrupted\n"
     run("fit", "X.npy", "-o", "out")
     assert_same_hierarchy(runfolder.load_tree(folder / "out"), agglo.Hierarchy.load("out/tree.parquet"))
 
@@ -409,7 +427,7 @@ def test_ctrl_c_at_a_terminal_while_the_bar_is_drawn(folder):
         os.close(ours)
     assert process.communicate(timeout=60) == (b"", None)
     assert process.returncode == 130
-    assert seen.endswith(b"interrupted; nothing was written\r\n")
+    assert seen.endswith(b"interrupted\r\n")
     assert not (folder / "out").exists()
 
 

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from forests import chain, trees
 from hypothesis import given, settings
-from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 
 import agglo
@@ -26,7 +25,7 @@ def drawn(tree, labels, width=6.0):
     """The rectangles of the icicle: left, right, lower and upper edge, and colour."""
     axes = Figure(figsize=(width, 4), dpi=100).add_axes((0, 0, 1, 1))
     icicle(axes, tree, labels)
-    (collection,) = (artist for artist in axes.collections if isinstance(artist, PolyCollection))
+    _ground, collection = axes.collections
     boxes = np.array([path.vertices[:4] for path in collection.get_paths()])
     return boxes[:, 0, 0], boxes[:, 2, 0], boxes[:, 0, 1], boxes[:, 1, 1], collection.get_facecolor()
 
@@ -53,6 +52,15 @@ def test_nodes_narrower_than_a_pixel_are_not_drawn():
     left, right, *_ = drawn(tree, tree.cut(n_clusters=2))
     assert (right - left).min() >= 50_000 / 600
     assert len(left) < 50_000
+
+
+def test_many_points_rounds_and_clusters_are_no_more_to_draw():
+    tree = chain(200_000)
+    figure = overview(tree, tree.labels(round=100_000), np.zeros((200_000, 2)))
+    tree_axes, round_axes, point_axes = figure.axes
+    assert len(round_axes.lines[0].get_xdata()) <= 2_000
+    assert len(point_axes.collections[0].get_offsets()) <= 20_000
+    assert len(tree_axes.collections[0].get_paths()) == 1  # clusters but one are single points
 
 
 @settings(max_examples=25)

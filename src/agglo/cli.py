@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import os
+import shutil
 import signal
 import sys
 import warnings
@@ -84,7 +85,7 @@ def _verb(function: Callable[P, None]) -> Callable[P, None]:
             except MemoryError as error:
                 _end(NO_MEMORY, f"not enough memory ({error}): take fewer points or fewer neighbours")
             except KeyboardInterrupt:
-                _end(INTERRUPTED, "interrupted; nothing was written")
+                _end(INTERRUPTED, "interrupted")
 
     return run
 
@@ -385,7 +386,8 @@ def demo(
     with _failing(CANNOT_WRITE, f"nothing was written to {out}: "):
         paths = runfolder.save_run(out, run.tree, run.labels, run.record, picture)
     rows = [*summary.of_run(run.record), ("written", ", ".join(map(str, paths)))]
-    rows += [("next", f"agglo info {out}"), ("", f"agglo cut {out} --n-clusters 20 -o labels.csv")]
+    name = "agglo" if shutil.which("agglo") else sys.argv[0]  # as it can be typed again
+    rows += [("next", f"{name} info {out}"), ("", f"{name} cut {out} --n-clusters 20 -o labels.csv")]
     _tell(run.record, rows, as_json, quiet)
 
 

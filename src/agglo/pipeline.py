@@ -80,6 +80,13 @@ def read(
     header: bool,
 ) -> Data:
     """Points and, if asked for, classes out of files; checked in full before work begins."""
+    if label_path is not None and label_path.exists() and path.exists() and label_path.samefile(path):
+        if label_column is None:
+            raise ValueError(
+                f"{path} holds points and known classes: name the column of classes with --label-column, "
+                "lest it be taken for a feature"
+            )
+        label_path = None
     inside = label_column if label_path is None else None
     points = read_points(path, columns=columns, array=array, label_column=inside, header=header)
     try:
@@ -189,7 +196,7 @@ def cut(tree: Hierarchy, rule: Mapping[str, Any]) -> tuple[npt.NDArray[np.int64]
     labels = tree.cut(round=chosen, height=full["height"])
     sizes = np.sort(np.bincount(labels))[::-1]
     about = {
-        "rule": dict(rule),
+        "rule": {name: str(value) if value in (np.inf, -np.inf) else value for name, value in rule.items()},
         "round": chosen,
         "clusters": len(sizes),
         "largest": sizes[:10].tolist(),

@@ -39,6 +39,7 @@ _OTHERS = "#b8bec6"  # clusters beyond the palette
 _INK = "#2b2f36"
 _FAINT = "#8a919c"
 _MOST_POINTS = 20_000  # drawn in a scatter; more would only cover each other
+_MOST_ROUNDS = 2_000  # drawn as a curve
 _AXES_POINTS = 2_000  # looked at to find the principal axes
 
 
@@ -68,30 +69,29 @@ def icicle(axes: Axes, tree: Hierarchy, labels: Labels, colours: Colours | None 
     n, last = tree.n_leaves, len(tree.rounds)
     counts = np.concatenate(([n], tree.rounds.after))
     ceiling = counts[-1] / _headroom(n / counts[-1])
+    pixel = n / _width_in_pixels(axes)
     # A cluster lives from the round that made it to the one in which it merges; a forest's root never does.
-    nodes = np.flatnonzero((tree.round <= last) & (tree.size >= n / _width_in_pixels(axes)))
-    made = counts[tree.round[nodes]].astype(float)
+    nodes = np.flatnonzero((tree.round <= last) & (tree.size >= pixel))
+    made = counts[tree.round[nodes]]
     next_round = tree.round[tree.parent[nodes]]
     gone = np.where((tree.parent[nodes] < 0) | (next_round > last), ceiling, counts[np.minimum(next_round, last)])
+    first = tree.start[nodes]
 
-    left = tree.start[nodes].astype(float)
-    right = left + tree.size[nodes]
     here = labels[tree.order]
     changes = np.concatenate(([0], np.cumsum(here[1:] != here[:-1])))
-    inside = changes[tree.start[nodes]] == changes[tree.start[nodes] + tree.size[nodes] - 1]
+    inside = changes[first] == changes[first + tree.size[nodes] - 1]
     depth = np.log(made / counts[-1]) / max(np.log(n / counts[-1]), 1e-9)
-    base = np.where(inside[:, None], colours[here[tree.start[nodes]]], to_rgb("#5d646f"))
-    paleness = np.where(inside, 0.75 * depth, 0.25 + 0.5 * depth)[:, None]
-    faces = base + (1 - base) * paleness
+    base = np.where(inside[:, None], colours[here[first]], to_rgb("#5d646f"))
+    faces = _paler(base, np.where(inside, 0.75 * depth, 0.25 + 0.5 * depth)[:, None])
 
-    corners = np.stack([left, made, left, gone, right, gone, right, made], axis=-1).reshape(-1, 4, 2)
-    first, sizes = np.unique(here, return_index=True)[1], np.bincount(labels)
-    for cluster, x in zip(np.unique(here), first, strict=True):  # where nodes are too narrow: a pale ground
-        tint = colours[cluster] + (1 - colours[cluster]) * 0.82
-        axes.axvspan(x, x + sizes[cluster], 0, 1, color=tint, linewidth=0, zorder=0)
-    axes.add_collection(
-        PolyCollection(list(corners), facecolors=faces, edgecolors="white", linewidths=0.35, zorder=1)
-    )
+    # Where nodes are too narrow to be drawn, the ground has a tint of the cluster.
+    starts = np.flatnonzero(np.diff(changes, prepend=-1))
+    wide = np.diff(starts, append=n) >= pixel
+    ground = _boxes(starts[wide], np.append(starts, n)[1:][wide], n, ceiling)
+    axes.add_collection(PolyCollection(ground, facecolors=_paler(colours[here[starts[wide]]], 0.82), linewidths=0))
+    boxes = _boxes(first, first + tree.size[nodes], made, gone)
+    axes.add_collection(PolyCollection(boxes, facecolors=faces, edgecolors="white", linewidths=0.35))
+    axes.set_facecolor("#eef0f3")
     axes.set_xlim(0, n)
     _clusters_axis(axes, n, ceiling)
     axes.set_xticks([])
@@ -130,7 +130,8 @@ def scatter(
 def rounds(axes: Axes, tree: Hierarchy) -> None:
     """Draw the number of clusters after every round."""
     counts = np.concatenate(([tree.n_leaves], tree.rounds.after))
-    axes.step(np.arange(len(counts)), counts, where="post", color=_INK, linewidth=1.2)
+    shown = np.unique(np.linspace(0, len(counts) - 1, _MOST_ROUNDS).round().astype(int))
+    axes.step(shown, counts[shown], where="post", color=_INK, linewidth=1.2)
     axes.set_xlim(0, max(1, len(counts) - 1))
     _clusters_axis(axes, tree.n_leaves, counts[-1] / _headroom(tree.n_leaves / counts[-1]))
     axes.set_xlabel("round", color=_INK, fontsize=9)
@@ -169,7 +170,7 @@ def overview(
     >>> tree = agglo.scc(agglo.neighbor_graph(X, metric="sqeuclidean"))
     >>> figure = overview(tree, tree.cut(n_clusters=3), X)
     >>> [len(axes.collections) for axes in figure.axes]
-    [1, 0, 1]
+    [2, 0, 1]
     """
     colours = cluster_colours(labels, tree)
     n_clusters = int(labels.max()) + 1
@@ -236,6 +237,17 @@ def principal_axes(X: npt.ArrayLike, *, unit: bool = False) -> npt.NDArray[np.fl
     directions *= np.sign(directions[np.arange(len(directions)), np.abs(directions).argmax(axis=1)])[:, None]
     flat = (points - centre) @ directions.T
     return np.pad(flat, ((0, 0), (0, 2 - flat.shape[1])))
+
+
+def _boxes(left: Any, right: Any, lower: Any, upper: Any) -> list[npt.NDArray[np.float64]]:
+    """Rectangles as matplotlib wants them: their four corners."""
+    left, right, lower, upper = np.broadcast_arrays(left, right, lower, upper)
+    corners = np.stack([left, lower, left, upper, right, upper, right, lower], axis=-1)
+    return list(corners.reshape(-1, 4, 2).astype(float))
+
+
+def _paler(colours: Colours, share: Any) -> Colours:
+    return np.asarray(colours + (1 - colours) * share)
 
 
 _TITLE: dict[str, Any] = {"loc": "left", "fontsize": 10, "color": _INK}

@@ -44,7 +44,7 @@ def of_labels(about: Mapping[str, Any]) -> Rows:
     """What a cut gave."""
     (name, value), *_ = about["rule"].items()
     if name == "height":
-        how = f"height {value:g}"
+        how = f"height {value}"
     elif name == "n_clusters":
         how = f"round {about['round']}, closest to {value}"
     else:
