@@ -1,3 +1,4 @@
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -5,6 +6,8 @@ from pathlib import Path
 import pytest
 
 import agglo
+
+ROOT = Path(__file__).parent.parent
 
 
 def test_every_public_name_is_there():
@@ -36,8 +39,14 @@ def test_types_are_shipped():
     assert (Path(agglo.__file__).parent / "py.typed").exists()
 
 
+def test_links_between_pages_lead_somewhere():
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    links = [(page, link) for page in pages for link in re.findall(r"\]\(([^):#]+)\)", page.read_text("utf-8"))]
+    assert len(links) > 5
+    assert [(page.name, link) for page, link in links if not (page.parent / link).exists()] == []
+
+
 def test_the_test_command_of_the_readme_is_what_ci_runs():
-    root = Path(__file__).parent.parent
     command = "python3 -m venv .venv && .venv/bin/pip install '.[test]' && .venv/bin/python -m pytest"
-    assert f"```\n{command}\n```" in (root / "README.md").read_text(encoding="utf-8")
-    assert f"\n{command}\n" in (root / ".ci/run").read_text(encoding="utf-8")
+    assert f"```\n{command}\n```" in (ROOT / "README.md").read_text(encoding="utf-8")
+    assert f"\n{command}\n" in (ROOT / ".ci/run").read_text(encoding="utf-8")
