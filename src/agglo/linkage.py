@@ -66,7 +66,7 @@ def grid(graph: NeighborGraph) -> Grid:
     64 bits are enough unless the smallest threshold that :func:`agglo.schedule.threshold_range` would use is so
     much smaller than the largest weight that it would keep less than 16 significant bits.
     """
-    largest = float(np.abs(graph.weights).max(initial=0))
+    largest = max(float(graph.weights.max(initial=0)), -float(graph.weights.min(initial=0)))
     exponent = int(np.frexp(largest)[1])  # largest < 2^exponent
     room = 62 - graph.n_edges.bit_length()  # bits for one weight
     smallest = min(map(abs, threshold_range(graph)))

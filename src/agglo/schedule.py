@@ -40,11 +40,11 @@ def threshold_range(graph: NeighborGraph) -> tuple[float, float]:
     farthest = float(weights.max())
     if graph.missing != "ignore":
         farthest = max(farthest, float(graph.missing or 0.0))
-    positive = weights[weights > 0]
-    if len(positive):
-        sample = positive[:: 1 + len(positive) // _SAMPLE]
-        return float(np.quantile(sample, 0.001, method="lower")), farthest
-    return (float(weights.min()) if farthest < 0 else farthest), farthest
+    if farthest <= 0:
+        return float(weights.min()), farthest
+    sample = weights[:: 1 + len(weights) // _SAMPLE]
+    positive = sample[sample > 0]
+    return float(np.quantile(positive, 0.001, method="lower")) if len(positive) else farthest, farthest
 
 
 def schedule(
