@@ -26,12 +26,7 @@ void for_each_meeting(std::span<const std::int32_t> parent, std::span<const std:
     return std::span<const std::int32_t>(in_order).subspan(tree.start[v], size[v]);
   };
 
-  std::vector<std::int32_t> largest(n - leaves);  // an inner node's child with the most leaves
-  for (std::int64_t v = leaves; v < n; ++v) {
-    const auto first = tree.children.begin() + tree.indptr[v - leaves];
-    const auto last = tree.children.begin() + tree.indptr[v - leaves + 1];
-    largest[v - leaves] = *std::max_element(first, last, [&](auto a, auto b) { return size[a] < size[b]; });
-  }
+  const std::vector<std::int32_t> largest = largest_children(tree, size);
 
   // Largest children make paths, one up from each leaf. Along a path the counts by class are kept, and only
   // the leaves of the other children are added. Each time a leaf is added, the node it is seen from at least

@@ -109,6 +109,24 @@ std::vector<std::int64_t> partition(std::span<const std::int32_t> parent, std::s
   return labels;
 }
 
+std::vector<std::int32_t> nodes_of(std::span<const std::int32_t> parent, std::span<const std::int32_t> size,
+                                   std::span<const std::int64_t> labels, std::int64_t clusters) {
+  constexpr std::int64_t mixed = -1, unknown = -2;
+  const std::int64_t n = static_cast<std::int64_t>(parent.size());
+  std::vector<std::int64_t> label(labels.begin(), labels.end());
+  label.resize(n, unknown);
+  std::vector<std::int64_t> number(clusters, 0);
+  for (const std::int64_t cluster : labels) ++number[cluster];
+  std::vector<std::int32_t> nodes(clusters, -1);
+  for (std::int64_t v = 0; v < n; ++v) {
+    if (label[v] >= 0 && size[v] == number[label[v]]) nodes[label[v]] = static_cast<std::int32_t>(v);
+    if (v + 1 == n) break;
+    std::int64_t& above = label[parent[v]];
+    above = above == unknown || above == label[v] ? label[v] : mixed;
+  }
+  return nodes;
+}
+
 Below below(std::span<const std::int32_t> parent, std::span<const std::int32_t> size, std::int64_t leaves) {
   const std::int64_t n = static_cast<std::int64_t>(parent.size());
   Below found;
@@ -130,6 +148,15 @@ Below below(std::span<const std::int32_t> parent, std::span<const std::int32_t> 
   }
   for (std::int64_t i = 0; i < leaves; ++i) found.order[found.start[i]] = static_cast<std::int32_t>(i);
   return found;
+}
+
+std::vector<std::int32_t> largest_children(const Below& tree, std::span<const std::int32_t> size) {
+  std::vector<std::int32_t> largest(tree.indptr.size() - 1);
+  for (std::size_t v = 0; v < largest.size(); ++v)
+    largest[v] =
+        *std::max_element(tree.children.begin() + tree.indptr[v], tree.children.begin() + tree.indptr[v + 1],
+                          [&](auto a, auto b) { return size[a] < size[b]; });
+  return largest;
 }
 
 std::vector<double> linkage(const TreeView& tree, std::int64_t leaves) {

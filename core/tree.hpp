@@ -37,6 +37,11 @@ std::vector<double> settled(std::span<const std::int32_t> parent, std::span<cons
 std::vector<std::int64_t> partition(std::span<const std::int32_t> parent, std::span<const bool> joined,
                                     std::int64_t leaves);
 
+// The node of which each of `clusters` clusters has all the leaves and no others, -1 if there is none;
+// labels[leaf] is the cluster of a leaf.
+std::vector<std::int32_t> nodes_of(std::span<const std::int32_t> parent, std::span<const std::int32_t> size,
+                                   std::span<const std::int64_t> labels, std::int64_t clusters);
+
 // Where to find what is below a node.
 struct Below {
   std::vector<std::int64_t>
@@ -46,6 +51,10 @@ struct Below {
   std::vector<std::int32_t> order;
 };
 Below below(std::span<const std::int32_t> parent, std::span<const std::int32_t> size, std::int64_t leaves);
+
+// Of each inner node the child with the most leaves, the first of equals. Paths of such children split the
+// tree, and from any leaf to the root at most log2(leaves) of the nodes are not largest children.
+std::vector<std::int32_t> largest_children(const Below& tree, std::span<const std::int32_t> size);
 
 // SciPy's linkage matrix, row by row: (one cluster, the other, height, size), heights ascending. A node of m
 // children becomes m - 1 rows of the same height, joined like a knockout tournament, which keeps them

@@ -1,5 +1,7 @@
 """Forests and trees for tests."""
 
+import itertools
+
 import numpy as np
 from hypothesis import strategies as st
 
@@ -59,3 +61,11 @@ def meet(tree, a, b):
     """The least common ancestor of two nodes."""
     above = set(ancestors(tree, a))
     return next(node for node in ancestors(tree, b) if node in above)
+
+
+def partitions(tree, node=None):
+    """All sets of nodes that split the leaves of a small tree, as sorted tuples."""
+    node = tree.n_nodes - 1 if node is None else node
+    children = [partitions(tree, child) for child in tree.children(node).tolist()]
+    split = itertools.product(*children) if children else ()
+    return [(node,), *(tuple(sorted(itertools.chain.from_iterable(parts))) for parts in split)]

@@ -10,6 +10,7 @@ __all__ = [
     "Hierarchy",
     "NeighborGraph",
     "affinity",
+    "dp_means_path",
     "hac",
     "metrics",
     "neighbor_graph",
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from agglo.estimator import HAC, SCC, Affinity
     from agglo.graph import NeighborGraph
     from agglo.neighbors import neighbor_graph
+    from agglo.path import dp_means_path
     from agglo.rounds import affinity, hac, scc
     from agglo.tree import Hierarchy
 else:
@@ -33,6 +35,7 @@ else:
         "NeighborGraph": "graph",
         "SCC": "estimator",
         "affinity": "rounds",
+        "dp_means_path": "path",
         "hac": "rounds",
         "neighbor_graph": "neighbors",
         "scc": "rounds",

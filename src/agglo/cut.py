@@ -45,7 +45,7 @@ def check_rule(
         got = " and ".join(named) if named else "none"
         raise ValueError(f"a cut follows one rule, got {got}: pass exactly one of {', '.join(given)}")
     if n_clusters is not None:
-        _number(n_clusters, n_leaves)
+        number_of_clusters("n_clusters", n_clusters, n_leaves)
     elif isinstance(round, str) and round not in ROUND_RULES:
         raise ValueError(f"round={round!r} is unknown: pass an integer, or one of {', '.join(ROUND_RULES)}")
     elif round is not None and not isinstance(round, str) and not hasattr(round, "__index__"):
@@ -83,7 +83,7 @@ def round_number(tree: Hierarchy, round: SupportsIndex) -> int:
 
 def closest_round(tree: Hierarchy, n_clusters: SupportsIndex) -> int:
     """The round whose number of clusters is closest to ``n_clusters``; the finer of two equally close."""
-    wanted = _number(n_clusters, tree.n_leaves)
+    wanted = number_of_clusters("n_clusters", n_clusters, tree.n_leaves)
     counts = np.concatenate(([tree.n_leaves], tree.rounds.after))  # strictly decreasing
     return int(np.abs(counts - wanted).argmin())
 
@@ -144,15 +144,15 @@ def up_to_height(tree: Hierarchy, height: SupportsFloat) -> npt.NDArray[np.bool_
     return (tree.height <= _limit(height)) & (tree.round <= len(tree.rounds))
 
 
-def _number(n_clusters: SupportsIndex, n_leaves: int) -> int:
+def number_of_clusters(name: str, given: SupportsIndex, n_leaves: int) -> int:
+    """``given`` as an integer, if a tree of ``n_leaves`` can have so many clusters at all."""
     try:
-        wanted = operator.index(n_clusters)
+        wanted = operator.index(given)
     except TypeError:
-        raise TypeError(f"n_clusters={n_clusters!r} is not a number of clusters: pass an integer") from None
+        raise TypeError(f"{name}={given!r} is not a number of clusters: pass an integer") from None
     if not 1 <= wanted <= n_leaves:
         raise ValueError(
-            f"n_clusters={wanted} is impossible: the tree has {n_leaves} leaves, "
-            f"so pass a number from 1 to {n_leaves}"
+            f"{name}={wanted} is impossible: the tree has {n_leaves} leaves, so pass a number from 1 to {n_leaves}"
         )
     return wanted
 

@@ -25,12 +25,13 @@ def threads(n_jobs: int | None) -> int:
     return n_jobs if n_jobs > 0 else max(1, available + 1 + n_jobs)
 
 
-def check_points(X: Any) -> Points:
+def check_points(X: Any, *, half: bool = False) -> Points:
     """The rows of ``X`` as a C-contiguous array of float32, or of float64 where float32 would lose something.
 
     Takes whatever NumPy can read: arrays, nested lists, pandas and polars frames, Arrow tables. float32 and
-    float64 stay as they are (without a copy if contiguous), float16, booleans and integers become float32,
-    integers beyond 2^24 float64. Anything that is not a table of finite numbers is an error.
+    float64 stay as they are (without a copy if contiguous), float16 (unless ``half`` allows it), booleans and
+    integers become float32, integers beyond 2^24 float64. Anything that is not a table of finite numbers is an
+    error.
     """
     if sp.issparse(X):
         raise TypeError(
@@ -60,7 +61,7 @@ def check_points(X: Any) -> Points:
         )
     if 0 in given.shape:
         raise ValueError(f"X is empty, of shape {given.shape}: pass at least one point with one column")
-    points = np.ascontiguousarray(given, _dtype(given))
+    points = np.ascontiguousarray(given, given.dtype if half and given.dtype == np.float16 else _dtype(given))
     for first in range(0, len(points), _ROWS):
         _check_values(points[first : first + _ROWS], first)
     return points
@@ -74,6 +75,17 @@ def _dtype(given: npt.NDArray[Any]) -> np.dtype[Any]:
     if given.dtype.itemsize <= 2 or (given.min() >= -(2**24) and given.max() <= 2**24):
         return small
     return np.dtype(np.float64)
+
+
+def check_leaves(X: Any, n_leaves: int) -> Points:
+    """:func:`check_points`, with half precision left as it is, for a tree with a leaf for each row."""
+    points = check_points(X, half=True)
+    if len(points) != n_leaves:
+        raise ValueError(
+            f"X has {len(points)} rows, but the tree has {n_leaves} leaves: pass the points that it was made of, "
+            "in the same order"
+        )
+    return points
 
 
 def _check_values(rows: Points, first: int) -> None:

@@ -8,7 +8,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple, SupportsFloat, SupportsIndex, overload
+from typing import Any, SupportsFloat, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
@@ -16,75 +16,10 @@ import numpy.typing as npt
 from agglo import _core
 from agglo.cut import RoundRule, cut, round_number
 from agglo.graph import KINDS, Kind, Missing
-
-Column = npt.NDArray[Any]
-
-
-class Forest(NamedTuple):
-    """What an engine returns: one entry a node in the first four columns, one a round in the others.
-
-    Leaves come first, then the merged clusters in order of round and, inside a round, of smallest leaf.
-    """
-
-    parent: npt.NDArray[np.int32]
-    """The node that a node merged into; -1 for a root, of which there may be many."""
-    value: npt.NDArray[np.float64]
-    """The farthest linkage value that was joined to make the node, in the graph's unit; unused at leaves."""
-    size: npt.NDArray[np.int32]
-    """The number of leaves."""
-    round: npt.NDArray[np.int32]
-    """The merging round that made the node, from 1; 0 for leaves."""
-    threshold: npt.NDArray[np.float64]
-    """The round's threshold; NaN where the schedule has none."""
-    before: npt.NDArray[np.int64]
-    """The number of clusters before the round."""
-    after: npt.NDArray[np.int64]
-    """The number of clusters after the round, which is smaller."""
-    seconds: npt.NDArray[np.float64]
-    """How long the round took."""
-
-
-class Round(NamedTuple):
-    """The record of a round that merged."""
-
-    threshold: float
-    before: int
-    after: int
-    seconds: float
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Rounds(Sequence[Round]):
-    """A record for each round that merged, kept as columns because there may be as many rounds as points."""
-
-    threshold: npt.NDArray[np.float64]
-    before: npt.NDArray[np.int64]
-    after: npt.NDArray[np.int64]
-    seconds: npt.NDArray[np.float64]
-
-    def __post_init__(self) -> None:
-        for name, dtype in (("threshold", "f8"), ("before", "i8"), ("after", "i8"), ("seconds", "f8")):
-            object.__setattr__(self, name, _fixed(np.ascontiguousarray(getattr(self, name), dtype)))
-        shapes = {self.threshold.shape, self.before.shape, self.after.shape, self.seconds.shape}
-        if len(shapes) != 1 or self.threshold.ndim != 1:
-            raise ValueError(f"the columns of the rounds must be one-dimensional and of one length, got {shapes}")
-
-    def __len__(self) -> int:
-        return len(self.threshold)
-
-    @overload
-    def __getitem__(self, index: int) -> Round: ...
-    @overload
-    def __getitem__(self, index: slice) -> Rounds: ...
-    def __getitem__(self, index: int | slice) -> Round | Rounds:
-        if isinstance(index, slice):
-            return Rounds(self.threshold[index], self.before[index], self.after[index], self.seconds[index])
-        columns = (self.threshold[index], self.before[index], self.after[index], self.seconds[index])
-        return Round(*(column.item() for column in columns))
-
-    def __repr__(self) -> str:
-        span = f", {self.before[0]} to {self.after[-1]} clusters" if len(self) else ""
-        return f"Rounds({len(self)} rounds{span})"
+from agglo.records import Column, fixed
+from agglo.records import Forest as Forest
+from agglo.records import Round as Round
+from agglo.records import Rounds as Rounds
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -293,6 +228,36 @@ class Hierarchy:
         labels: npt.NDArray[np.int64] = _core.tree_partition(self.parent, chosen, self.n_leaves)
         return labels.view(np.int64)  # of two types of 64 bits the one that prints plainly
 
+    def nodes(self, labels: npt.ArrayLike) -> npt.NDArray[np.int32]:
+        """The node that each cluster of a cut is; ``labels`` are as :meth:`cut` and :meth:`partition` return them.
+
+        Raises
+        ------
+        ValueError
+            If a cluster is no node of the tree.
+        """
+        given = np.asarray(labels)
+        if given.shape != (self.n_leaves,) or given.dtype.kind not in "iu":
+            raise ValueError(
+                f"labels must be an integer for each of {self.n_leaves} leaves, "
+                f"got {given.dtype} of shape {given.shape}"
+            )
+        if given.min() < 0 or given.max() >= self.n_leaves:
+            raise ValueError(
+                f"labels go from {given.min()} to {given.max()}, but clusters are numbered 0, 1, ... "
+                f"and there are at most {self.n_leaves}"
+            )
+        nodes: npt.NDArray[np.int32] = _core.tree_nodes(
+            self.parent, self.size, given.astype(np.int64, copy=False), int(given.max()) + 1
+        )
+        if nodes.min() < 0:
+            cluster = int(nodes.argmin())
+            raise ValueError(
+                f"cluster {cluster} of {np.count_nonzero(given == cluster)} points is no node of the tree: "
+                "pass labels of a cut of this tree"
+            )
+        return nodes
+
     def children(self, node: SupportsIndex) -> npt.NDArray[np.int32]:
         """The children of ``node``, ascending; none for a leaf."""
         inner = self._node(node) - self.n_leaves
@@ -318,7 +283,7 @@ class Hierarchy:
     @cached_property
     def _below(self) -> tuple[Column, Column, Column, Column]:
         indptr, children, start, order = _core.tree_below(self.parent, self.size, self.n_leaves)
-        return _fixed(indptr), _fixed(children), _fixed(start), _fixed(order)
+        return fixed(indptr), fixed(children), fixed(start), fixed(order)
 
     def _node(self, node: SupportsIndex) -> int:
         try:
@@ -383,11 +348,4 @@ def _column(name: str, values: Any, dtype: np.dtype[Any]) -> Column:
     column = np.ascontiguousarray(given, dtype)
     if dtype.kind == "i" and given.dtype.itemsize >= dtype.itemsize and not np.array_equal(column, given):
         raise ValueError(f"{name} holds {given.max()}, which does not fit {dtype}")
-    return _fixed(column)
-
-
-def _fixed(column: Column) -> Column:
-    """The column read-only, and the array that was given as it was: what was checked must stay true."""
-    view = column.view()
-    view.flags.writeable = False
-    return view
+    return fixed(column)

@@ -1,0 +1,86 @@
+"""The columns of a clustering run: nodes as an engine returns them, and a record for each round."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, overload
+
+import numpy as np
+import numpy.typing as npt
+
+Column = npt.NDArray[Any]
+
+
+class Forest(NamedTuple):
+    """What an engine returns: one entry a node in the first four columns, one a round in the others.
+
+    Leaves come first, then the merged clusters in order of round and, inside a round, of smallest leaf.
+    """
+
+    parent: npt.NDArray[np.int32]
+    """The node that a node merged into; -1 for a root, of which there may be many."""
+    value: npt.NDArray[np.float64]
+    """The farthest linkage value that was joined to make the node, in the graph's unit; unused at leaves."""
+    size: npt.NDArray[np.int32]
+    """The number of leaves."""
+    round: npt.NDArray[np.int32]
+    """The merging round that made the node, from 1; 0 for leaves."""
+    threshold: npt.NDArray[np.float64]
+    """The round's threshold; NaN where the schedule has none."""
+    before: npt.NDArray[np.int64]
+    """The number of clusters before the round."""
+    after: npt.NDArray[np.int64]
+    """The number of clusters after the round, which is smaller."""
+    seconds: npt.NDArray[np.float64]
+    """How long the round took."""
+
+
+class Round(NamedTuple):
+    """The record of a round that merged."""
+
+    threshold: float
+    before: int
+    after: int
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Rounds(Sequence[Round]):
+    """A record for each round that merged, kept as columns because there may be as many rounds as points."""
+
+    threshold: npt.NDArray[np.float64]
+    before: npt.NDArray[np.int64]
+    after: npt.NDArray[np.int64]
+    seconds: npt.NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        for name, dtype in (("threshold", "f8"), ("before", "i8"), ("after", "i8"), ("seconds", "f8")):
+            object.__setattr__(self, name, fixed(np.ascontiguousarray(getattr(self, name), dtype)))
+        shapes = {self.threshold.shape, self.before.shape, self.after.shape, self.seconds.shape}
+        if len(shapes) != 1 or self.threshold.ndim != 1:
+            raise ValueError(f"the columns of the rounds must be one-dimensional and of one length, got {shapes}")
+
+    def __len__(self) -> int:
+        return len(self.threshold)
+
+    @overload
+    def __getitem__(self, index: int) -> Round: ...
+    @overload
+    def __getitem__(self, index: slice) -> Rounds: ...
+    def __getitem__(self, index: int | slice) -> Round | Rounds:
+        if isinstance(index, slice):
+            return Rounds(self.threshold[index], self.before[index], self.after[index], self.seconds[index])
+        columns = (self.threshold[index], self.before[index], self.after[index], self.seconds[index])
+        return Round(*(column.item() for column in columns))
+
+    def __repr__(self) -> str:
+        span = f", {self.before[0]} to {self.after[-1]} clusters" if len(self) else ""
+        return f"Rounds({len(self)} rounds{span})"
+
+
+def fixed(column: Column) -> Column:
+    """The column read-only, and the array that was given as it was: what was checked must stay true."""
+    view = column.view()
+    view.flags.writeable = False
+    return view
