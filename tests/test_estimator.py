@@ -1,8 +1,4 @@
-import functools
-import os
 import pickle
-import subprocess
-import sys
 from contextlib import contextmanager
 
 import joblib
@@ -11,6 +7,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse as sp
+from estimator_checks import run_check
 from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.metrics import pairwise_distances
@@ -37,22 +34,9 @@ def blobs(n=90, seed=0):
     return 4 * np.eye(5)[y] + rng.normal(scale=0.3, size=(n, 5)), y
 
 
-@functools.cache
-def run_with_array_api():
-    """What pytest says of the checks that need SciPy to take arrays of others, decided when it is imported."""
-    command = [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", "-k", "array_api", __file__]
-    environment = os.environ | {"SCIPY_ARRAY_API": "1"}
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False).stdout
-
-
 @parametrize_with_checks([SCC(), Affinity(), HAC()])
 def test_scikit_learns_own_checks(estimator, check, request):
-    name = getattr(check, "func", check).__name__
-    if name == "check_array_api_input" and "SCIPY_ARRAY_API" not in os.environ:
-        report = run_with_array_api()
-        assert f"{request.node.name} PASSED" in report, report
-    else:
-        check(estimator)
+    run_check(estimator, check, request)
 
 
 @pytest.mark.parametrize("metric", ["cosine", "dot", "sqeuclidean", "euclidean"])

@@ -11,6 +11,7 @@ __all__ = [
     "NeighborGraph",
     "affinity",
     "dp_means_path",
+    "dpmeans",
     "hac",
     "metrics",
     "neighbor_graph",
@@ -19,7 +20,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from agglo import metrics, reference
+    from agglo import dpmeans, metrics, reference
     from agglo.estimator import HAC, SCC, Affinity
     from agglo.graph import NeighborGraph
     from agglo.neighbors import neighbor_graph

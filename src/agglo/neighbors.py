@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import os
-import threading
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import cython_blas
-from threadpoolctl import ThreadpoolController
 
 from agglo import _core
+from agglo.blas import dgemm, one_blas_thread, sgemm
 from agglo.graph import Kind, NeighborGraph
 from agglo.inputs import Points, check_points, threads
 from agglo.progress import Progress, phase
@@ -131,45 +128,14 @@ Builder = Callable[[Points, int, str, int, Callable[[int, int], None] | None], L
 def _exact(
     points: Points, n_neighbors: int, metric: str, workers: int, report: Callable[[int, int], None] | None
 ) -> Lists:
-    blas = cython_blas.__pyx_capi__
-    with _one_blas_thread():
+    with one_blas_thread():
         basis = sketch_basis(points, metric, n_neighbors)
-        indices, values = _core.nearest(
-            points, n_neighbors, metric, basis, blas["sgemm"], blas["dgemm"], workers, report
-        )
+        indices, values = _core.nearest(points, n_neighbors, metric, basis, sgemm(), dgemm(), workers, report)
     shape = (len(points), n_neighbors)
     return indices.reshape(shape), values.reshape(shape)
 
 
 _BUILDERS: dict[str, Builder] = {"exact": _exact}
-
-
-class _BlasLimit:
-    """How many searches are under way, and the limit that the first of them set and the last lifts."""
-
-    lock = threading.Lock()
-    searches = 0
-    limiter: Any = None
-
-
-@contextmanager
-def _one_blas_thread() -> Iterator[None]:
-    """Keep BLAS to the thread that calls it, for the core brings its own threads.
-
-    The limit is one of the process. So searches in several threads share it: if each set and restored its
-    own, the last one to end could restore what another had set.
-    """
-    with _BlasLimit.lock:
-        if _BlasLimit.searches == 0:
-            _BlasLimit.limiter = ThreadpoolController().limit(limits=1, user_api="blas")
-        _BlasLimit.searches += 1
-    try:
-        yield
-    finally:
-        with _BlasLimit.lock:
-            _BlasLimit.searches -= 1
-            if _BlasLimit.searches == 0:
-                _BlasLimit.limiter.restore_original_limits()
 
 
 def _check_n_neighbors(n_neighbors: int | str, n: int) -> None:
