@@ -484,3 +484,16 @@ def test_every_verb_option_and_exit_code_is_documented():
                 assert not option.startswith("--") or f"`{option}" in text, (verb, option)
     for code in (cli.USAGE, cli.BAD_INPUT, cli.CANNOT_WRITE, cli.NO_MEMORY, cli.INTERRUPTED, cli.TERMINATED):
         assert f"| {code} |" in text
+
+
+def test_plot_draws_a_run(folder):
+    run("fit", "X.npy", "-o", "out", "-k", "10", "--quiet")
+    for kind, points in (("overview", []), ("dendrogram", []), ("dp-means", ["--data", "X.npy"])):
+        told, _ = run("plot", "out", "--kind", kind, *points, "-o", f"{kind}.png", "--json")
+        assert json.loads(told)["written"] == f"{kind}.png"
+        assert Path(f"{kind}.png").read_bytes().startswith(b"\x89PNG")
+    assert "--kind dp-means needs the points" in run("plot", "out", "--kind", "dp-means", code=cli.USAGE)[1]
+    np.save("few.npy", np.ones((3, 5)))
+    _, errors = run("plot", "out", "--kind", "dp-means", "--data", "few.npy", code=cli.BAD_INPUT)
+    assert "few.npy has 3 points, but the tree has 120: pass its own" in errors
+    assert "end the name in .png" in run("plot", "out", "-o", "tree.txt", code=cli.CANNOT_WRITE)[1]

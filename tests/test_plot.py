@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from matplotlib.figure import Figure
 
 import agglo
+from agglo import plot
 from agglo.plot import PALETTE, cluster_colours, icicle, overview, principal_axes, save
 
 
@@ -108,3 +109,21 @@ def test_a_picture_is_written_whole_in_the_format_of_its_name(tree, tmp_path):
     with pytest.raises(ValueError, match=r"a picture cannot be written to .*a\.txt: end the name in \.png"):
         save(figure, tmp_path / "a.txt")
     assert len(list(tmp_path.iterdir())) == 3
+
+
+@pytest.mark.parametrize("kind", plot.KINDS)
+@pytest.mark.parametrize("metric", ["cosine", "euclidean"])
+def test_every_kind_is_drawn_in_one_line(kind, metric, tmp_path):
+    X = np.random.default_rng(0).normal(size=(200, 3)) + np.repeat([[9, 0, 0], [0, 9, 0]], 100, axis=0)
+    tree = agglo.scc(agglo.neighbor_graph(X, 10, metric))
+    path = tmp_path / "picture.png"
+    plot.save(plot.draw(tree, kind, X=X), path)
+    assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_what_cannot_be_drawn_says_why():
+    tree = agglo.hac(agglo.NeighborGraph.from_edges([0], [1], [1.0], kind="distance"))
+    with pytest.raises(ValueError, match="kind='pie' is unknown: pass one of overview, icicle"):
+        plot.draw(tree, "pie")
+    with pytest.raises(ValueError, match="kind='dp-means' needs the points"):
+        plot.draw(tree, "dp-means")

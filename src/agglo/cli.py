@@ -361,6 +361,55 @@ def info(run: RunPath, as_json: AsJson = False, quiet: Quiet = False) -> None:
 
 @app.command(epilog=_EPILOG)
 @_verb
+def plot(
+    run: RunPath,
+    kind: Annotated[
+        Literal["overview", "icicle", "dendrogram", "rounds", "dp-means"],
+        typer.Option(metavar="NAME", help="overview, icicle, dendrogram, rounds or dp-means."),
+    ] = "overview",
+    data: Annotated[
+        Path | None, typer.Option(help="The points: for dp-means, and to be seen in an overview.")
+    ] = None,
+    array: Annotated[str | None, typer.Option(help="Array of an .npz file.")] = None,
+    label_column: Annotated[str | None, typer.Option(help="Column of DATA that is no feature.")] = None,
+    n_clusters: NClusters = None,
+    round: Round = None,
+    height: Height = None,
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="File: .png, .svg or .pdf.", rich_help_panel=_OUTPUT)
+    ] = Path("tree.png"),
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Draw a tree: by numbers of clusters, by height, its rounds or its DP-means costs.
+
+    Colours are those of the clusters at --n-clusters, --round or --height, else --round persistent.
+    """
+    with _failing(USAGE):
+        from agglo import pipeline, runfolder
+
+        try:
+            from agglo import plot as pictures
+        except ImportError as error:
+            raise ValueError(str(error)) from None
+        rule = _rule(n_clusters, round, height) or {"round": "persistent"}
+        if kind == "dp-means" and data is None:
+            raise ValueError("--kind dp-means needs the points that the tree is of: pass --data")
+    with _failing(BAD_INPUT):
+        tree = runfolder.load_tree(run)
+        X = None if data is None else pipeline.read(data, None, label_column, None, array, True).X
+        if X is not None and len(X) != tree.n_leaves:
+            raise ValueError(f"{data} has {len(X)} points, but the tree has {tree.n_leaves}: pass its own")
+    with _failing(USAGE):
+        labels, about = pipeline.cut(tree, rule)
+        figure = pictures.draw(tree, kind, labels, X)
+    with _failing(CANNOT_WRITE):
+        pictures.save(figure, out)
+    _tell({"run": str(run), "kind": kind, **about, "written": str(out)}, [("written", str(out))], as_json, quiet)
+
+
+@app.command(epilog=_EPILOG)
+@_verb
 def demo(
     out: Out = Path("agglo-demo"),
     jobs: Jobs = None,

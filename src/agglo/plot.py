@@ -24,38 +24,15 @@ from matplotlib.figure import Figure
 from matplotlib.offsetbox import AnnotationBbox, OffsetImage
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
+from agglo.dendrogram import dendrogram
 from agglo.outputs import replacing
+from agglo.path import DPMeansPath, dp_means_path
+from agglo.plotstyle import FAINT, INK, PALETTE, Colours, Labels, bare, cluster_colours, paler, uniform
 from agglo.tree import Hierarchy
 
-Labels = npt.NDArray[np.int64]
-Colours = npt.NDArray[np.float64]
-
-# Neighbours in this list are far apart in hue and in lightness.
-PALETTE = (
-    *("#3b6fb6", "#e4572e", "#2a9d63", "#f2a541", "#7b4ea3", "#22a7c4"),
-    *("#d6447c", "#8a9a2b", "#8c5a3c", "#6f7de8", "#c9b037", "#2f7f79"),
-)
-_OTHERS = "#b8bec6"  # clusters beyond the palette
-_INK = "#2b2f36"
-_FAINT = "#8a919c"
 _MOST_POINTS = 20_000  # drawn in a scatter; more would only cover each other
 _MOST_ROUNDS = 2_000  # drawn as a curve
 _AXES_POINTS = 2_000  # looked at to find the principal axes
-
-
-def cluster_colours(labels: Labels, tree: Hierarchy | None = None) -> Colours:
-    """A colour (red, green, blue) a cluster: one of the palette for the largest, grey for all others.
-
-    With ``tree``, clusters that are side by side in it get colours that are side by side in the palette.
-    """
-    sizes = np.bincount(labels)
-    colours = np.tile(to_rgb(_OTHERS), (len(sizes), 1))
-    largest = np.argsort(-sizes, kind="stable")[: len(PALETTE)]
-    here = labels if tree is None else labels[tree.order]
-    sequence = here[np.sort(np.unique(here, return_index=True)[1])]
-    for colour, cluster in zip(PALETTE, sequence[np.isin(sequence, largest)], strict=False):
-        colours[cluster] = to_rgb(colour)
-    return colours
 
 
 def icicle(axes: Axes, tree: Hierarchy, labels: Labels, colours: Colours | None = None) -> None:
@@ -79,16 +56,17 @@ def icicle(axes: Axes, tree: Hierarchy, labels: Labels, colours: Colours | None 
 
     here = labels[tree.order]
     changes = np.concatenate(([0], np.cumsum(here[1:] != here[:-1])))
-    inside = changes[first] == changes[first + tree.size[nodes] - 1]
+    cluster = uniform(tree, labels)[nodes]
+    inside = cluster >= 0
     depth = np.log(made / counts[-1]) / max(np.log(n / counts[-1]), 1e-9)
-    base = np.where(inside[:, None], colours[here[first]], to_rgb("#5d646f"))
-    faces = _paler(base, np.where(inside, 0.75 * depth, 0.25 + 0.5 * depth)[:, None])
+    base = np.where(inside[:, None], colours[cluster], to_rgb("#5d646f"))
+    faces = paler(base, np.where(inside, 0.75 * depth, 0.25 + 0.5 * depth)[:, None])
 
     # Where nodes are too narrow to be drawn, the ground has a tint of the cluster.
     starts = np.flatnonzero(np.diff(changes, prepend=-1))
     wide = np.diff(starts, append=n) >= pixel
     ground = _boxes(starts[wide], np.append(starts, n)[1:][wide], n, ceiling)
-    axes.add_collection(PolyCollection(ground, facecolors=_paler(colours[here[starts[wide]]], 0.82), linewidths=0))
+    axes.add_collection(PolyCollection(ground, facecolors=paler(colours[here[starts[wide]]], 0.82), linewidths=0))
     boxes = _boxes(first, first + tree.size[nodes], made, gone)
     axes.add_collection(PolyCollection(boxes, facecolors=faces, edgecolors="white", linewidths=0.35))
     axes.set_facecolor("#eef0f3")
@@ -131,12 +109,83 @@ def rounds(axes: Axes, tree: Hierarchy) -> None:
     """Draw the number of clusters after every round."""
     counts = np.concatenate(([tree.n_leaves], tree.rounds.after))
     shown = np.unique(np.linspace(0, len(counts) - 1, _MOST_ROUNDS).round().astype(int))
-    axes.step(shown, counts[shown], where="post", color=_INK, linewidth=1.2)
+    axes.step(shown, counts[shown], where="post", color=INK, linewidth=1.2)
     axes.set_xlim(0, max(1, len(counts) - 1))
     _clusters_axis(axes, tree.n_leaves, counts[-1] / _headroom(tree.n_leaves / counts[-1]))
-    axes.set_xlabel("round", color=_INK, fontsize=9)
-    axes.grid(axis="y", color=_FAINT, alpha=0.25, linewidth=0.6)
+    axes.set_xlabel("round", color=INK, fontsize=9)
+    axes.grid(axis="y", color=FAINT, alpha=0.25, linewidth=0.6)
     axes.set_axisbelow(True)
+
+
+def prices(cost_axes: Axes, count_axes: Axes, path: DPMeansPath) -> None:
+    """Draw the least DP-means cost of the tree, and how many clusters have it, against the price of a cluster."""
+    positive = path.lambdas[path.lambdas > 0]
+    low, high = (positive[0] / 3, positive[-1] * 3) if len(positive) else (0.1, 10.0)
+    lam = np.geomspace(low, high, 400)
+    cost_axes.plot(lam, path.cost(lam), color=INK, linewidth=1.4)
+    cost_axes.set_ylabel("least cost", color=INK, fontsize=9)
+    counts = path.n_clusters[np.searchsorted(path.lambdas, lam, side="right") - 1]
+    count_axes.step(lam, counts, where="post", color=PALETTE[0], linewidth=1.4)
+    count_axes.set_ylabel("clusters", color=INK, fontsize=9)
+    count_axes.set_xlabel("price of a cluster, λ", color=INK, fontsize=9)
+    for axes in (cost_axes, count_axes):
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        axes.set_xlim(low, high)
+        axes.grid(color=FAINT, alpha=0.25, linewidth=0.6)
+        bare(axes)
+        axes.spines["bottom"].set_visible(True)
+    cost_axes.tick_params(labelbottom=False)
+
+
+KINDS = ("overview", "icicle", "dendrogram", "rounds", "dp-means")
+
+
+def draw(
+    tree: Hierarchy, kind: str = "overview", labels: Labels | None = None, X: npt.ArrayLike | None = None
+) -> Figure:
+    """A figure of a tree, in one line.
+
+    Parameters
+    ----------
+    tree : Hierarchy
+        The tree.
+    kind : {"overview", "icicle", "dendrogram", "rounds", "dp-means"}
+        ``overview``: icicle, rounds and, if ``X`` is given, points. ``icicle`` and ``dendrogram``: the tree, by
+        numbers of clusters and by height; both stay readable for a million leaves. ``rounds``: clusters after
+        every round. ``dp-means``: the least DP-means cost and its number of clusters for every price; needs ``X``.
+    labels : ndarray of int64, optional
+        The cut that gives the colours; ``tree.cut(round="persistent")`` by default.
+    X : array-like of shape (n_points, n_features), optional
+        The points.
+
+    Examples
+    --------
+    >>> import agglo
+    >>> from agglo.plot import draw, save
+    >>> X = [[0.0], [1.0], [10.0], [12.0]]
+    >>> tree = agglo.hac(agglo.neighbor_graph(X, "all", "sqeuclidean"))
+    >>> save(draw(tree, "dendrogram"), "dendrogram.png")
+    """
+    if kind not in KINDS:
+        raise ValueError(f"kind={kind!r} is unknown: pass one of {', '.join(KINDS)}")
+    if kind == "dp-means" and X is None:
+        raise ValueError("kind='dp-means' needs the points that the tree is of: pass X")
+    labels = tree.cut(round="persistent") if labels is None else labels
+    if kind == "overview":
+        return overview(tree, labels, X)
+    figure = Figure(figsize=(8.0, 4.4), dpi=110, facecolor="white")
+    if kind == "dp-means":
+        assert X is not None
+        upper, lower = figure.subplots(2, 1, sharex=True, gridspec_kw={"hspace": 0.12})
+        prices(upper, lower, dp_means_path(tree, X))
+        return figure
+    axes = figure.subplots()
+    if kind == "rounds":
+        rounds(axes, tree)
+    else:
+        {"icicle": icicle, "dendrogram": dendrogram}[kind](axes, tree, labels)
+    return figure
 
 
 def overview(
@@ -188,7 +237,7 @@ def overview(
     round_axes.set_yticklabels([])
     round_axes.set_title("rounds", **_TITLE)
     for axes in (tree_axes, round_axes):
-        axes.axhline(n_clusters, color=_INK, linewidth=1.0, linestyle=(0, (4, 3)), zorder=3)
+        axes.axhline(n_clusters, color=INK, linewidth=1.0, linestyle=(0, (4, 3)), zorder=3)
     round_axes.annotate(
         f"{n_clusters} clusters",
         (0, n_clusters),
@@ -196,7 +245,7 @@ def overview(
         xytext=(4, 4),
         textcoords="offset points",
         fontsize=8,
-        color=_INK,
+        color=INK,
     )
     if pictures:
         here = labels[tree.order]
@@ -211,7 +260,7 @@ def overview(
             medians = {cluster: np.median(flat[labels == cluster], axis=0) for cluster in pictures}
             _pictures(point_axes, pictures, medians, colours)
     if title:
-        figure.text(0.065, 0.93, title, fontsize=12.5, color=_INK, fontweight="bold")
+        figure.text(0.065, 0.93, title, fontsize=12.5, color=INK, fontweight="bold")
     return figure
 
 
@@ -246,11 +295,7 @@ def _boxes(left: Any, right: Any, lower: Any, upper: Any) -> list[npt.NDArray[np
     return list(corners.reshape(-1, 4, 2).astype(float))
 
 
-def _paler(colours: Colours, share: Any) -> Colours:
-    return np.asarray(colours + (1 - colours) * share)
-
-
-_TITLE: dict[str, Any] = {"loc": "left", "fontsize": 10, "color": _INK}
+_TITLE: dict[str, Any] = {"loc": "left", "fontsize": 10, "color": INK}
 
 
 def _width_in_pixels(axes: Axes) -> float:
@@ -272,11 +317,8 @@ def _clusters_axis(axes: Axes, n: int, ceiling: float) -> None:
     axes.yaxis.set_major_locator(FixedLocator([tick for tick in ticks if ceiling <= tick < n / 1.4] + [n]))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
     axes.yaxis.set_minor_locator(NullLocator())
-    axes.set_ylabel("clusters", color=_INK, fontsize=9)
-    axes.tick_params(colors=_FAINT, labelsize=8, which="both", length=2)
-    for side, spine in axes.spines.items():
-        spine.set_visible(side == "left")
-        spine.set_color(_FAINT)
+    axes.set_ylabel("clusters", color=INK, fontsize=9)
+    bare(axes)
 
 
 def _pictures(
