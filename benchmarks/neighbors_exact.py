@@ -30,8 +30,9 @@ K = 25
 SIZES = ("100000x128", "70000x784")
 SAMPLE = 200  # points whose neighbours are checked
 
-Floats = npt.NDArray[np.float32]
-Lists = npt.NDArray[np.integer]
+Floats = npt.NDArray[np.floating]
+Answer = Callable[[int], npt.NDArray[np.integer]]  # the neighbours of a point, the closest first
+Search = Callable[[], Answer]
 
 
 @dataclass
@@ -46,52 +47,50 @@ class Run:
 
 
 def unit(X: Floats) -> Floats:
-    return X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1e-30)
+    scaled: Floats = X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1e-30)
+    return scaled
 
 
-def ours(X: Floats, metric: str, threads: int) -> Callable[[], Lists]:
-    from agglo.neighbors import METRICS, _exact, neighbor_graph
+def ours(X: Floats, metric: str, threads: int) -> Search:
+    from agglo import neighbor_graph
 
-    assert metric in METRICS
-    lists: list[Lists] = []
+    def search() -> Answer:
+        graph = neighbor_graph(X, K, metric, n_jobs=threads)  # the others make no graph of what they find
 
-    def search() -> Lists:
-        neighbor_graph(X, K, metric, n_jobs=threads)  # the whole way to the graph, which the others do not go
-        return lists[0]
+        def neighbors(i: int) -> npt.NDArray[np.integer]:
+            row = slice(graph.indptr[i], graph.indptr[i + 1])
+            weights = graph.weights[row]
+            return graph.indices[row][np.argsort(weights if graph.kind == "distance" else -weights)]
 
-    def listed(*arguments: object) -> object:
-        found = _exact(*arguments)  # type: ignore[arg-type]
-        lists.append(found[0])
-        return found
+        return neighbors
 
-    import agglo.neighbors
-
-    agglo.neighbors._BUILDERS["exact"] = listed  # type: ignore[assignment]
     return search
 
 
-def faiss_flat(X: Floats, metric: str, threads: int) -> Callable[[], Lists]:
+def faiss_flat(X: Floats, metric: str, threads: int) -> Search:
     import faiss
 
     faiss.omp_set_num_threads(threads)
 
-    def search() -> Lists:
+    def search() -> Answer:
         points = unit(X) if metric == "cosine" else X
         index = (faiss.IndexFlatIP if metric == "cosine" else faiss.IndexFlatL2)(X.shape[1])
         index.add(points)
-        return np.asarray(index.search(points, K + 1)[1])
+        lists = np.asarray(index.search(points, K + 1)[1])
+        return lambda i: lists[i]
 
     return search
 
 
-def sklearn_brute(X: Floats, metric: str, threads: int) -> Callable[[], Lists]:
+def sklearn_brute(X: Floats, metric: str, threads: int) -> Search:
     from sklearn.neighbors import NearestNeighbors
 
-    def search() -> Lists:
+    def search() -> Answer:
         points = unit(X) if metric == "cosine" else X
         # Of points of unit length the nearest by distance are those by cosine, which scikit-learn is slower at.
         model = NearestNeighbors(n_neighbors=K, algorithm="brute", n_jobs=threads).fit(points)
-        return np.asarray(model.kneighbors(return_distance=False))
+        lists = np.asarray(model.kneighbors(return_distance=False))
+        return lambda i: lists[i]
 
     return search
 
@@ -99,10 +98,10 @@ def sklearn_brute(X: Floats, metric: str, threads: int) -> Callable[[], Lists]:
 SEARCHES = {"agglo": ours, "faiss flat": faiss_flat, "scikit-learn brute": sklearn_brute}
 
 
-def share_right(X: Floats, metric: str, lists: Lists) -> float:
+def share_right(X: Floats, metric: str, neighbors: Answer) -> float:
     """The share of the sample's neighbours that are no farther than the true k-th, but for a rounding."""
     rows = np.random.default_rng(1).choice(len(X), min(len(X), SAMPLE), replace=False)
-    wide = X.astype(np.float64)
+    wide: Floats = X.astype(np.float64)
     if metric == "cosine":
         wide = unit(wide)
     right = 0
@@ -110,7 +109,7 @@ def share_right(X: Floats, metric: str, lists: Lists) -> float:
         distance = ((wide - wide[row]) ** 2).sum(axis=1)
         distance[row] = np.inf
         last = np.partition(distance, K - 1)[K - 1]
-        found = [j for j in lists[row] if j != row][:K]
+        found = [j for j in neighbors(row) if j != row][:K]
         right += int((distance[found] <= last * (1 + 1e-6) + 1e-12).sum())
     return right / (K * len(rows))
 
@@ -121,11 +120,11 @@ def measure(name: str, file: str, metric: str, threads: int, answer: multiproces
     search = SEARCHES[name](X, metric, threads)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     cpu, wall = time.process_time(), time.perf_counter()
-    lists = search()
+    neighbors = search()
     cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
     unit_of_rss = 1 if sys.platform == "darwin" else 1024
     memory = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * unit_of_rss
-    answer.put(Run(name, cpu, wall, memory, share_right(X, metric, lists)))
+    answer.put(Run(name, cpu, wall, memory, share_right(X, metric, neighbors)))
 
 
 def compare(X: Floats, metric: str, threads: int, names: Iterable[str]) -> list[Run]:
