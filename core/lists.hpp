@@ -72,6 +72,40 @@ class Lists {
     if (size_[p] == room_) tighten(p);
   }
 
+  // The same for a pair that may have been offered before.
+  void offer_again(std::int64_t p, std::int64_t q, float upper) {
+    if (upper < bar_[p]) return;
+    const std::int32_t* others = others_.data() + p * room_;
+    bool there = false;
+    for (std::int32_t s = 0; s < size_[p]; ++s) there |= others[s] == q;
+    if (!there) offer(p, q, upper);
+  }
+
+  // The same for many candidates at once, if nothing has been offered yet: those of the row's products that
+  // may be among its k closest. A place that is `own` is passed over.
+  void offer_first(std::int64_t p, std::span<const std::int32_t> others, const float* products) {
+    thread_local std::vector<float> uppers, lowers;
+    const std::size_t m = others.size();
+    uppers.resize(m);
+    lowers.resize(m);
+    for (std::size_t s = 0; s < m; ++s) {
+      const std::int32_t q = others[s];
+      const bool own = q == p;
+      uppers[s] = own ? -std::numeric_limits<float>::infinity() : (products[s] - offset_[p]) - offset_[q];
+      lowers[s] = own ? std::numeric_limits<float>::lowest() : uppers[s] - 2 * (slack_[p] + slack_[q]);
+    }
+    if (static_cast<std::int64_t>(m) > k_) raise(p, reached_by(k_, lowers.data(), m));
+    for (std::size_t s = 0; s < m; ++s)
+      if (uppers[s] >= bar_[p] && others[s] != p) offer(p, others[s], uppers[s]);
+  }
+
+  // Keeps the k closest of p alone, if there are so many, and returns them by their places, in no order.
+  std::span<const std::int32_t> settle(std::int64_t p) {
+    if (size_[p] > k_) drop(p);
+    if (size_[p] > k_) keep_closest(p);
+    return {others_.data() + p * room_, static_cast<std::size_t>(size_[p])};
+  }
+
   // The k closest of p, closest first, by their indices among all points. Valid until the thread's next call.
   std::span<const Candidate> best(std::int64_t p) {
     drop(p);
@@ -109,8 +143,11 @@ class Lists {
   // Makes room in a full list.
   void tighten(std::int64_t p) {
     drop(p);
-    if (size_[p] <= (k_ + room_) / 2) return;
-    // Too many near ties for bounds to tell apart.
+    // Otherwise there are too many near ties for bounds to tell apart.
+    if (size_[p] > (k_ + room_) / 2) keep_closest(p);
+  }
+
+  void keep_closest(std::int64_t p) {
     thread_local std::vector<std::pair<Candidate, std::int32_t>> list;
     list.clear();
     for (std::int64_t s = p * room_; s < p * room_ + size_[p]; ++s)

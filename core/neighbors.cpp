@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "expand.hpp"
 #include "kernels.hpp"
 #include "lists.hpp"
 #include "order.hpp"
@@ -433,39 +434,9 @@ Neighbors nearest(const Points<T>& points, std::int64_t k, Metric metric, std::s
     team.run(count, [&](std::int64_t tile, int worker) { tiles.show(tile, worker); }, report);
   }
 
-  Neighbors result;
-  result.indices.resize(n * k);
-  result.values.resize(n * k);
-  const auto finish = [&](std::int64_t p, std::vector<Candidate>& list) {
-    list.clear();
-    const auto own = groups.of(ids[p]);
-    const auto add = [&](double closeness, std::span<const std::int32_t> copies) {
-      for (std::size_t s = 0; s < copies.size() && s <= static_cast<std::size_t>(k); ++s)
-        list.push_back({closeness, copies[s]});
-    };
-    if (wanted > 0)
-      for (const Candidate& candidate : lists.best(p)) add(candidate.closeness, groups.of(candidate.index));
-    if (own.size() > 1) add(space.closeness(ids[p], ids[p]), own);
-    std::sort(list.begin(), list.end());
-    for (const std::int32_t i : own) {
-      std::int64_t slot = i * k;
-      for (auto candidate = list.begin(); slot < (i + 1) * k; ++candidate) {
-        if (candidate->index == i) continue;
-        result.indices[slot] = candidate->index;
-        result.values[slot++] = space.value(candidate->closeness);
-      }
-    }
-  };
-  team.ranges(
-      distinct, kRows,
-      [&](std::int64_t first, std::int64_t last, int) {
-        std::vector<Candidate> list;
-        for (std::int64_t p = first; p < last; ++p) finish(p, list);
-      },
-      [&](std::int64_t, std::int64_t) {
-        if (report) report(count, count);
-      });
-  return result;
+  return expanded(space, groups, ids, lists, k, team, [&](std::int64_t, std::int64_t) {
+    if (report) report(count, count);
+  });
 }
 
 template <class T>

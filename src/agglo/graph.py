@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import InitVar, dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,21 @@ Missing = float | Literal["ignore"]
 
 KINDS = ("similarity", "distance")
 _MOST_POINTS = 2**30
+
+
+class RecallEstimate(NamedTuple):
+    """The share of the true neighbours that a search found, as measured on a sample of the points.
+
+    ``value`` is the share, ``error`` half the width of its 95 % interval and ``sample`` the number of points whose
+    true neighbours were found by comparing them with all points.
+    """
+
+    value: float
+    error: float
+    sample: int
+
+    def __str__(self) -> str:
+        return f"{self.value:.3f} ± {self.error:.3f}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +50,8 @@ class NeighborGraph:
         By default 0 for similarities and the largest weight for distances.
     metric, method, parameters
         What the weights measure, how the neighbours were found and with which settings, for the record.
+    recall_estimate : RecallEstimate, optional
+        The share of the true neighbours that is in the graph, if a search measured it; None if all are.
     checked : bool
         That the invariants hold is known already, as of arrays that the core made; do not look.
 
@@ -66,6 +83,7 @@ class NeighborGraph:
     metric: str | None = None
     method: str = "given"
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    recall_estimate: RecallEstimate | None = None
     checked: InitVar[bool] = False
 
     def __post_init__(self, checked: bool) -> None:
@@ -185,6 +203,7 @@ class NeighborGraph:
         metric: str | None = None,
         method: str = "given",
         parameters: Mapping[str, Any] | None = None,
+        recall_estimate: RecallEstimate | None = None,
         n_jobs: int | None = None,
     ) -> NeighborGraph:
         """Graph of neighbour lists: ``indices[i, j]`` is a neighbour of ``i`` at ``values[i, j]``; -1 is none."""
@@ -211,6 +230,7 @@ class NeighborGraph:
             metric=metric,
             method=method,
             parameters=parameters or {},
+            recall_estimate=recall_estimate,
         )
 
     @classmethod

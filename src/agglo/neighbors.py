@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import warnings
 from collections.abc import Callable
@@ -12,9 +13,10 @@ import numpy.typing as npt
 
 from agglo import _core
 from agglo.blas import dgemm, one_blas_thread, sgemm
-from agglo.graph import Kind, NeighborGraph
+from agglo.graph import Kind, NeighborGraph, RecallEstimate
 from agglo.inputs import Points, check_points, threads
 from agglo.progress import Progress, phase
+from agglo.search.cells import cells
 from agglo.sketch import sketch_basis
 
 METRICS: dict[str, Kind] = {
@@ -25,6 +27,12 @@ METRICS: dict[str, Kind] = {
 }
 """The metrics that points can be compared by, and the kind of graph that each gives."""
 
+METHODS = ("exact", "auto", "cells")
+"""The ways to find neighbours."""
+
+_log = logging.getLogger(__name__)
+
+_CHEAP = 20_000  # points up to which an exact search costs no more than any other
 _UNIT = 1e-3  # how far from 1 the squared length of "unit-length" points may be: float16 is that coarse
 
 
@@ -35,6 +43,8 @@ def neighbor_graph(
     method: str = "exact",
     n_jobs: int | None = None,
     *,
+    recall: float = 0.95,
+    random_state: int = 0,
     progress: Progress | None = None,
 ) -> NeighborGraph:
     """Graph that joins every point with its nearest neighbours.
@@ -52,10 +62,18 @@ def neighbor_graph(
         ``cosine`` and ``dot`` (the dot product) give a graph of similarities, ``euclidean`` and
         ``sqeuclidean`` (its square) one of distances. A point whose numbers are all zero has no direction:
         its cosine to every point is taken to be 0, with a warning.
-    method : {"exact"}, default="exact"
-        ``exact`` finds the true neighbours, of all points.
+    method : {"exact", "auto", "cells"}, default="exact"
+        ``exact`` finds the true neighbours, of all points. ``cells`` finds nearly all of them, much faster where
+        points are many: it compares points only with those in cells that are close to them, and with the
+        neighbours of their neighbours. ``auto`` is ``exact`` while that is cheap, else ``cells``, and ``exact``
+        again if cells do not reach the wished-for recall; the graph's ``method`` says which it was.
     n_jobs : int, optional
         Threads; None or -1 for all cores. The graph does not depend on it.
+    recall : float, default=0.95
+        The share of the true neighbours that ``cells`` is to find, in (0, 1]. It is measured, on a random sample
+        of the points, and effort is added until it holds: see ``recall_estimate`` of the graph.
+    random_state : int, default=0
+        Where chance begins in ``cells``. The same number gives the same graph, whatever the number of threads.
     progress : callable, optional
         Called as ``progress(phase, done, total)`` from time to time.
 
@@ -90,8 +108,9 @@ def neighbor_graph(
     """
     if metric not in METRICS:
         raise ValueError(f"metric={metric!r} is unknown: pass one of {', '.join(map(repr, METRICS))}")
-    if method not in _BUILDERS:
-        raise ValueError(f"method={method!r} is unknown: pass one of {', '.join(map(repr, _BUILDERS))}")
+    if method not in METHODS:
+        raise ValueError(f"method={method!r} is unknown: pass one of {', '.join(map(repr, METHODS))}")
+    _check_wish(recall, random_state)
     workers = threads(n_jobs)
     points = check_points(X)
     n = len(points)
@@ -103,26 +122,39 @@ def neighbor_graph(
         "kind": METRICS[metric],
         "missing": _missing(points, metric),
         "metric": metric,
-        "method": method,
+        "method": "exact",
         "parameters": {"n_neighbors": n_neighbors},
     }
     if n_neighbors == "all":
+        if method == "cells":
+            raise ValueError("n_neighbors='all' compares all pairs, which is method='exact': pass that, or 'auto'")
         values = _core.all_pairs(points, metric, workers, report)
         _check_finite(values)
         columns = np.broadcast_to(np.arange(n, dtype=np.int32), (n, n))
         return NeighborGraph(
             np.arange(n + 1, dtype=np.int64) * (n - 1), columns[~np.eye(n, dtype=bool)], values, **about
         )
-    indices, values = _BUILDERS[method](points, int(n_neighbors), metric, workers, report)
+    if method == "cells" or (method == "auto" and n > _CHEAP and recall < 1):
+        indices, values, estimate, effort = cells(
+            points, int(n_neighbors), metric, workers, report, recall=recall, random_state=random_state
+        )
+        effort = {"recall": recall, "random_state": random_state, **effort}
+        _log.info("%d neighbours of %d points by cells, recall %s: %s", n_neighbors, n, estimate, effort)
+        if estimate.value >= recall or method == "cells":
+            _check_finite(values)
+            if estimate.value < recall:
+                _warn_of_recall(estimate, recall)
+            about |= {"method": "cells", "recall_estimate": estimate}
+            about["parameters"] |= effort
+            return NeighborGraph.from_neighbors(indices, values, n_jobs=workers, **about)
+        _log.info("recall %s falls short of %g: searching exactly", estimate, recall)
+    indices, values = _exact(points, int(n_neighbors), metric, workers, report)
     _check_finite(values)
     return NeighborGraph.from_neighbors(indices, values, n_jobs=workers, **about)
 
 
 Lists = tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]
 """Neighbour lists: indices and values, both of shape (n_points, n_neighbors), the closest first."""
-
-Builder = Callable[[Points, int, str, int, Callable[[int, int], None] | None], Lists]
-"""Called as ``builder(points, n_neighbors, metric, threads, report)``."""
 
 
 def _exact(
@@ -135,7 +167,21 @@ def _exact(
     return indices.reshape(shape), values.reshape(shape)
 
 
-_BUILDERS: dict[str, Builder] = {"exact": _exact}
+def _check_wish(recall: float, random_state: int) -> None:
+    if not 0 < recall <= 1:
+        raise ValueError(f"recall={recall!r} is not a share of the neighbours: pass a number above 0, at most 1")
+    if isinstance(random_state, bool) or not isinstance(random_state, (int, np.integer)):
+        raise TypeError(f"random_state={random_state!r} is not a number: pass a non-negative integer")
+    if not 0 <= random_state < 2**64:
+        raise ValueError(f"random_state={random_state} is out of range: pass an integer from 0 to 2^64 - 1")
+
+
+def _warn_of_recall(estimate: RecallEstimate, recall: float) -> None:
+    warnings.warn(
+        f"only {estimate} of the neighbours were found, less than recall={recall:g}: these points have too little "
+        "structure for cells. Pass method='auto', which then searches exactly, or be content with less",
+        stacklevel=3,
+    )
 
 
 def _check_n_neighbors(n_neighbors: int | str, n: int) -> None:

@@ -1,0 +1,1 @@
+"""Ways to find the neighbours of points, each in a module of its own."""

@@ -1,0 +1,226 @@
+"""The search by cells against the exact one: recall, values, its own estimate, and nothing left to time."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import agglo
+from agglo import neighbors
+from agglo.inputs import check_points
+from agglo.search import cells as search_cells
+from agglo.search.cells import cells
+
+
+def clustered(rng, n, d, n_clusters=30, spread=0.3):
+    centers = rng.standard_normal((n_clusters, d))
+    return centers[rng.integers(n_clusters, size=n)] + spread * rng.standard_normal((n, d))
+
+
+def one_huge(rng, n, d):
+    tiny = [
+        np.repeat(rng.standard_normal((1, d)) * 20, 5, axis=0) + rng.standard_normal((5, d))
+        for _ in range(n // 50)
+    ]
+    rest = n - 5 * len(tiny)
+    return np.concatenate([*tiny, 1e-3 * rng.standard_normal((rest, d))])
+
+
+def half_identical(rng, n, d):
+    X = clustered(rng, n, d)
+    X[rng.permutation(n)[: n // 2]] = X[0]
+    return X
+
+
+def nearly_identical(rng, n, d):
+    X = np.ones((n, d))
+    X[:, 0] += 1e-5 * rng.integers(0, 40, n)
+    return X
+
+
+def constant_columns(rng, n, d):
+    X = clustered(rng, n, d)
+    X[:, ::2] = 7
+    return X
+
+
+def some_zero(rng, n, d):
+    X = clustered(rng, n, d)
+    X[: n // 10] = 0
+    return X
+
+
+SHAPES = [
+    (clustered, 6000, 24),
+    (lambda rng, n, d: rng.random((n, d)), 5000, 6),
+    (half_identical, 6000, 16),
+    (nearly_identical, 4000, 5),
+    (constant_columns, 5000, 20),
+    (one_huge, 5000, 12),
+    (some_zero, 4000, 12),
+    (clustered, 5000, 1),
+    (clustered, 5000, 2),
+    (clustered, 5000, 3),
+    (clustered, 3000, 1024),
+    (clustered, 40, 8),
+    (lambda rng, n, d: np.ones((n, d)), 300, 4),
+]
+
+
+def both(X, k, metric, **wishes):
+    points = check_points(X.astype(np.float32))
+    exact = neighbors._exact(points, k, metric, 2, None)
+    return exact, cells(points, k, metric, 2, None, **wishes)
+
+
+def shares_right(exact, found, metric):
+    """The share of every point's neighbours that are as close as the true k-th."""
+    last = exact[1][:, -1:]
+    near = found[1] >= last if neighbors.METRICS[metric] == "similarity" else found[1] <= last
+    return near.mean(axis=1)
+
+
+@pytest.mark.parametrize("metric", ["cosine", "sqeuclidean", "euclidean"])
+@pytest.mark.parametrize(("make", "n", "d"), SHAPES)
+def test_recall_is_as_wished_for_whatever_the_points(make, n, d, metric):
+    X = make(np.random.default_rng(7), n, d)
+    exact, found = both(X, 10, metric, recall=0.95)
+    share = shares_right(exact, found, metric)
+    estimate = found[2]
+    assert estimate.value >= 0.95
+    # Three times the half width of a 95 % interval: six standard errors.
+    assert abs(share.mean() - estimate.value) <= 3 * estimate.error + 1e-9
+
+
+def test_dot_products_are_searched_too():
+    X = clustered(np.random.default_rng(3), 5000, 16)
+    exact, found = both(X, 10, "dot", recall=0.9)
+    assert shares_right(exact, found, "dot").mean() > 0.85
+
+
+@pytest.mark.parametrize("metric", neighbors.METRICS)
+def test_values_are_those_of_the_exact_search(metric):
+    X = clustered(np.random.default_rng(5), 3000, 16)
+    exact, found = both(X, 12, metric, visits=2, joins=1)
+    compared = 0
+    for one, two, p, q in zip(exact[0].tolist(), found[0].tolist(), *(v[1] for v in (exact, found)), strict=True):
+        known = dict(zip(one, p, strict=True))
+        assert len(set(two)) == 12
+        for index, value in zip(two, q, strict=True):
+            if index in known:
+                assert value == known[index]
+                compared += 1
+    assert compared > 3000 * 12 / 2
+    order = -1 if neighbors.METRICS[metric] == "similarity" else 1
+    assert (np.diff(order * found[1], axis=1) >= 0).all()
+
+
+def test_of_ties_the_smaller_indices_are_kept_in_order():
+    X = np.random.default_rng(0).integers(0, 3, (3000, 3))
+    _, found = both(X, 8, "sqeuclidean")
+    tied = np.diff(found[1], axis=1) == 0
+    assert tied.any()
+    assert (np.diff(found[0], axis=1)[tied] > 0).all()
+
+
+@pytest.mark.parametrize("wishes", [{}, {"visits": 3, "joins": 2}, {"recall": 0.999}])
+def test_threads_are_not_seen_in_the_result(wishes):
+    points = check_points(clustered(np.random.default_rng(1), 8000, 12, 200, 1.0).astype(np.float32))
+    one, *others = (cells(points, 9, "cosine", workers, None, **wishes) for workers in (1, 2, 8))
+    for other in others:
+        np.testing.assert_array_equal(one[0], other[0])
+        np.testing.assert_array_equal(one[1], other[1])
+        assert one[2:] == other[2:]
+
+
+def test_random_state_is_all_that_is_random():
+    points = check_points(clustered(np.random.default_rng(1), 6000, 24, 300, 1.5).astype(np.float32))
+    one, again, other = (
+        cells(points, 9, "sqeuclidean", 2, None, random_state=seed, visits=1, joins=0)[0] for seed in (3, 3, 4)
+    )
+    np.testing.assert_array_equal(one, again)
+    assert (one != other).any()
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.integers(0, 2**32 - 1), st.integers(2, 600), st.integers(1, 40), st.sampled_from(list(neighbors.METRICS))
+)
+def test_few_points_are_searched_as_if_exactly(seed, n, k, metric):
+    """Points that fit one cell are all compared, so the lists are the exact ones, ties and copies included."""
+    rng = np.random.default_rng(seed)
+    X = rng.integers(-2, 3, (n, 3))
+    X = X[rng.integers(0, n, n)]
+    k = min(k, n - 1)
+    exact, found = both(X, k, metric, size=600)
+    np.testing.assert_array_equal(exact[0], found[0])
+    np.testing.assert_array_equal(exact[1], found[1])
+
+
+def test_auto_is_exact_while_that_is_cheap():
+    X = clustered(np.random.default_rng(2), 2000, 8)
+    graph = agglo.neighbor_graph(X, 5, method="auto")
+    assert graph.method == "exact"
+    assert graph.recall_estimate is None
+    np.testing.assert_array_equal(graph.weights, agglo.neighbor_graph(X, 5).weights)
+
+
+def test_auto_says_what_it_did(monkeypatch):
+    monkeypatch.setattr(neighbors, "_CHEAP", 1000)
+    X = clustered(np.random.default_rng(2), 3000, 8)
+    graph = agglo.neighbor_graph(X, 5, method="auto", recall=0.9, random_state=5)
+    assert graph.method == "cells"
+    assert graph.parameters["recall"] == 0.9
+    assert graph.parameters["random_state"] == 5
+    assert graph.parameters["visits"] >= 1
+    assert graph.recall_estimate.value >= 0.9
+    assert graph.recall_estimate.sample == 256
+    assert agglo.neighbor_graph(X, 5, method="auto", recall=1.0).method == "exact"
+
+
+def test_auto_searches_exactly_if_cells_fall_short(monkeypatch):
+    monkeypatch.setattr(neighbors, "_CHEAP", 1000)
+    monkeypatch.setattr(search_cells, "PATIENCE", 1)
+    X = np.random.default_rng(2).standard_normal((12000, 100))
+    graph = agglo.neighbor_graph(X, 5, method="auto", recall=0.9999)
+    assert graph.method == "exact"
+    assert graph.recall_estimate is None
+    with pytest.warns(UserWarning, match=r"less than recall=0\.9999.*method='auto'"):
+        short = agglo.neighbor_graph(X, 5, method="cells", recall=0.9999)
+    assert short.method == "cells"
+    assert short.recall_estimate.value < 0.9999
+
+
+def test_progress_goes_to_the_end_and_can_stop_the_search():
+    points = check_points(clustered(np.random.default_rng(4), 20000, 32, 400, 1.0).astype(np.float32))
+    seen = []
+    cells(points, 10, "cosine", 2, lambda done, total: seen.append((done, total)))
+    assert seen == sorted(seen)
+    assert all(0 <= done <= total for done, total in seen)
+
+    class EnoughError(Exception):
+        pass
+
+    def stop(done, total):
+        raise EnoughError
+
+    with pytest.raises(EnoughError):
+        cells(points, 10, "cosine", 2, stop)
+
+
+@pytest.mark.parametrize(
+    ("wish", "error", "text"),
+    [
+        ({"recall": 0}, ValueError, r"recall=0 is not a share.*above 0, at most 1"),
+        ({"recall": 1.5}, ValueError, r"recall=1\.5 is not a share"),
+        ({"random_state": -1}, ValueError, r"random_state=-1 is out of range"),
+        ({"random_state": 0.5}, TypeError, r"random_state=0\.5 is not a number"),
+        ({"method": "cells", "n_neighbors": "all"}, ValueError, r"n_neighbors='all' compares all pairs"),
+        ({"method": "tree"}, ValueError, r"method='tree' is unknown: pass one of 'exact', 'auto', 'cells'"),
+    ],
+)
+def test_wishes_that_make_no_sense_are_errors(wish, error, text):
+    with pytest.raises(error, match=text):
+        agglo.neighbor_graph(np.eye(30), **{"n_neighbors": 3, **wish})
