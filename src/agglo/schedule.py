@@ -107,8 +107,12 @@ def _given(graph: NeighborGraph, thresholds: npt.ArrayLike) -> npt.NDArray[np.fl
             f"and shape {given.shape}"
         )
     values = given.astype(np.float64)
-    if np.isnan(values).any():
-        raise ValueError(f"thresholds[{int(np.isnan(values).argmax())}] is NaN: leave it out")
+    if not np.isfinite(values).all():
+        where = int((~np.isfinite(values)).argmax())
+        raise ValueError(
+            f"thresholds[{where}] is {values[where]}, but thresholds are finite: leave it out, or end with the value "
+            "of the farthest pair"
+        )
     steps = np.diff(values) if graph.kind == "distance" else -np.diff(values)
     if (steps <= 0).any():
         where = int((steps <= 0).argmax())
