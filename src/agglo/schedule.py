@@ -110,8 +110,8 @@ def _given(graph: NeighborGraph, thresholds: npt.ArrayLike) -> npt.NDArray[np.fl
     if not np.isfinite(values).all():
         where = int((~np.isfinite(values)).argmax())
         raise ValueError(
-            f"thresholds[{where}] is {values[where]}, but thresholds are finite: leave it out, or end with the value "
-            "of the farthest pair"
+            f"thresholds[{where}] is {values[where]}, but thresholds are finite: leave it out, or end with the "
+            "value of the farthest pair"
         )
     steps = np.diff(values) if graph.kind == "distance" else -np.diff(values)
     if (steps <= 0).any():
