@@ -1,0 +1,86 @@
+#include "centers.hpp"
+#include "costs.hpp"
+#include "exactly.hpp"
+#include "path.hpp"
+#include "python.hpp"
+
+namespace agglo::python {
+namespace {
+
+// Half precision comes as the integers of its bits, for which nanobind has a type.
+template <class T, class Bits = T>
+nb::tuple node_costs(const Rows<Bits>& X, const In<std::int32_t>& parent, const In<std::int32_t>& size,
+                     bool among_points, int threads, const nb::object& progress) {
+  const agglo::Points<T> points{reinterpret_cast<const T*>(X.data()), static_cast<std::int64_t>(X.shape(0)),
+                                static_cast<std::int64_t>(X.shape(1))};
+  const auto centers = among_points ? agglo::Centers::points : agglo::Centers::means;
+  agglo::Costs found;
+  {
+    nb::gil_scoped_release release;
+    agglo::Team team(threads);
+    found = agglo::node_costs(points, span(parent), span(size), centers, team, reporter(progress));
+  }
+  return nb::make_tuple(out(std::move(found.costs)), out(std::move(found.centers)));
+}
+
+template <class T, class Bits = T>
+void bind_costs(nb::module_& module) {
+  module.def("node_costs", &node_costs<T, Bits>, "X"_a.noconvert(), "parent"_a, "size"_a, "among_points"_a,
+             "threads"_a, "progress"_a.none());
+}
+
+nb::object cheapest(const In<std::int32_t>& parent, const In<double>& costs) {
+  std::vector<std::uint8_t> joined;
+  {
+    nb::gil_scoped_release release;
+    joined = agglo::cheapest(span(parent), span(costs));
+  }
+  return out(std::move(joined));
+}
+
+nb::tuple price_path(const In<std::int32_t>& parent, const In<double>& costs, std::int64_t leaves) {
+  agglo::Path path;
+  {
+    nb::gil_scoped_release release;
+    path = agglo::price_path(span(parent), span(costs), leaves);
+  }
+  return nb::make_tuple(out(std::move(path.critical)), out(std::move(path.prices)),
+                        out(std::move(path.costs)), out(std::move(path.clusters)));
+}
+
+nb::tuple possible_numbers(const In<std::int32_t>& parent, std::int64_t leaves) {
+  std::vector<std::int64_t> first, last;
+  {
+    nb::gil_scoped_release release;
+    for (const agglo::Run& run : agglo::possible_numbers(span(parent), leaves)) {
+      first.push_back(run.first);
+      last.push_back(run.last);
+    }
+  }
+  return nb::make_tuple(out(std::move(first)), out(std::move(last)));
+}
+
+nb::object cheapest_of(const In<std::int32_t>& parent, const In<double>& costs, std::int64_t leaves,
+                       std::int64_t clusters, double price) {
+  std::vector<std::uint8_t> joined;
+  {
+    const nb::object none = nb::none();
+    nb::gil_scoped_release release;
+    joined = agglo::cheapest_of(span(parent), span(costs), leaves, clusters, price, reporter(none));
+  }
+  return out(std::move(joined));
+}
+
+}  // namespace
+
+void bind_cut(nb::module_& module) {
+  bind_costs<float>(module);
+  bind_costs<double>(module);
+  bind_costs<agglo::Half, std::uint16_t>(module);
+  module.def("cheapest", &cheapest, "parent"_a, "costs"_a);
+  module.def("price_path", &price_path, "parent"_a, "costs"_a, "leaves"_a);
+  module.def("possible_numbers", &possible_numbers, "parent"_a, "leaves"_a);
+  module.def("cheapest_of", &cheapest_of, "parent"_a, "costs"_a, "leaves"_a, "clusters"_a, "price"_a);
+}
+
+}  // namespace agglo::python

@@ -1,0 +1,66 @@
+#include "dpmeans.hpp"
+#include "dpseeds.hpp"
+#include "python.hpp"
+
+namespace agglo::python {
+namespace {
+
+template <class T>
+nb::tuple dp_means(const Rows<T>& X, const In<std::int32_t>& order, const Rows<double>& start, double lam,
+                   std::int64_t epoch, std::int64_t max_iter, double tol, const nb::capsule& sgemm,
+                   int threads, const nb::object& progress) {
+  auto* multiply = reinterpret_cast<agglo::Gemm<float>*>(sgemm.data());
+  agglo::DpMeans found;
+  {
+    nb::gil_scoped_release release;
+    agglo::Team team(threads);
+    found = agglo::dp_means(points_of(X), span(order), std::span(start.data(), start.size()),
+                            {lam, epoch, max_iter, tol}, multiply, team, reporter(progress));
+  }
+  return nb::make_tuple(out(std::move(found.labels)), out(std::move(found.centers)),
+                        out(std::move(found.history)), found.converged);
+}
+
+template <class T>
+nb::object cluster_means(const Rows<T>& X, const In<std::int32_t>& labels, std::int64_t k, int threads) {
+  std::vector<double> means;
+  {
+    nb::gil_scoped_release release;
+    agglo::Team team(threads);
+    means = agglo::cluster_means(points_of(X), span(labels), k, team);
+  }
+  return out(std::move(means));
+}
+
+template <class T>
+nb::tuple dp_seeds(const Rows<T>& X, double lam, bool bound, std::uint64_t seed, const nb::capsule& sgemm,
+                   int threads, const nb::object& progress) {
+  auto* multiply = reinterpret_cast<agglo::Gemm<float>*>(sgemm.data());
+  const agglo::SeedRule rule = bound ? agglo::SeedRule::bound : agglo::SeedRule::cost;
+  agglo::Seeds found;
+  {
+    nb::gil_scoped_release release;
+    agglo::Team team(threads);
+    found = agglo::dp_seeds(points_of(X), lam, rule, seed, multiply, team, reporter(progress));
+  }
+  return nb::make_tuple(out(std::move(found.seeds)), out(std::move(found.labels)),
+                        out(std::move(found.distances)));
+}
+
+template <class T>
+void bind_dp_means(nb::module_& module) {
+  module.def("dp_means", &dp_means<T>, "X"_a.noconvert(), "order"_a, "start"_a, "lam"_a, "epoch"_a,
+             "max_iter"_a, "tol"_a, "sgemm"_a, "threads"_a, "progress"_a.none());
+  module.def("cluster_means", &cluster_means<T>, "X"_a.noconvert(), "labels"_a, "k"_a, "threads"_a);
+  module.def("dp_seeds", &dp_seeds<T>, "X"_a.noconvert(), "lam"_a, "bound"_a, "seed"_a, "sgemm"_a,
+             "threads"_a, "progress"_a.none());
+}
+
+}  // namespace
+
+void bind_dpmeans(nb::module_& module) {
+  bind_dp_means<float>(module);
+  bind_dp_means<double>(module);
+}
+
+}  // namespace agglo::python

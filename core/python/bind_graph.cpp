@@ -1,0 +1,50 @@
+#include <nanobind/stl/string.h>
+
+#include "graph.hpp"
+#include "python.hpp"
+
+namespace agglo::python {
+namespace {
+
+nb::tuple columns(agglo::Graph&& graph) {
+  return nb::make_tuple(out(std::move(graph.indptr)), out(std::move(graph.indices)),
+                        out(std::move(graph.weights)));
+}
+
+nb::tuple grouped(std::int64_t n, const In<std::int32_t>& sources, const In<std::int32_t>& targets,
+                  const In<float>& weights) {
+  agglo::Graph rows;
+  {
+    nb::gil_scoped_release release;
+    rows = agglo::grouped(n, span(sources), span(targets), span(weights));
+  }
+  return columns(std::move(rows));
+}
+
+nb::tuple united(const In<std::int64_t>& indptr, const In<std::int32_t>& targets, const In<float>& weights,
+                 bool similarity, int threads) {
+  agglo::Graph graph;
+  {
+    nb::gil_scoped_release release;
+    agglo::Team team(threads);
+    graph = agglo::united({span(indptr), span(targets), span(weights)}, kind_of(similarity), team);
+  }
+  return columns(std::move(graph));
+}
+
+std::string violation(const In<std::int64_t>& indptr, const In<std::int32_t>& indices,
+                      const In<float>& weights, int threads) {
+  nb::gil_scoped_release release;
+  agglo::Team team(threads);
+  return agglo::violation(view(indptr, indices, weights), team);
+}
+
+}  // namespace
+
+void bind_graph(nb::module_& module) {
+  module.def("grouped", &grouped, "n"_a, "sources"_a, "targets"_a, "weights"_a);
+  module.def("united", &united, "indptr"_a, "targets"_a, "weights"_a, "similarity"_a, "threads"_a);
+  module.def("violation", &violation, "indptr"_a, "indices"_a, "weights"_a, "threads"_a);
+}
+
+}  // namespace agglo::python

@@ -1,0 +1,83 @@
+#include <nanobind/stl/string.h>
+
+#include "cells.hpp"
+#include "neighbors.hpp"
+#include "python.hpp"
+
+namespace agglo::python {
+namespace {
+
+agglo::Metric metric_of(const std::string& name) {
+  if (name == "dot") return agglo::Metric::dot;
+  if (name == "cosine") return agglo::Metric::cosine;
+  if (name == "sqeuclidean") return agglo::Metric::sqeuclidean;
+  if (name == "euclidean") return agglo::Metric::euclidean;
+  throw std::invalid_argument("unknown metric " + name);
+}
+
+// `sgemm` and `dgemm` are capsules that scipy.linalg.cython_blas exports, named by their C signatures.
+template <class T>
+nb::tuple nearest(const Rows<T>& X, std::int64_t k, const std::string& metric, const Rows<double>& basis,
+                  const nb::capsule& sgemm, const nb::capsule& dgemm, int threads,
+                  const nb::object& progress) {
+  const agglo::Blas blas{reinterpret_cast<agglo::Gemm<float>*>(sgemm.data()),
+                         reinterpret_cast<agglo::Gemm<double>*>(dgemm.data())};
+  agglo::Neighbors neighbors;
+  {
+    nb::gil_scoped_release release;
+    agglo::Team team(threads);
+    neighbors = agglo::nearest(points_of(X), k, metric_of(metric), {basis.data(), basis.size()}, blas, team,
+                               reporter(progress));
+  }
+  return nb::make_tuple(out(std::move(neighbors.indices)), out(std::move(neighbors.values)));
+}
+
+template <class T>
+nb::tuple nearly_nearest(const Rows<T>& X, std::int64_t k, const std::string& metric, double recall,
+                         std::int64_t size, std::int64_t visits, std::int64_t joins, std::int64_t sample,
+                         std::int64_t patience, std::uint64_t seed, const nb::capsule& sgemm,
+                         const nb::capsule& dgemm, int threads, const nb::object& progress) {
+  const agglo::Blas blas{reinterpret_cast<agglo::Gemm<float>*>(sgemm.data()),
+                         reinterpret_cast<agglo::Gemm<double>*>(dgemm.data())};
+  agglo::Approximation found;
+  {
+    nb::gil_scoped_release release;
+    agglo::Team team(threads);
+    found = agglo::nearly_nearest(points_of(X), k, metric_of(metric), recall, {size, visits, joins, 0},
+                                  sample, patience, seed, blas, team, reporter(progress));
+  }
+  const agglo::Effort& effort = found.effort;
+  return nb::make_tuple(out(std::move(found.neighbors.indices)), out(std::move(found.neighbors.values)),
+                        nb::make_tuple(found.recall.value, found.recall.error, found.recall.sample),
+                        nb::make_tuple(effort.size, effort.visits, effort.joins, effort.rounds));
+}
+
+template <class T>
+nb::object all_pairs(const Rows<T>& X, const std::string& metric, int threads, const nb::object& progress) {
+  std::vector<float> values;
+  {
+    nb::gil_scoped_release release;
+    agglo::Team team(threads);
+    values = agglo::all_pairs(points_of(X), metric_of(metric), team, reporter(progress));
+  }
+  return out(std::move(values));
+}
+
+template <class T>
+void bind_search(nb::module_& module) {
+  module.def("nearest", &nearest<T>, "X"_a.noconvert(), "k"_a, "metric"_a, "basis"_a, "sgemm"_a, "dgemm"_a,
+             "threads"_a, "progress"_a.none());
+  module.def("nearly_nearest", &nearly_nearest<T>, "X"_a.noconvert(), "k"_a, "metric"_a, "recall"_a, "size"_a,
+             "visits"_a, "joins"_a, "sample"_a, "patience"_a, "seed"_a, "sgemm"_a, "dgemm"_a, "threads"_a,
+             "progress"_a.none());
+  module.def("all_pairs", &all_pairs<T>, "X"_a.noconvert(), "metric"_a, "threads"_a, "progress"_a.none());
+}
+
+}  // namespace
+
+void bind_neighbors(nb::module_& module) {
+  bind_search<float>(module);
+  bind_search<double>(module);
+}
+
+}  // namespace agglo::python

@@ -1,0 +1,53 @@
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include "python.hpp"
+#include "rounds.hpp"
+
+namespace agglo::python {
+namespace {
+
+nb::tuple run_rounds(const In<std::int64_t>& indptr, const In<std::int32_t>& indices,
+                     const In<float>& weights, bool similarity, const std::string& linkage,
+                     std::optional<double> missing, int shift, bool wide, const In<double>& thresholds,
+                     bool until_stable, bool mutual, int threads, const nb::object& progress) {
+  agglo::Plan plan;
+  plan.kind = kind_of(similarity);
+  plan.linkage = linkage == "average"  ? agglo::Linkage::average
+                 : linkage == "single" ? agglo::Linkage::single
+                                       : agglo::Linkage::complete;
+  plan.missing = missing;
+  plan.shift = shift;
+  plan.wide = wide;
+  plan.thresholds = span(thresholds);
+  plan.until_stable = until_stable;
+  plan.mutual = mutual;
+  agglo::Forest forest;
+  const agglo::Report report = reporter(progress);
+  {
+    nb::gil_scoped_release release;
+    agglo::Team team(threads);
+    forest = agglo::run_rounds(view(indptr, indices, weights), plan, team, report);
+  }
+  std::vector<double> threshold, seconds;
+  std::vector<std::int64_t> before, after;
+  for (const agglo::Round& round : forest.rounds) {
+    threshold.push_back(round.threshold);
+    before.push_back(round.before);
+    after.push_back(round.after);
+    seconds.push_back(round.seconds);
+  }
+  return nb::make_tuple(out(std::move(forest.parent)), out(std::move(forest.value)),
+                        out(std::move(forest.size)), out(std::move(forest.round)), out(std::move(threshold)),
+                        out(std::move(before)), out(std::move(after)), out(std::move(seconds)));
+}
+
+}  // namespace
+
+void bind_rounds(nb::module_& module) {
+  module.def("run_rounds", &run_rounds, "indptr"_a, "indices"_a, "weights"_a, "similarity"_a, "linkage"_a,
+             "missing"_a.none(), "shift"_a, "wide"_a, "thresholds"_a, "until_stable"_a, "mutual"_a,
+             "threads"_a, "progress"_a.none());
+}
+
+}  // namespace agglo::python

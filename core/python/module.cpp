@@ -1,0 +1,13 @@
+#include "python.hpp"
+
+NB_MODULE(_core, module) {
+  using namespace agglo::python;
+  module.doc() = "The native core of agglo. Private: use the functions of the package.";
+  bind_graph(module);
+  bind_neighbors(module);
+  bind_rounds(module);
+  bind_tree(module);
+  bind_cut(module);
+  bind_metrics(module);
+  bind_dpmeans(module);
+}

@@ -1,0 +1,80 @@
+// What the bindings share: arrays in as spans, vectors out as arrays without a copy, progress and Ctrl-C.
+//
+// The files of this folder are the only ones that know Python, one for each stage. They release the
+// interpreter while the core works. Arguments are checked by the Python side; the core trusts them.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <chrono>
+#include <cstdint>
+#include <span>
+#include <type_traits>
+#include <utility>
+
+#include "graph.hpp"
+#include "parallel.hpp"
+#include "space.hpp"
+
+namespace agglo::python {
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+template <class T>
+using In = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+template <class T>
+std::span<const T> span(const In<T>& array) {
+  return {array.data(), array.shape(0)};
+}
+
+template <class Values>
+nb::object out(Values&& values) {
+  using Owned = std::remove_cvref_t<Values>;
+  auto* owned = new Owned(std::forward<Values>(values));
+  nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<Owned*>(p); });
+  return nb::cast(
+      nb::ndarray<nb::numpy, typename Owned::value_type, nb::ndim<1>>(owned->data(), {owned->size()}, owner));
+}
+
+// Calls a Python progress function, and looks for Ctrl-C, at most every 50 ms.
+inline agglo::Report reporter(const nb::object& progress) {
+  using clock = std::chrono::steady_clock;
+  return [&progress, last = clock::time_point{}](std::int64_t done, std::int64_t total) mutable {
+    const auto now = clock::now();
+    if (now - last < std::chrono::milliseconds(50)) return;
+    last = now;
+    nb::gil_scoped_acquire gil;
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    if (!progress.is_none()) progress(done, total);
+  };
+}
+
+inline agglo::Kind kind_of(bool similarity) {
+  return similarity ? agglo::Kind::similarity : agglo::Kind::distance;
+}
+
+inline agglo::GraphView view(const In<std::int64_t>& indptr, const In<std::int32_t>& indices,
+                             const In<float>& weights) {
+  return {span(indptr), span(indices), span(weights)};
+}
+
+template <class T>
+using Rows = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+template <class T>
+agglo::Points<T> points_of(const Rows<T>& X) {
+  return {X.data(), static_cast<std::int64_t>(X.shape(0)), static_cast<std::int64_t>(X.shape(1))};
+}
+
+void bind_graph(nb::module_& module);
+void bind_neighbors(nb::module_& module);
+void bind_rounds(nb::module_& module);
+void bind_tree(nb::module_& module);
+void bind_cut(nb::module_& module);
+void bind_metrics(nb::module_& module);
+void bind_dpmeans(nb::module_& module);
+
+}  // namespace agglo::python
