@@ -116,7 +116,8 @@ std::vector<std::int32_t> nodes_of(std::span<const std::int32_t> parent, std::sp
   std::vector<std::int64_t> label(labels.begin(), labels.end());
   label.resize(n, unknown);
   std::vector<std::int64_t> number(clusters, 0);
-  for (const std::int64_t cluster : labels) ++number[cluster];
+  for (const std::int64_t cluster : labels)
+    if (cluster >= 0) ++number[cluster];
   std::vector<std::int32_t> nodes(clusters, -1);
   for (std::int64_t v = 0; v < n; ++v) {
     if (label[v] >= 0 && size[v] == number[label[v]]) nodes[label[v]] = static_cast<std::int32_t>(v);

@@ -38,7 +38,7 @@ std::vector<std::int64_t> partition(std::span<const std::int32_t> parent, std::s
                                     std::int64_t leaves);
 
 // The node of which each of `clusters` clusters has all the leaves and no others, -1 if there is none;
-// labels[leaf] is the cluster of a leaf.
+// labels[leaf] is the cluster of a leaf, or -1.
 std::vector<std::int32_t> nodes_of(std::span<const std::int32_t> parent, std::span<const std::int32_t> size,
                                    std::span<const std::int64_t> labels, std::int64_t clusters);
 

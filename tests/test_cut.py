@@ -1,16 +1,17 @@
+import itertools
 import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from forests import meet, trees
+from forests import ancestors, meet, partitions, trees
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.cluster.hierarchy import fcluster
 
 import agglo
 from agglo import Hierarchy, NeighborGraph
-from agglo.cut import persistent_round
+from agglo.cut import layer_rounds, persistent_round
 from agglo.testing import random_forest
 from agglo.tree import Rounds
 
@@ -131,8 +132,8 @@ def test_wrong_types_are_errors():
         FOREST.cut(height=float("nan"))
 
 
-def persistence(tree):
-    """The score of every round, as the definition says it, point by point and pair by pair of rounds."""
+def stays_and_numbers(tree):
+    """How long every round stays, and its number of clusters, as the definition says it, point by point."""
     missing = tree.about["missing"]
     if tree.about["kind"] == "similarity":
         farthest = tree.about["origin"] - (0.0 if missing == "ignore" else missing)
@@ -152,6 +153,12 @@ def persistence(tree):
         shares = sizes / sizes.sum()
         numbers.append(math.exp(-(shares * np.log(shares)).sum()))
         stays.append((time(reached[index + 1]) - time(reached[index])) * shares[sizes > 1].sum())
+    return stays, numbers
+
+
+def persistence(tree):
+    """The score of every round, pair by pair of rounds."""
+    stays, numbers = stays_and_numbers(tree)
     return [sum(stay * min(k, m) / max(k, m) for stay, k in zip(stays, numbers, strict=True)) for m in numbers]
 
 
@@ -222,3 +229,180 @@ def test_trees_with_nothing_on_record_are_cut_too():
 def test_an_unknown_rule_for_the_round_is_an_error():
     with pytest.raises(ValueError, match="round='best' is unknown: pass an integer, or one of persistent"):
         FOREST.cut(round="best")
+
+
+def sizes_of(tree, nodes):
+    return [int(tree.size[node]) for node in nodes]
+
+
+@given(trees(max_points=9), st.data())
+def test_sizes_bound_the_clusters(tree, data):
+    found = partitions(tree)
+    most = data.draw(st.integers(1, tree.n_leaves + 2))
+    least = data.draw(st.integers(1, tree.n_leaves))
+    small_enough = [nodes for nodes in found if max(sizes_of(tree, nodes)) <= most]
+    large_enough = [nodes for nodes in found if min(sizes_of(tree, nodes)) >= least]
+    coarsest = min(small_enough, key=len)
+    assert tuple(sorted(tree.nodes(tree.cut(max_size=most)))) == coarsest
+    assert tuple(sorted(tree.nodes(tree.cut(min_size=least)))) == max(large_enough, key=len)
+    if least <= most:
+        if coarsest in large_enough:
+            labels = tree.cut(min_size=least, max_size=most)
+            assert tuple(sorted(tree.nodes(labels))) == coarsest
+        else:
+            assert not set(small_enough) & set(large_enough)
+            with pytest.raises(ValueError, match=f"min_size={least} and max_size={most} exclude each other"):
+                tree.cut(min_size=least, max_size=most)
+
+
+@given(trees(max_points=12), st.integers(1, 12))
+def test_stragglers_may_be_left(tree, least):
+    if least > tree.n_leaves:
+        return
+    labels = tree.cut(min_size=least, stragglers="leave")
+    kept = labels[labels >= 0]
+    assert (np.bincount(kept) >= least).all()
+    assert (np.diff(np.unique(kept, return_index=True)[1]) > 0).all()  # in order of first appearance
+    # A node is split if below it, or at it, two children are large enough; no cluster could be.
+    splits = [
+        node for node in range(tree.n_leaves, tree.n_nodes) if (tree.size[tree.children(node)] >= least).sum() > 1
+    ]
+    split = {above for node in splits for above in ancestors(tree, node)}
+    for point in range(tree.n_leaves):
+        top = max(node for node in ancestors(tree, point) if node not in split) if point not in split else point
+        members = np.zeros(tree.n_leaves, bool)
+        members[tree.leaves(top)] = True
+        expected = members & (labels == labels[point]) if labels[point] >= 0 else members
+        assert (tree.size[top] >= least) == (labels[point] >= 0)
+        np.testing.assert_array_equal(expected, members)
+    both = tree.cut(min_size=least, max_size=least, stragglers="leave")
+    assert set(np.bincount(both[both >= 0])) <= {least}
+
+
+def test_one_straggler_keeps_all_together_unless_it_is_left():
+    # Two clusters of three, and a point that joins both at the root.
+    tree = Hierarchy(
+        parent=[7, 7, 7, 8, 8, 8, 9, 9, 9, -1],
+        height=[0, 0, 0, 0, 0, 0, 0, 1, 1, 2],
+        size=[1, 1, 1, 1, 1, 1, 1, 3, 3, 7],
+        round=[0, 0, 0, 0, 0, 0, 0, 1, 1, 2],
+        rounds=Rounds([1, 2], [7, 3], [3, 1], [0, 0]),
+    )
+    assert tree.cut(min_size=2).tolist() == [0] * 7
+    assert tree.cut(min_size=2, stragglers="leave").tolist() == [0, 0, 0, 1, 1, 1, -1]
+    assert tree.cut(min_size=4, stragglers="leave").tolist() == [0] * 7
+    assert tree.cut(max_size=3).tolist() == [0, 0, 0, 1, 1, 1, 2]
+    assert tree.cut(min_size=2, max_size=3, stragglers="leave").tolist() == [0, 0, 0, 1, 1, 1, -1]
+
+
+@pytest.mark.parametrize(
+    ("rule", "error", "words"),
+    [
+        ({"min_size": 0}, ValueError, "min_size=0 is no size of a cluster: pass a number from 1 to 6, the number"),
+        ({"min_size": 7}, ValueError, "min_size=7 is no size of a cluster: pass a number from 1 to 6, the number"),
+        ({"max_size": 0}, ValueError, "max_size=0 is no size of a cluster: pass a number from 1 up"),
+        ({"max_size": 2.0}, TypeError, r"max_size=2\.0 is not a number of points: pass an integer"),
+        ({"min_size": 4, "max_size": 3}, ValueError, "min_size=4 is more than max_size=3"),
+        (
+            {"min_size": 2, "stragglers": "drop"},
+            ValueError,
+            "stragglers='drop' is unknown: pass 'join' or 'leave'",
+        ),
+        (
+            {"max_size": 2, "stragglers": "leave"},
+            ValueError,
+            "stragglers is given, but the rule max_size does not",
+        ),
+        ({"min_size": 2, "height": 1}, ValueError, "one rule, got height and min_size: pass exactly one of"),
+        ({"exactly": 2}, ValueError, "the rule exactly needs the points that the tree was made of: pass X"),
+        ({"dp_means": 2}, ValueError, "the rule dp_means needs the points that the tree was made of: pass X"),
+        ({"height": 2, "X": np.ones((6, 1))}, ValueError, "X is given, but the rule height does not look at it"),
+        (
+            {"round": 2, "centers": "points"},
+            ValueError,
+            "centers is given, but the rule round does not look at it",
+        ),
+        (
+            {"round": "persistent", "graph": 0},
+            ValueError,
+            "graph is given, but the rule round does not look at it",
+        ),
+        ({"dp_means": -1.0, "X": 0}, ValueError, "lam=-1 is no price of a cluster"),
+        ({"exactly": 7, "X": 0}, ValueError, "exactly=7 is impossible: the tree has 6 leaves"),
+        ({"exactly": 1, "X": np.ones((5, 1))}, ValueError, "X has 5 rows, but the tree has 6 leaves"),
+        ({"dp_means": 1, "X": np.ones((6, 1)), "centers": "x"}, ValueError, "centers='x' is unknown"),
+    ],
+)
+def test_rules_that_make_no_sense_are_errors(rule, error, words):
+    with pytest.raises(error, match=words):
+        FOREST.cut(**rule)
+
+
+def test_costs_choose_the_nodes():
+    X = [[0.0], [0.0], [5.0], [6.0], [1.0], [2.0]]
+    path = agglo.dp_means_path(FOREST, X)
+    for lam in (0, 0.4, 0.5, 3, 50, np.inf):
+        np.testing.assert_array_equal(FOREST.cut(dp_means=lam, X=X), path.cut(lam))
+    for k in (1, 2, 4, 5, 6):
+        np.testing.assert_array_equal(FOREST.cut(exactly=k, X=X), path.exactly(k))
+    assert FOREST.cut(dp_means=0, X=X).tolist() == [0, 0, 1, 2, 3, 4]
+    assert FOREST.cut(dp_means=np.inf, X=X).tolist() == [0] * 6  # all nodes count, the root of a forest too
+    points = agglo.dp_means_path(FOREST, X, centers="points")
+    np.testing.assert_array_equal(FOREST.cut(dp_means=0.8, X=X, centers="points"), points.cut(0.8))
+
+
+@given(trees(max_points=12), st.integers(1, 4))
+def test_layers_represent_the_merging_best(tree, n):
+    between = [index for index, record in enumerate(tree.rounds, start=1) if record.after > 1]
+    rounds = layer_rounds(tree, n)
+    layers = tree.layers(n)
+    assert layers.shape == (len(rounds), tree.n_leaves)
+    for labels, round_ in zip(layers, rounds, strict=True):
+        np.testing.assert_array_equal(labels, tree.labels(round=round_))
+    if not between:
+        assert rounds == [len(tree.rounds)]
+        return
+    assert rounds == sorted(set(rounds))
+    assert set(rounds) <= set(between)
+    assert len(rounds) == min(n, len(between))
+    stays, numbers = stays_and_numbers(tree)
+
+    def score(chosen):
+        near = [max(min(k, numbers[r]) / max(k, numbers[r]) for r in chosen) for k in numbers]
+        return sum(stay * ratio for stay, ratio in zip(stays, near, strict=True))
+
+    best = max(score(chosen) for chosen in itertools.combinations(between, len(rounds)))
+    assert score(rounds) >= best - 1e-9
+    assert layer_rounds(tree, 1) == [persistent_round(tree)]
+
+
+def test_layers_of_a_tree_of_a_round_a_merge():
+    X, _ = planted(np.random.default_rng(3), 2000, np.eye(8), 0.2)
+    tree = agglo.hac(agglo.neighbor_graph(X, 10))
+    counts = tree.layers(5).max(axis=1) + 1
+    assert len(counts) == 5
+    assert (np.diff(counts) < 0).all()
+    assert tree.layers().shape == (4, 2000)
+
+
+@pytest.mark.parametrize(("n", "error"), [(0, ValueError), (-1, ValueError), (1.5, TypeError)])
+def test_impossible_numbers_of_layers_are_errors(n, error):
+    with pytest.raises(error, match=f"n={n} is not a number of layers: pass"):
+        FOREST.layers(n)
+
+
+def test_nodes_of_a_cut():
+    assert FOREST.nodes([0, 0, 1, 1, 0, 0]).tolist() == [8, 7]
+    assert FOREST.nodes(np.zeros(6, np.int8)).tolist() == [9]
+    with pytest.raises(ValueError, match="cluster 1 of 2 points is no node of the tree: pass labels of a cut"):
+        FOREST.nodes([0, 1, 1, 2, 3, 4])
+    with pytest.raises(ValueError, match="cluster 1 of 0 points is no node"):
+        FOREST.nodes([0, 0, 2, 2, 0, 0])
+    with pytest.raises(ValueError, match=r"an integer for each of 6 leaves, got int64 of shape \(2,\)"):
+        FOREST.nodes([0, 1])
+    with pytest.raises(ValueError, match=r"an integer for each of 6 leaves, got float64 of shape \(6,\)"):
+        FOREST.nodes(np.zeros(6))
+    assert FOREST.nodes([-1, -1, 0, 0, -1, 1]).tolist() == [7, 5]
+    for labels in ([-1] * 6, [0, 0, 0, 0, 0, -2], [0, 0, 0, 0, 0, 6]):
+        with pytest.raises(ValueError, match=f"labels go from {min(labels)} to {max(labels)}, but clusters are"):
+            FOREST.nodes(labels)

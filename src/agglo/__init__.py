@@ -10,6 +10,7 @@ __all__ = [
     "Hierarchy",
     "NeighborGraph",
     "affinity",
+    "contents",
     "dp_means_path",
     "dpmeans",
     "hac",
@@ -20,7 +21,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from agglo import dpmeans, metrics, reference
+    from agglo import contents, dpmeans, metrics, reference
     from agglo.estimator import HAC, SCC, Affinity
     from agglo.graph import NeighborGraph
     from agglo.neighbors import neighbor_graph

@@ -77,7 +77,7 @@ class _Clusterer(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]  # sci
             self.tree_ = self._rounds(self.graph_, progress)
         self.round_ = None
         if self.height is None:
-            self.round_ = chosen_round(self.tree_, rule["n_clusters"], rule["round"])
+            self.round_ = chosen_round(self.tree_, rule["n_clusters"], rule["round"], self.graph_)
         self.labels_ = self.tree_.cut(round=self.round_, height=self.height)
         return self
 
@@ -180,7 +180,7 @@ class SCC(_Clusterer):
         How close two clusters are.
     advance : {"every-round", "until-stable"}, default="every-round"
         When to go to the next threshold.
-    round : int or "persistent", optional
+    round : int, "persistent" or "silhouette", optional
         ``labels_`` are those of that round, as :meth:`agglo.Hierarchy.labels` counts. ``"persistent"``, also the
         rule if none of ``n_clusters``, ``round`` and ``height`` is given: the round near whose number of
         clusters the merging stays longest, see the notes.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 import os
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
@@ -65,6 +66,36 @@ def check_points(X: Any, *, half: bool = False) -> Points:
     for first in range(0, len(points), _ROWS):
         _check_values(points[first : first + _ROWS], first)
     return points
+
+
+def check_labels(
+    labels: npt.ArrayLike, n_points: int, name: str
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Labels as integers, -1 for points of no cluster, and how many points each cluster has."""
+    given = np.asarray(labels)
+    if given.ndim != 1 or given.dtype.kind not in "iu":
+        raise ValueError(f"labels must be an integer a point, got {given.dtype} of shape {given.shape}")
+    if len(given) != n_points:
+        raise ValueError(f"labels has {len(given)} entries, but {name} has {n_points}: pass one a point")
+    clusters = given.astype(np.int64)
+    if not len(clusters) or clusters.max() < 0 or clusters.min() < -1:
+        span = f"from {clusters.min()} to {clusters.max()}" if len(clusters) else "nowhere"
+        raise ValueError(f"labels go {span}, but clusters are numbered 0, 1, ..., and -1 is for points of none")
+    size = np.bincount(clusters[clusters >= 0])
+    if size.min() == 0:
+        raise ValueError(f"labels have no point of cluster {size.argmin()}, but go up to {len(size) - 1}")
+    return clusters, size
+
+
+def positive(name: str, number: SupportsIndex) -> int:
+    """``number`` as an integer, if it is 1 or more."""
+    try:
+        index = operator.index(number)
+    except TypeError:
+        raise TypeError(f"{name}={number!r} is not a number: pass an integer") from None
+    if index < 1:
+        raise ValueError(f"{name}={index} is too few: pass 1 or more")
+    return index
 
 
 def _dtype(given: npt.NDArray[Any]) -> np.dtype[Any]:

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, SupportsFloat, SupportsIndex, cast, overload
+from typing import SupportsFloat, SupportsIndex, cast, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from agglo import _core
-from agglo.cut import number_of_clusters
+from agglo.cut import CENTERS, Centers, number_of_clusters
 from agglo.inputs import check_leaves, threads
 from agglo.progress import Progress, phase
 from agglo.tree import Hierarchy
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-Centers = Literal["means", "points"]
-CENTERS = ("means", "points")
 
 
 def dp_means_path(
@@ -237,6 +235,11 @@ def _check_possible(tree: Hierarchy, wanted: int) -> None:
             f"exactly={wanted} is impossible: nodes of more than two children leave this tree no partition of "
             f"that number; the nearest are {last[run]} and {first[run + 1]}"
         )
+
+
+def check_price(lam: SupportsFloat) -> None:
+    """Raise unless ``lam`` is one price of a cluster."""
+    _prices(lam, scalar=True)
 
 
 def _prices(lam: npt.ArrayLike | SupportsFloat, *, scalar: bool = False) -> Floats:

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from agglo import _core
-from agglo.cut import RoundRule, cut, round_number
-from agglo.graph import KINDS, Kind, Missing
+from agglo.cut import Centers, RoundRule, Stragglers, cut, layers, nodes_of, round_number
+from agglo.graph import KINDS, Kind, Missing, NeighborGraph
 from agglo.records import Column, fixed
 from agglo.records import Forest as Forest
 from agglo.records import Round as Round
@@ -178,19 +178,57 @@ class Hierarchy:
         *,
         round: SupportsIndex | RoundRule | None = None,
         height: SupportsFloat | None = None,
+        dp_means: SupportsFloat | None = None,
+        exactly: SupportsIndex | None = None,
+        min_size: SupportsIndex | None = None,
+        max_size: SupportsIndex | None = None,
+        known: Mapping[int, Any] | npt.ArrayLike | None = None,
+        X: npt.ArrayLike | None = None,
+        centers: Centers = "means",
+        graph: NeighborGraph | None = None,
+        stragglers: Stragglers = "join",
+        random_state: int = 0,
+        n_jobs: int | None = None,
     ) -> npt.NDArray[np.int64]:
-        """Labels of a flat clustering, by exactly one of these rules.
+        """Labels of a flat clustering, by exactly one of the rules ``n_clusters`` to ``known``.
 
         Parameters
         ----------
         n_clusters : int
             The round whose number of clusters is closest, single points being round 0; of two rounds that are
             equally close, the finer one. The number need not be met: rounds may jump over it.
-        round : int or "persistent"
+        round : int, "persistent" or "silhouette"
             That round, as :meth:`labels` counts them; ``"persistent"``: the one near whose number of clusters the
-            merging stays longest, see :func:`agglo.cut.persistent_round`.
+            merging stays longest, see :func:`agglo.cut.persistent_round`; ``"silhouette"``: the one whose clusters
+            are best told apart in ``graph``, see :func:`agglo.evidence.silhouette_round`.
         height : float
             All merges of at most this height. The explicit root of a forest is no merge and is never applied.
+        dp_means : float
+            The nodes of least cost, if a cluster costs its squared distances to its center plus this price. Needs
+            ``X``. For more than one price, see :func:`agglo.dp_means_path`.
+        exactly : int
+            The nodes of least cost among all sets of exactly so many. Needs ``X``. An error if the tree has no
+            such set: :meth:`agglo.path.DPMeansPath.exactly`.
+        min_size, max_size : int
+            The finest partition of clusters of at least ``min_size`` points; the coarsest of clusters of at most
+            ``max_size``. With both, the latter, and an error if a cluster is too small.
+        known : mapping of points to classes, or array-like of shape (n_leaves,)
+            The partition that agrees with the known classes on most pairs of points, and of those the one of
+            fewest clusters. In an array, -1, None and NaN stand for unknown. See :func:`agglo.evidence.agreeing`.
+        X : array-like of shape (n_leaves, n_features)
+            The points that the tree was made of, for ``dp_means`` and ``exactly``; see
+            :func:`agglo.dp_means_path`.
+        centers : {"means", "points"}
+            For these rules, where the center of a cluster is: at its mean, or at the best of its points.
+        graph : NeighborGraph
+            The graph that the tree was made of, for ``round="silhouette"``.
+        stragglers : {"join", "leave"}
+            For ``min_size``: ``"leave"`` splits a node as soon as two of its children are large enough, and labels
+            the points of the others -1, instead of keeping it whole for their sake.
+        random_state : int
+            For ``round="silhouette"``: the seed of its sample of points.
+        n_jobs : int, optional
+            Number of threads for costs, all cores by default; it does not change the result.
 
         Returns
         -------
@@ -199,23 +237,58 @@ class Hierarchy:
 
         Examples
         --------
-        >>> import numpy as np
-        >>> from agglo import Hierarchy
-        >>> from agglo.testing import random_forest
-        >>> forest = random_forest(np.random.default_rng(1), 7, shrink=0.7)
-        >>> tree = Hierarchy.from_forest(forest, kind="distance", missing="ignore")
-        >>> tree.rounds.after
-        array([4, 2, 1])
+        >>> import agglo
+        >>> X = [[0.0], [1.0], [10.0], [12.0], [50.0], [51.0], [80.0]]
+        >>> tree = agglo.scc(agglo.neighbor_graph(X, 3, "euclidean"))
         >>> tree.cut(n_clusters=2)
-        array([0, 0, 1, 1, 0, 0, 1])
-        >>> tree.cut(round=1)
-        array([0, 0, 1, 2, 3, 3, 2])
-        >>> tree.cut(round="persistent")
-        array([0, 0, 1, 1, 0, 0, 1])
-        >>> tree.cut(height=0.5)
-        array([0, 1, 2, 2, 3, 3, 2])
+        array([0, 0, 0, 0, 1, 1, 1])
+        >>> tree.cut(height=2)
+        array([0, 0, 1, 1, 2, 2, 3])
+        >>> tree.cut(dp_means=1.5, X=X)
+        array([0, 0, 1, 2, 3, 3, 4])
+        >>> tree.cut(exactly=3, X=X)
+        array([0, 0, 0, 0, 1, 1, 2])
+        >>> tree.cut(max_size=2)
+        array([0, 0, 1, 1, 2, 2, 3])
+        >>> tree.cut(known={0: "near", 3: "near", 4: "far"})
+        array([0, 0, 0, 0, 1, 1, 1])
         """
-        return cut(self, n_clusters, round=round, height=height)
+        rule = {
+            "n_clusters": n_clusters,
+            "round": round,
+            "height": height,
+            "dp_means": dp_means,
+            "exactly": exactly,
+            "min_size": min_size,
+            "max_size": max_size,
+            "known": known,
+        }
+        help_ = {
+            "X": X,
+            "centers": centers,
+            "graph": graph,
+            "stragglers": stragglers,
+            "random_state": random_state,
+        }
+        return cut(self, rule, **help_, n_jobs=n_jobs)
+
+    def layers(self, n: SupportsIndex = 4) -> npt.NDArray[np.int64]:
+        """Labels of up to ``n`` distinct granularities, from fine to coarse, a row each.
+
+        They are the partitions after those rounds that represent the whole merging best: as for
+        ``cut(round="persistent")``, which is what one layer gives, but with every round counting towards the
+        layer that is closest to it in number of clusters; see :func:`agglo.cut.layer_rounds`. Single points and
+        one cluster for all are no layers. A tree of fewer rounds has fewer layers.
+
+        Examples
+        --------
+        >>> import agglo
+        >>> from sklearn.datasets import load_digits
+        >>> tree = agglo.scc(agglo.neighbor_graph(load_digits().data))
+        >>> [len(set(labels)) for labels in tree.layers(3)]
+        [116, 11, 5]
+        """
+        return layers(self, n)
 
     def partition(self, joined: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
         """Labels once the nodes chosen by ``joined`` have merged, in order of first appearance.
@@ -231,32 +304,14 @@ class Hierarchy:
     def nodes(self, labels: npt.ArrayLike) -> npt.NDArray[np.int32]:
         """The node that each cluster of a cut is; ``labels`` are as :meth:`cut` and :meth:`partition` return them.
 
+        Points labelled -1 are of no cluster.
+
         Raises
         ------
         ValueError
             If a cluster is no node of the tree.
         """
-        given = np.asarray(labels)
-        if given.shape != (self.n_leaves,) or given.dtype.kind not in "iu":
-            raise ValueError(
-                f"labels must be an integer for each of {self.n_leaves} leaves, "
-                f"got {given.dtype} of shape {given.shape}"
-            )
-        if given.min() < 0 or given.max() >= self.n_leaves:
-            raise ValueError(
-                f"labels go from {given.min()} to {given.max()}, but clusters are numbered 0, 1, ... "
-                f"and there are at most {self.n_leaves}"
-            )
-        nodes: npt.NDArray[np.int32] = _core.tree_nodes(
-            self.parent, self.size, given.astype(np.int64, copy=False), int(given.max()) + 1
-        )
-        if nodes.min() < 0:
-            cluster = int(nodes.argmin())
-            raise ValueError(
-                f"cluster {cluster} of {np.count_nonzero(given == cluster)} points is no node of the tree: "
-                "pass labels of a cut of this tree"
-            )
-        return nodes
+        return nodes_of(self, labels)
 
     def children(self, node: SupportsIndex) -> npt.NDArray[np.int32]:
         """The children of ``node``, ascending; none for a leaf."""

@@ -1,0 +1,197 @@
+"""Cuts by evidence from beside the tree: what the graph says of its rounds, or known classes of its nodes."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping
+from typing import Any, SupportsIndex
+
+import numpy as np
+import numpy.typing as npt
+
+from agglo import _core
+from agglo.graph import NeighborGraph
+from agglo.tree import Hierarchy
+
+_MOST_ROUNDS = 100
+_SAMPLE = 2000
+
+
+def silhouette_round(tree: Hierarchy, graph: NeighborGraph, *, random_state: int = 0) -> int:
+    """The round whose clusters are best told apart in the graph, by a score in the manner of the silhouette.
+
+    1. The closeness of two points with an edge is how much closer they are than a pair without one (if such
+       pairs are ignored: than similarity 0, or than the farthest edge of distances).
+    2. The margin of a point is the share of its closeness that goes to its own cluster, less the share that goes
+       to the best of the others: 1 if all its neighbours are in its cluster, negative if another cluster has more
+       of them.
+    3. It counts by how much a cluster of that size tells, log(N / size) / log(N) for N points: 1 for a single
+       point, 0 for all.
+    4. The score of a round is the mean over a sample of 2000 points. The highest wins, and the coarser of equals.
+
+    Single points and one cluster for all are no answers, unless there is no round between them: then it is the
+    last round. Of more than 100 rounds, 100 are tried, evenly by ratios of their numbers of clusters.
+
+    Parameters
+    ----------
+    tree : Hierarchy
+        The tree.
+    graph : NeighborGraph
+        The graph that it was made of, or another over the same points.
+    random_state : int
+        The seed of the sample. All points are taken if there are no more than 2000.
+
+    Examples
+    --------
+    >>> import agglo
+    >>> from agglo.evidence import silhouette_round
+    >>> from sklearn.datasets import load_digits
+    >>> X, y = load_digits(return_X_y=True)
+    >>> graph = agglo.neighbor_graph(X)
+    >>> tree = agglo.scc(graph)
+    >>> tree.rounds[silhouette_round(tree, graph) - 1].after
+    13
+    """
+    if not isinstance(graph, NeighborGraph):
+        raise TypeError(
+            f"graph must be a NeighborGraph, got {type(graph).__name__}: NeighborGraph.from_scipy makes one"
+        )
+    if graph.n_points != tree.n_leaves:
+        raise ValueError(
+            f"the graph has {graph.n_points} points, but the tree has {tree.n_leaves} leaves: "
+            "pass the graph that it was made of"
+        )
+    n, counts = tree.n_leaves, np.concatenate(([tree.n_leaves], tree.rounds.after))
+    rounds = np.flatnonzero((counts > 1) & (counts < n))
+    if len(rounds) == 0:
+        return len(tree.rounds)
+    if len(rounds) > _MOST_ROUNDS:
+        wanted = np.geomspace(counts[rounds[0]], counts[rounds[-1]], _MOST_ROUNDS)
+        rounds = rounds[np.unique(np.searchsorted(-counts[rounds], -wanted).clip(max=len(rounds) - 1))]
+    rng = np.random.default_rng(random_state)
+    sample = np.arange(n) if n <= _SAMPLE else np.sort(rng.choice(n, _SAMPLE, replace=False))
+    edges = _edges(graph, sample)
+    scores = np.array([_score(tree.labels(round=round), sample, *edges) for round in rounds])
+    return int(rounds[len(scores) - 1 - scores[::-1].argmax()])
+
+
+def _edges(graph: NeighborGraph, sample: npt.NDArray[np.int64]) -> tuple[Any, Any, Any]:
+    """The edges of the sampled points: which point of the sample, which neighbour, what share of closeness."""
+    degree = np.diff(graph.indptr)[sample]
+    which = np.repeat(np.arange(len(sample)), degree)
+    first = np.cumsum(degree) - degree
+    edge = np.arange(len(which)) - first[which] + graph.indptr[sample][which]
+    weights = graph.weights[edge].astype(np.float64)
+    if graph.kind == "similarity":
+        closeness = weights - (0.0 if graph.missing == "ignore" else graph.missing)
+    else:
+        closeness = (graph.weights.max(initial=0.0) if graph.missing == "ignore" else graph.missing) - weights
+    closeness = np.maximum(closeness, 0.0)
+    total = np.bincount(which, closeness, len(sample))[which]
+    return which, graph.indices[edge], np.divide(closeness, total, out=np.zeros(len(total)), where=total > 0)
+
+
+def _score(
+    labels: npt.NDArray[np.int64],
+    sample: npt.NDArray[np.int64],
+    which: npt.NDArray[np.int64],
+    neighbor: npt.NDArray[np.int32],
+    share: npt.NDArray[np.float64],
+) -> float:
+    size = np.bincount(labels)
+    pairs, pair = np.unique(which * len(size) + labels[neighbor], return_inverse=True)
+    point, cluster = pairs // len(size), pairs % len(size)
+    shares = np.bincount(pair, share, len(pairs))
+    own = cluster == labels[sample][point]
+    margin = np.bincount(point[own], shares[own], len(sample))
+    other = np.zeros(len(sample))
+    np.maximum.at(other, point[~own], shares[~own])
+    tells = 1 - np.log(size[labels[sample]]) / np.log(len(labels))
+    return float(((margin - other) * tells).mean())
+
+
+def agreeing(tree: Hierarchy, known: Mapping[int, Any] | npt.ArrayLike) -> npt.NDArray[np.int64]:
+    """Labels of the partition that agrees with the classes of some points on most pairs of those points.
+
+    A pair agrees if it is of one class and in one cluster, or of two classes and in two clusters. Of all
+    partitions into nodes of the tree, this one has the most pairs that agree, and of equals the fewest clusters:
+    so points of no known class go with whatever they can join without harm. It is found exactly, in one sweep
+    over the tree.
+
+    Parameters
+    ----------
+    tree : Hierarchy
+        The tree.
+    known : mapping of points to classes, or array-like of shape (n_leaves,)
+        The class of those points that have one. In an array, -1, None and NaN stand for unknown.
+
+    Examples
+    --------
+    >>> import agglo
+    >>> from agglo.evidence import agreeing
+    >>> from sklearn.datasets import load_digits
+    >>> X, y = load_digits(return_X_y=True)
+    >>> tree = agglo.scc(agglo.neighbor_graph(X))
+    >>> labels = agreeing(tree, dict(enumerate(y[:50])))  # 50 of 1797 digits are known
+    >>> round(agglo.metrics.pairwise_f1(y, labels).f1, 2)
+    0.85
+    """
+    points, code = _known(known, tree.n_leaves)
+    # Classes of their own for all others: then no pair of theirs meets.
+    codes = len(points) + np.arange(tree.n_leaves, dtype=np.int32)
+    codes[points] = code
+    met = _core.pairs_met(tree.parent, tree.size, codes, len(points) + tree.n_leaves)
+    number = np.zeros(tree.n_nodes, np.int64)
+    number[points] = 1
+    same, number = _core.sums_below(tree.parent, met), _core.sums_below(tree.parent, number)
+    different = number * (number - 1) // 2 - same
+    joined = _core.cheapest(tree.parent, (different - same).astype(np.float64))
+    return tree.partition(joined.view(np.bool_))
+
+
+def _known(
+    known: Mapping[int, Any] | npt.ArrayLike, n_leaves: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+    """The points of a known class, and their classes as numbers 0, 1, ..., at most one for each of them."""
+    if isinstance(known, Mapping):
+        points = np.array([_point(point, n_leaves) for point in known], np.int64)
+        classes = list(known.values())
+    else:
+        given = np.asarray(known)
+        if given.dtype.kind in "US" and not hasattr(known, "dtype"):
+            given = np.asarray(known, object)  # or a list's NaN would by now be the string "nan"
+        if given.shape != (n_leaves,):
+            raise ValueError(
+                f"known must have an entry for each of {n_leaves} leaves, -1 or None where the class is unknown, "
+                f"or be a mapping of points to classes; got shape {given.shape}"
+            )
+        classes = given.tolist()
+        points = np.array([i for i, value in enumerate(classes) if _is_class(value)], np.int64)
+        classes = [classes[point] for point in points]
+    if not len(points):
+        raise ValueError("known has no class of any point: give at least one, or use another rule")
+    found: dict[Any, int] = {}
+    try:
+        codes = [found.setdefault(value, len(found)) for value in classes]
+    except TypeError as error:
+        raise TypeError(f"known holds what cannot be a class ({error}): pass integers or strings") from None
+    return points, np.array(codes, np.int32)
+
+
+def _is_class(value: Any) -> bool:
+    if value is None:
+        return False
+    try:
+        return bool(value == value) and not (isinstance(value, int | float) and value == -1)  # NaN is not itself
+    except TypeError:  # pandas.NA equals nothing and differs from nothing
+        return False
+
+
+def _point(point: SupportsIndex, n_leaves: int) -> int:
+    try:
+        index = operator.index(point)
+    except TypeError:
+        raise TypeError(f"known has the key {point!r}, which is no point: pass integers") from None
+    if not 0 <= index < n_leaves:
+        raise IndexError(f"known has the point {index}, but points go from 0 to {n_leaves - 1}")
+    return index
