@@ -16,8 +16,11 @@ from scipy.spatial.distance import cdist
 from threadpoolctl import threadpool_info
 
 import agglo
-from agglo import neighbors, sketch
+from agglo import sketch
 from agglo.inputs import check_points
+from agglo.search import checks
+from agglo.search import exact as search_exact
+from agglo.search.exact import exact
 
 METRICS = ["cosine", "dot", "sqeuclidean", "euclidean"]
 SIMILARITIES = ["cosine", "dot"]
@@ -45,7 +48,7 @@ def values_of(table, metric):
 
 
 def search(X, k, metric, n_jobs=2):
-    return neighbors._exact(check_points(X), k, metric, n_jobs, None)
+    return exact(check_points(X), k, metric, n_jobs, None)[:2]
 
 
 def check_exact(X, k, metric):
@@ -167,7 +170,7 @@ def test_lists_do_not_depend_on_sketches(metric, width, monkeypatch):
     rng = np.random.default_rng(width)
     X = rng.integers(-5, 6, (1500, 20)) * np.where(np.arange(20) < 4, 10, 1)
     basis, _ = np.linalg.qr(np.cov(X.T)[:, :width])
-    monkeypatch.setattr(neighbors, "sketch_basis", lambda *given: np.ascontiguousarray(basis.T))
+    monkeypatch.setattr(search_exact, "sketch_basis", lambda *given: np.ascontiguousarray(basis.T))
     check_exact(X, 15, metric)
     check_close(X + rng.standard_normal(X.shape) * 1e-3, 15, metric)
 
@@ -265,7 +268,7 @@ def test_one_point_has_no_neighbours():
 
 
 def test_a_complete_graph_must_fit_into_memory(monkeypatch):
-    monkeypatch.setattr(neighbors, "_memory", lambda: 16e9)
+    monkeypatch.setattr(checks, "memory", lambda: 16e9)
     X = np.broadcast_to(np.float32(1), (50_000, 1))
     with pytest.raises(ValueError, match=r"50000 points, which takes 20.0 GB, more than half .*\(8.0 GB\): pass"):
         agglo.neighbor_graph(X, "all")
@@ -275,7 +278,7 @@ def test_a_complete_graph_must_fit_into_memory(monkeypatch):
     ("options", "text"),
     [
         ({"metric": "manhattan"}, r"metric='manhattan' is unknown: pass one of 'cosine', 'dot', 'euclidean'"),
-        ({"method": "guess"}, r"method='guess' is unknown: pass one of 'exact'"),
+        ({"method": "guess"}, r"method='guess' is unknown: pass one of 'auto', 'exact'"),
         ({"n_jobs": 0}, r"n_jobs=0 is not a number of threads"),
     ],
 )

@@ -12,6 +12,7 @@ from agglo import neighbors
 from agglo.inputs import check_points
 from agglo.search import cells as search_cells
 from agglo.search.cells import cells
+from agglo.search.exact import exact as search_exactly
 
 
 def clustered(rng, n, d, n_clusters=30, spread=0.3):
@@ -71,7 +72,7 @@ SHAPES = [
 
 def both(X, k, metric, **wishes):
     points = check_points(X.astype(np.float32))
-    exact = neighbors._exact(points, k, metric, 2, None)
+    exact = search_exactly(points, k, metric, 2, None)[:2]
     return exact, cells(points, k, metric, 2, None, **wishes)
 
 
@@ -218,7 +219,7 @@ def test_progress_goes_to_the_end_and_can_stop_the_search():
         ({"random_state": -1}, ValueError, r"random_state=-1 is out of range"),
         ({"random_state": 0.5}, TypeError, r"random_state=0\.5 is not a number"),
         ({"method": "cells", "n_neighbors": "all"}, ValueError, r"n_neighbors='all' compares all pairs"),
-        ({"method": "tree"}, ValueError, r"method='tree' is unknown: pass one of 'exact', 'auto', 'cells'"),
+        ({"method": "tree"}, ValueError, r"method='tree' is unknown: pass one of 'auto', 'exact', 'cells'"),
     ],
 )
 def test_wishes_that_make_no_sense_are_errors(wish, error, text):

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import logging
-import os
-import warnings
-from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from agglo import _core
-from agglo.blas import dgemm, one_blas_thread, sgemm
-from agglo.graph import Kind, NeighborGraph, RecallEstimate
+from agglo.graph import Kind, NeighborGraph
 from agglo.inputs import Points, check_points, threads
 from agglo.progress import Progress, phase
 from agglo.search.cells import cells
-from agglo.sketch import sketch_basis
+from agglo.search.checks import (
+    are_unit,
+    check_finite,
+    check_n_neighbors,
+    check_wish,
+    warn_of_recall,
+    warn_of_zeros,
+)
+from agglo.search.exact import exact
+from agglo.search.found import Report, Search
 
 METRICS: dict[str, Kind] = {
     "cosine": "similarity",
@@ -27,13 +31,15 @@ METRICS: dict[str, Kind] = {
 }
 """The metrics that points can be compared by, and the kind of graph that each gives."""
 
-METHODS = ("exact", "auto", "cells")
+SEARCHES: dict[str, Search] = {"exact": exact, "cells": cells}
+"""The searches, by the names of their methods."""
+
+METHODS = ("auto", *SEARCHES)
 """The ways to find neighbours."""
 
 _log = logging.getLogger(__name__)
 
 _CHEAP = 20_000  # points up to which an exact search costs no more than any other
-_UNIT = 1e-3  # how far from 1 the squared length of "unit-length" points may be: float16 is that coarse
 
 
 def neighbor_graph(
@@ -110,132 +116,65 @@ def neighbor_graph(
         raise ValueError(f"metric={metric!r} is unknown: pass one of {', '.join(map(repr, METRICS))}")
     if method not in METHODS:
         raise ValueError(f"method={method!r} is unknown: pass one of {', '.join(map(repr, METHODS))}")
-    _check_wish(recall, random_state)
+    check_wish(recall, random_state)
     workers = threads(n_jobs)
     points = check_points(X)
-    n = len(points)
-    _check_n_neighbors(n_neighbors, n)
+    check_n_neighbors(n_neighbors, len(points))
     if metric == "cosine":
-        _warn_of_zeros(points)
+        warn_of_zeros(points)
+    about: dict[str, Any] = {"kind": METRICS[metric], "missing": _missing(points, metric), "metric": metric}
     report = phase(progress, "neighbours")
-    about: dict[str, Any] = {
-        "kind": METRICS[metric],
-        "missing": _missing(points, metric),
-        "metric": metric,
-        "method": "exact",
-        "parameters": {"n_neighbors": n_neighbors},
-    }
     if n_neighbors == "all":
-        if method == "cells":
+        if method not in ("auto", "exact"):
             raise ValueError("n_neighbors='all' compares all pairs, which is method='exact': pass that, or 'auto'")
-        values = _core.all_pairs(points, metric, workers, report)
-        _check_finite(values)
-        columns = np.broadcast_to(np.arange(n, dtype=np.int32), (n, n))
-        return NeighborGraph(
-            np.arange(n + 1, dtype=np.int64) * (n - 1), columns[~np.eye(n, dtype=bool)], values, **about
-        )
-    if method == "cells" or (method == "auto" and n > _CHEAP and recall < 1):
-        indices, values, estimate, effort = cells(
-            points, int(n_neighbors), metric, workers, report, recall=recall, random_state=random_state
-        )
-        effort = {"recall": recall, "random_state": random_state, **effort}
-        _log.info("%d neighbours of %d points by cells, recall %s: %s", n_neighbors, n, estimate, effort)
-        if estimate.value >= recall or method == "cells":
-            _check_finite(values)
-            if estimate.value < recall:
-                _warn_of_recall(estimate, recall)
-            about |= {"method": "cells", "recall_estimate": estimate}
-            about["parameters"] |= effort
-            return NeighborGraph.from_neighbors(indices, values, n_jobs=workers, **about)
-        _log.info("recall %s falls short of %g: searching exactly", estimate, recall)
-    indices, values = _exact(points, int(n_neighbors), metric, workers, report)
-    _check_finite(values)
-    return NeighborGraph.from_neighbors(indices, values, n_jobs=workers, **about)
+        return _complete(points, metric, workers, report, about)
 
-
-Lists = tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]
-"""Neighbour lists: indices and values, both of shape (n_points, n_neighbors), the closest first."""
-
-
-def _exact(
-    points: Points, n_neighbors: int, metric: str, workers: int, report: Callable[[int, int], None] | None
-) -> Lists:
-    with one_blas_thread():
-        basis = sketch_basis(points, metric, n_neighbors)
-        indices, values = _core.nearest(points, n_neighbors, metric, basis, sgemm(), dgemm(), workers, report)
-    shape = (len(points), n_neighbors)
-    return indices.reshape(shape), values.reshape(shape)
-
-
-def _check_wish(recall: float, random_state: int) -> None:
-    if not 0 < recall <= 1:
-        raise ValueError(f"recall={recall!r} is not a share of the neighbours: pass a number above 0, at most 1")
-    if isinstance(random_state, bool) or not isinstance(random_state, (int, np.integer)):
-        raise TypeError(f"random_state={random_state!r} is not a number: pass a non-negative integer")
-    if not 0 <= random_state < 2**64:
-        raise ValueError(f"random_state={random_state} is out of range: pass an integer from 0 to 2^64 - 1")
-
-
-def _warn_of_recall(estimate: RecallEstimate, recall: float) -> None:
-    warnings.warn(
-        f"only {estimate} of the neighbours were found, less than recall={recall:g}: these points have too little "
-        "structure for cells. Pass method='auto', which then searches exactly, or be content with less",
-        stacklevel=3,
+    chosen = _choice(points, recall) if method == "auto" else method
+    wish: dict[str, Any] = {"recall": recall, "random_state": random_state}
+    found = SEARCHES[chosen](points, int(n_neighbors), metric, workers, report, **wish)
+    estimate = found.estimate
+    if estimate is not None and estimate.value < recall:
+        if method != "auto":
+            warn_of_recall(method, estimate, recall)
+        else:
+            _log.info("recall %s of %s falls short of %g: searching exactly", estimate, chosen, recall)
+            chosen, found = "exact", exact(points, int(n_neighbors), metric, workers, report)
+    check_finite(found.values)
+    how = "" if found.estimate is None else f", recall {found.estimate}"
+    _log.info("%d neighbours of %d points by %s%s: %s", n_neighbors, len(points), chosen, how, found.parameters)
+    return NeighborGraph.from_neighbors(
+        found.indices,
+        found.values,
+        method=chosen,
+        parameters={"n_neighbors": n_neighbors, **found.parameters},
+        recall_estimate=found.estimate,
+        n_jobs=workers,
+        **about,
     )
 
 
-def _check_n_neighbors(n_neighbors: int | str, n: int) -> None:
-    if isinstance(n_neighbors, str):
-        if n_neighbors != "all":
-            raise ValueError(f"n_neighbors={n_neighbors!r} is unknown: pass a positive integer or 'all'")
-        needed, most = 8 * n * (n - 1), _memory() // 2
-        if needed > most:
-            raise ValueError(
-                f"n_neighbors='all' makes a complete graph of {n} points, which takes {needed / 1e9:.1f} GB, "
-                f"more than half of this machine's memory ({most / 1e9:.1f} GB): pass a number of "
-                "neighbours, such as 25"
-            )
-        return
-    if isinstance(n_neighbors, bool) or not isinstance(n_neighbors, (int, np.integer)):
-        raise TypeError(f"n_neighbors={n_neighbors!r} is not a number: pass a positive integer or 'all'")
-    if n_neighbors < 1:
-        raise ValueError(f"n_neighbors={n_neighbors} must be at least 1: pass a positive integer or 'all'")
-    if n_neighbors >= n:
-        remedy = "pass n_neighbors='all'" if n == 1 else f"pass at most {n - 1}, or 'all'"
-        raise ValueError(
-            f"n_neighbors={n_neighbors} is too many for {n} point{'s' if n > 1 else ''}, "
-            f"for a point is not its own neighbour: {remedy}"
-        )
-
-
-def _memory() -> int:
-    """Bytes of physical memory, or 8 GiB where the system does not say."""
-    if "SC_PHYS_PAGES" in getattr(os, "sysconf_names", {}):
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return 2**33
-
-
-def _warn_of_zeros(points: Points) -> None:
-    zeros = np.flatnonzero(~points.any(axis=1))
-    if len(zeros):
-        warnings.warn(
-            f"{len(zeros)} of {len(points)} points are all zero (the first is row {zeros[0]}) and have no "
-            "direction: their cosine to every point is taken to be 0. Leave them out, or use another metric",
-            stacklevel=3,
-        )
+def _choice(points: Points, recall: float) -> str:
+    """The method that is expected to cost least."""
+    return "exact" if len(points) <= _CHEAP or recall == 1 else "cells"
 
 
 def _missing(points: Points, metric: str) -> float | None:
     """The value of a pair without an edge, where the metric or the points say it."""
     if METRICS[metric] == "similarity":
         return 0.0
-    with np.errstate(over="ignore"):
-        squares = np.einsum("ij,ij->i", points, points)
-    if np.all(np.abs(squares - 1) <= _UNIT):
+    if are_unit(points):
         return 4.0 if metric == "sqeuclidean" else 2.0
     return None
 
 
-def _check_finite(values: npt.NDArray[np.float32]) -> None:
-    if not np.isfinite(values).all():
-        raise ValueError("the points are so far apart that their values exceed float32: scale X down")
+def _complete(
+    points: Points, metric: str, workers: int, report: Report | None, about: dict[str, Any]
+) -> NeighborGraph:
+    """The graph of all pairs."""
+    n = len(points)
+    values = _core.all_pairs(points, metric, workers, report)
+    check_finite(values)
+    columns = np.broadcast_to(np.arange(n, dtype=np.int32), (n, n))
+    rows = np.arange(n + 1, dtype=np.int64) * (n - 1)
+    about |= {"method": "exact", "parameters": {"n_neighbors": "all"}}
+    return NeighborGraph(rows, columns[~np.eye(n, dtype=bool)], values, **about)

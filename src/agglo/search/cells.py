@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
-
 from agglo import _core
 from agglo.blas import dgemm, one_blas_thread, sgemm
 from agglo.graph import RecallEstimate
 from agglo.inputs import Points
+from agglo.search.found import Found, Report
 
 SAMPLE = 256  # points that recall is measured on: about 1 % of uncertainty where 5 % of the neighbours are missed
 PATIENCE = 4  # partitions that are tried before it is given up
-
-Found = tuple[npt.NDArray[np.int32], npt.NDArray[np.float32], RecallEstimate, dict[str, Any]]
-"""Neighbour lists (indices and values, the closest first), what share is right, and the effort it took."""
 
 
 def cells(
@@ -25,7 +17,7 @@ def cells(
     n_neighbors: int,
     metric: str,
     workers: int,
-    report: Callable[[int, int], None] | None,
+    report: Report | None,
     *,
     recall: float = 0.95,
     random_state: int = 0,
@@ -58,4 +50,5 @@ def cells(
         )
     shape = (len(points), n_neighbors)
     effort = dict(zip(("cell_size", "visits", "joins", "partitions"), spent, strict=True))
-    return indices.reshape(shape), values.reshape(shape), RecallEstimate(*reached), effort
+    parameters = {"recall": recall, "random_state": random_state, **effort}
+    return Found(indices.reshape(shape), values.reshape(shape), RecallEstimate(*reached), parameters)

@@ -1,0 +1,89 @@
+"""What a search is asked for is checked here, before it begins."""
+
+from __future__ import annotations
+
+import os
+import warnings
+
+import numpy as np
+import numpy.typing as npt
+
+from agglo.graph import RecallEstimate
+from agglo.inputs import Points
+
+_UNIT = 1e-3  # how far from 1 the squared length of "unit-length" points may be: float16 is that coarse
+
+
+def check_wish(recall: float, random_state: int) -> None:
+    """Raise if these are no share and no seed."""
+    if not 0 < recall <= 1:
+        raise ValueError(f"recall={recall!r} is not a share of the neighbours: pass a number above 0, at most 1")
+    if isinstance(random_state, bool) or not isinstance(random_state, (int, np.integer)):
+        raise TypeError(f"random_state={random_state!r} is not a number: pass a non-negative integer")
+    if not 0 <= random_state < 2**64:
+        raise ValueError(f"random_state={random_state} is out of range: pass an integer from 0 to 2^64 - 1")
+
+
+def check_n_neighbors(n_neighbors: int | str, n: int) -> None:
+    """Raise if n points do not have so many neighbours, or memory would not hold them all."""
+    if isinstance(n_neighbors, str):
+        if n_neighbors != "all":
+            raise ValueError(f"n_neighbors={n_neighbors!r} is unknown: pass a positive integer or 'all'")
+        needed, most = 8 * n * (n - 1), memory() // 2
+        if needed > most:
+            raise ValueError(
+                f"n_neighbors='all' makes a complete graph of {n} points, which takes {needed / 1e9:.1f} GB, "
+                f"more than half of this machine's memory ({most / 1e9:.1f} GB): pass a number of "
+                "neighbours, such as 25"
+            )
+        return
+    if isinstance(n_neighbors, bool) or not isinstance(n_neighbors, (int, np.integer)):
+        raise TypeError(f"n_neighbors={n_neighbors!r} is not a number: pass a positive integer or 'all'")
+    if n_neighbors < 1:
+        raise ValueError(f"n_neighbors={n_neighbors} must be at least 1: pass a positive integer or 'all'")
+    if n_neighbors >= n:
+        remedy = "pass n_neighbors='all'" if n == 1 else f"pass at most {n - 1}, or 'all'"
+        raise ValueError(
+            f"n_neighbors={n_neighbors} is too many for {n} point{'s' if n > 1 else ''}, "
+            f"for a point is not its own neighbour: {remedy}"
+        )
+
+
+def memory() -> int:
+    """Bytes of physical memory, or 8 GiB where the system does not say."""
+    if "SC_PHYS_PAGES" in getattr(os, "sysconf_names", {}):
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return 2**33
+
+
+def warn_of_zeros(points: Points) -> None:
+    """Warn if points have no direction."""
+    zeros = np.flatnonzero(~points.any(axis=1))
+    if len(zeros):
+        warnings.warn(
+            f"{len(zeros)} of {len(points)} points are all zero (the first is row {zeros[0]}) and have no "
+            "direction: their cosine to every point is taken to be 0. Leave them out, or use another metric",
+            stacklevel=3,
+        )
+
+
+def warn_of_recall(method: str, estimate: RecallEstimate, recall: float) -> None:
+    """Warn that a search found less than it was asked to."""
+    warnings.warn(
+        f"only {estimate} of the neighbours were found, less than recall={recall:g}: these points have too little "
+        f"structure for {method}. Pass method='auto', which then searches exactly, or be content with less",
+        stacklevel=3,
+    )
+
+
+def are_unit(points: Points) -> bool:
+    """Whether all points are of length 1, nearly."""
+    with np.errstate(over="ignore"):
+        squares = np.einsum("ij,ij->i", points, points)
+    return bool(np.all(np.abs(squares - 1) <= _UNIT))
+
+
+def check_finite(values: npt.NDArray[np.float32]) -> None:
+    """Raise if values that the core found do not fit float32."""
+    if not np.isfinite(values).all():
+        raise ValueError("the points are so far apart that their values exceed float32: scale X down")
