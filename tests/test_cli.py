@@ -469,7 +469,7 @@ def test_too_little_memory_is_an_error_of_its_own(folder, monkeypatch):
 
 
 def test_the_names_to_choose_from_are_those_of_the_library():
-    hints = get_type_hints(cli.fit)
+    hints = get_type_hints(cli.fit.fit)
     assert set(get_args(hints["metric"])) == set(METRICS)
     assert set(get_args(hints["linkage"])) == set(LINKAGES)
     assert set(get_args(get_args(hints["advance"])[0])) == set(ADVANCES)

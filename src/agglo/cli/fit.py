@@ -1,0 +1,131 @@
+"""The verb that makes a tree: fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from agglo.cli.app import app
+from agglo.cli.ends import BAD_INPUT, CANNOT_WRITE, EPILOG, USAGE, failing, tell, verb
+from agglo.cli.options import (
+    GRAPH,
+    INPUT,
+    TREE,
+    AsJson,
+    Force,
+    Height,
+    Jobs,
+    NClusters,
+    NoHeader,
+    Out,
+    Quiet,
+    Round,
+    number_or_name,
+    numbers_or_name,
+    rule_of,
+)
+
+if TYPE_CHECKING:  # what takes long to import is imported by the verb that needs it
+    from agglo.pipeline import Run
+
+
+@app.command(epilog=EPILOG)
+@verb
+def fit(
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="Points: .npy, .npz, .parquet, .csv or .tsv.")],
+    *,
+    labels: Annotated[
+        Path | None, typer.Option(help="File of known classes, to score the tree with.", rich_help_panel=INPUT)
+    ] = None,
+    label_column: Annotated[
+        str | None,
+        typer.Option(help="Column of known classes, in that file or in DATA.", rich_help_panel=INPUT),
+    ] = None,
+    columns: Annotated[
+        str | None, typer.Option(help="Columns that are features: a,b,c.", rich_help_panel=INPUT)
+    ] = None,
+    array: Annotated[str | None, typer.Option(help="Array of an .npz file.", rich_help_panel=INPUT)] = None,
+    no_header: NoHeader = False,
+    metric: Annotated[
+        Literal["cosine", "dot", "sqeuclidean", "euclidean"],
+        typer.Option(metavar="NAME", help="cosine, dot, sqeuclidean or euclidean.", rich_help_panel=GRAPH),
+    ] = "cosine",
+    n_neighbors: Annotated[
+        str, typer.Option("--n-neighbors", "-k", help="Neighbours a point, or 'all'.", rich_help_panel=GRAPH)
+    ] = "25",
+    method: Annotated[
+        Literal["exact"], typer.Option(metavar="NAME", help="How neighbours are found.", rich_help_panel=GRAPH)
+    ] = "exact",
+    algorithm: Annotated[
+        Literal["scc", "affinity", "hac"],
+        typer.Option("--algorithm", "-a", metavar="NAME", help="scc, affinity or hac.", rich_help_panel=TREE),
+    ] = "scc",
+    linkage: Annotated[
+        Literal["average", "single", "complete"],
+        typer.Option(metavar="NAME", help="average, single or complete.", rich_help_panel=TREE),
+    ] = "average",
+    thresholds: Annotated[
+        str | None,
+        typer.Option(
+            help="For scc: geometric (default), linear, doubling, or numbers: 0.9,0.5,0.1.", rich_help_panel=TREE
+        ),
+    ] = None,
+    n_thresholds: Annotated[
+        int | None, typer.Option(help="For scc: how many (default 200).", rich_help_panel=TREE)
+    ] = None,
+    advance: Annotated[
+        Literal["every-round", "until-stable"] | None,
+        typer.Option(metavar="NAME", help="For scc: every-round (default) or until-stable.", rich_help_panel=TREE),
+    ] = None,
+    n_clusters: NClusters = None,
+    round: Round = None,
+    height: Height = None,
+    out: Out,
+    jobs: Jobs = None,
+    force: Force = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Cluster the points of a file; write tree and labels to a folder.
+
+    Labels are by --n-clusters, --round or --height, else --round persistent:
+    the round near whose number of clusters the merging stays longest.
+    """
+    with failing(USAGE):
+        from agglo import pipeline, runfolder, summary
+
+        schedule = {"thresholds": numbers_or_name(thresholds), "n_thresholds": n_thresholds, "advance": advance}
+        plan = pipeline.Plan(
+            metric=metric,
+            n_neighbors=number_or_name("--n-neighbors", n_neighbors, "all"),
+            method=method,
+            algorithm=algorithm,
+            linkage=linkage,
+            schedule={name: value for name, value in schedule.items() if value is not None},
+            rule=rule_of(n_clusters, round, height) or {"round": "persistent"},
+            n_jobs=jobs,
+        )
+        names = None if columns is None else columns.split(",")
+    with failing(CANNOT_WRITE):
+        runfolder.check_folder(out, force=force)
+    run = clustered(plan, quiet, lambda: pipeline.read(data, labels, label_column, names, array, not no_header))
+    with failing(CANNOT_WRITE, f"nothing was written to {out}: "):
+        paths = runfolder.save_run(out, run.tree, run.labels, run.record)
+    tell(run.record, [*summary.of_run(run.record), ("written", ", ".join(map(str, paths)))], as_json, quiet)
+
+
+def clustered(plan: Any, quiet: bool, read: Callable[[], Any]) -> Run:
+    """Read, search and merge, with a progress bar."""
+    from agglo import pipeline
+    from agglo.progress import progress_bar
+
+    with progress_bar(not quiet) as progress:
+        if progress:
+            progress("reading", 0, 1)
+        with failing(BAD_INPUT):
+            data = read()
+        with failing(USAGE):
+            return pipeline.run(plan, data, progress)

@@ -1,0 +1,70 @@
+"""Options that several verbs share, and how their words are read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+# The panels of help that options stand in.
+INPUT, GRAPH, TREE, LABELS, OUTPUT = ("Input", "Neighbour graph", "Tree", "Labels", "Output and running")
+RunPath = Annotated[Path, typer.Argument(metavar="RUN", help="Folder that agglo fit wrote, or a tree file.")]
+Out = Annotated[Path, typer.Option("--out", "-o", help="Folder to write to.", rich_help_panel=OUTPUT)]
+NClusters = Annotated[
+    int | None, typer.Option(help="Cut at the round with nearly as many clusters.", rich_help_panel=LABELS)
+]
+Round = Annotated[
+    str | None, typer.Option(help="Cut at a round, -1 being the last, or 'persistent'.", rich_help_panel=LABELS)
+]
+Height = Annotated[
+    float | None, typer.Option(help="Cut at a height: a distance, or 1 - cosine.", rich_help_panel=LABELS)
+]
+NoHeader = Annotated[
+    bool, typer.Option("--no-header", help="The first line of a CSV is data.", rich_help_panel=INPUT)
+]
+Jobs = Annotated[
+    int | None, typer.Option("--jobs", "-j", help="Threads; all cores by default.", rich_help_panel=OUTPUT)
+]
+Force = Annotated[
+    bool, typer.Option("--force", help="Write to a folder with other files in it.", rich_help_panel=OUTPUT)
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.", rich_help_panel=OUTPUT)]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no summary.", rich_help_panel=OUTPUT)]
+
+
+def rule_of(n_clusters: int | None, round: str | None, height: float | None) -> dict[str, Any] | None:
+    """The rule for a cut, if one was given."""
+    given = {
+        "n_clusters": n_clusters,
+        "round": None if round is None else number_or_name("--round", round, "persistent"),
+        "height": height,
+    }
+    rules = {name: value for name, value in given.items() if value is not None}
+    if len(rules) > 1:
+        options = " and ".join("--" + name.replace("_", "-") for name in rules)
+        raise ValueError(f"a cut follows one rule, got {options}: pass one of them")
+    return rules or None
+
+
+def number_or_name(option: str, text: str, name: str) -> int | str:
+    """A whole number, or that name."""
+    if text == name:
+        return text
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"{option} {text} is neither a whole number nor {name!r}: pass one of these") from None
+
+
+def numbers_or_name(text: str | None) -> list[float] | str | None:
+    """Thresholds as the core takes them: a name, or numbers."""
+    if text is None or text.replace("-", "").isalpha():
+        return text
+    try:
+        return [float(number) for number in text.split(",")]
+    except ValueError:
+        raise ValueError(
+            f"--thresholds {text} is neither a name nor a list of numbers: pass geometric, linear, doubling, or "
+            "numbers with commas between them"
+        ) from None
