@@ -10,6 +10,7 @@ __all__ = [
     "Hierarchy",
     "NeighborGraph",
     "affinity",
+    "baselines",
     "contents",
     "dp_means_path",
     "dpmeans",
@@ -21,7 +22,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from agglo import contents, dpmeans, metrics, reference
+    from agglo import baselines, contents, dpmeans, metrics, reference
     from agglo.estimator import HAC, SCC, Affinity
     from agglo.graph import NeighborGraph
     from agglo.neighbors import neighbor_graph
