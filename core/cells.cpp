@@ -513,11 +513,10 @@ Approximation nearly_nearest(const Points<T>& points, std::int64_t k, Metric met
   return {expanded(space, groups, ids, search.lists(), k, team, part(950, all)), reached, effort};
 }
 
-template Approximation nearly_nearest(const Points<float>&, std::int64_t, Metric, double, const Effort&,
-                                      std::int64_t, std::int64_t, std::uint64_t, const Blas&, Team&,
-                                      const Report&);
-template Approximation nearly_nearest(const Points<double>&, std::int64_t, Metric, double, const Effort&,
-                                      std::int64_t, std::int64_t, std::uint64_t, const Blas&, Team&,
-                                      const Report&);
+#define AGGLO_CELLS(T)                                                                                 \
+  template Approximation nearly_nearest(const Points<T>&, std::int64_t, Metric, double, const Effort&, \
+                                        std::int64_t, std::int64_t, std::uint64_t, const Blas&, Team&, \
+                                        const Report&);
+AGGLO_EACH_NUMBER(AGGLO_CELLS)
 
 }  // namespace agglo

@@ -35,20 +35,23 @@ template <class Term, class Number, class T>
   Number lane[kLanes] = {};
   std::int64_t j = 0;
   for (; j + kLanes <= n; j += kLanes)
-    for (int l = 0; l < kLanes; ++l) lane[l] += Term::template of<Number>(x[j + l], y[j + l]);
-  for (int l = 0; j < n; ++j, ++l) lane[l] += Term::template of<Number>(x[j], y[j]);
+    for (int l = 0; l < kLanes; ++l)
+      lane[l] += Term::template of<Number>(static_cast<Number>(x[j + l]), static_cast<Number>(y[j + l]));
+  for (int l = 0; j < n; ++j, ++l)
+    lane[l] += Term::template of<Number>(static_cast<Number>(x[j]), static_cast<Number>(y[j]));
   return ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7]));
 }
 
-template <class Term>
-[[gnu::always_inline]] inline float quick_sum(const float* x, const float* y, std::int64_t n) {
+template <class Term, class T>
+[[gnu::always_inline]] inline float quick_sum(const T* x, const T* y, std::int64_t n) {
   return sum<Term, float>(x, y, n);
 }
 
 template <class Number, class T>
-[[gnu::always_inline]] inline void shift(const T* x, const T* center, Number factor, std::int64_t n,
+[[gnu::always_inline]] inline void shift(const T* x, const Wide<T>* center, Number factor, std::int64_t n,
                                          float* out) {
-  for (std::int64_t j = 0; j < n; ++j) out[j] = static_cast<float>((x[j] - center[j]) * factor);
+  for (std::int64_t j = 0; j < n; ++j)
+    out[j] = static_cast<float>((static_cast<Wide<T>>(x[j]) - center[j]) * factor);
 }
 
 [[gnu::always_inline]] inline float bisect(std::int64_t k, const float* values, std::int64_t n) {
@@ -89,11 +92,23 @@ template <class Term, class Number, class T>
   return sum<Term, Number>(x, y, n);
 }
 
-template <class Term>
-[[gnu::target("avx2,fma")]] float quick_sum_avx2(const float* x, const float* y, std::int64_t n) {
+// Eight numbers as float32.
+[[gnu::target("avx2")]] inline __m256 eight(const float* x) { return _mm256_loadu_ps(x); }
+[[gnu::target("avx2,f16c")]] inline __m256 eight(const Half* x) {
+  return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x)));
+}
+[[gnu::target("avx2")]] inline __m256 eight(const std::int8_t* x) {
+  return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(x))));
+}
+[[gnu::target("avx2")]] inline __m256 eight(const std::uint8_t* x) {
+  return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(x))));
+}
+
+template <class Term, class T>
+[[gnu::target("avx2,fma,f16c")]] float quick_sum_avx2(const T* x, const T* y, std::int64_t n) {
   __m256 sums[4] = {_mm256_setzero_ps(), _mm256_setzero_ps(), _mm256_setzero_ps(), _mm256_setzero_ps()};
-  const auto add = [&](std::int64_t j, __m256& to) __attribute__((target("avx2,fma"))) {
-    __m256 a = _mm256_loadu_ps(x + j), b = _mm256_loadu_ps(y + j);
+  const auto add = [&](std::int64_t j, __m256& to) __attribute__((target("avx2,fma,f16c"))) {
+    __m256 a = eight(x + j), b = eight(y + j);
     if constexpr (std::is_same_v<Term, SquaredDifference>) a = b = _mm256_sub_ps(a, b);
     to = _mm256_fmadd_ps(a, b, to);
   };
@@ -105,12 +120,12 @@ template <class Term>
   __m128 four = _mm_add_ps(_mm256_castps256_ps128(all), _mm256_extractf128_ps(all, 1));
   four = _mm_add_ps(four, _mm_movehl_ps(four, four));
   float rest = _mm_cvtss_f32(four) + _mm_cvtss_f32(_mm_movehdup_ps(four));
-  for (; j < n; ++j) rest += Term::template of<float>(x[j], y[j]);
+  for (; j < n; ++j) rest += Term::template of<float>(static_cast<float>(x[j]), static_cast<float>(y[j]));
   return rest;
 }
 
 template <class Number, class T>
-[[gnu::target("avx2")]] void shift_avx2(const T* x, const T* center, Number factor, std::int64_t n,
+[[gnu::target("avx2")]] void shift_avx2(const T* x, const Wide<T>* center, Number factor, std::int64_t n,
                                         float* out) {
   shift(x, center, factor, n, out);
 }
@@ -142,7 +157,8 @@ template <class Number, class T>
   return count + find(products, offsets, reaches, own_offset, own_reach, j, end, found + count);
 }
 
-const bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+const bool has_avx2 =
+    __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
 #define AGGLO_FASTEST(name, ...) return has_avx2 ? name##_avx2 __VA_ARGS__ : name __VA_ARGS__
 
 #else
@@ -154,41 +170,58 @@ double exact(const T* x, const T* y, std::int64_t n) {
   AGGLO_FASTEST(sum, <Term, double>(x, y, n));
 }
 
-template <class Term>
-float quick(const float* x, const float* y, std::int64_t n) {
+template <class Term, class T>
+float quick(const T* x, const T* y, std::int64_t n) {
   AGGLO_FASTEST(quick_sum, <Term>(x, y, n));
 }
 
 template <class Number, class T>
-void shifted(const T* x, const T* center, Number factor, std::int64_t n, float* out) {
+void shifted(const T* x, const Wide<T>* center, Number factor, std::int64_t n, float* out) {
   AGGLO_FASTEST(shift, (x, center, factor, n, out));
 }
 
 }  // namespace
 
-double dot(const float* x, const float* y, std::int64_t n) { return exact<Product>(x, y, n); }
-double dot(const double* x, const double* y, std::int64_t n) { return exact<Product>(x, y, n); }
-double squared_distance(const float* x, const float* y, std::int64_t n) {
-  return exact<SquaredDifference>(x, y, n);
+template <class T>
+double dot(const T* x, const T* y, std::int64_t n) {
+  return exact<Product>(x, y, n);
 }
-double squared_distance(const double* x, const double* y, std::int64_t n) {
+
+template <class T>
+double squared_distance(const T* x, const T* y, std::int64_t n) {
   return exact<SquaredDifference>(x, y, n);
 }
 
-float quick_dot(const float* x, const float* y, std::int64_t n) { return quick<Product>(x, y, n); }
-float quick_squared_distance(const float* x, const float* y, std::int64_t n) {
+template <class T>
+float quick_dot(const T* x, const T* y, std::int64_t n) {
+  return quick<Product>(x, y, n);
+}
+
+template <class T>
+float quick_squared_distance(const T* x, const T* y, std::int64_t n) {
   return quick<SquaredDifference>(x, y, n);
 }
 
-void shifted_scaled(const float* x, const float* center, double factor, std::int64_t n, float* out) {
-  if (1e-30 < factor && factor < 1e30)
+template <class T>
+void shifted_scaled(const T* x, const Wide<T>* center, double factor, std::int64_t n, float* out) {
+  if (!std::is_same_v<T, double> && 1e-30 < factor && factor < 1e30)
     shifted(x, center, static_cast<float>(factor), n, out);
   else
     shifted(x, center, factor, n, out);
 }
-void shifted_scaled(const double* x, const double* center, double factor, std::int64_t n, float* out) {
-  shifted(x, center, factor, n, out);
-}
+
+#define AGGLO_KERNELS(T)                                              \
+  template double dot(const T*, const T*, std::int64_t);              \
+  template double squared_distance(const T*, const T*, std::int64_t); \
+  template void shifted_scaled(const T*, const Wide<T>*, double, std::int64_t, float*);
+AGGLO_EACH_NUMBER(AGGLO_KERNELS)
+#define AGGLO_QUICK_KERNELS(T)                                \
+  template float quick_dot(const T*, const T*, std::int64_t); \
+  template float quick_squared_distance(const T*, const T*, std::int64_t);
+AGGLO_QUICK_KERNELS(float)
+AGGLO_QUICK_KERNELS(Half)
+AGGLO_QUICK_KERNELS(std::int8_t)
+AGGLO_QUICK_KERNELS(std::uint8_t)
 
 float reached_by(std::int64_t k, const float* values, std::int64_t n) {
   AGGLO_FASTEST(bisect, (k, values, n));

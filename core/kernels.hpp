@@ -3,21 +3,26 @@
 
 #include <cstdint>
 
+#include "numbers.hpp"
+
 namespace agglo {
 
 // Sums in float64, in an order that depends on n alone: the same bits on every machine, and for (y, x).
-double dot(const float* x, const float* y, std::int64_t n);
-double dot(const double* x, const double* y, std::int64_t n);
-double squared_distance(const float* x, const float* y, std::int64_t n);
-double squared_distance(const double* x, const double* y, std::int64_t n);
+template <class T>
+double dot(const T* x, const T* y, std::int64_t n);
+template <class T>
+double squared_distance(const T* x, const T* y, std::int64_t n);
 
 // The same in float32: faster, but no two machines need agree. No term is rounded more than n / 8 + 12 times.
-float quick_dot(const float* x, const float* y, std::int64_t n);
-float quick_squared_distance(const float* x, const float* y, std::int64_t n);
+// Not for float64.
+template <class T>
+float quick_dot(const T* x, const T* y, std::int64_t n);
+template <class T>
+float quick_squared_distance(const T* x, const T* y, std::int64_t n);
 
-// out = (x - center) * factor in float32; for float points in float32 throughout, if the factor allows it.
-void shifted_scaled(const float* x, const float* center, double factor, std::int64_t n, float* out);
-void shifted_scaled(const double* x, const double* center, double factor, std::int64_t n, float* out);
+// out = (x - center) * factor in float32; in float32 throughout but for float64 points, if the factor allows.
+template <class T>
+void shifted_scaled(const T* x, const Wide<T>* center, double factor, std::int64_t n, float* out);
 
 // A number that at least k of n values reach, and hardly more than k of them unless values are equal.
 float reached_by(std::int64_t k, const float* values, std::int64_t n);

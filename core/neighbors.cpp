@@ -459,11 +459,10 @@ std::vector<float> all_pairs(const Points<T>& points, Metric metric, Team& team,
   return values;
 }
 
-template Neighbors nearest(const Points<float>&, std::int64_t, Metric, std::span<const double>, const Blas&,
-                           Team&, const Report&);
-template Neighbors nearest(const Points<double>&, std::int64_t, Metric, std::span<const double>, const Blas&,
-                           Team&, const Report&);
-template std::vector<float> all_pairs(const Points<float>&, Metric, Team&, const Report&);
-template std::vector<float> all_pairs(const Points<double>&, Metric, Team&, const Report&);
+#define AGGLO_SEARCH(T)                                                                                    \
+  template Neighbors nearest(const Points<T>&, std::int64_t, Metric, std::span<const double>, const Blas&, \
+                             Team&, const Report&);                                                        \
+  template std::vector<float> all_pairs(const Points<T>&, Metric, Team&, const Report&);
+AGGLO_EACH_NUMBER(AGGLO_SEARCH)
 
 }  // namespace agglo

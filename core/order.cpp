@@ -118,8 +118,8 @@ Copies copies(const Points<T>& points, Team& team) {
   return result;
 }
 
-template Copies copies(const Points<float>&, Team&);
-template Copies copies(const Points<double>&, Team&);
+#define AGGLO_COPIES(T) template Copies copies(const Points<T>&, Team&);
+AGGLO_EACH_NUMBER(AGGLO_COPIES)
 
 std::vector<std::int32_t> close_order(std::span<const float> coordinates, std::int64_t width,
                                       std::int64_t block, std::int64_t leaf) {

@@ -369,9 +369,9 @@ void Partition::settle(std::int64_t kept, std::int64_t most, std::int64_t least)
   for (std::int64_t p = 0; p < n; ++p) members_[place[home_[p]]++] = static_cast<std::int32_t>(p);
 }
 
-template Partition::Partition(const Space<float>&, std::span<const std::int32_t>, std::int64_t, std::int64_t,
-                              bool, std::uint64_t, Gemm<float>*, Team&, const Report&);
-template Partition::Partition(const Space<double>&, std::span<const std::int32_t>, std::int64_t, std::int64_t,
-                              bool, std::uint64_t, Gemm<float>*, Team&, const Report&);
+#define AGGLO_PARTITION(T)                                                                                  \
+  template Partition::Partition(const Space<T>&, std::span<const std::int32_t>, std::int64_t, std::int64_t, \
+                                bool, std::uint64_t, Gemm<float>*, Team&, const Report&);
+AGGLO_EACH_NUMBER(AGGLO_PARTITION)
 
 }  // namespace agglo

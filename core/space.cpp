@@ -24,7 +24,7 @@ Space<T>::Space(const Points<T>& points, Metric metric, Team& team) : points_(po
     const std::int64_t sample = std::min(n, kSample);
     for (std::int64_t s = 0; s < sample; ++s) {
       const T* x = points.row(s * n / sample);
-      for (std::int64_t j = 0; j < d; ++j) mean[j] += x[j] / static_cast<double>(sample);
+      for (std::int64_t j = 0; j < d; ++j) mean[j] += static_cast<double>(x[j]) / static_cast<double>(sample);
     }
   }
   center_.assign(mean.begin(), mean.end());
@@ -42,7 +42,7 @@ Space<T>::Space(const Points<T>& points, Metric metric, Team& team) : points_(po
   for (const double square : squares_)
     if (square > 0) smallest = std::min(smallest, square);
   const double length = std::sqrt(metric == Metric::cosine ? smallest : largest);
-  quick_ = std::is_same_v<T, float> && length > kSmall && largest < kLarge * kLarge;
+  quick_ = !std::is_same_v<T, double> && length > kSmall && largest < kLarge * kLarge;
 
   if (metric == Metric::cosine) {
     factors_.resize(n);
@@ -78,7 +78,7 @@ double Space<T>::closeness(std::int64_t i, std::int64_t j) const {
 
 template <class T>
 double Space<T>::quick_closeness(std::int64_t i, std::int64_t j) const {
-  if constexpr (std::is_same_v<T, float>) {
+  if constexpr (!std::is_same_v<T, double>) {
     if (quick_) {
       const T *x = points_.row(i), *y = points_.row(j);
       const double scale = factor(i) * factor(j);
@@ -103,7 +103,7 @@ float Space<T>::value(double closeness) const {
   }
 }
 
-template class Space<float>;
-template class Space<double>;
+#define AGGLO_SPACE(T) template class Space<T>;
+AGGLO_EACH_NUMBER(AGGLO_SPACE)
 
 }  // namespace agglo

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "numbers.hpp"
 #include "parallel.hpp"
 
 namespace agglo {
@@ -56,7 +57,7 @@ class Space {
 
   Points<T> points_;
   Metric metric_;
-  std::vector<T> center_;
+  std::vector<Wide<T>> center_;
   std::vector<double> squares_, factors_;  // the factors of cosine
   double factor_ = 1;                      // of the other metrics, a power of two, which rounds nothing
   bool quick_ = false;                     // whether products of the points as given are safe in float32

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 
-from agglo.inputs import check_points, threads
+from agglo.inputs import check_points, for_core, threads
 
 ROWS = [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]
 
@@ -19,6 +19,22 @@ def test_floats_pass_without_a_copy(dtype):
     X = np.array(ROWS, dtype)
     assert np.shares_memory(check_points(X), X)
     assert check_points(X).dtype == dtype
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.int8, np.uint8, bool, np.float32, np.float64])
+def test_compact_numbers_stay_where_they_are(dtype):
+    X = np.array(ROWS, dtype)
+    points = check_points(X, compact=True)
+    assert np.shares_memory(points, X)
+    assert points.dtype == (np.uint8 if dtype is bool else dtype)
+    assert for_core(points).dtype == (np.uint16 if dtype is np.float16 else points.dtype)
+
+
+@pytest.mark.parametrize("dtype", [">f2", ">f4", np.int16, np.float128])
+def test_other_numbers_are_converted_even_then(dtype):
+    points = check_points(np.array(ROWS, dtype), compact=True)
+    assert points.dtype == (np.float64 if dtype is np.float128 else np.float32)
+    np.testing.assert_array_equal(points, ROWS)
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.uint8, np.int16, np.int32, np.int64, np.uint64, bool])
@@ -56,8 +72,10 @@ def test_tables_of_all_makers(make):
 def test_the_first_number_that_is_not_finite_is_named(value, dtype):
     X = np.zeros((10_000, 3), dtype)
     X[9_000, 1] = X[9_500, 0] = value
-    with pytest.raises(ValueError, match=rf"X\[9000, 1\] is {value}, but points must be finite: drop such rows"):
-        check_points(X)
+    for compact in (False, True):
+        text = rf"X\[9000, 1\] is {value}, but points must be finite: drop such rows"
+        with pytest.raises(ValueError, match=text):
+            check_points(X, compact=compact)
 
 
 def test_numbers_too_large_to_square():

@@ -7,25 +7,22 @@
 namespace agglo::python {
 namespace {
 
-// Half precision comes as the integers of its bits, for which nanobind has a type.
-template <class T, class Bits = T>
-nb::tuple node_costs(const Rows<Bits>& X, const In<std::int32_t>& parent, const In<std::int32_t>& size,
+template <class T>
+nb::tuple node_costs(const Rows<Bits<T>>& X, const In<std::int32_t>& parent, const In<std::int32_t>& size,
                      bool among_points, int threads, const nb::object& progress) {
-  const agglo::Points<T> points{reinterpret_cast<const T*>(X.data()), static_cast<std::int64_t>(X.shape(0)),
-                                static_cast<std::int64_t>(X.shape(1))};
   const auto centers = among_points ? agglo::Centers::points : agglo::Centers::means;
   agglo::Costs found;
   {
     nb::gil_scoped_release release;
     agglo::Team team(threads);
-    found = agglo::node_costs(points, span(parent), span(size), centers, team, reporter(progress));
+    found = agglo::node_costs(points_of<T>(X), span(parent), span(size), centers, team, reporter(progress));
   }
   return nb::make_tuple(out(std::move(found.costs)), out(std::move(found.centers)));
 }
 
-template <class T, class Bits = T>
+template <class T>
 void bind_costs(nb::module_& module) {
-  module.def("node_costs", &node_costs<T, Bits>, "X"_a.noconvert(), "parent"_a, "size"_a, "among_points"_a,
+  module.def("node_costs", &node_costs<T>, "X"_a.noconvert(), "parent"_a, "size"_a, "among_points"_a,
              "threads"_a, "progress"_a.none());
 }
 
@@ -76,7 +73,7 @@ nb::object cheapest_of(const In<std::int32_t>& parent, const In<double>& costs, 
 void bind_cut(nb::module_& module) {
   bind_costs<float>(module);
   bind_costs<double>(module);
-  bind_costs<agglo::Half, std::uint16_t>(module);
+  bind_costs<agglo::Half>(module);
   module.def("cheapest", &cheapest, "parent"_a, "costs"_a);
   module.def("price_path", &price_path, "parent"_a, "costs"_a, "leaves"_a);
   module.def("possible_numbers", &possible_numbers, "parent"_a, "leaves"_a);

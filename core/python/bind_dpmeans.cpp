@@ -14,7 +14,7 @@ nb::tuple dp_means(const Rows<T>& X, const In<std::int32_t>& order, const Rows<d
   {
     nb::gil_scoped_release release;
     agglo::Team team(threads);
-    found = agglo::dp_means(points_of(X), span(order), std::span(start.data(), start.size()),
+    found = agglo::dp_means(points_of<T>(X), span(order), std::span(start.data(), start.size()),
                             {lam, epoch, max_iter, tol}, multiply, team, reporter(progress));
   }
   return nb::make_tuple(out(std::move(found.labels)), out(std::move(found.centers)),
@@ -27,7 +27,7 @@ nb::object cluster_means(const Rows<T>& X, const In<std::int32_t>& labels, std::
   {
     nb::gil_scoped_release release;
     agglo::Team team(threads);
-    means = agglo::cluster_means(points_of(X), span(labels), k, team);
+    means = agglo::cluster_means(points_of<T>(X), span(labels), k, team);
   }
   return out(std::move(means));
 }
@@ -41,7 +41,7 @@ nb::tuple dp_seeds(const Rows<T>& X, double lam, bool bound, std::uint64_t seed,
   {
     nb::gil_scoped_release release;
     agglo::Team team(threads);
-    found = agglo::dp_seeds(points_of(X), lam, rule, seed, multiply, team, reporter(progress));
+    found = agglo::dp_seeds(points_of<T>(X), lam, rule, seed, multiply, team, reporter(progress));
   }
   return nb::make_tuple(out(std::move(found.seeds)), out(std::move(found.labels)),
                         out(std::move(found.distances)));

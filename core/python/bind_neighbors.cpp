@@ -17,8 +17,8 @@ agglo::Metric metric_of(const std::string& name) {
 
 // `sgemm` and `dgemm` are capsules that scipy.linalg.cython_blas exports, named by their C signatures.
 template <class T>
-nb::tuple nearest(const Rows<T>& X, std::int64_t k, const std::string& metric, const Rows<double>& basis,
-                  const nb::capsule& sgemm, const nb::capsule& dgemm, int threads,
+nb::tuple nearest(const Rows<Bits<T>>& X, std::int64_t k, const std::string& metric,
+                  const Rows<double>& basis, const nb::capsule& sgemm, const nb::capsule& dgemm, int threads,
                   const nb::object& progress) {
   const agglo::Blas blas{reinterpret_cast<agglo::Gemm<float>*>(sgemm.data()),
                          reinterpret_cast<agglo::Gemm<double>*>(dgemm.data())};
@@ -26,14 +26,14 @@ nb::tuple nearest(const Rows<T>& X, std::int64_t k, const std::string& metric, c
   {
     nb::gil_scoped_release release;
     agglo::Team team(threads);
-    neighbors = agglo::nearest(points_of(X), k, metric_of(metric), {basis.data(), basis.size()}, blas, team,
-                               reporter(progress));
+    neighbors = agglo::nearest(points_of<T>(X), k, metric_of(metric), {basis.data(), basis.size()}, blas,
+                               team, reporter(progress));
   }
   return nb::make_tuple(out(std::move(neighbors.indices)), out(std::move(neighbors.values)));
 }
 
 template <class T>
-nb::tuple nearly_nearest(const Rows<T>& X, std::int64_t k, const std::string& metric, double recall,
+nb::tuple nearly_nearest(const Rows<Bits<T>>& X, std::int64_t k, const std::string& metric, double recall,
                          std::int64_t size, std::int64_t visits, std::int64_t joins, std::int64_t sample,
                          std::int64_t patience, std::uint64_t seed, const nb::capsule& sgemm,
                          const nb::capsule& dgemm, int threads, const nb::object& progress) {
@@ -43,7 +43,7 @@ nb::tuple nearly_nearest(const Rows<T>& X, std::int64_t k, const std::string& me
   {
     nb::gil_scoped_release release;
     agglo::Team team(threads);
-    found = agglo::nearly_nearest(points_of(X), k, metric_of(metric), recall, {size, visits, joins, 0},
+    found = agglo::nearly_nearest(points_of<T>(X), k, metric_of(metric), recall, {size, visits, joins, 0},
                                   sample, patience, seed, blas, team, reporter(progress));
   }
   const agglo::Effort& effort = found.effort;
@@ -53,12 +53,13 @@ nb::tuple nearly_nearest(const Rows<T>& X, std::int64_t k, const std::string& me
 }
 
 template <class T>
-nb::object all_pairs(const Rows<T>& X, const std::string& metric, int threads, const nb::object& progress) {
+nb::object all_pairs(const Rows<Bits<T>>& X, const std::string& metric, int threads,
+                     const nb::object& progress) {
   std::vector<float> values;
   {
     nb::gil_scoped_release release;
     agglo::Team team(threads);
-    values = agglo::all_pairs(points_of(X), metric_of(metric), team, reporter(progress));
+    values = agglo::all_pairs(points_of<T>(X), metric_of(metric), team, reporter(progress));
   }
   return out(std::move(values));
 }
@@ -76,8 +77,8 @@ void bind_search(nb::module_& module) {
 }  // namespace
 
 void bind_neighbors(nb::module_& module) {
-  bind_search<float>(module);
-  bind_search<double>(module);
+#define AGGLO_BIND(T) bind_search<T>(module);
+  AGGLO_EACH_NUMBER(AGGLO_BIND)
 }
 
 }  // namespace agglo::python

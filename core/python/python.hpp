@@ -64,9 +64,14 @@ inline agglo::GraphView view(const In<std::int64_t>& indptr, const In<std::int32
 template <class T>
 using Rows = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
+// Half precision comes as the integers of its bits, for which nanobind has a type.
 template <class T>
-agglo::Points<T> points_of(const Rows<T>& X) {
-  return {X.data(), static_cast<std::int64_t>(X.shape(0)), static_cast<std::int64_t>(X.shape(1))};
+using Bits = std::conditional_t<std::is_same_v<T, agglo::Half>, std::uint16_t, T>;
+
+template <class T>
+agglo::Points<T> points_of(const Rows<Bits<T>>& X) {
+  return {reinterpret_cast<const T*>(X.data()), static_cast<std::int64_t>(X.shape(0)),
+          static_cast<std::int64_t>(X.shape(1))};
 }
 
 void bind_graph(nb::module_& module);

@@ -102,6 +102,23 @@ void values_of_all_metrics_are_the_same_for_any_threads() {
   }
 }
 
+// Compact numbers are searched as if they were widened first: also in rows that no vector register divides.
+template <class T>
+void compact_numbers_are_as_wide_ones(T (*number)(std::uint32_t)) {
+  const std::int64_t n = 300, d = 43, k = 7;
+  std::mt19937 chance(3);
+  std::vector<T> data(n * d);
+  for (T& x : data) x = number(static_cast<std::uint32_t>(chance()));
+  const std::vector<float> wide(data.begin(), data.end());
+  for (const Metric metric : {Metric::dot, Metric::cosine, Metric::sqeuclidean, Metric::euclidean}) {
+    Team team(2);
+    const auto basis = unit_vectors(4, d);
+    const Neighbors a = nearest(Points<T>{data.data(), n, d}, k, metric, basis, blas, team);
+    const Neighbors b = nearest(Points<float>{wide.data(), n, d}, k, metric, basis, blas, team);
+    CHECK(a.indices == b.indices && a.values == b.values);
+  }
+}
+
 void nothing_but_copies() {
   const std::vector<float> data(300 * 5, 2.5f);
   Team team(2);
@@ -135,6 +152,14 @@ int main() {
   lists_are_those_of_the_definition<float>(1300, 8, 25);
   lists_are_those_of_the_definition<double>(1300, 3, 5);
   lists_are_those_of_the_definition<float>(66, 8300, 50);  // leaves as large as blocks
+  lists_are_those_of_the_definition<std::int8_t>(700, 9, 12);
+  compact_numbers_are_as_wide_ones<std::int8_t>(
+      [](std::uint32_t bits) { return static_cast<std::int8_t>(bits); });
+  compact_numbers_are_as_wide_ones<std::uint8_t>(
+      [](std::uint32_t bits) { return static_cast<std::uint8_t>(bits); });
+  compact_numbers_are_as_wide_ones<agglo::Half>([](std::uint32_t bits) {
+    return agglo::Half{static_cast<std::uint16_t>((bits & 0x8000u) | (0x3000u + bits % 0x1000u))};
+  });
   values_of_all_metrics_are_the_same_for_any_threads();
   nothing_but_copies();
   a_report_may_stop_the_search(1);

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import operator
 import os
+from collections.abc import Iterator
 from typing import Any, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-Points = npt.NDArray[np.float32] | npt.NDArray[np.float64]
+Points = npt.NDArray[np.float32 | np.float64 | np.float16 | np.int8 | np.uint8]
 
 _ROWS = 4096  # checked at a time, so that a check needs little memory and Ctrl-C is answered between
+_COMPACT = (np.float16, np.int8, np.uint8)  # what the searches widen as they go
 _LARGEST = 1e100  # so that squares and their sums stay finite in float64
 
 
@@ -26,13 +28,14 @@ def threads(n_jobs: int | None) -> int:
     return n_jobs if n_jobs > 0 else max(1, available + 1 + n_jobs)
 
 
-def check_points(X: Any, *, half: bool = False) -> Points:
+def check_points(X: Any, *, half: bool = False, compact: bool = False) -> Points:
     """The rows of ``X`` as a C-contiguous array of float32, or of float64 where float32 would lose something.
 
     Takes whatever NumPy can read: arrays, nested lists, pandas and polars frames, Arrow tables. float32 and
-    float64 stay as they are (without a copy if contiguous), float16 (unless ``half`` allows it), booleans and
-    integers become float32, integers beyond 2^24 float64. Anything that is not a table of finite numbers is an
-    error.
+    float64 stay as they are (without a copy if contiguous, so that a file that is mapped into memory is not read
+    into it), other floats, booleans and integers become float32, integers beyond 2^24 float64. ``half`` leaves
+    float16 as it is, ``compact`` also int8, uint8 and booleans (as uint8). Anything that is not a table of finite
+    numbers is an error.
     """
     if sp.issparse(X):
         raise TypeError(
@@ -62,10 +65,27 @@ def check_points(X: Any, *, half: bool = False) -> Points:
         )
     if 0 in given.shape:
         raise ValueError(f"X is empty, of shape {given.shape}: pass at least one point with one column")
-    points = np.ascontiguousarray(given, given.dtype if half and given.dtype == np.float16 else _dtype(given))
-    for first in range(0, len(points), _ROWS):
-        _check_values(points[first : first + _ROWS], first)
+    if compact and given.dtype == np.bool_:
+        given = given.view(np.uint8)
+    kept = _COMPACT if compact else _COMPACT[:1] if half else ()
+    stays = any(given.dtype == dtype for dtype in kept)
+    points = np.ascontiguousarray(given, given.dtype if stays else _dtype(given))
+    if points.dtype.kind == "f":
+        for first, rows in blocks(points):
+            _check_values(rows, first)
     return points
+
+
+def blocks(points: Points) -> Iterator[tuple[int, npt.NDArray[Any]]]:
+    """The rows in blocks, each with the number of its first, as float32 if they are smaller."""
+    for first in range(0, len(points), _ROWS):
+        rows = points[first : first + _ROWS]
+        yield first, rows if rows.dtype.itemsize > 2 else rows.astype(np.float32)
+
+
+def for_core(points: Points) -> npt.NDArray[Any]:
+    """Points as the core takes them: half precision by its bits."""
+    return points.view(np.uint16) if points.dtype == np.float16 else points
 
 
 def check_labels(
@@ -119,7 +139,7 @@ def check_leaves(X: Any, n_leaves: int) -> Points:
     return points
 
 
-def _check_values(rows: Points, first: int) -> None:
+def _check_values(rows: npt.NDArray[Any], first: int) -> None:
     """Raise if a number is not finite, or too large to be squared."""
     largest = min(_LARGEST, float(np.finfo(rows.dtype).max))
     if rows.min() >= -largest and rows.max() <= largest:  # false if there is a NaN

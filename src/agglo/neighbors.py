@@ -9,7 +9,7 @@ import numpy as np
 
 from agglo import _core
 from agglo.graph import Kind, NeighborGraph
-from agglo.inputs import Points, check_points, threads
+from agglo.inputs import Points, check_points, for_core, threads
 from agglo.progress import Progress, phase
 from agglo.search.cells import cells
 from agglo.search.checks import (
@@ -58,8 +58,9 @@ def neighbor_graph(
     Parameters
     ----------
     X : array-like of shape (n_points, n_features)
-        The points: float32, float64, float16, integers or booleans, in an array, a list, or a pandas, polars
-        or Arrow table.
+        The points: floats, integers or booleans, in an array, a list, or a pandas, polars or Arrow table.
+        float64, float32, float16, int8, uint8 and booleans are searched where they are, without a copy, if their
+        rows are contiguous, and be it in a file (``numpy.load(..., mmap_mode="r")``).
     n_neighbors : int or "all", default=25
         Neighbours to find for each point, the point itself not counted; at most ``n_points - 1``. The graph
         is the union of both directions, so a point that is a neighbour of many has more edges. ``"all"``
@@ -118,7 +119,7 @@ def neighbor_graph(
         raise ValueError(f"method={method!r} is unknown: pass one of {', '.join(map(repr, METHODS))}")
     check_wish(recall, random_state)
     workers = threads(n_jobs)
-    points = check_points(X)
+    points = check_points(X, compact=True)
     check_n_neighbors(n_neighbors, len(points))
     if metric == "cosine":
         warn_of_zeros(points)
@@ -172,7 +173,7 @@ def _complete(
 ) -> NeighborGraph:
     """The graph of all pairs."""
     n = len(points)
-    values = _core.all_pairs(points, metric, workers, report)
+    values = _core.all_pairs(for_core(points), metric, workers, report)
     check_finite(values)
     columns = np.broadcast_to(np.arange(n, dtype=np.int32), (n, n))
     rows = np.arange(n + 1, dtype=np.int64) * (n - 1)

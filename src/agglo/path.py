@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from agglo import _core
 from agglo.cut import CENTERS, Centers, number_of_clusters
-from agglo.inputs import check_leaves, threads
+from agglo.inputs import check_leaves, for_core, threads
 from agglo.progress import Progress, phase
 from agglo.tree import Hierarchy
 
@@ -87,7 +87,7 @@ def dp_means_path(
         raise ValueError(f"centers={centers!r} is unknown: pass 'means' or 'points'")
     points = check_leaves(X, tree.n_leaves)
     node_cost, node_center = _core.node_costs(
-        points.view(np.uint16) if points.dtype == np.float16 else points,
+        for_core(points),
         tree.parent,
         tree.size,
         centers == "points",

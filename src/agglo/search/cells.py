@@ -5,7 +5,7 @@ from __future__ import annotations
 from agglo import _core
 from agglo.blas import dgemm, one_blas_thread, sgemm
 from agglo.graph import RecallEstimate
-from agglo.inputs import Points
+from agglo.inputs import Points, for_core
 from agglo.search.found import Found, Report
 
 SAMPLE = 256  # points that recall is measured on: about 1 % of uncertainty where 5 % of the neighbours are missed
@@ -45,7 +45,7 @@ def cells(
     """
     with one_blas_thread():
         indices, values, reached, spent = _core.nearly_nearest(
-            *(points, n_neighbors, metric, recall, size, visits, joins, sample, PATIENCE, random_state),
+            *(for_core(points), n_neighbors, metric, recall, size, visits, joins, sample, PATIENCE, random_state),
             *(sgemm(), dgemm(), workers, report),
         )
     shape = (len(points), n_neighbors)

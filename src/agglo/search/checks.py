@@ -9,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from agglo.graph import RecallEstimate
-from agglo.inputs import Points
+from agglo.inputs import Points, blocks
 
 _UNIT = 1e-3  # how far from 1 the squared length of "unit-length" points may be: float16 is that coarse
+_LARGEST = np.finfo(np.float32).max
 
 
 def check_wish(recall: float, random_state: int) -> None:
@@ -58,10 +59,12 @@ def memory() -> int:
 
 def warn_of_zeros(points: Points) -> None:
     """Warn if points have no direction."""
-    zeros = np.flatnonzero(~points.any(axis=1))
-    if len(zeros):
+    zeros = [first + np.flatnonzero(~rows.any(axis=1)) for first, rows in blocks(points)]
+    count = sum(map(len, zeros))
+    if count:
+        row = next(some[0] for some in zeros if len(some))
         warnings.warn(
-            f"{len(zeros)} of {len(points)} points are all zero (the first is row {zeros[0]}) and have no "
+            f"{count} of {len(points)} points are all zero (the first is row {row}) and have no "
             "direction: their cosine to every point is taken to be 0. Leave them out, or use another metric",
             stacklevel=3,
         )
@@ -79,11 +82,11 @@ def warn_of_recall(method: str, estimate: RecallEstimate, recall: float) -> None
 def are_unit(points: Points) -> bool:
     """Whether all points are of length 1, nearly."""
     with np.errstate(over="ignore"):
-        squares = np.einsum("ij,ij->i", points, points)
-    return bool(np.all(np.abs(squares - 1) <= _UNIT))
+        return all(np.all(np.abs(np.einsum("ij,ij->i", rows, rows) - 1) <= _UNIT) for _, rows in blocks(points))
 
 
 def check_finite(values: npt.NDArray[np.float32]) -> None:
     """Raise if values that the core found do not fit float32."""
-    if not np.isfinite(values).all():
+    # A value that is not a number would not reach the bound either.
+    if values.size and not (values.min() >= -_LARGEST and values.max() <= _LARGEST):
         raise ValueError("the points are so far apart that their values exceed float32: scale X down")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agglo import _core
 from agglo.blas import dgemm, one_blas_thread, sgemm
-from agglo.inputs import Points
+from agglo.inputs import Points, for_core
 from agglo.search.found import Found, Report
 from agglo.sketch import sketch_basis
 
@@ -22,6 +22,8 @@ def exact(
     """All of the nearest neighbours, whatever recall is asked for."""
     with one_blas_thread():
         basis = sketch_basis(points, metric, n_neighbors)
-        indices, values = _core.nearest(points, n_neighbors, metric, basis, sgemm(), dgemm(), workers, report)
+        indices, values = _core.nearest(
+            for_core(points), n_neighbors, metric, basis, sgemm(), dgemm(), workers, report
+        )
     shape = (len(points), n_neighbors)
     return Found(indices.reshape(shape), values.reshape(shape), None, {})
