@@ -130,6 +130,15 @@ def read_labels(path: str | os.PathLike[str], *, column: str | None = None, head
     return labels
 
 
+def read_rows(path: str | os.PathLike[str]) -> Any:
+    """All columns of a .parquet, .csv or .tsv file, as a pyarrow.Table."""
+    name, form = _opened(path)
+    if form in (".npy", ".npz"):
+        raise ValueError(f"{name} has no columns with names: pass a .parquet, .csv or .tsv file")
+    table = _Table(name, form, header=True)
+    return table.read(table.names)
+
+
 def check_label_format(path: str | os.PathLike[str]) -> str:
     """What the name of a file of labels ends in, if labels can be written so."""
     form = Path(path).suffix.lower()

@@ -19,6 +19,8 @@ TREE = "tree.parquet"
 LABELS = "labels.parquet"
 RECORD = "run.json"
 PICTURE = "picture.png"
+ITEMS = "items.arrow"
+NAMES = "names.arrow"
 
 
 def check_folder(folder: Path, *, force: bool = False) -> None:
@@ -82,11 +84,16 @@ def save_run(
 
 def load_tree(path: Path) -> Hierarchy:
     """The tree of a run, given its folder or the file of the tree itself."""
+    return Hierarchy.load(tree_file(path))
+
+
+def tree_file(path: Path) -> Path:
+    """The file of the tree of a run, given its folder or that file itself."""
     if not path.exists():
         raise FileNotFoundError(f"cannot read {path}: there is no such folder or file; check its name")
     if path.is_dir() and not (path / TREE).exists():
         raise FileNotFoundError(f"{path} holds no run: there is no {TREE} in it; write one with agglo fit")
-    return Hierarchy.load(path / TREE if path.is_dir() else path)
+    return path / TREE if path.is_dir() else path
 
 
 def load_record(path: Path) -> dict[str, Any] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from agglo.outputs import replacing
+from agglo.records import Column
 from agglo.tree import Hierarchy, Rounds
 
 # A round's threshold and seconds stand beside each of its nodes: every round has one, so nothing is lost, and
@@ -42,23 +44,22 @@ def save(tree: Hierarchy, path: str | os.PathLike[str]) -> None:
         )
 
 
-def load(path: str | os.PathLike[str]) -> Hierarchy:
-    """The tree in the file ``path``, checked in full."""
+def load(path: str | os.PathLike[str], *, keep: Callable[[Column], Column] = lambda column: column) -> Hierarchy:
+    """The tree in the file ``path``, checked in full.
+
+    Columns are read one after the other, and what ``keep`` makes of each is kept in its place.
+    """
     name = Path(path)
     with name.open("rb") as file:  # a file that is missing or may not be read is an OSError of its own
         try:
-            table = pq.ParquetFile(file, page_checksum_verification=True).read()
+            parquet = pq.ParquetFile(file, page_checksum_verification=True)
+            record = _record(name, parquet.schema_arrow, parquet.metadata.num_rows)
+            columns = {
+                column: keep(_column(name, parquet, column, kind))
+                for column, kind in (COLUMNS | ROUND_COLUMNS).items()
+            }
         except (pa.ArrowException, OSError) as error:
             raise _broken(name, f"it is damaged, cut short or not Parquet ({error})") from error
-    record = _record(name, table)
-    for column, kind in (COLUMNS | ROUND_COLUMNS).items():
-        if column not in table.column_names:
-            raise _broken(name, f"it has no column {column!r}")
-        if table.schema.field(column).type != kind:
-            raise _broken(name, f"its column {column!r} is of type {table.schema.field(column).type}, not {kind}")
-        if column in COLUMNS and table[column].null_count:
-            raise _broken(name, f"its column {column!r} has empty entries")
-    columns = {column: table[column].to_numpy() for column in COLUMNS | ROUND_COLUMNS}
     try:
         rounds = _rounds(columns, record["rounds"])
         nodes = {column: columns[column] for column in COLUMNS}
@@ -67,8 +68,21 @@ def load(path: str | os.PathLike[str]) -> Hierarchy:
         raise _broken(name, str(error)) from error
 
 
-def _record(name: Path, table: Any) -> dict[str, Any]:
-    text = (table.schema.metadata or {}).get(KEY)
+def _column(name: Path, parquet: Any, column: str, kind: Any) -> Column:
+    if column not in parquet.schema_arrow.names:
+        raise _broken(name, f"it has no column {column!r}")
+    found = parquet.schema_arrow.field(column).type
+    if found != kind:
+        raise _broken(name, f"its column {column!r} is of type {found}, not {kind}")
+    values = parquet.read([column], use_threads=False)[column]
+    if column in COLUMNS and values.null_count:
+        raise _broken(name, f"its column {column!r} has empty entries")
+    numbers: Column = values.to_numpy()
+    return numbers
+
+
+def _record(name: Path, schema: Any, n_nodes: int) -> dict[str, Any]:
+    text = (schema.metadata or {}).get(KEY)
     if text is None:
         raise _broken(name, "its metadata has no entry of agglo's")
     try:
@@ -80,8 +94,8 @@ def _record(name: Path, table: Any) -> dict[str, Any]:
         raise _broken(name, f"it is of version {version}, and this agglo reads version {VERSION}")
     if type(record.get("rounds")) is not int or not isinstance(record.get("about"), dict):
         raise _broken(name, "its metadata lack the number of rounds or what is on record")
-    if not 0 <= record["rounds"] < table.num_rows:
-        raise _broken(name, f"its metadata count {record['rounds']} rounds for {table.num_rows} nodes")
+    if not 0 <= record["rounds"] < n_nodes:
+        raise _broken(name, f"its metadata count {record['rounds']} rounds for {n_nodes} nodes")
     checked: dict[str, Any] = record
     return checked
 
