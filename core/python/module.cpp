@@ -10,4 +10,5 @@ NB_MODULE(_core, module) {
   bind_cut(module);
   bind_metrics(module);
   bind_dpmeans(module);
+  bind_baselines(module);
 }

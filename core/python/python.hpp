@@ -81,5 +81,6 @@ void bind_tree(nb::module_& module);
 void bind_cut(nb::module_& module);
 void bind_metrics(nb::module_& module);
 void bind_dpmeans(nb::module_& module);
+void bind_baselines(nb::module_& module);
 
 }  // namespace agglo::python

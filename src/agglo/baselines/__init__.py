@@ -36,9 +36,10 @@ from typing import Any, NamedTuple
 from sklearn.cluster import BisectingKMeans, KMeans
 
 from agglo.baselines.library import HDBSCAN, Birch, DenseHAC
+from agglo.baselines.perch import Perch
 from agglo.dpmeans import DPMeansPlusPlus, OCCDPMeans, SerialDPMeans
 
-__all__ = ["HDBSCAN", "METHODS", "Birch", "BisectingKMeans", "DenseHAC", "KMeans", "Method"]
+__all__ = ["HDBSCAN", "METHODS", "Birch", "BisectingKMeans", "DenseHAC", "KMeans", "Method", "Perch"]
 
 
 class Method(NamedTuple):
@@ -61,6 +62,7 @@ METHODS: Mapping[str, Method] = MappingProxyType(
         "hac": Method(DenseHAC, hierarchical=True, random=False, metric=True, points=25_000),
         "birch": Method(Birch, hierarchical=True, random=False, metric=False, points=1_000_000),
         "hdbscan": Method(HDBSCAN, hierarchical=True, random=False, metric=False, points=100_000),
+        "perch": Method(Perch, hierarchical=True, random=True, metric=False, points=100_000),
         "kmeans": Method(KMeans, hierarchical=False, random=True, metric=False, points=1_000_000),
         "bisecting-kmeans": Method(
             BisectingKMeans, hierarchical=False, random=True, metric=False, points=1_000_000

@@ -1,0 +1,72 @@
+"""What methods share that insert points one after another: the order, and who was nearest among those before."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils import check_random_state
+
+from agglo.baselines.base import TreeBaseline, assembled
+from agglo.inputs import Points
+from agglo.tree import Hierarchy
+
+_BLOCK = 1024  # rows whose products with all earlier ones are in memory at a time
+
+Rows = npt.NDArray[np.float32]
+
+
+class OnlineBaseline(TreeBaseline):
+    """A method whose tree depends on the order in which points come."""
+
+    shuffle: bool
+    random_state: int | np.random.RandomState | None
+
+    def _tree(self, points: Points) -> Hierarchy:
+        n = len(points)
+        order = check_random_state(self.random_state).permutation(n) if self.shuffle else np.arange(n)
+        parent, height, about = self._grown(points[order])
+        parent[order] = parent[:n].copy()
+        return assembled(parent, n, points if height is None else height, {**about, "shuffle": bool(self.shuffle)})
+
+    @abstractmethod
+    def _grown(
+        self, points: Points
+    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float64] | None, dict[str, Any]]:
+        """Parents of the nodes, their heights if the method has some, and what to put on record."""
+
+
+def centered(points: Points) -> tuple[Rows, float]:
+    """The points in float32, moved and scaled so that no number is beyond 1; and the scale."""
+    moved = points - points.mean(axis=0, dtype=np.float64)
+    scale = float(np.abs(moved).max()) or 1.0
+    return np.ascontiguousarray(moved / scale, np.float32), scale
+
+
+def earlier_neighbors(rows: Rows, k: int, *, dot: bool) -> npt.NDArray[np.int32]:
+    """Of each row the ``k`` nearest rows before it, from near to far; -1 where there are not so many.
+
+    By products in float32 of all rows with all earlier ones, in blocks.
+    """
+    n = len(rows)
+    squares = np.einsum("ij,ij->i", rows, rows) / 2
+    found = np.full((n, k), -1, np.int32)
+    for first in range(0, n, _BLOCK):
+        last = min(n, first + _BLOCK)
+        score = rows[first:last] @ rows[:last].T
+        if not dot:
+            score -= squares[:last]
+        score[np.arange(last) >= np.arange(first, last)[:, None]] = -np.inf
+        few = min(k, last)
+        best = (
+            np.argpartition(-score, few - 1, axis=1)[:, :few]
+            if few < last
+            else np.arange(last)[None].repeat(last - first, axis=0)
+        )
+        near = np.take_along_axis(score, best, axis=1)
+        ranked = np.take_along_axis(best, np.lexsort((best, -near), axis=1), axis=1).astype(np.int32)
+        ranked[ranked >= np.arange(first, last)[:, None]] = -1
+        found[first:last, :few] = ranked
+    return found
