@@ -1,0 +1,377 @@
+"""All-points neighbour search beside faiss, hnswlib, pynndescent and ScaNN: recall, CPU seconds and memory.
+
+    python benchmarks/neighbors.py                                 # made-up points in clusters, 100,000 x 128
+    python benchmarks/neighbors.py --size 1000000x128 --beside "faiss IVF" pynndescent
+    python benchmarks/neighbors.py --data folder --sets mnist      # the arrays X of folder/mnist.npz, as well
+    python benchmarks/neighbors.py --save runs.json --picture curves.png
+
+Every library finds the 25 nearest neighbours of all points by Euclidean distance (embeddings of texts are scaled
+to unit length first, where these are also those of largest cosine). One process builds one index and searches with
+it at several settings; CPU seconds are those of all its threads, of the build and the search at that setting
+together, after a warm-up on few points that compiles what is compiled. Memory is the peak above what was in use
+before, the result included. Recall is the share of a sample's lists that is as close as the true 25th, found in
+float64. Curves show the settings that no other of the same library beats.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import queue
+import resource
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+K = 25
+SAMPLE = 1000  # points whose neighbours are checked
+FLOORS = (0.95, 0.99)  # recalls at which libraries are compared
+UNIT = ("clinc150", "newsgroups20", "stackoverflow20k", "web_queries_A", "reddit_titles_60k", "minilm")
+
+Floats = npt.NDArray[np.float32]
+Lists = npt.NDArray[np.integer[Any]]
+
+
+@dataclass
+class Run:
+    """What one search took, and how much of its answer was right."""
+
+    points: str
+    library: str
+    setting: str
+    cpu: float
+    memory: float
+    recall: float
+
+
+@dataclass(frozen=True)
+class Library:
+    """How to build an index, with which settings, and how to search it, with which others."""
+
+    build: Callable[[Floats, int, Any], Any]
+    search: Callable[[Any, Floats, Any], Lists]
+    builds: Callable[[int], Iterable[Any]]
+    searches: Iterable[Any]
+
+
+def agglo_search(recall: float, X: Floats, _: Any) -> Lists:
+    from agglo.inputs import check_points, threads
+    from agglo.search.cells import cells
+
+    return cells(check_points(X), K, "sqeuclidean", threads(None), None, recall=recall)[0]
+
+
+def faiss_index(factory: Callable[[int], str]) -> Callable[[Floats, int, Any], Any]:
+    def build(X: Floats, threads: int, setting: Any) -> Any:
+        import faiss
+
+        faiss.omp_set_num_threads(threads)
+        index = faiss.index_factory(X.shape[1], factory(setting))
+        if hasattr(index, "hnsw"):
+            index.hnsw.efConstruction = 80
+        index.train(X)
+        index.add(X)
+        return index
+
+    return build
+
+
+def faiss_search(index: Any, X: Floats, effort: int) -> Lists:
+    if hasattr(index, "nprobe"):
+        index.nprobe = effort
+    if hasattr(index, "hnsw"):
+        index.hnsw.efSearch = effort
+    lists: Lists = index.search(X, K + 1)[1]
+    return lists
+
+
+def faiss_descent(X: Floats, threads: int, degree: int) -> Any:
+    import faiss
+
+    faiss.omp_set_num_threads(threads)
+    index = faiss.IndexNNDescentFlat(X.shape[1], degree)
+    index.nndescent.search_L = degree
+    index.add(X)
+    return index
+
+
+def faiss_descent_search(index: Any, X: Floats, _: Any) -> Lists:
+    import faiss
+
+    graph = faiss.vector_to_array(index.nndescent.final_graph)  # of all points, nothing need be searched for
+    lists: Lists = graph.reshape(len(X), -1)
+    return lists
+
+
+def hnswlib_index(X: Floats, threads: int, links: int) -> Any:
+    import hnswlib
+
+    index = hnswlib.Index("l2", X.shape[1])
+    index.init_index(len(X), M=links, ef_construction=100)
+    index.set_num_threads(threads)
+    index.add_items(X)
+    return index
+
+
+def hnswlib_search(index: Any, X: Floats, effort: int) -> Lists:
+    index.set_ef(effort)
+    lists: Lists = index.knn_query(X, K + 1)[0]
+    return lists
+
+
+def pynndescent_index(X: Floats, threads: int, n_neighbors: int) -> Any:
+    from pynndescent import NNDescent
+
+    return NNDescent(X, n_neighbors=n_neighbors, metric="euclidean", n_jobs=threads, random_state=0)
+
+
+def pynndescent_search(index: Any, X: Floats, _: Any) -> Lists:
+    lists: Lists = index.neighbor_graph[0]
+    return lists
+
+
+def scann_index(X: Floats, threads: int, leaves: int) -> Any:
+    import scann
+
+    builder = scann.scann_ops_pybind.builder(X, K + 1, "squared_l2")
+    tree = builder.tree(num_leaves=leaves, num_leaves_to_search=16, training_sample_size=min(len(X), 100 * leaves))
+    return tree.score_ah(2, anisotropic_quantization_threshold=0.2).reorder(300).build()
+
+
+def scann_search(index: Any, X: Floats, leaves: int) -> Lists:
+    lists: Lists = np.asarray(
+        index.search_batched_parallel(
+            X, final_num_neighbors=K + 1, leaves_to_search=leaves, pre_reorder_num_neighbors=300
+        )[0]
+    )
+    return lists
+
+
+def cells_of(n: int) -> tuple[int, ...]:
+    """Numbers of lists for an inverted file, from few large ones to many small ones."""
+    root = n**0.5
+    return tuple(int(times * root) for times in (1, 2, 4))
+
+
+def only(*settings: Any) -> Callable[[int], Iterable[Any]]:
+    return lambda n: settings
+
+
+LIBRARIES = {
+    "agglo": Library(lambda X, threads, recall: recall, agglo_search, only(0.9, 0.95, 0.98, 0.99, 0.995), ("",)),
+    "faiss flat": Library(faiss_index(lambda _: "Flat"), faiss_search, only(""), ("",)),
+    "faiss IVF": Library(
+        faiss_index(lambda lists: f"IVF{lists},Flat"), faiss_search, cells_of, (2, 4, 8, 16, 32, 64, 128)
+    ),
+    "faiss HNSW": Library(faiss_index(lambda links: f"HNSW{links}"), faiss_search, only(16), (32, 64, 128, 256)),
+    "faiss NN-descent": Library(faiss_descent, faiss_descent_search, only(40, 64, 96), ("",)),
+    "hnswlib": Library(hnswlib_index, hnswlib_search, only(16), (32, 64, 128, 256)),
+    "pynndescent": Library(pynndescent_index, pynndescent_search, only(26, 32, 40, 50, 60, 80), ("",)),
+    "scann": Library(scann_index, scann_search, cells_of, (8, 16, 32, 64, 128)),
+}
+
+
+class Truth:
+    """How far the true 25th neighbour of every point of a sample is."""
+
+    def __init__(self, X: Floats) -> None:
+        self.rows = np.random.default_rng(1).choice(len(X), min(len(X), SAMPLE), replace=False)
+        queries = X[self.rows].astype(np.float64)
+        best = np.full((len(queries), K), np.inf)
+        for first in range(0, len(X), 20_000):
+            block = X[first : first + 20_000].astype(np.float64)
+            distances = (block**2).sum(axis=1) - 2 * queries @ block.T + (queries**2).sum(axis=1)[:, None]
+            inside = (self.rows >= first) & (self.rows < first + len(block))
+            distances[inside, self.rows[inside] - first] = np.inf
+            best = np.partition(np.hstack([best, distances]), K - 1, axis=1)[:, :K]
+        self.last = best.max(axis=1)
+
+    def recall(self, X: Floats, lists: Lists) -> float:
+        """The share of the sample's lists that is right."""
+        right = 0
+        for row, last in zip(self.rows, self.last, strict=True):
+            found = [j for j in lists[row] if j not in (row, -1)][:K]
+            distances = ((X[found].astype(np.float64) - X[row]) ** 2).sum(axis=1)
+            right += int((distances <= last * (1 + 1e-6) + 1e-9).sum())
+        return right / (K * len(self.rows))
+
+
+def peak_memory(*, anew: bool = False) -> int:
+    """Bytes of memory that this process had at most, so far or, anew, from now on."""
+    status = Path("/proc/self/status")
+    if not status.exists():
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    if anew:
+        Path("/proc/self/clear_refs").write_text("5")
+    return 1024 * int(status.read_text().split("VmHWM:")[1].split()[0])
+
+
+def measure(name: str, setting: Any, file: str, truth: Truth, threads: int, answer: Any) -> None:
+    """Run in a process of its own, so that memory and threads are its own."""
+    X: Floats = np.load(file)
+    library = LIBRARIES[name]
+    efforts = list(library.searches)
+    few = X[np.linspace(0, len(X) - 1, min(len(X), 4000)).astype(int)]
+    if name not in ("faiss IVF", "scann"):  # which complain of few points for their cells, and compile nothing
+        library.search(library.build(few, threads, setting), few, efforts[0])
+    before = peak_memory(anew=True)
+    cpu = time.process_time()
+    index = library.build(X, threads, setting)
+    built = time.process_time() - cpu
+    for effort in efforts:
+        cpu = time.process_time()
+        lists = library.search(index, X, effort)
+        searched = time.process_time() - cpu
+        memory = peak_memory() - before
+        recall = truth.recall(X, lists)
+        last = effort == efforts[-1] or recall > 0.997
+        answer.put((f"{setting} {effort}".strip(), built + searched, memory, recall, last))
+        if last:
+            break
+
+
+def compare(title: str, X: Floats, threads: int, names: Iterable[str]) -> list[Run]:
+    context = multiprocessing.get_context("spawn")
+    truth = Truth(X)
+    runs = []
+    print(f"\n{title}\n{'':20}{'setting':>12}{'CPU s':>9}{'memory MB':>11}{'recall':>9}", flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        file = str(Path(folder) / "points.npy")
+        np.save(file, X)
+        for name in names:
+            for setting in LIBRARIES[name].builds(len(X)):
+                answer = context.Queue()
+                process = context.Process(target=measure, args=(name, setting, file, truth, threads, answer))
+                process.start()
+                last = False
+                while not last:
+                    try:
+                        label, cpu, memory, recall, last = answer.get(timeout=5)
+                    except queue.Empty:
+                        if process.is_alive():
+                            continue
+                        raise RuntimeError(f"{name} failed at setting {setting!r}: see its error above") from None
+                    run = Run(title, name, label, cpu, memory, recall)
+                    runs.append(run)
+                    print(f"{name:20}{label:>12}{cpu:9.2f}{memory / 1e6:11.0f}{recall:9.4f}", flush=True)
+                process.join()
+    return runs
+
+
+def best(runs: Iterable[Run], library: str, recall: float) -> Run | None:
+    """The cheapest run of a library that reaches a recall."""
+    enough = [run for run in runs if run.library == library and run.recall >= recall]
+    return min(enough, key=lambda run: run.cpu, default=None)
+
+
+def show_floors(runs: list[Run]) -> None:
+    """How many times more than ours the best of the others takes, at equal recall."""
+    print(f"\n{'points':26}{'recall':>8}{'agglo s':>9}{'best other':>18}{'s':>9}{'CPU':>7}{'memory':>8}")
+    ratios = []
+    for points in dict.fromkeys(run.points for run in runs):
+        here = [run for run in runs if run.points == points]
+        for recall in FLOORS:
+            ours = best(here, "agglo", recall)
+            others = [best(here, name, recall) for name in LIBRARIES if name != "agglo"]
+            other = min((run for run in others if run), key=lambda run: run.cpu, default=None)
+            if not ours or not other:
+                continue
+            ratios.append(other.cpu / ours.cpu)
+            memory = other.memory / max(ours.memory, 1)
+            print(
+                f"{points:26}{recall:8.2f}{ours.cpu:9.2f}{other.library:>18}{other.cpu:9.2f}"
+                f"{ratios[-1]:6.1f}x{memory:7.1f}x"
+            )
+    if ratios:
+        print(f"geometric mean {np.exp(np.mean(np.log(ratios))):.1f}x, least {min(ratios):.1f}x")
+
+
+def draw(runs: list[Run], file: Path) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    titles = list(dict.fromkeys(run.points for run in runs))
+    figure, axes = plt.subplots(1, len(titles), figsize=(3.6 * len(titles), 3.4), squeeze=False)
+    for ax, title in zip(axes[0], titles, strict=True):
+        for number, name in enumerate(LIBRARIES):
+            front: list[Run] = []
+            for run in sorted((r for r in runs if r.points == title and r.library == name), key=lambda r: r.cpu):
+                if not front or run.recall > front[-1].recall:
+                    front.append(run)
+            style = {"color": "black", "linewidth": 2.2} if name == "agglo" else {"color": f"C{number}"}
+            missed = [max(1 - run.recall, 1e-4) for run in front]
+            if front:
+                ax.plot([run.cpu for run in front], missed, "o-", markersize=3, label=name, **style)
+        ax.set(xscale="log", yscale="log", title=title, xlabel="CPU seconds")
+        ax.set_ylim(0.3, 8e-5)
+        ax.set_yticks([0.1, 0.05, 0.01, 1e-3], ["0.9", "0.95", "0.99", "0.999"])
+        ax.grid(alpha=0.3)
+    axes[0][0].set_ylabel("recall@25")
+    shown = [pair for ax in axes[0] for pair in zip(*ax.get_legend_handles_labels(), strict=True)]
+    handles = {label: handle for handle, label in shown}
+    place: dict[str, Any] = {"loc": "lower center", "ncols": len(handles), "frameon": False, "fontsize": 8}
+    figure.legend(handles.values(), handles.keys(), **place)
+    figure.tight_layout(rect=(0, 0.06, 1, 1))
+    figure.savefig(file, dpi=80)
+
+
+def made_up(n: int, d: int) -> Floats:
+    """Clusters of about 200 points, of different widths, whose centres are themselves in clusters."""
+    rng = np.random.default_rng(0)
+    coarse = rng.standard_normal((max(n // 20_000, 5), d), dtype=np.float32)
+    fine = coarse[rng.integers(len(coarse), size=n // 200)] + rng.standard_normal((n // 200, d), dtype=np.float32)
+    widths = rng.uniform(0.3, 0.7, len(fine)).astype(np.float32)
+    which = rng.integers(len(fine), size=n)
+    X = rng.standard_normal((n, d), dtype=np.float32)
+    X *= widths[which, None]
+    X += fine[which]
+    return X
+
+
+def real(file: Path) -> Floats:
+    X: Floats = np.load(file)["X"].astype(np.float32)
+    if file.stem in UNIT:
+        X /= np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1e-30)
+    return X
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--size", action="append", help="points x columns of made-up points; may be repeated")
+    parser.add_argument("--data", type=Path, help="folder of .npz files with an array X each")
+    parser.add_argument("--sets", nargs="*", default=["mnist", "clinc150"], help="which of them")
+    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--beside", nargs="*", choices=list(LIBRARIES)[1:], default=list(LIBRARIES)[1:])
+    parser.add_argument("--with", type=Path, nargs="*", default=[], dest="earlier", help="runs that were saved")
+    parser.add_argument("--alone", action="store_true", help="without made-up points")
+    parser.add_argument("--save", type=Path, help="JSON file for all runs")
+    parser.add_argument("--picture", type=Path, help="PNG file for the curves")
+    arguments = parser.parse_args()
+    runs = [Run(**run) for file in arguments.earlier for run in json.loads(file.read_text())]
+    names = ["agglo", *arguments.beside]
+    for size in [] if arguments.alone else arguments.size or ["100000x128"]:
+        n, d = map(int, size.split("x"))
+        runs += compare(f"made up, {n:.0e} x {d}", made_up(n, d), arguments.threads, names)
+    for name in arguments.sets if arguments.data else []:
+        X = real(arguments.data / f"{name}.npz")
+        runs += compare(f"{name}, {X.shape[0]} x {X.shape[1]}", X, arguments.threads, names)
+    show_floors(runs)
+    if arguments.save:
+        arguments.save.write_text(json.dumps([asdict(run) for run in runs], indent=0))
+    if arguments.picture:
+        draw(runs, arguments.picture)
+
+
+if __name__ == "__main__":
+    main()
