@@ -15,8 +15,8 @@ nb::object perch(const Rows<float>& X, const In<std::int32_t>& nearest, const st
   std::vector<std::int32_t> parent;
   {
     nb::gil_scoped_release release;
-    parent = agglo::perch(points_of(X), span(nearest), {rule, beam, exact_masking, balance, max_leaves},
-                          reporter(progress));
+    parent = agglo::perch(points_of<float>(X), span(nearest),
+                          {rule, beam, exact_masking, balance, max_leaves}, reporter(progress));
   }
   return out(std::move(parent));
 }
