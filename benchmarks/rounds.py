@@ -71,9 +71,9 @@ def one_size(n: int, repeat: int) -> dict[str, float]:
     graph = make_graph(n)
     matrix = graph.to_scipy().astype(np.float64)
     matrix.data = 1.001 - matrix.data  # SciPy takes a weight of 0 for no edge
-    extra = peak_over(lambda: agglo.scc(graph, n_thresholds=THRESHOLDS, n_jobs=1))
-    cpu1, wall1 = measured(lambda: agglo.scc(graph, n_thresholds=THRESHOLDS, n_jobs=1), repeat)
-    cpu2, wall2 = measured(lambda: agglo.scc(graph, n_thresholds=THRESHOLDS, n_jobs=2), repeat)
+    extra = peak_over(lambda: agglo.scc(graph, "geometric", THRESHOLDS, n_jobs=1))
+    cpu1, wall1 = measured(lambda: agglo.scc(graph, "geometric", THRESHOLDS, n_jobs=1), repeat)
+    cpu2, wall2 = measured(lambda: agglo.scc(graph, "geometric", THRESHOLDS, n_jobs=2), repeat)
     tree_cpu, _ = measured(lambda: minimum_spanning_tree(matrix), max(1, repeat - 1))
     return {
         "points": n,

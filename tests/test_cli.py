@@ -285,7 +285,7 @@ def test_demo_without_matplotlib_says_how_to_get_the_picture(tmp_path):
         ("fit X.npy --metric manhattan", 2, "'manhattan' is not one of 'cosine'"),
         ("fit X.npy --thresholds 0.1,0.9", 2, "thresholds must be strictly decreasing"),
         ("fit X.npy --thresholds 0.9,x", 2, "--thresholds 0.9,x is neither a name nor a list of numbers"),
-        ("fit X.npy --thresholds cubic", 2, "thresholds='cubic' is unknown: pass one of geometric"),
+        ("fit X.npy --thresholds cubic", 2, "thresholds='cubic' is unknown: pass one of odds"),
         ("fit X.npy --n-thresholds 0", 2, "n_thresholds=0 must be a positive integer"),
         ("fit X.npy -a hac --n-thresholds 5", 2, "--algorithm hac has no thresholds: leave out --n-thresholds"),
         ("fit X.npy --n-clusters 121", 2, "n_clusters=121 is impossible: the tree has 120 leaves"),

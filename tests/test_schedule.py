@@ -1,6 +1,10 @@
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.sparse.csgraph import connected_components
 
+import agglo
 from agglo import NeighborGraph
 from agglo.schedule import schedule, threshold_range
 
@@ -11,13 +15,13 @@ def graph(weights, kind="similarity", **options):
 
 
 def test_cosines_go_from_one_to_a_thousandth():
-    values = schedule(graph([0.9, 0.5, -0.3]))
+    values = schedule(graph([0.9, 0.5, -0.3]), "geometric")
     assert (len(values), values[0], values[-1]) == (200, 1.0, 0.001)
     np.testing.assert_allclose(values[1:] / values[:-1], 0.001 ** (1 / 199))
 
 
 def test_unit_length_squared_distances_go_from_a_thousandth_to_four():
-    values = schedule(graph([0.5, 2.0], "distance", metric="sqeuclidean", missing=4))
+    values = schedule(graph([0.5, 2.0], "distance", metric="sqeuclidean", missing=4), "geometric")
     assert (values[0], values[-1]) == (0.001, 4.0)
 
 
@@ -28,6 +32,63 @@ def test_other_ranges_come_from_the_weights():
     assert threshold_range(graph([0.0, 8.0], "distance", missing="ignore")) == (8.0, 8.0)
     assert threshold_range(graph([1e-12] + [2.0] * 1000 + [8.0], "distance")) == (2.0, 8.0)
     assert threshold_range(graph([], "distance", metric="euclidean")) == (0.0, 0.0)
+
+
+def odds(values, closest, missing):
+    distances = np.abs(values - closest) / abs(missing - closest)
+    return (1 - distances) / distances
+
+
+@pytest.mark.parametrize(
+    ("weights", "options", "closest", "missing"),
+    [
+        ([0.9, 0.5, -0.3], {"kind": "similarity"}, 1.0, 0.0),
+        ([0.9, 0.5, 0.6], {"kind": "similarity", "missing": 0.4}, 1.0, 0.4),
+        ([50.0, 3.0], {"kind": "similarity"}, 50.0, 0.0),
+        ([0.5, 8.0], {"kind": "distance", "missing": 20.0}, 0.0, 20.0),
+        ([0.5, 2.0, 8.0], {"kind": "distance"}, 0.0, 8.0),
+        ([-3.0, -2.0], {"kind": "distance", "missing": -1.0}, -3.0, -1.0),
+    ],
+)
+def test_odds_fall_in_the_ratio_of_the_papers_thresholds(weights, options, closest, missing):
+    made = graph(weights, **options)
+    values = schedule(made)
+    assert (np.diff(values) * np.sign(missing - closest) > 0).all()
+    if missing != 0:
+        assert values[-1] == missing
+        values = values[:-1]
+    found = odds(values, closest, missing)
+    ratio = found[0] / found[1]
+    np.testing.assert_allclose(found[:-1] / found[1:], ratio, rtol=1e-6)
+    assert 0.95 * np.log(1000) / 199 < np.log(ratio) <= 1.001 * np.log(1000) / 199
+    assert found[-1] == pytest.approx(0.001 if missing == 0 else 0.001 * ratio, rel=1e-6)
+    assert len(schedule(made, "odds", 5)) == 5
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(2, 60), st.sampled_from(["similarity", "distance"]))
+def test_odds_reach_all_that_has_an_edge(seed, n, kind):
+    rng = np.random.default_rng(seed)
+    ends = rng.integers(n, size=(2, 2 * n))
+    made = NeighborGraph.from_edges(
+        *ends, rng.uniform(0.1, 0.9, 2 * n), n_points=n, kind=kind, missing=kind == "distance"
+    )
+    tree = agglo.scc(made)
+    components = connected_components(made.to_scipy())[0]
+    assert tree.rounds[-1].after == components if len(tree.rounds) else components == n
+
+
+def test_odds_of_linkages_that_stay_among_the_weights_are_ratios_of_distances():
+    for linkage, missing in [("single", 0.0), ("complete", 0.0), ("average", "ignore")]:
+        values = schedule(graph([0.99, 0.9, 0.2], missing=missing), "odds", 3, linkage)
+        np.testing.assert_allclose(1 - values, np.geomspace(0.01, 0.8, 3), rtol=1e-5)
+
+
+def test_odds_of_copies_and_of_no_edges():
+    assert schedule(graph([1.0, 1.0])).tolist()[-1] == pytest.approx(0.001, rel=0.01)
+    assert schedule(graph([], "distance")).tolist() == [0.0]
+    assert schedule(graph([0.0], "distance")).tolist() == [0.0]
+    assert schedule(graph([0.5], "distance"))[-1] == 0.5
+    assert schedule(graph([0.5, 0.6]), "odds", 1) == pytest.approx([0.001], rel=0.01)
 
 
 def test_linear_steps_are_equal():
@@ -50,15 +111,15 @@ def test_all_weights_zero():
     assert schedule(graph([0.0, 0.0], "distance")).tolist() == [0.0]
 
 
-@pytest.mark.parametrize("given", [[0.9, 0.5], (0.9, 0.5), np.array([0.9, 0.5], np.float32)])
-def test_thresholds_are_taken_as_given(given):
-    np.testing.assert_allclose(schedule(graph([0.5]), given), [0.9, 0.5])
+@pytest.mark.parametrize("values", [[0.9, 0.5], (0.9, 0.5), np.array([0.9, 0.5], np.float32)])
+def test_thresholds_are_taken_as_given(values):
+    np.testing.assert_allclose(schedule(graph([0.5]), values), [0.9, 0.5])
 
 
 @pytest.mark.parametrize(
     ("thresholds", "count", "message"),
     [
-        ("log", 200, "thresholds='log' is unknown: pass one of geometric, linear, doubling, or an array"),
+        ("log", 200, "thresholds='log' is unknown: pass one of odds, geometric, linear, doubling, or an array"),
         ("geometric", 0, "n_thresholds=0 must be a positive integer"),
         ("geometric", 2.5, "n_thresholds=2.5 must be"),
         ([0.5, 0.9], 0, r"strictly decreasing \(similarities\).*thresholds\[0\]=0.5 is followed by 0.9: sort"),
@@ -84,4 +145,4 @@ def test_distances_need_increasing_thresholds():
 def test_no_positive_range_for_ratios():
     negative = graph([-3.0, -2.0], "distance", missing=-1.0)
     with pytest.raises(ValueError, match=r"geometric thresholds need a positive range.*pass thresholds='linear'"):
-        schedule(negative)
+        schedule(negative, "geometric")

@@ -172,10 +172,11 @@ class SCC(_Clusterer):
         points it is all of them; ``graph_.parameters`` has the number that was used.
     method : {"exact"}, default="exact"
         How neighbours are found.
-    thresholds : {"geometric", "linear", "doubling"} or array-like, default="geometric"
+    thresholds : {"odds", "geometric", "linear", "doubling"} or array-like, default="odds"
         The schedule of the rounds, from near to far; see :func:`agglo.scc`.
-    n_thresholds : int, default=200
-        How many thresholds, for ``"geometric"`` and ``"linear"``.
+    n_thresholds : int, optional
+        How many thresholds, for ``"odds"``, ``"geometric"`` and ``"linear"``; by default some hundreds for the
+        first and 200 for the others.
     linkage : {"average", "single", "complete"}, default="average"
         How close two clusters are.
     advance : {"every-round", "until-stable"}, default="every-round"
@@ -241,8 +242,8 @@ class SCC(_Clusterer):
         metric: str = "cosine",
         n_neighbors: int | Literal["all"] = 25,
         method: str = "exact",
-        thresholds: ScheduleName | npt.ArrayLike = "geometric",
-        n_thresholds: int = 200,
+        thresholds: ScheduleName | npt.ArrayLike = "odds",
+        n_thresholds: int | None = None,
         linkage: LinkageName = "average",
         advance: Advance = "every-round",
         round: SupportsIndex | RoundRule | None = None,

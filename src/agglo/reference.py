@@ -21,8 +21,8 @@ Floats = npt.NDArray[np.float64]
 
 def scc(
     graph: NeighborGraph,
-    thresholds: ScheduleName | npt.ArrayLike = "geometric",
-    n_thresholds: int = 200,
+    thresholds: ScheduleName | npt.ArrayLike = "odds",
+    n_thresholds: int | None = None,
     linkage: LinkageName = "average",
     advance: Advance = "every-round",
 ) -> Hierarchy:

@@ -38,7 +38,7 @@ class Plan:
 def scc_plan(
     graph: NeighborGraph,
     thresholds: ScheduleName | npt.ArrayLike,
-    n_thresholds: int,
+    n_thresholds: int | None,
     linkage: LinkageName,
     advance: Advance,
 ) -> Plan:
@@ -46,7 +46,7 @@ def scc_plan(
     check_linkage(linkage)
     if advance not in ADVANCES:
         raise ValueError(f"advance={advance!r} is unknown: pass one of {', '.join(ADVANCES)}")
-    values = schedule(graph, thresholds, n_thresholds)
+    values = schedule(graph, thresholds, n_thresholds, linkage)
     about = {
         "method": "scc",
         "advance": advance,
@@ -72,8 +72,8 @@ def hac_plan(linkage: LinkageName) -> Plan:
 
 def scc(
     graph: NeighborGraph,
-    thresholds: ScheduleName | npt.ArrayLike = "geometric",
-    n_thresholds: int = 200,
+    thresholds: ScheduleName | npt.ArrayLike = "odds",
+    n_thresholds: int | None = None,
     linkage: LinkageName = "average",
     advance: Advance = "every-round",
     n_jobs: int | None = None,
@@ -86,11 +86,12 @@ def scc(
     ----------
     graph : NeighborGraph
         The points and their neighbours.
-    thresholds : {"geometric", "linear", "doubling"} or array-like
+    thresholds : {"odds", "geometric", "linear", "doubling"} or array-like
         The schedule of thresholds from near to far, or the thresholds themselves (decreasing for similarities,
         increasing for distances). See :func:`agglo.schedule.schedule`.
-    n_thresholds : int
-        How many, for ``"geometric"`` and ``"linear"``.
+    n_thresholds : int, optional
+        How many, for ``"odds"``, ``"geometric"`` and ``"linear"``. By default 200, as in the paper, and for
+        ``"odds"`` as many as its range needs, some hundreds.
     linkage : {"average", "single", "complete"}
         How close two clusters are. Only clusters with an edge between them can be neighbours.
     advance : {"every-round", "until-stable"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal
 
 import numpy as np
@@ -9,13 +10,16 @@ import numpy.typing as npt
 
 from agglo.graph import NeighborGraph
 
-ScheduleName = Literal["geometric", "linear", "doubling"]
-SCHEDULES = ("geometric", "linear", "doubling")
+ScheduleName = Literal["odds", "geometric", "linear", "doubling"]
+SCHEDULES = ("odds", "geometric", "linear", "doubling")
 
 # The range of the paper's schedules, for cosine similarities and for unit-length squared Euclidean distances.
 _COSINE = (1.0, 0.001)
 _UNIT_SQEUCLIDEAN = (0.001, 4.0)
 
+_NUMBER = 200  # thresholds of the paper's experiments
+_RATIO = 1000 ** (1 / (_NUMBER - 1))  # between one of their thresholds and the next
+_FLOAT32 = 2.0**-22  # differences to a number other than 0 that float32 can still tell apart
 _SAMPLE = 1_000_000  # weights that are enough to find a quantile
 
 
@@ -42,28 +46,52 @@ def threshold_range(graph: NeighborGraph) -> tuple[float, float]:
         farthest = max(farthest, float(graph.missing or 0.0))
     if farthest <= 0:
         return float(weights.min()), farthest
-    sample = weights[:: 1 + len(weights) // _SAMPLE]
+    return _least(weights, farthest), farthest
+
+
+def _least(values: npt.NDArray[Any], otherwise: float) -> float:
+    """The value that a thousandth of all positive values do not exceed."""
+    sample = values[:: 1 + len(values) // _SAMPLE]
     positive = sample[sample > 0]
-    return float(np.quantile(positive, 0.001, method="lower")) if len(positive) else farthest, farthest
+    return float(np.quantile(positive, 0.001, method="lower")) if len(positive) else otherwise
 
 
 def schedule(
     graph: NeighborGraph,
-    thresholds: ScheduleName | npt.ArrayLike = "geometric",
-    n_thresholds: int = 200,
+    thresholds: ScheduleName | npt.ArrayLike = "odds",
+    n_thresholds: int | None = None,
+    linkage: str = "average",
 ) -> npt.NDArray[np.float64]:
     """The thresholds for ``graph``, from near to far.
 
     Parameters
     ----------
     graph : NeighborGraph
-        What is to be clustered. Its kind and weights give the range, see :func:`threshold_range`.
-    thresholds : {"geometric", "linear", "doubling"} or array-like
-        ``"geometric"`` and ``"linear"``: ``n_thresholds`` of them, in equal ratios or equal steps.
-        ``"doubling"``: τ₀·2ⁱ from the smallest positive distance until the farthest is covered (similarities
-        are halved), the schedule of the paper's theorem. An array is used as it is.
-    n_thresholds : int
-        How many, for the first two; with one, it is the farthest.
+        What is to be clustered. Its kind and weights give the range.
+    thresholds : {"odds", "geometric", "linear", "doubling"} or array-like
+        ``"odds"``: the ratio of how much closer a pair is than one without an edge, to how far it is, falls in
+        equal ratios; see the notes. ``"geometric"`` and ``"linear"``: the thresholds themselves are in equal
+        ratios or equal steps, over the range of :func:`threshold_range`. ``"doubling"``: τ₀·2ⁱ from the smallest
+        positive distance until the farthest is covered (similarities are halved), the schedule of the paper's
+        theorem. An array is used as it is.
+    n_thresholds : int, optional
+        How many, for the first three; with one, it is the farthest. By default 200, as in the paper, and for
+        ``"odds"`` as many as make steps of the ratio that 200 have from 1 to 0.001, some hundreds.
+    linkage : str
+        What the thresholds are for. Only averages over pairs without an edge leave the range of the weights.
+
+    Notes
+    -----
+    Near and far ask for different scales. Clusters that are apart are told from each other by ratios of
+    distances, as in the paper's theorem: between cosines of 0.9999 and 0.99 there may be as many levels as between
+    0.99 and 0. But the average of two clusters is diluted by the pairs without an edge: for clusters of a and b
+    points it comes as close as 1 / (a b) to the value of such a pair, and this is where large clusters are told
+    from each other. With the distance d of a pair, as a share of the distance of one without an edge, (1 - d) / d
+    does for both: it is 1 / d where d is small and 1 - d where it is not. It falls from the nearest edge to 4 / n²
+    of the farthest one, the least average that two clusters of n points can have with an edge between them; so all
+    of these merge. A thousandth of the edges at either end are left out, so that a few do not stretch the range,
+    and it goes at least as far as 0.001. For other linkages, and if pairs without an edge are ignored, distances
+    are in equal ratios up to the farthest edge.
 
     Examples
     --------
@@ -72,13 +100,20 @@ def schedule(
     >>> graph = NeighborGraph.from_edges([0, 1], [1, 2], [0.9, 0.5], kind="similarity")
     >>> schedule(graph, "geometric", 4).round(3).tolist()
     [1.0, 0.1, 0.01, 0.001]
+    >>> schedule(graph, "odds", 4).round(3).tolist()
+    [0.9, 0.302, 0.02, 0.001]
     """
     if not isinstance(thresholds, str):
         return _given(graph, thresholds)
     if thresholds not in SCHEDULES:
         raise ValueError(f"thresholds={thresholds!r} is unknown: pass one of {', '.join(SCHEDULES)}, or an array")
-    if isinstance(n_thresholds, bool) or not isinstance(n_thresholds, int | np.integer) or n_thresholds < 1:
+    if n_thresholds is not None and (
+        isinstance(n_thresholds, bool) or not isinstance(n_thresholds, int | np.integer) or n_thresholds < 1
+    ):
         raise ValueError(f"n_thresholds={n_thresholds!r} must be a positive integer")
+    if thresholds == "odds":
+        return _odds(graph, n_thresholds, linkage)
+    n_thresholds = _NUMBER if n_thresholds is None else n_thresholds
     nearest, farthest = threshold_range(graph)
     if nearest == farthest or (n_thresholds == 1 and thresholds != "doubling"):
         return np.array([farthest])
@@ -97,6 +132,38 @@ def schedule(
     factor = 2.0 if farthest > nearest else 0.5
     steps = int(np.ceil(np.abs(np.log2(farthest / first))))
     return first * factor ** np.arange(steps + 1.0)
+
+
+def _odds(graph: NeighborGraph, number: int | None, linkage: str) -> npt.NDArray[np.float64]:
+    """Thresholds of equal ratios of odds, or of distances where averages are not diluted; see :func:`schedule`."""
+    weights = graph.weights
+    sign = 1.0 if graph.kind == "distance" else -1.0
+    closest = float(min(0.0, weights.min(initial=0.0)) if sign > 0 else max(1.0, weights.max(initial=1.0)))
+    distances = sign * (weights.astype(np.float64) - closest)
+    diluted = linkage == "average" and graph.missing != "ignore"
+    farthest = float(distances.max(initial=0.0))
+    if diluted:
+        absent = sign * (float(graph.missing or 0.0) - closest)
+        farthest = max(absent, farthest) if sign > 0 or absent <= 0 else absent
+    if farthest <= 0:  # copies of one point, or no edge at all
+        return np.array([closest])
+    nearest = min(_least(distances, farthest), farthest / 2)
+    if not diluted:
+        return closest + sign * _ratios(nearest, farthest, number)
+    least = min(_COSINE[1], 4 * _least(1 - distances / farthest, 1.0) / graph.n_points**2)
+    zero = closest + sign * farthest == 0.0  # float32 tells numbers near 0 apart, however small
+    odds = 1 / _ratios(nearest / (farthest - nearest), 1 / (least if zero else max(least, _FLOAT32)), number)
+    if zero:
+        return np.asarray(closest * odds / (1 + odds))
+    odds[-1] = 0.0  # what float32 cannot tell apart ends together, at the value of a pair without an edge
+    return np.asarray(closest + sign * farthest / (1 + odds))
+
+
+def _ratios(first: float, last: float, number: int | None) -> npt.NDArray[np.float64]:
+    """Numbers from first up to last in equal ratios; by default in the ratio of the paper's thresholds."""
+    if number is None:
+        number = 1 + math.ceil(math.log(last / first) / math.log(_RATIO))
+    return np.geomspace(first, last, number) if number > 1 else np.array([last])
 
 
 def _given(graph: NeighborGraph, thresholds: npt.ArrayLike) -> npt.NDArray[np.float64]:

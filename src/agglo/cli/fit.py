@@ -70,11 +70,12 @@ def fit(
     thresholds: Annotated[
         str | None,
         typer.Option(
-            help="For scc: geometric (default), linear, doubling, or numbers: 0.9,0.5,0.1.", rich_help_panel=TREE
+            help="For scc: odds (default), geometric, linear, doubling, or numbers: 0.9,0.5,0.1.",
+            rich_help_panel=TREE,
         ),
     ] = None,
     n_thresholds: Annotated[
-        int | None, typer.Option(help="For scc: how many (default 200).", rich_help_panel=TREE)
+        int | None, typer.Option(help="For scc: how many; by default as many as needed.", rich_help_panel=TREE)
     ] = None,
     advance: Annotated[
         Literal["every-round", "until-stable"] | None,
