@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import agglo
-from agglo import NeighborGraph
+from agglo.datasets import delta_separated, model_separated
 from agglo.metrics import dp_means_cost
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -52,18 +52,6 @@ def test_scc_with_thresholds_at_the_heights_of_hac_is_hac(seed, n, linkage):
     np.testing.assert_array_equal(tree.height, hac.height)
 
 
-def separated(rng, delta, squared, sizes):
-    """Points within radius R = 1 of centres at least δR apart, in the unit of the (squared) distance."""
-    k = len(sizes)
-    apart = np.sqrt(delta) if squared else delta
-    centres = np.zeros((k, k + 1))
-    centres[np.arange(k), np.arange(k)] = apart / np.sqrt(2) * (1 + 1e-9)
-    y = np.repeat(np.arange(k), sizes)
-    offsets = rng.normal(size=(len(y), k + 1))
-    offsets *= rng.uniform(0, 1, (len(y), 1)) / np.linalg.norm(offsets, axis=1, keepdims=True)
-    return centres[y] + offsets, y
-
-
 @settings(max_examples=60)
 @given(
     SEEDS,
@@ -73,11 +61,11 @@ def separated(rng, delta, squared, sizes):
 def test_separated_clusters_are_a_round(seed, condition, sizes):
     """Theorem: with doubling thresholds some round is the target of δ-separated data."""
     metric, delta = condition
-    points, y = separated(np.random.default_rng(seed), delta, metric == "sqeuclidean", sizes)
-    graph = complete_graph(points, metric)
+    made = delta_separated(sizes, delta, squared=metric == "sqeuclidean", random_state=seed)
+    graph = complete_graph(made.X, metric)
     tree = agglo.scc(graph, "doubling", advance="until-stable")
     partitions = [tree.labels(round=i).tolist() for i in range(len(tree.rounds) + 1)]
-    assert y.tolist() in partitions
+    assert made.y.tolist() in partitions
 
 
 def set_partitions(n):
@@ -98,7 +86,7 @@ def set_partitions(n):
 def test_some_round_is_within_two_of_the_best_dp_means_cost(seed, sizes):
     """Theorem: for δ-separated data some round is a 2-approximation, at λ = (δ - 2) R."""
     delta = 30.0
-    points, _ = separated(np.random.default_rng(seed), delta, True, sizes)
+    points = delta_separated(sizes, delta, squared=True, random_state=seed).X
     lam = delta - 2
     best = min(dp_means_cost(points, labels, lam) for labels in set_partitions(len(points)))
     tree = agglo.scc(complete_graph(points, "sqeuclidean"), "doubling", advance="until-stable")
@@ -112,12 +100,8 @@ def test_some_round_is_within_two_of_the_best_dp_means_cost(seed, sizes):
 )
 def test_model_based_separated_data_are_recovered(seed, sizes, linkage):
     """Proposition: if linkages inside the target's clusters are always closer, the tree contains the target."""
-    rng = np.random.default_rng(seed)
-    y = np.repeat(np.arange(len(sizes)), sizes)
+    graph, y = model_separated(sizes, random_state=seed)
     n = len(y)
-    i, j = np.triu_indices(n, 1)
-    distances = np.where(y[i] == y[j], rng.uniform(1, 2, len(i)), rng.uniform(3, 4, len(i)))
-    graph = NeighborGraph.from_edges(i, j, distances, n_points=n, kind="distance")
     heights = agglo.hac(graph, linkage=linkage).height[n:].astype(np.float32)
     tree = agglo.scc(graph, np.unique(heights) if n > 1 else [1.0], linkage=linkage)
     assert y.tolist() in [tree.labels(round=r).tolist() for r in range(len(tree.rounds) + 1)]

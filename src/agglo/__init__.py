@@ -12,6 +12,7 @@ __all__ = [
     "affinity",
     "baselines",
     "contents",
+    "datasets",
     "dp_means_path",
     "dpmeans",
     "hac",
@@ -22,7 +23,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from agglo import baselines, contents, dpmeans, metrics, reference
+    from agglo import baselines, contents, datasets, dpmeans, metrics, reference
     from agglo.estimator import HAC, SCC, Affinity
     from agglo.graph import NeighborGraph
     from agglo.neighbors import neighbor_graph
