@@ -70,7 +70,7 @@ def test_copies_of_one_point_make_a_tree(name, n):
 def test_blobs_are_told_apart(name):
     X, y = blobs()
     method = METHODS[name]
-    fitted = made(name, n_clusters=6, **({"metric": "euclidean"} if method.metric else {})).fit(X)
+    fitted = made(name, n_clusters=6, **({"metric": "sqeuclidean"} if method.metric else {})).fit(X)
     together = (fitted.labels_[:, None] == fitted.labels_) == (y[:, None] == y)
     assert together.mean() > 0.9
     if method.hierarchical:

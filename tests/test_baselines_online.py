@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import cdist
 
-from agglo.baselines import Perch
+from agglo.baselines import DenseHAC, Grinch, Perch
 from agglo.baselines.online import earlier_neighbors
 from agglo.metrics import dendrogram_purity
 from agglo.testing import assert_same_hierarchy, check_hierarchy
@@ -25,6 +26,9 @@ def separated(seed, n, k, d, copies=False):
     if copies:
         noise = np.round(4 * noise) / 4 / np.sqrt(d)
     return centers[y] + noise, y
+
+
+AS_IN_THE_THEOREM = {"metric": "sqeuclidean", "linkage": "single", "n_neighbors": "all", "shuffle": False}
 
 
 def has_pairs(y):
@@ -94,6 +98,106 @@ def test_perch_with_few_leaves_is_a_tree_of_all_points(seed, n, max_leaves, sear
     inner = tree.n_nodes - n
     assert inner <= max(0, n - 1)
     assert inner <= 2 * max_leaves - 1
+
+
+@settings(max_examples=60)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n=st.integers(2, 60),
+    k=st.integers(1, 8),
+    d=st.integers(1, 6),
+    linkage=st.sampled_from(["average", "single", "complete"]),
+)
+def test_grinch_keeps_separated_classes_together_in_any_order(seed, n, k, d, linkage):
+    """Any two parts of a class are closer than parts of two: what the theorem calls model-based separation."""
+    X, y = separated(seed, n, k, d)
+    tree = Grinch(metric="sqeuclidean", linkage=linkage, n_neighbors="all", shuffle=False).fit(X).tree_
+    check_hierarchy(tree)
+    if has_pairs(y):
+        assert dendrogram_purity(tree, y) == 1.0
+
+
+@settings(max_examples=60)
+@given(seed=st.integers(0, 2**32 - 1), lengths=st.lists(st.integers(1, 25), min_size=1, max_size=5))
+def test_grinch_under_single_linkage_recovers_chains_in_any_order(seed, lengths):
+    """Separation by a graph: neighbours in a chain are closer than any two chains, its ends far apart."""
+    rng = np.random.default_rng(seed)
+    y = np.repeat(np.arange(len(lengths)), lengths)
+    steps = np.concatenate([[2.0], np.where(np.diff(y) > 0, 2.0, 1.0 - 0.5 * rng.random(len(y) - 1))])
+    order = rng.permutation(len(y))
+    X, y = np.cumsum(steps)[order, None], y[order]
+    tree = Grinch(**AS_IN_THE_THEOREM).fit(X).tree_
+    check_hierarchy(tree)
+    if has_pairs(y):
+        assert dendrogram_purity(tree, y) == 1.0
+
+
+def test_grinch_needs_grafts_for_clusters_of_any_shape():
+    X = 6 * np.random.default_rng(2).random((150, 2))
+    y = connected_components(cdist(X, X) < 0.6)[1]
+    without, with_grafts = (
+        dendrogram_purity(Grinch(graft=graft, **AS_IN_THE_THEOREM).fit(X).tree_, y) for graft in (False, True)
+    )
+    assert without < 1.0
+    assert with_grafts == 1.0
+
+
+def overlapping(n=600, k=30, d=10):
+    rng = np.random.default_rng(4)
+    y = rng.integers(0, k, n)
+    return rng.standard_normal((k, d))[y] + 0.5 * rng.standard_normal((n, d)), y
+
+
+def test_grafts_bring_grinch_close_to_hac():
+    X, y = overlapping()
+    hac = dendrogram_purity(DenseHAC().fit(X).tree_, y)
+    with_grafts, without, few, capped, eliminated = (
+        dendrogram_purity(Grinch(random_state=0, **parameters).fit(X).tree_, y)
+        for parameters in (
+            {"n_neighbors": "all"},
+            {"graft": False},
+            {"n_neighbors": 10},
+            {"cap": 50},
+            {"single_elimination": True},
+        )
+    )
+    assert with_grafts > without
+    assert min(with_grafts, few, capped, eliminated) > hac - 0.08
+
+
+@pytest.mark.parametrize("metric", ["cosine", "sqeuclidean"])
+@pytest.mark.parametrize("linkage", ["average", "centroid", "single", "complete"])
+def test_heights_of_grinch_are_linkages(metric, linkage):
+    X = np.random.default_rng(7).standard_normal((60, 3)) + 1
+    tree = Grinch(metric=metric, linkage=linkage, random_state=0).fit(X).tree_
+    rows = X / np.linalg.norm(X, axis=1, keepdims=True) if metric == "cosine" else X
+    table = cdist(X, X, metric)
+    for node in range(60, tree.n_nodes):
+        a, b = (tree.leaves(child) for child in tree.children(node))
+        pairs = table[np.ix_(a, b)]
+        ends = [rows[part].mean(axis=0)[None] for part in (a, b)]
+        value = {
+            "average": pairs.mean(),
+            "single": pairs.min(),
+            "complete": pairs.max(),
+            "centroid": cdist(*ends, metric).item(),
+        }[linkage]
+        expected = max(value, *tree.height[tree.children(node)])
+        assert tree.height[node] == pytest.approx(expected, rel=1e-4, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"linkage": "ward"}, "linkage='ward' is unknown: pass one of average, centroid, single, complete"),
+        ({"metric": "dot"}, "metric='dot' is unknown: pass one of cosine, sqeuclidean"),
+        ({"n_neighbors": 0}, "n_neighbors=0 must be at least 1"),
+        ({"cap": 0}, "cap=0 must be at least 1"),
+    ],
+)
+def test_grinch_refuses(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        Grinch(**parameters).fit(np.eye(3))
 
 
 @settings(max_examples=40)

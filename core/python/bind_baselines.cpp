@@ -1,5 +1,6 @@
 #include <nanobind/stl/string.h>
 
+#include "grinch.hpp"
 #include "perch.hpp"
 #include "python.hpp"
 
@@ -21,11 +22,30 @@ nb::object perch(const Rows<float>& X, const In<std::int32_t>& nearest, const st
   return out(std::move(parent));
 }
 
+nb::tuple grinch(const Rows<float>& X, const Rows<std::int32_t>& near, const std::string& linkage, bool dot,
+                 bool scan, bool graft, bool single_elimination, std::int64_t cap,
+                 const nb::object& progress) {
+  const auto rule = linkage == "average"    ? agglo::GrinchLinkage::average
+                    : linkage == "centroid" ? agglo::GrinchLinkage::centroid
+                    : linkage == "single"   ? agglo::GrinchLinkage::single
+                                            : agglo::GrinchLinkage::complete;
+  agglo::Grinch found;
+  {
+    nb::gil_scoped_release release;
+    found = agglo::grinch(points_of<float>(X), {near.data(), near.size()},
+                          static_cast<std::int64_t>(near.shape(1)),
+                          {rule, dot, scan, graft, single_elimination, cap}, reporter(progress));
+  }
+  return nb::make_tuple(out(std::move(found.parent)), out(std::move(found.value)));
+}
+
 }  // namespace
 
 void bind_baselines(nb::module_& module) {
   module.def("perch", &perch, "X"_a.noconvert(), "nearest"_a, "search"_a, "beam"_a, "exact_masking"_a,
              "balance"_a, "max_leaves"_a, "progress"_a.none());
+  module.def("grinch", &grinch, "X"_a.noconvert(), "near"_a, "linkage"_a, "dot"_a, "scan"_a, "graft"_a,
+             "single_elimination"_a, "cap"_a, "progress"_a.none());
 }
 
 }  // namespace agglo::python

@@ -35,11 +35,12 @@ from typing import Any, NamedTuple
 
 from sklearn.cluster import BisectingKMeans, KMeans
 
+from agglo.baselines.grinch import Grinch
 from agglo.baselines.library import HDBSCAN, Birch, DenseHAC
 from agglo.baselines.perch import Perch
 from agglo.dpmeans import DPMeansPlusPlus, OCCDPMeans, SerialDPMeans
 
-__all__ = ["HDBSCAN", "METHODS", "Birch", "BisectingKMeans", "DenseHAC", "KMeans", "Method", "Perch"]
+__all__ = ["HDBSCAN", "METHODS", "Birch", "BisectingKMeans", "DenseHAC", "Grinch", "KMeans", "Method", "Perch"]
 
 
 class Method(NamedTuple):
@@ -63,6 +64,7 @@ METHODS: Mapping[str, Method] = MappingProxyType(
         "birch": Method(Birch, hierarchical=True, random=False, metric=False, points=1_000_000),
         "hdbscan": Method(HDBSCAN, hierarchical=True, random=False, metric=False, points=100_000),
         "perch": Method(Perch, hierarchical=True, random=True, metric=False, points=100_000),
+        "grinch": Method(Grinch, hierarchical=True, random=True, metric=True, points=20_000),
         "kmeans": Method(KMeans, hierarchical=False, random=True, metric=False, points=1_000_000),
         "bisecting-kmeans": Method(
             BisectingKMeans, hierarchical=False, random=True, metric=False, points=1_000_000
