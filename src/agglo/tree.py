@@ -386,6 +386,25 @@ class Hierarchy:
 
         return exchange.to_frame(self)
 
+    def explore(self, texts: Sequence[str] | None = None, columns: Mapping[str, Any] | None = None) -> Any:
+        """An :class:`agglo.explore.Explorer` of the tree: shown in a notebook, a link elsewhere.
+
+        It serves a page on this machine until it is closed or the program ends. ``texts`` stand for the points and
+        name the clusters; ``columns`` has further things known of the points, to see and to colour by.
+
+        Examples
+        --------
+        >>> import agglo
+        >>> tree = agglo.hac(agglo.neighbor_graph([[0.0], [1.0], [5.0]], 2, "euclidean"))
+        >>> with tree.explore(["ant", "bee", "cow"]) as explorer:
+        ...     explorer.url.startswith("http://127.0.0.1:")
+        True
+        """
+        from agglo.explore import open_tree
+        from agglo.explore.server import Explorer
+
+        return Explorer(open_tree(self, texts, columns)).start()
+
     def __repr__(self) -> str:
         return (
             f"Hierarchy({self.n_leaves} leaves, {self.n_nodes} nodes, {len(self.rounds)} rounds, "

@@ -155,11 +155,11 @@ def view(
     *,
     node: Node,
     round: Annotated[int, About("Clusters of this round stay closed.", least=0)] = 0,
-    limit: Annotated[int, About("How many boxes, at most about.", least=2, most=5000)] = 400,
-    depth: Annotated[int, About("How many boxes inside one another.", least=1, most=20)] = 3,
+    limit: Annotated[int, About("How many boxes, at most about.", least=2, most=5000)] = 700,
+    depth: Annotated[int, About("How many boxes inside one another.", least=1, most=20)] = 5,
     share: Annotated[
         float, About("The least share of the whole that is a box of its own.", least=0, most=1)
-    ] = 0.0005,
+    ] = 0.0008,
     colour: Annotated[str, About("A column to colour by; empty for none.")] = "",
 ) -> View:
     """The largest clusters in a node, each inside the one that it is part of; "children of a node", for eyes."""
@@ -213,7 +213,7 @@ def details(opened: Opened, *, node: Node) -> Details:
         cohesion=float(tree.about["origin"]) - height if similar else None,
         clusters=len(tree.children(node)),
         terms=opened.terms(node),
-        examples=_items(opened, opened.examples(node)),
+        examples=items_of(opened, opened.examples(node)),
         path=_path(opened, node),
     )
 
@@ -233,8 +233,8 @@ def items(
         rank = np.arange(len(points)) - (count[points].astype(np.int64) << 32)
         first = np.argpartition(rank, last - 1)[:last] if last < len(points) else np.arange(len(points))
         points = points[first[np.argsort(rank[first])]]
-        return Items(int(opened.tree.size[node]), _items(opened, points[offset:]))
-    return Items(len(points), _items(opened, points[offset : offset + limit]))
+        return Items(int(opened.tree.size[node]), items_of(opened, points[offset:]))
+    return Items(len(points), items_of(opened, points[offset : offset + limit]))
 
 
 def search(
@@ -245,7 +245,7 @@ def search(
 ) -> Items:
     """The points whose text has these words in it, the most frequent first."""
     points, total = opened.items.search(text, limit)
-    return Items(total, _items(opened, points))
+    return Items(total, items_of(opened, points))
 
 
 def path(opened: Opened, *, node: Node) -> list[Crumb]:
@@ -305,7 +305,8 @@ def _path(opened: Opened, node: int) -> list[Crumb]:
     return [_crumb(opened, step) for step in crumbs(opened.tree, node)]
 
 
-def _items(opened: Opened, points: Any) -> list[Item]:
+def items_of(opened: Opened, points: Any) -> list[Item]:
+    """What is known of these points."""
     texts = opened.items.texts(points)
     values = opened.items.values(points)
     counts = np.ones(len(points), np.int64) if opened.items.count is None else opened.items.count[points]

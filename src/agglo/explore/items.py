@@ -17,7 +17,7 @@ Ints = npt.NDArray[np.int64]
 
 TEXT, COUNT = "text", "count"  # the columns that agglo itself gives a meaning to
 LONGEST = 2000  # characters of a text that are sent to be shown; all of it is exported
-MOST_KINDS = 9  # of a column of names that are told apart; the others are "other"
+MOST_KINDS = 10  # of a column of names that are told apart; the others are "other"
 
 
 class Kinds(NamedTuple):

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from agglo import runfolder
 from agglo.cut import persistent_round
-from agglo.explore.items import Items, map_table, read_table
+from agglo.explore.items import Items, make_table, map_table, read_table
 from agglo.mapped import forget, load_mapped
+from agglo.naming import Names, name_nodes
 from agglo.tree import Hierarchy
 
 N_EXAMPLES = 5
@@ -100,6 +103,22 @@ def open_run(path: Path, items: Path | None = None, column: str | None = None) -
         start = persistent_round(tree)
     forget(tree)
     return Opened(tree, known, names, path.absolute().name, start)
+
+
+def open_tree(tree: Hierarchy, texts: Sequence[str] | None, columns: Mapping[str, Any] | None) -> Opened:
+    """Open a tree that is in memory, with its clusters named if there are texts."""
+    items = Items(tree.n_leaves, make_table(texts, columns))
+    names = None
+    if texts is not None and tree.n_leaves > 1:
+        names = names_table(name_nodes(tree, list(texts)))
+    return Opened(tree, items, names, "tree", persistent_round(tree))
+
+
+def names_table(names: Names) -> Any:
+    """Names as a table."""
+    kinds = (pa.large_string(), pa.large_list(pa.large_string()), pa.large_list(pa.int32()))
+    columns = zip(names._fields, names, kinds, strict=True)
+    return pa.table({field: pa.array(values, kind) for field, values, kind in columns})
 
 
 def checked_names(names: Any, tree: Hierarchy, path: Path) -> Any:

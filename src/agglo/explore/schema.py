@@ -259,7 +259,7 @@ def _text(value: object) -> str:
 
 _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>agglo explore: HTTP interface</title>
-<meta name="viewport" content="width=device-width"><style>
+<meta name="viewport" content="width=device-width"><link rel="icon" href="data:,"><style>
 :root { color-scheme: light dark; font: 15px/1.5 system-ui, sans-serif }
 body { max-width: 60rem; margin: 3rem auto; padding: 0 1.5rem }
 h2 { font-size: 1.05rem; margin: 2.2rem 0 .2rem } p { margin: .3rem 0 }

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import secrets
+import socket
 import sys
 import threading
 from collections.abc import Mapping
@@ -15,10 +18,15 @@ from urllib.parse import parse_qs, urlsplit
 
 from agglo.explore import api, schema
 from agglo.explore.opened import Opened
+from agglo.explore.page import MAX_BYTES, save_page
 
-STATIC: dict[str, tuple[str, str]] = {}
+STATIC = {
+    "/": ("index.html", "text/html; charset=utf-8"),
+    "/app.js": ("app.js", "text/javascript; charset=utf-8"),
+    "/app.css": ("app.css", "text/css; charset=utf-8"),
+}
 _HOST = "127.0.0.1"
-# Nothing from elsewhere is loaded or told, and no other page may show this one inside itself.
+# Nothing from elsewhere is loaded, and nothing is told to anyone.
 _POLICY = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
 _POLICY += "connect-src 'self'; base-uri 'none'; form-action 'none'"
 
@@ -47,15 +55,23 @@ class Explorer:
         self.url = f"http://{_HOST}:{self.port}/?token={self.token}"
         self._thread: threading.Thread | None = None
 
-    def serve(self) -> None:
-        """Answer until interrupted."""
-        self._server.serve_forever(poll_interval=0.2)
-
     def start(self) -> Explorer:
         """Answer from now on, in a thread that ends with the program."""
-        self._thread = threading.Thread(target=self.serve, name="agglo explore", daemon=True)
-        self._thread.start()
+        if self._thread is None:
+            self._thread = threading.Thread(
+                target=self._server.serve_forever, args=(0.1,), name="agglo explore", daemon=True
+            )
+            self._thread.start()
         return self
+
+    def save(self, path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> None:
+        """Write one file that shows the top of the tree without a server; see :func:`agglo.explore.page.page`."""
+        save_page(self.opened, path, max_bytes)
+
+    def wait(self) -> None:
+        """Return when the server is closed, or raise when interrupted."""
+        while self._thread is not None and self._thread.is_alive():
+            self._thread.join(0.2)
 
     def close(self) -> None:
         """Stop answering."""
@@ -86,7 +102,22 @@ class _Server(ThreadingHTTPServer):
 
     def __init__(self, explorer: Explorer, port: int) -> None:
         self.explorer = explorer
+        self.connections: set[Any] = set()
         super().__init__((_HOST, port), _Handler)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        self.connections.add(request)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        self.connections.discard(request)
+        super().shutdown_request(request)
+
+    def server_close(self) -> None:
+        super().server_close()
+        for connection in list(self.connections):  # browsers keep theirs, and would still be answered
+            with contextlib.suppress(OSError):  # it has just ended by itself
+                connection.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         if not isinstance(sys.exception(), ConnectionError):  # a reader may leave when it likes

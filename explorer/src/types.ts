@@ -1,0 +1,87 @@
+// What the server answers; see /docs.
+
+export interface Step {
+  round: number;
+  clusters: number;
+  threshold: number | null;
+}
+
+export interface Run {
+  title: string;
+  points: number;
+  nodes: number;
+  root: number;
+  kind: string;
+  start: number;
+  rounds: Step[];
+  columns: string[];
+  texts: boolean;
+}
+
+export interface Crumb {
+  node: number;
+  name: string;
+  size: number;
+  round: number;
+}
+
+export interface Box {
+  node: number;
+  parent: number;
+  size: number;
+  number: number;
+  name: string;
+  round: number;
+  value: number | null;
+  share: number | null;
+}
+
+export interface View {
+  node: number;
+  round: number;
+  path: Crumb[];
+  boxes: Box[];
+  legend: string[];
+  span: number[];
+}
+
+export interface Item {
+  point: number;
+  text: string;
+  count: number;
+  values: string[];
+}
+
+export interface Details {
+  node: number;
+  name: string;
+  size: number;
+  occurrences: number;
+  round: number;
+  height: number;
+  cohesion: number | null;
+  clusters: number;
+  terms: string[];
+  examples: Item[];
+  path: Crumb[];
+}
+
+export interface Items {
+  total: number;
+  items: Item[];
+}
+
+/** Where answers come from: a server, or the file that the page is. */
+export interface Source {
+  /** Why not everything can be seen, if so. */
+  readonly note: string;
+  /** The kinds of files that clusters can be saved as. */
+  readonly formats: readonly ("csv" | "parquet")[];
+  run(): Promise<Run>;
+  view(node: number, round: number, colour: string): Promise<View>;
+  details(node: number): Promise<Details>;
+  items(node: number, offset: number, limit: number): Promise<Items>;
+  search(text: string): Promise<Items>;
+  path(node: number): Promise<Crumb[]>;
+  save(nodes: number[], format: "csv" | "parquet"): Promise<Blob>;
+}
