@@ -9,6 +9,7 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <span>
 #include <vector>
 
 namespace agglo {
@@ -21,7 +22,7 @@ template <class Stat>
 class List {
  public:
   List() = default;
-  List(const std::vector<Id>& ids, const std::vector<Stat>& stats) : length_(static_cast<Id>(ids.size())) {
+  List(std::span<const Id> ids, const std::vector<Stat>& stats) : length_(static_cast<Id>(ids.size())) {
     block_.reset(static_cast<std::byte*>(std::malloc(ids.size() * (sizeof(Stat) + sizeof(Id)) + 1)));
     if (!block_) throw std::bad_alloc();
     std::memcpy(block_.get(), stats.data(), ids.size() * sizeof(Stat));

@@ -143,6 +143,33 @@ Graph united(const DirectedView& rows, Kind kind, Team& team) {
   return graph;
 }
 
+float beyond(std::span<const float> weights, double bound, bool up, double share) {
+  // Keys are in the order of the weights, from the bound: their upper half is found first, then the lower.
+  const auto key = [up](float weight) {
+    const auto bits = std::bit_cast<std::uint32_t>(weight);
+    const std::uint32_t ascending = bits >> 31 ? ~bits : bits | 0x80000000u;
+    return up ? ascending : ~ascending;
+  };
+  const auto counts = [&](float weight) { return up ? weight > bound : weight < bound; };
+  std::vector<std::int64_t> upper(1 << 16, 0), lower(1 << 16, 0);
+  std::int64_t number = 0;
+  for (const float weight : weights)
+    if (counts(weight)) ++number, ++upper[key(weight) >> 16];
+  if (number == 0) return std::numeric_limits<float>::quiet_NaN();
+  auto rank = static_cast<std::int64_t>(share * static_cast<double>(number - 1));
+  const auto place = [&rank](const std::vector<std::int64_t>& histogram) {
+    std::uint32_t half = 0;
+    while (rank >= histogram[half]) rank -= histogram[half++];
+    return half;
+  };
+  const std::uint32_t first = place(upper);
+  for (const float weight : weights)
+    if (counts(weight) && key(weight) >> 16 == first) ++lower[key(weight) & 0xffff];
+  const std::uint32_t found = first << 16 | place(lower);
+  const std::uint32_t ascending = up ? found : ~found;
+  return std::bit_cast<float>(ascending >> 31 ? ascending & 0x7fffffffu : ~ascending);
+}
+
 std::string violation(const GraphView& graph, Team& team) {
   const std::int64_t n = graph.size();
   if (n < 0 || graph.indptr[0] != 0) return "indptr must start at 0";

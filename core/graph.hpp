@@ -49,6 +49,11 @@ Graph grouped(std::int64_t n, std::span<const std::int32_t> sources, std::span<c
 // closest stays. What it returns has the invariants of GraphView.
 Graph united(const DirectedView& rows, Kind kind, Team& team);
 
+// Of the weights beyond a bound, above it if `up` and below it otherwise, the one that a `share` of them do
+// not lie beyond: that at floor(share * (number - 1)) in order from the bound. NaN if there is none. It is
+// found without a copy of the weights.
+float beyond(std::span<const float> weights, double bound, bool up, double share);
+
 // The first violation of the invariants of GraphView, in words; empty if there is none.
 std::string violation(const GraphView& graph, Team& team);
 

@@ -3,6 +3,7 @@
 // Inside the core larger is closer: a distance is used with its sign turned. A linkage is a policy with
 //   Stat                  what is kept of the edges between two clusters
 //   of(weight)            the Stat of one edge; combine(a, b) adds b's edges to a
+//   of_many(edges)        the Stat of edges that have been combined already
 //   value(stat, a, b)     the linkage of clusters of sizes a and b
 //   floor                 what clusters without any edge count as inside a larger pair; -inf if nothing
 // and, because all of them are reducible, two bounds that let the rounds look at few lists:
@@ -19,6 +20,14 @@
 #include "graph.hpp"
 
 namespace agglo {
+
+// Edges between two clusters: their number, the sum of their weights as FixedPoint has it, and the weight of
+// the closest (single linkage) or the farthest one (complete linkage).
+struct Edges {
+  std::int64_t count;
+  __int128 sum;
+  float weight;
+};
 
 constexpr double kNone = -std::numeric_limits<double>::infinity();
 
@@ -64,6 +73,7 @@ class AverageLinkage {
   AverageLinkage(Kind kind, int shift) : grid_(kind, shift) {}
 
   Stat of(float weight) const { return grid_.of(weight); }
+  static Stat of_many(const Edges& edges) { return static_cast<Stat>(edges.sum); }
   static void combine(Stat& a, Stat b) { a += b; }
   double value(Stat sum, double a, double b) const { return grid_.value(sum) / (a * b); }
 
@@ -91,6 +101,7 @@ class CountedAverageLinkage {
       : floor(Present ? kNone : (kind == Kind::similarity ? missing : -missing)), grid_(kind, shift) {}
 
   Stat of(float weight) const { return {grid_.of(weight), 1}; }
+  static Stat of_many(const Edges& edges) { return {static_cast<Sum>(edges.sum), edges.count}; }
   static void combine(Stat& a, const Stat& b) { a.sum += b.sum, a.count += b.count; }
   double value(const Stat& stat, double a, double b) const {
     const double count = static_cast<double>(stat.count);
@@ -117,6 +128,7 @@ class SingleLinkage {
   explicit SingleLinkage(Kind kind) : sign_(kind == Kind::similarity ? 1.0f : -1.0f) {}
 
   Stat of(float weight) const { return sign_ * weight; }
+  Stat of_many(const Edges& edges) const { return of(edges.weight); }
   static void combine(Stat& a, Stat b) { a = std::max(a, b); }
   static double value(Stat stat, double, double) { return stat; }
 
@@ -149,6 +161,7 @@ class CompleteLinkage {
       : sign_(kind == Kind::similarity ? 1.0f : -1.0f), floor(sign_ * missing) {}
 
   Stat of(float weight) const { return {1, sign_ * weight}; }
+  Stat of_many(const Edges& edges) const { return {edges.count, sign_ * edges.weight}; }
   static void combine(Stat& a, Stat b) { a.count += b.count, a.farthest = std::min(a.farthest, b.farthest); }
   double value(Stat stat, double a, double b) const {
     const double farthest = stat.farthest;

@@ -23,9 +23,13 @@
 
 namespace agglo {
 
-template <class Linkage>
+// Size is a whole number where clusters are made of points, and a double, which holds larger ones and exactly
+// up to 2^53, where they are made of other clusters.
+template <class Linkage, class Size>
 class Neighborhoods {
  public:
+  using Stat = typename Linkage::Stat;
+
   Neighborhoods(const GraphView& graph, const Linkage& linkage, int workers)
       : graph_(graph),
         linkage_(linkage),
@@ -51,7 +55,7 @@ class Neighborhoods {
     return nearest.best == kNobody ? nearest.value : std::max(nearest.value, double{nearest.second});
   }
 
-  Id size(Id x) const { return cell_[x].size; }
+  Size size(Id x) const { return cell_[x].size; }
   bool alive(Id x) { return std::atomic_ref<Id>(cell_[x].up).load(std::memory_order_relaxed) == x; }
 
   // The cluster that i is in now.
@@ -67,6 +71,13 @@ class Neighborhoods {
     return i;
   }
 
+  // What to start from if x is a cluster already: its size, and the statistics of its row of the graph.
+  void start(Id x, Size size, const std::vector<Stat>& stats) {
+    cell_[x].size = size;
+    const Id* row = graph_.indices.data() + graph_.indptr[x];
+    chain_[x].list = List<Stat>({row, stats.size()}, stats);
+  }
+
   // ---- looking ----
 
   // The first look at a point: its row of the graph, each neighbour a cluster of one.
@@ -76,6 +87,9 @@ class Neighborhoods {
       search.offer(graph_.indices[k], linkage_.value(linkage_.of(graph_.weights[k]), 1, 1));
     keep(x, search);
   }
+
+  // The first look at a cluster that is no point.
+  void look_at_list(Id x, int worker) { look(x, gather_[worker]); }
 
   // Makes the nearest neighbours of clusters exact, or finds bounds beyond `threshold` without reading lists.
   void refresh(std::span<const Id> clusters, float threshold, int worker) {
@@ -109,10 +123,10 @@ class Neighborhoods {
     if (a != b) cell_[std::max(a, b)].up = std::min(a, b);
   }
 
-  void resize(Id cluster, Id size) { cell_[cluster].size = size; }
+  void resize(Id cluster, Size size) { cell_[cluster].size = size; }
 
   // Adds to `blend` what x, of the given size before, knows of neighbours outside the cluster it is now in.
-  void blend(typename Linkage::Blend& blend, Id x, Id cluster, Id size) {
+  void blend(typename Linkage::Blend& blend, Id x, Id cluster, Size size) {
     const Nearest& nearest = nearest_[x];
     const bool inside = nearest.best != kNobody && root(nearest.best) == cluster;
     blend.add(inside ? double{nearest.second} : bound(x), size, linkage_.floor);
@@ -130,19 +144,17 @@ class Neighborhoods {
   }
 
  private:
-  using Stat = typename Linkage::Stat;
-
   static constexpr std::int64_t kAhead = 12;  // how many neighbours ahead of the reading are asked for
 
   struct Cell {
-    Id up;    // towards the cluster's smallest point, whose own `up` is itself
-    Id size;  // of the cluster, at its smallest point
+    Id up;      // towards the cluster's smallest point, whose own `up` is itself
+    Size size;  // of the cluster, at its smallest point
   };
 
   struct Nearest {
     double value = kNone;
     Id best = kNobody;
-    Id best_size = 0;  // at the last look
+    Size best_size = 0;  // at the last look
     float second = -std::numeric_limits<float>::infinity();
   };
 
@@ -215,7 +227,7 @@ class Neighborhoods {
     const Nearest& nearest = nearest_[x];
     if (nearest.best == kNobody) return nearest.value;
     const double others = nearest.second;
-    const Id size = cell_[root(nearest.best)].size;
+    const Size size = cell_[root(nearest.best)].size;
     if (size == nearest.best_size) return std::max(nearest.value, others);
     return raised(std::max(linkage_.grown(nearest.value, others, nearest.best_size, size), others));
   }

@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::int64_t kGrain = 512;
 
-template <class Linkage>
+template <class Linkage, class Size>
 class Engine {
  public:
   Engine(const GraphView& graph, const Plan& plan, const Linkage& linkage, Team& team, const Report& report)
@@ -49,11 +49,39 @@ class Engine {
     buckets_.resize(thresholds_.size());
   }
 
+  // From points.
   Forest run() {
+    return run([this](Id i, int) { near_.look_at_row(i); });
+  }
+
+  // From clusters.
+  Forest run(const GraphView& graph, const Clusters& clusters, const Linkage& linkage) {
+    const std::int64_t halves = plan_.wide ? 2 : 1;
+    std::vector<typename Linkage::Stat> stats;
+    for (Id i = 0; i < n_; ++i) {
+      stats.clear();
+      for (std::int64_t k = graph.indptr[i]; k < graph.indptr[i + 1]; ++k) {
+        __int128 sum = 0;
+        if (!clusters.sums.empty()) {
+          sum = clusters.sums[k * halves + halves - 1];
+          if (plan_.wide) sum = sum << 64 | static_cast<std::uint64_t>(clusters.sums[k * 2]);
+        }
+        stats.push_back(linkage.of_many({clusters.counts[k], sum, graph.weights[k]}));
+      }
+      near_.start(i, static_cast<Size>(clusters.sizes[i]), stats);
+    }
+    return run([this](Id i, int worker) { near_.look_at_list(i, worker); });
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  template <class Look>
+  Forest run(const Look& look) {
     team_.ranges(
         n_, kGrain * 8,
-        [&](std::int64_t first, std::int64_t last, int) {
-          for (std::int64_t i = first; i < last; ++i) near_.look_at_row(static_cast<Id>(i));
+        [&](std::int64_t first, std::int64_t last, int worker) {
+          for (std::int64_t i = first; i < last; ++i) look(static_cast<Id>(i), worker);
         },
         report_);
     for (Id i = 0; i < n_; ++i) shelve(i, 0);
@@ -62,9 +90,6 @@ class Engine {
       }
     return std::move(forest_);
   }
-
- private:
-  using Clock = std::chrono::steady_clock;
 
   // One round at threshold t: nearest neighbours, those of them that reach it, components. Whether it merged.
   bool round(std::size_t t) {
@@ -129,7 +154,8 @@ class Engine {
   // ---- merging ----
 
   struct Part {
-    Id member, size;
+    Id member;
+    Size size;
   };
 
   // New clusters in order of name, and the clusters that each is made of.
@@ -175,9 +201,13 @@ class Engine {
       });
     };
     each_cluster([&](std::size_t k, std::span<const Part> parts) {
-      Id size = 0;
-      for (const Part& part : parts) size += part.size;
-      forest_.size[nodes + k] = size;
+      Size size = 0;
+      Id leaves = 0;
+      for (const Part& part : parts) {
+        size += part.size;
+        leaves += forest_.size[node_[part.member]];
+      }
+      forest_.size[nodes + k] = leaves;
       near_.resize(made.clusters[k], size);
     });
     std::vector<typename Linkage::Blend> blends(n);
@@ -209,7 +239,7 @@ class Engine {
   const double sign_;
   const Report report_;
   std::int64_t clusters_;
-  Neighborhoods<Linkage> near_;
+  Neighborhoods<Linkage, Size> near_;
   std::vector<Id> node_;    // of each cluster
   std::vector<Id> bucket_;  // likewise
   std::vector<Id> rank_;    // scratch: of a new cluster among those of its round
@@ -220,42 +250,49 @@ class Engine {
   Forest forest_;
 };
 
-template <class Linkage>
-Forest run(const GraphView& graph, const Plan& plan, const Linkage& linkage, Team& team,
-           const Report& report) {
-  return Engine<Linkage>(graph, plan, linkage, team, report).run();
+// Calls `engine` with the linkage that a plan asks for.
+template <class Sum, class Run>
+Forest with_counted(const Plan& plan, const Run& engine) {
+  if (!plan.missing) return engine(CountedAverageLinkage<Sum, true>(plan.kind, 0, plan.shift));
+  return engine(CountedAverageLinkage<Sum, false>(plan.kind, *plan.missing, plan.shift));
 }
 
-template <class Sum>
-Forest run_counted(const GraphView& graph, const Plan& plan, Team& team, const Report& report) {
-  if (!plan.missing)
-    return run(graph, plan, CountedAverageLinkage<Sum, true>(plan.kind, 0, plan.shift), team, report);
-  return run(graph, plan, CountedAverageLinkage<Sum, false>(plan.kind, *plan.missing, plan.shift), team,
-             report);
+template <class Run>
+Forest with_average(const Plan& plan, const Run& engine) {
+  if (plan.wide) return with_counted<__int128>(plan, engine);
+  if (plan.missing && *plan.missing == 0) return engine(AverageLinkage(plan.kind, plan.shift));
+  return with_counted<std::int64_t>(plan, engine);
 }
 
-Forest run_average(const GraphView& graph, const Plan& plan, Team& team, const Report& report) {
-  if (plan.wide) return run_counted<__int128>(graph, plan, team, report);
-  if (plan.missing && *plan.missing == 0)
-    return run(graph, plan, AverageLinkage(plan.kind, plan.shift), team, report);
-  return run_counted<std::int64_t>(graph, plan, team, report);
+template <class Run>
+Forest with_linkage(const GraphView& graph, const Plan& plan, const Run& engine) {
+  if (graph.size() > std::numeric_limits<Id>::max() / 2)
+    throw std::invalid_argument("at most 2^30 points can be clustered, got " + std::to_string(graph.size()));
+  switch (plan.linkage) {
+    case Linkage::average:
+      return with_average(plan, engine);
+    case Linkage::single:
+      return engine(SingleLinkage(plan.kind));
+    case Linkage::complete:
+      if (plan.missing) return engine(CompleteLinkage(plan.kind, *plan.missing));
+      return engine(PresentCompleteLinkage(plan.kind));
+  }
+  throw std::logic_error("unknown linkage");
 }
 
 }  // namespace
 
 Forest run_rounds(const GraphView& graph, const Plan& plan, Team& team, const Report& report) {
-  if (graph.size() > std::numeric_limits<Id>::max() / 2)
-    throw std::invalid_argument("at most 2^30 points can be clustered, got " + std::to_string(graph.size()));
-  switch (plan.linkage) {
-    case Linkage::average:
-      return run_average(graph, plan, team, report);
-    case Linkage::single:
-      return run(graph, plan, SingleLinkage(plan.kind), team, report);
-    case Linkage::complete:
-      if (plan.missing) return run(graph, plan, CompleteLinkage(plan.kind, *plan.missing), team, report);
-      return run(graph, plan, PresentCompleteLinkage(plan.kind), team, report);
-  }
-  throw std::logic_error("unknown linkage");
+  return with_linkage(graph, plan, [&]<class Linkage>(const Linkage& linkage) {
+    return Engine<Linkage, Id>(graph, plan, linkage, team, report).run();
+  });
+}
+
+Forest run_rounds(const GraphView& graph, const Clusters& clusters, const Plan& plan, Team& team,
+                  const Report& report) {
+  return with_linkage(graph, plan, [&]<class Linkage>(const Linkage& linkage) {
+    return Engine<Linkage, double>(graph, plan, linkage, team, report).run(graph, clusters, linkage);
+  });
 }
 
 }  // namespace agglo

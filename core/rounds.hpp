@@ -31,11 +31,22 @@ struct Round {
   double seconds;
 };
 
+// Clusters to start from instead of points. The graph then has them for points, named in the order of their
+// own smallest points, and its weights are those of the closest or the farthest edge between two of them;
+// `counts` and `sums` have an entry for each of its indices.
+struct Clusters {
+  std::span<const double> sizes;         // how many points each is of; sums of them are to stay below 2^53
+  std::span<const std::int64_t> counts;  // pairs of points with an edge
+  // Averages: sums of weights in steps of 2^-shift, negative for distances; wide: the lower and the upper 64
+  // bits of each.
+  std::span<const std::int64_t> sums;
+};
+
 // Nodes of a forest, leaves first, then the merged clusters in order of round and of smallest leaf.
 struct Forest {
   std::vector<std::int32_t> parent;  // -1 for a root
   std::vector<double> value;       // the farthest linkage that was joined to make the node; unused for leaves
-  std::vector<std::int32_t> size;  // leaves below
+  std::vector<std::int32_t> size;  // leaves below, be they points or clusters
   std::vector<std::int32_t> round;  // 1-based; 0 for leaves
   std::vector<Round> rounds;        // only those that merged
 };
@@ -43,5 +54,9 @@ struct Forest {
 // Clusters the points of `graph` as `plan` says. The forest is a function of the graph and the plan alone.
 // `report` hears (clusters merged away so far, points) between rounds.
 Forest run_rounds(const GraphView& graph, const Plan& plan, Team& team, const Report& report = {});
+
+// The same from clusters on: with a run's own clusters and what is left of its thresholds, the rest of it.
+Forest run_rounds(const GraphView& graph, const Clusters& clusters, const Plan& plan, Team& team,
+                  const Report& report = {});
 
 }  // namespace agglo

@@ -146,3 +146,16 @@ def test_no_positive_range_for_ratios():
     negative = graph([-3.0, -2.0], "distance", missing=-1.0)
     with pytest.raises(ValueError, match=r"geometric thresholds need a positive range.*pass thresholds='linear'"):
         schedule(negative, "geometric")
+
+
+@pytest.mark.parametrize("share", [0.0, 0.001, 0.3, 1.0])
+@pytest.mark.parametrize("bound", [0.0, -0.5, 1e30, 3e38])
+def test_what_lies_beyond_a_bound_is_found_by_its_rank(share, bound):
+    rng = np.random.default_rng(0)
+    weights = np.concatenate([10.0 ** rng.uniform(-38, 38, 500), -rng.random(50), np.zeros(7)])
+    made = graph(weights.astype(np.float32), "distance")
+    above, below = made.weights[made.weights > bound], made.weights[made.weights < bound]
+    assert made.beyond(bound, True, share) == (np.quantile(above, share, method="lower") if len(above) else None)
+    assert made.beyond(bound, False, share) == (
+        -np.quantile(-below, share, method="lower") if len(below) else None
+    )

@@ -39,11 +39,17 @@ std::string violation(const In<std::int64_t>& indptr, const In<std::int32_t>& in
   return agglo::violation(view(indptr, indices, weights), team);
 }
 
+float beyond(const In<float>& weights, double bound, bool up, double share) {
+  nb::gil_scoped_release release;
+  return agglo::beyond(span(weights), bound, up, share);
+}
+
 }  // namespace
 
 void bind_graph(nb::module_& module) {
   module.def("grouped", &grouped, "n"_a, "sources"_a, "targets"_a, "weights"_a);
   module.def("united", &united, "indptr"_a, "targets"_a, "weights"_a, "similarity"_a, "threads"_a);
+  module.def("beyond", &beyond, "weights"_a, "bound"_a, "up"_a, "share"_a);
   module.def("violation", &violation, "indptr"_a, "indices"_a, "weights"_a, "threads"_a);
 }
 

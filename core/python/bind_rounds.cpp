@@ -7,10 +7,8 @@
 namespace agglo::python {
 namespace {
 
-nb::tuple run_rounds(const In<std::int64_t>& indptr, const In<std::int32_t>& indices,
-                     const In<float>& weights, bool similarity, const std::string& linkage,
-                     std::optional<double> missing, int shift, bool wide, const In<double>& thresholds,
-                     bool until_stable, bool mutual, int threads, const nb::object& progress) {
+agglo::Plan plan_of(bool similarity, const std::string& linkage, std::optional<double> missing, int shift,
+                    bool wide, const In<double>& thresholds, bool until_stable, bool mutual) {
   agglo::Plan plan;
   plan.kind = kind_of(similarity);
   plan.linkage = linkage == "average"  ? agglo::Linkage::average
@@ -22,12 +20,18 @@ nb::tuple run_rounds(const In<std::int64_t>& indptr, const In<std::int32_t>& ind
   plan.thresholds = span(thresholds);
   plan.until_stable = until_stable;
   plan.mutual = mutual;
+  return plan;
+}
+
+// The columns of the forest that run(team, report) makes without the interpreter.
+template <class Run>
+nb::tuple columns(int threads, const nb::object& progress, const Run& run) {
   agglo::Forest forest;
   const agglo::Report report = reporter(progress);
   {
     nb::gil_scoped_release release;
     agglo::Team team(threads);
-    forest = agglo::run_rounds(view(indptr, indices, weights), plan, team, report);
+    forest = run(team, report);
   }
   std::vector<double> threshold, seconds;
   std::vector<std::int64_t> before, after;
@@ -42,12 +46,40 @@ nb::tuple run_rounds(const In<std::int64_t>& indptr, const In<std::int32_t>& ind
                         out(std::move(before)), out(std::move(after)), out(std::move(seconds)));
 }
 
+nb::tuple run_rounds(const In<std::int64_t>& indptr, const In<std::int32_t>& indices,
+                     const In<float>& weights, bool similarity, const std::string& linkage,
+                     std::optional<double> missing, int shift, bool wide, const In<double>& thresholds,
+                     bool until_stable, bool mutual, int threads, const nb::object& progress) {
+  const agglo::Plan plan =
+      plan_of(similarity, linkage, missing, shift, wide, thresholds, until_stable, mutual);
+  return columns(threads, progress, [&](agglo::Team& team, const agglo::Report& report) {
+    return agglo::run_rounds(view(indptr, indices, weights), plan, team, report);
+  });
+}
+
+nb::tuple run_rounds_of_clusters(const In<std::int64_t>& indptr, const In<std::int32_t>& indices,
+                                 const In<float>& weights, const In<double>& sizes,
+                                 const In<std::int64_t>& counts, const In<std::int64_t>& sums,
+                                 bool similarity, const std::string& linkage, std::optional<double> missing,
+                                 int shift, bool wide, const In<double>& thresholds, bool until_stable,
+                                 bool mutual, int threads, const nb::object& progress) {
+  const agglo::Plan plan =
+      plan_of(similarity, linkage, missing, shift, wide, thresholds, until_stable, mutual);
+  const agglo::Clusters clusters{span(sizes), span(counts), span(sums)};
+  return columns(threads, progress, [&](agglo::Team& team, const agglo::Report& report) {
+    return agglo::run_rounds(view(indptr, indices, weights), clusters, plan, team, report);
+  });
+}
+
 }  // namespace
 
 void bind_rounds(nb::module_& module) {
   module.def("run_rounds", &run_rounds, "indptr"_a, "indices"_a, "weights"_a, "similarity"_a, "linkage"_a,
              "missing"_a.none(), "shift"_a, "wide"_a, "thresholds"_a, "until_stable"_a, "mutual"_a,
              "threads"_a, "progress"_a.none());
+  module.def("run_rounds_of_clusters", &run_rounds_of_clusters, "indptr"_a, "indices"_a, "weights"_a,
+             "sizes"_a, "counts"_a, "sums"_a, "similarity"_a, "linkage"_a, "missing"_a.none(), "shift"_a,
+             "wide"_a, "thresholds"_a, "until_stable"_a, "mutual"_a, "threads"_a, "progress"_a.none());
 }
 
 }  // namespace agglo::python

@@ -54,6 +54,35 @@ void threads_do_not_matter(Kind kind, Linkage linkage, std::optional<double> mis
   }
 }
 
+// Points are clusters of one: given as such, with the statistics of their edges, they make the same forest.
+void clusters_of_one_are_points(Kind kind, Linkage linkage, std::optional<double> missing, bool wide) {
+  Team team(2);
+  const Graph graph = random_graph(300, 4, 11, kind, team);
+  const GraphView view{graph.indptr, graph.indices, graph.weights};
+  const std::vector<double> sizes(300, 1.0);
+  const std::vector<std::int64_t> counts(graph.indices.size(), 1);
+  std::vector<std::int64_t> sums;
+  Plan plan;
+  plan.kind = kind;
+  plan.linkage = linkage;
+  plan.missing = missing;
+  plan.shift = wide ? 70 : 30;
+  plan.wide = wide;
+  for (const float weight : graph.weights) {
+    // Weights are eighths.
+    const __int128 sum = static_cast<__int128>(weight * (kind == Kind::similarity ? 8 : -8)) *
+                         (static_cast<__int128>(1) << (plan.shift - 3));
+    sums.push_back(static_cast<std::int64_t>(sum));
+    if (wide) sums.push_back(static_cast<std::int64_t>(sum >> 64));
+  }
+  const Forest expected = run_rounds(view, plan, team);
+  const Forest forest = run_rounds(view, Clusters{sizes, counts, sums}, plan, team);
+  CHECK(forest.parent == expected.parent);
+  CHECK(forest.size == expected.size);
+  CHECK(std::vector(forest.value.begin() + 300, forest.value.end()) ==
+        std::vector(expected.value.begin() + 300, expected.value.end()));
+}
+
 }  // namespace
 
 int main() {
@@ -64,6 +93,7 @@ int main() {
         for (const bool option : {false, true}) {
           threads_do_not_matter(kind, linkage, missing, option, option, false);
           threads_do_not_matter(kind, linkage, missing, option, false, true);
+          clusters_of_one_are_points(kind, linkage, missing, option);
         }
 
   Team team(2);  // nothing to merge

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import InitVar, dataclass, field
-from typing import Any, Literal, NamedTuple
+from functools import cached_property
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +34,41 @@ class RecallEstimate(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.value:.3f} ± {self.error:.3f}"
+
+
+class WeighedGraph(Protocol):
+    """What thresholds depend on: a graph in a few numbers, wherever it is kept."""
+
+    @property
+    def kind(self) -> Kind:
+        """Whether a larger weight is closer, or a smaller one."""
+
+    @property
+    def missing(self) -> Missing | None:
+        """The value of a pair without an edge."""
+
+    @property
+    def metric(self) -> str | None:
+        """What the weights measure."""
+
+    @property
+    def n_points(self) -> int:
+        """Number of points."""
+
+    @property
+    def n_edges(self) -> int:
+        """Number of undirected edges."""
+
+    @property
+    def least(self) -> float:
+        """The smallest weight."""
+
+    @property
+    def most(self) -> float:
+        """The largest weight."""
+
+    def beyond(self, bound: float, up: bool, share: float) -> float | None:
+        """Of the weights above ``bound`` (or below it) the one that a ``share`` of them do not lie beyond."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,6 +295,21 @@ class NeighborGraph:
     def n_edges(self) -> int:
         """Number of undirected edges."""
         return len(self.indices) // 2
+
+    @cached_property
+    def least(self) -> float:
+        """The smallest weight; 0 if there is none."""
+        return float(self.weights.min()) if len(self.weights) else 0.0
+
+    @cached_property
+    def most(self) -> float:
+        """The largest weight; 0 if there is none."""
+        return float(self.weights.max()) if len(self.weights) else 0.0
+
+    def beyond(self, bound: float, up: bool, share: float) -> float | None:
+        """Of the weights above ``bound`` (or below it) the one that a ``share`` of them do not lie beyond."""
+        found: float = _core.beyond(self.weights, bound, up, share)
+        return None if np.isnan(found) else found
 
     @property
     def nbytes(self) -> int:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from agglo.graph import NeighborGraph
+from agglo.graph import NeighborGraph, WeighedGraph
 from agglo.schedule import threshold_range
 
 LinkageName = Literal["average", "single", "complete"]
@@ -60,13 +60,13 @@ class Grid:
     wide: bool
 
 
-def grid(graph: NeighborGraph) -> Grid:
+def grid(graph: WeighedGraph) -> Grid:
     """The finest grid on which no sum of the graph's weights overflows.
 
     64 bits are enough unless the smallest threshold that :func:`agglo.schedule.threshold_range` would use is so
     much smaller than the largest weight that it would keep less than 16 significant bits.
     """
-    largest = max(float(graph.weights.max(initial=0)), -float(graph.weights.min(initial=0)))
+    largest = max(graph.most, -graph.least, 0.0)
     exponent = int(np.frexp(largest)[1])  # largest < 2^exponent
     room = 62 - graph.n_edges.bit_length()  # bits for one weight
     smallest = min(map(abs, threshold_range(graph)))

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agglo import _core
-from agglo.graph import NeighborGraph
+from agglo.graph import NeighborGraph, WeighedGraph
 from agglo.inputs import threads
 from agglo.linkage import LinkageName, check_linkage, grid
 from agglo.progress import Progress, phase
@@ -36,7 +36,7 @@ class Plan:
 
 
 def scc_plan(
-    graph: NeighborGraph,
+    graph: WeighedGraph,
     thresholds: ScheduleName | npt.ArrayLike,
     n_thresholds: int | None,
     linkage: LinkageName,

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from agglo.graph import NeighborGraph
+from agglo.graph import WeighedGraph
 
 ScheduleName = Literal["odds", "geometric", "linear", "doubling"]
 SCHEDULES = ("odds", "geometric", "linear", "doubling")
@@ -20,10 +20,10 @@ _UNIT_SQEUCLIDEAN = (0.001, 4.0)
 _NUMBER = 200  # thresholds of the paper's experiments
 _RATIO = 1000 ** (1 / (_NUMBER - 1))  # between one of their thresholds and the next
 _FLOAT32 = 2.0**-22  # differences to a number other than 0 that float32 can still tell apart
-_SAMPLE = 1_000_000  # weights that are enough to find a quantile
+_FEW = 0.001  # the share of edges, at either end, that may not stretch the range
 
 
-def threshold_range(graph: NeighborGraph) -> tuple[float, float]:
+def threshold_range(graph: WeighedGraph) -> tuple[float, float]:
     """The nearest and the farthest threshold that make sense for ``graph``.
 
     Similarities: from 1 (or the largest weight, if that is larger) down to a thousandth of it, as the paper
@@ -31,33 +31,26 @@ def threshold_range(graph: NeighborGraph) -> tuple[float, float]:
     distances: from the weight that a thousandth of all positive weights do not exceed, so that a few near
     duplicates do not stretch the range, up to the largest weight or ``missing``, whichever is larger.
     """
-    weights = graph.weights
     if graph.kind == "similarity":
-        if len(weights) == 0 or -1 <= weights.min() <= weights.max() <= 1:
+        if -1 <= graph.least <= graph.most <= 1:
             return _COSINE
-        nearest = max(1.0, float(weights.max()))
+        nearest = max(1.0, graph.most)
         return nearest, nearest * _COSINE[1]
-    if not len(weights):
+    if not graph.n_edges:
         return 0.0, 0.0
     if graph.metric == "sqeuclidean" and graph.missing == _UNIT_SQEUCLIDEAN[1]:
         return _UNIT_SQEUCLIDEAN
-    farthest = float(weights.max())
+    farthest = graph.most
     if graph.missing != "ignore":
         farthest = max(farthest, float(graph.missing or 0.0))
     if farthest <= 0:
-        return float(weights.min()), farthest
-    return _least(weights, farthest), farthest
-
-
-def _least(values: npt.NDArray[Any], otherwise: float) -> float:
-    """The value that a thousandth of all positive values do not exceed."""
-    sample = values[:: 1 + len(values) // _SAMPLE]
-    positive = sample[sample > 0]
-    return float(np.quantile(positive, 0.001, method="lower")) if len(positive) else otherwise
+        return graph.least, farthest
+    low = graph.beyond(0.0, True, _FEW)
+    return farthest if low is None else low, farthest
 
 
 def schedule(
-    graph: NeighborGraph,
+    graph: WeighedGraph,
     thresholds: ScheduleName | npt.ArrayLike = "odds",
     n_thresholds: int | None = None,
     linkage: str = "average",
@@ -128,29 +121,34 @@ def schedule(
         return np.geomspace(nearest, farthest, n_thresholds)
     first = nearest
     if graph.kind == "distance":
-        first = float(graph.weights[graph.weights > 0].min(initial=nearest))
+        first = min(nearest, graph.beyond(0.0, True, 0.0) or nearest)
     factor = 2.0 if farthest > nearest else 0.5
     steps = int(np.ceil(np.abs(np.log2(farthest / first))))
     return first * factor ** np.arange(steps + 1.0)
 
 
-def _odds(graph: NeighborGraph, number: int | None, linkage: str) -> npt.NDArray[np.float64]:
+def _odds(graph: WeighedGraph, number: int | None, linkage: str) -> npt.NDArray[np.float64]:
     """Thresholds of equal ratios of odds, or of distances where averages are not diluted; see :func:`schedule`."""
-    weights = graph.weights
-    sign = 1.0 if graph.kind == "distance" else -1.0
-    closest = float(min(0.0, weights.min(initial=0.0)) if sign > 0 else max(1.0, weights.max(initial=1.0)))
-    distances = sign * (weights.astype(np.float64) - closest)
+    up = graph.kind == "distance"  # whether weights get larger from near to far
+    sign = 1.0 if up else -1.0
+    closest = min(0.0, graph.least) if up else max(1.0, graph.most)
+
+    def distance(weight: float | None, otherwise: float) -> float:
+        return otherwise if weight is None else sign * (weight - closest)
+
     diluted = linkage == "average" and graph.missing != "ignore"
-    farthest = float(distances.max(initial=0.0))
+    farthest = distance(graph.most if up else graph.least, 0.0) if graph.n_edges else 0.0
     if diluted:
         absent = sign * (float(graph.missing or 0.0) - closest)
         farthest = max(absent, farthest) if sign > 0 or absent <= 0 else absent
     if farthest <= 0:  # copies of one point, or no edge at all
         return np.array([closest])
-    nearest = min(_least(distances, farthest), farthest / 2)
+    nearest = min(distance(graph.beyond(closest, up, _FEW), farthest), farthest / 2)
     if not diluted:
         return closest + sign * _ratios(nearest, farthest, number)
-    least = min(_COSINE[1], 4 * _least(1 - distances / farthest, 1.0) / graph.n_points**2)
+    # How much closer than a pair without an edge those edges are that hardly are.
+    closer = 1 - distance(graph.beyond(closest + sign * farthest, not up, _FEW), 0.0) / farthest
+    least = min(_COSINE[1], 4 * closer / graph.n_points**2)
     zero = closest + sign * farthest == 0.0  # float32 tells numbers near 0 apart, however small
     odds = 1 / _ratios(nearest / (farthest - nearest), 1 / (least if zero else max(least, _FLOAT32)), number)
     if zero:
@@ -166,7 +164,7 @@ def _ratios(first: float, last: float, number: int | None) -> npt.NDArray[np.flo
     return np.geomspace(first, last, number) if number > 1 else np.array([last])
 
 
-def _given(graph: NeighborGraph, thresholds: npt.ArrayLike) -> npt.NDArray[np.float64]:
+def _given(graph: WeighedGraph, thresholds: npt.ArrayLike) -> npt.NDArray[np.float64]:
     given: npt.NDArray[Any] = np.atleast_1d(np.asarray(thresholds))
     if given.dtype.kind not in "iuf" or given.ndim != 1 or len(given) == 0:
         raise ValueError(
