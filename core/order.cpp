@@ -11,23 +11,6 @@ namespace {
 constexpr std::int64_t kRows = 1024;   // rows in a chunk of parallel work
 constexpr std::int64_t kSample = 128;  // places that the spread of a coordinate is measured on
 
-std::uint64_t hash(const char* bytes, std::size_t size) {
-  std::uint64_t state = size;
-  const auto mix = [&state](std::uint64_t word) {
-    state = (state ^ word) * 0x9e3779b97f4a7c15u;
-    state ^= state >> 32;
-  };
-  std::uint64_t word;
-  for (; size >= sizeof word; bytes += sizeof word, size -= sizeof word) {
-    std::memcpy(&word, bytes, sizeof word);
-    mix(word);
-  }
-  word = 0;
-  std::memcpy(&word, bytes, size);
-  mix(word);
-  return state;
-}
-
 class Halving {
  public:
   Halving(std::span<const float> coordinates, std::int64_t width, std::int64_t block, std::int64_t leaf)
@@ -73,15 +56,43 @@ class Halving {
 
 }  // namespace
 
+std::uint64_t hash(const void* data, std::size_t size, std::uint64_t state) {
+  const char* bytes = static_cast<const char*>(data);
+  state ^= size;
+  const auto mix = [&state](std::uint64_t word) {
+    state = (state ^ word) * 0x9e3779b97f4a7c15u;
+    state ^= state >> 32;
+  };
+  std::uint64_t word;
+  for (; size >= sizeof word; bytes += sizeof word, size -= sizeof word) {
+    std::memcpy(&word, bytes, sizeof word);
+    mix(word);
+  }
+  word = 0;
+  std::memcpy(&word, bytes, size);
+  mix(word);
+  return state;
+}
+
 template <class T>
 Copies copies(const Points<T>& points, Team& team) {
   const std::int64_t n = points.n;
   const std::size_t bytes = static_cast<std::size_t>(points.d) * sizeof(T);
-  std::vector<std::pair<std::uint64_t, std::int32_t>> hashes(n);
+  Hashes hashes(n);
   team.ranges(n, kRows, [&](std::int64_t first, std::int64_t last, int) {
     for (std::int64_t i = first; i < last; ++i)
-      hashes[i] = {hash(reinterpret_cast<const char*>(points.row(i)), bytes), static_cast<std::int32_t>(i)};
+      hashes[i] = {hash(points.row(i), bytes), static_cast<std::int32_t>(i)};
   });
+  return copies(std::move(hashes), [&](std::int32_t i, std::int32_t j) {
+    return std::memcmp(points.row(i), points.row(j), bytes) == 0;
+  });
+}
+
+#define AGGLO_COPIES(T) template Copies copies(const Points<T>&, Team&);
+AGGLO_EACH_NUMBER(AGGLO_COPIES)
+
+Copies copies(Hashes hashes, const std::function<bool(std::int32_t, std::int32_t)>& same) {
+  const std::int64_t n = static_cast<std::int64_t>(hashes.size());
   std::sort(hashes.begin(), hashes.end());
 
   // Points of one hash are nearly always copies, but must be compared. `group` is the first copy, to begin
@@ -92,11 +103,10 @@ Copies copies(const Points<T>& points, Team& team) {
   for (std::int64_t s = 0; s < n; ++s) {
     const auto [code, i] = hashes[s];
     if (s == 0 || hashes[s - 1].first != code) leaders.clear();
-    const auto same = std::find_if(leaders.begin(), leaders.end(), [&](std::int32_t j) {
-      return std::memcmp(points.row(i), points.row(j), bytes) == 0;
-    });
-    result.group[i] = same == leaders.end() ? i : *same;
-    if (same == leaders.end()) leaders.push_back(i);
+    const auto leader =
+        std::find_if(leaders.begin(), leaders.end(), [&](std::int32_t j) { return same(i, j); });
+    result.group[i] = leader == leaders.end() ? i : *leader;
+    if (leader == leaders.end()) leaders.push_back(i);
   }
 
   result.indptr.push_back(0);
@@ -117,9 +127,6 @@ Copies copies(const Points<T>& points, Team& team) {
   for (std::int32_t i = 0; i < n; ++i) result.members[place[result.group[i]]++] = i;
   return result;
 }
-
-#define AGGLO_COPIES(T) template Copies copies(const Points<T>&, Team&);
-AGGLO_EACH_NUMBER(AGGLO_COPIES)
 
 std::vector<std::int32_t> close_order(std::span<const float> coordinates, std::int64_t width,
                                       std::int64_t block, std::int64_t leaf) {

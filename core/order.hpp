@@ -1,8 +1,11 @@
 // Which of the points need be searched, and in what order, so that close points are close in memory.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "parallel.hpp"
@@ -24,6 +27,12 @@ struct Copies {
 };
 template <class T>
 Copies copies(const Points<T>& points, Team& team);
+
+// A hash of bytes, which goes on from `state`.
+std::uint64_t hash(const void* bytes, std::size_t size, std::uint64_t state = 0);
+// Groups of n things by a hash of each and a test whether two of one hash are the same.
+using Hashes = std::vector<std::pair<std::uint64_t, std::int32_t>>;
+Copies copies(Hashes hashes, const std::function<bool(std::int32_t, std::int32_t)>& same);
 
 // An order of n places with `width` coordinates each, such that runs of `leaf` places, and of `block` ones,
 // are close together: the places are halved again and again, by the coordinate that spreads most. Block must

@@ -76,6 +76,7 @@ agglo::Points<T> points_of(const Rows<Bits<T>>& X) {
 
 void bind_graph(nb::module_& module);
 void bind_neighbors(nb::module_& module);
+void bind_sparse(nb::module_& module);
 void bind_rounds(nb::module_& module);
 void bind_tree(nb::module_& module);
 void bind_cut(nb::module_& module);

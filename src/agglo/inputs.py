@@ -15,7 +15,7 @@ Points = npt.NDArray[np.float32 | np.float64 | np.float16 | np.int8 | np.uint8]
 
 _ROWS = 4096  # checked at a time, so that a check needs little memory and Ctrl-C is answered between
 _COMPACT = (np.float16, np.int8, np.uint8)  # what the searches widen as they go
-_LARGEST = 1e100  # so that squares and their sums stay finite in float64
+LARGEST = 1e100  # so that squares and their sums stay finite in float64
 
 
 def threads(n_jobs: int | None) -> int:
@@ -69,7 +69,7 @@ def check_points(X: Any, *, half: bool = False, compact: bool = False) -> Points
         given = given.view(np.uint8)
     kept = _COMPACT if compact else _COMPACT[:1] if half else ()
     stays = any(given.dtype == dtype for dtype in kept)
-    points = np.ascontiguousarray(given, given.dtype if stays else _dtype(given))
+    points = np.ascontiguousarray(given, given.dtype if stays else narrowest(given))
     if points.dtype.kind == "f":
         for first, rows in blocks(points):
             _check_values(rows, first)
@@ -118,7 +118,7 @@ def positive(name: str, number: SupportsIndex) -> int:
     return index
 
 
-def _dtype(given: npt.NDArray[Any]) -> np.dtype[Any]:
+def narrowest(given: npt.NDArray[Any]) -> np.dtype[Any]:
     """float32, unless that does not hold every number of ``given``."""
     small = np.dtype(np.float32)
     if given.dtype.kind == "f":
@@ -141,12 +141,12 @@ def check_leaves(X: Any, n_leaves: int) -> Points:
 
 def _check_values(rows: npt.NDArray[Any], first: int) -> None:
     """Raise if a number is not finite, or too large to be squared."""
-    largest = min(_LARGEST, float(np.finfo(rows.dtype).max))
+    largest = min(LARGEST, float(np.finfo(rows.dtype).max))
     if rows.min() >= -largest and rows.max() <= largest:  # false if there is a NaN
         return
     row, column = np.argwhere(~(np.abs(rows) <= largest))[0]
     value = rows[row, column]
     where = f"X[{first + row}, {column}] is {value}"
     if np.isfinite(value):
-        raise ValueError(f"{where}, and numbers beyond {_LARGEST:g} cannot be squared: scale X down")
+        raise ValueError(f"{where}, and numbers beyond {LARGEST:g} cannot be squared: scale X down")
     raise ValueError(f"{where}, but points must be finite: drop such rows or fill in values first")

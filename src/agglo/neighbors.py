@@ -6,6 +6,8 @@ import logging
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
 
 from agglo import _core
 from agglo.graph import Kind, NeighborGraph
@@ -21,13 +23,16 @@ from agglo.search.checks import (
     warn_of_zeros,
 )
 from agglo.search.exact import exact
-from agglo.search.found import Report, Search
+from agglo.search.features import BINARY, Features
+from agglo.search.found import Search
 
 METRICS: dict[str, Kind] = {
     "cosine": "similarity",
     "dot": "similarity",
     "euclidean": "distance",
     "sqeuclidean": "distance",
+    "jaccard": "distance",
+    "hamming": "distance",
 }
 """The metrics that points can be compared by, and the kind of graph that each gives."""
 
@@ -57,18 +62,22 @@ def neighbor_graph(
 
     Parameters
     ----------
-    X : array-like of shape (n_points, n_features)
+    X : array-like or sparse matrix of shape (n_points, n_features)
         The points: floats, integers or booleans, in an array, a list, or a pandas, polars or Arrow table.
         float64, float32, float16, int8, uint8 and booleans are searched where they are, without a copy, if their
-        rows are contiguous, and be it in a file (``numpy.load(..., mmap_mode="r")``).
+        rows are contiguous, and be it in a file (``numpy.load(..., mmap_mode="r")``). A SciPy sparse matrix or
+        array of any format is searched as it is, by ``cosine``, ``dot``, ``jaccard`` or ``hamming``.
     n_neighbors : int or "all", default=25
         Neighbours to find for each point, the point itself not counted; at most ``n_points - 1``. The graph
         is the union of both directions, so a point that is a neighbour of many has more edges. ``"all"``
         gives the complete graph, for small data: it takes ``8 * n_points**2`` bytes.
-    metric : {"cosine", "dot", "sqeuclidean", "euclidean"}, default="cosine"
+    metric : {"cosine", "dot", "sqeuclidean", "euclidean", "jaccard", "hamming"}, default="cosine"
         ``cosine`` and ``dot`` (the dot product) give a graph of similarities, ``euclidean`` and
         ``sqeuclidean`` (its square) one of distances. A point whose numbers are all zero has no direction:
-        its cosine to every point is taken to be 0, with a warning.
+        its cosine to every point is taken to be 0, with a warning. ``jaccard`` and ``hamming`` are distances of
+        zeros and ones, as SciPy has them: the share of the features of either of two points that are not
+        features of both, and the share of all features that differ. Numbers other than 0 in a sparse matrix are
+        ones to ``jaccard``.
     method : {"exact", "auto", "cells"}, default="exact"
         ``exact`` finds the true neighbours, of all points. ``cells`` finds nearly all of them, much faster where
         points are many: it compares points only with those in cells that are close to them, and with the
@@ -88,8 +97,8 @@ def neighbor_graph(
     -------
     NeighborGraph
         Its ``missing`` (the value of a pair without an edge) is 0 for similarities; for distances 4
-        (``sqeuclidean``) or 2 (``euclidean``) if the points are of unit length, no two being farther apart,
-        and the largest edge otherwise.
+        (``sqeuclidean``) or 2 (``euclidean``) if the points are of unit length, no two being farther apart, 1
+        for ``jaccard`` and ``hamming``, and the largest edge otherwise.
 
     Notes
     -----
@@ -102,6 +111,9 @@ def neighbor_graph(
     without structure; the result is the same. Beside the graph it needs about ``18 * n_neighbors + 250`` bytes a
     point, at most half as much as the points themselves for their main coordinates, and 10 MB a thread. While it
     runs, BLAS is limited to one thread in the whole process.
+
+    Sparse points and sets have edges to what is closer than a missing pair alone: similarities above 0, Jaccard
+    distances below 1. So a point may have fewer neighbours than asked for, or none, unless these are ``"all"``.
 
     Examples
     --------
@@ -119,6 +131,8 @@ def neighbor_graph(
         raise ValueError(f"method={method!r} is unknown: pass one of {', '.join(map(repr, METHODS))}")
     check_wish(recall, random_state)
     workers = threads(n_jobs)
+    if sp.issparse(X) or metric in BINARY:
+        return _of_features(Features(X, metric, method), n_neighbors, metric, workers, progress)
     points = check_points(X, compact=True)
     check_n_neighbors(n_neighbors, len(points))
     if metric == "cosine":
@@ -128,7 +142,8 @@ def neighbor_graph(
     if n_neighbors == "all":
         if method not in ("auto", "exact"):
             raise ValueError("n_neighbors='all' compares all pairs, which is method='exact': pass that, or 'auto'")
-        return _complete(points, metric, workers, report, about)
+        values = _core.all_pairs(for_core(points), metric, workers, report)
+        return _complete(values, len(points), about)
 
     chosen = _choice(points, recall) if method == "auto" else method
     wish: dict[str, Any] = {"recall": recall, "random_state": random_state}
@@ -168,12 +183,22 @@ def _missing(points: Points, metric: str) -> float | None:
     return None
 
 
-def _complete(
-    points: Points, metric: str, workers: int, report: Report | None, about: dict[str, Any]
+def _of_features(
+    features: Features, n_neighbors: int | Literal["all"], metric: str, workers: int, progress: Progress | None
 ) -> NeighborGraph:
-    """The graph of all pairs."""
-    n = len(points)
-    values = _core.all_pairs(for_core(points), metric, workers, report)
+    """The graph of sparse points, sets or bits."""
+    check_n_neighbors(n_neighbors, len(features))
+    about: dict[str, Any] = {"kind": METRICS[metric], "missing": features.missing, "metric": metric}
+    report = phase(progress, "neighbours")
+    if n_neighbors == "all":
+        return _complete(features.all_pairs(workers, report), len(features), about)
+    found = features.search(int(n_neighbors), workers, report)
+    about |= {"method": "exact", "parameters": {"n_neighbors": n_neighbors}}
+    return NeighborGraph.from_neighbors(found.indices, found.values, n_jobs=workers, **about)
+
+
+def _complete(values: npt.NDArray[np.float32], n: int, about: dict[str, Any]) -> NeighborGraph:
+    """The graph of all pairs, whose values are given row by row."""
     check_finite(values)
     columns = np.broadcast_to(np.arange(n, dtype=np.int32), (n, n))
     rows = np.arange(n + 1, dtype=np.int64) * (n - 1)

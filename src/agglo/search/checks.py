@@ -60,13 +60,16 @@ def memory() -> int:
 def warn_of_zeros(points: Points) -> None:
     """Warn if points have no direction."""
     zeros = [first + np.flatnonzero(~rows.any(axis=1)) for first, rows in blocks(points)]
-    count = sum(map(len, zeros))
-    if count:
-        row = next(some[0] for some in zeros if len(some))
+    warn_of_zero_rows(np.concatenate(zeros), len(points), stacklevel=4)
+
+
+def warn_of_zero_rows(rows: npt.NDArray[np.intp], n: int, stacklevel: int) -> None:
+    """Warn of these rows out of n, if there are any, that they have no direction."""
+    if len(rows):
         warnings.warn(
-            f"{count} of {len(points)} points are all zero (the first is row {row}) and have no "
+            f"{len(rows)} of {n} points are all zero (the first is row {rows[0]}) and have no "
             "direction: their cosine to every point is taken to be 0. Leave them out, or use another metric",
-            stacklevel=3,
+            stacklevel=stacklevel,
         )
 
 

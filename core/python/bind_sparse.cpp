@@ -1,0 +1,102 @@
+#include "bits.hpp"
+#include "python.hpp"
+#include "sets.hpp"
+#include "sparse.hpp"
+
+namespace agglo::python {
+namespace {
+
+// Calls `search` with a team and a report, the interpreter released.
+template <class Search>
+auto released(int threads, const nb::object& progress, const Search& search) {
+  nb::gil_scoped_release release;
+  agglo::Team team(threads);
+  return search(team, reporter(progress));
+}
+
+nb::tuple lists(agglo::Neighbors neighbors) {
+  return nb::make_tuple(out(std::move(neighbors.indices)), out(std::move(neighbors.values)));
+}
+
+agglo::Metric metric_of(bool cosine) { return cosine ? agglo::Metric::cosine : agglo::Metric::dot; }
+
+template <class T>
+agglo::SparseRows<T> rows_of(const In<std::int64_t>& indptr, const In<std::int32_t>& indices,
+                             const In<T>& values, std::int64_t columns) {
+  return {span(indptr), span(indices), span(values), columns};
+}
+
+template <class T>
+nb::tuple nearest(const In<std::int64_t>& indptr, const In<std::int32_t>& indices, const In<T>& values,
+                  std::int64_t columns, std::int64_t k, bool cosine, int threads,
+                  const nb::object& progress) {
+  return lists(released(threads, progress, [&](agglo::Team& team, const agglo::Report& report) {
+    return agglo::nearest(rows_of(indptr, indices, values, columns), k, metric_of(cosine), team, report);
+  }));
+}
+
+template <class T>
+nb::object all_pairs(const In<std::int64_t>& indptr, const In<std::int32_t>& indices, const In<T>& values,
+                     std::int64_t columns, bool cosine, int threads, const nb::object& progress) {
+  return out(released(threads, progress, [&](agglo::Team& team, const agglo::Report& report) {
+    return agglo::all_pairs(rows_of(indptr, indices, values, columns), metric_of(cosine), team, report);
+  }));
+}
+
+template <class T>
+void bind_products(nb::module_& module) {
+  module.def("sparse_nearest", &nearest<T>, "indptr"_a, "indices"_a, "values"_a.noconvert(), "columns"_a,
+             "k"_a, "cosine"_a, "threads"_a, "progress"_a.none());
+  module.def("sparse_all_pairs", &all_pairs<T>, "indptr"_a, "indices"_a, "values"_a.noconvert(), "columns"_a,
+             "cosine"_a, "threads"_a, "progress"_a.none());
+}
+
+nb::tuple nearest_sets(const In<std::int64_t>& indptr, const In<std::int32_t>& indices, std::int64_t columns,
+                       std::int64_t k, int threads, const nb::object& progress) {
+  return lists(released(threads, progress, [&](agglo::Team& team, const agglo::Report& report) {
+    return agglo::nearest_sets({span(indptr), span(indices), {}, columns}, k, team, report);
+  }));
+}
+
+nb::object all_pairs_of_sets(const In<std::int64_t>& indptr, const In<std::int32_t>& indices,
+                             std::int64_t columns, int threads, const nb::object& progress) {
+  return out(released(threads, progress, [&](agglo::Team& team, const agglo::Report& report) {
+    return agglo::all_pairs_of_sets({span(indptr), span(indices), {}, columns}, team, report);
+  }));
+}
+
+agglo::BitRows bits_of(const Rows<std::uint64_t>& words, std::int64_t bits) {
+  return {{words.data(), words.size()},
+          static_cast<std::int64_t>(words.shape(0)),
+          static_cast<std::int64_t>(words.shape(1)),
+          bits};
+}
+
+nb::tuple nearest_bits(const Rows<std::uint64_t>& words, std::int64_t bits, std::int64_t k, int threads,
+                       const nb::object& progress) {
+  return lists(released(threads, progress, [&](agglo::Team& team, const agglo::Report& report) {
+    return agglo::nearest_bits(bits_of(words, bits), k, team, report);
+  }));
+}
+
+nb::object all_pairs_of_bits(const Rows<std::uint64_t>& words, std::int64_t bits, int threads,
+                             const nb::object& progress) {
+  return out(released(threads, progress, [&](agglo::Team& team, const agglo::Report& report) {
+    return agglo::all_pairs_of_bits(bits_of(words, bits), team, report);
+  }));
+}
+
+}  // namespace
+
+void bind_sparse(nb::module_& module) {
+  bind_products<float>(module);
+  bind_products<double>(module);
+  module.def("nearest_sets", &nearest_sets, "indptr"_a, "indices"_a, "columns"_a, "k"_a, "threads"_a,
+             "progress"_a.none());
+  module.def("all_pairs_of_sets", &all_pairs_of_sets, "indptr"_a, "indices"_a, "columns"_a, "threads"_a,
+             "progress"_a.none());
+  module.def("nearest_bits", &nearest_bits, "words"_a, "bits"_a, "k"_a, "threads"_a, "progress"_a.none());
+  module.def("all_pairs_of_bits", &all_pairs_of_bits, "words"_a, "bits"_a, "threads"_a, "progress"_a.none());
+}
+
+}  // namespace agglo::python
