@@ -34,6 +34,7 @@ def blobs(n=90, seed=0):
     return 4 * np.eye(5)[y] + rng.normal(scale=0.3, size=(n, 5)), y
 
 
+@pytest.mark.filterwarnings("ignore:[0-9]+ of [0-9]+ points are all zero:UserWarning")  # and so are some of theirs
 @parametrize_with_checks([SCC(), Affinity(), HAC()])
 def test_scikit_learns_own_checks(estimator, check, request):
     run_check(estimator, check, request)
@@ -160,7 +161,7 @@ def test_a_one_way_precomputed_matrix_is_united():
 def test_tags_say_what_goes_in(clusterer):
     tags = get_tags(clusterer())
     assert tags.estimator_type == "clusterer"
-    assert (tags.input_tags.pairwise, tags.input_tags.sparse) == (False, False)
+    assert (tags.input_tags.pairwise, tags.input_tags.sparse) == (False, True)
     tags = get_tags(clusterer(metric="precomputed"))
     assert (tags.input_tags.pairwise, tags.input_tags.sparse) == (True, True)
 
@@ -368,4 +369,4 @@ def test_points_that_are_no_points_are_errors(clusterer):
         with pytest.raises(ValueError, match=match):
             clusterer().fit(X)
     with pytest.raises(TypeError, match="Sparse data was passed"):
-        clusterer().fit(sp.eye_array(5, format="csr"))
+        clusterer(metric="euclidean").fit(sp.eye_array(5, format="csr"))

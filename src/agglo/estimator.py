@@ -18,6 +18,7 @@ from agglo.neighbors import METRICS, neighbor_graph
 from agglo.progress import Progress, progress_bar
 from agglo.rounds import Advance, affinity, hac, scc
 from agglo.schedule import ScheduleName
+from agglo.search.features import SPARSE
 from agglo.tree import Hierarchy
 
 
@@ -61,7 +62,8 @@ class _Clusterer(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]  # sci
         Parameters
         ----------
         X : array-like of shape (n_points, n_features), NeighborGraph or matrix of shape (n_points, n_points)
-            The points; with ``metric="precomputed"`` a graph, or a sparse or dense matrix of ``kind``.
+            The points, dense or, for ``cosine``, ``dot``, ``jaccard`` and ``hamming``, also sparse; with
+            ``metric="precomputed"`` a graph, or a sparse or dense matrix of ``kind``.
         y : object
             Not used; for pipelines.
         """
@@ -105,7 +107,7 @@ class _Clusterer(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]  # sci
                 )
             self.n_features_in_ = X.n_points
             return X
-        checked = validate_data(self, X, accept_sparse=precomputed)
+        checked = validate_data(self, X, accept_sparse="csr" if self.metric in SPARSE else precomputed)
         if precomputed and checked.shape[0] != checked.shape[1]:
             raise ValueError(
                 f"X has shape {checked.shape}, but metric='precomputed' asks for a square matrix, a row and a "
@@ -152,7 +154,8 @@ class _Clusterer(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]  # sci
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = tags.input_tags.sparse = self.metric == "precomputed"
+        tags.input_tags.pairwise = self.metric == "precomputed"
+        tags.input_tags.sparse = tags.input_tags.pairwise or self.metric in SPARSE
         return tags
 
 
@@ -163,7 +166,7 @@ class SCC(_Clusterer):
     ----------
     n_clusters : int, optional
         ``labels_`` are those of the round whose number of clusters is closest; rounds may jump over it.
-    metric : {"cosine", "dot", "sqeuclidean", "euclidean", "precomputed"}, default="cosine"
+    metric : {"cosine", "dot", "sqeuclidean", "euclidean", "jaccard", "hamming", "precomputed"}, default="cosine"
         How points are compared; see :func:`agglo.neighbor_graph`. With ``"precomputed"`` no points are given, but
         a :class:`agglo.NeighborGraph`, a SciPy sparse matrix whose stored entries are the edges, or a square
         array, which is a complete graph.

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
+import scipy.sparse as sp
 
 from agglo.outputs import replacing
 
@@ -30,8 +31,8 @@ LABEL_FORMATS = (".parquet", ".csv", ".npy")
 class Points:
     """What a file of points holds."""
 
-    X: Array
-    """A row a point; its numbers are not checked yet."""
+    X: Any
+    """A row a point, as an array or a SciPy sparse matrix; its numbers are not checked yet."""
     columns: list[str] | None
     """The names of the columns, where the file has names."""
     labels: Array | None
@@ -51,9 +52,10 @@ def read_points(
     Parameters
     ----------
     path : path
-        A .npy file is mapped into memory, not read. Of an .npz file the array ``X`` is taken, or the only one
-        that is two-dimensional. Tables (.parquet, .csv, .tsv) give their numeric columns, or their one column of
-        lists of numbers; columns of anything else are left out with a warning.
+        A .npy file is mapped into memory, not read. An .npz file may hold a sparse matrix, as
+        ``scipy.sparse.save_npz`` writes it; else its array ``X`` is taken, or the only table of numbers.
+        Tables (.parquet, .csv, .tsv) give their numeric columns, or their one column of lists of numbers; columns
+        of anything else are left out with a warning.
     columns : sequence of str, optional
         The columns of a table to take, in this order.
     array : str, optional
@@ -89,7 +91,9 @@ def read_points(
             )
         return Points(_npy(name), None, None)
     if form == ".npz":
-        chosen = _chosen_array(name, array, "X", 2, "--array")
+        chosen = _sparse(name) if array is None else None
+        if chosen is None:
+            chosen = _chosen_array(name, array, "X", 2, "--array")
         labels = None if label_column is None else _chosen_array(name, label_column, "", 1, "--label-column")
         return Points(chosen, None, labels)
     table = _Table(name, form, header)
@@ -217,6 +221,19 @@ def _chosen_array(name: Path, wanted: str | None, usual: str, dimensions: int, o
         problem = f"has no array {wanted!r}" if wanted else f"has {len(arrays)} arrays of {dimensions} dimensions"
         raise ValueError(f"{name} {problem}, but {_listed(names)}: name one of them with {option}")
     return next(iter(arrays.values()))
+
+
+def _sparse(name: Path) -> Any:
+    """The sparse matrix of an .npz file, as SciPy's save_npz writes it; None if there is none."""
+    with _reading(name), name.open("rb") as file, zipfile.ZipFile(file) as archive:
+        names = {entry.removesuffix(".npy") for entry in archive.namelist()}
+        if {"format", "shape", "data"} <= names:
+            return sp.load_npz(name)
+        if {"indptr", "indices", "shape", "data"} <= names:
+            with np.load(name, allow_pickle=False) as arrays:
+                parts = (arrays["data"], arrays["indices"], arrays["indptr"])
+                return sp.csr_array(parts, tuple(arrays["shape"]))
+    return None
 
 
 class _Table:

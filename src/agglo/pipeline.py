@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 
 from agglo import __version__, metrics
 from agglo.cut import check_rule, chosen_round
@@ -21,6 +22,7 @@ from agglo.inputs import check_points, threads
 from agglo.neighbors import METRICS, neighbor_graph
 from agglo.progress import Progress
 from agglo.rounds import affinity, hac, scc
+from agglo.search.sparse import check_sparse
 from agglo.tree import Hierarchy
 
 _MOST_ROUNDS = 1000  # in a record; HAC has one a merge, and all are in the tree's file
@@ -57,7 +59,7 @@ class Plan:
 class Data:
     """Points to cluster, their classes if known, and where they are from."""
 
-    X: npt.NDArray[Any]
+    X: Any  # an array, or a SciPy sparse matrix
     y: npt.NDArray[np.int32] | None
     about: dict[str, Any]
 
@@ -90,14 +92,18 @@ def read(
     inside = label_column if label_path is None else None
     points = read_points(path, columns=columns, array=array, label_column=inside, header=header)
     try:
-        X = check_points(points.X)
+        X = points.X
+        if sp.issparse(X):
+            check_sparse(X)
+        else:
+            X = check_points(X)
     except (ValueError, TypeError) as error:
         raise ValueError(f"{path} holds no points that can be clustered: {error}") from error
     given = points.labels
     if label_path is not None:
         given = read_labels(label_path, column=label_column, header=header)
     about = {"path": str(path), "columns": points.columns, "classes_from": str(label_path or inside or "") or None}
-    return Data(X, None if given is None else classes(given, len(X)), about)
+    return Data(X, None if given is None else classes(given, X.shape[0]), about)
 
 
 def classes(labels: npt.NDArray[Any], n_points: int) -> npt.NDArray[np.int32]:
@@ -115,7 +121,7 @@ def classes(labels: npt.NDArray[Any], n_points: int) -> npt.NDArray[np.int32]:
 
 def run(plan: Plan, data: Data, progress: Progress | None = None) -> Run:
     """Search, merge, cut and score."""
-    check_rule(len(data.X), **_full(plan.rule))
+    check_rule(data.X.shape[0], **_full(plan.rule))
     start = time.perf_counter()
     graph = neighbor_graph(
         *(data.X, plan.n_neighbors, plan.metric, plan.method, plan.n_jobs),  # type: ignore[arg-type]

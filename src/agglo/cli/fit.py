@@ -50,8 +50,10 @@ def fit(
     array: Annotated[str | None, typer.Option(help="Array of an .npz file.", rich_help_panel=INPUT)] = None,
     no_header: NoHeader = False,
     metric: Annotated[
-        Literal["cosine", "dot", "sqeuclidean", "euclidean"],
-        typer.Option(metavar="NAME", help="cosine, dot, sqeuclidean or euclidean.", rich_help_panel=GRAPH),
+        Literal["cosine", "dot", "sqeuclidean", "euclidean", "jaccard", "hamming"],
+        typer.Option(
+            metavar="NAME", help="cosine, dot, sqeuclidean, euclidean, jaccard or hamming.", rich_help_panel=GRAPH
+        ),
     ] = "cosine",
     n_neighbors: Annotated[
         str, typer.Option("--n-neighbors", "-k", help="Neighbours a point, or 'all'.", rich_help_panel=GRAPH)

@@ -145,6 +145,8 @@ def plot(
     with failing(BAD_INPUT):
         tree = runfolder.load_tree(run)
         X = None if data is None else pipeline.read(data, None, label_column, None, array, True).X
+        if X is not None and not hasattr(X, "__array__"):
+            raise ValueError(f"{data} holds sparse points, which cannot be drawn: leave out --data")
         if X is not None and len(X) != tree.n_leaves:
             raise ValueError(f"{data} has {len(X)} points, but the tree has {tree.n_leaves}: pass its own")
     with failing(USAGE):
