@@ -413,7 +413,7 @@ template <class T>
 Recall measured(const Truth<T>& truth, Lists<T>& lists, const Space<T>& space, const Copies& groups,
                 std::span<const std::int32_t> ids, std::span<const std::int32_t> sample, std::int64_t k) {
   Expansion<T> expansion(space, groups, k);
-  double sum = 0, squares = 0;
+  std::vector<std::int64_t> hits(sample.size(), 0);
   for (std::size_t s = 0; s < sample.size(); ++s) {
     const std::int32_t point = sample[s], p = truth.places()[s];
     const auto first = [&](std::span<const Candidate> list) {
@@ -424,17 +424,9 @@ Recall measured(const Truth<T>& truth, Lists<T>& lists, const Space<T>& space, c
       return values;
     };
     const auto right = first(truth.best(s)), found = first(lists.best(p));
-    double hits = 0;
-    for (const double closeness : found) hits += closeness >= right.back();
-    sum += hits / static_cast<double>(k);
-    squares += hits * hits / static_cast<double>(k * k);
+    for (const double closeness : found) hits[s] += closeness >= right.back();
   }
-  const double m = static_cast<double>(sample.size()), mean = sum / m;
-  const double spread = std::max(0.0, squares / m - mean * mean);
-  // Of a sample without a miss one cannot conclude that there is none: 3 / m is the 95 % bound for a share
-  // that was never seen.
-  return {mean, std::max(1.96 * std::sqrt(spread / std::max(m - 1, 1.0)), 3 / (m * static_cast<double>(k))),
-          static_cast<std::int64_t>(sample.size())};
+  return recall_of(hits, k);
 }
 
 }  // namespace

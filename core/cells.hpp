@@ -5,17 +5,10 @@
 
 #include "neighbors.hpp"
 #include "parallel.hpp"
+#include "recall.hpp"
 #include "space.hpp"
 
 namespace agglo {
-
-// How much of the true lists was found: measured on a random sample of points, whose true lists are found by
-// comparing them with all points. A neighbour is right if it is as close as the k-th of the true list.
-struct Recall {
-  double value;
-  double error;  // half the width of its 95 % interval
-  std::int64_t sample;
-};
 
 struct Effort {
   std::int64_t size = 0;    // points in a cell; 0: chosen

@@ -30,6 +30,19 @@ class Expansion {
     return list_;
   }
 
+  // The k closest of a point and of its copies, to their rows of the result.
+  void write(std::int32_t point, std::span<const Candidate> closest, Neighbors& result) {
+    const auto list = of(point, closest);
+    for (const std::int32_t i : groups_.of(point)) {
+      std::int64_t slot = i * k_;
+      for (auto candidate = list.begin(); slot < (i + 1) * k_; ++candidate) {
+        if (candidate->index == i) continue;
+        result.indices[slot] = candidate->index;
+        result.values[slot++] = space_.value(candidate->closeness);
+      }
+    }
+  }
+
  private:
   void add(double closeness, std::span<const std::int32_t> copies) {
     for (std::size_t s = 0; s < copies.size() && s <= static_cast<std::size_t>(k_); ++s)
@@ -54,18 +67,8 @@ Neighbors expanded(const Space<T>& space, const Copies& groups, std::span<const 
       static_cast<std::int64_t>(ids.size()), rows,
       [&](std::int64_t first, std::int64_t last, int) {
         Expansion<T> expansion(space, groups, k);
-        for (std::int64_t p = first; p < last; ++p) {
-          const auto list =
-              expansion.of(ids[p], ids.size() > 1 ? lists.best(p) : std::span<const Candidate>());
-          for (const std::int32_t i : groups.of(ids[p])) {
-            std::int64_t slot = i * k;
-            for (auto candidate = list.begin(); slot < (i + 1) * k; ++candidate) {
-              if (candidate->index == i) continue;
-              result.indices[slot] = candidate->index;
-              result.values[slot++] = space.value(candidate->closeness);
-            }
-          }
-        }
+        for (std::int64_t p = first; p < last; ++p)
+          expansion.write(ids[p], ids.size() > 1 ? lists.best(p) : std::span<const Candidate>(), result);
       },
       report);
   return result;

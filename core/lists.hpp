@@ -23,6 +23,18 @@ struct Candidate {
   }
 };
 
+// By how much the float32 product of two images may err, for one of the points: add that of the other.
+//
+// A float32 product of d terms, summed in any order, errs by at most gamma |x||y| <= gamma (|x|^2 + |y|^2)
+// / 2. Other roundings, of images, offsets, bars and sums of these, amount to less than 24 of a square.
+template <class T>
+double slack_of(const Space<T>& space, std::int64_t i) {
+  const double unit = std::numeric_limits<float>::epsilon() / 2, terms = static_cast<double>(space.d() + 1);
+  const double gamma = terms * unit / (1 - terms * unit);
+  return (gamma / 2 + 24 * unit) * space.square(i) +
+         static_cast<double>(space.d()) * std::numeric_limits<float>::min();
+}
+
 // Lists for the points `ids`, which are known by their place in it.
 //
 // Float32 errs; slack(i) + slack(j) bounds by how much, for the closeness of i and j. A list holds every pair
@@ -34,17 +46,11 @@ class Lists {
  public:
   Lists(const Space<T>& space, std::span<const std::int32_t> ids, std::int64_t k)
       : space_(space), ids_(ids), k_(k), room_((k + std::max<std::int64_t>(16, k / 4) + 15) / 16 * 16) {
-    const std::int64_t n = static_cast<std::int64_t>(ids.size()), d = space.d();
-    // A float32 product of d terms, summed in any order, errs by at most gamma |x||y| <= gamma (|x|^2 +
-    // |y|^2) / 2. Other roundings, of images, offsets, bars and sums of these, amount to less than 24 of a
-    // square.
-    const double unit = std::numeric_limits<float>::epsilon() / 2;
-    const double gamma = static_cast<double>(d + 1) * unit / (1 - static_cast<double>(d + 1) * unit);
+    const std::int64_t n = static_cast<std::int64_t>(ids.size());
     slack_.resize(n);
     offset_.resize(n);
     for (std::int64_t p = 0; p < n; ++p) {
-      const double slack = (gamma / 2 + 24 * unit) * space.square(ids[p]) +
-                           static_cast<double>(d) * std::numeric_limits<float>::min();
+      const double slack = slack_of(space, ids[p]);
       slack_[p] = static_cast<float>(slack);
       offset_[p] = static_cast<float>(space.offset(ids[p]) - slack);
     }

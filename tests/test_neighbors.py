@@ -190,7 +190,7 @@ def test_sketches_are_made_where_they_pay(metric, monkeypatch):
 @pytest.mark.parametrize("metric", METRICS)
 def test_graph_is_the_union_of_the_lists(metric):
     X = np.random.default_rng(8).integers(-9, 10, (400, 5)).astype(np.int8)
-    graph = agglo.neighbor_graph(X, 7, metric)
+    graph = agglo.neighbor_graph(X, 7, metric, "exact")
     indices, _ = search(X, 7, metric)
     listed = np.zeros((400, 400), bool)
     np.put_along_axis(listed, indices.astype(np.int64), True, 1)

@@ -219,7 +219,7 @@ def test_progress_goes_to_the_end_and_can_stop_the_search():
         ({"random_state": -1}, ValueError, r"random_state=-1 is out of range"),
         ({"random_state": 0.5}, TypeError, r"random_state=0\.5 is not a number"),
         ({"method": "cells", "n_neighbors": "all"}, ValueError, r"n_neighbors='all' compares all pairs"),
-        ({"method": "tree"}, ValueError, r"method='tree' is unknown: pass one of 'auto', 'exact', 'cells'"),
+        ({"method": "tree"}, ValueError, r"method='tree' is unknown: pass one of 'auto', 'exact', 'kdtree'"),
     ],
 )
 def test_wishes_that_make_no_sense_are_errors(wish, error, text):

@@ -1,8 +1,10 @@
 #include <nanobind/stl/string.h>
 
 #include "cells.hpp"
+#include "kdtree.hpp"
 #include "neighbors.hpp"
 #include "python.hpp"
+#include "recall.hpp"
 
 namespace agglo::python {
 namespace {
@@ -53,6 +55,41 @@ nb::tuple nearly_nearest(const Rows<Bits<T>>& X, std::int64_t k, const std::stri
 }
 
 template <class T>
+nb::tuple nearest_by_tree(const Rows<Bits<T>>& X, std::int64_t k, const std::string& metric, int threads,
+                          const nb::object& progress) {
+  agglo::Neighbors found;
+  {
+    nb::gil_scoped_release release;
+    agglo::Team team(threads);
+    found = agglo::nearest_by_tree(points_of<T>(X), k, metric_of(metric), team, reporter(progress));
+  }
+  return nb::make_tuple(out(std::move(found.indices)), out(std::move(found.values)));
+}
+
+// Lists of another search with exact values, and their recall on a sample.
+template <class T>
+nb::tuple rescored(const Rows<Bits<T>>& X, const Rows<std::int32_t>& lists, std::int64_t k,
+                   const std::string& metric, std::int64_t sample, std::uint64_t seed,
+                   const nb::capsule& sgemm, int threads, const nb::object& progress) {
+  const auto width = static_cast<std::int64_t>(lists.shape(1));
+  auto* const multiply = reinterpret_cast<agglo::Gemm<float>*>(sgemm.data());
+  agglo::Neighbors found;
+  agglo::Recall recall;
+  {
+    nb::gil_scoped_release release;
+    agglo::Team team(threads);
+    const auto points = points_of<T>(X);
+    const auto chosen = agglo::random_sample(points.n, sample, seed);
+    found = agglo::rescored(points, {lists.data(), lists.size()}, width, k, metric_of(metric), team,
+                            reporter(progress));
+    recall = agglo::recall_on(points, found.indices, k, metric_of(metric), chosen, multiply, team,
+                              reporter(progress));
+  }
+  return nb::make_tuple(out(std::move(found.indices)), out(std::move(found.values)),
+                        nb::make_tuple(recall.value, recall.error, recall.sample));
+}
+
+template <class T>
 nb::object all_pairs(const Rows<Bits<T>>& X, const std::string& metric, int threads,
                      const nb::object& progress) {
   std::vector<float> values;
@@ -71,6 +108,10 @@ void bind_search(nb::module_& module) {
   module.def("nearly_nearest", &nearly_nearest<T>, "X"_a.noconvert(), "k"_a, "metric"_a, "recall"_a, "size"_a,
              "visits"_a, "joins"_a, "sample"_a, "patience"_a, "seed"_a, "sgemm"_a, "dgemm"_a, "threads"_a,
              "progress"_a.none());
+  module.def("nearest_by_tree", &nearest_by_tree<T>, "X"_a.noconvert(), "k"_a, "metric"_a, "threads"_a,
+             "progress"_a.none());
+  module.def("rescored", &rescored<T>, "X"_a.noconvert(), "lists"_a, "k"_a, "metric"_a, "sample"_a, "seed"_a,
+             "sgemm"_a, "threads"_a, "progress"_a.none());
   module.def("all_pairs", &all_pairs<T>, "X"_a.noconvert(), "metric"_a, "threads"_a, "progress"_a.none());
 }
 

@@ -13,6 +13,7 @@ from agglo import _core
 from agglo.graph import Kind, NeighborGraph
 from agglo.inputs import Points, check_points, for_core, threads
 from agglo.progress import Progress, phase
+from agglo.search import libraries
 from agglo.search.cells import cells
 from agglo.search.checks import (
     are_unit,
@@ -25,6 +26,7 @@ from agglo.search.checks import (
 from agglo.search.exact import exact
 from agglo.search.features import BINARY, Features
 from agglo.search.found import Search
+from agglo.search.kdtree import kdtree
 
 METRICS: dict[str, Kind] = {
     "cosine": "similarity",
@@ -36,7 +38,15 @@ METRICS: dict[str, Kind] = {
 }
 """The metrics that points can be compared by, and the kind of graph that each gives."""
 
-SEARCHES: dict[str, Search] = {"exact": exact, "cells": cells}
+SEARCHES: dict[str, Search] = {
+    "exact": exact,
+    "kdtree": kdtree,
+    "cells": cells,
+    "faiss": libraries.faiss,
+    "hnswlib": libraries.hnswlib,
+    "pynndescent": libraries.pynndescent,
+    "scann": libraries.scann,
+}
 """The searches, by the names of their methods."""
 
 METHODS = ("auto", *SEARCHES)
@@ -45,13 +55,14 @@ METHODS = ("auto", *SEARCHES)
 _log = logging.getLogger(__name__)
 
 _CHEAP = 20_000  # points up to which an exact search costs no more than any other
+_FEW = 5  # columns up to which a k-d tree costs less than a search by products, for any number of points
 
 
 def neighbor_graph(
     X: Any,
     n_neighbors: int | Literal["all"] = 25,
     metric: str = "cosine",
-    method: str = "exact",
+    method: str = "auto",
     n_jobs: int | None = None,
     *,
     recall: float = 0.95,
@@ -78,18 +89,22 @@ def neighbor_graph(
         zeros and ones, as SciPy has them: the share of the features of either of two points that are not
         features of both, and the share of all features that differ. Numbers other than 0 in a sparse matrix are
         ones to ``jaccard``.
-    method : {"exact", "auto", "cells"}, default="exact"
-        ``exact`` finds the true neighbours, of all points. ``cells`` finds nearly all of them, much faster where
-        points are many: it compares points only with those in cells that are close to them, and with the
-        neighbours of their neighbours. ``auto`` is ``exact`` while that is cheap, else ``cells``, and ``exact``
-        again if cells do not reach the wished-for recall; the graph's ``method`` says which it was.
+    method : {"auto", "exact", "kdtree", "cells", "faiss", "hnswlib", "pynndescent", "scann"}, default="auto"
+        ``exact`` and ``kdtree`` find the true neighbours, of all points; ``kdtree`` faster than all others if
+        points have few columns, and slowly if they have many. ``cells`` finds nearly all of them, much faster
+        where points are many: it compares points only with those in cells that are close to them, and with
+        the neighbours of their neighbours. ``auto`` is ``kdtree`` for points of up to 5 columns, else ``exact``
+        for up to 20,000 points, else ``cells``, and ``exact`` again if cells do not reach the wished-for recall;
+        the graph's ``method`` says which it was. The others are libraries that must be installed.
     n_jobs : int, optional
         Threads; None or -1 for all cores. The graph does not depend on it.
     recall : float, default=0.95
-        The share of the true neighbours that ``cells`` is to find, in (0, 1]. It is measured, on a random sample
-        of the points, and effort is added until it holds: see ``recall_estimate`` of the graph.
+        The share of the true neighbours to find, in (0, 1], where a method does not find them all. It is
+        measured, on a random sample of the points, and effort is added until it holds: see ``recall_estimate``
+        of the graph. With 1, ``auto`` searches exactly.
     random_state : int, default=0
-        Where chance begins in ``cells``. The same number gives the same graph, whatever the number of threads.
+        Where chance begins. The same number gives the same graph, whatever the number of threads, but
+        for ``scann``.
     progress : callable, optional
         Called as ``progress(phase, done, total)`` from time to time.
 
@@ -145,7 +160,7 @@ def neighbor_graph(
         values = _core.all_pairs(for_core(points), metric, workers, report)
         return _complete(values, len(points), about)
 
-    chosen = _choice(points, recall) if method == "auto" else method
+    chosen = _choice(points, metric, recall) if method == "auto" else method
     wish: dict[str, Any] = {"recall": recall, "random_state": random_state}
     found = SEARCHES[chosen](points, int(n_neighbors), metric, workers, report, **wish)
     estimate = found.estimate
@@ -169,9 +184,12 @@ def neighbor_graph(
     )
 
 
-def _choice(points: Points, recall: float) -> str:
+def _choice(points: Points, metric: str, recall: float) -> str:
     """The method that is expected to cost least."""
-    return "exact" if len(points) <= _CHEAP or recall == 1 else "cells"
+    n, d = points.shape
+    if d <= _FEW and metric != "dot":  # the points of the largest products are not close together
+        return "kdtree"
+    return "exact" if n <= _CHEAP or recall == 1 else "cells"
 
 
 def _missing(points: Points, metric: str) -> float | None:

@@ -1,0 +1,18 @@
+// The exact nearest neighbours of all points, where these have few columns.
+#pragma once
+
+#include <cstdint>
+
+#include "neighbors.hpp"
+#include "parallel.hpp"
+#include "space.hpp"
+
+namespace agglo {
+
+// The same as `nearest`, by a k-d tree: with few columns most points are never looked at, with many nearly
+// all are. Memory beside points and result: 8 bytes for every number, and 50 bytes a point.
+template <class T>
+Neighbors nearest_by_tree(const Points<T>& points, std::int64_t k, Metric metric, Team& team,
+                          const Report& report = {});
+
+}  // namespace agglo
