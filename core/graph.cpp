@@ -1,6 +1,7 @@
 #include "graph.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -36,31 +37,22 @@ void check(const DirectedView& rows) {
     }
 }
 
-// Every edge turned round. Row j then has its sources in increasing order.
-Graph transposed(const DirectedView& rows, Team& team) {
-  const std::int64_t n = rows.size();
-  Graph back;
-  back.indptr.assign(static_cast<std::size_t>(n) + 1, 0);
-  for (const std::int32_t j : rows.targets)
-    if (j != -1) ++back.indptr[j + 1];
-  std::partial_sum(back.indptr.begin(), back.indptr.end(), back.indptr.begin());
-  back.indices.resize(static_cast<std::size_t>(back.indptr[n]));
-  back.weights.resize(static_cast<std::size_t>(back.indptr[n]));
-  // Each thread reads all edges and writes those into its own range of rows: no two write to one place, and
-  // the order inside a row does not depend on how many there are.
-  std::vector<std::int64_t> place(back.indptr.begin(), back.indptr.end() - 1);
-  team.run(team.size(), [&](std::int64_t part, int) {
-    const std::int64_t first = n * part / team.size(), last = n * (part + 1) / team.size();
-    for (std::int64_t i = 0; i < n; ++i)
+// Which edges (i, j) come with an edge (j, i) of the same weight, a bit for each.
+std::vector<std::uint64_t> mutual(const DirectedView& rows, Team& team) {
+  std::vector<std::uint64_t> bits(rows.targets.size() / 64 + 1, 0);
+  team.ranges(rows.size(), kRows, [&](std::int64_t first, std::int64_t last, int) {
+    for (std::int64_t i = first; i < last; ++i)
       for (std::int64_t k = rows.indptr[i]; k < rows.indptr[i + 1]; ++k) {
         const std::int32_t j = rows.targets[k];
-        if (j < first || j >= last) continue;
-        const std::int64_t at = place[j]++;
-        back.indices[at] = static_cast<std::int32_t>(i);
-        back.weights[at] = rows.weights[k];
+        if (j == -1) continue;
+        bool back = false;
+        for (std::int64_t l = rows.indptr[j]; l < rows.indptr[j + 1]; ++l)
+          back |= rows.targets[l] == i && rows.weights[l] == rows.weights[k];
+        if (back)
+          std::atomic_ref(bits[k / 64]).fetch_or(std::uint64_t{1} << k % 64, std::memory_order_relaxed);
       }
   });
-  return back;
+  return bits;
 }
 
 }  // namespace
@@ -90,56 +82,72 @@ Graph grouped(std::int64_t n, std::span<const std::int32_t> sources, std::span<c
 Graph united(const DirectedView& rows, Kind kind, Team& team) {
   check(rows);
   const std::int64_t n = rows.size();
-  const Graph back = transposed(rows, team);
   const bool similarity = kind == Kind::similarity;
-
-  // Row i of the union: its own edges, sorted, merged with those that come back. Done twice, to count and to
-  // write: that costs less than the memory to remember it.
-  const auto each_row = [&](const auto& begin_row) {
+  const std::vector<std::uint64_t> both = mutual(rows, team);
+  // Calls call(i, j, weight) for every edge, and where that is not an edge itself also call(j, i, weight),
+  // from several threads and in any order.
+  const auto each_edge = [&](const auto& call) {
     team.ranges(n, kRows, [&](std::int64_t first, std::int64_t last, int) {
-      std::vector<std::uint64_t> own;
-      for (std::int64_t i = first; i < last; ++i) {
-        own.clear();
-        for (std::int64_t k = rows.indptr[i]; k < rows.indptr[i + 1]; ++k)
-          if (rows.targets[k] != -1) own.push_back(packed(rows.targets[k], rows.weights[k]));
-        std::sort(own.begin(), own.end());
-        auto emit = begin_row(i);
-        std::int32_t target = -1;
-        float weight = 0;
-        const auto add = [&](std::int32_t j, float w) {
-          if (j == target) {
-            weight = similarity ? std::max(weight, w) : std::min(weight, w);
-            return;
-          }
-          if (target != -1) emit(target, weight);
-          target = j, weight = w;
-        };
-        std::int64_t k = back.indptr[i];
-        const std::int64_t end = back.indptr[i + 1];
-        for (const std::uint64_t edge : own) {
-          for (; k < end && back.indices[k] < target_of(edge); ++k)
-            if (back.indices[k] != i) add(back.indices[k], back.weights[k]);
-          if (target_of(edge) != i) add(target_of(edge), weight_of(edge));
+      for (std::int64_t i = first; i < last; ++i)
+        for (std::int64_t k = rows.indptr[i]; k < rows.indptr[i + 1]; ++k) {
+          const std::int32_t j = rows.targets[k];
+          if (j == -1 || j == i) continue;
+          call(i, j, rows.weights[k]);
+          if (!(both[k / 64] >> k % 64 & 1)) call(j, static_cast<std::int32_t>(i), rows.weights[k]);
         }
-        for (; k < end; ++k)
-          if (back.indices[k] != i) add(back.indices[k], back.weights[k]);
-        if (target != -1) emit(target, weight);
-      }
     });
   };
 
   Graph graph;
   graph.indptr.assign(static_cast<std::size_t>(n) + 1, 0);
-  each_row([&](std::int64_t i) { return [count = &graph.indptr[i + 1]](std::int32_t, float) { ++*count; }; });
+  each_edge([&](std::int64_t i, std::int32_t, float) {
+    std::atomic_ref(graph.indptr[i + 1]).fetch_add(1, std::memory_order_relaxed);
+  });
   std::partial_sum(graph.indptr.begin(), graph.indptr.end(), graph.indptr.begin());
   graph.indices.resize(static_cast<std::size_t>(graph.indptr[n]));
   graph.weights.resize(static_cast<std::size_t>(graph.indptr[n]));
-  each_row([&](std::int64_t i) {
-    return [&graph, k = graph.indptr[i]](std::int32_t target, float weight) mutable {
-      graph.indices[k] = target;
-      graph.weights[k++] = weight;
-    };
+  std::vector<std::int64_t> place(graph.indptr.begin(), graph.indptr.end() - 1);
+  each_edge([&](std::int64_t i, std::int32_t j, float weight) {
+    const std::int64_t at = std::atomic_ref(place[i]).fetch_add(1, std::memory_order_relaxed);
+    graph.indices[at] = j;
+    graph.weights[at] = weight;
   });
+
+  // Each row in order, whatever order it came in, with the closest of parallel edges.
+  const auto closer = [&](float a, float b) { return similarity ? std::max(a, b) : std::min(a, b); };
+  team.ranges(n, kRows, [&](std::int64_t first, std::int64_t last, int) {
+    std::vector<std::uint64_t> own;
+    for (std::int64_t i = first; i < last; ++i) {
+      own.clear();
+      for (std::int64_t k = graph.indptr[i]; k < graph.indptr[i + 1]; ++k)
+        own.push_back(packed(graph.indices[k], graph.weights[k]));
+      std::sort(own.begin(), own.end());
+      std::int64_t at = graph.indptr[i];
+      for (std::size_t e = 0; e < own.size();) {
+        const std::int32_t j = target_of(own[e]);
+        float weight = weight_of(own[e]);
+        for (++e; e < own.size() && target_of(own[e]) == j; ++e) weight = closer(weight, weight_of(own[e]));
+        graph.indices[at] = j;
+        graph.weights[at++] = weight;
+      }
+      place[i] = at;  // where the row ends now
+    }
+  });
+
+  // Close the gaps that parallel edges have left.
+  std::int64_t at = 0;
+  for (std::int64_t i = 0; i < n; ++i) {
+    const std::int64_t begin = graph.indptr[i], size = place[i] - begin;
+    if (at != begin) {
+      std::copy_n(graph.indices.begin() + begin, size, graph.indices.begin() + at);
+      std::copy_n(graph.weights.begin() + begin, size, graph.weights.begin() + at);
+    }
+    graph.indptr[i] = at;
+    at += size;
+  }
+  graph.indptr[n] = at;
+  graph.indices.resize(static_cast<std::size_t>(at));
+  graph.weights.resize(static_cast<std::size_t>(at));
   return graph;
 }
 

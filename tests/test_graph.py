@@ -147,3 +147,12 @@ def test_broken_arrays_are_refused(columns, message):
 def test_bad_input_says_what_is_wrong(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+@pytest.mark.parametrize("hole", [np.inf, np.nan, np.finfo(np.float32).max])
+def test_neighbours_that_were_not_found_may_have_any_value(hole):
+    graph = NeighborGraph.from_neighbors(
+        [[0, 1, -1], [1, 0, 2], [-1, -1, -1]], [[0, 2, hole], [0, 2, 3], [hole] * 3], kind="distance"
+    )
+    assert graph.to_scipy().toarray().tolist() == [[0, 2, 0], [2, 0, 3], [0, 3, 0]]
+    assert graph.missing == 3

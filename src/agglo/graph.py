@@ -242,7 +242,10 @@ class NeighborGraph:
         recall_estimate: RecallEstimate | None = None,
         n_jobs: int | None = None,
     ) -> NeighborGraph:
-        """Graph of neighbour lists: ``indices[i, j]`` is a neighbour of ``i`` at ``values[i, j]``; -1 is none."""
+        """Graph of neighbour lists: ``indices[i, j]`` is a neighbour of ``i`` at ``values[i, j]``.
+
+        As every library has them: -1 is none, whatever its value, and a point in its own list does no harm.
+        """
         lists, weights = np.asarray(indices), np.asarray(values)
         if lists.ndim != 2 or lists.shape != weights.shape:
             raise ValueError(
@@ -256,6 +259,8 @@ class NeighborGraph:
         if lists.size and (lists.min() < -1 or lists.max() >= n):
             worst = lists.min() if lists.min() < -1 else lists.max()
             raise ValueError(f"indices holds {worst}, outside 0..{n - 1}; -1 stands for no neighbour")
+        if lists.size and lists.min() == -1:
+            weights = np.where(lists == -1, 0, weights)  # libraries put infinity there
         return cls._united(
             np.arange(n + 1, dtype=np.int64) * lists.shape[1],
             np.ascontiguousarray(lists, np.int32).ravel(),
@@ -339,9 +344,8 @@ def _column(name: str, values: Any, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     with np.errstate(over="ignore"):
         column = np.ascontiguousarray(given, dtype)
     if dtype.kind == "f":
-        lost = ~np.isfinite(column)
-        if lost.any():
-            where = int(np.flatnonzero(lost)[0])
+        if column.size and not (np.isfinite(column.min()) and np.isfinite(column.max())):
+            where = int(np.flatnonzero(~np.isfinite(column))[0])
             raise ValueError(f"{name}[{where}] is {given[where]}: weights must be finite float32 numbers")
     elif given.size and dtype.itemsize < given.dtype.itemsize and not np.array_equal(column, given):
         raise ValueError(f"{name} holds {given.max()}, which does not fit {dtype}")
