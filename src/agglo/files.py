@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import warnings
 import zipfile
 from collections.abc import Iterator, Sequence
@@ -20,11 +21,14 @@ import pyarrow.parquet as pq
 import scipy.sparse as sp
 
 from agglo.outputs import replacing
+from agglo.search.checks import memory
 
 Array = npt.NDArray[Any]
 
 FORMATS = {".npy": "NumPy", ".npz": "NumPy", ".parquet": "Parquet", ".csv": "CSV", ".tsv": "CSV"}
 LABEL_FORMATS = (".parquet", ".csv", ".npy")
+
+_SHARE = 4  # of the memory, one part in so many may be taken by points that are read
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +59,8 @@ def read_points(
         A .npy file is mapped into memory, not read. An .npz file may hold a sparse matrix, as
         ``scipy.sparse.save_npz`` writes it; else its array ``X`` is taken, or the only table of numbers.
         Tables (.parquet, .csv, .tsv) give their numeric columns, or their one column of lists of numbers; columns
-        of anything else are left out with a warning.
+        of anything else are left out with a warning. A .parquet file is read by row groups, into a temporary file
+        if its points would take more than a quarter of the memory.
     columns : sequence of str, optional
         The columns of a table to take, in this order.
     array : str, optional
@@ -275,9 +280,7 @@ class _Table:
 
     def read(self, columns: list[str]) -> Any:
         """The table of these columns."""
-        for column in columns:
-            if column not in self.names:
-                raise ValueError(f"{self.name} has no column {column!r}, but {_listed(self.names)}")
+        self._check_names(columns)
         with _reading(self.name):
             if self.is_csv:
                 kinds = {column: self.schema.field(column).type for column in columns}
@@ -288,6 +291,11 @@ class _Table:
         if not table.num_rows:
             raise ValueError(f"{self.name} has no rows: there is nothing to read in it")
         return table
+
+    def _check_names(self, columns: list[str]) -> None:
+        for column in columns:
+            if column not in self.names:
+                raise ValueError(f"{self.name} has no column {column!r}, but {_listed(self.names)}")
 
     def labels(self, column: str) -> Array:
         """A column of labels of any type."""
@@ -325,46 +333,88 @@ class _Table:
         return used
 
     def points(self, columns: list[str]) -> Array:
-        """The columns side by side, or the rows of a column of lists."""
-        table = self.read(columns)
+        """The columns side by side, or the rows of a column of lists, of their own type."""
+        X, row = np.empty((0, 0)), 0
+        for rows, table in self._parts(columns):
+            part = self._part(columns, table, row, X.shape[1] if row else None)
+            if row == 0:
+                X = room((rows, part.shape[1]), part.dtype)
+            X[row : row + len(part)] = part
+            row += len(part)
+        if not row:
+            raise ValueError(f"{self.name} has no rows: there is nothing to read in it")
+        return X
+
+    def _parts(self, columns: list[str]) -> Iterator[tuple[int, Any]]:
+        """The rows of the whole file, and tables that follow each other: the row groups of a Parquet file."""
+        if self.is_csv:
+            table = self.read(columns)
+            yield table.num_rows, table
+            return
+        self._check_names(columns)
+        with _reading(self.name):
+            file = pq.ParquetFile(self.name, page_checksum_verification=True)
+        with file:
+            for group in range(file.num_row_groups):
+                with _reading(self.name):
+                    table = file.read_row_group(group, columns)
+                yield file.metadata.num_rows, table
+
+    def _part(self, columns: list[str], table: Any, first: int, width: int | None) -> Array:
+        """The points of a table whose first row is that of number ``first``, and which are to be so wide."""
         for column in columns:
-            if not _is_numeric(table[column].type) and not (_is_list(table[column].type) and len(columns) == 1):
+            kind = table[column].type
+            if not _is_numeric(kind) and not (_is_list(kind) and len(columns) == 1):
                 raise ValueError(
-                    f"{self.name} has text or other things in column {column!r} (type {table[column].type}): "
+                    f"{self.name} has text or other things in column {column!r} (type {kind}): "
                     "points are made of numeric columns, or of one column of lists of numbers"
                 )
             if table[column].null_count:
-                raise _hole(self.name, column, table[column])
+                raise _hole(self.name, column, table[column], first)
         if _is_list(table[columns[0]].type):
-            return self._rows_of_lists(columns[0], table[columns[0]])
+            return self._rows_of_lists(columns[0], table[columns[0]], first, width)
         dtypes = [_dtype(table[column].type) for column in columns]
         X = np.empty((table.num_rows, len(columns)), np.result_type(*dtypes))
         for j, column in enumerate(columns):
             X[:, j] = table[column].to_numpy()
         return X
 
-    def _rows_of_lists(self, column: str, values: Any) -> Array:
+    def _rows_of_lists(self, column: str, values: Any, first: int, width: int | None) -> Array:
         lengths = pc.list_value_length(values).to_numpy()
-        if (lengths != lengths[0]).any():
-            row = int((lengths != lengths[0]).argmax())
+        if not len(lengths):
+            return np.empty((0, width or 0))
+        width = int(lengths[0]) if width is None else width
+        if (lengths != width).any():
+            row = int((lengths != width).argmax())
             raise ValueError(
-                f"{self.name} has {lengths[0]} numbers in the first row of {column!r}, but {lengths[row]} in row "
-                f"{row}: points need the same number of features"
+                f"{self.name} has {width} numbers in the first row of {column!r}, but {lengths[row]} in row "
+                f"{first + row}: points need the same number of features"
             )
-        X = np.empty((len(values), int(lengths[0])), _dtype(values.type.value_type))
+        X = np.empty((len(values), width), _dtype(values.type.value_type))
         row = 0
         for chunk in values.chunks:  # all at once could exceed the 32-bit offsets of Arrow's lists
             numbers = chunk.flatten()
             if numbers.null_count:
-                where = row + int(numbers.is_null().to_numpy(zero_copy_only=False).argmax()) // X.shape[1]
+                where = first + row + int(numbers.is_null().to_numpy(zero_copy_only=False).argmax()) // width
                 raise ValueError(f"{self.name} has an empty entry in row {where} of {column!r}: fill or drop it")
-            X[row : row + len(chunk)] = numbers.to_numpy(zero_copy_only=False).reshape(len(chunk), X.shape[1])
+            X[row : row + len(chunk)] = numbers.to_numpy(zero_copy_only=False).reshape(len(chunk), width)
             row += len(chunk)
         return X
 
 
-def _hole(name: Path, column: str, values: Any) -> ValueError:
-    row = int(values.is_null().to_numpy().argmax())
+def room(shape: tuple[int, int], dtype: np.dtype[Any]) -> Array:
+    """An array to be filled, in a temporary file if it is large: the system then keeps in memory what fits.
+
+    The file has no name, and is gone when the array is.
+    """
+    if shape[0] * shape[1] * dtype.itemsize <= memory() / _SHARE:
+        return np.empty(shape, dtype)
+    with tempfile.TemporaryFile() as file:
+        return np.memmap(file, dtype, "w+", shape=shape)
+
+
+def _hole(name: Path, column: str, values: Any, first: int = 0) -> ValueError:
+    row = first + int(values.is_null().to_numpy().argmax())
     return ValueError(
         f"{name} has {values.null_count} empty entries in column {column!r}, the first in row {row}: "
         "fill in values or drop such rows"
