@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 import agglo
 from agglo import cli, runfolder
 from agglo.linkage import LINKAGES
-from agglo.neighbors import METRICS
+from agglo.neighbors import METHODS, METRICS
 from agglo.rounds import ADVANCES
 from agglo.testing import assert_same_hierarchy
 
@@ -152,7 +152,9 @@ def test_json_is_all_that_is_on_stdout_and_says_what_the_record_says(folder):
     assert record["parameters"] == {
         "metric": "cosine",
         "n_neighbors": 25,
-        "method": "exact",
+        "method": "auto",
+        "recall": 0.95,
+        "seed": 0,
         "algorithm": "scc",
         "linkage": "average",
         "threads": len(os.sched_getaffinity(0)),
@@ -471,6 +473,7 @@ def test_too_little_memory_is_an_error_of_its_own(folder, monkeypatch):
 def test_the_names_to_choose_from_are_those_of_the_library():
     hints = get_type_hints(cli.fit.fit)
     assert set(get_args(hints["metric"])) == set(METRICS)
+    assert get_args(hints["method"]) == METHODS
     assert set(get_args(hints["linkage"])) == set(LINKAGES)
     assert set(get_args(get_args(hints["advance"])[0])) == set(ADVANCES)
 
@@ -497,3 +500,28 @@ def test_plot_draws_a_run(folder):
     _, errors = run("plot", "out", "--kind", "dp-means", "--data", "few.npy", code=cli.BAD_INPUT)
     assert "few.npy has 3 points, but the tree has 120: pass its own" in errors
     assert "end the name in .png" in run("plot", "out", "-o", "tree.txt", code=cli.CANNOT_WRITE)[1]
+
+
+def test_the_search_is_told_in_summary_record_and_info(folder):
+    options = ["--method", "cells", "--recall", "0.9", "--seed", "5"]
+    told, _ = run("fit", "X.npy", "-o", "out", "-k", "10", *options)
+    assert re.search(r"search +cells: recall [01]\.\d+ ± \d\.\d+, measured; cell_size \d+", told)
+    record = json.loads((folder / "out/run.json").read_text())
+    assert (record["parameters"]["recall"], record["parameters"]["seed"]) == (0.9, 5)
+    assert record["graph"]["method"] == "cells"
+    assert record["graph"]["parameters"]["random_state"] == 5
+    assert record["graph"]["recall_estimate"]["value"] >= 0.9
+    assert "search   cells: recall" in run("info", "out")[0]
+    assert json.loads(run("info", "out", "--json")[0]) == record
+    told, _ = run("fit", "X.npy", "-o", "out", "-k", "10")
+    assert "search   kdtree (chosen by auto): all neighbours" in told
+    assert json.loads((folder / "out/run.json").read_text())["graph"]["recall_estimate"] is None
+    _, errors = run("fit", "X.npy", "-o", "out", "--recall", "2", code=cli.USAGE)
+    assert "recall=2.0 is not a share of the neighbours" in errors
+
+
+def test_compact_files_are_clustered_as_they_are(folder, blobs):
+    np.save("half.npy", blobs[0].astype(np.float16))
+    told, _ = run("fit", "half.npy", "-o", "out", "-k", "10", "--json")
+    assert json.loads(told)["data"]["dtype"] == "float16"
+    run("plot", "out", "--data", "half.npy", "-o", "tree.png")

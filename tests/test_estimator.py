@@ -370,3 +370,14 @@ def test_points_that_are_no_points_are_errors(clusterer):
             clusterer().fit(X)
     with pytest.raises(TypeError, match="Sparse data was passed"):
         clusterer(metric="euclidean").fit(sp.eye_array(5, format="csr"))
+
+
+def test_the_search_can_be_chosen():
+    X = np.random.default_rng(3).standard_normal((600, 8))
+    fitted = SCC(method="cells", recall=0.8, random_state=3).fit(X)
+    assert fitted.graph_.method == "cells"
+    assert fitted.graph_.parameters["recall"] == 0.8
+    assert fitted.graph_.parameters["random_state"] == 3
+    assert fitted.graph_.recall_estimate.value >= 0.8
+    assert SCC().fit(X).graph_.method == "exact"
+    assert SCC().fit(X[:, :3]).graph_.method == "kdtree"

@@ -37,11 +37,13 @@ class _Clusterer(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]  # sci
         *,
         metric: str = "cosine",
         n_neighbors: int | Literal["all"] = 25,
-        method: str = "exact",
+        method: str = "auto",
+        recall: float = 0.95,
         linkage: LinkageName = "average",
         round: SupportsIndex | RoundRule | None = None,
         height: SupportsFloat | None = None,
         kind: Kind | None = None,
+        random_state: int = 0,
         n_jobs: int | None = None,
         verbose: bool | int = False,
     ) -> None:
@@ -49,10 +51,12 @@ class _Clusterer(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]  # sci
         self.metric = metric
         self.n_neighbors = n_neighbors
         self.method = method
+        self.recall = recall
         self.linkage = linkage
         self.round = round
         self.height = height
         self.kind = kind
+        self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
 
@@ -145,7 +149,12 @@ class _Clusterer(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]  # sci
             n_neighbors = self.n_neighbors
             if isinstance(n_neighbors, int | np.integer) and n_neighbors >= n_points:
                 n_neighbors = n_points - 1 if n_points > 1 else "all"
-            return neighbor_graph(given, n_neighbors, self.metric, self.method, self.n_jobs, progress=progress)
+            return neighbor_graph(
+                *(given, n_neighbors, self.metric, self.method, self.n_jobs),
+                recall=self.recall,
+                random_state=self.random_state,
+                progress=progress,
+            )
         kind = self._kind(given)
         if sp.issparse(given):
             return NeighborGraph.from_scipy(given, kind=kind, n_jobs=self.n_jobs)
@@ -173,8 +182,11 @@ class SCC(_Clusterer):
     n_neighbors : int or "all", default=25
         Neighbours to find for each point; ``"all"`` for the complete graph. Where there are not so many other
         points it is all of them; ``graph_.parameters`` has the number that was used.
-    method : {"exact"}, default="exact"
-        How neighbours are found.
+    method : str, default="auto"
+        How neighbours are found: one of the methods of :func:`agglo.neighbor_graph`. ``"auto"`` finds all of them
+        while that is cheap, and else nearly all; ``graph_.method`` and ``graph_.recall_estimate`` say which.
+    recall : float, default=0.95
+        The share of the true neighbours to find, where not all are.
     thresholds : {"odds", "geometric", "linear", "doubling"} or array-like, default="odds"
         The schedule of the rounds, from near to far; see :func:`agglo.scc`.
     n_thresholds : int, optional
@@ -192,6 +204,8 @@ class SCC(_Clusterer):
         ``labels_`` are those of all merges up to this height.
     kind : {"distance", "similarity"}, optional
         What the numbers of a precomputed matrix are; needed there, and nowhere else.
+    random_state : int, default=0
+        Where chance begins in a search for nearly all neighbours.
     n_jobs : int, optional
         Threads; None or -1 for all cores. The result does not depend on it.
     verbose : bool, default=False
@@ -244,7 +258,8 @@ class SCC(_Clusterer):
         *,
         metric: str = "cosine",
         n_neighbors: int | Literal["all"] = 25,
-        method: str = "exact",
+        method: str = "auto",
+        recall: float = 0.95,
         thresholds: ScheduleName | npt.ArrayLike = "odds",
         n_thresholds: int | None = None,
         linkage: LinkageName = "average",
@@ -252,6 +267,7 @@ class SCC(_Clusterer):
         round: SupportsIndex | RoundRule | None = None,
         height: SupportsFloat | None = None,
         kind: Kind | None = None,
+        random_state: int = 0,
         n_jobs: int | None = None,
         verbose: bool | int = False,
     ) -> None:
@@ -260,10 +276,12 @@ class SCC(_Clusterer):
             metric=metric,
             n_neighbors=n_neighbors,
             method=method,
+            recall=recall,
             linkage=linkage,
             round=round,
             height=height,
             kind=kind,
+            random_state=random_state,
             n_jobs=n_jobs,
             verbose=verbose,
         )

@@ -22,6 +22,7 @@ from agglo.inputs import check_points, threads
 from agglo.neighbors import METRICS, neighbor_graph
 from agglo.progress import Progress
 from agglo.rounds import affinity, hac, scc
+from agglo.search.checks import check_wish
 from agglo.search.sparse import check_sparse
 from agglo.tree import Hierarchy
 
@@ -35,7 +36,9 @@ class Plan:
 
     metric: str = "cosine"
     n_neighbors: int | str = 25
-    method: str = "exact"
+    method: str = "auto"
+    recall: float = 0.95
+    seed: int = 0
     algorithm: str = "scc"
     linkage: str = "average"
     schedule: Mapping[str, Any] = field(default_factory=dict)  # thresholds, n_thresholds, advance: for SCC alone
@@ -47,6 +50,7 @@ class Plan:
             options = ", ".join("--" + name.replace("_", "-") for name in self.schedule)
             raise ValueError(f"--algorithm {self.algorithm} has no thresholds: leave out {options}")
         threads(self.n_jobs)
+        check_wish(self.recall, self.seed)
         self.tree(NeighborGraph.from_edges([0], [1], [1.0], kind=METRICS[self.metric]))  # tries the rest out
 
     def tree(self, graph: NeighborGraph, progress: Progress | None = None) -> Hierarchy:
@@ -96,7 +100,7 @@ def read(
         if sp.issparse(X):
             check_sparse(X)
         else:
-            X = check_points(X)
+            X = check_points(X, compact=True)
     except (ValueError, TypeError) as error:
         raise ValueError(f"{path} holds no points that can be clustered: {error}") from error
     given = points.labels
@@ -125,6 +129,8 @@ def run(plan: Plan, data: Data, progress: Progress | None = None) -> Run:
     start = time.perf_counter()
     graph = neighbor_graph(
         *(data.X, plan.n_neighbors, plan.metric, plan.method, plan.n_jobs),  # type: ignore[arg-type]
+        recall=plan.recall,
+        random_state=plan.seed,
         progress=progress,
     )
     searched = time.perf_counter()
@@ -143,12 +149,17 @@ def run(plan: Plan, data: Data, progress: Progress | None = None) -> Run:
             "metric": plan.metric,
             "n_neighbors": plan.n_neighbors,
             "method": plan.method,
+            "recall": plan.recall,
+            "seed": plan.seed,
             "algorithm": plan.algorithm,
             "linkage": plan.linkage,
             **plan.schedule,
             "threads": threads(plan.n_jobs),
         },
         "graph": {
+            "method": graph.method,
+            "parameters": dict(graph.parameters),
+            "recall_estimate": None if graph.recall_estimate is None else graph.recall_estimate._asdict(),
             "kind": graph.kind,
             "edges": graph.n_edges,
             "missing": graph.missing,

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from agglo.graph import RecallEstimate
 from agglo.tree import Hierarchy
 
 Rows = list[tuple[str, str]]
@@ -21,14 +22,26 @@ def of_run(record: Mapping[str, Any]) -> Rows:
     if "graph" in record:
         graph, parameters = record["graph"], record["parameters"]
         span = "" if graph["smallest"] is None else f", {graph['smallest']:.3g} to {graph['largest']:.3g}"
-        how = f"{parameters['n_neighbors']} neighbours a point ({parameters['metric']}, {parameters['method']})"
+        how = f"{parameters['n_neighbors']} neighbours a point ({parameters['metric']})"
         rows.append(("graph", f"{how}: {graph['edges']:,} edges{span}; {record['seconds']['search']:.2f} s"))
+        if "method" in graph:
+            rows.append(("search", _search(graph, parameters)))
     rows.append(("tree", _tree(record)))
     if record.get("labels"):
         rows += of_labels(record["labels"])
     if record.get("scores"):
         rows += of_scores(record["scores"])
     return rows
+
+
+def _search(graph: Mapping[str, Any], parameters: Mapping[str, Any]) -> str:
+    """Which search it was, what it found, and its settings, but for those that are told anyway."""
+    estimate = graph["recall_estimate"]
+    found = "all neighbours" if estimate is None else f"recall {RecallEstimate(**estimate)}, measured"
+    chosen = f" (chosen by {parameters['method']})" if parameters["method"] != graph["method"] else ""
+    told = ("n_neighbors", "recall", "random_state")
+    settings = ", ".join(f"{name} {value}" for name, value in graph["parameters"].items() if name not in told)
+    return f"{graph['method']}{chosen}: {found}{'; ' + settings if settings else ''}"
 
 
 def _tree(record: Mapping[str, Any]) -> str:

@@ -59,8 +59,17 @@ def fit(
         str, typer.Option("--n-neighbors", "-k", help="Neighbours a point, or 'all'.", rich_help_panel=GRAPH)
     ] = "25",
     method: Annotated[
-        Literal["exact"], typer.Option(metavar="NAME", help="How neighbours are found.", rich_help_panel=GRAPH)
-    ] = "exact",
+        Literal["auto", "exact", "kdtree", "cells", "faiss", "hnswlib", "pynndescent", "scann"],
+        typer.Option(
+            metavar="NAME",
+            help="How neighbours are found: auto, exact, kdtree, cells, faiss, hnswlib, pynndescent or scann.",
+            rich_help_panel=GRAPH,
+        ),
+    ] = "auto",
+    recall: Annotated[
+        float, typer.Option(help="Share of the true neighbours to find, if not all.", rich_help_panel=GRAPH)
+    ] = 0.95,
+    seed: Annotated[int, typer.Option(help="Where chance begins in a search.", rich_help_panel=GRAPH)] = 0,
     algorithm: Annotated[
         Literal["scc", "affinity", "hac"],
         typer.Option("--algorithm", "-a", metavar="NAME", help="scc, affinity or hac.", rich_help_panel=TREE),
@@ -105,6 +114,8 @@ def fit(
             metric=metric,
             n_neighbors=number_or_name("--n-neighbors", n_neighbors, "all"),
             method=method,
+            recall=recall,
+            seed=seed,
             algorithm=algorithm,
             linkage=linkage,
             schedule={name: value for name, value in schedule.items() if value is not None},
