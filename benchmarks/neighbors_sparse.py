@@ -129,8 +129,10 @@ def main() -> None:
             answer = context.Queue()
             process = context.Process(target=measure, args=(name, file, arguments.threads, answer))
             process.start()
-            run = answer.get()
             process.join()
+            if process.exitcode:
+                raise SystemExit(f"{name} failed: is it installed?")
+            run = answer.get()
             first = first or run.cpu
             print(
                 f"{name:20}{run.cpu:9.2f}{run.memory / 1e6:11.0f}{run.right:9.4f}{run.cpu / first:10.1f}x",
