@@ -1,0 +1,1 @@
+"""What agglo costs and what it is worth, measured."""

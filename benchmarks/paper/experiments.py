@@ -1,0 +1,197 @@
+"""What is measured: for each experiment, the rows of one of its jobs."""
+
+from __future__ import annotations
+
+import itertools
+import resource
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.preprocessing import StandardScaler, minmax_scale, normalize
+
+import agglo
+from agglo import metrics
+from agglo.baselines import METHODS
+from agglo.datasets import Dataset, dp_mixture
+from agglo.dpmeans import DPMeansPlusPlus, SerialDPMeans
+from agglo.tree import Hierarchy
+from benchmarks.paper.runner import Job, Row
+from benchmarks.paper.sets import load
+
+NEIGHBORS = 25  # of the paper's graphs
+GRAPH_METHODS: dict[str, Callable[[agglo.NeighborGraph], Hierarchy]] = {
+    "scc": agglo.scc,
+    "scc-paper": lambda graph: agglo.scc(graph, "geometric", 200),
+    "affinity": agglo.affinity,
+    "hac-graph": agglo.hac,
+}
+FLAT = ("kmeans", "bisecting-kmeans")
+KINDS = ("odds", "geometric", "linear")
+NUMBERS = (5, 10, 25, 50, 100, 200, 400, 800)
+LAMBDAS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0)  # of the paper
+SEEDS = (0, 1, 2)
+
+
+def rows(job: Job, folder: Path) -> list[Row]:
+    """The rows of a job."""
+    return {"trees": trees, "rounds": rounds, "growth": growth, "grid": grid, "dpmeans": dpmeans}[job.experiment](
+        job, folder
+    )
+
+
+def trees(job: Job, folder: Path) -> list[Row]:
+    """Purity and F1 of a method's tree, or F1 of its clusters, and what they took."""
+    return _fitted(load(folder, job.set, job.points), job.method)
+
+
+def growth(job: Job, folder: Path) -> list[Row]:
+    """The same for so many points of a Dirichlet-process mixture."""
+    assert job.points is not None
+    return _fitted(dp_mixture(job.points), job.method)
+
+
+def rounds(job: Job, folder: Path) -> list[Row]:
+    """Purity and F1 for each kind and number of thresholds."""
+    data = load(folder, job.set, job.points)
+    graph = _graph(data)
+    found = [
+        {"kind": kind, "number": number, **scores(agglo.scc(graph, kind, number), data.y)}
+        for kind, number in itertools.product(KINDS, NUMBERS)
+    ]
+    affinity = agglo.affinity(graph)
+    return [*found, {"kind": "affinity", "number": len(affinity.rounds), **scores(affinity, data.y)}]
+
+
+def grid(job: Job, folder: Path) -> list[Row]:
+    """The best purity over a grid of parameters: of all, for each way to scale the columns."""
+    raw = {"iris": agglo.datasets.load_iris, "wine": agglo.datasets.load_wine}[job.set]()
+    scaled = {
+        "as they are": raw.X,
+        "standardised": StandardScaler().fit_transform(raw.X),
+        "to 0..1": minmax_scale(raw.X),
+    }
+    search = {"scc": _scc_grid, "rhc": _rhc_grid}[job.method]
+    found = []
+    for columns, X in scaled.items():
+        tried = search(X, raw.y)
+        best = max(tried, key=lambda row: row["purity"])
+        found.append({"columns": columns, "tried": len(tried), **best})
+    return found
+
+
+def _scc_grid(X: npt.NDArray[Any], y: Any) -> list[Row]:
+    tried = []
+    for metric, neighbors in itertools.product(("cosine", "euclidean", "sqeuclidean"), range(3, 61)):
+        graph = agglo.neighbor_graph(X, neighbors, metric)
+        for kind, number in itertools.product(KINDS, (10, 25, 50, 75, 100, 150, 200, 300, 400, 800)):
+            purity = metrics.dendrogram_purity(agglo.scc(graph, kind, number, n_jobs=1), y)
+            tried.append(
+                {"metric": metric, "n_neighbors": neighbors, "kind": kind, "number": number, "purity": purity}
+            )
+    return tried
+
+
+def _rhc_grid(X: npt.NDArray[Any], y: Any) -> list[Row]:
+    tried = []
+    shares = (0.0, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2)
+    for metric, alpha, nu in itertools.product(("cosine", "euclidean"), shares, shares):
+        if alpha + nu == 0:
+            continue
+        points = normalize(X) if metric == "cosine" else X
+        tree = METHODS["rhc"].estimator(alpha=alpha, nu=nu).fit(points).tree_
+        purity = metrics.dendrogram_purity(tree, y)
+        tried.append({"metric": metric, "alpha": alpha, "nu": nu, "purity": purity})
+    return tried
+
+
+def dpmeans(job: Job, folder: Path) -> list[Row]:
+    """Cost and F1 at each price, for each seed."""
+    data = load(folder, job.set, job.points)
+    if job.method == "scc":
+        graph = agglo.neighbor_graph(data.X, min(NEIGHBORS, len(data.X) - 1), "sqeuclidean", method="auto")
+        tree = agglo.scc(graph)
+        path = agglo.dp_means_path(tree, data.X)
+        found = []
+        for lam in LAMBDAS:
+            best = path.best_round(lam)
+            found.append(_priced("scc", data, tree.labels(round=best), lam, 0))
+            found.append(_priced("scc-optimum", data, path.cut(lam), lam, 0))
+        return found
+    solver = {"serial-dpmeans": SerialDPMeans, "dpmeans++": DPMeansPlusPlus}[job.method]
+    return [
+        _priced(job.method, data, solver(lam=lam, random_state=seed).fit(data.X).labels_, lam, seed)
+        for lam, seed in itertools.product(LAMBDAS, SEEDS)
+    ]
+
+
+def _priced(method: str, data: Dataset, labels: Any, lam: float, seed: int) -> Row:
+    return {
+        "method": method,
+        "lam": lam,
+        "seed": seed,
+        "cost": metrics.dp_means_cost(data.X, labels, lam),
+        "f1": metrics.pairwise_f1(data.y, labels).f1 if data.y is not None else None,
+        "clusters": len(np.unique(labels)),
+    }
+
+
+def _fitted(data: Dataset, method: str) -> list[Row]:
+    assert data.y is not None
+    about = {"n": len(data.X), "d": data.X.shape[1], "classes": data.n_classes}
+    if method == "on-graph":
+        graph, seconds = timed(lambda: _graph(data))
+        found = []
+        for name, make in GRAPH_METHODS.items():
+            tree, more = timed(lambda make=make: make(graph))  # type: ignore[misc]
+            cost = {"graph_seconds": seconds, "seconds": more, "edges": graph.n_edges}
+            found.append({**about, "method": name, **cost, **scores(tree, data.y)})
+        return found
+    known = METHODS[method]
+    parameters: dict[str, Any] = {"random_state": 0} if known.random else {}
+    if known.metric:
+        parameters["metric"] = data.metric
+    if not known.hierarchical:
+        parameters["n_clusters"] = data.n_classes
+    model, seconds = timed(lambda: known.estimator(**parameters).fit(data.X))
+    found_scores = (
+        scores(model.tree_, data.y)
+        if known.hierarchical
+        else {"f1": metrics.pairwise_f1(data.y, model.labels_).f1}
+    )
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    return [{**about, "seconds": seconds, "peak_gigabytes": peak, **found_scores}]
+
+
+def scores(tree: Hierarchy, y: Any) -> Row:
+    """Dendrogram purity; F1 of the round closest to the true number of clusters, and of the best round.
+
+    All points together are a partition of every tree, whether or not a round came to it.
+    """
+    f1 = metrics.pairwise_f1_by_round(tree, y).f1
+    counts = np.concatenate([[tree.n_leaves], tree.rounds.after])
+    if counts[-1] > 1:
+        f1 = np.append(f1, metrics.pairwise_f1(y, np.zeros(len(y), int)).f1)
+        counts = np.append(counts, 1)
+    closest = int(np.abs(counts - len(np.unique(y))).argmin())
+    return {
+        "purity": metrics.dendrogram_purity(tree, y),
+        "f1": float(f1[closest]),
+        "best_f1": float(f1.max()),
+        "clusters": int(counts[closest]),
+        "rounds": len(tree.rounds),
+        "left": int(tree.rounds.after[-1]) if len(tree.rounds) else tree.n_leaves,
+    }
+
+
+def timed(work: Callable[[], Any]) -> tuple[Any, float]:
+    """What ``work`` returns, and the CPU seconds of all threads that it took."""
+    started = time.process_time()
+    return work(), time.process_time() - started
+
+
+def _graph(data: Dataset) -> agglo.NeighborGraph:
+    return agglo.neighbor_graph(data.X, min(NEIGHBORS, len(data.X) - 1), data.metric, method="auto")
