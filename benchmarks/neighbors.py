@@ -327,11 +327,11 @@ def draw(runs: list[Run], file: Path) -> None:
 
 
 def made_up(n: int, d: int) -> Floats:
-    """Clusters of about 200 points, of different widths, whose centres are themselves in clusters."""
+    """Clusters of about 500 points, of different widths, whose centres are themselves in clusters."""
     rng = np.random.default_rng(0)
     coarse = rng.standard_normal((max(n // 20_000, 5), d), dtype=np.float32)
-    fine = coarse[rng.integers(len(coarse), size=n // 200)] + rng.standard_normal((n // 200, d), dtype=np.float32)
-    widths = rng.uniform(0.3, 0.7, len(fine)).astype(np.float32)
+    fine = coarse[rng.integers(len(coarse), size=n // 500)] + rng.standard_normal((n // 500, d), dtype=np.float32)
+    widths = rng.uniform(0.5, 1.0, len(fine)).astype(np.float32)
     which = rng.integers(len(fine), size=n)
     X = rng.standard_normal((n, d), dtype=np.float32)
     X *= widths[which, None]
@@ -358,6 +358,8 @@ def main() -> None:
     parser.add_argument("--save", type=Path, help="JSON file for all runs")
     parser.add_argument("--picture", type=Path, help="PNG file for the curves")
     arguments = parser.parse_args()
+    # Threads that wait for each other must not count as work, on a busy machine least of all.
+    os.environ |= {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "0"}
     runs = [Run(**run) for file in arguments.earlier for run in json.loads(file.read_text())]
     names = ["agglo", *arguments.beside]
     for size in [] if arguments.alone else arguments.size or ["100000x128"]:

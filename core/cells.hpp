@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "neighbors.hpp"
 #include "parallel.hpp"
@@ -13,8 +14,8 @@ namespace agglo {
 struct Effort {
   std::int64_t size = 0;    // points in a cell; 0: chosen
   std::int64_t visits = 0;  // cells that each point visits; 0: chosen
-  std::int64_t joins = -1;  // passes over the neighbours of neighbours; -1: chosen
-  std::int64_t rounds = 0;  // partitions into cells that were made; not a wish
+  std::int64_t kept = 0;    // candidates of each point that are compared exactly; 0: chosen
+  std::int64_t rounds = 0;  // times that all points went to visit; not a wish
 };
 
 struct Approximation {
@@ -23,16 +24,21 @@ struct Approximation {
   Effort effort;  // what was spent
 };
 
-// Like `nearest`, but each list holds the k closest of those that were looked at: pairs of which one point
-// has visited the cell of the other, and neighbours of neighbours. Values are exact. What is looked at is a
-// function of the points, the seed and BLAS alone. Effort that is left to be chosen is spent until `recall`
-// is reached on the sample, or `patience` partitions have been tried.
+// Like `nearest`, but each list holds the k closest of those that were compared exactly: of all in the cells
+// that a point visits, those that looked closest in bytes. Values are exact. It is a function of the points,
+// the basis, the seed and BLAS alone. Effort that is left to be chosen is what one sample of points takes to
+// reach `recall`; it is measured on another, and effort is added while it falls short, `patience` times.
 //
-// Memory beside points and result: as for `nearest` without a basis, and 4 * (k + visits) + 100 bytes a
-// point.
+// `basis` makes it fast for points that lie close to a few directions: an orthonormal basis of them, one
+// vector of d numbers after the other. Points are then seen by their coordinates in it until they are
+// compared exactly. Empty: as they are.
+//
+// Memory beside points and result: a byte for every number of the images (four more with a basis), 60 bytes
+// a point, and some MB a thread.
 template <class T>
 Approximation nearly_nearest(const Points<T>& points, std::int64_t k, Metric metric, double recall,
-                             const Effort& wish, std::int64_t sample, std::int64_t patience,
-                             std::uint64_t seed, const Blas& blas, Team& team, const Report& report = {});
+                             const Effort& wish, std::span<const float> basis, std::int64_t sample,
+                             std::int64_t patience, std::uint64_t seed, const Blas& blas, Team& team,
+                             const Report& report = {});
 
 }  // namespace agglo

@@ -78,15 +78,6 @@ class Lists {
     if (size_[p] == room_) tighten(p);
   }
 
-  // The same for a pair that may have been offered before.
-  void offer_again(std::int64_t p, std::int64_t q, float upper) {
-    if (upper < bar_[p]) return;
-    const std::int32_t* others = others_.data() + p * room_;
-    bool there = false;
-    for (std::int32_t s = 0; s < size_[p]; ++s) there |= others[s] == q;
-    if (!there) offer(p, q, upper);
-  }
-
   // The same for many candidates at once, if nothing has been offered yet: those of the row's products that
   // may be among its k closest. A place that is `own` is passed over.
   void offer_first(std::int64_t p, std::span<const std::int32_t> others, const float* products) {

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "kernels.hpp"
 #include "multiply.hpp"
 
 namespace agglo {
@@ -16,7 +17,8 @@ constexpr std::int64_t kSample = 40;    // points for every part that its centre
 constexpr int kIterations = 4;          // of k-means
 constexpr int kDepth = 16;              // beyond it points that will not part are cut up as they lie
 constexpr int kRounds = 3;              // of moving places to closer cells
-constexpr std::int64_t kNear = 64;      // cells in whose neighbourhood a point looks for close ones
+constexpr int kPasses = 2;              // in which members far from a cell's centre are left out of it
+constexpr std::int64_t kClose = 24;     // cells that it looks for a closer one among
 
 std::uint64_t scrambled(std::uint64_t x) {  // splitmix64
   x += 0x9e3779b97f4a7c15u;
@@ -63,27 +65,25 @@ struct Scratch {
   std::vector<float> images, columns, products, sums;
 };
 
-template <class T>
 class Splitter {
  public:
-  Splitter(const Space<T>& space, std::span<const std::int32_t> ids, std::int64_t size, std::int64_t least,
-           std::uint64_t seed, Gemm<float>* sgemm, Team& team)
-      : space_(space),
-        ids_(ids),
+  Splitter(const Images& images, std::int64_t size, std::int64_t least, std::uint64_t seed,
+           Gemm<float>* sgemm, Team& team)
+      : images_(images),
         size_(size),
         least_(std::max(least, size / 4)),
         seed_(seed),
         sgemm_(sgemm),
         team_(team),
         scratch_(team.size()),
-        order_(ids.size()),
-        part_(ids.size()) {
+        order_(images.n()),
+        part_(images.n()) {
     std::iota(order_.begin(), order_.end(), 0);
   }
 
   // Puts the places in an order in which cells are consecutive, and returns where each begins.
   std::vector<std::int64_t> split(const Report& report) {
-    const std::int64_t n = static_cast<std::int64_t>(ids_.size());
+    const std::int64_t n = images_.n();
     std::vector<Node> nodes;
     nodes.push_back({0, n, {}, {}, {}});
     begins_.clear();
@@ -105,7 +105,6 @@ class Splitter {
   }
 
   const std::vector<std::int32_t>& order() const { return order_; }
-  std::vector<Scratch>& scratch() { return scratch_; }
 
  private:
   void assign(std::vector<Node>& nodes, const Report& report) {
@@ -125,9 +124,9 @@ class Splitter {
           const Chunk& chunk = chunks[i];
           const Centers& centers = nodes[chunk.node].centers;
           Scratch& s = scratch_[worker];
-          gather(space_, ids_, places(chunk.begin, chunk.end), s.images);
+          images_.gather(places(chunk.begin, chunk.end), s.images);
           multiply(sgemm_, s.images.data(), chunk.end - chunk.begin, centers.rows.data(), centers.count(),
-                   space_.d(), s.products);
+                   images_.width(), s.products);
           for (std::int64_t b = chunk.begin; b < chunk.end; ++b)
             part_[b] = static_cast<std::uint8_t>(
                 centers.closest(s.products.data() + (b - chunk.begin) * centers.count()));
@@ -137,7 +136,7 @@ class Splitter {
 
   // Light k-means on a sample that is spread evenly over the node.
   void train(Node& node, Scratch& s) const {
-    const std::int64_t d = space_.d(), wanted = (node.size() + size_ - 1) / size_;
+    const std::int64_t d = images_.width(), wanted = (node.size() + size_ - 1) / size_;
     std::int64_t branches = wanted;
     if (wanted > kBranches)
       for (branches = 2; branches < kBranches && branches * branches < wanted;) ++branches;
@@ -151,7 +150,7 @@ class Splitter {
       sample[i] =
           order_[first + static_cast<std::int64_t>(chance % static_cast<std::uint64_t>(last - first))];
     }
-    gather(space_, ids_, sample, s.images);
+    images_.gather(sample, s.images);
     Centers& centers = node.centers;
     centers.rows.resize(branches * d);
     centers.offsets.resize(branches);
@@ -212,7 +211,7 @@ class Splitter {
     const std::int64_t count = node.centers.count();
     std::vector<std::int64_t> sizes(count, 0);
     for (std::int64_t b = node.begin; b < node.end; ++b) ++sizes[part_[b]];
-    multiply(sgemm_, node.centers.rows.data(), count, node.centers.rows.data(), count, space_.d(),
+    multiply(sgemm_, node.centers.rows.data(), count, node.centers.rows.data(), count, images_.width(),
              s.products);
     node.merged.resize(count);
     node.sizes.assign(count, 0);
@@ -241,8 +240,7 @@ class Splitter {
     return std::span(order_).subspan(begin, end - begin);
   }
 
-  const Space<T>& space_;
-  const std::span<const std::int32_t> ids_;
+  const Images& images_;
   const std::int64_t size_, least_;
   const std::uint64_t seed_;
   Gemm<float>* const sgemm_;
@@ -257,108 +255,122 @@ class Splitter {
 void largest(const std::vector<float>& scores, std::int64_t width, std::vector<std::int32_t>& out) {
   out.resize(scores.size());
   std::iota(out.begin(), out.end(), 0);
-  std::partial_sort(out.begin(), out.begin() + width, out.end(), [&](std::int32_t a, std::int32_t b) {
+  const auto better = [&](std::int32_t a, std::int32_t b) {
     return scores[a] != scores[b] ? scores[a] > scores[b] : a < b;
-  });
+  };
+  std::nth_element(out.begin(), out.begin() + (width - 1), out.end(), better);
+  std::sort(out.begin(), out.begin() + width, better);
 }
 
 }  // namespace
 
-template <class T>
-Partition::Partition(const Space<T>& space, std::span<const std::int32_t> ids, std::int64_t size,
-                     std::int64_t least, bool by_product, std::uint64_t seed, Gemm<float>* sgemm, Team& team,
-                     const Report& report) {
-  const std::int64_t n = static_cast<std::int64_t>(ids.size()), d = space.d();
-  Splitter<T> splitter(space, ids, size, least, seed, sgemm, team);
-  indptr_ = splitter.split(report);
-  members_ = splitter.order();
-  auto& scratch = splitter.scratch();
-  const std::int64_t cells = count();
-  width_ = std::min(cells, kNear);
-  ranks_ = std::min(width_, kRanks);
-
-  leaf_.resize(n);
-  home_.resize(n);
-  near_.resize(cells * width_);
-  const auto number = [&](std::vector<std::int32_t>& of) {
-    team.run(cells, [&](std::int64_t cell, int) {
-      for (const std::int32_t p : members(cell)) of[p] = static_cast<std::int32_t>(cell);
-    });
-  };
-  number(home_);
-  Centers centers{std::vector<float>(cells * d), std::vector<float>(cells)};
-  for (int round = 0; round <= kRounds; ++round) {
-    // What is asked for in the end under a dot product are cells of large products, not of close points.
-    const bool last_round = round == kRounds, products_count = by_product && last_round;
-    team.run(
-        cells,
-        [&](std::int64_t cell, int worker) {
-          gather(space, ids, members(cell), scratch[worker].images);
-          const std::int64_t m = static_cast<std::int64_t>(members(cell).size());
-          float* row = centers.rows.data() + cell * d;
-          std::fill_n(row, d, 0.0f);
-          for (std::int64_t i = 0; i < m; ++i)
-            for (std::int64_t j = 0; j < d; ++j) row[j] += scratch[worker].images[i * d + j];
-          for (std::int64_t j = 0; j < d; ++j) row[j] /= static_cast<float>(m);
-          centers.offsets[cell] = products_count ? 0 : half_square(row, d);
-        },
-        report);
-
-    constexpr std::int64_t block = 32;
-    team.ranges(
-        cells, block,
-        [&](std::int64_t first, std::int64_t last, int worker) {
-          Scratch& s = scratch[worker];
-          std::vector<float> scores(cells);
-          std::vector<std::int32_t> best;
-          multiply(sgemm, centers.rows.data() + first * d, last - first, centers.rows.data(), cells, d,
-                   s.products);
-          for (std::int64_t c = first; c < last; ++c) {
-            for (std::int64_t e = 0; e < cells; ++e)
-              scores[e] = s.products[(c - first) * cells + e] - centers.offsets[e];
-            largest(scores, width_, best);
-            std::copy_n(best.begin(), width_, near_.begin() + c * width_);
-          }
-        },
-        report);
-
-    const std::int64_t kept = last_round ? ranks_ : 1;
-    choice_.resize(n * kept);
-    team.run(
-        cells,
-        [&](std::int64_t cell, int worker) {
-          Scratch& s = scratch[worker];
-          const std::int32_t* near = near_.data() + cell * width_;
-          s.columns.resize(width_ * d);
-          for (std::int64_t e = 0; e < width_; ++e)
-            std::copy_n(centers.rows.data() + near[e] * d, d, s.columns.data() + e * d);
-          const auto own = members(cell);
-          gather(space, ids, own, s.images);
-          multiply(sgemm, s.images.data(), static_cast<std::int64_t>(own.size()), s.columns.data(), width_, d,
-                   s.products);
-          std::vector<float> scores(width_);
-          std::vector<std::int32_t> best;
-          for (std::size_t i = 0; i < own.size(); ++i) {
-            for (std::int64_t e = 0; e < width_; ++e)
-              scores[e] = s.products[i * width_ + e] - centers.offsets[near[e]];
-            largest(scores, kept, best);
-            for (std::int64_t r = 0; r < kept; ++r)
-              choice_[own[i] * kept + r] = static_cast<std::uint8_t>(best[r]);
-          }
-        },
-        report);
-    leaf_ = home_;
-    if (!products_count) settle(kept, most_of(size), least);
+Partition::Partition(const Images& images, std::int64_t size, std::int64_t least, bool by_product,
+                     std::uint64_t seed, Gemm<float>* sgemm, Team& team, const Report& report)
+    : width_(images.width()) {
+  const std::int64_t n = images.n();
+  {
+    Splitter splitter(images, size, least, seed, sgemm, team);
+    indptr_ = splitter.split(report);
+    members_ = splitter.order();
   }
+  home_.resize(n);
+  team.run(count(), [&](std::int64_t cell, int) {
+    const auto own = std::span(members_).subspan(indptr_[cell], indptr_[cell + 1] - indptr_[cell]);
+    std::sort(own.begin(), own.end());
+    for (const std::int32_t p : own) home_[p] = static_cast<std::int32_t>(cell);
+  });
+  std::vector<std::int32_t> closest(n);
+  std::vector<Scratch> scratch(team.size());
+  for (int round = 0; round < kRounds && count() > 1; ++round) {
+    find_centers(images, true, team, report);
+    find_near(kClose, sgemm, team, report);
+    team.run(
+        count(),
+        [&](std::int64_t cell, int worker) {
+          Scratch& s = scratch[worker];
+          const auto own = members(cell), around = near(cell);
+          const std::int64_t m = static_cast<std::int64_t>(own.size());
+          Centers centers;
+          for (const std::int32_t e : around) {
+            centers.rows.insert(centers.rows.end(), center(e), center(e) + width_);
+            centers.offsets.push_back(offset(e));
+          }
+          images.gather(own, s.images);
+          multiply(sgemm, s.images.data(), m, centers.rows.data(), reach_, width_, s.products);
+          for (std::int64_t i = 0; i < m; ++i)
+            closest[own[i]] = around[centers.closest(s.products.data() + i * reach_)];
+        },
+        report);
+    settle(closest, most_of(size), least);
+  }
+  // What is asked for in the end under a dot product are cells of large products, not of close points.
+  find_centers(images, !by_product, team, report);
+  find_near(kNear, sgemm, team, report);
+}
+
+void Partition::find_centers(const Images& images, bool squares, Team& team, const Report& report) {
+  centers_.resize(count() * width_);
+  offsets_.assign(count(), 0.0f);
+  team.run(
+      count(),
+      [&](std::int64_t cell, int) {
+        thread_local std::vector<float> rows;
+        images.gather(members(cell), rows);
+        const std::int64_t m = static_cast<std::int64_t>(members(cell).size());
+        float* center = centers_.data() + cell * width_;
+        std::vector<float> far(m, 0.0f), order;
+        float most = 0;
+        for (int pass = 0;; ++pass) {
+          std::fill_n(center, width_, 0.0f);
+          std::int64_t taken = 0;
+          for (std::int64_t i = 0; i < m; ++i) {
+            if (far[i] > most) continue;
+            ++taken;
+            for (std::int64_t j = 0; j < width_; ++j) center[j] += rows[i * width_ + j];
+          }
+          for (std::int64_t j = 0; j < width_; ++j) center[j] /= static_cast<float>(taken);
+          if (pass == kPasses) break;
+          for (std::int64_t i = 0; i < m; ++i)
+            far[i] = quick_squared_distance(rows.data() + i * width_, center, width_);
+          order = far;
+          std::nth_element(order.begin(), order.begin() + m / 2, order.end());
+          most = 2 * order[m / 2];
+          if (*std::max_element(far.begin(), far.end()) <= most) break;
+        }
+        if (squares) offsets_[cell] = half_square(center, width_);
+      },
+      report);
+}
+
+void Partition::find_near(std::int64_t reach, Gemm<float>* sgemm, Team& team, const Report& report) {
+  constexpr std::int64_t block = 32;
+  reach_ = std::min(count(), reach);
+  near_.resize(count() * reach_);
+  team.ranges(
+      count(), block,
+      [&](std::int64_t first, std::int64_t last, int) {
+        thread_local std::vector<float> products;
+        std::vector<float> scores(count());
+        std::vector<std::int32_t> best;
+        multiply(sgemm, center(first), last - first, centers_.data(), count(), width_, products);
+        for (std::int64_t c = first; c < last; ++c) {
+          for (std::int64_t e = 0; e < count(); ++e)
+            scores[e] = products[(c - first) * count() + e] - offsets_[e];
+          scores[c] = std::numeric_limits<float>::infinity();  // whatever rounding says
+          largest(scores, reach_, best);
+          std::copy_n(best.begin(), reach_, near_.begin() + c * reach_);
+        }
+      },
+      report);
 }
 
 // Moves places to the cells closest to them, as far as these have room, one after the other.
-void Partition::settle(std::int64_t kept, std::int64_t most, std::int64_t least) {
+void Partition::settle(std::span<const std::int32_t> closest, std::int64_t most, std::int64_t least) {
   const std::int64_t n = static_cast<std::int64_t>(home_.size()), cells = count();
   std::vector<std::int64_t> sizes(cells);
   for (std::int64_t c = 0; c < cells; ++c) sizes[c] = indptr_[c + 1] - indptr_[c];
   for (std::int64_t p = 0; p < n; ++p) {
-    const std::int32_t from = home_[p], to = near_[from * width_ + choice_[p * kept]];
+    const std::int32_t from = home_[p], to = closest[p];
     if (to == from || sizes[to] >= most || sizes[from] <= least) continue;
     home_[p] = to;
     --sizes[from];
@@ -368,10 +380,5 @@ void Partition::settle(std::int64_t kept, std::int64_t most, std::int64_t least)
   std::vector<std::int64_t> place(indptr_.begin(), indptr_.end() - 1);
   for (std::int64_t p = 0; p < n; ++p) members_[place[home_[p]]++] = static_cast<std::int32_t>(p);
 }
-
-#define AGGLO_PARTITION(T)                                                                                  \
-  template Partition::Partition(const Space<T>&, std::span<const std::int32_t>, std::int64_t, std::int64_t, \
-                                bool, std::uint64_t, Gemm<float>*, Team&, const Report&);
-AGGLO_EACH_NUMBER(AGGLO_PARTITION)
 
 }  // namespace agglo

@@ -34,6 +34,7 @@ class Space {
   std::int64_t n() const { return points_.n; }
   std::int64_t d() const { return points_.d; }
   const Points<T>& points() const { return points_; }
+  Metric metric() const { return metric_; }
 
   // The image of point i in float32, each number rounded at most three times.
   void image(std::int64_t i, float* out) const;

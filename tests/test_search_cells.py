@@ -104,7 +104,7 @@ def test_dot_products_are_searched_too():
 @pytest.mark.parametrize("metric", neighbors.METRICS)
 def test_values_are_those_of_the_exact_search(metric):
     X = clustered(np.random.default_rng(5), 3000, 16)
-    exact, found = both(X, 12, metric, visits=2, joins=1)
+    exact, found = both(X, 12, metric, visits=2)
     compared = 0
     for one, two, p, q in zip(exact[0].tolist(), found[0].tolist(), *(v[1] for v in (exact, found)), strict=True):
         known = dict(zip(one, p, strict=True))
@@ -126,7 +126,7 @@ def test_of_ties_the_smaller_indices_are_kept_in_order():
     assert (np.diff(found[0], axis=1)[tied] > 0).all()
 
 
-@pytest.mark.parametrize("wishes", [{}, {"visits": 3, "joins": 2}, {"recall": 0.999}])
+@pytest.mark.parametrize("wishes", [{}, {"visits": 3, "kept": 30}, {"recall": 0.999}])
 def test_threads_are_not_seen_in_the_result(wishes):
     points = check_points(clustered(np.random.default_rng(1), 8000, 12, 200, 1.0).astype(np.float32))
     one, *others = (cells(points, 9, "cosine", workers, None, **wishes) for workers in (1, 2, 8))
@@ -139,7 +139,7 @@ def test_threads_are_not_seen_in_the_result(wishes):
 def test_random_state_is_all_that_is_random():
     points = check_points(clustered(np.random.default_rng(1), 6000, 24, 300, 1.5).astype(np.float32))
     one, again, other = (
-        cells(points, 9, "sqeuclidean", 2, None, random_state=seed, visits=1, joins=0)[0] for seed in (3, 3, 4)
+        cells(points, 9, "sqeuclidean", 2, None, random_state=seed, visits=1)[0] for seed in (3, 3, 4)
     )
     np.testing.assert_array_equal(one, again)
     assert (one != other).any()

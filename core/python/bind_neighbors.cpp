@@ -36,22 +36,24 @@ nb::tuple nearest(const Rows<Bits<T>>& X, std::int64_t k, const std::string& met
 
 template <class T>
 nb::tuple nearly_nearest(const Rows<Bits<T>>& X, std::int64_t k, const std::string& metric, double recall,
-                         std::int64_t size, std::int64_t visits, std::int64_t joins, std::int64_t sample,
-                         std::int64_t patience, std::uint64_t seed, const nb::capsule& sgemm,
-                         const nb::capsule& dgemm, int threads, const nb::object& progress) {
+                         std::int64_t size, std::int64_t visits, std::int64_t kept, const Rows<float>& basis,
+                         std::int64_t sample, std::int64_t patience, std::uint64_t seed,
+                         const nb::capsule& sgemm, const nb::capsule& dgemm, int threads,
+                         const nb::object& progress) {
   const agglo::Blas blas{reinterpret_cast<agglo::Gemm<float>*>(sgemm.data()),
                          reinterpret_cast<agglo::Gemm<double>*>(dgemm.data())};
   agglo::Approximation found;
   {
     nb::gil_scoped_release release;
     agglo::Team team(threads);
-    found = agglo::nearly_nearest(points_of<T>(X), k, metric_of(metric), recall, {size, visits, joins, 0},
-                                  sample, patience, seed, blas, team, reporter(progress));
+    found = agglo::nearly_nearest(points_of<T>(X), k, metric_of(metric), recall, {size, visits, kept, 0},
+                                  {basis.data(), basis.size()}, sample, patience, seed, blas, team,
+                                  reporter(progress));
   }
   const agglo::Effort& effort = found.effort;
   return nb::make_tuple(out(std::move(found.neighbors.indices)), out(std::move(found.neighbors.values)),
                         nb::make_tuple(found.recall.value, found.recall.error, found.recall.sample),
-                        nb::make_tuple(effort.size, effort.visits, effort.joins, effort.rounds));
+                        nb::make_tuple(effort.size, effort.visits, effort.kept, effort.rounds));
 }
 
 template <class T>
@@ -106,8 +108,8 @@ void bind_search(nb::module_& module) {
   module.def("nearest", &nearest<T>, "X"_a.noconvert(), "k"_a, "metric"_a, "basis"_a, "sgemm"_a, "dgemm"_a,
              "threads"_a, "progress"_a.none());
   module.def("nearly_nearest", &nearly_nearest<T>, "X"_a.noconvert(), "k"_a, "metric"_a, "recall"_a, "size"_a,
-             "visits"_a, "joins"_a, "sample"_a, "patience"_a, "seed"_a, "sgemm"_a, "dgemm"_a, "threads"_a,
-             "progress"_a.none());
+             "visits"_a, "kept"_a, "basis"_a, "sample"_a, "patience"_a, "seed"_a, "sgemm"_a, "dgemm"_a,
+             "threads"_a, "progress"_a.none());
   module.def("nearest_by_tree", &nearest_by_tree<T>, "X"_a.noconvert(), "k"_a, "metric"_a, "threads"_a,
              "progress"_a.none());
   module.def("rescored", &rescored<T>, "X"_a.noconvert(), "lists"_a, "k"_a, "metric"_a, "sample"_a, "seed"_a,

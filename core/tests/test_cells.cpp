@@ -56,7 +56,8 @@ void check_partition(std::int64_t n, std::int64_t size, std::int64_t least, bool
   const agglo::Space<float> space(points, Metric::sqeuclidean, team);
   std::vector<std::int32_t> ids(n);
   for (std::int64_t i = 0; i < n; ++i) ids[i] = static_cast<std::int32_t>(i);
-  const Partition cells(space, ids, size, least, by_product, 1, blas.sgemm, team, {});
+  const agglo::WholeImages<float> images(space, ids);
+  const Partition cells(images, size, least, by_product, 1, blas.sgemm, team, {});
   std::vector<int> seen(n, 0);
   for (std::int64_t c = 0; c < cells.count(); ++c) {
     const std::int64_t members = static_cast<std::int64_t>(cells.members(c).size());
@@ -67,12 +68,11 @@ void check_partition(std::int64_t n, std::int64_t size, std::int64_t least, bool
     }
   }
   CHECK(std::all_of(seen.begin(), seen.end(), [](int times) { return times == 1; }));
-  for (std::int64_t p = 0; p < n; ++p) {
-    std::vector<std::int32_t> probes;
-    for (std::int64_t r = 0; r < cells.ranks(); ++r) probes.push_back(cells.probe(p, r));
-    for (std::int64_t r = 0; r < cells.ranks(); ++r) CHECK(cells.rank(p, probes[r]) == r);
-    std::sort(probes.begin(), probes.end());
-    CHECK(std::adjacent_find(probes.begin(), probes.end()) == probes.end());
+  for (std::int64_t c = 0; c < cells.count(); ++c) {
+    std::vector<std::int32_t> near(cells.near(c).begin(), cells.near(c).end());
+    CHECK(near[0] == c);
+    std::sort(near.begin(), near.end());
+    CHECK(std::adjacent_find(near.begin(), near.end()) == near.end());
   }
 }
 
@@ -84,7 +84,8 @@ void check_search(std::int64_t n, std::int64_t d, std::int64_t k, Metric metric)
   for (const int threads : {1, 2, 5}) {
     Team team(threads);
     const auto exact = agglo::nearest(points, k, metric, {}, blas, team);
-    const auto found = agglo::nearly_nearest(points, k, metric, 0.95, {60, 0, -1, 0}, 100, 4, 11, blas, team);
+    const auto found =
+        agglo::nearly_nearest(points, k, metric, 0.95, {60, 0, 0, 0}, {}, 100, 4, 11, blas, team);
     double right = 0;
     for (std::int64_t i = 0; i < n; ++i) {
       const float last = exact.values[i * k + k - 1];
@@ -116,12 +117,13 @@ int main() {
   const std::vector<float> same(50 * 3, 2.0f);
   Team team(2);
   const auto copies = agglo::nearly_nearest(Points<float>{same.data(), 50, 3}, 4, Metric::euclidean, 0.95, {},
-                                            10, 4, 0, blas, team);
+                                            {}, 10, 4, 0, blas, team);
   CHECK(std::all_of(copies.neighbors.values.begin(), copies.neighbors.values.end(),
                     [](float value) { return value == 0; }));
   bool refused = false;
   try {
-    agglo::nearly_nearest(Points<float>{same.data(), 50, 3}, 50, Metric::dot, 0.95, {}, 10, 4, 0, blas, team);
+    agglo::nearly_nearest(Points<float>{same.data(), 50, 3}, 50, Metric::dot, 0.95, {}, {}, 10, 4, 0, blas,
+                          team);
   } catch (const std::invalid_argument&) {
     refused = true;
   }
@@ -131,8 +133,8 @@ int main() {
   const auto data = made_up<float>(3000, 4, 1);
   bool stopped = false;
   try {
-    agglo::nearly_nearest(Points<float>{data.data(), 3000, 4}, 5, Metric::cosine, 0.95, {}, 10, 4, 0, blas,
-                          team, [](std::int64_t, std::int64_t) { throw std::runtime_error("enough"); });
+    agglo::nearly_nearest(Points<float>{data.data(), 3000, 4}, 5, Metric::cosine, 0.95, {}, {}, 10, 4, 0,
+                          blas, team, [](std::int64_t, std::int64_t) { throw std::runtime_error("enough"); });
   } catch (const std::runtime_error&) {
     stopped = true;
   }

@@ -8,6 +8,8 @@ is exact with any choice: what is estimated here decides its time alone.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -21,6 +23,9 @@ _WIDTHS = (4, 8, 12, 16, 24, 32, 48, 64, 80, 96, 128, 160, 192, 256)
 _SAMPLE = 4096  # points that the directions are found from, and those looked at in one go
 _BASE = 16 * _SAMPLE  # points among which the bars are found
 _QUERIES = 64  # points whose bars are found: how close another must be to be among their nearest
+_FEW = 2048  # points that are enough to find directions from, if nothing but time depends on them
+_SEEN = 0.95  # the share of the points' squares that directions must keep for a search that may err
+_WIDE = 160  # columns from which on it pays for that
 _WORTH = 2.0  # seconds of a search in full from which on it pays to look for directions
 _LATE = 1.7  # bars rise during a search; so many times more pairs pass than by the final ones
 
@@ -50,6 +55,26 @@ def sketch_basis(points: Points, metric: str, n_neighbors: int) -> Floats:
     return basis[: widths[best]] if costs[best] < 0.85 * _full_cost(d) else nothing
 
 
+def main_directions(points: Points, metric: str) -> npt.NDArray[np.float32]:
+    """Orthonormal directions in which points are seen nearly as they are, one a row, the most important first.
+
+    No rows if it takes more than half as many directions as there are columns.
+    """
+    n, d = points.shape
+    rng = np.random.default_rng(0)
+    nothing = np.empty((0, d), np.float32)
+    if d < _WIDE:
+        return nothing
+    rows = points[np.sort(rng.choice(n, min(n, _FEW), replace=False))]
+    center = np.zeros(d) if metric in SIMILARITIES else rows.mean(axis=0, dtype=np.float64)
+    images = _images(rows, center, metric).astype(np.float32)
+    basis = _directions(images, rng, iterations=2)
+    squares = np.square(images @ basis.T).sum(axis=0, dtype=np.float64).cumsum()
+    enough = int(np.searchsorted(squares, _SEEN * np.square(images).sum(dtype=np.float64))) + 1
+    enough = -(-enough // 16) * 16
+    return basis[:enough].astype(np.float32) if enough <= len(basis) else nothing
+
+
 def _images(rows: Points, center: Floats, metric: str) -> Floats:
     """The points as they are multiplied: centred for distances, of unit length for cosines."""
     images: Floats = rows - center
@@ -59,11 +84,12 @@ def _images(rows: Points, center: Floats, metric: str) -> Floats:
     return images
 
 
-def _directions(images: Floats, rng: np.random.Generator) -> Floats:
+def _directions(images: npt.NDArray[Any], rng: np.random.Generator, iterations: int = 3) -> npt.NDArray[Any]:
     """Nearly the principal directions of the images, by subspace iteration, in decreasing order."""
     d = images.shape[1]
-    subspace = rng.standard_normal((d, max(width for width in _WIDTHS if width <= d / 2)))
-    for _ in range(3):
+    subspace = rng.standard_normal((d, max(width for width in _WIDTHS if width <= d / 2)), np.float32)
+    subspace = subspace.astype(images.dtype)
+    for _ in range(iterations):
         subspace, _ = np.linalg.qr(images.T @ (images @ subspace))
     inside = images @ subspace
     _, axes = np.linalg.eigh(inside.T @ inside)

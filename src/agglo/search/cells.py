@@ -7,9 +7,10 @@ from agglo.blas import dgemm, one_blas_thread, sgemm
 from agglo.graph import RecallEstimate
 from agglo.inputs import Points, for_core
 from agglo.search.found import Found, Report
+from agglo.sketch import main_directions
 
 SAMPLE = 256  # points that recall is measured on: about 1 % of uncertainty where 5 % of the neighbours are missed
-PATIENCE = 4  # partitions that are tried before it is given up
+PATIENCE = 4  # times that effort is added before it is given up
 
 
 def cells(
@@ -23,7 +24,7 @@ def cells(
     random_state: int = 0,
     size: int = 0,
     visits: int = 0,
-    joins: int = -1,
+    kept: int = 0,
     sample: int = SAMPLE,
 ) -> Found:
     """The closest of all points that were looked at, of every point, with exact values.
@@ -37,18 +38,21 @@ def cells(
         cells are not the way to get there: see the estimate that is returned.
     random_state : int
         Where chance begins; nothing else is random.
-    size, visits, joins : int
-        Points in a cell, cells that each point visits and passes over the neighbours of neighbours. 0 and -1
-        leave them to be chosen; given ``visits`` are made as they are, whatever recall that gives.
+    size, visits, kept : int
+        Points in a cell, cells that each point visits, and candidates from there that are compared exactly. 0
+        leaves them to be chosen; given ``visits`` are made as they are, whatever recall that gives.
     sample : int
         Points that the estimate is measured on.
     """
     with one_blas_thread():
+        basis = main_directions(points, metric)
         indices, values, reached, spent = _core.nearly_nearest(
-            *(for_core(points), n_neighbors, metric, recall, size, visits, joins, sample, PATIENCE, random_state),
-            *(sgemm(), dgemm(), workers, report),
+            *(for_core(points), n_neighbors, metric, recall, size, visits, kept, basis, sample, PATIENCE),
+            *(random_state, sgemm(), dgemm(), workers, report),
         )
     shape = (len(points), n_neighbors)
-    effort = dict(zip(("cell_size", "visits", "joins", "partitions"), spent, strict=True))
+    effort = dict(zip(("cell_size", "visits", "candidates", "rounds"), spent, strict=True))
+    if len(basis):
+        effort["directions"] = len(basis)
     parameters = {"recall": recall, "random_state": random_state, **effort}
     return Found(indices.reshape(shape), values.reshape(shape), RecallEstimate(*reached), parameters)

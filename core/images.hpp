@@ -1,0 +1,100 @@
+// How the search by cells sees the points: as rows of float32 numbers, whatever they are made of.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "memory.hpp"
+#include "multiply.hpp"
+#include "neighbors.hpp"
+#include "parallel.hpp"
+#include "space.hpp"
+
+namespace agglo {
+
+// Rows of places 0..n-1. Closeness is about the product of two rows, less the rests of both, and under
+// distances less half their squares.
+class Images {
+ public:
+  Images(std::int64_t n, std::int64_t width) : n_(n), width_(width) {}
+  virtual ~Images() = default;
+  Images(const Images&) = delete;
+  Images& operator=(const Images&) = delete;
+
+  std::int64_t n() const { return n_; }
+  std::int64_t width() const { return width_; }
+
+  virtual void gather(std::span<const std::int32_t> places, std::vector<float>& rows) const = 0;
+  virtual float rest(std::int64_t) const { return 0; }
+
+ private:
+  const std::int64_t n_, width_;
+};
+
+// The images of a space as they are.
+template <class T>
+class WholeImages final : public Images {
+ public:
+  WholeImages(const Space<T>& space, std::span<const std::int32_t> ids)
+      : Images(static_cast<std::int64_t>(ids.size()), space.d()), space_(space), ids_(ids) {}
+
+  void gather(std::span<const std::int32_t> places, std::vector<float>& rows) const override {
+    agglo::gather(space_, ids_, places, rows);
+  }
+
+ private:
+  const Space<T>& space_;
+  const std::span<const std::int32_t> ids_;
+};
+
+// Their coordinates in an orthonormal basis of fewer directions. Products then leave out what is outside of
+// these; the squares do not, for they are known.
+template <class T>
+class ProjectedImages final : public Images {
+ public:
+  ProjectedImages(const Space<T>& space, std::span<const std::int32_t> ids, std::span<const float> basis,
+                  bool distances, Gemm<float>* sgemm, Team& team, const Report& report)
+      : Images(static_cast<std::int64_t>(ids.size()), static_cast<std::int64_t>(basis.size()) / space.d()),
+        rows_(ids.size() * width()),
+        rests_(distances ? ids.size() : 0) {
+    constexpr std::int64_t block = 256;
+    team.ranges(
+        n(), block,
+        [&](std::int64_t first, std::int64_t last, int) {
+          thread_local std::vector<float> images, products;
+          std::vector<std::int32_t> places(last - first);
+          for (std::int64_t p = first; p < last; ++p) places[p - first] = static_cast<std::int32_t>(p);
+          agglo::gather(space, ids, places, images);
+          multiply(sgemm, images.data(), last - first, basis.data(), width(), space.d(), products);
+          std::copy_n(products.data(), (last - first) * width(), rows_.data() + first * width());
+          if (!distances) return;
+          for (std::int64_t p = first; p < last; ++p) {
+            const float* row = rows_.data() + p * width();
+            double square = 0;
+            for (std::int64_t j = 0; j < width(); ++j) square += static_cast<double>(row[j]) * row[j];
+            rests_[p] = static_cast<float>(std::max(0.0, space.square(ids[p]) - square) / 2);
+          }
+        },
+        report);
+  }
+
+  void gather(std::span<const std::int32_t> places, std::vector<float>& rows) const override {
+    constexpr std::size_t ahead = 4;
+    if (rows.size() < places.size() * width()) rows.resize(places.size() * width());
+    for (std::size_t s = 0; s < places.size(); ++s) {
+      if (s + ahead < places.size())
+        for (std::int64_t j = 0; j < width(); j += 16)
+          __builtin_prefetch(rows_.data() + places[s + ahead] * width() + j);
+      std::copy_n(rows_.data() + places[s] * width(), width(), rows.data() + s * width());
+    }
+  }
+  float rest(std::int64_t p) const override { return rests_.empty() ? 0 : rests_[p]; }
+
+ private:
+  Array<float> rows_;
+  std::vector<float> rests_;
+};
+
+}  // namespace agglo
