@@ -27,6 +27,7 @@ from agglo.search.exact import exact
 from agglo.search.features import BINARY, Features
 from agglo.search.found import Search
 from agglo.search.kdtree import kdtree
+from agglo.sketch import full_search_cost
 
 METRICS: dict[str, Kind] = {
     "cosine": "similarity",
@@ -54,7 +55,7 @@ METHODS = ("auto", *SEARCHES)
 
 _log = logging.getLogger(__name__)
 
-_CHEAP = 20_000  # points up to which an exact search costs no more than any other
+_CHEAP = 2.0  # CPU seconds that an exact search may cost without anybody asking for less
 _FEW = 5  # columns up to which a k-d tree costs less than a search by products, for any number of points
 
 
@@ -92,9 +93,9 @@ def neighbor_graph(
     method : {"auto", "exact", "kdtree", "cells", "faiss", "hnswlib", "pynndescent", "scann"}, default="auto"
         ``exact`` and ``kdtree`` find the true neighbours, of all points; ``kdtree`` faster than all others if
         points have few columns, and slowly if they have many. ``cells`` finds nearly all of them, much faster
-        where points are many: it compares points only with those in cells that are close to them, and with
-        the neighbours of their neighbours. ``auto`` is ``kdtree`` for points of up to 5 columns, else ``exact``
-        for up to 20,000 points, else ``cells``, and ``exact`` again if cells do not reach the wished-for recall;
+        where points are many: it compares points only with those in cells that are close to them. ``auto`` is
+        ``kdtree`` for points of up to 5 columns, else ``exact`` while that takes about 2 CPU seconds (30,000
+        points of 128 columns), else ``cells``, and ``exact`` again if cells do not reach the wished-for recall;
         the graph's ``method`` says which it was. The others are libraries that must be installed.
     n_jobs : int, optional
         Threads; None or -1 for all cores. The graph does not depend on it.
@@ -185,11 +186,11 @@ def neighbor_graph(
 
 
 def _choice(points: Points, metric: str, recall: float) -> str:
-    """The method that is expected to cost least."""
+    """A k-d tree for few columns, else exact while that is cheap: its cost grows with the square of the points."""
     n, d = points.shape
     if d <= _FEW and metric != "dot":  # the points of the largest products are not close together
         return "kdtree"
-    return "exact" if n <= _CHEAP or recall == 1 else "cells"
+    return "exact" if recall == 1 or full_search_cost(n, d) <= _CHEAP else "cells"
 
 
 def _missing(points: Points, metric: str) -> float | None:

@@ -37,7 +37,7 @@ def sketch_basis(points: Points, metric: str, n_neighbors: int) -> Floats:
     """
     n, d = points.shape
     nothing = np.empty((0, d))
-    if n * n / 2 * _full_cost(d) < _WORTH or d < 2 * _WIDTHS[0]:
+    if full_search_cost(n, d) < _WORTH or d < 2 * _WIDTHS[0]:
         return nothing
     rng = np.random.default_rng(0)
     base = rng.choice(n, min(n, _BASE), replace=False)
@@ -133,6 +133,11 @@ def _passing(
         share = float((bound >= bars[:, None]).mean())
         shares.append(min(1.0, 2 * _LATE * share))  # a pair passes if it may matter to either of its points
     return shares
+
+
+def full_search_cost(n: int, d: int) -> float:
+    """CPU seconds that it takes about to compare all pairs of ``n`` points with ``d`` columns."""
+    return n * n / 2 * _full_cost(d)
 
 
 # Seconds for a pair, as measured on one core with AVX2; only their proportions matter.
