@@ -186,7 +186,7 @@ def neighbor_graph(
 
 
 def _choice(points: Points, metric: str, recall: float) -> str:
-    """A k-d tree for few columns, else exact while that is cheap: its cost grows with the square of the points."""
+    """A k-d tree for few columns, else exact while that is cheap: it grows with the square of the points."""
     n, d = points.shape
     if d <= _FEW and metric != "dot":  # the points of the largest products are not close together
         return "kdtree"
