@@ -1,5 +1,6 @@
 #include "dpmeans.hpp"
 #include "dpseeds.hpp"
+#include "exemplars.hpp"
 #include "python.hpp"
 
 namespace agglo::python {
@@ -48,12 +49,31 @@ nb::tuple dp_seeds(const Rows<T>& X, double lam, bool bound, std::uint64_t seed,
 }
 
 template <class T>
+nb::tuple exemplars(const Rows<T>& X, const In<double>& weights, const In<std::int32_t>& seeds,
+                    const In<std::int32_t>& labels, double lam, std::int64_t max_iter, double tol,
+                    const nb::capsule& sgemm, int threads, const nb::object& progress) {
+  auto* multiply = reinterpret_cast<agglo::Gemm<float>*>(sgemm.data());
+  agglo::Exemplars found;
+  {
+    nb::gil_scoped_release release;
+    agglo::Team team(threads);
+    found = agglo::exemplars(points_of<T>(X), span(weights), span(seeds), span(labels), {lam, max_iter, tol},
+                             multiply, team, reporter(progress));
+  }
+  return nb::make_tuple(out(std::move(found.exemplars)), out(std::move(found.labels)),
+                        out(std::move(found.history)), found.cost, found.relaxed, found.bound,
+                        found.converged);
+}
+
+template <class T>
 void bind_dp_means(nb::module_& module) {
   module.def("dp_means", &dp_means<T>, "X"_a.noconvert(), "order"_a, "start"_a, "lam"_a, "epoch"_a,
              "max_iter"_a, "tol"_a, "sgemm"_a, "threads"_a, "progress"_a.none());
   module.def("cluster_means", &cluster_means<T>, "X"_a.noconvert(), "labels"_a, "k"_a, "threads"_a);
   module.def("dp_seeds", &dp_seeds<T>, "X"_a.noconvert(), "lam"_a, "bound"_a, "seed"_a, "sgemm"_a,
              "threads"_a, "progress"_a.none());
+  module.def("exemplars", &exemplars<T>, "X"_a.noconvert(), "weights"_a, "seeds"_a, "labels"_a, "lam"_a,
+             "max_iter"_a, "tol"_a, "sgemm"_a, "threads"_a, "progress"_a.none());
 }
 
 }  // namespace

@@ -1,0 +1,500 @@
+#include "exemplars.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+#include "kernels.hpp"
+#include "scan.hpp"
+
+namespace agglo {
+namespace {
+
+constexpr double kFar = std::numeric_limits<double>::infinity();
+constexpr std::int64_t kColumns = 1024;  // columns in a chunk of work
+constexpr int kSteps = 30;               // of the prices between two looks at all points
+constexpr int kSweeps = 50;              // over the columns for a step
+constexpr double kLittle = 0.1;  // of the distance of sums of shares from 1 may move in the last of them
+constexpr double kIdle = 0.5;    // of lambda: a column that pays less, and has no shares, goes
+constexpr double kLoose = 1e-2;  // sums of shares are so close to 1 when steps end early, in the first round
+constexpr double kTight = 1e-9;  // and at last
+
+// A column of shares: the rows that can have one.
+struct Column {
+  std::int32_t id;
+  std::vector<std::int32_t> rows;
+  std::vector<double> squares, shares;
+  double largest = 0;  // share
+};
+
+template <class T>
+class Solver {
+ public:
+  Solver(const Points<T>& points, std::span<const double> weights, const ExemplarPlan& plan,
+         Gemm<float>* sgemm, Team& team, const Report& report)
+      : points_(points),
+        weights_(weights),
+        plan_(plan),
+        team_(team),
+        report_(report),
+        scan_(points, sgemm, team),
+        centers_(points.data, points.data + points.n * points.d),
+        benches_(team.size()),
+        price_(points.n),
+        sum_(points.n, 1.0),
+        paid_(points.n),
+        everyone_(numbers(0, points.n)) {}
+
+  Exemplars run(std::span<const std::int32_t> seeds, std::span<const std::int32_t> labels) {
+    begin(seeds, labels);
+    Exemplars result;
+    result.converged = false;
+    while (!result.converged && static_cast<std::int64_t>(result.history.size()) < plan_.max_iter) {
+      done_ = static_cast<std::int64_t>(result.history.size());
+      for (int i = 0; i < kSteps && step() > still_; ++i)
+        if (report_) report_(done_, plan_.max_iter);
+      still_ = std::max(still_ / 2, kTight);
+      look();
+      relaxed_ = std::min(relaxed_, feasible());
+      round();
+      result.history.push_back(cost_);
+      result.converged = std::min(relaxed_, cost_) - bound_ <= plan_.tol * std::min(relaxed_, cost_);
+    }
+    finish();
+    result.history.back() = cost_;
+    result.exemplars = std::move(open_);
+    result.labels = std::move(nearest_);
+    result.cost = cost_;
+    result.relaxed = std::min(relaxed_, cost_);       // whole exemplars are a solution of the relaxation
+    result.bound = std::min(bound_, result.relaxed);  // above it by rounding only
+    return result;
+  }
+
+ private:
+  Report tick() const {
+    return [this](std::int64_t, std::int64_t) {
+      if (report_) report_(done_, plan_.max_iter);
+    };
+  }
+
+  // Seeds as exemplars, and prices by which the points of each just pay for it.
+  void begin(std::span<const std::int32_t> seeds, std::span<const std::int32_t> labels) {
+    std::vector<double> weight(seeds.size(), 0.0);
+    for (std::int64_t i = 0; i < points_.n; ++i) weight[labels[i]] += weights_[i];
+    double total = 0, mean = 0;
+    cost_ = plan_.lambda * static_cast<double>(seeds.size());
+    for (std::int64_t i = 0; i < points_.n; ++i) {
+      const std::int32_t seed = seeds[labels[i]];
+      const double square = squared(i, seed);
+      cost_ += weights_[i] * square;
+      price_[i] = std::min(square + plan_.lambda / weight[labels[i]], plan_.lambda / weights_[i]);
+      mean += weights_[i] * price_[i];
+      total += weights_[i];
+    }
+    rho_ = mean / total;
+    open_.assign(seeds.begin(), seeds.end());
+    std::vector<std::int32_t> ids(seeds.begin(), seeds.end());
+    columns_ = gathered(ids);
+    for (std::size_t c = 0; c < columns_.size(); ++c) {
+      Column& column = columns_[c];
+      column.shares.assign(column.rows.size(), 0.0);
+      for (std::size_t s = 0; s < column.rows.size(); ++s)
+        if (labels[column.rows[s]] == static_cast<std::int32_t>(c)) column.shares[s] = 1;
+      column.largest = 1;
+    }
+    total_shares();
+  }
+
+  double squared(std::int64_t i, std::int64_t j) const {
+    return squared_distance(centers_.data() + i * points_.d, centers_.data() + j * points_.d, points_.d);
+  }
+
+  // The sums that shares have, from the shares: so that roundings do not pile up.
+  void total_shares() {
+    std::fill(sum_.begin(), sum_.end(), 0.0);
+    for (const Column& column : columns_)
+      for (std::size_t s = 0; s < column.rows.size(); ++s) sum_[column.rows[s]] += column.shares[s];
+  }
+
+  // Calls visit(i, place of j in ids, squared distance) for all i and j in ids nearer than reach(i), each
+  // column in order of i, columns of different chunks at the same time.
+  template <class Reach, class Visit>
+  void near(std::span<const std::int32_t> ids, const Reach& reach, const Visit& visit) {
+    team_.ranges(
+        static_cast<std::int64_t>(ids.size()), kColumns,
+        [&](std::int64_t first, std::int64_t last, int worker) {
+          for (std::int64_t top = 0; top < points_.n; top += scan_.block()) {
+            const auto rows = std::span(everyone_).subspan(top, std::min(scan_.block(), points_.n - top));
+            scan_.pairs(
+                rows, centers_.data(), ids.subspan(first, last - first), false, benches_[worker],
+                [&](std::int64_t r) { return reach(rows[r]); },
+                [&](std::int64_t r, std::int64_t c, double square) {
+                  if (square < reach(rows[r])) visit(rows[r], first + c, square);
+                });
+          }
+        },
+        tick());
+  }
+
+  // Columns without shares, with all rows that could have one at prices near the present ones.
+  std::vector<Column> gathered(std::span<const std::int32_t> ids) {
+    std::vector<Column> columns(ids.size());
+    near(
+        ids, [&](std::int64_t i) { return price_[i] + rho_; },
+        [&](std::int64_t i, std::int64_t c, double square) {
+          columns[c].rows.push_back(static_cast<std::int32_t>(i));
+          columns[c].squares.push_back(square);
+        });
+    for (std::size_t c = 0; c < columns.size(); ++c) {
+      columns[c].id = ids[c];
+      columns[c].shares.assign(columns[c].rows.size(), 0.0);
+    }
+    return columns;
+  }
+
+  // Sweeps over the columns until little moves, and one step of the prices; the largest distance of a sum of
+  // shares from 1. (A step after every sweep is quicker where it converges, but can go in circles for ever.)
+  double step() {
+    double off = 0;
+    for (int sweep = 0; sweep < kSweeps; ++sweep) {
+      double moved = 0;
+      for (std::size_t c = 0; c < columns_.size(); ++c)
+        moved = std::max(moved, update(columns_[sweep % 2 == 0 ? c : columns_.size() - 1 - c]));
+      off = 0;
+      for (const double sum : sum_) off = std::max(off, std::abs(1 - sum));
+      if (moved <= std::max(kLittle * off, still_)) break;
+    }
+    // No solution of the dual has a price below 0, or above what a point pays for itself alone.
+    for (std::int64_t i = 0; i < points_.n; ++i)
+      price_[i] = std::clamp(price_[i] + rho_ * (1 - sum_[i]), 0.0, plan_.lambda / weights_[i]);
+    return off;
+  }
+
+  // The shares of a column that are best while all others stay: with v what a row would take, all of it up to
+  // a level such that the sum of what is cut off pays for the exemplar, lambda / rho. The largest change.
+  double update(Column& column) {
+    const double pay = plan_.lambda / rho_;
+    wants_.resize(column.rows.size());
+    double sum = 0, weight = 0;
+    for (std::size_t s = 0; s < column.rows.size(); ++s) {
+      const std::int32_t i = column.rows[s];
+      const double want = 1 - (sum_[i] - column.shares[s]) + (price_[i] - column.squares[s]) / rho_;
+      wants_[s] = want;
+      if (want <= 0) continue;
+      sum += weights_[i] * want;
+      weight += weights_[i];
+    }
+    double level = 0, moved = 0;
+    if (sum > pay) level = water_level(column.rows, pay, sum, weight);
+    column.largest = 0;
+    for (std::size_t s = 0; s < column.rows.size(); ++s) {
+      const double share = std::clamp(wants_[s], 0.0, level);
+      moved = std::max(moved, std::abs(share - column.shares[s]));
+      sum_[column.rows[s]] += share - column.shares[s];
+      column.shares[s] = share;
+      column.largest = std::max(column.largest, share);
+    }
+    return moved;
+  }
+
+  // The level such that sum m max(0, want - level) = pay, given the sums over wants above 0. It rises towards
+  // the solution while wants below it drop out.
+  double water_level(std::span<const std::int32_t> rows, double pay, double sum, double weight) const {
+    double level = 0;
+    for (;;) {
+      const double next = (sum - pay) / weight;
+      if (!(next > level)) return level;
+      level = next;
+      sum = weight = 0;
+      for (std::size_t s = 0; s < rows.size(); ++s) {
+        if (wants_[s] <= level) continue;
+        sum += weights_[rows[s]] * wants_[s];
+        weight += weights_[rows[s]];
+      }
+      if (weight == 0) return level;
+    }
+  }
+
+  // Looks at all columns at the present prices: a bound, and columns that pay come in.
+  void look() {
+    std::fill(paid_.begin(), paid_.end(), 0.0);
+    near(
+        everyone_, [&](std::int64_t i) { return price_[i]; },
+        [&](std::int64_t i, std::int64_t j, double square) {
+          paid_[j] += weights_[i] * (price_[i] - square);
+        });
+    std::vector<std::int32_t> paying;
+    double most = plan_.lambda;
+    for (std::int64_t j = 0; j < points_.n; ++j) {
+      most = std::max(most, paid_[j]);
+      if (paid_[j] > plan_.lambda) paying.push_back(static_cast<std::int32_t>(j));
+    }
+    // Prices scaled down satisfy the dual, for what they pay is convex in the scale and 0 at 0.
+    double sum = 0;
+    for (std::int64_t i = 0; i < points_.n; ++i) sum += weights_[i] * price_[i];
+    bound_ = std::max(bound_, sum * (plan_.lambda / most));
+
+    const auto most_first = [&](std::int32_t a, std::int32_t b) {
+      return std::pair(-paid_[a], a) < std::pair(-paid_[b], b);
+    };
+    std::sort(paying.begin(), paying.end(), most_first);
+    const auto room = static_cast<std::size_t>(std::max<std::int64_t>(256, points_.n / 8));
+    const bool all = paying.size() <= room;
+    if (!all) paying.resize(room);
+    std::vector<Column> found = gathered(paying);
+    if (all) lower(found);
+    keep(found);
+  }
+
+  // The bound of prices lowered no more than the columns ask that pay too much, which are all given.
+  void lower(const std::vector<Column>& paying) {
+    std::vector<double> lowered = price_;
+    for (const Column& column : paying) {
+      wants_.resize(column.rows.size());
+      double sum = 0, weight = 0;
+      for (std::size_t s = 0; s < column.rows.size(); ++s) {
+        const std::int32_t i = column.rows[s];
+        wants_[s] = price_[i] - column.squares[s];
+        if (wants_[s] <= 0) continue;
+        sum += weights_[i] * wants_[s];
+        weight += weights_[i];
+      }
+      if (sum <= plan_.lambda) continue;
+      const double level = water_level(column.rows, plan_.lambda, sum, weight) * (1 + 1e-12);
+      for (std::size_t s = 0; s < column.rows.size(); ++s) {
+        if (wants_[s] <= 0) continue;
+        const std::int32_t i = column.rows[s];
+        lowered[i] = std::min(lowered[i], std::max(price_[i] - level, column.squares[s]));
+      }
+    }
+    double sum = 0;
+    for (std::int64_t i = 0; i < points_.n; ++i) sum += weights_[i] * lowered[i];
+    bound_ = std::max(bound_, sum);
+  }
+
+  // The columns for the next sweeps: those with shares, with the rows that the prices now allow, and of the
+  // others those that pay without the points that others before them have served.
+  void keep(std::vector<Column>& paying) {
+    std::vector<std::int32_t> ids;
+    std::vector<Column> old;
+    for (Column& column : columns_) {
+      if (column.largest == 0 && paid_[column.id] < kIdle * plan_.lambda) continue;
+      ids.push_back(column.id);
+      old.push_back(std::move(column));
+    }
+    columns_ = gathered(ids);
+    std::vector<char> present(points_.n, false);
+    for (std::size_t c = 0; c < old.size(); ++c) {
+      std::size_t from = 0;  // rows are in order
+      present[ids[c]] = true;
+      columns_[c].largest = old[c].largest;
+      for (std::size_t s = 0; s < columns_[c].rows.size(); ++s) {
+        while (from < old[c].rows.size() && old[c].rows[from] < columns_[c].rows[s]) ++from;
+        if (from < old[c].rows.size() && old[c].rows[from] == columns_[c].rows[s])
+          columns_[c].shares[s] = old[c].shares[from];
+      }
+    }
+    std::vector<char> served(points_.n, false);
+    for (Column& column : paying) {
+      if (present[column.id]) continue;
+      double paid = 0;
+      for (std::size_t s = 0; s < column.rows.size(); ++s)
+        if (const std::int32_t i = column.rows[s]; !served[i])
+          paid += weights_[i] * std::max(0.0, price_[i] - column.squares[s]);
+      if (paid <= plan_.lambda / 2) continue;
+      for (std::size_t s = 0; s < column.rows.size(); ++s)
+        if (price_[column.rows[s]] > column.squares[s]) served[column.rows[s]] = true;
+      columns_.push_back(std::move(column));
+    }
+    total_shares();
+  }
+
+  // The relaxation's value of the shares, once they are scaled to a sum of 1; a point without any is its own
+  // exemplar.
+  double feasible() const {
+    double value = 0;
+    for (std::int64_t i = 0; i < points_.n; ++i)
+      if (sum_[i] <= 0) value += plan_.lambda;
+    for (const Column& column : columns_) {
+      double largest = 0;
+      for (std::size_t s = 0; s < column.rows.size(); ++s) {
+        if (column.shares[s] <= 0) continue;
+        const std::int32_t i = column.rows[s];
+        const double share = column.shares[s] / sum_[i];
+        value += weights_[i] * column.squares[s] * share;
+        largest = std::max(largest, share);
+      }
+      value += plan_.lambda * largest;
+    }
+    return value;
+  }
+
+  // Opens exemplars that pay, those of the largest shares first, and keeps them if they cost less than any
+  // before. Whom none of them serves is its own.
+  void round() {
+    std::vector<const Column*> order;
+    for (const Column& column : columns_)
+      if (column.largest > 0) order.push_back(&column);
+    std::sort(order.begin(), order.end(), [](const Column* a, const Column* b) {
+      return std::pair(-a->largest, a->id) < std::pair(-b->largest, b->id);
+    });
+    std::vector<double> now(points_.n);
+    for (std::int64_t i = 0; i < points_.n; ++i) now[i] = plan_.lambda / weights_[i];
+    std::vector<char> alone(points_.n, true);
+    std::vector<std::int32_t> opened;
+    for (const Column* column : order) {
+      double gain = 0;
+      for (std::size_t s = 0; s < column->rows.size(); ++s)
+        gain += weights_[column->rows[s]] * std::max(0.0, now[column->rows[s]] - column->squares[s]);
+      if (gain <= plan_.lambda) continue;
+      opened.push_back(column->id);
+      for (std::size_t s = 0; s < column->rows.size(); ++s) {
+        const std::int32_t i = column->rows[s];
+        if (column->squares[s] >= now[i]) continue;
+        now[i] = column->squares[s];
+        alone[i] = false;
+      }
+    }
+    double cost = plan_.lambda * static_cast<double>(opened.size());
+    for (std::int64_t i = 0; i < points_.n; ++i) {
+      cost += weights_[i] * now[i];  // what is alone has lambda there
+      if (alone[i]) opened.push_back(static_cast<std::int32_t>(i));
+    }
+    if (cost >= cost_) return;
+    cost_ = cost;
+    open_ = std::move(opened);
+  }
+
+  // Every point to the nearest exemplar; those go that cost more than their points would cost elsewhere, and
+  // move to where they serve theirs best, as long as that lowers the cost.
+  void finish() {
+    std::sort(open_.begin(), open_.end());
+    for (;;) {
+      const std::int64_t k = static_cast<std::int64_t>(open_.size());
+      std::vector<double> first(points_.n, kFar), second(points_.n, kFar);
+      std::vector<std::int32_t> next(points_.n, -1);
+      nearest_.assign(points_.n, -1);
+      const std::int64_t strips = (points_.n + scan_.block() - 1) / scan_.block();
+      team_.run(
+          strips,
+          [&](std::int64_t strip, int worker) {
+            const std::int64_t top = strip * scan_.block();
+            const auto rows = std::span(everyone_).subspan(top, std::min(scan_.block(), points_.n - top));
+            scan_.pairs(
+                rows, centers_.data(), open_, false, benches_[worker],
+                [&](std::int64_t r) { return second[rows[r]]; },
+                [&](std::int64_t r, std::int64_t c, double square) {
+                  const std::int32_t i = rows[r];
+                  if (square < first[i]) {
+                    second[i] = std::exchange(first[i], square);
+                    next[i] = std::exchange(nearest_[i], static_cast<std::int32_t>(c));
+                  } else if (square < second[i]) {
+                    second[i] = square;
+                    next[i] = static_cast<std::int32_t>(c);
+                  }
+                });
+          },
+          tick());
+      cost_ = plan_.lambda * static_cast<double>(k);
+      std::vector<double> loss(k, 0.0);
+      for (std::int64_t i = 0; i < points_.n; ++i) {
+        cost_ += weights_[i] * first[i];
+        loss[nearest_[i]] += weights_[i] * (second[i] - first[i]);
+      }
+      if (!close(loss, next) && !move()) return;
+    }
+  }
+
+  // Puts exemplars where their points are best served: at the one nearest the mean. Whether any moved.
+  bool move() {
+    const std::size_t k = open_.size();
+    std::vector<double> means(k * points_.d, 0.0), weight(k, 0.0), least(k, kFar);
+    for (std::int64_t i = 0; i < points_.n; ++i) {
+      weight[nearest_[i]] += weights_[i];
+      for (std::int64_t j = 0; j < points_.d; ++j)
+        means[nearest_[i] * points_.d + j] += weights_[i] * centers_[i * points_.d + j];
+    }
+    for (std::size_t c = 0; c < k; ++c)
+      for (std::int64_t j = 0; j < points_.d; ++j) means[c * points_.d + j] /= weight[c];
+    const auto to_mean = [&](std::int64_t i, std::size_t c) {
+      return squared_distance(centers_.data() + i * points_.d, means.data() + c * points_.d, points_.d);
+    };
+    for (std::size_t c = 0; c < k; ++c) least[c] = to_mean(open_[c], c) * (1 - 1e-9);  // no move by rounding
+    bool any = false;
+    for (std::int64_t i = 0; i < points_.n; ++i) {
+      const std::int32_t c = nearest_[i];
+      const double square = to_mean(i, c);
+      if (square >= least[c]) continue;
+      least[c] = square;
+      open_[c] = static_cast<std::int32_t>(i);
+      any = true;
+    }
+    if (any) std::sort(open_.begin(), open_.end());
+    return any;
+  }
+
+  // Closes exemplars whose loss is less than their price, unless where their points would go closes, too;
+  // whether there were any.
+  bool close(const std::vector<double>& loss, const std::vector<std::int32_t>& next) {
+    const std::int64_t k = static_cast<std::int64_t>(open_.size());
+    if (k == 1) return false;
+    std::vector<std::vector<std::int32_t>> refuge(k);  // where the points of each would go
+    for (std::int64_t i = 0; i < points_.n; ++i) refuge[nearest_[i]].push_back(next[i]);
+    std::vector<std::int32_t> order = numbers(0, k);
+    std::sort(order.begin(), order.end(),
+              [&](std::int32_t a, std::int32_t b) { return std::pair(loss[a], a) < std::pair(loss[b], b); });
+    std::vector<char> needed(k, false), closed(k, false);
+    bool any = false;
+    for (const std::int32_t c : order) {
+      if (!(loss[c] < plan_.lambda)) break;
+      if (needed[c] ||
+          std::any_of(refuge[c].begin(), refuge[c].end(), [&](std::int32_t other) { return closed[other]; }))
+        continue;
+      any = closed[c] = true;
+      for (const std::int32_t other : refuge[c]) needed[other] = true;
+    }
+    std::vector<std::int32_t> kept;
+    for (std::int64_t c = 0; c < k; ++c)
+      if (!closed[c]) kept.push_back(open_[c]);
+    open_ = std::move(kept);
+    return any;
+  }
+
+  const Points<T> points_;
+  const std::span<const double> weights_;
+  const ExemplarPlan plan_;
+  Team& team_;
+  const Report& report_;
+  Scan<T> scan_;
+  std::vector<double> centers_;  // the points again, as the scan wants them
+  std::vector<typename Scan<T>::Bench> benches_;
+  std::vector<double> price_, sum_, paid_;  // of each point: its price, its shares, what others pay for it
+  std::vector<std::int32_t> everyone_;
+  std::vector<Column> columns_;
+  std::vector<double> wants_;
+  double still_ = kLoose;
+  double rho_ = 1;  // how strongly sums of shares are held to 1
+  double cost_ = kFar, relaxed_ = kFar, bound_ = 0;
+  std::vector<std::int32_t> open_, nearest_;
+  std::int64_t done_ = 0;
+};
+
+}  // namespace
+
+template <class T>
+Exemplars exemplars(const Points<T>& points, std::span<const double> weights,
+                    std::span<const std::int32_t> seeds, std::span<const std::int32_t> labels,
+                    const ExemplarPlan& plan, Gemm<float>* sgemm, Team& team, const Report& report) {
+  return Solver<T>(points, weights, plan, sgemm, team, report).run(seeds, labels);
+}
+
+template Exemplars exemplars(const Points<float>&, std::span<const double>, std::span<const std::int32_t>,
+                             std::span<const std::int32_t>, const ExemplarPlan&, Gemm<float>*, Team&,
+                             const Report&);
+template Exemplars exemplars(const Points<double>&, std::span<const double>, std::span<const std::int32_t>,
+                             std::span<const std::int32_t>, const ExemplarPlan&, Gemm<float>*, Team&,
+                             const Report&);
+
+}  // namespace agglo
