@@ -8,6 +8,7 @@
 
 #include "kernels.hpp"
 #include "scan.hpp"
+#include "settle.hpp"
 
 namespace agglo {
 namespace {
@@ -62,11 +63,10 @@ class Solver {
       result.history.push_back(cost_);
       result.converged = std::min(relaxed_, cost_) - bound_ <= plan_.tol * std::min(relaxed_, cost_);
     }
-    finish();
-    result.history.back() = cost_;
-    result.exemplars = std::move(open_);
-    result.labels = std::move(nearest_);
-    result.cost = cost_;
+    Settled<T> settled(scan_, weights_, centers_, plan_.lambda, std::move(open_), team_, tick());
+    cost_ = result.cost = result.history.back() = settled.cost();
+    result.exemplars = settled.take_exemplars();
+    result.labels = settled.take_labels();
     result.relaxed = std::min(relaxed_, cost_);       // whole exemplars are a solution of the relaxation
     result.bound = std::min(bound_, result.relaxed);  // above it by rounding only
     return result;
@@ -367,101 +367,6 @@ class Solver {
     open_ = std::move(opened);
   }
 
-  // Every point to the nearest exemplar; those go that cost more than their points would cost elsewhere, and
-  // move to where they serve theirs best, as long as that lowers the cost.
-  void finish() {
-    std::sort(open_.begin(), open_.end());
-    for (;;) {
-      const std::int64_t k = static_cast<std::int64_t>(open_.size());
-      std::vector<double> first(points_.n, kFar), second(points_.n, kFar);
-      std::vector<std::int32_t> next(points_.n, -1);
-      nearest_.assign(points_.n, -1);
-      const std::int64_t strips = (points_.n + scan_.block() - 1) / scan_.block();
-      team_.run(
-          strips,
-          [&](std::int64_t strip, int worker) {
-            const std::int64_t top = strip * scan_.block();
-            const auto rows = std::span(everyone_).subspan(top, std::min(scan_.block(), points_.n - top));
-            scan_.pairs(
-                rows, centers_.data(), open_, false, benches_[worker],
-                [&](std::int64_t r) { return second[rows[r]]; },
-                [&](std::int64_t r, std::int64_t c, double square) {
-                  const std::int32_t i = rows[r];
-                  if (square < first[i]) {
-                    second[i] = std::exchange(first[i], square);
-                    next[i] = std::exchange(nearest_[i], static_cast<std::int32_t>(c));
-                  } else if (square < second[i]) {
-                    second[i] = square;
-                    next[i] = static_cast<std::int32_t>(c);
-                  }
-                });
-          },
-          tick());
-      cost_ = plan_.lambda * static_cast<double>(k);
-      std::vector<double> loss(k, 0.0);
-      for (std::int64_t i = 0; i < points_.n; ++i) {
-        cost_ += weights_[i] * first[i];
-        loss[nearest_[i]] += weights_[i] * (second[i] - first[i]);
-      }
-      if (!close(loss, next) && !move()) return;
-    }
-  }
-
-  // Puts exemplars where their points are best served: at the one nearest the mean. Whether any moved.
-  bool move() {
-    const std::size_t k = open_.size();
-    std::vector<double> means(k * points_.d, 0.0), weight(k, 0.0), least(k, kFar);
-    for (std::int64_t i = 0; i < points_.n; ++i) {
-      weight[nearest_[i]] += weights_[i];
-      for (std::int64_t j = 0; j < points_.d; ++j)
-        means[nearest_[i] * points_.d + j] += weights_[i] * centers_[i * points_.d + j];
-    }
-    for (std::size_t c = 0; c < k; ++c)
-      for (std::int64_t j = 0; j < points_.d; ++j) means[c * points_.d + j] /= weight[c];
-    const auto to_mean = [&](std::int64_t i, std::size_t c) {
-      return squared_distance(centers_.data() + i * points_.d, means.data() + c * points_.d, points_.d);
-    };
-    for (std::size_t c = 0; c < k; ++c) least[c] = to_mean(open_[c], c) * (1 - 1e-9);  // no move by rounding
-    bool any = false;
-    for (std::int64_t i = 0; i < points_.n; ++i) {
-      const std::int32_t c = nearest_[i];
-      const double square = to_mean(i, c);
-      if (square >= least[c]) continue;
-      least[c] = square;
-      open_[c] = static_cast<std::int32_t>(i);
-      any = true;
-    }
-    if (any) std::sort(open_.begin(), open_.end());
-    return any;
-  }
-
-  // Closes exemplars whose loss is less than their price, unless where their points would go closes, too;
-  // whether there were any.
-  bool close(const std::vector<double>& loss, const std::vector<std::int32_t>& next) {
-    const std::int64_t k = static_cast<std::int64_t>(open_.size());
-    if (k == 1) return false;
-    std::vector<std::vector<std::int32_t>> refuge(k);  // where the points of each would go
-    for (std::int64_t i = 0; i < points_.n; ++i) refuge[nearest_[i]].push_back(next[i]);
-    std::vector<std::int32_t> order = numbers(0, k);
-    std::sort(order.begin(), order.end(),
-              [&](std::int32_t a, std::int32_t b) { return std::pair(loss[a], a) < std::pair(loss[b], b); });
-    std::vector<char> needed(k, false), closed(k, false);
-    bool any = false;
-    for (const std::int32_t c : order) {
-      if (!(loss[c] < plan_.lambda)) break;
-      if (needed[c] ||
-          std::any_of(refuge[c].begin(), refuge[c].end(), [&](std::int32_t other) { return closed[other]; }))
-        continue;
-      any = closed[c] = true;
-      for (const std::int32_t other : refuge[c]) needed[other] = true;
-    }
-    std::vector<std::int32_t> kept;
-    for (std::int64_t c = 0; c < k; ++c)
-      if (!closed[c]) kept.push_back(open_[c]);
-    open_ = std::move(kept);
-    return any;
-  }
-
   const Points<T> points_;
   const std::span<const double> weights_;
   const ExemplarPlan plan_;
@@ -477,7 +382,7 @@ class Solver {
   double still_ = kLoose;
   double rho_ = 1;  // how strongly sums of shares are held to 1
   double cost_ = kFar, relaxed_ = kFar, bound_ = 0;
-  std::vector<std::int32_t> open_, nearest_;
+  std::vector<std::int32_t> open_;
   std::int64_t done_ = 0;
 };
 
@@ -490,11 +395,11 @@ Exemplars exemplars(const Points<T>& points, std::span<const double> weights,
   return Solver<T>(points, weights, plan, sgemm, team, report).run(seeds, labels);
 }
 
-template Exemplars exemplars(const Points<float>&, std::span<const double>, std::span<const std::int32_t>,
-                             std::span<const std::int32_t>, const ExemplarPlan&, Gemm<float>*, Team&,
-                             const Report&);
-template Exemplars exemplars(const Points<double>&, std::span<const double>, std::span<const std::int32_t>,
-                             std::span<const std::int32_t>, const ExemplarPlan&, Gemm<float>*, Team&,
-                             const Report&);
+#define AGGLO_EXEMPLARS(T)                                                                               \
+  template Exemplars exemplars(const Points<T>&, std::span<const double>, std::span<const std::int32_t>, \
+                               std::span<const std::int32_t>, const ExemplarPlan&, Gemm<float>*, Team&,  \
+                               const Report&)
+AGGLO_EXEMPLARS(float);
+AGGLO_EXEMPLARS(double);
 
 }  // namespace agglo

@@ -327,7 +327,10 @@ def test_one_straggler_keeps_all_together_unless_it_is_left():
             ValueError,
             "graph is given, but the rule round does not look at it",
         ),
-        ({"dp_means": -1.0, "X": 0}, ValueError, "lam=-1 is no price of a cluster"),
+        ({"dp_means": -1.0, "X": 0}, ValueError, "lam=-1 is no price of a cluster: pass 0 or more"),
+        ({"dp_means": np.nan, "X": 0}, ValueError, "lam=nan is no price of a cluster: pass 0 or more"),
+        ({"dp_means": [], "X": 0}, TypeError, r"lam must be one price of a cluster, got an array of shape \(0,\)"),
+        ({"exactly": 0, "X": 0}, ValueError, "exactly=0 is impossible: the tree has 6 leaves.*from 1 to 6"),
         ({"exactly": 7, "X": 0}, ValueError, "exactly=7 is impossible: the tree has 6 leaves"),
         ({"exactly": 1, "X": np.ones((5, 1))}, ValueError, "X has 5 rows, but the tree has 6 leaves"),
         ({"dp_means": 1, "X": np.ones((6, 1)), "centers": "x"}, ValueError, "centers='x' is unknown"),
@@ -345,6 +348,8 @@ def test_costs_choose_the_nodes():
         np.testing.assert_array_equal(FOREST.cut(dp_means=lam, X=X), path.cut(lam))
     for k in (1, 2, 4, 5, 6):
         np.testing.assert_array_equal(FOREST.cut(exactly=k, X=X), path.exactly(k))
+    assert FOREST.cut(exactly=1, X=X).tolist() == [0] * 6
+    assert FOREST.cut(exactly=6, X=X).tolist() == [0, 1, 2, 3, 4, 5]
     assert FOREST.cut(dp_means=0, X=X).tolist() == [0, 0, 1, 2, 3, 4]
     assert FOREST.cut(dp_means=np.inf, X=X).tolist() == [0] * 6  # all nodes count, the root of a forest too
     points = agglo.dp_means_path(FOREST, X, centers="points")

@@ -7,8 +7,9 @@ from hypothesis import given, settings
 from matplotlib.figure import Figure
 
 import agglo
-from agglo import plot
+from agglo import Hierarchy, plot
 from agglo.plot import PALETTE, cluster_colours, icicle, overview, principal_axes, save
+from agglo.testing import random_forest
 
 
 @pytest.fixture(scope="module")
@@ -127,3 +128,25 @@ def test_what_cannot_be_drawn_says_why():
         plot.draw(tree, "pie")
     with pytest.raises(ValueError, match="kind='dp-means' needs the points"):
         plot.draw(tree, "dp-means")
+
+
+def labels_of(axis):
+    return [label.get_text() for label in axis.get_ticklabels()]
+
+
+def test_counts_are_short_and_inside_the_picture():
+    forest = random_forest(np.random.default_rng(0), 200_000)
+    figure = overview(tree := Hierarchy.from_forest(forest, kind="distance", missing="ignore"), tree.cut(2))
+    figure.canvas.draw()
+    shown = labels_of(figure.axes[0].yaxis)
+    assert shown[-1] == "200k"
+    assert {"1", "100", "1,000", "10k"} <= set(shown)
+    boxes = [label.get_window_extent() for label in figure.axes[0].yaxis.get_ticklabels()]
+    assert min(box.x0 for box in boxes) >= 0
+
+
+def test_few_clusters_have_plain_numbers():
+    X = [[0.0], [1.0], [5.0], [5.5], [9.0]]
+    figure = plot.draw(agglo.hac(agglo.neighbor_graph(X, "all", "sqeuclidean")), "dp-means", X=X)
+    figure.canvas.draw()
+    assert labels_of(figure.axes[1].yaxis) == ["1", "2", "5"]

@@ -27,7 +27,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from agglo.dendrogram import dendrogram
 from agglo.outputs import replacing
 from agglo.path import DPMeansPath, dp_means_path
-from agglo.plotstyle import FAINT, INK, PALETTE, Colours, Labels, bare, cluster_colours, paler, uniform
+from agglo.plotstyle import FAINT, INK, PALETTE, Colours, Labels, bare, cluster_colours, paler, short, uniform
 from agglo.tree import Hierarchy
 
 _MOST_POINTS = 20_000  # drawn in a scatter; more would only cover each other
@@ -135,6 +135,11 @@ def prices(cost_axes: Axes, count_axes: Axes, path: DPMeansPath) -> None:
         axes.grid(color=FAINT, alpha=0.25, linewidth=0.6)
         bare(axes)
         axes.spines["bottom"].set_visible(True)
+    most = int(counts[0])
+    ticks = [step * 10**power for power in range(10) for step in ((1, 2, 5) if most < 50 else (1,))]
+    count_axes.yaxis.set_major_locator(FixedLocator([tick for tick in ticks if tick <= most]))
+    count_axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
+    count_axes.yaxis.set_minor_locator(NullLocator())
     cost_axes.tick_params(labelbottom=False)
 
 
@@ -315,7 +320,7 @@ def _clusters_axis(axes: Axes, n: int, ceiling: float) -> None:
     steps = (1, 2, 5) if n / ceiling < 50 else (1,)
     ticks = [step * 10**power for power in range(10) for step in steps]
     axes.yaxis.set_major_locator(FixedLocator([tick for tick in ticks if ceiling <= tick < n / 1.4] + [n]))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
     axes.yaxis.set_minor_locator(NullLocator())
     axes.set_ylabel("clusters", color=INK, fontsize=9)
     bare(axes)

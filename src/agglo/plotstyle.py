@@ -66,3 +66,11 @@ def bare(axes: Axes) -> None:
 def paler(colours: Colours, share: Any) -> Colours:
     """The colours with a share of white in them."""
     return np.asarray(colours + (1 - colours) * share)
+
+
+def short(count: float) -> str:
+    """A count in few characters: 1,797 and 145k and 1M."""
+    for unit, name in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if count >= max(unit, 1e4):
+            return f"{count / unit:.3g}{name}"
+    return f"{count:,.0f}"
