@@ -19,6 +19,7 @@ constexpr int kSteps = 30;               // of the prices between two looks at a
 constexpr int kSweeps = 50;              // over the columns for a step
 constexpr double kLittle = 0.1;  // of the distance of sums of shares from 1 may move in the last of them
 constexpr double kIdle = 0.5;    // of lambda: a column that pays less, and has no shares, goes
+constexpr double kAlone = 1.01;  // of lambda may a point pay at most
 constexpr double kLoose = 1e-2;  // sums of shares are so close to 1 when steps end early, in the first round
 constexpr double kTight = 1e-9;  // and at last
 
@@ -63,10 +64,9 @@ class Solver {
       result.history.push_back(cost_);
       result.converged = std::min(relaxed_, cost_) - bound_ <= plan_.tol * std::min(relaxed_, cost_);
     }
-    Settled<T> settled(scan_, weights_, centers_, plan_.lambda, std::move(open_), team_, tick());
-    cost_ = result.cost = result.history.back() = settled.cost();
-    result.exemplars = settled.take_exemplars();
-    result.labels = settled.take_labels();
+    result.cost = cost_;
+    result.exemplars = std::move(open_);
+    result.labels = std::move(nearest_);
     result.relaxed = std::min(relaxed_, cost_);       // whole exemplars are a solution of the relaxation
     result.bound = std::min(bound_, result.relaxed);  // above it by rounding only
     return result;
@@ -84,17 +84,14 @@ class Solver {
     std::vector<double> weight(seeds.size(), 0.0);
     for (std::int64_t i = 0; i < points_.n; ++i) weight[labels[i]] += weights_[i];
     double total = 0, mean = 0;
-    cost_ = plan_.lambda * static_cast<double>(seeds.size());
     for (std::int64_t i = 0; i < points_.n; ++i) {
       const std::int32_t seed = seeds[labels[i]];
       const double square = squared(i, seed);
-      cost_ += weights_[i] * square;
       price_[i] = std::min(square + plan_.lambda / weight[labels[i]], plan_.lambda / weights_[i]);
       mean += weights_[i] * price_[i];
       total += weights_[i];
     }
     rho_ = mean / total;
-    open_.assign(seeds.begin(), seeds.end());
     std::vector<std::int32_t> ids(seeds.begin(), seeds.end());
     columns_ = gathered(ids);
     for (std::size_t c = 0; c < columns_.size(); ++c) {
@@ -166,9 +163,10 @@ class Solver {
       for (const double sum : sum_) off = std::max(off, std::abs(1 - sum));
       if (moved <= std::max(kLittle * off, still_)) break;
     }
-    // No solution of the dual has a price below 0, or above what a point pays for itself alone.
+    // No solution of the dual has a price below 0, or above what a point pays for itself alone. A little more
+    // is allowed, for only a column that pays more than lambda comes in.
     for (std::int64_t i = 0; i < points_.n; ++i)
-      price_[i] = std::clamp(price_[i] + rho_ * (1 - sum_[i]), 0.0, plan_.lambda / weights_[i]);
+      price_[i] = std::clamp(price_[i] + rho_ * (1 - sum_[i]), 0.0, kAlone * plan_.lambda / weights_[i]);
     return off;
   }
 
@@ -331,8 +329,8 @@ class Solver {
     return value;
   }
 
-  // Opens exemplars that pay, those of the largest shares first, and keeps them if they cost less than any
-  // before. Whom none of them serves is its own.
+  // Opens exemplars that pay, those of the largest shares first, and keeps them, once settled, if they cost
+  // less than any before. Whom none of them serves is its own.
   void round() {
     std::vector<const Column*> order;
     for (const Column& column : columns_)
@@ -362,9 +360,13 @@ class Solver {
       cost += weights_[i] * now[i];  // what is alone has lambda there
       if (alone[i]) opened.push_back(static_cast<std::int32_t>(i));
     }
-    if (cost >= cost_) return;
-    cost_ = cost;
-    open_ = std::move(opened);
+    if (cost >= rounded_) return;
+    rounded_ = cost;
+    Settled<T> settled(scan_, weights_, centers_, plan_.lambda, std::move(opened), team_, tick());
+    if (settled.cost() >= cost_) return;
+    cost_ = settled.cost();
+    open_ = settled.take_exemplars();
+    nearest_ = settled.take_labels();
   }
 
   const Points<T> points_;
@@ -382,7 +384,8 @@ class Solver {
   double still_ = kLoose;
   double rho_ = 1;  // how strongly sums of shares are held to 1
   double cost_ = kFar, relaxed_ = kFar, bound_ = 0;
-  std::vector<std::int32_t> open_;
+  double rounded_ = kFar;  // the least cost before settling
+  std::vector<std::int32_t> open_, nearest_;
   std::int64_t done_ = 0;
 };
 
