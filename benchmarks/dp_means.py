@@ -1,7 +1,7 @@
 """The tree against the solvers of DP-means: cost and F1, on every data set of a folder and for the paper's prices.
 
-    python benchmarks/dp_means.py --data FOLDER                 # measures what is not in the file of results yet
-    python benchmarks/dp_means.py --render                      # only makes the page and the picture again
+    python -m benchmarks.dp_means --data FOLDER                  # measures what is not in the file of results yet
+    python -m benchmarks.dp_means --render                       # only makes the page and the picture again
 
 Each NAME.npz of the folder has points X (or data, indices, indptr and shape of a sparse matrix) and, for F1,
 classes y. Rows get unit length. Of a set of more points than ``--most`` a random sample of that size is taken
@@ -177,7 +177,7 @@ def main() -> None:
         if arguments.data is None:
             parser.error("--data is needed: the folder of the data sets")
         measure(arguments)
-    from dp_means_page import render
+    from benchmarks.dp_means_page import render
 
     render(read(arguments.results), arguments.results.parent)
 
