@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import agglo
-from agglo import files
+from agglo import files, tables
 from agglo.inputs import check_points
 
 COMPACT = [np.float16, np.int8, np.uint8, bool]
@@ -119,7 +119,7 @@ print(anonymous() - before)
 @pytest.mark.parametrize("form", ["fixed", "lists", "columns"])
 @pytest.mark.parametrize("large", [False, True])
 def test_parquet_is_read_by_row_groups_into_its_own_type(tmp_path, monkeypatch, dtype, form, large):
-    monkeypatch.setattr(files, "memory", lambda: 0 if large else 2**40)
+    monkeypatch.setattr(tables, "memory", lambda: 0 if large else 2**40)
     X = (np.random.default_rng(5).random((250, 6)) * 100).astype(dtype)
     if form == "columns":
         table = pa.table({f"c{j}": X[:, j] for j in range(6)})
