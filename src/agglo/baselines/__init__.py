@@ -36,11 +36,25 @@ from typing import Any, NamedTuple
 from sklearn.cluster import BisectingKMeans, KMeans
 
 from agglo.baselines.grinch import Grinch
+from agglo.baselines.hkm import HKM
 from agglo.baselines.library import HDBSCAN, Birch, DenseHAC
 from agglo.baselines.perch import Perch
+from agglo.baselines.rhc import RHC
 from agglo.dpmeans import DPMeansPlusPlus, OCCDPMeans, SerialDPMeans
 
-__all__ = ["HDBSCAN", "METHODS", "Birch", "BisectingKMeans", "DenseHAC", "Grinch", "KMeans", "Method", "Perch"]
+__all__ = [
+    "HDBSCAN",
+    "HKM",
+    "METHODS",
+    "RHC",
+    "Birch",
+    "BisectingKMeans",
+    "DenseHAC",
+    "Grinch",
+    "KMeans",
+    "Method",
+    "Perch",
+]
 
 
 class Method(NamedTuple):
@@ -65,6 +79,8 @@ METHODS: Mapping[str, Method] = MappingProxyType(
         "hdbscan": Method(HDBSCAN, hierarchical=True, random=False, metric=False, points=100_000),
         "perch": Method(Perch, hierarchical=True, random=True, metric=False, points=100_000),
         "grinch": Method(Grinch, hierarchical=True, random=True, metric=True, points=20_000),
+        "hkm": Method(HKM, hierarchical=True, random=True, metric=False, points=1_000_000),
+        "rhc": Method(RHC, hierarchical=True, random=False, metric=False, points=1_500),
         "kmeans": Method(KMeans, hierarchical=False, random=True, metric=False, points=1_000_000),
         "bisecting-kmeans": Method(
             BisectingKMeans, hierarchical=False, random=True, metric=False, points=1_000_000
