@@ -4,12 +4,15 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <random>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 
 #include "expand.hpp"
 #include "images.hpp"
+#include "kernels.hpp"
 #include "lists.hpp"
 #include "order.hpp"
 #include "partition.hpp"
@@ -54,16 +57,14 @@ class Finish {
         expansion_(space, groups, k) {}
 
   void operator()(std::int32_t place, std::span<const std::int32_t> slots) {
-    constexpr std::int64_t line = 64 / sizeof(T), most = 16;
     const std::int32_t point = groups_.first[place];
     others_.clear();
     for (const std::int32_t slot : slots)
       if (coded_.place(slot) != place) others_.push_back(groups_.first[coded_.place(slot)]);
+    if (static_cast<std::int64_t>(others_.size()) > wanted_ + kSpare) rule_out(point);
     list_.clear();
     for (std::size_t s = 0; s < others_.size(); ++s) {
-      if (s + 2 < others_.size())
-        for (std::int64_t j = 0; j < std::min(space_.d(), most * line); j += line)
-          __builtin_prefetch(space_.points().row(others_[s + 2]) + j);
+      ask_for(s + 2);
       list_.push_back({space_.closeness(point, others_[s]), others_[s]});
     }
     const auto end = list_.begin() + wanted_;
@@ -73,6 +74,35 @@ class Finish {
   }
 
  private:
+  static constexpr std::int64_t kSpare = 6;  // candidates that are compared exactly without further ado
+
+  // Leaves out those that are surely not among the closest, by float32 and how much it may err.
+  void rule_out(std::int32_t point) {
+    if constexpr (std::is_same_v<T, double>) return;  // for there is nothing faster
+    uppers_.clear();
+    lowers_.clear();
+    const double own = slack_of(space_, point);
+    for (std::size_t s = 0; s < others_.size(); ++s) {
+      ask_for(s + 2);
+      const double closeness = space_.quick_closeness(point, others_[s]);
+      const double slack = own + slack_of(space_, others_[s]) + std::abs(closeness) * 1e-6;
+      uppers_.push_back(static_cast<float>(closeness + slack));
+      lowers_.push_back(static_cast<float>(closeness - slack));
+    }
+    const float bar = reached_by(wanted_, lowers_.data(), static_cast<std::int64_t>(lowers_.size()));
+    std::size_t left = 0;
+    for (std::size_t s = 0; s < others_.size(); ++s)
+      if (uppers_[s] >= bar) others_[left++] = others_[s];
+    others_.resize(left);
+  }
+
+  void ask_for(std::size_t s) const {
+    constexpr std::int64_t line = 64 / sizeof(T), most = 16;
+    if (s >= others_.size()) return;
+    for (std::int64_t j = 0; j < std::min(space_.d(), most * line); j += line)
+      __builtin_prefetch(space_.points().row(others_[s]) + j);
+  }
+
   const Space<T>& space_;
   const Copies& groups_;
   const CodedCells& coded_;
@@ -81,6 +111,7 @@ class Finish {
   Expansion<T> expansion_;
   std::vector<std::int32_t> others_;
   std::vector<Candidate> list_;
+  std::vector<float> uppers_, lowers_;
 };
 
 }  // namespace
@@ -139,9 +170,14 @@ Approximation nearly_nearest(const Points<T>& points, std::int64_t k, Metric met
     if (!places.empty()) truth.find(cells, blas.sgemm, team, progress);
     return truth;
   };
+  // One sample chooses the effort and another, which decides nothing, measures what it came to.
+  const std::int64_t tuning = wish.visits == 0 ? std::min(kTuning, n) : 0;
+  std::vector<std::int32_t> both = sampled(n, tuning, chance), chosen = sampled(n, sample, chance);
+  both.insert(both.end(), chosen.begin(), chosen.end());
+  std::optional<Truth<T>> truth;
+  truth.emplace(truth_of(both, part(220, 260)));
   Plan plan(wanted, effort.size, coded.coded(), points.d);
-  if (wish.visits == 0)
-    plan.learn(truth_of(sampled(n, kTuning, chance), part(220, 260)), cells, coded, visitors, team);
+  if (tuning > 0) plan.learn(*truth, cells, coded, tuning, visitors, team);
   double aim = recall;
   for (bool enough = false; !enough;) {
     Plan::Choice choice{std::min(wish.visits, near), wanted + 1 + std::max<std::int64_t>(8, wanted / 2),
@@ -158,10 +194,13 @@ Approximation nearly_nearest(const Points<T>& points, std::int64_t k, Metric met
           visitors[worker].visit(cell, effort.visits, effort.kept, finish);
         },
         effort.rounds == 1 ? part(300, all) : part(all, all));
-    // A sample that decided nothing: what it says is not too good.
-    const auto chosen = sampled(n, sample, chance);
-    const auto truth = truth_of(chosen, part(all, all));
-    found.recall = measured(truth, found.neighbors, space, groups, chosen, k);
+    std::size_t from = tuning;
+    if (effort.rounds > 1) {  // for the last sample decided that this was to be done
+      chosen = sampled(n, sample, chance);
+      truth.emplace(truth_of(chosen, part(all, all)));
+      from = 0;
+    }
+    found.recall = measured(*truth, found.neighbors, space, groups, chosen, from, k);
     enough = found.recall.value >= recall || !choice.enough || effort.rounds >= patience;
     aim += (1 - aim) / 2;
   }

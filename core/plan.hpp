@@ -4,10 +4,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <functional>
 #include <limits>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "parallel.hpp"
@@ -22,43 +20,52 @@ class Plan {
   // `wanted` neighbours, by visits to cells of about `size` points in `coded` bytes each.
   Plan(std::int64_t wanted, std::int64_t size, std::int64_t coded, std::int64_t d)
       : wanted_(wanted),
-        visit_(static_cast<double>(size) * (0.3 + 0.008 * static_cast<double>(coded))),
-        compare_(25 + 0.15 * static_cast<double>(d)) {
+        visit_(static_cast<double>(size) * (0.25 + 0.006 * static_cast<double>(coded)) +
+               0.5 * static_cast<double>(coded)),
+        compare_(25 + 0.12 * static_cast<double>(d)) {
     // The point itself is a candidate, too.
     for (std::int64_t kept = wanted + 1; kept <= kMost * (wanted + 1);
          kept += std::max<std::int64_t>(1, kept / 12))
       kept_.push_back(kept);
   }
 
-  // Finds out how many true neighbours the points of a sample find, for every effort.
+  // Finds out how many true neighbours the first points of a sample find, for every effort.
   template <class T>
-  void learn(const Truth<T>& truth, const Partition& cells, const CodedCells& coded,
+  void learn(const Truth<T>& truth, const Partition& cells, const CodedCells& coded, std::int64_t sample,
              std::vector<Visitor>& visitors, Team& team) {
     const std::int64_t near = static_cast<std::int64_t>(cells.near(0).size());
     for (std::int64_t f = 1; f < near; f += std::max<std::int64_t>(1, f / 6)) visits_.push_back(f);
     visits_.push_back(near);
-    shares_.assign(truth.places().size(), {});
-    team.run(static_cast<std::int64_t>(truth.places().size()), [&](std::int64_t s, int worker) {
+    shares_.assign(sample, {});
+    team.run(sample, [&](std::int64_t s, int worker) {
       Visitor::Scores scores;
       visitors[worker].score(truth.places()[s], scores);
-      std::vector<std::pair<float, std::int32_t>> best;  // slots, by scores
+      struct Seen {
+        float score;
+        std::int32_t slot;
+        int right = -1;  // not yet known
+      };
+      std::vector<Seen> best;
       std::int64_t rank = 0;
       for (const std::int64_t visits : visits_) {
         const float bar = best.size() < static_cast<std::size_t>(kept_.back())
                               ? std::numeric_limits<float>::lowest()
-                              : best.back().first;
+                              : best.back().score;
         for (; rank < visits; ++rank)
           for (std::int64_t at = scores.begins[rank]; at < scores.begins[rank + 1]; ++at)
             if (scores.scores[at] >= bar)
-              best.emplace_back(scores.scores[at], static_cast<std::int32_t>(coded.begin(scores.order[rank]) +
-                                                                             at - scores.begins[rank]));
-        std::sort(best.begin(), best.end(), std::greater<>());
+              best.push_back({scores.scores[at], static_cast<std::int32_t>(coded.begin(scores.order[rank]) +
+                                                                           at - scores.begins[rank])});
+        std::stable_sort(best.begin(), best.end(),
+                         [](const Seen& a, const Seen& b) { return a.score > b.score; });
         if (best.size() > static_cast<std::size_t>(kept_.back())) best.resize(kept_.back());
         std::int64_t hits = 0;
         std::size_t seen = 0;
         for (const std::int64_t kept : kept_) {
-          for (; seen < best.size() && static_cast<std::int64_t>(seen) < kept; ++seen)
-            hits += truth.right(s, coded.place(best[seen].second));
+          for (; seen < best.size() && static_cast<std::int64_t>(seen) < kept; ++seen) {
+            if (best[seen].right < 0) best[seen].right = truth.right(s, coded.place(best[seen].slot));
+            hits += best[seen].right;
+          }
           shares_[s].push_back(static_cast<float>(std::min(hits, wanted_)) / static_cast<float>(wanted_));
         }
       }
@@ -74,21 +81,24 @@ class Plan {
   Choice cheapest(double recall) const {
     Choice best{visits_.back(), kept_.back(), false};
     double cost = 0;
-    for (std::size_t f = 0; f < visits_.size(); ++f)
-      for (std::size_t c = 0; c < kept_.size(); ++c) {
-        const double price =
-            static_cast<double>(visits_[f]) * visit_ + static_cast<double>(kept_[c]) * compare_;
-        if ((best.enough && price >= cost) || !reaches(f * kept_.size() + c, recall)) continue;
-        best = {visits_[f], kept_[c], true};
-        cost = price;
-      }
+    for (const double errors : {1.5, 0.75, 0.0}) {  // to be safe, if that is possible
+      for (std::size_t f = 0; f < visits_.size(); ++f)
+        for (std::size_t c = 0; c < kept_.size(); ++c) {
+          const double price =
+              static_cast<double>(visits_[f]) * visit_ + static_cast<double>(kept_[c]) * compare_;
+          if ((best.enough && price >= cost) || !reaches(f * kept_.size() + c, recall, errors)) continue;
+          best = {visits_[f], kept_[c], true};
+          cost = price;
+        }
+      if (best.enough) break;
+    }
     return best;
   }
 
  private:
   static constexpr std::int64_t kMost = 8;  // times as many candidates as neighbours, at most
 
-  bool reaches(std::size_t effort, double recall) const {
+  bool reaches(std::size_t effort, double recall, double errors) const {
     double sum = 0, squares = 0;
     for (const auto& shares : shares_) {
       sum += shares[effort];
@@ -96,7 +106,7 @@ class Plan {
     }
     const double m = static_cast<double>(shares_.size()), mean = sum / m;
     const double error = std::sqrt(std::max(0.0, squares / m - mean * mean) / std::max(m - 1, 1.0));
-    return mean >= recall + std::min(1.5 * error, 0.6 * (1 - recall));
+    return mean >= recall + std::min(errors * error, 0.6 * (1 - recall));
   }
 
   const std::int64_t wanted_;

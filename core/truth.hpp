@@ -128,18 +128,19 @@ class Truth {
   std::vector<std::vector<Candidate>> best_;
 };
 
-// The share of a sample's lists that is as close as the k-th of the true list. `sample` are the points whose
-// places the truth is about.
+// The share of a sample's lists that is as close as the k-th of the true list. `sample` are points whose
+// places the truth is about, from its query `from` on.
 template <class T>
 Recall measured(const Truth<T>& truth, const Neighbors& found, const Space<T>& space, const Copies& groups,
-                std::span<const std::int32_t> sample, std::int64_t k) {
+                std::span<const std::int32_t> sample, std::size_t from, std::int64_t k) {
   Expansion<T> expansion(space, groups, k);
   std::vector<std::int64_t> hits(sample.size(), 0);
   for (std::size_t s = 0; s < sample.size(); ++s) {
     const std::int32_t point = sample[s];
     float last = 0;
     std::int64_t seen = 0;
-    for (const Candidate& candidate : expansion.of(groups.first[truth.places()[s]], truth.best(s)))
+    for (const Candidate& candidate :
+         expansion.of(groups.first[truth.places()[from + s]], truth.best(from + s)))
       if (candidate.index != point && seen < k) {
         last = space.value(candidate.closeness);
         ++seen;

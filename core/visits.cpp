@@ -9,6 +9,7 @@ namespace agglo {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr std::int64_t kRoom = 6;  // candidates for each that is kept, before it is decided which are
 constexpr std::int64_t kRows = 8;  // rows of a visit multiplied at a time
 
 }  // namespace
@@ -53,9 +54,8 @@ CodedCells::CodedCells(const Images& images, const Partition& cells, bool produc
 }
 
 // The members' scores with the centres of the cells around.
-void Visitor::rank(std::span<const std::int32_t> members, std::int64_t cell) {
+void Visitor::rank(std::span<const std::int32_t> members, std::span<const std::int32_t> near) {
   const std::int64_t width = images_.width(), m = static_cast<std::int64_t>(members.size());
-  const auto near = cells_.near(cell);
   const std::int64_t around = static_cast<std::int64_t>(near.size());
   images_.gather(members, rows_);
   centers_.resize(near.size() * width);
@@ -69,10 +69,12 @@ void Visitor::rank(std::span<const std::int32_t> members, std::int64_t cell) {
 
 void Visitor::look(std::int64_t cell, std::int64_t visits, std::int64_t keep) {
   const auto members = cells_.members(cell);
-  const auto near = cells_.near(cell);
+  // Cells closest to a member are among those close to its own; among how many is measured with the rest.
+  auto near = cells_.near(cell);
+  near = near.first(std::min<std::size_t>(near.size(), 16 + 6 * visits));
   const std::size_t m = members.size(), around = near.size();
-  const std::int64_t room = 2 * keep + kPanel;
-  rank(members, cell);
+  const std::int64_t room = kRoom * keep + kPanel;
+  rank(members, near);
   bars_.assign(m, std::numeric_limits<float>::lowest());  // which empty slots do not reach
   scores_.resize(m * room);
   slots_.resize(m * room);
@@ -139,9 +141,9 @@ void Visitor::squeeze(std::size_t i, std::int64_t keep) {
 }
 
 void Visitor::score(std::int32_t place, Scores& out) {
-  const std::int64_t cell = cells_.home(place), width = images_.width();
-  const auto near = cells_.near(cell);
-  rank({&place, 1}, cell);
+  const std::int64_t width = images_.width();
+  const auto near = cells_.near(cells_.home(place));
+  rank({&place, 1}, near);
   std::vector<std::int32_t> order(near.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin() + 1, order.end(),

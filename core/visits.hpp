@@ -66,7 +66,7 @@ class Visitor {
   void score(std::int32_t place, Scores& out);
 
  private:
-  void rank(std::span<const std::int32_t> members, std::int64_t cell);
+  void rank(std::span<const std::int32_t> members, std::span<const std::int32_t> near);
   void look(std::int64_t cell, std::int64_t visits, std::int64_t keep);
   void compare(std::int64_t visited, std::int64_t keep);
   void squeeze(std::size_t i, std::int64_t keep);

@@ -67,6 +67,7 @@ SHAPES = [
     (clustered, 5000, 2),
     (clustered, 5000, 3),
     (clustered, 3000, 1024),
+    (clustered, 1500, 4096),
     (clustered, 40, 8),
     (lambda rng, n, d: np.ones((n, d)), 300, 4),
 ]
@@ -95,6 +96,20 @@ def test_recall_is_as_wished_for_whatever_the_points(make, n, d, metric):
     assert estimate.value >= 0.95
     # Three times the half width of a 95 % interval: six standard errors.
     assert abs(share.mean() - estimate.value) <= 3 * estimate.error + 1e-9
+
+
+def test_the_estimate_is_as_good_as_its_error_says():
+    """Of chosen efforts: 20 times, with another sample each time, and not too high on the whole."""
+    points = check_points(clustered(np.random.default_rng(8), 6000, 24, 20, 1.0).astype(np.float32))
+    exact = search_exactly(points, 10, "sqeuclidean", 2, None)
+    differences, errors = [], []
+    for seed in range(20):
+        found = cells(points, 10, "sqeuclidean", 2, None, recall=0.9, random_state=seed, size=64)
+        differences.append(found.estimate.value - shares_right(exact, found, "sqeuclidean").mean())
+        errors.append(found.estimate.error)
+        assert found.estimate.value >= 0.9
+    assert (np.abs(differences) <= errors).sum() >= 17
+    assert abs(np.mean(differences)) <= np.mean(errors) / 2
 
 
 def test_dot_products_are_searched_too():
