@@ -24,10 +24,13 @@ each = pytest.mark.parametrize("name", METHODS)
 each_tree = pytest.mark.parametrize("name", TREES)
 
 
+FAST = {"ghhc": {"max_iter": 10}}
+
+
 def made(name, **parameters):
     """The estimator of a name, repeatable."""
     method = METHODS[name]
-    return method.estimator(**({"random_state": 0} if method.random else {}), **parameters)
+    return method.estimator(**({"random_state": 0} if method.random else {}), **FAST.get(name, {}) | parameters)
 
 
 def blobs(n=300, k=6, d=5, apart=8.0, seed=0):

@@ -35,6 +35,7 @@ from typing import Any, NamedTuple
 
 from sklearn.cluster import BisectingKMeans, KMeans
 
+from agglo.baselines.ghhc import GHHC
 from agglo.baselines.grinch import Grinch
 from agglo.baselines.hkm import HKM
 from agglo.baselines.library import HDBSCAN, Birch, DenseHAC
@@ -43,6 +44,7 @@ from agglo.baselines.rhc import RHC
 from agglo.dpmeans import DPMeansPlusPlus, OCCDPMeans, SerialDPMeans
 
 __all__ = [
+    "GHHC",
     "HDBSCAN",
     "HKM",
     "METHODS",
@@ -79,6 +81,7 @@ METHODS: Mapping[str, Method] = MappingProxyType(
         "hdbscan": Method(HDBSCAN, hierarchical=True, random=False, metric=False, points=100_000),
         "perch": Method(Perch, hierarchical=True, random=True, metric=False, points=100_000),
         "grinch": Method(Grinch, hierarchical=True, random=True, metric=True, points=20_000),
+        "ghhc": Method(GHHC, hierarchical=True, random=True, metric=False, points=200_000),
         "hkm": Method(HKM, hierarchical=True, random=True, metric=False, points=1_000_000),
         "rhc": Method(RHC, hierarchical=True, random=False, metric=False, points=1_500),
         "kmeans": Method(KMeans, hierarchical=False, random=True, metric=False, points=1_000_000),
