@@ -57,13 +57,16 @@ def save_run(
     labels: npt.NDArray[np.int64],
     record: Mapping[str, Any],
     picture: Callable[[Path], None] | None = None,
+    extra: Mapping[str, Callable[[Path], None]] | None = None,
 ) -> list[Path]:
     """Write a run to ``folder``, all its files or none; returns their names.
 
-    The record comes last: where it is, the rest is. ``picture`` writes one to the name that it is given.
+    The record comes last: where it is, the rest is. ``picture`` writes one to the name that it is given, and so do
+    the functions in ``extra``, by the names of their files.
     """
     made = [parent for parent in (folder, *folder.parents) if not parent.exists()]
-    names = [TREE, LABELS, *([PICTURE] if picture else []), RECORD]
+    others = {**({PICTURE: picture} if picture else {}), **(extra or {})}
+    names = [TREE, LABELS, *others, RECORD]
     paths = [folder / name for name in names]
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -71,8 +74,8 @@ def save_run(
             partial = dict(zip(names, partials, strict=True))
             tree.save(partial[TREE])
             write_labels(labels, partial[LABELS], form=".parquet")
-            if picture:
-                picture(partial[PICTURE])
+            for name, write in others.items():
+                write(partial[name])
             partial[RECORD].write_text(json.dumps(record, indent=2, allow_nan=False) + "\n")
     except BaseException:
         for parent in made:  # the innermost first

@@ -1,6 +1,6 @@
 """The command line: the stages in order for files. See docs/cli.md for what is read and written."""
 
-from agglo.cli import fit, trees, explore, demo  # isort: skip  # each adds its verbs, in the order of the help
+from agglo.cli import fit, text, trees, explore, demo  # isort: skip  # each adds its verbs, in the order of the help
 from agglo.cli.app import app, main
 from agglo.cli.ends import BAD_INPUT, CANNOT_WRITE, INTERRUPTED, NO_MEMORY, TERMINATED, USAGE
 
@@ -16,5 +16,6 @@ __all__ = [
     "explore",
     "fit",
     "main",
+    "text",
     "trees",
 ]

@@ -44,18 +44,35 @@ def explore(
     The link is for this machine alone, and the token in it lets you in.
     """
     with failing(USAGE):
-        from agglo.explore import Explorer, open_run
+        from agglo.explore import open_run
         from agglo.explore.page import save_page
 
         if column is not None and items is None:
             raise ValueError("--column names a column of --items: pass that, too")
-    with failing(BAD_INPUT):
-        opened = open_run(run, items, column)
     if html is not None:
+        with failing(BAD_INPUT):
+            opened = open_run(run, items, column)
         with failing(CANNOT_WRITE):
             save_page(opened, html, int(html_size * 1e6))
         tell({"run": str(run), "written": str(html)}, [("written", str(html))], as_json, quiet)
         return
+    serve(run, items, column, port=port, browser=browser, as_json=as_json)
+
+
+def serve(
+    run: Path,
+    items: Path | None = None,
+    column: str | None = None,
+    *,
+    port: int = 0,
+    browser: bool = False,
+    as_json: bool = False,
+) -> None:
+    """Serve a run until Ctrl-C."""
+    from agglo.explore import Explorer, open_run
+
+    with failing(BAD_INPUT):
+        opened = open_run(run, items, column)
     with failing(USAGE, f"the page cannot be served on port {port}: "):
         explorer = Explorer(opened, port)
     try:
