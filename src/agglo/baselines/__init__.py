@@ -69,7 +69,7 @@ class Method(NamedTuple):
     random: bool
     """Whether it has the parameter ``random_state``."""
     metric: bool
-    """Whether it has the parameter ``metric``; otherwise it is Euclidean."""
+    """Whether it has the parameter ``metric``, ``"cosine"`` or ``"sqeuclidean"``; otherwise it is Euclidean."""
     points: int
     """About how many points it can be asked to cluster, by its time and memory."""
 
@@ -80,10 +80,10 @@ METHODS: Mapping[str, Method] = MappingProxyType(
         "birch": Method(Birch, hierarchical=True, random=False, metric=False, points=1_000_000),
         "hdbscan": Method(HDBSCAN, hierarchical=True, random=False, metric=False, points=100_000),
         "perch": Method(Perch, hierarchical=True, random=True, metric=False, points=100_000),
-        "grinch": Method(Grinch, hierarchical=True, random=True, metric=True, points=20_000),
+        "grinch": Method(Grinch, hierarchical=True, random=True, metric=True, points=100_000),
         "ghhc": Method(GHHC, hierarchical=True, random=True, metric=False, points=200_000),
         "hkm": Method(HKM, hierarchical=True, random=True, metric=False, points=1_000_000),
-        "rhc": Method(RHC, hierarchical=True, random=False, metric=False, points=1_500),
+        "rhc": Method(RHC, hierarchical=True, random=False, metric=False, points=1_000),
         "kmeans": Method(KMeans, hierarchical=False, random=True, metric=False, points=1_000_000),
         "bisecting-kmeans": Method(
             BisectingKMeans, hierarchical=False, random=True, metric=False, points=1_000_000

@@ -58,13 +58,14 @@ def earlier_neighbors(rows: Rows, k: int, *, dot: bool) -> npt.NDArray[np.int32]
         score = rows[first:last] @ rows[:last].T
         if not dot:
             score -= squares[:last]
-        score[np.arange(last) >= np.arange(first, last)[:, None]] = -np.inf
+        score[:, first:][np.arange(last - first) >= np.arange(last - first)[:, None]] = -np.inf
         few = min(k, last)
-        best = (
-            np.argpartition(-score, few - 1, axis=1)[:, :few]
-            if few < last
-            else np.arange(last)[None].repeat(last - first, axis=0)
-        )
+        if few == 1:
+            best = score.argmax(axis=1)[:, None]
+        elif few < last:
+            best = np.argpartition(score, last - few, axis=1)[:, last - few :]
+        else:
+            best = np.broadcast_to(np.arange(last), score.shape)
         near = np.take_along_axis(score, best, axis=1)
         ranked = np.take_along_axis(best, np.lexsort((best, -near), axis=1), axis=1).astype(np.int32)
         ranked[ranked >= np.arange(first, last)[:, None]] = -1
