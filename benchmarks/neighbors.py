@@ -300,6 +300,7 @@ def draw(runs: list[Run], file: Path) -> None:
 
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
+    from matplotlib.ticker import NullFormatter
 
     titles = list(dict.fromkeys(run.points for run in runs))
     figure, axes = plt.subplots(1, len(titles), figsize=(3.6 * len(titles), 3.4), squeeze=False)
@@ -315,6 +316,7 @@ def draw(runs: list[Run], file: Path) -> None:
                 ax.plot([run.cpu for run in front], missed, "o-", markersize=3, label=name, **style)
         ax.set(xscale="log", yscale="log", title=title, xlabel="CPU seconds")
         ax.set_ylim(0.3, 8e-5)
+        ax.xaxis.set_minor_formatter(NullFormatter())
         ax.set_yticks([0.1, 0.05, 0.01, 1e-3], ["0.9", "0.95", "0.99", "0.999"])
         ax.grid(alpha=0.3)
     axes[0][0].set_ylabel("recall@25")
