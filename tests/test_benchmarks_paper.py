@@ -138,11 +138,7 @@ def test_scores_are_those_of_the_metrics(folder, method):
         assert row["seconds"] >= 0
 
 
-def test_prices_and_thresholds_make_a_row_each(folder):
-    rows = experiments.rows(Job("dpmeans", "small", "scc"), folder / "data")
-    assert len(rows) == 2 * len(experiments.LAMBDAS)
-    by_method = {name: [row["cost"] for row in rows if row["method"] == name] for name in ("scc", "scc-optimum")}
-    assert (np.array(by_method["scc-optimum"]) <= np.array(by_method["scc"]) + 1e-9).all()
+def test_thresholds_make_a_row_each(folder):
     rows = experiments.rows(Job("rounds", "small", "scc"), folder / "data")
     assert len(rows) == len(experiments.KINDS) * len(experiments.NUMBERS) + 1
 

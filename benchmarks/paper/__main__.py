@@ -1,11 +1,12 @@
 """The tables and figures of the paper, each by one command.
 
-    python -m benchmarks.paper purity|f1|times|rounds|growth|dpmeans|rhc|all --data FOLDER --out FOLDER
+    python -m benchmarks.paper purity|f1|times|rounds|growth|rhc|all --data FOLDER --out FOLDER
 
 Sets are read from --data: .npz archives, and the files of the paper's own sets (see docs/datasets.md). Every job
-runs in a process of its own within limits of CPU time and memory; a method that does not finish is DNF or OOM,
-as in the paper. Rows go to results.jsonl in --out as they come, and what is there is not run again, so that an
+runs in a process of its own within limits of CPU time and memory; a method that does not finish is DNF or OOM, as
+in the paper. Rows go to results.jsonl in --out as they come, and what is there is not run again, so that an
 interrupted run goes on where it was. At the end tables.md and the pictures are made of all rows that are there.
+DP-means has a command of its own: python -m benchmarks.dp_means.
 """
 
 from __future__ import annotations

@@ -17,7 +17,6 @@ import agglo
 from agglo import metrics
 from agglo.baselines import METHODS
 from agglo.datasets import Dataset, dp_mixture
-from agglo.dpmeans import DPMeansPlusPlus, SerialDPMeans
 from agglo.tree import Hierarchy
 from benchmarks.paper.runner import Job, Row
 from benchmarks.paper.sets import load
@@ -32,15 +31,11 @@ GRAPH_METHODS: dict[str, Callable[[agglo.NeighborGraph], Hierarchy]] = {
 FLAT = ("kmeans", "bisecting-kmeans")
 KINDS = ("odds", "geometric", "linear")
 NUMBERS = (5, 10, 25, 50, 100, 200, 400, 800)
-LAMBDAS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0)  # of the paper
-SEEDS = (0, 1, 2)
 
 
 def rows(job: Job, folder: Path) -> list[Row]:
     """The rows of a job."""
-    return {"trees": trees, "rounds": rounds, "growth": growth, "grid": grid, "dpmeans": dpmeans}[job.experiment](
-        job, folder
-    )
+    return {"trees": trees, "rounds": rounds, "growth": growth, "grid": grid}[job.experiment](job, folder)
 
 
 def trees(job: Job, folder: Path) -> list[Row]:
@@ -97,46 +92,15 @@ def _scc_grid(X: npt.NDArray[Any], y: Any) -> list[Row]:
 
 def _rhc_grid(X: npt.NDArray[Any], y: Any) -> list[Row]:
     tried = []
-    shares = (0.0, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2)
+    shares = (0.0, 0.005, 0.01, 0.02, 0.03, 0.05, 0.08, 0.1, 0.12, 0.15)
     for metric, alpha, nu in itertools.product(("cosine", "euclidean"), shares, shares):
-        if alpha + nu == 0:
+        if not 0 < 6 * (alpha + nu) < 1:  # the method's own condition
             continue
         points = normalize(X) if metric == "cosine" else X
         tree = METHODS["rhc"].estimator(alpha=alpha, nu=nu).fit(points).tree_
         purity = metrics.dendrogram_purity(tree, y)
         tried.append({"metric": metric, "alpha": alpha, "nu": nu, "purity": purity})
     return tried
-
-
-def dpmeans(job: Job, folder: Path) -> list[Row]:
-    """Cost and F1 at each price, for each seed."""
-    data = load(folder, job.set, job.points)
-    if job.method == "scc":
-        graph = agglo.neighbor_graph(data.X, min(NEIGHBORS, len(data.X) - 1), "sqeuclidean", method="auto")
-        tree = agglo.scc(graph)
-        path = agglo.dp_means_path(tree, data.X)
-        found = []
-        for lam in LAMBDAS:
-            best = path.best_round(lam)
-            found.append(_priced("scc", data, tree.labels(round=best), lam, 0))
-            found.append(_priced("scc-optimum", data, path.cut(lam), lam, 0))
-        return found
-    solver = {"serial-dpmeans": SerialDPMeans, "dpmeans++": DPMeansPlusPlus}[job.method]
-    return [
-        _priced(job.method, data, solver(lam=lam, random_state=seed).fit(data.X).labels_, lam, seed)
-        for lam, seed in itertools.product(LAMBDAS, SEEDS)
-    ]
-
-
-def _priced(method: str, data: Dataset, labels: Any, lam: float, seed: int) -> Row:
-    return {
-        "method": method,
-        "lam": lam,
-        "seed": seed,
-        "cost": metrics.dp_means_cost(data.X, labels, lam),
-        "f1": metrics.pairwise_f1(data.y, labels).f1 if data.y is not None else None,
-        "clusters": len(np.unique(labels)),
-    }
 
 
 def _fitted(data: Dataset, method: str) -> list[Row]:

@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from agglo.plotstyle import FAINT, PALETTE
-from benchmarks.paper.runner import Results, Row
+from benchmarks.paper.runner import Results
 
 _DOTS = 110  # an inch
 
@@ -25,9 +25,6 @@ def draw(results: Results, folder: Path) -> Iterator[tuple[str, str]]:
         yield _rounds(results, folder), "Dendrogram purity and best F1 by number and kind of thresholds"
     if any(results.of("growth", status="ok")):
         yield _growth(results, folder), "CPU seconds and dendrogram purity by number of points"
-    if any(results.of("dpmeans", status="ok")):
-        yield _dpmeans(results, folder, "cost"), "DP-means cost against the price of a cluster"
-        yield _dpmeans(results, folder, "f1"), "Pairwise F1 against the price of a cluster"
 
 
 def _rounds(results: Results, folder: Path) -> str:
@@ -69,55 +66,6 @@ def _growth(results: Results, folder: Path) -> str:
     _label(panels[1], "points", "dendrogram purity")
     panels[0].legend(frameon=False)
     return _saved(figure, folder, "growth.png")
-
-
-def _dpmeans(results: Results, folder: Path, field: str) -> str:
-    """A panel a set: the mean over seeds, and the range from the least to the most, against the price.
-
-    Costs are relative to the least cost of any partition of SCC's tree, for they span orders of magnitude.
-    """
-    found = list(results.of("dpmeans", status="ok"))
-    sets = [name for name in dict.fromkeys(row["set"] for row in found) if _complete(found, name)]
-    columns = 4
-    lines = -(-len(sets) // columns)
-    figure, grid = plt.subplots(lines, columns, figsize=(11, 2.1 * lines), layout="constrained", squeeze=False)
-    for axes in grid.flat[len(sets) :]:
-        axes.set_visible(False)
-    methods = [("scc", "SCC, best round"), ("serial-dpmeans", "SerialDPMeans"), ("dpmeans++", "DPMeans++")]
-    for axes, name in zip(grid.flat, sets, strict=False):
-        least = {row["lam"]: row["cost"] for row in found if row["set"] == name and row["method"] == "scc-optimum"}
-        for (method, title), colour in zip(methods, PALETTE, strict=False):
-            lams, low, mean, high = _ranges(
-                [row for row in found if row["set"] == name and row["method"] == method], field, least
-            )
-            axes.plot(lams, mean, color=colour, linewidth=1.2, label=title)
-            axes.fill_between(lams, low, high, color=colour, alpha=0.25, linewidth=0)
-        axes.set_title(name, fontsize=8)
-        axes.tick_params(labelsize=7)
-        if field == "cost":
-            axes.set_ylim(0.97, 2.0)
-    grid[0, 0].legend(frameon=False, fontsize=7)
-    what = "cost / least cost of the tree" if field == "cost" else "pairwise F1"
-    figure.supylabel(what, fontsize=9)
-    figure.supxlabel("price of a cluster, λ", fontsize=9)
-    return _saved(figure, folder, f"dpmeans_{field}.png")
-
-
-def _complete(found: list[Row], name: str) -> bool:
-    return {"scc", "scc-optimum"} <= {row["method"] for row in found if row["set"] == name}
-
-
-def _ranges(
-    rows: list[Row], field: str, least: dict[float, float]
-) -> tuple[list[float], list[float], list[float], list[float]]:
-    lams = sorted({row["lam"] for row in rows})
-    low, mean, high = [], [], []
-    for lam in lams:
-        values = [row[field] / (least[lam] if field == "cost" else 1.0) for row in rows if row["lam"] == lam]
-        low.append(min(values))
-        mean.append(sum(values) / len(values))
-        high.append(max(values))
-    return lams, low, mean, high
 
 
 def _label(axes: Axes, x: str, y: str) -> None:

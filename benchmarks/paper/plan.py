@@ -11,10 +11,8 @@ from benchmarks.paper.runner import Job
 from benchmarks.paper.sets import available
 
 SAMPLE = 5_000  # points of every set for which all methods are asked
-FEW = 2_000  # for DP-means, whose solvers take long where clusters are cheap and many
 LARGE = 100_000  # points of a set that is not clustered again for every number of thresholds
 GROWTH = (1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000, 128_000, 256_000)
-DP_METHODS = ("scc", "serial-dpmeans", "dpmeans++")
 
 EXPERIMENTS = {
     "purity": "trees",
@@ -22,7 +20,6 @@ EXPERIMENTS = {
     "times": "trees",
     "rounds": "rounds",
     "growth": "growth",
-    "dpmeans": "dpmeans",
     "rhc": "grid",
 }
 """The tables and figures by the experiment that each is drawn from."""
@@ -46,8 +43,6 @@ def jobs(table: str, folder: Path, names: list[str] | None = None) -> Iterator[J
             yield Job("growth", "dp-mixture", "on-graph", points)
             if points <= METHODS["hac"].points:
                 yield Job("growth", "dp-mixture", "hac", points)
-    if "dpmeans" in wanted:
-        yield from (Job("dpmeans", name, method, FEW) for name in sizes for method in DP_METHODS)
     if "trees" in wanted:  # what takes longest comes last
         for name, size in sizes.items():
             yield from (Job("trees", name, method) for method in _asked(size))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
 
 from benchmarks.paper.pictures import draw
 from benchmarks.paper.runner import Results, Row
@@ -41,7 +40,7 @@ def write(results: Results, folder: Path) -> None:
             )
             parts += _scores(made, "best_f1", f"Pairwise F1 of the best round, {title}")
             parts += _times(made, f"CPU seconds, {title}")
-    parts += _rounds(results) + _dpmeans(results) + _growth(results) + _grid(results)
+    parts += _rounds(results) + _growth(results) + _grid(results)
     for name, alt in draw(results, folder):
         parts += ["", f"![{alt}]({name})"]
     (folder / "tables.md").write_text("\n".join(parts) + "\n", encoding="utf-8")
@@ -137,55 +136,6 @@ def _rounds(results: Results) -> list[str]:
         sets = len({row["set"] for row in found})
         parts += ["", f"## {title} by number and kind of thresholds, mean over {sets} sets", *lines]
     return parts
-
-
-def _dpmeans(results: Results) -> list[str]:
-    found = list(results.of("dpmeans", status="ok"))
-    methods = [
-        m for m in ("scc", "scc-optimum", "serial-dpmeans", "dpmeans++") if any(r["method"] == m for r in found)
-    ]
-    if not found:
-        return []
-    sets = list(dict.fromkeys(row["set"] for row in found))
-
-    def lowest(name: str, method: str) -> str:
-        """At how many prices the mean cost of the method is no higher than any rival's, and its best F1."""
-        rows = [row for row in found if row["set"] == name]
-        lams = sorted({row["lam"] for row in rows})
-        costs = {m: [_mean(rows, m, lam, "cost") for lam in lams] for m in methods}
-        if any(cost is None for cost in costs[method]):
-            return "–"
-        rivals = [
-            m for m in methods if m != method and "scc" not in (m, method.removesuffix("-optimum"), m[:3])[:1]
-        ]
-        rivals = [m for m in methods if m != method and not (m.startswith("scc") and method.startswith("scc"))]
-        won = sum(
-            all(costs[m][i] is None or costs[method][i] <= costs[m][i] * (1 + 1e-9) for m in rivals)
-            for i in range(len(lams))
-        )
-        best = max((value for lam in lams if (value := _mean(rows, method, lam, "f1")) is not None), default=None)
-        return f"{won}/{len(lams)}, {best:.3f}" if best is not None else f"{won}/{len(lams)}"
-
-    lines = _table(
-        ["set", *(TITLES_DP[m] for m in methods)], ([name, *(lowest(name, m) for m in methods)] for name in sets)
-    )
-    note = "At how many of the prices λ from 0.001 to 2 the mean cost is no higher than any rival's; best F1."
-    return ["", "## DP-means, samples of 5,000 points", "", note, *lines]
-
-
-TITLES_DP = {
-    "scc": "SCC, best round",
-    "scc-optimum": "SCC, best of the tree",
-    "serial-dpmeans": "SerialDPMeans",
-    "dpmeans++": "DPMeans++",
-}
-
-
-def _mean(rows: list[Row], method: str, lam: float, field: str) -> Any:
-    values = [
-        row[field] for row in rows if row["method"] == method and row["lam"] == lam and row[field] is not None
-    ]
-    return sum(values) / len(values) if values else None
 
 
 def _growth(results: Results) -> list[str]:

@@ -47,7 +47,7 @@ def run(job: Job, folder: Path, limits: Limits, task: Task | None = None) -> lis
     processes = multiprocessing.get_context("forkserver")
     processes.set_forkserver_preload(["benchmarks.paper.experiments"])
     receiver, sender = processes.Pipe(duplex=False)
-    process = processes.Process(target=_work, args=(sender, job, folder, limits, task))
+    process = processes.Process(target=_work, args=(sender, job, folder, limits, task), daemon=True)
     process.start()
     sender.close()
     found: list[Row] = [{"status": "DNF"}]

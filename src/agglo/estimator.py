@@ -190,7 +190,7 @@ class SCC(_Clusterer):
     thresholds : {"odds", "geometric", "linear", "doubling"} or array-like, default="odds"
         The schedule of the rounds, from near to far; see :func:`agglo.scc`.
     n_thresholds : int, optional
-        How many thresholds, for ``"odds"``, ``"geometric"`` and ``"linear"``; by default some hundreds for the
+        How many thresholds, for ``"odds"``, ``"geometric"`` and ``"linear"``; by default some thousands for the
         first and 200 for the others.
     linkage : {"average", "single", "complete"}, default="average"
         How close two clusters are.

@@ -91,7 +91,7 @@ def scc(
         increasing for distances). See :func:`agglo.schedule.schedule`.
     n_thresholds : int, optional
         How many, for ``"odds"``, ``"geometric"`` and ``"linear"``. By default 200, as in the paper, and for
-        ``"odds"`` as many as its range needs, some hundreds.
+        ``"odds"`` as many as its range needs, some thousands: those at which nothing merges cost nothing.
     linkage : {"average", "single", "complete"}
         How close two clusters are. Only clusters with an edge between them can be neighbours.
     advance : {"every-round", "until-stable"}

@@ -18,7 +18,7 @@ _COSINE = (1.0, 0.001)
 _UNIT_SQEUCLIDEAN = (0.001, 4.0)
 
 _NUMBER = 200  # thresholds of the paper's experiments
-_RATIO = 1000 ** (1 / (_NUMBER - 1))  # between one of their thresholds and the next
+_RATIO = 1000 ** (1 / 799)  # of 800 thresholds from 1 to 0.001, the most that the paper tried
 _FLOAT32 = 2.0**-22  # differences to a number other than 0 that float32 can still tell apart
 _FEW = 0.001  # the share of edges, at either end, that may not stretch the range
 
@@ -69,7 +69,7 @@ def schedule(
         theorem. An array is used as it is.
     n_thresholds : int, optional
         How many, for the first three; with one, it is the farthest. By default 200, as in the paper, and for
-        ``"odds"`` as many as make steps of the ratio that 200 have from 1 to 0.001, some hundreds.
+        ``"odds"`` as many as make steps of the ratio that 800 have from 1 to 0.001, some thousands.
     linkage : str
         What the thresholds are for. Only averages over pairs without an edge leave the range of the weights.
 
@@ -158,7 +158,7 @@ def _odds(graph: WeighedGraph, number: int | None, linkage: str) -> npt.NDArray[
 
 
 def _ratios(first: float, last: float, number: int | None) -> npt.NDArray[np.float64]:
-    """Numbers from first up to last in equal ratios; by default in the ratio of the paper's thresholds."""
+    """Numbers from first up to last in equal ratios, as many as given, or in ratios of the default."""
     if number is None:
         number = 1 + math.ceil(math.log(last / first) / math.log(_RATIO))
     return np.geomspace(first, last, number) if number > 1 else np.array([last])
