@@ -37,6 +37,14 @@ def run(text, name):
             exec(compile("\n" * line + code, name, "exec"), namespace)
 
 
+@pytest.fixture(autouse=True)
+def _cluster_of_what_needs_one(request):
+    """Examples on Spark run on the tests' own cluster, instead of starting Java once more."""
+    about = getattr(request.node, "callspec", None)
+    if about and any("spark" in str(value) for value in about.params.values()):
+        request.getfixturevalue("spark")
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_the_snippets_of_a_page_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -20,10 +20,11 @@ __all__ = [
     "neighbor_graph",
     "reference",
     "scc",
+    "spark",
 ]
 
 if TYPE_CHECKING:
-    from agglo import baselines, contents, datasets, dpmeans, metrics, reference
+    from agglo import baselines, contents, datasets, dpmeans, metrics, reference, spark
     from agglo.estimator import HAC, SCC, Affinity
     from agglo.graph import NeighborGraph
     from agglo.neighbors import neighbor_graph

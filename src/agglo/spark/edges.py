@@ -1,0 +1,198 @@
+"""From a user's edges to a graph that rounds can start from: checked, cleaned and numbered."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+from pyspark.sql import Column, DataFrame, Observation
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from agglo.graph import KINDS, Kind, Missing
+from agglo.spark.folder import GRAPH, POINTS, Folder
+
+_BINS = 4096  # of a histogram that comes to the driver
+
+
+class Numbers(NamedTuple):
+    """The graph of a run in a few numbers, see :class:`agglo.NeighborGraph`."""
+
+    kind: Kind
+    missing: Missing
+    metric: str | None
+    n_points: int
+    n_edges: int
+    least: float
+    most: float
+
+
+class PreparedGraph:
+    """The graph of a run as schedules ask for it; quantiles are found by Spark when they are wanted."""
+
+    def __init__(self, numbers: Numbers, table: DataFrame) -> None:
+        self.numbers, self._weights = numbers, table.select(F.col("weight").cast("double"))
+        self.kind, self.missing, self.metric, self.n_points, self.n_edges, self.least, self.most = numbers
+
+    def beyond(self, bound: float, up: bool, share: float) -> float | None:
+        """Of the weights above ``bound`` (or below it) the one that a ``share`` of them do not lie beyond."""
+        # From the bound, whichever way: so that the rank counts from the smallest.
+        sign = 1.0 if up else -1.0
+        away = F.lit(sign) * F.col("weight")
+        values = self._weights.filter(away > F.lit(sign * bound)).select(away.alias("value"))
+        number = values.count()
+        if not number:
+            return None
+        # In memory each edge is there twice.
+        return sign * _of_rank(values, int(share * (2 * number - 1)) // 2)
+
+
+def check_options(kind: str, missing: Missing | None) -> None:
+    """Raise if these cannot be of a graph."""
+    if kind not in KINDS:
+        raise ValueError(f"kind={kind!r} is unknown: pass 'similarity' or 'distance'")
+    if isinstance(missing, str):
+        if missing != "ignore":
+            raise ValueError(f"missing={missing!r} is unknown: pass a number or 'ignore'")
+    elif missing is not None and not math.isfinite(missing):
+        raise ValueError(f"missing={missing!r} must be finite, or 'ignore'")
+
+
+def checked(edges: DataFrame) -> DataFrame:
+    """Edges with columns src, dst (both long, or both string) and weight (float); raises if they have no such."""
+    if not isinstance(edges, DataFrame):
+        raise TypeError(
+            f"expected a Spark DataFrame with columns src, dst and weight, got {type(edges).__name__}: for what "
+            "is in memory there is agglo.scc"
+        )
+    absent = [name for name in ("src", "dst", "weight") if name not in edges.columns]
+    if absent:
+        raise ValueError(
+            f"edges have no column {absent[0]!r}, only {', '.join(edges.columns)}: rename with withColumnRenamed"
+        )
+    types = {name: edges.schema[name].dataType for name in ("src", "dst", "weight")}
+    if not isinstance(types["weight"], T.NumericType):
+        raise TypeError(f"weight must be a number, got {types['weight'].simpleString()}: cast it")
+    kinds = {name: _id_type(name, types[name]) for name in ("src", "dst")}
+    if kinds["src"] != kinds["dst"]:
+        raise TypeError(
+            f"src is {kinds['src']} and dst is {kinds['dst']}: ids must be of one type, cast one of them"
+        )
+    return edges.select(
+        F.col("src").cast(kinds["src"]), F.col("dst").cast(kinds["dst"]), F.col("weight").cast("float")
+    )
+
+
+def _id_type(name: str, found: T.DataType) -> str:
+    if isinstance(found, T.StringType):
+        return "string"
+    if isinstance(found, T.IntegralType):
+        return "long"
+    raise TypeError(f"{name} must be whole numbers or strings, got {found.simpleString()}: cast it")
+
+
+def fingerprint(edges: DataFrame, points: DataFrame | None) -> dict[str, Any]:
+    """What tells this input from any other, in one pass; raises if something in it cannot be used."""
+    hashes = F.xxhash64("src", "dst", "weight")
+    bad = {
+        "a src that is null": F.col("src").isNull(),
+        "a dst that is null": F.col("dst").isNull(),
+        "a weight that is null": F.col("weight").isNull(),
+        "a weight that is not finite (NaN, or too large for float32)": ~_finite(F.col("weight")),
+    }
+    row = edges.agg(
+        F.count(F.lit(1)).alias("rows"),
+        F.bit_xor(hashes).alias("xor"),
+        F.sum(F.pmod(hashes, F.lit(1_000_003))).alias("sum"),  # small, so that 64 bits hold the sum
+        *(F.count_if(which).alias(name) for name, which in bad.items()),
+    ).collect()[0]
+    for name in bad:
+        if row[name]:
+            raise ValueError(f"{row[name]} of {row['rows']} edges have {name}: leave them out with filter")
+    found = {"rows": row["rows"], "xor": row["xor"], "sum": row["sum"]}
+    if points is not None:
+        extra = points.agg(F.count(F.lit(1)).alias("rows"), F.bit_xor(F.xxhash64(*points.columns)).alias("xor"))
+        found["points"] = list(extra.collect()[0])
+    if not found["rows"] and not (points is not None and found["points"][0]):
+        raise ValueError("there are no edges: the table is empty; pass at least one, or points without edges")
+    return found
+
+
+def _finite(weight: Column) -> Column:
+    return F.coalesce(~F.isnan(weight) & (F.abs(weight) != F.lit(math.inf)), F.lit(True))
+
+
+def prepare(
+    edges: DataFrame,
+    points: DataFrame | None,
+    folder: Folder,
+    kind: Kind,
+    missing: Missing | None,
+    metric: str | None,
+) -> PreparedGraph:
+    """Write the tables that a run starts from, `POINTS` and `GRAPH`, and say what is in them.
+
+    Self-loops are dropped, but the point counts; of several edges between two points the closest stays, whichever
+    way they point.
+    """
+    names = edges.select(F.explode(F.array("src", "dst")).alias("name"))
+    if points is not None:
+        names = names.unionByName(
+            points.select(F.col(points.columns[0]).cast(names.schema[0].dataType).alias("name"))
+        )
+        if names.filter(F.col("name").isNull()).count():
+            raise ValueError(f"points have an id that is null, or no {names.schema[0].dataType.simpleString()}")
+    seen = Observation()
+    names = names.distinct()
+    if isinstance(names.schema["name"].dataType, T.StringType):
+        # Sorted, so that ids are in the order of names; they need not be dense.
+        numbered = names.orderBy("name").select(F.monotonically_increasing_id().alias("id"), "name")
+    else:
+        numbered = names.select(F.col("name").alias("id"), "name")
+    known = folder.write(numbered.observe(seen, F.count(F.lit(1)).alias("points")), POINTS)
+    n_points = int(seen.get["points"])
+
+    # From here on an edge is (lo, hi) with lo < hi, so that both its directions are one row.
+    if isinstance(names.schema["name"].dataType, T.StringType):
+        for end in ("src", "dst"):
+            ids = known.select(F.col("name").alias(end), F.col("id").alias(f"{end}_id"))
+            edges = edges.join(ids, end).drop(end).withColumnRenamed(f"{end}_id", end)
+    ends = edges.filter("src != dst").select(
+        F.least("src", "dst").alias("lo"), F.greatest("src", "dst").alias("hi"), "weight"
+    )
+    closest = F.max("weight") if kind == "similarity" else F.min("weight")
+    weight = F.col("weight")
+    seen = Observation()
+    graph = folder.write(
+        ends.groupBy("lo", "hi")
+        .agg(closest.alias("weight"))
+        .observe(
+            seen,
+            F.count(F.lit(1)).alias("edges"),
+            F.min(weight).alias("least"),
+            F.max(weight).alias("most"),
+        ),
+        GRAPH,
+    )
+    found = seen.get
+    if missing is None:
+        missing = 0.0 if kind == "similarity" or not found["edges"] else found["most"]
+    value: Missing = "ignore" if missing == "ignore" else float(missing)
+    least, most = found["least"] or 0.0, found["most"] or 0.0
+    return PreparedGraph(Numbers(kind, value, metric, n_points, found["edges"], least, most), graph)
+
+
+def _of_rank(values: DataFrame, rank: int) -> float:
+    """The value at place ``rank`` in the order of all, by histograms that get finer until a bin has one value."""
+    column = F.col("value")
+    while True:
+        least, most = values.agg(F.min(column), F.max(column)).collect()[0]
+        if least == most:
+            return float(least)
+        # Rounding may put a value into the bin beside its own, but never out of order.
+        bin_ = F.least(F.floor((column - least) / ((most - least) / _BINS)), F.lit(_BINS - 1)).alias("bin")
+        for row in sorted(values.groupBy(bin_).count().collect()):
+            if rank < row["count"]:
+                values = values.filter(bin_ == row["bin"])
+                break
+            rank -= row["count"]

