@@ -1,27 +1,29 @@
-"""A capacity plan for SCC on Spark, from what rounds were measured to cost: machines, hours, shuffles, hot keys.
+"""A capacity plan for SCC on Spark: machines, hours, shuffles and hot keys, by a model of a few numbers.
 
     python benchmarks/scale_model.py [--points 1e9 3e10] [--machines 20 100 400]
+        [--cpu 8e-6] [--exponent 1.1] [--measured-at 1e6] [--shuffled 170] [--overhead 5]
 
-The model has few numbers, all of them below with where they are from. It plays the rounds: in each, every edge
-that is left is read, some are shuffled, and a share is merged away; the rest is handed to one machine once it
-fits. Nothing here was run at that size.
+The model plays the rounds: in each, every edge that is left is read, shuffled and written, and a share of them is
+merged away; the rest is handed to one machine once it fits. Bytes are counted from the plan of a round and are
+upper bounds; CPU seconds and overhead are assumptions until benchmarks/spark.py has measured them on the machines
+that are to be planned for, which is what the options are for. Nothing here was run at that size.
 """
 
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 
 @dataclass(frozen=True)
 class Costs:
-    """What was measured, for each edge and round; see docs/scale.md."""
+    """What is spent on each edge in each round; see docs/scale.md."""
 
     cpu: float  # seconds of one core
     shuffled: float  # bytes that go over the network
     written: float  # bytes of Parquet
     exponent: float  # of the growth of CPU cost with the number of edges
-    measured_at: float  # edges at which cpu was measured
+    measured_at: float  # edges that cpu is for
     overhead: float  # seconds of a round that has nothing to do
 
 
@@ -98,16 +100,19 @@ def table(points: list[float], machines: list[int], costs: Costs) -> str:
     return "\n".join(lines)
 
 
-# As measured; see docs/scale.md.
-MEASURED = Costs(cpu=5e-6, shuffled=40, written=20, exponent=1.1, measured_at=1e6, overhead=3)
+# Assumed for CPU and overhead, counted for bytes; see docs/scale.md.
+ASSUMED = Costs(cpu=8e-6, shuffled=170, written=30, exponent=1.1, measured_at=1e6, overhead=5)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--points", type=float, nargs="+", default=[1e9, 3e10])
     parser.add_argument("--machines", type=int, nargs="+", default=[20, 100, 400])
+    names = [field.name for field in fields(Costs)]
+    for name in names:
+        parser.add_argument(f"--{name.replace('_', '-')}", type=float, default=getattr(ASSUMED, name))
     arguments = parser.parse_args()
-    print(table(arguments.points, arguments.machines, MEASURED))
+    print(table(arguments.points, arguments.machines, Costs(*(getattr(arguments, name) for name in names))))
 
 
 if __name__ == "__main__":

@@ -41,7 +41,7 @@ def run(text, name):
 def _cluster_of_what_needs_one(request):
     """Examples on Spark run on the tests' own cluster, instead of starting Java once more."""
     about = getattr(request.node, "callspec", None)
-    if about and any("spark" in str(value) for value in about.params.values()):
+    if about and any("spark" in getattr(value, "name", value) for value in about.params.values()):
         request.getfixturevalue("spark")
 
 
