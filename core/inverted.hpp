@@ -346,31 +346,40 @@ class Inverted {
   std::vector<Bench> benches_;
 };
 
+// All that can be among the k closest of a row or its copies, in order, from its closest distinct rows; some
+// may be the row itself. `row` is the first of its copies.
+template <class Measure>
+void with_copies(const Measure& measure, std::int32_t row, std::span<const Candidate> closest, std::int64_t k,
+                 std::vector<Candidate>& all) {
+  all.clear();
+  const auto add = [&](double closeness, std::span<const std::int32_t> group) {
+    for (std::size_t s = 0; s < group.size() && s <= static_cast<std::size_t>(k); ++s)
+      all.push_back({closeness, group[s]});
+  };
+  for (const Candidate& it : closest) add(it.closeness, measure.groups.of(it.index));
+  const auto own = measure.groups.of(row);
+  if (own.size() > 1 && measure.self(row) > measure.floor) add(measure.self(row), own);
+  std::sort(all.begin(), all.end());
+}
+
 // The lists of all rows, from those of the distinct ones: k of each in turn, -1 where there are no more.
-// closest(p, worker) gives the list of place p; value(closeness) what it is in the result.
+// closest(p, worker) gives the list of place p, ids[p] being its row; value(closeness) what it is in the
+// result.
 template <class Measure, class Closest, class Value>
-Neighbors lists_of_all(const Measure& measure, std::int64_t k, const Closest& closest, const Value& value,
-                       Team& team, const Report& report) {
+Neighbors lists_of_all(const Measure& measure, std::span<const std::int32_t> ids, std::int64_t k,
+                       const Closest& closest, const Value& value, Team& team, const Report& report) {
   constexpr std::int64_t grain = 16;
   const std::int64_t n = static_cast<std::int64_t>(measure.groups.group.size());
   Neighbors result;
   result.indices.assign(n * k, -1);
   result.values.assign(n * k, 0.0f);
   team.ranges(
-      static_cast<std::int64_t>(measure.ids.size()), grain,
+      static_cast<std::int64_t>(ids.size()), grain,
       [&](std::int64_t first, std::int64_t last, int worker) {
         std::vector<Candidate> all;
         for (std::int64_t p = first; p < last; ++p) {
-          const auto own = measure.groups.of(measure.ids[p]);
-          all.clear();
-          const auto add = [&](double closeness, std::span<const std::int32_t> group) {
-            for (std::size_t s = 0; s < group.size() && s <= static_cast<std::size_t>(k); ++s)
-              all.push_back({closeness, group[s]});
-          };
-          for (const Candidate& it : closest(p, worker)) add(it.closeness, measure.groups.of(it.index));
-          if (own.size() > 1 && measure.self(p) > measure.floor) add(measure.self(p), own);
-          std::sort(all.begin(), all.end());
-          for (const std::int32_t i : own) {
+          with_copies(measure, ids[p], closest(p, worker), k, all);
+          for (const std::int32_t i : measure.groups.of(ids[p])) {
             std::int64_t slot = i * k;
             for (auto it = all.begin(); it != all.end() && slot < (i + 1) * k; ++it) {
               if (it->index == i) continue;

@@ -31,18 +31,23 @@ void trim(std::vector<double>& values, std::int64_t k) {
 }  // namespace
 
 Recall recall_of(std::span<const std::int64_t> right, std::int64_t k) {
+  std::vector<double> shares;
+  for (const std::int64_t hits : right) shares.push_back(static_cast<double>(hits) / static_cast<double>(k));
+  return recall_of(shares, k);
+}
+
+Recall recall_of(std::span<const double> shares, std::int64_t k) {
   double sum = 0, squares = 0;
-  for (const std::int64_t hits : right) {
-    const double share = static_cast<double>(hits) / static_cast<double>(k);
+  for (const double share : shares) {
     sum += share;
     squares += share * share;
   }
-  const double m = static_cast<double>(right.size()), mean = sum / m;
+  const double m = static_cast<double>(shares.size()), mean = sum / m;
   const double spread = std::max(0.0, squares / m - mean * mean);
   // Of a sample without a miss one cannot conclude that there is none: 3 / m is the 95 % bound for a share
   // that was never seen.
   return {mean, std::max(1.96 * std::sqrt(spread / std::max(m - 1, 1.0)), 3 / (m * static_cast<double>(k))),
-          static_cast<std::int64_t>(right.size())};
+          static_cast<std::int64_t>(shares.size())};
 }
 
 std::vector<std::int32_t> random_sample(std::int64_t n, std::int64_t m, std::uint64_t seed) {

@@ -20,6 +20,8 @@ struct Recall {
 
 // From the number of right ones among the k of each point of a sample.
 Recall recall_of(std::span<const std::int64_t> right, std::int64_t k);
+// From the share of right ones, where lists may be shorter than k.
+Recall recall_of(std::span<const double> shares, std::int64_t k);
 
 // m random points of n, one of each of m stretches of equal length.
 std::vector<std::int32_t> random_sample(std::int64_t n, std::int64_t m, std::uint64_t seed);

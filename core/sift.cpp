@@ -60,6 +60,20 @@ template <class Test>
   });
 }
 
+[[gnu::always_inline]] inline int find_seeming(const SetImage& own, float slope, const SetImage* images,
+                                               const float* slopes, std::int64_t n, std::int32_t* found) {
+  int count = 0;
+  for (std::int64_t j = 0; j < n; ++j) {
+    const SetImage& other = images[j];
+    std::int64_t both = 0;
+    for (int w = 0; w < SetImage::words; ++w) both += std::popcount(own.bits[w] & other.bits[w]);
+    found[count] = static_cast<std::int32_t>(j);
+    count += static_cast<float>(both) * std::min(own.share, other.share) >=
+             std::min(slope, slopes[j]) * (own.size + other.size);
+  }
+  return count;
+}
+
 #ifdef AGGLO_AVX2
 
 [[gnu::target("avx2")]] int find_larger_avx2(const float* values, std::int64_t n, float bar,
@@ -93,6 +107,11 @@ template <class Test>
   }
 }
 
+[[gnu::target("popcnt")]] int find_seeming_popcnt(const SetImage& own, float slope, const SetImage* images,
+                                                  const float* slopes, std::int64_t n, std::int32_t* found) {
+  return find_seeming(own, slope, images, slopes, n, found);
+}
+
 const bool has_popcnt = __builtin_cpu_supports("popcnt");
 const bool has_avx2 = __builtin_cpu_supports("avx2");
 #define AGGLO_FASTEST(name, ...) return has_avx2 ? name##_avx2 __VA_ARGS__ : name __VA_ARGS__
@@ -121,6 +140,14 @@ void different_bits(const std::uint64_t* row, const std::uint64_t* rows, std::in
   if (has_popcnt) return count_bits_popcnt(row, rows, n, width, out);
 #endif
   count_bits(row, rows, n, width, out);
+}
+
+int seem_overlapping(const SetImage& own, float slope, const SetImage* images, const float* slopes,
+                     std::int64_t n, std::int32_t* found) {
+#ifdef AGGLO_AVX2
+  if (has_popcnt) return find_seeming_popcnt(own, slope, images, slopes, n, found);
+#endif
+  return find_seeming(own, slope, images, slopes, n, found);
 }
 
 }  // namespace agglo

@@ -20,4 +20,17 @@ int passing_overlaps(const float* partial, const float* rest, const float* sizes
 void different_bits(const std::uint64_t* row, const std::uint64_t* rows, std::int64_t n, std::int64_t width,
                     std::int32_t* out);
 
+// A set in short, in one line of a cache: the bits that its members fall on, how many members it has, and how
+// many for each bit.
+struct alignas(64) SetImage {
+  static constexpr int words = 7;
+  std::uint64_t bits[words];
+  float size, share;
+};
+
+// Of n images, those that seem to have at least min(slope, slopes[j]) * (the sum of both sizes) members in
+// common with another: bits in common tell about how many. Writes and returns as above.
+int seem_overlapping(const SetImage& own, float slope, const SetImage* images, const float* slopes,
+                     std::int64_t n, std::int32_t* found);
+
 }  // namespace agglo

@@ -90,7 +90,7 @@ class Products {
     const double about = quick(x, ids[q]);
     return about < bar - x.order ? about : closeness(x, ids[q]);
   }
-  double self(std::int64_t p) const { return square(ids[p]) * (factor(ids[p]) * factor(ids[p])); }
+  double self(std::int32_t row) const { return square(row) * (factor(row) * factor(row)); }
   std::pair<std::int64_t, std::int64_t> span(const Query&, double) const {
     return {0, static_cast<std::int64_t>(ids.size())};
   }
@@ -202,7 +202,7 @@ Neighbors nearest(const SparseRows<T>& rows, std::int64_t k, Metric metric, Team
   const Products<T> products(rows, metric, copies(rows, team));
   Inverted<Products<T>> search(products, k, team.size());
   return lists_of_all(
-      products, k, [&](std::int64_t p, int worker) { return search.nearest(p, worker); },
+      products, products.ids, k, [&](std::int64_t p, int worker) { return search.nearest(p, worker); },
       [&](double closeness) { return products.value(closeness); }, team, report);
 }
 

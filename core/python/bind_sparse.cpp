@@ -1,4 +1,5 @@
 #include "bits.hpp"
+#include "minhash.hpp"
 #include "python.hpp"
 #include "sets.hpp"
 #include "sparse.hpp"
@@ -58,6 +59,20 @@ nb::tuple nearest_sets(const In<std::int64_t>& indptr, const In<std::int32_t>& i
   }));
 }
 
+nb::tuple nearly_nearest_sets(const In<std::int64_t>& indptr, const In<std::int32_t>& indices,
+                              std::int64_t columns, std::int64_t k, double recall, std::int64_t bucket,
+                              std::int64_t bands, std::int64_t most, std::int64_t sample, std::uint64_t seed,
+                              int threads, const nb::object& progress) {
+  auto found = released(threads, progress, [&](agglo::Team& team, const agglo::Report& report) {
+    return agglo::nearly_nearest_sets({span(indptr), span(indices), {}, columns}, k, recall, {bucket, bands},
+                                      most, sample, seed, team, report);
+  });
+  const auto& [value, error, size] = found.recall;
+  return nb::make_tuple(out(std::move(found.neighbors.indices)), out(std::move(found.neighbors.values)),
+                        nb::make_tuple(value, error, size),
+                        nb::make_tuple(found.effort.bucket, found.effort.bands));
+}
+
 nb::object all_pairs_of_sets(const In<std::int64_t>& indptr, const In<std::int32_t>& indices,
                              std::int64_t columns, int threads, const nb::object& progress) {
   return out(released(threads, progress, [&](agglo::Team& team, const agglo::Report& report) {
@@ -92,6 +107,9 @@ void bind_sparse(nb::module_& module) {
   bind_products<float>(module);
   bind_products<double>(module);
   module.def("nearest_sets", &nearest_sets, "indptr"_a, "indices"_a, "columns"_a, "k"_a, "threads"_a,
+             "progress"_a.none());
+  module.def("nearly_nearest_sets", &nearly_nearest_sets, "indptr"_a, "indices"_a, "columns"_a, "k"_a,
+             "recall"_a, "bucket"_a, "bands"_a, "most"_a, "sample"_a, "seed"_a, "threads"_a,
              "progress"_a.none());
   module.def("all_pairs_of_sets", &all_pairs_of_sets, "indptr"_a, "indices"_a, "columns"_a, "threads"_a,
              "progress"_a.none());

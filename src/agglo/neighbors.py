@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
@@ -25,7 +26,7 @@ from agglo.search.checks import (
 )
 from agglo.search.exact import exact
 from agglo.search.features import BINARY, Features
-from agglo.search.found import Search
+from agglo.search.found import Found, Search
 from agglo.search.kdtree import kdtree
 from agglo.sketch import full_search_cost
 
@@ -50,7 +51,7 @@ SEARCHES: dict[str, Search] = {
 }
 """The searches, by the names of their methods."""
 
-METHODS = ("auto", *SEARCHES)
+METHODS = ("auto", *SEARCHES, "minhash")
 """The ways to find neighbours."""
 
 _log = logging.getLogger(__name__)
@@ -90,13 +91,15 @@ def neighbor_graph(
         zeros and ones, as SciPy has them: the share of the features of either of two points that are not
         features of both, and the share of all features that differ. Numbers other than 0 in a sparse matrix are
         ones to ``jaccard``.
-    method : {"auto", "exact", "kdtree", "cells", "faiss", "hnswlib", "pynndescent", "scann"}, default="auto"
+    method : {"auto", "exact", "kdtree", "cells", "minhash", "faiss", "hnswlib", "pynndescent", "scann"}
         ``exact`` and ``kdtree`` find the true neighbours, of all points; ``kdtree`` faster than all others if
         points have few columns, and slowly if they have many. ``cells`` finds nearly all of them, much faster
         where points are many: it compares points only with those in cells that are close to them. ``auto`` is
         ``kdtree`` for points of up to 5 columns, else ``exact`` while that takes about 2 CPU seconds (30,000
         points of 128 columns), else ``cells``, and ``exact`` again if cells do not reach the wished-for recall;
-        the graph's ``method`` says which it was. The others are libraries that must be installed.
+        the graph's ``method`` says which it was. Sparse points and bits are searched exactly; so are sets, or
+        nearly so by ``minhash`` where they are many: ``auto`` chooses between these as between ``exact`` and
+        ``cells``. The others are libraries that must be installed.
     n_jobs : int, optional
         Threads; None or -1 for all cores. The graph does not depend on it.
     recall : float, default=0.95
@@ -148,7 +151,15 @@ def neighbor_graph(
     check_wish(recall, random_state)
     workers = threads(n_jobs)
     if sp.issparse(X) or metric in BINARY:
-        return _of_features(Features(X, metric, method), n_neighbors, metric, workers, progress)
+        return _of_features(
+            *(Features(X, metric, method), n_neighbors, metric, method, workers, progress),
+            recall=recall,
+            random_state=random_state,
+        )
+    if method == "minhash":
+        raise ValueError(
+            f"method='minhash' compares sets, but metric={metric!r}: pass metric='jaccard', or 'auto'"
+        )
     points = check_points(X, compact=True)
     check_n_neighbors(n_neighbors, len(points))
     if metric == "cosine":
@@ -156,24 +167,41 @@ def neighbor_graph(
     about: dict[str, Any] = {"kind": METRICS[metric], "missing": _missing(points, metric), "metric": metric}
     report = phase(progress, "neighbours")
     if n_neighbors == "all":
-        if method not in ("auto", "exact"):
-            raise ValueError("n_neighbors='all' compares all pairs, which is method='exact': pass that, or 'auto'")
+        _check_all(method)
         values = _core.all_pairs(for_core(points), metric, workers, report)
         return _complete(values, len(points), about)
 
-    chosen = _choice(points, metric, recall) if method == "auto" else method
     wish: dict[str, Any] = {"recall": recall, "random_state": random_state}
-    found = SEARCHES[chosen](points, int(n_neighbors), metric, workers, report, **wish)
+
+    def search(name: str) -> Found:
+        return SEARCHES[name](points, int(n_neighbors), metric, workers, report, **wish)
+
+    chosen = _choice(points, metric, recall) if method == "auto" else method
+    return _searched(search, chosen, method, recall, int(n_neighbors), workers, about)
+
+
+def _searched(
+    search: Callable[[str], Found],
+    chosen: str,
+    method: str,
+    recall: float,
+    n_neighbors: int,
+    workers: int,
+    about: dict[str, Any],
+    stacklevel: int = 4,
+) -> NeighborGraph:
+    """The graph that the chosen search finds, or the exact one where ``auto`` chose one that falls short."""
+    found = search(chosen)
     estimate = found.estimate
     if estimate is not None and estimate.value < recall:
         if method != "auto":
-            warn_of_recall(method, estimate, recall)
+            warn_of_recall(method, estimate, recall, stacklevel)
         else:
             _log.info("recall %s of %s falls short of %g: searching exactly", estimate, chosen, recall)
-            chosen, found = "exact", exact(points, int(n_neighbors), metric, workers, report)
+            chosen, found = "exact", search("exact")
     check_finite(found.values)
-    how = "" if found.estimate is None else f", recall {found.estimate}"
-    _log.info("%d neighbours of %d points by %s%s: %s", n_neighbors, len(points), chosen, how, found.parameters)
+    n, how = len(found.indices), "" if found.estimate is None else f", recall {found.estimate}"
+    _log.info("%d neighbours of %d points by %s%s: %s", n_neighbors, n, chosen, how, found.parameters)
     return NeighborGraph.from_neighbors(
         found.indices,
         found.values,
@@ -203,17 +231,36 @@ def _missing(points: Points, metric: str) -> float | None:
 
 
 def _of_features(
-    features: Features, n_neighbors: int | Literal["all"], metric: str, workers: int, progress: Progress | None
+    features: Features,
+    n_neighbors: int | Literal["all"],
+    metric: str,
+    method: str,
+    workers: int,
+    progress: Progress | None,
+    *,
+    recall: float,
+    random_state: int,
 ) -> NeighborGraph:
     """The graph of sparse points, sets or bits."""
     check_n_neighbors(n_neighbors, len(features))
     about: dict[str, Any] = {"kind": METRICS[metric], "missing": features.missing, "metric": metric}
     report = phase(progress, "neighbours")
     if n_neighbors == "all":
+        _check_all(method)
         return _complete(features.all_pairs(workers, report), len(features), about)
-    found = features.search(int(n_neighbors), workers, report)
-    about |= {"method": "exact", "parameters": {"n_neighbors": n_neighbors}}
-    return NeighborGraph.from_neighbors(found.indices, found.values, n_jobs=workers, **about)
+
+    def search(name: str) -> Found:
+        wish = {} if name == "exact" else {"recall": recall, "random_state": random_state}
+        return features.search(int(n_neighbors), workers, report, name, **wish)
+
+    chosen = features.choice(recall) if method == "auto" else method
+    return _searched(search, chosen, method, recall, int(n_neighbors), workers, about, stacklevel=5)
+
+
+def _check_all(method: str) -> None:
+    """Raise if a method cannot give all pairs."""
+    if method not in ("auto", "exact"):
+        raise ValueError("n_neighbors='all' compares all pairs, which is method='exact': pass that, or 'auto'")
 
 
 def _complete(values: npt.NDArray[np.float32], n: int, about: dict[str, Any]) -> NeighborGraph:

@@ -73,12 +73,12 @@ def warn_of_zero_rows(rows: npt.NDArray[np.intp], n: int, stacklevel: int) -> No
         )
 
 
-def warn_of_recall(method: str, estimate: RecallEstimate, recall: float) -> None:
+def warn_of_recall(method: str, estimate: RecallEstimate, recall: float, stacklevel: int) -> None:
     """Warn that a search found less than it was asked to."""
     warnings.warn(
         f"only {estimate} of the neighbours were found, less than recall={recall:g}: these points do not have the "
         f"structure that {method} needs. Pass method='auto', which then searches exactly, or be content with less",
-        stacklevel=3,
+        stacklevel=stacklevel,
     )
 
 

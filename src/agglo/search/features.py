@@ -12,6 +12,7 @@ import scipy.sparse as sp
 
 from agglo.search.checks import check_finite, warn_of_zero_rows
 from agglo.search.found import Found, Report
+from agglo.search.minhash import is_dear, minhash
 from agglo.search.sets import (
     all_pairs_of_bits,
     all_pairs_of_sets,
@@ -43,10 +44,12 @@ class Features:
                 "or 'hamming', or X.toarray(), or a low-dimensional projection of it "
                 "(sklearn.decomposition.TruncatedSVD)"
             )
-        if method not in ("auto", "exact"):
+        methods = ("auto", "exact", "minhash") if metric == "jaccard" else ("auto", "exact")
+        if method not in methods:
+            other = "metric='jaccard'" if method == "minhash" else "dense points of other metrics"
             raise ValueError(
-                f"method={method!r} is for dense points of other metrics, and X is {what} by "
-                f"metric={metric!r}: pass method='exact' or 'auto'"
+                f"method={method!r} is for {other}, and X is {what} by metric={metric!r}: pass method="
+                + " or ".join(map(repr, methods[::-1]))
             )
         self.points: Any
         self._nearest: Callable[..., Lists]
@@ -62,13 +65,22 @@ class Features:
             self._nearest, self._pairs = partial(nearest, metric=metric), partial(all_pairs, metric=metric)
             if metric == "cosine":
                 warn_of_zero_rows(self.points.empty(), len(self.points), stacklevel=4)
+        self._sets = metric == "jaccard"
         self.missing = 1.0 if metric in BINARY else 0.0
 
     def __len__(self) -> int:
         return len(self.points)
 
-    def search(self, n_neighbors: int, workers: int, report: Report | None) -> Found:
+    def choice(self, recall: float) -> str:
+        """The method that is expected to cost least."""
+        return "minhash" if self._sets and recall < 1 and is_dear(self.points) else "exact"
+
+    def search(
+        self, n_neighbors: int, workers: int, report: Report | None, method: str = "exact", **wish: Any
+    ) -> Found:
         """The nearest neighbours of all points."""
+        if method == "minhash":
+            return minhash(self.points, n_neighbors, workers, report, **wish)
         indices, values = self._nearest(self.points, n_neighbors, workers=workers, report=report)
         check_finite(values)
         shape = (len(self), n_neighbors)
