@@ -21,11 +21,11 @@ class Cluster:
 
     def __init__(self, folder):
         self.folder = Path(folder)
-        self.processes = {}
+        self.processes, self.logs = {}, {}
 
     def __enter__(self):
-        log = self._start("master", "master.Master", "--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
-        self.url = self._wait_for(log, r"Starting Spark master at (spark://\S+)")
+        self._start("master", "master.Master", "--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
+        self.url = self._wait_for("master", r"Starting Spark master at (spark://\S+)")
         for number in (1, 2):
             self.start_worker(number)
         return self
@@ -37,8 +37,8 @@ class Cluster:
     def start_worker(self, number):
         name = f"worker-{number}"
         options = ["--cores", "1", "--memory", "640m", "--host", "127.0.0.1", "--webui-port", "0"]
-        log = self._start(name, "worker.Worker", *options, self.url)
-        self._wait_for(log, "(Successfully registered) with master")
+        self._start(name, "worker.Worker", *options, self.url)
+        self._wait_for(name, "(Successfully registered) with master")
 
     def kill(self, name, how=signal.SIGKILL):
         process = self.processes.pop(name)
@@ -46,7 +46,7 @@ class Cluster:
         process.wait()
 
     def _start(self, name, kind, *options):
-        log = self.folder / f"{name}-{time.monotonic_ns()}.log"
+        self.logs[name] = log = self.folder / f"{name}-{time.monotonic_ns()}.log"
         environment = os.environ | {
             "JAVA_HOME": str(java_home()),
             "SPARK_LOCAL_IP": "127.0.0.1",
@@ -57,15 +57,14 @@ class Cluster:
         with log.open("w") as file:
             command = [str(CLASS), f"org.apache.spark.deploy.{kind}", *options]
             self.processes[name] = subprocess.Popen(command, stdout=file, stderr=file, env=environment)
-        return log
 
-    def _wait_for(self, log, pattern):
-        for _ in range(1200):
-            found = re.search(pattern, log.read_text())
+    def _wait_for(self, name, pattern):
+        while self.processes[name].poll() is None:
+            found = re.search(pattern, self.logs[name].read_text())
             if found:
                 return found[1]
             time.sleep(0.1)
-        raise RuntimeError(f"the cluster did not start: {log.read_text()}")
+        raise RuntimeError(f"{name} did not start: {self.logs[name].read_text()}")
 
 
 def connect(url, folder):

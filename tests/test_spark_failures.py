@@ -38,13 +38,10 @@ def edges(spark, graph, tmp_path_factory):
     return path
 
 
-def wait_for(states, run):
-    """Until a run has noted so many states."""
-    for _ in range(6000):
-        if len(list(Path(run, "log").glob("part-*"))) >= states:
-            return
+def wait_for(states, run, going):
+    """Until a run has noted so many states, or does not go on."""
+    while going() and len(list(Path(run, "log").glob("part-*"))) < states:
         time.sleep(0.05)
-    raise AssertionError(f"{run} never came to {states} states")
 
 
 def fit(spark, edges, run, **options):
@@ -58,14 +55,20 @@ def fit(spark, edges, run, **options):
 
 
 def test_a_worker_may_die_in_the_middle_of_a_round(cluster, spark, graph, edges, tmp_path):
+    ended = threading.Event()
+
     def kill():
-        wait_for(1, tmp_path / "run")  # the first round has begun, and takes a while
-        cluster.kill("worker-1", signal.SIGKILL)
+        wait_for(1, tmp_path / "run", lambda: not ended.is_set())  # the first round has begun, and takes a while
+        if not ended.is_set():
+            cluster.kill("worker-1", signal.SIGKILL)
 
     killer = threading.Thread(target=kill)
     killer.start()
-    tree = fit(spark, edges, tmp_path / "run")
-    killer.join()
+    try:
+        tree = fit(spark, edges, tmp_path / "run")
+    finally:
+        ended.set()
+        killer.join()
     assert "worker-1" not in cluster.processes
     cluster.start_worker(1)
     assert_same_hierarchy(tree.to_hierarchy(), agglo.scc(graph, THRESHOLDS))
@@ -84,7 +87,8 @@ def test_a_driver_may_die_and_its_run_be_taken_up(spark, graph, edges, tmp_path)
     driver = subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(program)], start_new_session=True, stderr=subprocess.DEVNULL
     )
-    wait_for(2, run)  # the first round is done, and the second has begun
+    wait_for(2, run, lambda: driver.poll() is None)  # the first round is done, and the second has begun
+    assert driver.poll() is None
     os.killpg(driver.pid, signal.SIGKILL)
     driver.wait()
     with pytest.raises(
