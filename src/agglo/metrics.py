@@ -9,6 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from agglo import _core
+from agglo.coherence import Coherence as Coherence
+from agglo.coherence import coherence as coherence
 from agglo.tree import Hierarchy
 
 

@@ -37,8 +37,9 @@ def name_nodes(tree: Hierarchy, texts: Sequence[str], X: Any = None, *, progress
 
     The weight of a term in a node is the share that it has of all terms there, times the logarithm of how much
     larger that is than its share in the parent, and than its share in all texts, half each: what tells the node
-    from its siblings counts, and so does what tells it from everything. A text is the more central the larger its
-    mean cosine to the texts of the node.
+    from its siblings counts, and so does what tells it from everything. Terms that more than a tenth of all texts
+    have, such as "the", count for less, by the logarithm of how many have them. A text is the more central the
+    larger its mean cosine to the texts of the node.
 
     Parameters
     ----------
@@ -106,6 +107,7 @@ class _Words:
         self.start, self.size = tree.start, tree.size
         self.documents = np.bincount(self.indices, minlength=len(self.vocabulary)).astype(np.float64)
         self.everywhere = self.documents / max(self.documents.sum(), 1.0)
+        self.rarity = np.minimum(np.log10(tree.n_leaves / np.maximum(self.documents, 1.0)), 1.0)
         self._around = np.zeros(len(self.vocabulary))
 
     def of(self, node: int) -> tuple[int, int]:
@@ -140,7 +142,7 @@ class _Words:
         if not len(found):
             return []
         share = counts / counts.sum()
-        weight = share * np.log(share / np.sqrt(around[1][found] * self.everywhere[found]))
+        weight = share * np.log(share / np.sqrt(around[1][found] * self.everywhere[found])) * self.rarity[found]
         first = np.argpartition(-weight, _TERMS)[:_TERMS] if len(found) > 4 * _TERMS else np.arange(len(found))
         first = first[np.lexsort((found[first], -weight[first]))][:_TERMS]
         return [str(self.vocabulary[found[i]]) for i in first if weight[i] > _NOTHING]

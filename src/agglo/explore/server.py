@@ -19,6 +19,7 @@ from urllib.parse import parse_qs, urlsplit
 from agglo.explore import api, schema
 from agglo.explore.opened import Opened
 from agglo.explore.page import MAX_BYTES, save_page
+from agglo.mapped import forget
 
 STATIC = {
     "/": ("index.html", "text/html; charset=utf-8"),
@@ -26,6 +27,7 @@ STATIC = {
     "/app.css": ("app.css", "text/css; charset=utf-8"),
 }
 _HOST = "127.0.0.1"
+_FORGET = 20  # answers, after which the pages of the tree's file that they read are let go
 # Nothing from elsewhere is loaded, and nothing is told to anyone.
 _POLICY = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
 _POLICY += "connect-src 'self'; base-uri 'none'; form-action 'none'"
@@ -54,6 +56,7 @@ class Explorer:
         self.port: int = self._server.server_port
         self.url = f"http://{_HOST}:{self.port}/?token={self.token}"
         self._thread: threading.Thread | None = None
+        self._answers = 0
 
     def start(self) -> Explorer:
         """Answer from now on, in a thread that ends with the program."""
@@ -67,6 +70,12 @@ class Explorer:
     def save(self, path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> None:
         """Write one file that shows the top of the tree without a server; see :func:`agglo.explore.page.page`."""
         save_page(self.opened, path, max_bytes)
+
+    def answered(self) -> None:
+        """Count an answer; from time to time give back the memory of what was read of the tree."""
+        self._answers += 1
+        if self._answers % _FORGET == 0:
+            forget(self.opened.tree)
 
     def wait(self) -> None:
         """Return when the server is closed, or raise when interrupted."""
@@ -165,6 +174,7 @@ class _Handler(BaseHTTPRequestHandler):
                 return
             function = api.ROUTES[path]
             result = function(explorer.opened, **schema.arguments(function, query))
+            explorer.answered()
         except ValueError as error:
             self._refuse(HTTPStatus.BAD_REQUEST, str(error))
             return
