@@ -287,7 +287,8 @@ NearlyNearestSets nearly_nearest_sets(const Sets& sets, std::int64_t k, double r
   const auto& ids = overlaps.groups.first;
   std::mt19937_64 chance(seed);
   MinHashSearch search(sets, overlaps, k, team);
-  NearlyNearestSets found{{}, {}, {std::max(wish.bucket == 0 ? kBucket : wish.bucket, k + 1), 0}};
+  NearlyNearestSets found{
+      {}, {}, {std::max(wish.bucket == 0 ? kBucket : wish.bucket, k + 1), 0, wish.patient}};
   std::int64_t& bands = found.effort.bands;
   const auto add = [&](std::int64_t count) {
     std::vector<std::uint64_t> seeds(count);
@@ -318,7 +319,7 @@ NearlyNearestSets nearly_nearest_sets(const Sets& sets, std::int64_t k, double r
       // find.
       const double needed =
           missed > 0 && aim < 1 ? static_cast<double>(bands) * std::log(1 - aim) / std::log(missed) : 0;
-      const bool last = bands >= most || needed > kHopeless * static_cast<double>(most);
+      const bool last = bands >= most || (!wish.patient && needed > kHopeless * static_cast<double>(most));
       if (1 - missed < aim && !last) continue;
       // A sample that decided nothing so far: what it says is not too good.
       found.recall = measured();

@@ -185,6 +185,14 @@ def test_auto_searches_exactly_where_bands_fall_short(monkeypatch):
     assert short.recall_estimate.value < 0.99
 
 
+def test_without_patience_it_ends_as_soon_as_it_is_hopeless(monkeypatch):
+    monkeypatch.setattr(search_minhash, "MOST", 12)
+    rows = check_sets(sp.random_array((4000, 2000), density=0.01, rng=np.random.default_rng(0), format="csr"))
+    patient, short = (minhash(rows, 5, 2, None, recall=0.999, bucket=20, patient=wish) for wish in (True, False))
+    assert (patient.parameters["bands"], short.parameters["bands"]) == (12, 4)
+    assert 0 < short.estimate.value < patient.estimate.value < 0.999
+
+
 def test_what_is_dear_depends_on_how_many_have_the_same_members():
     apart, alike = sp.eye_array(50_000, format="csr"), sp.csr_array(np.ones((50_000, 1)))
     assert not is_dear(check_sets(apart))

@@ -61,11 +61,11 @@ nb::tuple nearest_sets(const In<std::int64_t>& indptr, const In<std::int32_t>& i
 
 nb::tuple nearly_nearest_sets(const In<std::int64_t>& indptr, const In<std::int32_t>& indices,
                               std::int64_t columns, std::int64_t k, double recall, std::int64_t bucket,
-                              std::int64_t bands, std::int64_t most, std::int64_t sample, std::uint64_t seed,
-                              int threads, const nb::object& progress) {
+                              std::int64_t bands, bool patient, std::int64_t most, std::int64_t sample,
+                              std::uint64_t seed, int threads, const nb::object& progress) {
   auto found = released(threads, progress, [&](agglo::Team& team, const agglo::Report& report) {
-    return agglo::nearly_nearest_sets({span(indptr), span(indices), {}, columns}, k, recall, {bucket, bands},
-                                      most, sample, seed, team, report);
+    return agglo::nearly_nearest_sets({span(indptr), span(indices), {}, columns}, k, recall,
+                                      {bucket, bands, patient}, most, sample, seed, team, report);
   });
   const auto& [value, error, size] = found.recall;
   return nb::make_tuple(out(std::move(found.neighbors.indices)), out(std::move(found.neighbors.values)),
@@ -109,7 +109,7 @@ void bind_sparse(nb::module_& module) {
   module.def("nearest_sets", &nearest_sets, "indptr"_a, "indices"_a, "columns"_a, "k"_a, "threads"_a,
              "progress"_a.none());
   module.def("nearly_nearest_sets", &nearly_nearest_sets, "indptr"_a, "indices"_a, "columns"_a, "k"_a,
-             "recall"_a, "bucket"_a, "bands"_a, "most"_a, "sample"_a, "seed"_a, "threads"_a,
+             "recall"_a, "bucket"_a, "bands"_a, "patient"_a, "most"_a, "sample"_a, "seed"_a, "threads"_a,
              "progress"_a.none());
   module.def("all_pairs_of_sets", &all_pairs_of_sets, "indptr"_a, "indices"_a, "columns"_a, "threads"_a,
              "progress"_a.none());

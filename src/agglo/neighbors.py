@@ -250,7 +250,9 @@ def _of_features(
         return _complete(features.all_pairs(workers, report), len(features), about)
 
     def search(name: str) -> Found:
-        wish = {} if name == "exact" else {"recall": recall, "random_state": random_state}
+        wish: dict[str, Any] = {}
+        if name == "minhash":
+            wish = {"recall": recall, "random_state": random_state, "patient": method != "auto"}
         return features.search(int(n_neighbors), workers, report, name, **wish)
 
     chosen = features.choice(recall) if method == "auto" else method

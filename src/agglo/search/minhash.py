@@ -28,6 +28,7 @@ def minhash(
     random_state: int = 0,
     bucket: int = 0,
     bands: int = 0,
+    patient: bool = True,
     sample: int = SAMPLE,
 ) -> Found:
     """The closest of all sets that each was compared with, by Jaccard distance, with exact values.
@@ -37,18 +38,20 @@ def minhash(
     rows, n_neighbors, workers, report
         Checked sets, the length of the lists, threads and a progress function.
     recall : float
-        The share of the true neighbours to find. Bands are added until the estimate says so, or it is clear that
-        they are not the way to get there: see the estimate that is returned.
+        The share of the true neighbours to find. Bands are added until the estimate says so, or there are 128:
+        see the estimate that is returned.
     random_state : int
         Where chance begins; nothing else is random.
     bucket, bands : int
         Sets that a bucket holds at most, and bands. 0 leaves them to be chosen; given ``bands`` are made as they
         are, whatever recall that gives.
+    patient : bool
+        Whether to add bands up to the most although it is clear that these will not do.
     sample : int
         Sets that the estimate is measured on.
     """
     indices, values, reached, spent = _core.nearly_nearest_sets(
-        *(rows.indptr, rows.indices, rows.columns, n_neighbors, recall, bucket, bands, MOST, sample),
+        *(rows.indptr, rows.indices, rows.columns, n_neighbors, recall, bucket, bands, patient, MOST, sample),
         *(random_state, workers, report),
     )
     shape = (len(rows), n_neighbors)
