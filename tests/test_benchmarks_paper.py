@@ -173,7 +173,7 @@ def test_tables_mark_the_best_and_those_that_did_not_finish(tmp_path):
     results.add([scored("b", "birch", 0.6)])
     report.write(results, tmp_path)
     text = (tmp_path / "tables.md").read_text()
-    assert "SCC is best on 1 of 2 sets" in text
+    assert "SCC is best on 1 of the 2 sets on which rivals" in text
     assert "| a | 10 | 2 | **0.800** | 0.900 | 0.700 | – |" in text
     assert "| b | 10 | 2 | 0.500 | – | DNF | **0.600** |" in text
     assert "2.00 + 1.00" in text

@@ -92,10 +92,11 @@ def _scc_grid(X: npt.NDArray[Any], y: Any) -> list[Row]:
 
 def _rhc_grid(X: npt.NDArray[Any], y: Any) -> list[Row]:
     tried = []
-    shares = (0.0, 0.005, 0.01, 0.02, 0.03, 0.05, 0.08, 0.1, 0.12, 0.15)
-    for metric, alpha, nu in itertools.product(("cosine", "euclidean"), shares, shares):
-        if not 0 < 6 * (alpha + nu) < 1:  # the method's own condition
-            continue
+    # The method asks for 6 (α + ν) < 1, and the paper names their sum as the parameter.
+    for metric, noise in itertools.product(
+        ("cosine", "euclidean"), (0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.13, 0.16)
+    ):
+        alpha = nu = noise / 2
         points = normalize(X) if metric == "cosine" else X
         tree = METHODS["rhc"].estimator(alpha=alpha, nu=nu).fit(points).tree_
         purity = metrics.dendrogram_purity(tree, y)
@@ -118,6 +119,8 @@ def _fitted(data: Dataset, method: str) -> list[Row]:
     parameters: dict[str, Any] = {"random_state": 0} if known.random else {}
     if known.metric:
         parameters["metric"] = data.metric
+        if method == "grinch" and data.metric == "euclidean":
+            parameters["metric"] = "sqeuclidean"  # of distances it averages the squares, from sums of vectors
     if not known.hierarchical:
         parameters["n_clusters"] = data.n_classes
     model, seconds = timed(lambda: known.estimator(**parameters).fit(data.X))

@@ -10,9 +10,10 @@ from benchmarks.paper.experiments import FLAT
 from benchmarks.paper.runner import Job
 from benchmarks.paper.sets import available
 
-SAMPLE = 5_000  # points of every set for which all methods are asked
-LARGE = 100_000  # points of a set that is not clustered again for every number of thresholds
-GROWTH = (1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000, 128_000, 256_000)
+LARGEST_FOR_ALL = 5_000  # points of a set for which all methods are asked
+SAMPLE = 2_000  # points of each larger set for which they are
+LARGE = 25_000  # points of a set that is not clustered again for every number of thresholds
+GROWTH = (1_000, 2_000, 4_000, 8_000, 16_000, 32_000)
 
 EXPERIMENTS = {
     "purity": "trees",
@@ -29,22 +30,24 @@ def jobs(table: str, folder: Path, names: list[str] | None = None) -> Iterator[J
     """The jobs of a table or figure, or of all; for the sets ``names`` alone, if given."""
     wanted = set(EXPERIMENTS.values()) if table == "all" else {EXPERIMENTS[table]}
     sizes = {name: size for name, size in _sizes(folder).items() if names is None or name in names}
+    small = {name: size for name, size in sizes.items() if size <= LARGEST_FOR_ALL}
     if "trees" in wanted:
         yield from (Job("trees", name, "on-graph") for name in sizes)
-        for name, size in sizes.items():
-            if size > SAMPLE:
-                yield from (Job("trees", name, method, SAMPLE) for method in ("on-graph", *_asked(SAMPLE)))
-    if "rounds" in wanted:
-        yield from (Job("rounds", name, "scc") for name, size in sizes.items() if size <= LARGE)
+        yield from (Job("trees", name, method) for name, size in small.items() for method in _asked(size))
     if "grid" in wanted:
         yield from (Job("grid", name, method) for name in ("iris", "wine") for method in ("scc", "rhc"))
+    if "rounds" in wanted:
+        yield from (Job("rounds", name, "scc") for name, size in sizes.items() if size <= LARGE)
     if "growth" in wanted:
         for points in GROWTH:
             yield Job("growth", "dp-mixture", "on-graph", points)
             if points <= METHODS["hac"].points:
                 yield Job("growth", "dp-mixture", "hac", points)
     if "trees" in wanted:  # what takes longest comes last
-        for name, size in sizes.items():
+        large = {name: size for name, size in sizes.items() if name not in small}
+        for name in large:
+            yield from (Job("trees", name, method, SAMPLE) for method in ("on-graph", *_asked(SAMPLE)))
+        for name, size in large.items():
             yield from (Job("trees", name, method) for method in _asked(size))
 
 

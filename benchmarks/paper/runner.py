@@ -84,7 +84,8 @@ def _work(sender: Any, job: Job, folder: Path, limits: Limits, task: Task | None
 
 
 def _row(job: Job, limits: Limits, found: Row) -> Row:
-    return {**asdict(job), "job": job.method, **found, "limits": asdict(limits)}
+    short = {key: round(value, 6) if isinstance(value, float) else value for key, value in found.items()}
+    return {**asdict(job), "job": job.method, **short, "limits": asdict(limits)}
 
 
 class Results:
