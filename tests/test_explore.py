@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import urllib.request
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -91,6 +92,13 @@ def test_a_page_holds_as_much_as_is_allowed():
     assert sum(inside) == 3000, "what is left out is in boxes of many"
     with pytest.raises(ValueError, match=r"a page of 1000 bytes is too small for anything"):
         page(opened, 1000)
+
+
+def test_the_page_is_built_of_packages_by_name_and_hash_alone():
+    lock = (Path(__file__).parent.parent / "explorer/package-lock.json").read_text()
+    assert '"resolved"' not in lock
+    packages = json.loads(lock)["packages"]
+    assert all("integrity" in about for name, about in packages.items() if name)
 
 
 def test_trees_of_one_point_and_of_a_long_chain_can_be_explored():

@@ -16,6 +16,7 @@ __all__ = [
     "dp_means_path",
     "dpmeans",
     "hac",
+    "handover",
     "metrics",
     "neighbor_graph",
     "reference",
@@ -24,7 +25,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from agglo import baselines, contents, datasets, dpmeans, metrics, reference, spark
+    from agglo import baselines, contents, datasets, dpmeans, handover, metrics, reference, spark
     from agglo.estimator import HAC, SCC, Affinity
     from agglo.graph import NeighborGraph
     from agglo.neighbors import neighbor_graph
