@@ -159,3 +159,11 @@ def test_what_lies_beyond_a_bound_is_found_by_its_rank(share, bound):
     assert made.beyond(bound, False, share) == (
         -np.quantile(-below, share, method="lower") if len(below) else None
     )
+
+
+@pytest.mark.parametrize("kind", ["similarity", "distance"])
+def test_weights_of_all_magnitudes_have_thresholds(kind):
+    values = schedule(graph([1e-20, 1.0, 1e20], kind), n_thresholds=5)
+    assert len(values) == 5
+    assert np.isfinite(values).all()
+    assert (np.diff(values) * (1 if kind == "distance" else -1) > 0).all()

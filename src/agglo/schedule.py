@@ -148,6 +148,7 @@ def _odds(graph: WeighedGraph, number: int | None, linkage: str) -> npt.NDArray[
         return closest + sign * _ratios(nearest, farthest, number)
     # How much closer than a pair without an edge those edges are that hardly are.
     closer = 1 - distance(graph.beyond(closest + sign * farthest, not up, _FEW), 0.0) / farthest
+    closer = max(closer, 2.0**-53)  # less than that is lost in rounding
     least = min(_COSINE[1], 4 * closer / graph.n_points**2)
     zero = closest + sign * farthest == 0.0  # float32 tells numbers near 0 apart, however small
     odds = 1 / _ratios(nearest / (farthest - nearest), 1 / (least if zero else max(least, _FLOAT32)), number)
