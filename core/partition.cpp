@@ -7,12 +7,15 @@
 
 #include "kernels.hpp"
 #include "multiply.hpp"
+#include "scatter.hpp"
 
 namespace agglo {
 namespace {
 
 constexpr std::int64_t kRows = 512;     // rows in a chunk of parallel work
 constexpr std::int64_t kBranches = 64;  // parts that a node is split into, at most
+constexpr std::int64_t kMany = 512;     // cells that a tree of splits may lead to
+constexpr std::int64_t kSeeds = 4;      // for every cell, if there are more
 constexpr std::int64_t kSample = 40;    // points for every part that its centre is found from
 constexpr int kIterations = 4;          // of k-means
 constexpr int kDepth = 16;              // beyond it points that will not part are cut up as they lie
@@ -67,30 +70,29 @@ struct Scratch {
 
 class Splitter {
  public:
-  Splitter(const Images& images, std::int64_t size, std::int64_t least, std::uint64_t seed,
+  Splitter(const Images& images, Parts parts, std::int64_t size, std::int64_t least, std::uint64_t seed,
            Gemm<float>* sgemm, Team& team)
       : images_(images),
         size_(size),
-        least_(std::max(least, size / 4)),
+        least_(least),
         seed_(seed),
         sgemm_(sgemm),
         team_(team),
         scratch_(team.size()),
-        order_(images.n()),
-        part_(images.n()) {
-    std::iota(order_.begin(), order_.end(), 0);
-  }
+        order_(std::move(parts.order)),
+        part_(images.n()),
+        bounds_(std::move(parts.begins)) {}
 
   // Puts the places in an order in which cells are consecutive, and returns where each begins.
   std::vector<std::int64_t> split(const Report& report) {
     const std::int64_t n = images_.n();
     std::vector<Node> nodes;
-    nodes.push_back({0, n, {}, {}, {}});
     begins_.clear();
-    if (n <= Partition::most_of(size_)) {
-      begins_.push_back(0);
-      nodes.clear();
-    }
+    for (std::size_t i = 0; i + 1 < bounds_.size(); ++i)
+      if (bounds_[i + 1] - bounds_[i] <= Partition::most_of(size_))
+        begins_.push_back(bounds_[i]);
+      else
+        nodes.push_back({bounds_[i], bounds_[i + 1], {}, {}, {}});
     for (int depth = 0; !nodes.empty(); ++depth) {
       if (depth == kDepth) {
         for (const Node& node : nodes) cut(node.begin, node.end);
@@ -248,6 +250,7 @@ class Splitter {
   std::vector<Scratch> scratch_;
   std::vector<std::int32_t> order_;
   std::vector<std::uint8_t> part_;
+  const std::vector<std::int64_t> bounds_;  // of the parts that it begins with
   std::vector<std::int64_t> begins_;
 };
 
@@ -269,7 +272,13 @@ Partition::Partition(const Images& images, std::int64_t size, std::int64_t least
     : width_(images.width()) {
   const std::int64_t n = images.n();
   {
-    Splitter splitter(images, size, least, seed, sgemm, team);
+    const std::int64_t small = std::max(least, size / 4);
+    Parts parts{std::vector<std::int32_t>(n), {0, n}};
+    if (n > kMany * size)
+      parts = scattered(images, kSeeds * n / size, small, seed, sgemm, team, report);
+    else
+      std::iota(parts.order.begin(), parts.order.end(), 0);
+    Splitter splitter(images, std::move(parts), size, small, seed, sgemm, team);
     indptr_ = splitter.split(report);
     members_ = splitter.order();
   }
