@@ -240,3 +240,21 @@ def test_progress_goes_to_the_end_and_can_stop_the_search():
 def test_wishes_that_make_no_sense_are_errors(wish, error, text):
     with pytest.raises(error, match=text):
         agglo.neighbor_graph(np.eye(30), **{"n_neighbors": 3, **wish})
+
+
+@pytest.mark.parametrize("shape", [clustered, one_huge, half_identical, nearly_identical])
+def test_very_many_cells_find_as_much_for_any_number_of_threads(shape):
+    X = check_points(shape(np.random.default_rng(3), 12_000, 4).astype(np.float32))
+    found = [cells(X, 3, "euclidean", workers, None, size=16, recall=0.9) for workers in (1, 2, 8)]
+    assert found[0].estimate.value >= 0.9
+    for other in found[1:]:
+        np.testing.assert_array_equal(other.indices, found[0].indices)
+        np.testing.assert_array_equal(other.values, found[0].values)
+
+
+def test_many_separate_clusters_are_told_apart():
+    rng = np.random.default_rng(4)
+    X = check_points(clustered(rng, 30_000, 32, n_clusters=1500, spread=0.4).astype(np.float32))
+    found = cells(X, 5, "euclidean", 2, None, size=24, recall=0.95)
+    assert found.estimate.value >= 0.95
+    assert found.parameters["visits"] <= 32
