@@ -59,7 +59,7 @@ def fit(
         str, typer.Option("--n-neighbors", "-k", help="Neighbours a point, or 'all'.", rich_help_panel=GRAPH)
     ] = "25",
     method: Annotated[
-        Literal["auto", "exact", "kdtree", "cells", "minhash", "faiss", "hnswlib", "pynndescent", "scann"],
+        Literal["auto", "exact", "kdtree", "cells", "faiss", "hnswlib", "pynndescent", "scann", "minhash"],
         typer.Option(
             metavar="NAME",
             help="How neighbours are found: auto, exact, kdtree, cells, minhash, faiss, hnswlib, pynndescent or "

@@ -294,7 +294,7 @@ def _compared(table: pa.Table, n: int, metric: str) -> npt.NDArray[np.float64]:
     if metric == "jaccard":
         common = (A @ B.T).toarray()
         sizes = np.asarray(X.sum(axis=1)).ravel()
-        return np.asarray(common / np.maximum(sizes[:n, None] + sizes[None, n:] - common, 1) - 1)
+        return np.asarray(common / np.maximum(sizes[:n, None] + sizes[None, n:] - common, 1) - 1, np.float64)
     A, B = A.astype(np.float64), B.astype(np.float64)
     if metric == "cosine":
         A, B = (Y / np.maximum(np.linalg.norm(Y, axis=1, keepdims=True), 1e-300) for Y in (A, B))
