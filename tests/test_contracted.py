@@ -16,10 +16,11 @@ def contracted(graph, labels, linkage):
     once = rows < columns
     pairs, which = np.unique(np.column_stack([rows[once], columns[once]]), axis=0, return_inverse=True)
     # A row of the matrix lists an edge from either end, but only one end is in the smaller cluster.
-    edges = GraphLinkage(graph, linkage).of_edges(graph.weights[once])
-    return Contracted(
-        np.bincount(labels), pairs[:, 0], pairs[:, 1], edges.merged(which.ravel(), len(pairs), linkage)
-    )
+    rule = GraphLinkage(graph, linkage)
+    order = np.argsort(which.ravel(), kind="stable")
+    edges = rule.of_edges(rows[once][order], columns[once][order], graph.weights[once][order])
+    merged = rule.merged_edges(edges, np.searchsorted(which.ravel()[order], np.arange(len(pairs))))
+    return Contracted(np.bincount(labels), pairs[:, 0], pairs[:, 1], merged)
 
 
 @settings(max_examples=200)
@@ -51,7 +52,8 @@ def test_the_rest_of_a_run_is_what_it_would_have_been(data, graph, linkage, adva
 def test_clusters_may_be_of_more_points_than_a_core_can_number():
     graph = agglo.NeighborGraph.from_edges([0, 1], [1, 2], [0.5, 0.25], kind="similarity")
     plan = scc_plan(graph, [0.4, 0.1], 0, "single", "every-round")
-    edges = GraphLinkage(graph, "single").of_edges(np.array([0.5, 0.25], np.float32))
-    start = Contracted(np.array([2**40, 3, 2**40]), np.array([0, 1]), np.array([1, 2]), edges)
+    rows, columns = np.array([0, 1]), np.array([1, 2])
+    edges = GraphLinkage(graph, "single").of_edges(rows, columns, np.array([0.5, 0.25], np.float32))
+    start = Contracted(np.array([2**40, 3, 2**40]), rows, columns, edges)
     forest = rest(start, plan, [0.4, 0.1], grid(graph), kind="similarity", missing=0.0)
     assert forest.parent.tolist() == [3, 3, 4, 4, -1]

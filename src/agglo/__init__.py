@@ -8,6 +8,7 @@ __all__ = [
     "SCC",
     "Affinity",
     "Hierarchy",
+    "Linkage",
     "NeighborGraph",
     "affinity",
     "baselines",
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from agglo import baselines, contents, datasets, dpmeans, handover, metrics, reference, spark
     from agglo.estimator import HAC, SCC, Affinity
     from agglo.graph import NeighborGraph
+    from agglo.linkage import Linkage
     from agglo.neighbors import neighbor_graph
     from agglo.path import dp_means_path
     from agglo.rounds import affinity, hac, scc
@@ -38,6 +40,7 @@ else:
         "Affinity": "estimator",
         "HAC": "estimator",
         "Hierarchy": "tree",
+        "Linkage": "linkage",
         "NeighborGraph": "graph",
         "SCC": "estimator",
         "affinity": "rounds",

@@ -79,7 +79,7 @@ def rest(
             matrix.indices.astype(np.int32),
             np.zeros(2 * m, np.float32) if averages else (sign * combined).astype(np.float32)[pair],
             contracted.sizes.astype(np.float64),
-            contracted.edges.count[pair],
+            contracted.edges.number[pair],
             _halves(combined)[pair].ravel() if averages and fixed.wide else combined[pair] if averages else _NONE,
             similarity=sign == 1,
             linkage=plan.linkage,

@@ -1,51 +1,186 @@
-"""The linkages on a neighbour graph: what is kept of the edges between two clusters, and how close it makes them.
+"""Linkages: what is kept of clusters and of the edges between them, and how close it makes two clusters.
 
-This is the definition in NumPy that the reference engine runs; the native core has the same in C++. Inside the
-engines larger is closer: a distance is used with its sign turned.
+This is the definition in NumPy that the reference engine runs; the native core has the named ones in C++.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
-from agglo.graph import NeighborGraph, WeighedGraph
+from agglo import _core
+from agglo.graph import Kind, Missing, NeighborGraph, WeighedGraph
 from agglo.schedule import threshold_range
 
 LinkageName = Literal["average", "single", "complete"]
 LINKAGES = ("average", "single", "complete")
 
 Float = npt.NDArray[np.float64]
+Int = npt.NDArray[np.int64]
 
 
-def check_linkage(linkage: str) -> None:
+def check_linkage(linkage: object) -> None:
     """Raise if there is no such linkage."""
-    if linkage not in LINKAGES:
+    if not isinstance(linkage, str):
+        if not isinstance(linkage, Linkage):
+            lacks = [name for name in _PARTS if not hasattr(linkage, name)]
+            raise TypeError(
+                f"linkage is a {type(linkage).__name__} without {', '.join(lacks)}: pass one of "
+                f"{', '.join(LINKAGES)}, or what agglo.Linkage describes"
+            )
+    elif linkage not in LINKAGES:
         raise ValueError(f"linkage={linkage!r} is unknown: pass one of {', '.join(LINKAGES)}")
 
 
-@dataclass(frozen=True)
-class Statistics:
-    """What is kept of the edges between pairs of clusters, an entry a pair."""
+@runtime_checkable
+class Linkage(Protocol):
+    """How close two clusters are: what a class has to have to be used as ``linkage=``.
+
+    Statistics are a :class:`typing.NamedTuple` of arrays with a row for each cluster, or for each edge between two
+    clusters. There are those of points and of the graph's edges to begin with. As clusters merge, theirs are
+    merged, and so are those of edges that come to lie between the same two clusters. Only clusters with an edge
+    between them are ever compared.
+
+    Attributes
+    ----------
+    kind : {"similarity", "distance"}
+        Whether a larger value is closer, or a smaller one.
+    farthest : float or None
+        A value that no two clusters are beyond, where thresholds that are named are to end. None: the farthest
+        pair of points with an edge between them will do.
+    reducible : bool
+        Whether a merged cluster is never closer to a third than the closest of its parts with an edge to it was.
+        An engine may then look at few clusters in each round. If in doubt, say False: it costs time, no more.
+
+    Notes
+    -----
+    1. Merging must not depend on how it is grouped: in one round or in several, but for rounding.
+    2. ``value`` is symmetric in the two clusters, finite, and a function of the statistics alone.
+    3. Values are compared with thresholds in float32.
+
+    Examples
+    --------
+    The average over the edges that there are, each counting as often as its source says:
+
+    >>> from typing import NamedTuple
+    >>> import numpy as np
+    >>> import agglo
+    >>> class Nothing(NamedTuple):
+    ...     weight: np.ndarray
+    >>> class Trusted(NamedTuple):
+    ...     total: np.ndarray
+    ...     trust: np.ndarray
+    >>> class TrustedAverage:
+    ...     kind, farthest, reducible = "similarity", None, True
+    ...
+    ...     def __init__(self, trust):
+    ...         self.trust = np.asarray(trust)
+    ...
+    ...     def of_points(self, weights):
+    ...         return Nothing(weights)
+    ...
+    ...     def of_edges(self, sources, targets, weights):
+    ...         trust = self.trust[sources] * self.trust[targets]
+    ...         return Trusted(trust * weights, trust)
+    ...
+    ...     def merged_clusters(self, clusters, first):
+    ...         return Nothing(np.add.reduceat(clusters.weight, first))
+    ...
+    ...     def merged_edges(self, edges, first):
+    ...         return Trusted(np.add.reduceat(edges.total, first), np.add.reduceat(edges.trust, first))
+    ...
+    ...     def value(self, a, b, edges):
+    ...         return edges.total / edges.trust
+    >>> graph = agglo.NeighborGraph.from_edges([0, 0, 1, 2], [1, 2, 2, 3], [0.9, 0.2, 0.8, 0.7], kind="similarity")
+    >>> agglo.hac(graph, linkage=TrustedAverage([1, 0.1, 1, 1])).cut(n_clusters=2)
+    array([0, 0, 1, 1])
+    """
+
+    kind: Kind
+    farthest: float | None
+    reducible: bool
+
+    def of_points(self, weights: Float) -> Any:
+        """Statistics of the points, each a cluster of its own; ``weights`` says how many it stands for."""
+
+    def of_edges(self, sources: Int, targets: Int, weights: npt.NDArray[np.float32]) -> Any:
+        """Statistics of single edges: between which points, the smaller index first, and their weights."""
+
+    def merged_clusters(self, clusters: Any, first: Int) -> Any:
+        """Statistics of unions: of rows ``first[0]`` to ``first[1]``, of ``first[1]`` to ``first[2]``, and so on.
+
+        The parts of a union come in the order of their names, a name being the smallest point of a cluster.
+        """
+
+    def merged_edges(self, edges: Any, first: Int) -> Any:
+        """Statistics of edges that now lie between the same two clusters, grouped in the same way."""
+
+    def value(self, a: Any, b: Any, edges: Any) -> Float:
+        """How close clusters are: of each row of ``a`` to the same row of ``b``, given the edges between them."""
+
+
+_PARTS = ("kind", "farthest", "reducible", "of_points", "of_edges", "merged_clusters", "merged_edges", "value")
+
+Rows = TypeVar("Rows", bound=tuple[Any, ...])
+
+
+def rows(statistics: Rows, index: npt.NDArray[Any]) -> Rows:
+    """The statistics of some clusters or edges: those that a mask or an array of places picks."""
+    return type(statistics)._make(column[index] for column in statistics)  # type: ignore[attr-defined, no-any-return]
+
+
+@dataclass(frozen=True, eq=False)
+class Valued:
+    """A graph whose weights are the linkages of its points, as thresholds look at it."""
+
+    kind: Kind
+    metric: str | None
+    n_points: int
+    values: npt.NDArray[np.float32]
+    least: float
+    most: float
+    missing: Missing = "ignore"
+
+    @property
+    def n_edges(self) -> int:
+        """Number of undirected edges."""
+        return len(self.values)
+
+    def beyond(self, bound: float, up: bool, share: float) -> float | None:
+        """Of the values above ``bound`` (or below it) the one that a ``share`` of them do not lie beyond."""
+        found: float = _core.beyond(self.values, bound, up, share)
+        return None if np.isnan(found) else found
+
+
+def valued(graph: NeighborGraph, linkage: Linkage) -> Valued:
+    """What named thresholds look at: the linkages of points with an edge between them, and the farthest of all."""
+    points = linkage.of_points(np.ones(graph.n_points))
+    source = np.repeat(np.arange(graph.n_points), np.diff(graph.indptr))
+    once = source < graph.indices
+    source, target = source[once], graph.indices[once].astype(np.int64)
+    edges = linkage.of_edges(source, target, graph.weights[once])
+    values = linkage.value(rows(points, source), rows(points, target), edges).astype(np.float32)
+    ends = [float(end(values)) for end in (np.min, np.max) if len(values)]
+    ends = ends if linkage.farthest is None else [*ends, linkage.farthest]
+    return Valued(
+        linkage.kind, graph.metric, graph.n_points, values, min(ends, default=0.0), max(ends, default=0.0)
+    )
+
+
+class Weights(NamedTuple):
+    """What linkages on the graph keep of clusters."""
+
+    weight: Float  # of its points, each of which counts once unless weights are given
+
+
+class Statistics(NamedTuple):
+    """What is kept of the edges between pairs of clusters, an entry a pair; larger is closer."""
 
     combined: npt.NDArray[Any]  # average: fixed-point sum; single: closest; complete: farthest
-    count: npt.NDArray[np.int64]
-
-    def where(self, mask: npt.NDArray[np.bool_]) -> Statistics:
-        """The entries that ``mask`` keeps."""
-        return Statistics(self.combined[mask], self.count[mask])
-
-    def merged(self, pair: npt.NDArray[np.intp], n_pairs: int, linkage: str) -> Statistics:
-        """The statistics of ``n_pairs`` larger pairs, ``pair`` saying which one each entry becomes part of."""
-        ufunc = {"average": np.add, "single": np.maximum, "complete": np.minimum}[linkage]
-        order = np.argsort(pair, kind="stable")
-        first = np.searchsorted(pair[order], np.arange(n_pairs))
-        if n_pairs == 0:
-            return Statistics(self.combined[:0], self.count[:0])
-        return Statistics(ufunc.reduceat(self.combined[order], first), np.add.reduceat(self.count[order], first))
+    number: npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -82,32 +217,51 @@ class GraphLinkage:
     are averaged on the :func:`grid` of the graph.
     """
 
+    farthest = None
+    reducible = True
+
     def __init__(self, graph: NeighborGraph, linkage: str) -> None:
         check_linkage(linkage)
         self.linkage = linkage
+        self.kind = graph.kind
         self.sign = 1 if graph.kind == "similarity" else -1
         self.missing = None if graph.missing == "ignore" else self.sign * float(graph.missing or 0.0)
         self.grid = grid(graph)
 
-    def of_edges(self, weights: npt.NDArray[np.float32]) -> Statistics:
+    def of_points(self, weights: Float) -> Weights:
+        """How many points each is."""
+        return Weights(weights)
+
+    def of_edges(self, sources: Int, targets: Int, weights: npt.NDArray[np.float32]) -> Statistics:
         """The statistics of single edges."""
         signed = self.sign * weights.astype(np.float64)
-        count = np.ones(len(weights), np.int64)
+        number = np.ones(len(weights), np.int64)
         if self.linkage != "average":
-            return Statistics(signed, count)
+            return Statistics(signed, number)
         steps = np.rint(np.ldexp(signed, self.grid.shift))
         if not self.grid.wide:
-            return Statistics(steps.astype(np.int64), count)
-        return Statistics(np.array([int(step) for step in steps], object), count)
+            return Statistics(steps.astype(np.int64), number)
+        return Statistics(np.array([int(step) for step in steps], object), number)
 
-    def value(self, edges: Statistics, a: Float, b: Float) -> Float:
-        """How close clusters of sizes ``a`` and ``b`` with these edges between them are."""
-        pairs = a * b
+    def merged_clusters(self, clusters: Weights, first: Int) -> Weights:
+        """How many points the unions are."""
+        return Weights(np.add.reduceat(clusters.weight, first))
+
+    def merged_edges(self, edges: Statistics, first: Int) -> Statistics:
+        """Sums, or the closest or farthest edges."""
+        combine = {"average": np.add, "single": np.maximum, "complete": np.minimum}[self.linkage]
+        return Statistics(combine.reduceat(edges.combined, first), np.add.reduceat(edges.number, first))
+
+    def value(self, a: Weights, b: Weights, edges: Statistics) -> Float:
+        """The mean, the closest or the farthest of the pairs."""
+        return np.asarray(self.sign * self._closeness(a.weight * b.weight, edges))
+
+    def _closeness(self, pairs: Float, edges: Statistics) -> Float:
         if self.linkage == "average":
             total = np.ldexp(edges.combined.astype(np.float64), -self.grid.shift)
             if self.missing is None:
-                return np.asarray(total / edges.count)
-            return np.asarray((total + self.missing * (pairs - edges.count)) / pairs)
+                return np.asarray(total / edges.number)
+            return np.asarray((total + self.missing * (pairs - edges.number)) / pairs)
         if self.linkage == "complete" and self.missing is not None:
-            return np.where(edges.count == pairs, edges.combined, np.minimum(edges.combined, self.missing))
+            return np.where(edges.number == pairs, edges.combined, np.minimum(edges.combined, self.missing))
         return edges.combined

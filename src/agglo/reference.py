@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +11,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from agglo.graph import NeighborGraph
-from agglo.linkage import GraphLinkage, LinkageName
+from agglo.linkage import GraphLinkage, Linkage, LinkageName, rows
 from agglo.rounds import Advance, Plan, affinity_plan, hac_plan, hierarchy, scc_plan
 from agglo.schedule import ScheduleName
 from agglo.tree import Forest, Hierarchy
@@ -23,7 +24,7 @@ def scc(
     graph: NeighborGraph,
     thresholds: ScheduleName | npt.ArrayLike = "odds",
     n_thresholds: int | None = None,
-    linkage: LinkageName = "average",
+    linkage: LinkageName | Linkage = "average",
     advance: Advance = "every-round",
 ) -> Hierarchy:
     """The tree of the Sub-Cluster Component algorithm, see :func:`agglo.scc`."""
@@ -31,13 +32,13 @@ def scc(
     return hierarchy(graph, plan, run(graph, plan))
 
 
-def affinity(graph: NeighborGraph, linkage: LinkageName = "average") -> Hierarchy:
+def affinity(graph: NeighborGraph, linkage: LinkageName | Linkage = "average") -> Hierarchy:
     """The tree of Affinity clustering, see :func:`agglo.affinity`."""
     plan = affinity_plan(linkage)
     return hierarchy(graph, plan, run(graph, plan))
 
 
-def hac(graph: NeighborGraph, linkage: LinkageName = "average") -> Hierarchy:
+def hac(graph: NeighborGraph, linkage: LinkageName | Linkage = "average") -> Hierarchy:
     """The tree of hierarchical agglomerative clustering, see :func:`agglo.hac`."""
     plan = hac_plan(linkage)
     return hierarchy(graph, plan, run(graph, plan))
@@ -46,17 +47,18 @@ def hac(graph: NeighborGraph, linkage: LinkageName = "average") -> Hierarchy:
 def run(graph: NeighborGraph, plan: Plan) -> Forest:
     """The forest that ``plan`` makes of ``graph``."""
     n = graph.n_points
-    linkage = GraphLinkage(graph, plan.linkage)
-    sign = linkage.sign
+    linkage = GraphLinkage(graph, plan.linkage) if isinstance(plan.linkage, str) else plan.linkage
+    sign = 1 if linkage.kind == "similarity" else -1
 
     # A cluster is named by its smallest point. `pairs` are the pairs of clusters with an edge between them.
     size = np.ones(n, np.int64)
     node = np.arange(n)
-    rows = np.repeat(np.arange(n), np.diff(graph.indptr))
-    once = rows < graph.indices
-    pairs = np.column_stack([rows[once], graph.indices[once]]).astype(np.int64)
-    edges = linkage.of_edges(graph.weights[once])
-    clusters = n
+    clusters = rows(linkage.of_points(np.ones(n)), node)  # copies
+    source = np.repeat(np.arange(n), np.diff(graph.indptr))
+    once = source < graph.indices
+    pairs = np.column_stack([source[once], graph.indices[once]]).astype(np.int64)
+    edges = linkage.of_edges(pairs[:, 0], pairs[:, 1], graph.weights[once])
+    left = n
 
     parent, value, node_size, node_round = [-1] * n, [np.nan] * n, [1] * n, [0] * n
     records: list[tuple[float, int, int, float]] = []
@@ -65,10 +67,13 @@ def run(graph: NeighborGraph, plan: Plan) -> Forest:
     stay = plan.until_stable or plan.thresholds is None
 
     step = 0
+    found = None  # nearest neighbours, until something merges
     while step < len(thresholds) and len(pairs):
         started = time.perf_counter()
-        close = linkage.value(edges, size[pairs[:, 0]].astype(float), size[pairs[:, 1]].astype(float))
-        source, target, nearest = nearest_neighbors(pairs, close)
+        if found is None:
+            values = linkage.value(rows(clusters, pairs[:, 0]), rows(clusters, pairs[:, 1]), edges)
+            found = nearest_neighbors(pairs, sign * values)
+        source, target, nearest = found
         joins = nearest.astype(np.float32) >= np.float32(sign * thresholds[step])
         if plan.mutual:
             back = np.full(n, -1)
@@ -77,7 +82,7 @@ def run(graph: NeighborGraph, plan: Plan) -> Forest:
         if not joins.any():
             step += 1
             continue
-        source, target, nearest = source[joins], target[joins], nearest[joins]
+        source, target, nearest, found = source[joins], target[joins], nearest[joins], None
 
         # Components of the joining pairs; the smallest point of a component names the new cluster.
         matrix = coo_array((np.ones(len(source)), (source, target)), shape=(n, n))
@@ -89,12 +94,17 @@ def run(graph: NeighborGraph, plan: Plan) -> Forest:
         new, which = np.unique(joined[members], return_inverse=True)
         farthest = np.full(len(new), np.inf)
         np.minimum.at(farthest, np.searchsorted(new, joined[source]), nearest)
+        # By names, so that a sum over the parts of a cluster has one order.
+        by_name = np.argsort(which, kind="stable")
+        unions = linkage.merged_clusters(rows(clusters, members[by_name]), starts(which[by_name]))
+        for column, merged in zip(clusters, unions, strict=True):
+            column[new] = merged
         first = len(parent)
         for child, inverse in zip(node[members], which, strict=True):
             parent[child] = first + int(inverse)
         size[new] = np.bincount(which, weights=size[members]).astype(np.int64)
         node[new] = first + np.arange(len(new))
-        before, clusters = clusters, clusters - len(members) + len(new)
+        before, left = left, left - len(members) + len(new)
         parent += [-1] * len(new)
         value += (sign * farthest).tolist()
         node_size += size[new].tolist()
@@ -102,11 +112,12 @@ def run(graph: NeighborGraph, plan: Plan) -> Forest:
 
         # Contract the edges to the new clusters.
         ends = np.sort(joined[pairs], axis=1)
-        apart = ends[:, 0] != ends[:, 1]
-        pairs, pair = np.unique(ends[apart], axis=0, return_inverse=True)
-        edges = edges.where(apart).merged(pair.ravel(), len(pairs), plan.linkage)
+        apart = np.flatnonzero(ends[:, 0] != ends[:, 1])
+        apart = apart[np.lexsort((ends[apart, 1], ends[apart, 0]))]
+        pairs = ends[apart][starts(ends[apart])]
+        edges = linkage.merged_edges(rows(edges, apart), starts(ends[apart]))
         threshold = np.nan if plan.thresholds is None else float(thresholds[step])
-        records.append((threshold, before, clusters, time.perf_counter() - started))
+        records.append((threshold, before, left, time.perf_counter() - started))
         step += not stay
 
     columns = zip(*records, strict=True) if records else ([], [], [], [])
@@ -117,6 +128,13 @@ def run(graph: NeighborGraph, plan: Plan) -> Forest:
         np.array(node_round, np.int32),
         *(np.array(c, d) for c, d in zip(columns, (float, np.int64, np.int64, float), strict=True)),
     )
+
+
+def starts(groups: npt.NDArray[Any]) -> Ints:
+    """Where each of the groups begins that equal rows, one after the other, form."""
+    changes = groups[1:] != groups[:-1]
+    changed = changes if changes.ndim == 1 else changes.any(axis=1)
+    return np.flatnonzero(np.concatenate([np.ones(min(1, len(groups)), bool), changed]))
 
 
 def nearest_neighbors(pairs: Ints, close: Floats) -> tuple[Ints, Ints, Floats]:

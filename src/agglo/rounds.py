@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from agglo import _core
-from agglo.graph import NeighborGraph, WeighedGraph
+from agglo.graph import Missing, NeighborGraph, WeighedGraph
 from agglo.inputs import threads
-from agglo.linkage import LinkageName, check_linkage, grid
+from agglo.linkage import Linkage, LinkageName, check_linkage, grid, valued
 from agglo.progress import Progress, phase
 from agglo.schedule import ScheduleName, schedule
 from agglo.tree import Forest, Hierarchy
@@ -28,7 +28,7 @@ class Plan:
     rounded to float32, the precision of the weights, are joined, and connected components are the new clusters.
     """
 
-    linkage: LinkageName
+    linkage: LinkageName | Linkage
     thresholds: npt.NDArray[np.float64] | None  # from near to far; None: no threshold at all
     until_stable: bool  # stay at a threshold until a round merges nothing
     mutual: bool  # join only clusters that are each other's nearest neighbour
@@ -39,14 +39,18 @@ def scc_plan(
     graph: WeighedGraph,
     thresholds: ScheduleName | npt.ArrayLike,
     n_thresholds: int | None,
-    linkage: LinkageName,
+    linkage: LinkageName | Linkage,
     advance: Advance,
 ) -> Plan:
     """The paper's algorithm: a threshold a round, or one kept until nothing merges."""
     check_linkage(linkage)
     if advance not in ADVANCES:
         raise ValueError(f"advance={advance!r} is unknown: pass one of {', '.join(ADVANCES)}")
-    values = schedule(graph, thresholds, n_thresholds, linkage)
+    if isinstance(linkage, str):
+        values = schedule(graph, thresholds, n_thresholds, linkage)
+    else:
+        assert isinstance(graph, NeighborGraph)  # what is on Spark has the named linkages alone
+        values = schedule(valued(graph, linkage), thresholds, n_thresholds, "given")
     about = {
         "method": "scc",
         "advance": advance,
@@ -58,13 +62,13 @@ def scc_plan(
     return Plan(linkage, values, advance == "until-stable", False, about)
 
 
-def affinity_plan(linkage: LinkageName) -> Plan:
+def affinity_plan(linkage: LinkageName | Linkage) -> Plan:
     """No threshold: every cluster joins its nearest neighbour in every round."""
     check_linkage(linkage)
     return Plan(linkage, None, True, False, {"method": "affinity"})
 
 
-def hac_plan(linkage: LinkageName) -> Plan:
+def hac_plan(linkage: LinkageName | Linkage) -> Plan:
     """No threshold, mutual nearest neighbours only: what best-first merging does, many merges at a time."""
     check_linkage(linkage)
     return Plan(linkage, None, True, True, {"method": "hac"})
@@ -74,7 +78,7 @@ def scc(
     graph: NeighborGraph,
     thresholds: ScheduleName | npt.ArrayLike = "odds",
     n_thresholds: int | None = None,
-    linkage: LinkageName = "average",
+    linkage: LinkageName | Linkage = "average",
     advance: Advance = "every-round",
     n_jobs: int | None = None,
     *,
@@ -92,8 +96,9 @@ def scc(
     n_thresholds : int, optional
         How many, for ``"odds"``, ``"geometric"`` and ``"linear"``. By default 200, as in the paper, and for
         ``"odds"`` as many as its range needs, some thousands: those at which nothing merges cost nothing.
-    linkage : {"average", "single", "complete"}
-        How close two clusters are. Only clusters with an edge between them can be neighbours.
+    linkage : {"average", "single", "complete"} or Linkage
+        How close two clusters are. Only clusters with an edge between them can be neighbours. One of your own, see
+        :class:`agglo.Linkage`, is run by :mod:`agglo.reference`.
     advance : {"every-round", "until-stable"}
         Whether to go to the next threshold after every round, as the paper's experiments do, or only when a round
         merged nothing, as its Algorithm 1 does.
@@ -120,7 +125,7 @@ def scc(
 
 def affinity(
     graph: NeighborGraph,
-    linkage: LinkageName = "average",
+    linkage: LinkageName | Linkage = "average",
     n_jobs: int | None = None,
     *,
     progress: Progress | None = None,
@@ -141,7 +146,7 @@ def affinity(
 
 def hac(
     graph: NeighborGraph,
-    linkage: LinkageName = "average",
+    linkage: LinkageName | Linkage = "average",
     n_jobs: int | None = None,
     *,
     progress: Progress | None = None,
@@ -171,6 +176,10 @@ def _checked(graph: NeighborGraph) -> NeighborGraph:
 
 
 def _run(graph: NeighborGraph, plan: Plan, n_jobs: int | None, progress: Progress | None) -> Hierarchy:
+    if not isinstance(plan.linkage, str):
+        from agglo import reference  # which makes plans by this module
+
+        return hierarchy(graph, plan, reference.run(graph, plan))
     fixed = grid(graph)
     columns = _core.run_rounds(
         graph.indptr,
@@ -192,12 +201,18 @@ def _run(graph: NeighborGraph, plan: Plan, n_jobs: int | None, progress: Progres
 
 def hierarchy(graph: NeighborGraph, plan: Plan, forest: Forest) -> Hierarchy:
     """The tree of a forest that an engine made of ``graph`` by ``plan``."""
-    if plan.mutual:
-        forest = _by_value(forest, graph.kind == "similarity")
-    about = {"linkage": plan.linkage, "metric": graph.metric, **plan.about}
-    origin = max(1.0, float(graph.weights.max(initial=1.0)))
     assert graph.missing is not None
-    return Hierarchy.from_forest(forest, kind=graph.kind, missing=graph.missing, origin=origin, about=about)
+    name: str
+    missing: Missing
+    if isinstance(plan.linkage, str):
+        name, kind, missing, closest = plan.linkage, graph.kind, graph.missing, graph.weights.max(initial=1.0)
+    else:
+        name, kind, missing = type(plan.linkage).__name__, plan.linkage.kind, "ignore"
+        closest = np.nanmax(forest.value, initial=1.0)
+    if plan.mutual:
+        forest = _by_value(forest, kind == "similarity")
+    about = {"linkage": name, "metric": graph.metric, **plan.about}
+    return Hierarchy.from_forest(forest, kind=kind, missing=missing, origin=max(1.0, float(closest)), about=about)
 
 
 def _by_value(forest: Forest, similarity: bool) -> Forest:

@@ -143,7 +143,8 @@ class _Run:
         head = self._found(resume) or self._prepared(make_plan)
         self.plan = plan_of(head)
         self.numbers, self.grid = Numbers(**head["graph"]), Grid(*head["grid"])
-        self.linkage = SqlLinkage(self.plan.linkage, self.numbers.kind, self.numbers.missing, self.grid)
+        linkage: LinkageName = head["parameters"]["linkage"]
+        self.linkage = SqlLinkage(linkage, self.numbers.kind, self.numbers.missing, self.grid)
         # Larger is closer, as inside every engine.
         self.thresholds = None if self.plan.thresholds is None else self.linkage.sign * self.plan.thresholds
         self.last = None if self.thresholds is None else float(self.thresholds[-1])
