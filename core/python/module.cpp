@@ -7,6 +7,7 @@ NB_MODULE(_core, module) {
   bind_neighbors(module);
   bind_sparse(module);
   bind_rounds(module);
+  bind_predict(module);
   bind_tree(module);
   bind_cut(module);
   bind_metrics(module);

@@ -78,6 +78,7 @@ void bind_graph(nb::module_& module);
 void bind_neighbors(nb::module_& module);
 void bind_sparse(nb::module_& module);
 void bind_rounds(nb::module_& module);
+void bind_predict(nb::module_& module);
 void bind_tree(nb::module_& module);
 void bind_cut(nb::module_& module);
 void bind_metrics(nb::module_& module);

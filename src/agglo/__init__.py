@@ -11,6 +11,7 @@ __all__ = [
     "Linkage",
     "NeighborGraph",
     "affinity",
+    "attach",
     "baselines",
     "contents",
     "datasets",
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from agglo.linkage import Linkage
     from agglo.neighbors import neighbor_graph
     from agglo.path import dp_means_path
+    from agglo.predict import attach
     from agglo.rounds import affinity, hac, scc
     from agglo.tree import Hierarchy
 else:
@@ -44,6 +46,7 @@ else:
         "NeighborGraph": "graph",
         "SCC": "estimator",
         "affinity": "rounds",
+        "attach": "predict",
         "dp_means_path": "path",
         "hac": "rounds",
         "neighbor_graph": "neighbors",

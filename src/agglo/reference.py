@@ -12,6 +12,7 @@ from scipy.sparse.csgraph import connected_components
 
 from agglo.graph import NeighborGraph
 from agglo.linkage import GraphLinkage, Linkage, LinkageName, rows
+from agglo.predict import Attached, Rows, checked, limits, placed
 from agglo.rounds import Advance, Plan, affinity_plan, hac_plan, hierarchy, scc_plan
 from agglo.schedule import ScheduleName
 from agglo.tree import Forest, Hierarchy
@@ -145,3 +146,49 @@ def nearest_neighbors(pairs: Ints, close: Floats) -> tuple[Ints, Ints, Floats]:
     order = np.lexsort((target, -close, source))
     source, first = np.unique(source[order], return_index=True)
     return source, target[order][first], close[order][first]
+
+
+def attach(tree: Hierarchy, rows: Rows) -> Attached:
+    """Where new points would have joined ``tree``, see :func:`agglo.attach`."""
+    rows, reach = checked(tree, rows), limits(tree)
+    sign = 1 if tree.about["kind"] == "similarity" else -1
+    missing = tree.about["missing"]
+    joined = []
+    for begin, end in zip(rows.indptr, rows.indptr[1:], strict=False):
+        there = rows.targets[begin:end] >= 0
+        cluster, weights = rows.targets[begin:end][there], rows.weights[begin:end].astype(np.float64)
+        # A sum in whole steps depends on no order; 62 bits hold it.
+        shift = 62 - len(weights).bit_length() - int(np.frexp(np.abs(weights).max(initial=0.0))[1])
+        weights = sign * weights[there]
+        found = (-1, -1, np.nan)
+        for step in range(1, len(reach) + 1):
+            # Before a round clusters are those of earlier ones, the largest that a neighbour is in.
+            while (grown := (parent := tree.parent[cluster]) >= 0).any():
+                grown &= tree.round[parent] < step
+                if not grown.any():
+                    break
+                cluster = np.where(grown, parent, cluster)
+            names = sorted(set(cluster.tolist()), key=lambda node: tree.leaves(node)[0])
+            values = []
+            for name in names:
+                own, size = weights[cluster == name], float(tree.size[name])
+                absent = 0.0 if missing == "ignore" else sign * missing
+                if tree.about["linkage"] == "average":
+                    steps = np.rint(np.ldexp(own, shift)).astype(np.int64).sum()
+                    total, pairs = np.ldexp(float(steps), -shift), float(len(own))
+                    if missing == "ignore":
+                        values.append(total / pairs)
+                    else:
+                        values.append((total + absent * (size - pairs)) / size)
+                elif tree.about["linkage"] == "single":
+                    values.append(own.max())
+                else:
+                    all_there = missing == "ignore" or len(own) == size
+                    values.append(own.min() if all_there else min(own.min(), absent))
+            if names and np.float32(max(values)) >= reach[step - 1]:
+                best = int(np.argmax(values))
+                found = (names[best], step, values[best])
+                break
+        joined.append(found)
+    node, round, value = np.array(joined, np.float64).reshape(-1, 3).T
+    return placed(tree, node.astype(np.int32), round.astype(np.int32), sign * value, None)

@@ -1,0 +1,45 @@
+// Where points that were not there would have joined a tree.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "graph.hpp"
+#include "neighbors.hpp"
+#include "parallel.hpp"
+#include "rounds.hpp"
+
+namespace agglo {
+
+// How new points join the clusters of a tree.
+struct Joining {
+  Kind kind = Kind::similarity;
+  Linkage linkage = Linkage::average;
+  std::optional<double> missing;  // the value of a pair without an edge; none: such pairs take no part
+  // What the linkage must reach in each round of the tree, larger being closer and never increasing; the last
+  // entry is for what comes after the last round.
+  std::span<const float> limits;
+};
+
+// An entry a new point.
+struct Attached {
+  std::vector<std::int32_t> node;   // the cluster that it joins; -1: none
+  std::vector<std::int32_t> round;  // in which round, counted from 1; -1: in none
+  std::vector<double> value;        // at what linkage; NaN: none
+};
+
+// Replays the rounds of a tree for new points, each alone: before a round it is compared with the clusters
+// that its neighbours are in, and joins the closest if that reaches the limit of the round; of equally close
+// ones, that of the smallest leaf. `edges` has a row a new point, of the leaves that are its neighbours; -1
+// is none. Nodes of round limits.size() or later are no merges.
+Attached attached(std::span<const std::int32_t> parent, std::span<const std::int32_t> size,
+                  std::span<const std::int32_t> round, std::int64_t leaves, const DirectedView& edges,
+                  const Joining& joining, Team& team, const Report& report = {});
+
+// The closest k of each row of directed edges, or all if they are fewer, by (weight, smaller target), no
+// target twice: k of each in turn, -1 and the weight 0 where there are no more.
+Neighbors closest(const DirectedView& rows, std::int64_t k, Kind kind, Team& team);
+
+}  // namespace agglo

@@ -1,0 +1,247 @@
+"""New points in an old tree: the rounds are replayed for each of them, the tree staying as it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple, SupportsFloat, SupportsIndex
+
+import numpy as np
+import numpy.typing as npt
+
+from agglo import _core
+from agglo.cut import RoundRule, check_rule, chosen_round
+from agglo.graph import NeighborGraph
+from agglo.inputs import check_labels, threads
+from agglo.progress import Progress, phase
+from agglo.tree import Hierarchy
+
+REPLAYED = ("average", "single", "complete")
+"""The linkages that need no more of a new point than its neighbours."""
+
+
+@dataclass(frozen=True, eq=False)
+class Attached:
+    """Where new points are in a tree, an entry a point: from it follow their labels in any cut.
+
+    Examples
+    --------
+    >>> import agglo
+    >>> X = [[0.0], [1.0], [10.0], [12.0]]
+    >>> tree = agglo.hac(agglo.neighbor_graph(X, 3, "euclidean"))
+    >>> new = agglo.attach(tree, indices=[[1, 0], [3, 2]], values=[[1.0, 2.0], [8.0, 10.0]])
+    >>> new.node, new.round, new.height
+    (array([1, 5], dtype=int32), array([1, 3], dtype=int32), array([1., 9.]))
+    >>> new.labels(n_clusters=2)
+    array([ 0, -1])
+    >>> new.labels(n_clusters=1)
+    array([0, 0])
+    """
+
+    tree: Hierarchy
+    """The tree, as it was without the points."""
+    node: npt.NDArray[np.int32]
+    """The cluster that a point joins; -1 if it joins none."""
+    round: npt.NDArray[np.int32]
+    """The round in which it does; 0 for a copy of a leaf, -1 for a point that joins none."""
+    height: npt.NDArray[np.float64]
+    """At what height, which is not below that of the cluster; infinite for a point that joins none."""
+
+    def labels(
+        self,
+        n_clusters: SupportsIndex | None = None,
+        *,
+        round: SupportsIndex | RoundRule | None = None,
+        height: SupportsFloat | None = None,
+        labels: npt.ArrayLike | None = None,
+        graph: NeighborGraph | None = None,
+    ) -> npt.NDArray[np.int64]:
+        """The labels of the points in a cut of the tree, -1 for those that are in none of its clusters.
+
+        Parameters
+        ----------
+        n_clusters, round, height, graph
+            As of :meth:`agglo.Hierarchy.cut`. A point is in a cluster if it joined by that round or height.
+        labels : array-like of shape (n_leaves,)
+            Labels that :meth:`agglo.Hierarchy.cut` gave the leaves by any other rule. A point is in a cluster if
+            it joined that or a part of it.
+        """
+        tree, late = self.tree, np.zeros(len(self.node), bool)
+        if labels is not None:
+            if not (n_clusters is None and round is None and height is None):
+                raise ValueError("labels are a cut already: leave out n_clusters, round and height")
+            tree.nodes(labels)  # raises where a cluster is no node
+        else:
+            check_rule(tree.n_leaves, n_clusters, round, height)
+            if height is None:
+                chosen = chosen_round(tree, n_clusters, round, graph)
+                labels, late = tree.labels(chosen), self.round > chosen
+            else:
+                labels, late = tree.cut(height=height), self.height > float(height)
+        cluster, size = check_labels(labels, tree.n_leaves, "the tree")
+        # Of two nodes above the same leaf the larger is above the other.
+        found = cluster[tree.order[tree.start[self.node]]]
+        inside = (self.node >= 0) & (found >= 0) & (tree.size[self.node] <= size[found]) & ~late
+        return np.where(inside, found, -1)
+
+
+class Rows(NamedTuple):
+    """The neighbours of new points, row after row: leaves of a tree, and -1 for none."""
+
+    indptr: npt.NDArray[np.int64]
+    targets: npt.NDArray[np.int32]
+    weights: npt.NDArray[np.float32]
+
+    def __len__(self) -> int:
+        return len(self.indptr) - 1
+
+
+def attach(
+    tree: Hierarchy,
+    indices: npt.ArrayLike,
+    values: npt.ArrayLike,
+    *,
+    copies: npt.ArrayLike | None = None,
+    n_jobs: int | None = None,
+) -> Attached:
+    """Where new points would have joined a tree, by their neighbours among its leaves.
+
+    A new point is a cluster of its own to begin with. Before each round that made the tree it is compared, by the
+    linkage of the tree, with the clusters of that time that its neighbours are in. It joins the closest (of
+    equally close ones that of the smallest leaf) if this reaches the threshold of the round, and is part of
+    whatever becomes of that cluster. After the last round it is compared once more, by the farthest threshold.
+
+    Parameters
+    ----------
+    tree : Hierarchy
+        A tree of :func:`agglo.scc`, :func:`agglo.affinity` or :func:`agglo.hac`.
+    indices, values : array-like of shape (n_new, n_neighbors)
+        The neighbours of each new point among the leaves, and how close they are, in the unit of the graph that
+        the tree was made of; -1 is none.
+    copies : array-like of shape (n_new,), optional
+        For a new point that is the same as a leaf, that leaf: it goes where the leaf is, whatever its neighbours.
+        -1 for the others.
+    n_jobs : int, optional
+        Number of threads; all cores by default. The result does not depend on it.
+
+    Returns
+    -------
+    Attached
+        The node that each joins, when, and how high.
+
+    Notes
+    -----
+    Affinity has no thresholds: a new point joins its nearest neighbour in the first round. HAC merges the closest
+    pair in each round: a new point joins when its closest cluster is closer than that pair.
+
+    New points do not see each other, and old clusters are not moved by them.
+
+    Examples
+    --------
+    >>> import agglo
+    >>> X = [[0.0], [1.0], [10.0], [12.0], [50.0]]
+    >>> tree = agglo.scc(agglo.neighbor_graph(X, 2, "euclidean"))
+    >>> new = agglo.attach(tree, indices=[[1, 0], [2, 3]], values=[[0.5, 1.5], [1.0, 1.0]])
+    >>> new.labels(n_clusters=3)
+    array([0, 1])
+    """
+    lists, weights = np.asarray(indices), np.asarray(values)
+    if lists.ndim != 2 or lists.shape != weights.shape:
+        raise ValueError(
+            f"indices and values must be (points, neighbours) arrays, got {lists.shape} and {weights.shape}"
+        )
+    if lists.dtype.kind not in "iu":
+        raise TypeError(f"indices must be integers (leaves of the tree), got dtype {lists.dtype}")
+    n, k = lists.shape
+    rows = Rows(np.arange(n + 1, dtype=np.int64) * k, lists.ravel(), np.where(lists < 0, 0, weights).ravel())
+    return attach_rows(tree, rows, None if copies is None else np.asarray(copies), n_jobs)
+
+
+def attach_rows(
+    tree: Hierarchy,
+    rows: Rows,
+    copies: npt.NDArray[Any] | None = None,
+    n_jobs: int | None = None,
+    progress: Progress | None = None,
+) -> Attached:
+    """:func:`attach` for rows of any length."""
+    rows = checked(tree, rows)
+    similarity = tree.about["kind"] == "similarity"
+    node, round, close = _core.attached(
+        tree.parent,
+        tree.size,
+        tree.round,
+        tree.n_leaves,
+        *rows,
+        limits(tree),
+        similarity=similarity,
+        linkage=tree.about["linkage"],
+        missing=None if tree.about["missing"] == "ignore" else tree.about["missing"],
+        threads=threads(n_jobs),
+        progress=phase(progress, "attaching"),
+    )
+    return placed(tree, node, round, close if similarity else -close, copies)
+
+
+def placed(
+    tree: Hierarchy,
+    node: npt.NDArray[np.int32],
+    round: npt.NDArray[np.int32],
+    value: npt.NDArray[np.float64],
+    copies: npt.NDArray[Any] | None,
+) -> Attached:
+    """What an engine found, in terms of the tree, and copies where their leaves are.
+
+    What joins after the last round is in the last partition, which lasts until the end of the run.
+    """
+    height = tree.about["origin"] - value if tree.about["kind"] == "similarity" else value
+    height = np.where(node < 0, np.inf, np.maximum(height, np.maximum(0.0, tree.height[node])))
+    round = np.minimum(round, np.int32(len(tree.rounds)))
+    if copies is not None:
+        if copies.shape != node.shape or copies.dtype.kind not in "iu":
+            raise ValueError(
+                f"copies must be an integer for each of {len(node)} points, got {copies.dtype} of {copies.shape}"
+            )
+        if len(copies) and not -1 <= copies.min() <= copies.max() < tree.n_leaves:
+            raise ValueError(f"copies names no leaf: pass numbers up to {tree.n_leaves - 1}, and -1 for none")
+        known = copies >= 0
+        node = np.where(known, copies, node).astype(np.int32)
+        round, height = np.where(known, 0, round).astype(np.int32), np.where(known, 0.0, height)
+    return Attached(tree, node, round, height)
+
+
+def limits(tree: Hierarchy) -> npt.NDArray[np.float32]:
+    """What a new point's linkage must reach in each round and after the last, larger being closer."""
+    similarity = tree.about["kind"] == "similarity"
+    values, end = tree.rounds.threshold, np.inf if not similarity else -np.inf
+    if tree.about.get("method") == "hac":
+        made = (tree.round > 0) & (tree.round <= len(tree.rounds))
+        values = tree.about["origin"] - tree.height[made] if similarity else tree.height[made]
+    elif not np.isnan(values).any():
+        end = tree.about.get("farthest_threshold", values[-1] if len(values) else end)
+    signed = np.append(values, end) * (1 if similarity else -1)
+    reach = np.where(np.isnan(signed), -np.inf, signed).astype(np.float32)
+    if (reach[1:] > reach[:-1]).any():
+        raise ValueError("the thresholds of the tree do not go from near to far, so its rounds cannot be replayed")
+    return reach
+
+
+def checked(tree: Hierarchy, rows: Rows) -> Rows:
+    """The rows as the core takes them, if they and the tree go together."""
+    absent = [name for name in ("kind", "missing", "linkage") if name not in tree.about]
+    if absent:
+        raise ValueError(
+            f"the tree has no record of its {absent[0]}, so its rounds cannot be replayed: "
+            "pass a tree of agglo.scc, agglo.affinity or agglo.hac"
+        )
+    if tree.about["linkage"] not in REPLAYED:
+        raise ValueError(
+            f"linkage={tree.about['linkage']!r} made the tree, whose rounds cannot be replayed for new points: "
+            f"those of {', '.join(REPLAYED)} can"
+        )
+    targets, weights = rows.targets, np.asarray(rows.weights, np.float32)
+    if len(targets) and not -1 <= targets.min() <= targets.max() < tree.n_leaves:
+        worst = targets.min() if targets.min() < -1 else targets.max()
+        raise ValueError(f"indices holds {worst}, outside 0..{tree.n_leaves - 1}; -1 stands for no neighbour")
+    if not np.isfinite(weights).all():
+        raise ValueError("values holds numbers that are not finite float32 numbers: leave such neighbours out")
+    return Rows(rows.indptr, np.ascontiguousarray(targets, np.int32), np.ascontiguousarray(weights))
