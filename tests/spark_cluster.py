@@ -1,5 +1,6 @@
 """A Spark cluster on this machine for tests: a master and worker processes of its own."""
 
+import contextlib
 import os
 import re
 import signal
@@ -96,4 +97,6 @@ def connect(url, folder):
     builder = SparkSession.builder.appName("agglo-tests")
     for key, value in settings.items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
+    # What an example names without a folder goes where its process began.
+    with contextlib.chdir(folder):
+        return builder.getOrCreate()

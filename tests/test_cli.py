@@ -89,6 +89,15 @@ def test_fit_writes_the_tree_that_the_library_makes(folder, blobs):
     assert re.search(r"written +deep/out/tree\.parquet, deep/out/labels\.parquet, deep/out/run\.json\n", out)
 
 
+def test_few_points_have_all_others_for_neighbors(folder, blobs):
+    np.save("few.npy", blobs[0][:9])
+    run("fit", "few.npy", "-o", "out")
+    assert_same_hierarchy(
+        agglo.Hierarchy.load("out/tree.parquet"), agglo.scc(agglo.neighbor_graph(blobs[0][:9], n_neighbors=8))
+    )
+    assert json.loads(Path("out/run.json").read_text())["graph"]["parameters"]["n_neighbors"] == 8
+
+
 @pytest.mark.parametrize(
     ("options", "make"),
     [
@@ -282,7 +291,6 @@ def test_demo_without_matplotlib_says_how_to_get_the_picture(tmp_path):
         ("fit X.npy --labels unlike.npy", 3, "no two of 120 points are of the same known class"),
         ("fit Xy.csv --label-column no", 3, r"Xy\.csv has no column 'no', but 'f0'"),
         ("fit X.npy -k 0", 2, "n_neighbors=0 must be at least 1"),
-        ("fit X.npy -k 120", 2, "n_neighbors=120 is too many for 120 points"),
         ("fit X.npy -k many", 2, "--n-neighbors many is neither a whole number nor 'all'"),
         ("fit X.npy --metric manhattan", 2, "'manhattan' is not one of 'cosine'"),
         ("fit X.npy --thresholds 0.1,0.9", 2, "thresholds must be strictly decreasing"),

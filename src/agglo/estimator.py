@@ -18,6 +18,7 @@ from agglo.neighbors import METRICS, neighbor_graph
 from agglo.progress import Progress, progress_bar
 from agglo.rounds import Advance, affinity, hac, scc
 from agglo.schedule import ScheduleName
+from agglo.search.checks import most_neighbors
 from agglo.search.features import SPARSE
 from agglo.tree import Hierarchy
 
@@ -146,11 +147,8 @@ class _Clusterer(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]  # sci
             return given
         n_points = given.shape[0]
         if self.metric != "precomputed":
-            n_neighbors = self.n_neighbors
-            if isinstance(n_neighbors, int | np.integer) and n_neighbors >= n_points:
-                n_neighbors = n_points - 1 if n_points > 1 else "all"
             return neighbor_graph(
-                *(given, n_neighbors, self.metric, self.method, self.n_jobs),
+                *(given, most_neighbors(self.n_neighbors, n_points), self.metric, self.method, self.n_jobs),
                 recall=self.recall,
                 random_state=self.random_state,
                 progress=progress,

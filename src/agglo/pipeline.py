@@ -22,7 +22,7 @@ from agglo.inputs import check_points, threads
 from agglo.neighbors import METRICS, neighbor_graph
 from agglo.progress import Progress
 from agglo.rounds import affinity, hac, scc
-from agglo.search.checks import check_wish
+from agglo.search.checks import check_wish, most_neighbors
 from agglo.search.sparse import check_sparse
 from agglo.tree import Hierarchy
 
@@ -128,7 +128,7 @@ def run(plan: Plan, data: Data, progress: Progress | None = None) -> Run:
     check_rule(data.X.shape[0], **_full(plan.rule))
     start = time.perf_counter()
     graph = neighbor_graph(
-        *(data.X, plan.n_neighbors, plan.metric, plan.method, plan.n_jobs),  # type: ignore[arg-type]
+        *(data.X, most_neighbors(plan.n_neighbors, data.X.shape[0]), plan.metric, plan.method, plan.n_jobs),
         recall=plan.recall,
         random_state=plan.seed,
         progress=progress,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +24,13 @@ def check_wish(recall: float, random_state: int) -> None:
         raise TypeError(f"random_state={random_state!r} is not a number: pass a non-negative integer")
     if not 0 <= random_state < 2**64:
         raise ValueError(f"random_state={random_state} is out of range: pass an integer from 0 to 2^64 - 1")
+
+
+def most_neighbors(n_neighbors: Any, n: int) -> Any:
+    """A wished-for number of neighbours, or all others where there are not so many."""
+    if isinstance(n_neighbors, int | np.integer) and n_neighbors >= n:
+        return n - 1 if n > 1 else "all"
+    return n_neighbors
 
 
 def check_n_neighbors(n_neighbors: int | str, n: int) -> None:
