@@ -71,6 +71,19 @@ class Gather {
     }
   }
 
+  // Drops all neighbours but those that `stays` is true of; nothing can be added after it.
+  template <class Stays>
+  void keep(const Stays& stays) {
+    std::size_t kept = 0;
+    for (std::size_t k = 0; k < ids.size(); ++k) {
+      if (!stays(ids[k])) continue;
+      ids[kept] = ids[k];
+      stats[kept++] = stats[k];
+    }
+    ids.resize(kept);
+    stats.resize(kept);
+  }
+
   std::vector<Id> ids;
   std::vector<Stat> stats;
   std::vector<Id> pending;  // clusters whose lists have to be read

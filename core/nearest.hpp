@@ -18,6 +18,7 @@
 
 #include "adjacency.hpp"
 #include "graph.hpp"
+#include "limits.hpp"
 #include "linkage.hpp"
 #include "memory.hpp"
 
@@ -30,9 +31,12 @@ class Neighborhoods {
  public:
   using Stat = typename Linkage::Stat;
 
-  Neighborhoods(const GraphView& graph, const Linkage& linkage, int workers)
+  // With limits, only clusters that may be joined are neighbours. Bounds hold all the same: what may not be
+  // joined with a part may not be joined with the whole.
+  Neighborhoods(const GraphView& graph, const Linkage& linkage, const Limits* limits, int workers)
       : graph_(graph),
         linkage_(linkage),
+        limits_(limits),
         slack_(1e-12 * (std::isfinite(linkage.floor) ? std::fabs(linkage.floor) : 0.0)),
         clusters_(graph.size()),
         cell_(graph.size()),
@@ -83,8 +87,10 @@ class Neighborhoods {
   // The first look at a point: its row of the graph, each neighbour a cluster of one.
   void look_at_row(Id x) {
     Search search(linkage_.floor);
+    const Limits* const limits = limits_;
     for (std::int64_t k = graph_.indptr[x]; k < graph_.indptr[x + 1]; ++k)
-      search.offer(graph_.indices[k], linkage_.value(linkage_.of(graph_.weights[k]), 1, 1));
+      if (limits == nullptr || limits->may(x, graph_.indices[k]))
+        search.offer(graph_.indices[k], linkage_.value(linkage_.of(graph_.weights[k]), 1, 1));
     keep(x, search);
   }
 
@@ -219,8 +225,10 @@ class Neighborhoods {
     const Nearest& nearest = nearest_[x];
     const Id y = nearest.best;
     return y != kNobody && nearest.second < nearest.value && alive(y) &&
-           (Linkage::steadfast || cell_[y].size == nearest.best_size);
+           (cell_[y].size == nearest.best_size || (Linkage::steadfast && may(x, y)));
   }
+
+  bool may(Id x, Id y) const { return limits_ == nullptr || limits_->may(x, y); }
 
   // No neighbour of x is closer than this, given how `best` has grown.
   double bound(Id x) {
@@ -246,6 +254,7 @@ class Neighborhoods {
              [this, weights](std::int64_t k) { return linkage_.of(weights[k]); });
       }
     }
+    if (limits_ != nullptr) gather.keep([&](Id y) { return limits_->may(x, y); });
     Search search(linkage_.floor);
     const double size = cell_[x].size;
     for (std::size_t k = 0; k < gather.ids.size(); ++k)
@@ -311,6 +320,7 @@ class Neighborhoods {
 
   const GraphView graph_;
   const Linkage linkage_;
+  const Limits* const limits_;
   const double slack_;
   std::int64_t
       clusters_;  // an upper bound on how many there are: what a table of neighbours may have to hold

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <limits>
+#include <memory>
 #include <numeric>
 #include <stdexcept>
 #include <string>
@@ -23,8 +24,10 @@ constexpr std::int64_t kGrain = 512;
 template <class Linkage, class Size>
 class Engine {
  public:
-  Engine(const GraphView& graph, const Plan& plan, const Linkage& linkage, Team& team, const Report& report)
+  Engine(const GraphView& graph, const Plan& plan, const Constraints& constraints, const Linkage& linkage,
+         Team& team, const Report& report)
       : plan_(plan),
+        must_(constraints.must),
         team_(team),
         n_(static_cast<Id>(graph.size())),
         sign_(plan.kind == Kind::similarity ? 1.0 : -1.0),
@@ -32,7 +35,8 @@ class Engine {
           if (report) report(n_ - clusters_, n_);
         }),
         clusters_(n_),
-        near_(graph, linkage, team.size()),
+        limits_(constraints.limit() ? std::make_unique<Limits>(graph.size(), constraints) : nullptr),
+        near_(graph, linkage, limits_.get(), team.size()),
         node_(n_),
         bucket_(n_, kOut),
         rank_(n_) {
@@ -85,6 +89,7 @@ class Engine {
         },
         report_);
     for (Id i = 0; i < n_; ++i) shelve(i, 0);
+    if (!must_.empty()) link();
     for (std::size_t t = 0; t < thresholds_.size() && clusters_ > 1; ++t)
       while (round(t) && stay_) {
       }
@@ -101,15 +106,32 @@ class Engine {
           near_.refresh({due.data() + first, due.data() + last}, thresholds_[t], worker);
         },
         report_);
-    const std::vector<Id> joining = select(due, t);
+    std::vector<Id> joining = select(due, t);
     if (joining.empty()) return false;
-    const std::int64_t before = clusters_;
-    merge(components(joining), t);
-    const std::chrono::duration<double> seconds = Clock::now() - start;
-    const double threshold =
-        plan_.thresholds.empty() ? std::numeric_limits<double>::quiet_NaN() : plan_.thresholds[t];
-    forest_.rounds.push_back({threshold, before, clusters_, seconds.count()});
+    const std::size_t later = stay_ ? t : t + 1;
+    unite(joining, later);
+    merge(components(members(joining)), later);
+    record(plan_.thresholds.empty() ? std::numeric_limits<double>::quiet_NaN() : plan_.thresholds[t], start);
     return true;
+  }
+
+  // The round before all others, which merges what must be linked.
+  void link() {
+    const auto start = Clock::now();
+    std::vector<Id> linked;
+    for (std::size_t k = 0; k < must_.size(); ++k) {
+      if (std::exchange(bucket_[must_[k]], kJoined) != kJoined) linked.push_back(must_[k]);
+      if (k % 2 == 1) unite(must_[k - 1], must_[k]);
+    }
+    merge(components(linked), 0);
+    record(std::numeric_limits<double>::quiet_NaN(), start);
+  }
+
+  // Puts on record a round that has merged.
+  void record(double threshold, Clock::time_point start) {
+    const std::chrono::duration<double> seconds = Clock::now() - start;
+    const std::int64_t before = forest_.rounds.empty() ? n_ : forest_.rounds.back().after;
+    forest_.rounds.push_back({threshold, before, clusters_, seconds.count()});
   }
 
   // ---- buckets ----
@@ -165,14 +187,45 @@ class Engine {
     std::vector<Part> parts;
   };
 
-  // The components of the edges from each joining cluster to its nearest neighbour.
-  Components components(const std::vector<Id>& joining) {
-    std::vector<Id> members = joining;
+  // Unites joining clusters with their nearest neighbours, the closest first, as far as limits allow; those
+  // that come too late join nobody and are shelved again.
+  void unite(std::vector<Id>& joining, std::size_t later) {
+    if (limits_) {
+      const auto names = [&](Id x) { return std::minmax({x, near_.best(x)}); };
+      std::sort(joining.begin(), joining.end(), [&](Id x, Id y) {
+        return near_.value(x) != near_.value(y) ? near_.value(x) > near_.value(y) : names(x) < names(y);
+      });
+    }
+    for (const Id x : joining) unite(x, near_.best(x));
+    if (!limits_) return;
+    std::erase_if(joining, [&](Id x) {
+      if (near_.root(x) == near_.root(near_.best(x))) return false;
+      shelve(x, later);
+      return true;
+    });
+  }
+
+  void unite(Id x, Id y) {
+    if (limits_) {
+      const Id a = near_.root(x), b = near_.root(y);
+      if (a == b || !limits_->may(a, b)) return;
+      limits_->unite(a, b);
+    }
+    near_.unite(x, y);
+  }
+
+  // Joining clusters and those that they join, each once.
+  std::vector<Id> members(const std::vector<Id>& joining) {
+    std::vector<Id> found = joining;
     for (const Id x : joining) {
       Id& bucket = bucket_[near_.best(x)];
-      if (bucket != kJoining && std::exchange(bucket, kJoined) != kJoined) members.push_back(near_.best(x));
+      if (bucket != kJoining && std::exchange(bucket, kJoined) != kJoined) found.push_back(near_.best(x));
     }
-    for (const Id x : joining) near_.unite(x, near_.best(x));
+    return found;
+  }
+
+  // The components of clusters that have been united.
+  Components components(const std::vector<Id>& members) {
     Components found;
     for (const Id x : members)
       if (near_.alive(x)) found.clusters.push_back(x);
@@ -188,7 +241,7 @@ class Engine {
   }
 
   // Makes clusters of components: nodes of the tree, shelved by what their parts know of others.
-  void merge(const Components& made, std::size_t t) {
+  void merge(const Components& made, std::size_t later) {
     const std::size_t n = made.clusters.size(), nodes = forest_.parent.size();
     forest_.parent.resize(nodes + n, kNobody);
     forest_.value.resize(nodes + n);
@@ -225,7 +278,7 @@ class Engine {
     for (std::size_t k = 0; k < n; ++k) {
       near_.forget(made.clusters[k], blends[k]);
       node_[made.clusters[k]] = static_cast<Id>(nodes + k);
-      shelve(made.clusters[k], stay_ ? t : t + 1);
+      shelve(made.clusters[k], later);
     }
     clusters_ -= static_cast<std::int64_t>(made.parts.size() - n);
   }
@@ -234,11 +287,13 @@ class Engine {
   static constexpr Id kOut = -1, kJoining = -2, kJoined = -3;
 
   const Plan plan_;
+  const std::span<const Id> must_;
   Team& team_;
   const Id n_;
   const double sign_;
   const Report report_;
   std::int64_t clusters_;
+  const std::unique_ptr<Limits> limits_;  // none: any two clusters may be joined
   Neighborhoods<Linkage, Size> near_;
   std::vector<Id> node_;    // of each cluster
   std::vector<Id> bucket_;  // likewise
@@ -282,16 +337,17 @@ Forest with_linkage(const GraphView& graph, const Plan& plan, const Run& engine)
 
 }  // namespace
 
-Forest run_rounds(const GraphView& graph, const Plan& plan, Team& team, const Report& report) {
+Forest run_rounds(const GraphView& graph, const Plan& plan, const Constraints& constraints, Team& team,
+                  const Report& report) {
   return with_linkage(graph, plan, [&]<class Linkage>(const Linkage& linkage) {
-    return Engine<Linkage, Id>(graph, plan, linkage, team, report).run();
+    return Engine<Linkage, Id>(graph, plan, constraints, linkage, team, report).run();
   });
 }
 
 Forest run_rounds(const GraphView& graph, const Clusters& clusters, const Plan& plan, Team& team,
                   const Report& report) {
   return with_linkage(graph, plan, [&]<class Linkage>(const Linkage& linkage) {
-    return Engine<Linkage, double>(graph, plan, linkage, team, report).run(graph, clusters, linkage);
+    return Engine<Linkage, double>(graph, plan, {}, linkage, team, report).run(graph, clusters, linkage);
   });
 }
 

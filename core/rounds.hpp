@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "graph.hpp"
+#include "limits.hpp"
 
 namespace agglo {
 
@@ -45,15 +46,22 @@ struct Clusters {
 // Nodes of a forest, leaves first, then the merged clusters in order of round and of smallest leaf.
 struct Forest {
   std::vector<std::int32_t> parent;  // -1 for a root
-  std::vector<double> value;       // the farthest linkage that was joined to make the node; unused for leaves
-  std::vector<std::int32_t> size;  // leaves below, be they points or clusters
+  // The farthest linkage that was joined to make the node, infinitely close where points must be linked;
+  // unused for leaves.
+  std::vector<double> value;
+  std::vector<std::int32_t> size;   // leaves below, be they points or clusters
   std::vector<std::int32_t> round;  // 1-based; 0 for leaves
   std::vector<Round> rounds;        // only those that merged
 };
 
-// Clusters the points of `graph` as `plan` says. The forest is a function of the graph and the plan alone.
-// `report` hears (clusters merged away so far, points) between rounds.
-Forest run_rounds(const GraphView& graph, const Plan& plan, Team& team, const Report& report = {});
+// Clusters the points of `graph` as `plan` says and `constraints` allow, which must not contradict each
+// other. The forest is a function of these alone. What must be linked is merged by a round before all others,
+// which has no threshold. `report` hears (clusters merged away so far, points) between rounds.
+Forest run_rounds(const GraphView& graph, const Plan& plan, const Constraints& constraints, Team& team,
+                  const Report& report = {});
+inline Forest run_rounds(const GraphView& graph, const Plan& plan, Team& team, const Report& report = {}) {
+  return run_rounds(graph, plan, Constraints{}, team, report);
+}
 
 // The same from clusters on: with a run's own clusters and what is left of its thresholds, the rest of it.
 Forest run_rounds(const GraphView& graph, const Clusters& clusters, const Plan& plan, Team& team,

@@ -25,7 +25,7 @@ Graph random_graph(std::int32_t n, int degree, unsigned seed, Kind kind, Team& t
 }
 
 void threads_do_not_matter(Kind kind, Linkage linkage, std::optional<double> missing, bool wide, bool stable,
-                           bool mutual) {
+                           bool mutual, const Constraints& constraints = {}) {
   Team one(1);
   const Graph graph = random_graph(400, 4, 7, kind, one);
   const GraphView view{graph.indptr, graph.indices, graph.weights};
@@ -41,17 +41,58 @@ void threads_do_not_matter(Kind kind, Linkage linkage, std::optional<double> mis
   if (!mutual) plan.thresholds = thresholds;
   plan.until_stable = stable;
   plan.mutual = mutual;
-  const Forest expected = run_rounds(view, plan, one);
+  const Forest expected = run_rounds(view, plan, constraints, one);
   CHECK(expected.parent.size() > 400);
   for (const int threads : {2, 8}) {
     Team team(threads);
-    const Forest forest = run_rounds(view, plan, team);
+    const Forest forest = run_rounds(view, plan, constraints, team);
     CHECK(forest.parent == expected.parent);
     CHECK(forest.size == expected.size);
     CHECK(forest.round == expected.round);
     CHECK(std::vector(forest.value.begin() + 400, forest.value.end()) ==
           std::vector(expected.value.begin() + 400, expected.value.end()));
   }
+}
+
+// Constraints of all sorts on the 400 points: every tenth is of one of two groups, and many are in pairs.
+struct Known {
+  std::vector<std::int32_t> must, cannot, groups;
+  std::vector<double> weights;
+
+  Known() {
+    std::mt19937 random(3);
+    for (std::int32_t i = 0; i < 400; ++i) {
+      if (i % 10 == 0) groups.insert(groups.end(), {i, i % 20});
+      if (i % 10 == 5) must.insert(must.end(), {i, i + 1});
+      const auto other = static_cast<std::int32_t>(random() % 400);
+      if (other / 10 != i / 10) cannot.insert(cannot.end(), {i, other});
+      weights.push_back(1 + i % 3);
+    }
+  }
+  Constraints view(double most) const { return {must, cannot, groups, most, weights}; }
+};
+
+// No cluster breaks a limit: a forest's nodes are all there ever were.
+void limits_hold() {
+  Team team(2);
+  const Graph graph = random_graph(400, 4, 7, Kind::similarity, team);
+  const Known known;
+  const Forest forest =
+      run_rounds({graph.indptr, graph.indices, graph.weights}, Plan{}, known.view(40), team);
+  const auto top = [&](std::int32_t node) {
+    while (forest.parent[node] != -1) node = forest.parent[node];
+    return node;
+  };
+  for (std::size_t k = 0; k < known.cannot.size(); k += 2)
+    CHECK(top(known.cannot[k]) != top(known.cannot[k + 1]));
+  for (std::size_t k = 0; k < known.must.size(); k += 2)
+    CHECK(forest.parent[known.must[k]] == forest.parent[known.must[k + 1]]);
+  std::vector<double> weight(forest.parent.size(), 0);
+  for (std::int32_t i = 0; i < 400; ++i) weight[top(i)] += known.weights[i];
+  for (const double each : weight) CHECK(each <= 40);
+  std::vector<int> members(forest.parent.size() * 20, 0);
+  for (std::size_t k = 0; k < known.groups.size(); k += 2)
+    CHECK(++members[top(known.groups[k]) * 20 + known.groups[k + 1]] == 1);
 }
 
 // Points are clusters of one: given as such, with the statistics of their edges, they make the same forest.
@@ -86,6 +127,8 @@ void clusters_of_one_are_points(Kind kind, Linkage linkage, std::optional<double
 }  // namespace
 
 int main() {
+  limits_hold();
+  const Known known;
   for (const Kind kind : {Kind::similarity, Kind::distance})
     for (const Linkage linkage : {Linkage::average, Linkage::single, Linkage::complete})
       for (const std::optional<double> missing :
@@ -93,6 +136,7 @@ int main() {
         for (const bool option : {false, true}) {
           threads_do_not_matter(kind, linkage, missing, option, option, false);
           threads_do_not_matter(kind, linkage, missing, option, false, true);
+          threads_do_not_matter(kind, linkage, missing, false, option, false, known.view(option ? 40 : 1e9));
           clusters_of_one_are_points(kind, linkage, missing, option);
         }
 

@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
+from agglo.constraints import Constraints, Groups, check_constraints
 from agglo.graph import NeighborGraph
 from agglo.linkage import GraphLinkage, Linkage, LinkageName, rows
 from agglo.predict import Attached, Rows, checked, limits, placed
-from agglo.rounds import Advance, Plan, affinity_plan, hac_plan, hierarchy, scc_plan
+from agglo.rounds import Advance, Plan, affinity_plan, constrained, hac_plan, hierarchy, scc_plan
 from agglo.schedule import ScheduleName
 from agglo.tree import Forest, Hierarchy
 
@@ -27,25 +26,45 @@ def scc(
     n_thresholds: int | None = None,
     linkage: LinkageName | Linkage = "average",
     advance: Advance = "every-round",
+    *,
+    must_link: Groups | None = None,
+    cannot_link: Groups | None = None,
+    max_cluster_size: float | None = None,
 ) -> Hierarchy:
     """The tree of the Sub-Cluster Component algorithm, see :func:`agglo.scc`."""
     plan = scc_plan(graph, thresholds, n_thresholds, linkage, advance)
-    return hierarchy(graph, plan, run(graph, plan))
+    return _tree(graph, plan, constrained(graph, must_link, cannot_link, max_cluster_size))
 
 
-def affinity(graph: NeighborGraph, linkage: LinkageName | Linkage = "average") -> Hierarchy:
+def affinity(
+    graph: NeighborGraph,
+    linkage: LinkageName | Linkage = "average",
+    *,
+    must_link: Groups | None = None,
+    cannot_link: Groups | None = None,
+    max_cluster_size: float | None = None,
+) -> Hierarchy:
     """The tree of Affinity clustering, see :func:`agglo.affinity`."""
-    plan = affinity_plan(linkage)
-    return hierarchy(graph, plan, run(graph, plan))
+    return _tree(graph, affinity_plan(linkage), constrained(graph, must_link, cannot_link, max_cluster_size))
 
 
-def hac(graph: NeighborGraph, linkage: LinkageName | Linkage = "average") -> Hierarchy:
+def hac(
+    graph: NeighborGraph,
+    linkage: LinkageName | Linkage = "average",
+    *,
+    must_link: Groups | None = None,
+    cannot_link: Groups | None = None,
+    max_cluster_size: float | None = None,
+) -> Hierarchy:
     """The tree of hierarchical agglomerative clustering, see :func:`agglo.hac`."""
-    plan = hac_plan(linkage)
-    return hierarchy(graph, plan, run(graph, plan))
+    return _tree(graph, hac_plan(linkage), constrained(graph, must_link, cannot_link, max_cluster_size))
 
 
-def run(graph: NeighborGraph, plan: Plan) -> Forest:
+def _tree(graph: NeighborGraph, plan: Plan, constraints: Constraints | None) -> Hierarchy:
+    return hierarchy(graph, plan, run(graph, plan, constraints), constraints)
+
+
+def run(graph: NeighborGraph, plan: Plan, constraints: Constraints | None = None) -> Forest:
     """The forest that ``plan`` makes of ``graph``."""
     n = graph.n_points
     linkage = GraphLinkage(graph, plan.linkage) if isinstance(plan.linkage, str) else plan.linkage
@@ -55,8 +74,9 @@ def run(graph: NeighborGraph, plan: Plan) -> Forest:
     size = np.ones(n, np.int64)
     node = np.arange(n)
     clusters = rows(linkage.of_points(np.ones(n)), node)  # copies
+    allowed = Limits(n, constraints)
     source = np.repeat(np.arange(n), np.diff(graph.indptr))
-    once = source < graph.indices
+    once = (source < graph.indices) & allowed.may(np.column_stack([source, graph.indices]))
     pairs = np.column_stack([source[once], graph.indices[once]]).astype(np.int64)
     edges = linkage.of_edges(pairs[:, 0], pairs[:, 1], graph.weights[once])
     left = n
@@ -69,28 +89,33 @@ def run(graph: NeighborGraph, plan: Plan) -> Forest:
 
     step = 0
     found = None  # nearest neighbours, until something merges
-    while step < len(thresholds) and len(pairs):
+    # What must be linked is merged before the first round, closer than anything.
+    links = np.empty((0, 2), np.int64) if constraints is None else constraints.must.astype(np.int64)
+    while len(links) or (step < len(thresholds) and len(pairs)):
         started = time.perf_counter()
-        if found is None:
-            values = linkage.value(rows(clusters, pairs[:, 0]), rows(clusters, pairs[:, 1]), edges)
-            found = nearest_neighbors(pairs, sign * values)
-        source, target, nearest = found
-        joins = nearest.astype(np.float32) >= np.float32(sign * thresholds[step])
-        if plan.mutual:
-            back = np.full(n, -1)
-            back[source] = target
-            joins &= back[target] == source
-        if not joins.any():
-            step += 1
-            continue
-        source, target, nearest, found = source[joins], target[joins], nearest[joins], None
+        linking, threshold = len(links) > 0, np.nan
+        if linking:
+            source, target, nearest, links = links[:, 0], links[:, 1], np.full(len(links), np.inf), links[:0]
+        else:
+            if found is None:
+                values = linkage.value(rows(clusters, pairs[:, 0]), rows(clusters, pairs[:, 1]), edges)
+                found = nearest_neighbors(pairs, sign * values)
+            source, target, nearest = found
+            joins = nearest.astype(np.float32) >= np.float32(sign * thresholds[step])
+            if plan.mutual:
+                back = np.full(n, -1)
+                back[source] = target
+                joins &= back[target] == source
+            if not joins.any():
+                step += 1
+                continue
+            source, target, nearest, found = source[joins], target[joins], nearest[joins], None
+            threshold = np.nan if plan.thresholds is None else float(thresholds[step])
 
         # Components of the joining pairs; the smallest point of a component names the new cluster.
-        matrix = coo_array((np.ones(len(source)), (source, target)), shape=(n, n))
-        component = connected_components(matrix, directed=False)[1]
-        name = np.full(component.max() + 1, n)
-        np.minimum.at(name, component, np.arange(n))
-        joined = name[component]  # of each old cluster: the new one
+        joined = allowed.united(source, target, nearest)  # of each old cluster: the new one
+        together = joined[source] == joined[target]
+        source, target, nearest = source[together], target[together], nearest[together]
         members = np.unique(np.concatenate([source, target]))
         new, which = np.unique(joined[members], return_inverse=True)
         farthest = np.full(len(new), np.inf)
@@ -111,15 +136,14 @@ def run(graph: NeighborGraph, plan: Plan) -> Forest:
         node_size += size[new].tolist()
         node_round += [len(records) + 1] * len(new)
 
-        # Contract the edges to the new clusters.
+        # Contract the edges to the new clusters, but for those that may not be joined, now or ever.
         ends = np.sort(joined[pairs], axis=1)
-        apart = np.flatnonzero(ends[:, 0] != ends[:, 1])
+        apart = np.flatnonzero((ends[:, 0] != ends[:, 1]) & allowed.may(ends))
         apart = apart[np.lexsort((ends[apart, 1], ends[apart, 0]))]
         pairs = ends[apart][starts(ends[apart])]
         edges = linkage.merged_edges(rows(edges, apart), starts(ends[apart]))
-        threshold = np.nan if plan.thresholds is None else float(thresholds[step])
         records.append((threshold, before, left, time.perf_counter() - started))
-        step += not stay
+        step += not (stay or linking)
 
     columns = zip(*records, strict=True) if records else ([], [], [], [])
     return Forest(
@@ -136,6 +160,42 @@ def starts(groups: npt.NDArray[Any]) -> Ints:
     changes = groups[1:] != groups[:-1]
     changed = changes if changes.ndim == 1 else changes.any(axis=1)
     return np.flatnonzero(np.concatenate([np.ones(min(1, len(groups)), bool), changed]))
+
+
+class Limits:
+    """The clusters of a run, as far as it matters which of them may be joined."""
+
+    def __init__(self, n: int, constraints: Constraints | None) -> None:
+        given = constraints or check_constraints(n)
+        self.most = given.most
+        self.weight = np.ones(n) if given.weights is None else given.weights.copy()
+        self.cannot = np.sort(given.all_cannot(), axis=1)  # pairs of clusters, by name
+
+    def may(self, pairs: Ints) -> npt.NDArray[np.bool_]:
+        """Which pairs of clusters may be joined; the smaller name is the first of a pair."""
+        n = len(self.weight)
+        allowed = ~np.isin(pairs @ [n, 1], self.cannot @ [n, 1])
+        return np.asarray(allowed & (self.weight[pairs].sum(axis=1) <= self.most))
+
+    def united(self, source: Ints, target: Ints, close: Floats) -> Ints:
+        """The new name of every cluster, once the pairs are joined from close to far, as far as they may be."""
+        up = np.arange(len(self.weight))  # a smaller name of the same cluster, in the end the smallest
+
+        def root(i: int) -> int:
+            while up[i] != i:
+                i = int(up[i])
+            return i
+
+        pairs = np.sort(np.column_stack([source, target]), axis=1)
+        for x, y in pairs[np.lexsort((pairs[:, 1], pairs[:, 0], -close))].tolist():
+            a, b = sorted((root(x), root(y)))
+            if a != b and self.may(np.array([[a, b]])).all():
+                up[b] = a
+                self.weight[a] += self.weight[b]
+                self.cannot = np.sort(np.where(self.cannot == b, a, self.cannot), axis=1)
+        while (up != up[up]).any():
+            up = up[up]
+        return up
 
 
 def nearest_neighbors(pairs: Ints, close: Floats) -> tuple[Ints, Ints, Floats]:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agglo import _core
+from agglo.constraints import Constraints, Groups, check_constraints
 from agglo.graph import Missing, NeighborGraph, WeighedGraph
 from agglo.inputs import threads
 from agglo.linkage import Linkage, LinkageName, check_linkage, grid, valued
@@ -82,6 +83,9 @@ def scc(
     advance: Advance = "every-round",
     n_jobs: int | None = None,
     *,
+    must_link: Groups | None = None,
+    cannot_link: Groups | None = None,
+    max_cluster_size: float | None = None,
     progress: Progress | None = None,
 ) -> Hierarchy:
     """The tree of the Sub-Cluster Component algorithm.
@@ -104,6 +108,13 @@ def scc(
         merged nothing, as its Algorithm 1 does.
     n_jobs : int, optional
         Number of threads; all cores by default. The result does not depend on it.
+    must_link : array-like of shape (n_links, 2) or list of groups, optional
+        Points that belong together, by their indices. They are merged before the first round, at height 0, each
+        group a node.
+    cannot_link : array-like of shape (n_links, 2) or list of groups, optional
+        Points that do not belong together, those of a group pairwise: no cluster ever holds two of them.
+    max_cluster_size : float, optional
+        How many points a cluster may be of.
     progress : callable, optional
         Called as ``progress("rounds", done, total)`` from time to time.
 
@@ -120,7 +131,8 @@ def scc(
     >>> tree.cut(n_clusters=2)
     array([0, 0, 1, 1])
     """
-    return _run(graph, scc_plan(_checked(graph), thresholds, n_thresholds, linkage, advance), n_jobs, progress)
+    plan = scc_plan(_checked(graph), thresholds, n_thresholds, linkage, advance)
+    return _run(graph, plan, constrained(graph, must_link, cannot_link, max_cluster_size), n_jobs, progress)
 
 
 def affinity(
@@ -128,6 +140,9 @@ def affinity(
     linkage: LinkageName | Linkage = "average",
     n_jobs: int | None = None,
     *,
+    must_link: Groups | None = None,
+    cannot_link: Groups | None = None,
+    max_cluster_size: float | None = None,
     progress: Progress | None = None,
 ) -> Hierarchy:
     """The tree of Affinity clustering: in each round every cluster joins its nearest neighbour.
@@ -141,7 +156,8 @@ def affinity(
     >>> [record.after for record in agglo.affinity(graph).rounds]
     [2, 1]
     """
-    return _run(_checked(graph), affinity_plan(linkage), n_jobs, progress)
+    constraints = constrained(_checked(graph), must_link, cannot_link, max_cluster_size)
+    return _run(graph, affinity_plan(linkage), constraints, n_jobs, progress)
 
 
 def hac(
@@ -149,6 +165,9 @@ def hac(
     linkage: LinkageName | Linkage = "average",
     n_jobs: int | None = None,
     *,
+    must_link: Groups | None = None,
+    cannot_link: Groups | None = None,
+    max_cluster_size: float | None = None,
     progress: Progress | None = None,
 ) -> Hierarchy:
     """The binary tree of hierarchical agglomerative clustering on the graph, each merge a round of its own.
@@ -163,7 +182,8 @@ def hac(
     >>> agglo.hac(graph, linkage="single").height.round(2).tolist()
     [0.0, 0.0, 0.0, 0.0, 0.1, 0.2, 0.8]
     """
-    return _run(_checked(graph), hac_plan(linkage), n_jobs, progress)
+    constraints = constrained(_checked(graph), must_link, cannot_link, max_cluster_size)
+    return _run(graph, hac_plan(linkage), constraints, n_jobs, progress)
 
 
 def _checked(graph: NeighborGraph) -> NeighborGraph:
@@ -175,11 +195,26 @@ def _checked(graph: NeighborGraph) -> NeighborGraph:
     return graph
 
 
-def _run(graph: NeighborGraph, plan: Plan, n_jobs: int | None, progress: Progress | None) -> Hierarchy:
+def constrained(
+    graph: NeighborGraph, must_link: Groups | None, cannot_link: Groups | None, max_cluster_size: float | None
+) -> Constraints | None:
+    """The constraints on the points of ``graph``; None if there are none."""
+    if must_link is None and cannot_link is None and max_cluster_size is None:
+        return None
+    return check_constraints(graph.n_points, must_link, cannot_link, max_cluster_size)
+
+
+def _run(
+    graph: NeighborGraph,
+    plan: Plan,
+    constraints: Constraints | None,
+    n_jobs: int | None,
+    progress: Progress | None,
+) -> Hierarchy:
     if not isinstance(plan.linkage, str):
         from agglo import reference  # which makes plans by this module
 
-        return hierarchy(graph, plan, reference.run(graph, plan))
+        return hierarchy(graph, plan, reference.run(graph, plan, constraints), constraints)
     fixed = grid(graph)
     columns = _core.run_rounds(
         graph.indptr,
@@ -193,13 +228,24 @@ def _run(graph: NeighborGraph, plan: Plan, n_jobs: int | None, progress: Progres
         thresholds=np.empty(0) if plan.thresholds is None else plan.thresholds,
         until_stable=plan.until_stable,
         mutual=plan.mutual,
+        **_for_core(constraints),
         threads=threads(n_jobs),
         progress=phase(progress, "rounds"),
     )
-    return hierarchy(graph, plan, Forest(*columns))
+    return hierarchy(graph, plan, Forest(*columns), constraints)
 
 
-def hierarchy(graph: NeighborGraph, plan: Plan, forest: Forest) -> Hierarchy:
+def _for_core(constraints: Constraints | None) -> dict[str, Any]:
+    if constraints is None:
+        none = np.empty(0, np.int32)
+        return {"must": none, "cannot": none, "groups": none, "most": np.inf}
+    given = {name: getattr(constraints, name).ravel() for name in ("must", "cannot", "groups")}
+    return {**given, "most": constraints.most}
+
+
+def hierarchy(
+    graph: NeighborGraph, plan: Plan, forest: Forest, constraints: Constraints | None = None
+) -> Hierarchy:
     """The tree of a forest that an engine made of ``graph`` by ``plan``."""
     assert graph.missing is not None
     name: str
@@ -208,19 +254,24 @@ def hierarchy(graph: NeighborGraph, plan: Plan, forest: Forest) -> Hierarchy:
         name, kind, missing, closest = plan.linkage, graph.kind, graph.missing, graph.weights.max(initial=1.0)
     else:
         name, kind, missing = type(plan.linkage).__name__, plan.linkage.kind, "ignore"
-        closest = np.nanmax(forest.value, initial=1.0)
+        closest = np.max(forest.value, initial=1.0, where=np.isfinite(forest.value))
     if plan.mutual:
         forest = _by_value(forest, kind == "similarity")
     about = {"linkage": name, "metric": graph.metric, **plan.about}
+    if constraints is not None:
+        about |= constraints.about()
     return Hierarchy.from_forest(forest, kind=kind, missing=missing, origin=max(1.0, float(closest)), about=about)
 
 
 def _by_value(forest: Forest, similarity: bool) -> Forest:
     """The same binary forest with its merges in order of linkage, each a round of its own: what HAC would do.
 
-    A merge counts as no closer than those it is made of, so that children come before their parents.
+    A merge counts as no closer than those it is made of, so that children come before their parents. What must be
+    linked, which is infinitely close, stays the one round that it is.
     """
-    n = int((forest.round == 0).sum())
+    linked = np.isinf(forest.value)
+    n = int(((forest.round == 0) | linked).sum())  # nodes that stay where they are
+    rounds = int(linked.any())  # and the rounds that they are of
     merges = len(forest.parent) - n
     distance = -forest.value[n:] if similarity else forest.value[n:]
     settled = _core.tree_settled(forest.parent, np.concatenate([np.full(n, -np.inf), distance]))[n:]
@@ -229,16 +280,18 @@ def _by_value(forest: Forest, similarity: bool) -> Forest:
     place[order] = np.arange(merges, dtype=np.int32)
     old = np.concatenate([np.arange(n), n + order])
     parent = forest.parent[old]
-    inner = parent >= 0
+    inner = parent >= n
     parent[inner] = n + place[parent[inner] - n]
-    left = n - np.arange(merges)
+    clusters = int(forest.before[rounds]) if merges else 0
+    left = clusters - np.arange(merges)
+    unknown = np.full(merges, np.nan)
     return Forest(
         parent,
         forest.value[old],
         forest.size[old],
-        np.concatenate([np.zeros(n, np.int32), np.arange(1, merges + 1, dtype=np.int32)]),
-        np.full(merges, np.nan),
-        left,
-        left - 1,
-        np.full(merges, np.nan),
+        np.concatenate([forest.round[:n], rounds + np.arange(1, merges + 1, dtype=np.int32)]),
+        np.concatenate([forest.threshold[:rounds], unknown]),
+        np.concatenate([forest.before[:rounds], left]),
+        np.concatenate([forest.after[:rounds], left - 1]),
+        np.concatenate([forest.seconds[:rounds], unknown]),
     )
