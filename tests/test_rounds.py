@@ -216,9 +216,9 @@ def test_ctrl_c_stops_the_rounds():
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda g: agglo.scc(g, linkage="ward"), ValueError, "linkage='ward' is unknown: pass one of average"),
-        (lambda g: agglo.hac(g, linkage="ward"), ValueError, "linkage='ward' is unknown"),
-        (lambda g: agglo.affinity(g, linkage="ward"), ValueError, "linkage='ward' is unknown"),
+        (lambda g: agglo.scc(g, linkage="median"), ValueError, "linkage='median' is unknown: pass one of average"),
+        (lambda g: agglo.hac(g, linkage="median"), ValueError, "linkage='median' is unknown"),
+        (lambda g: agglo.affinity(g, linkage="median"), ValueError, "linkage='median' is unknown"),
         (
             lambda g: agglo.scc(g, advance="never"),
             ValueError,

@@ -13,7 +13,7 @@ from sklearn.utils.validation import validate_data
 
 from agglo.cut import RoundRule, check_rule, chosen_round
 from agglo.graph import KINDS, Kind, NeighborGraph
-from agglo.linkage import LinkageName
+from agglo.linkage import Linkage, LinkageName, check_linkage
 from agglo.neighbors import METRICS, neighbor_graph
 from agglo.progress import Progress, progress_bar
 from agglo.rounds import Advance, affinity, hac, scc
@@ -40,7 +40,7 @@ class _Clusterer(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]  # sci
         n_neighbors: int | Literal["all"] = 25,
         method: str = "auto",
         recall: float = 0.95,
-        linkage: LinkageName = "average",
+        linkage: LinkageName | Linkage = "average",
         round: SupportsIndex | RoundRule | None = None,
         height: SupportsFloat | None = None,
         kind: Kind | None = None,
@@ -77,11 +77,15 @@ class _Clusterer(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]  # sci
         rule = self._rule()
         # What can be wrong is found before the search, which may take long: two points try out the rounds.
         check_rule(n_points, **rule)
-        pair = NeighborGraph.from_edges([0], [1], [1.0], kind=self._kind(given))
-        self._rounds(pair, None)
+        pair = NeighborGraph.from_edges([0], [1], [1.0], kind=self._kind(given), metric=self.metric)
+        points = None if self.metric == "precomputed" else given
+        if isinstance(self.linkage, str):
+            self._rounds(pair, None if points is None else points[[0, 0]], None)
+        else:
+            check_linkage(self.linkage)  # which may be one of these points alone
         with progress_bar(bool(self.verbose)) as progress:
             self.graph_ = self._graph(given, progress)
-            self.tree_ = self._rounds(self.graph_, progress)
+            self.tree_ = self._rounds(self.graph_, points, progress)
         self.round_ = None
         if self.height is None:
             self.round_ = chosen_round(self.tree_, rule["n_clusters"], rule["round"], self.graph_)
@@ -89,8 +93,8 @@ class _Clusterer(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]  # sci
         return self
 
     @abstractmethod
-    def _rounds(self, graph: NeighborGraph, progress: Progress | None) -> Hierarchy:
-        """The tree that the clusterer makes of a graph."""
+    def _rounds(self, graph: NeighborGraph, X: Any, progress: Progress | None) -> Hierarchy:
+        """The tree that the clusterer makes of a graph, and of the points if there are any."""
 
     def _rule(self) -> dict[str, Any]:
         rule = {"n_clusters": self.n_clusters, "round": self.round, "height": self.height}
@@ -190,8 +194,8 @@ class SCC(_Clusterer):
     n_thresholds : int, optional
         How many thresholds, for ``"odds"``, ``"geometric"`` and ``"linear"``; by default some thousands for the
         first and 200 for the others.
-    linkage : {"average", "single", "complete"}, default="average"
-        How close two clusters are.
+    linkage : {"average", "single", "complete", "exact-average", "centroid", "ward"} or Linkage, default="average"
+        How close two clusters are; see :func:`agglo.scc`.
     advance : {"every-round", "until-stable"}, default="every-round"
         When to go to the next threshold.
     round : int, "persistent" or "silhouette", optional
@@ -260,7 +264,7 @@ class SCC(_Clusterer):
         recall: float = 0.95,
         thresholds: ScheduleName | npt.ArrayLike = "odds",
         n_thresholds: int | None = None,
-        linkage: LinkageName = "average",
+        linkage: LinkageName | Linkage = "average",
         advance: Advance = "every-round",
         round: SupportsIndex | RoundRule | None = None,
         height: SupportsFloat | None = None,
@@ -287,7 +291,7 @@ class SCC(_Clusterer):
         self.n_thresholds = n_thresholds
         self.advance = advance
 
-    def _rounds(self, graph: NeighborGraph, progress: Progress | None) -> Hierarchy:
+    def _rounds(self, graph: NeighborGraph, X: Any, progress: Progress | None) -> Hierarchy:
         return scc(
             graph,
             self.thresholds,
@@ -295,6 +299,7 @@ class SCC(_Clusterer):
             self.linkage,
             self.advance,
             self.n_jobs,
+            X=X,
             progress=progress,
         )
 
@@ -313,8 +318,8 @@ class Affinity(_Clusterer):
     array([0, 0, 0, 0, 1, 1, 1, 1])
     """
 
-    def _rounds(self, graph: NeighborGraph, progress: Progress | None) -> Hierarchy:
-        return affinity(graph, self.linkage, self.n_jobs, progress=progress)
+    def _rounds(self, graph: NeighborGraph, X: Any, progress: Progress | None) -> Hierarchy:
+        return affinity(graph, self.linkage, self.n_jobs, X=X, progress=progress)
 
 
 class HAC(_Clusterer):
@@ -332,5 +337,5 @@ class HAC(_Clusterer):
     array([0, 0, 0, 0, 1, 1, 2, 2])
     """
 
-    def _rounds(self, graph: NeighborGraph, progress: Progress | None) -> Hierarchy:
-        return hac(graph, self.linkage, self.n_jobs, progress=progress)
+    def _rounds(self, graph: NeighborGraph, X: Any, progress: Progress | None) -> Hierarchy:
+        return hac(graph, self.linkage, self.n_jobs, X=X, progress=progress)

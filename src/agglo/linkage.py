@@ -15,24 +15,27 @@ from agglo import _core
 from agglo.graph import Kind, Missing, NeighborGraph, WeighedGraph
 from agglo.schedule import threshold_range
 
-LinkageName = Literal["average", "single", "complete"]
-LINKAGES = ("average", "single", "complete")
+GraphLinkageName = Literal["average", "single", "complete"]
+LinkageName = Literal["average", "single", "complete", "exact-average", "centroid", "ward"]
+GRAPH_LINKAGES: tuple[GraphLinkageName, ...] = ("average", "single", "complete")
+LINKAGES: tuple[LinkageName, ...] = (*GRAPH_LINKAGES, "exact-average", "centroid", "ward")
 
 Float = npt.NDArray[np.float64]
 Int = npt.NDArray[np.int64]
 
 
-def check_linkage(linkage: object) -> None:
-    """Raise if there is no such linkage."""
+def check_linkage(linkage: object, known: tuple[str, ...] = LINKAGES) -> None:
+    """Raise if there is no such linkage, or none that is ``known`` where it is to be used."""
     if not isinstance(linkage, str):
         if not isinstance(linkage, Linkage):
             lacks = [name for name in _PARTS if not hasattr(linkage, name)]
             raise TypeError(
                 f"linkage is a {type(linkage).__name__} without {', '.join(lacks)}: pass one of "
-                f"{', '.join(LINKAGES)}, or what agglo.Linkage describes"
+                f"{', '.join(known)}, or what agglo.Linkage describes"
             )
-    elif linkage not in LINKAGES:
-        raise ValueError(f"linkage={linkage!r} is unknown: pass one of {', '.join(LINKAGES)}")
+    elif linkage not in known:
+        what = "not possible here" if linkage in LINKAGES else "unknown"
+        raise ValueError(f"linkage={linkage!r} is {what}: pass one of {', '.join(known)}")
 
 
 @runtime_checkable
@@ -99,9 +102,17 @@ class Linkage(Protocol):
     array([0, 0, 1, 1])
     """
 
-    kind: Kind
-    farthest: float | None
-    reducible: bool
+    @property
+    def kind(self) -> Kind:
+        """Whether a larger value is closer, or a smaller one."""
+
+    @property
+    def farthest(self) -> float | None:
+        """A value that no two clusters are beyond."""
+
+    @property
+    def reducible(self) -> bool:
+        """Whether a merged cluster is never closer to a third than its parts were."""
 
     def of_points(self, weights: Float) -> Any:
         """Statistics of the points, each a cluster of its own; ``weights`` says how many it stands for."""
@@ -221,7 +232,7 @@ class GraphLinkage:
     reducible = True
 
     def __init__(self, graph: NeighborGraph, linkage: str) -> None:
-        check_linkage(linkage)
+        check_linkage(linkage, GRAPH_LINKAGES)
         self.linkage = linkage
         self.kind = graph.kind
         self.sign = 1 if graph.kind == "similarity" else -1

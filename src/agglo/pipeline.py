@@ -51,11 +51,12 @@ class Plan:
             raise ValueError(f"--algorithm {self.algorithm} has no thresholds: leave out {options}")
         threads(self.n_jobs)
         check_wish(self.recall, self.seed)
-        self.tree(NeighborGraph.from_edges([0], [1], [1.0], kind=METRICS[self.metric]))  # tries the rest out
+        pair = NeighborGraph.from_edges([0], [1], [1.0], kind=METRICS[self.metric], metric=self.metric)
+        self.tree(pair, np.eye(2, dtype=np.float32))  # tries the rest out
 
-    def tree(self, graph: NeighborGraph, progress: Progress | None = None) -> Hierarchy:
-        """The tree that the algorithm makes of a graph."""
-        settings: dict[str, Any] = {"linkage": self.linkage, "n_jobs": self.n_jobs, **self.schedule}
+    def tree(self, graph: NeighborGraph, X: Any, progress: Progress | None = None) -> Hierarchy:
+        """The tree that the algorithm makes of points and their graph."""
+        settings: dict[str, Any] = {"linkage": self.linkage, "n_jobs": self.n_jobs, "X": X, **self.schedule}
         return _ALGORITHMS[self.algorithm](graph, **settings, progress=progress)
 
 
@@ -134,7 +135,7 @@ def run(plan: Plan, data: Data, progress: Progress | None = None) -> Run:
         progress=progress,
     )
     searched = time.perf_counter()
-    tree = plan.tree(graph, progress)
+    tree = plan.tree(graph, data.X, progress)
     merged = time.perf_counter()
     labels, about = cut(tree, plan.rule)
     record = {

@@ -12,7 +12,7 @@ from agglo.constraints import Constraints, Groups, check_constraints
 from agglo.graph import NeighborGraph
 from agglo.linkage import GraphLinkage, Linkage, LinkageName, rows
 from agglo.predict import Attached, Rows, checked, limits, placed
-from agglo.rounds import Advance, Plan, affinity_plan, constrained, hac_plan, hierarchy, scc_plan
+from agglo.rounds import Advance, Plan, affinity_plan, constrained, hac_plan, hierarchy, resolved, scc_plan
 from agglo.schedule import ScheduleName
 from agglo.tree import Forest, Hierarchy
 
@@ -27,12 +27,13 @@ def scc(
     linkage: LinkageName | Linkage = "average",
     advance: Advance = "every-round",
     *,
+    X: npt.ArrayLike | None = None,
     must_link: Groups | None = None,
     cannot_link: Groups | None = None,
     max_cluster_size: float | None = None,
 ) -> Hierarchy:
     """The tree of the Sub-Cluster Component algorithm, see :func:`agglo.scc`."""
-    plan = scc_plan(graph, thresholds, n_thresholds, linkage, advance)
+    plan = scc_plan(graph, thresholds, n_thresholds, resolved(graph, linkage, X), advance)
     return _tree(graph, plan, constrained(graph, must_link, cannot_link, max_cluster_size))
 
 
@@ -40,24 +41,28 @@ def affinity(
     graph: NeighborGraph,
     linkage: LinkageName | Linkage = "average",
     *,
+    X: npt.ArrayLike | None = None,
     must_link: Groups | None = None,
     cannot_link: Groups | None = None,
     max_cluster_size: float | None = None,
 ) -> Hierarchy:
     """The tree of Affinity clustering, see :func:`agglo.affinity`."""
-    return _tree(graph, affinity_plan(linkage), constrained(graph, must_link, cannot_link, max_cluster_size))
+    plan = affinity_plan(resolved(graph, linkage, X))
+    return _tree(graph, plan, constrained(graph, must_link, cannot_link, max_cluster_size))
 
 
 def hac(
     graph: NeighborGraph,
     linkage: LinkageName | Linkage = "average",
     *,
+    X: npt.ArrayLike | None = None,
     must_link: Groups | None = None,
     cannot_link: Groups | None = None,
     max_cluster_size: float | None = None,
 ) -> Hierarchy:
     """The tree of hierarchical agglomerative clustering, see :func:`agglo.hac`."""
-    return _tree(graph, hac_plan(linkage), constrained(graph, must_link, cannot_link, max_cluster_size))
+    plan = hac_plan(resolved(graph, linkage, X))
+    return _tree(graph, plan, constrained(graph, must_link, cannot_link, max_cluster_size))
 
 
 def _tree(graph: NeighborGraph, plan: Plan, constraints: Constraints | None) -> Hierarchy:

@@ -12,10 +12,11 @@ from agglo import _core
 from agglo.constraints import Constraints, Groups, check_constraints
 from agglo.graph import Missing, NeighborGraph, WeighedGraph
 from agglo.inputs import threads
-from agglo.linkage import Linkage, LinkageName, check_linkage, grid, valued
+from agglo.linkage import GRAPH_LINKAGES, GraphLinkageName, Linkage, LinkageName, check_linkage, grid, valued
 from agglo.progress import Progress, phase
 from agglo.schedule import ScheduleName, schedule
 from agglo.tree import Forest, Hierarchy
+from agglo.vectors import VectorLinkage
 
 Advance = Literal["every-round", "until-stable"]
 ADVANCES = ("every-round", "until-stable")
@@ -29,29 +30,42 @@ class Plan:
     rounded to float32, the precision of the weights, are joined, and connected components are the new clusters.
     """
 
-    linkage: LinkageName | Linkage
+    linkage: GraphLinkageName | Linkage
     thresholds: npt.NDArray[np.float64] | None  # from near to far; None: no threshold at all
     until_stable: bool  # stay at a threshold until a round merges nothing
     mutual: bool  # join only clusters that are each other's nearest neighbour
     about: dict[str, Any]
 
 
+def resolved(
+    graph: NeighborGraph, linkage: LinkageName | Linkage, X: npt.ArrayLike | None
+) -> GraphLinkageName | Linkage:
+    """A linkage as plans have it: one on the graph by its name, any other with what it needs."""
+    check_linkage(linkage)
+    if not isinstance(linkage, str):
+        return linkage
+    for name in GRAPH_LINKAGES:
+        if linkage == name:
+            return name
+    return VectorLinkage(_checked(graph), linkage, X)
+
+
 def scc_plan(
     graph: WeighedGraph,
     thresholds: ScheduleName | npt.ArrayLike,
     n_thresholds: int | None,
-    linkage: LinkageName | Linkage,
+    linkage: GraphLinkageName | Linkage,
     advance: Advance,
 ) -> Plan:
     """The paper's algorithm: a threshold a round, or one kept until nothing merges."""
-    check_linkage(linkage)
     if advance not in ADVANCES:
         raise ValueError(f"advance={advance!r} is unknown: pass one of {', '.join(ADVANCES)}")
     if isinstance(linkage, str):
         values = schedule(graph, thresholds, n_thresholds, linkage)
     else:
-        assert isinstance(graph, NeighborGraph)  # what is on Spark has the named linkages alone
-        values = schedule(valued(graph, linkage), thresholds, n_thresholds, "given")
+        assert isinstance(graph, NeighborGraph)  # elsewhere there are only linkages on the graph
+        seen = linkage.valued(graph) if isinstance(linkage, VectorLinkage) else valued(graph, linkage)
+        values = schedule(seen, thresholds, n_thresholds, "given")
     about = {
         "method": "scc",
         "advance": advance,
@@ -63,15 +77,13 @@ def scc_plan(
     return Plan(linkage, values, advance == "until-stable", False, about)
 
 
-def affinity_plan(linkage: LinkageName | Linkage) -> Plan:
+def affinity_plan(linkage: GraphLinkageName | Linkage) -> Plan:
     """No threshold: every cluster joins its nearest neighbour in every round."""
-    check_linkage(linkage)
     return Plan(linkage, None, True, False, {"method": "affinity"})
 
 
-def hac_plan(linkage: LinkageName | Linkage) -> Plan:
+def hac_plan(linkage: GraphLinkageName | Linkage) -> Plan:
     """No threshold, mutual nearest neighbours only: what best-first merging does, many merges at a time."""
-    check_linkage(linkage)
     return Plan(linkage, None, True, True, {"method": "hac"})
 
 
@@ -83,6 +95,7 @@ def scc(
     advance: Advance = "every-round",
     n_jobs: int | None = None,
     *,
+    X: npt.ArrayLike | None = None,
     must_link: Groups | None = None,
     cannot_link: Groups | None = None,
     max_cluster_size: float | None = None,
@@ -100,14 +113,17 @@ def scc(
     n_thresholds : int, optional
         How many, for ``"odds"``, ``"geometric"`` and ``"linear"``. By default 200, as in the paper, and for
         ``"odds"`` as many as its range needs, some thousands: those at which nothing merges cost nothing.
-    linkage : {"average", "single", "complete"} or Linkage
-        How close two clusters are. Only clusters with an edge between them can be neighbours. One of your own, see
+    linkage : {"average", "single", "complete", "exact-average", "centroid", "ward"} or Linkage
+        How close two clusters are. Only clusters with an edge between them can be neighbours. The last three are
+        of the points themselves, see :class:`agglo.vectors.VectorLinkage`. One of your own, see
         :class:`agglo.Linkage`, is run by :mod:`agglo.reference`.
     advance : {"every-round", "until-stable"}
         Whether to go to the next threshold after every round, as the paper's experiments do, or only when a round
         merged nothing, as its Algorithm 1 does.
     n_jobs : int, optional
         Number of threads; all cores by default. The result does not depend on it.
+    X : array-like of shape (n_points, n_features), optional
+        The points, for linkages of the points themselves.
     must_link : array-like of shape (n_links, 2) or list of groups, optional
         Points that belong together, by their indices. They are merged before the first round, at height 0, each
         group a node.
@@ -131,7 +147,7 @@ def scc(
     >>> tree.cut(n_clusters=2)
     array([0, 0, 1, 1])
     """
-    plan = scc_plan(_checked(graph), thresholds, n_thresholds, linkage, advance)
+    plan = scc_plan(_checked(graph), thresholds, n_thresholds, resolved(graph, linkage, X), advance)
     return _run(graph, plan, constrained(graph, must_link, cannot_link, max_cluster_size), n_jobs, progress)
 
 
@@ -140,6 +156,7 @@ def affinity(
     linkage: LinkageName | Linkage = "average",
     n_jobs: int | None = None,
     *,
+    X: npt.ArrayLike | None = None,
     must_link: Groups | None = None,
     cannot_link: Groups | None = None,
     max_cluster_size: float | None = None,
@@ -157,7 +174,7 @@ def affinity(
     [2, 1]
     """
     constraints = constrained(_checked(graph), must_link, cannot_link, max_cluster_size)
-    return _run(graph, affinity_plan(linkage), constraints, n_jobs, progress)
+    return _run(graph, affinity_plan(resolved(graph, linkage, X)), constraints, n_jobs, progress)
 
 
 def hac(
@@ -165,6 +182,7 @@ def hac(
     linkage: LinkageName | Linkage = "average",
     n_jobs: int | None = None,
     *,
+    X: npt.ArrayLike | None = None,
     must_link: Groups | None = None,
     cannot_link: Groups | None = None,
     max_cluster_size: float | None = None,
@@ -183,7 +201,7 @@ def hac(
     [0.0, 0.0, 0.0, 0.0, 0.1, 0.2, 0.8]
     """
     constraints = constrained(_checked(graph), must_link, cannot_link, max_cluster_size)
-    return _run(graph, hac_plan(linkage), constraints, n_jobs, progress)
+    return _run(graph, hac_plan(resolved(graph, linkage, X)), constraints, n_jobs, progress)
 
 
 def _checked(graph: NeighborGraph) -> NeighborGraph:
@@ -253,7 +271,9 @@ def hierarchy(
     if isinstance(plan.linkage, str):
         name, kind, missing, closest = plan.linkage, graph.kind, graph.missing, graph.weights.max(initial=1.0)
     else:
-        name, kind, missing = type(plan.linkage).__name__, plan.linkage.kind, "ignore"
+        named = isinstance(plan.linkage, VectorLinkage)
+        name = str(plan.linkage) if named else type(plan.linkage).__name__
+        kind, missing = plan.linkage.kind, "ignore"
         closest = np.max(forest.value, initial=1.0, where=np.isfinite(forest.value))
     if plan.mutual:
         forest = _by_value(forest, kind == "similarity")

@@ -76,8 +76,12 @@ def fit(
         typer.Option("--algorithm", "-a", metavar="NAME", help="scc, affinity or hac.", rich_help_panel=TREE),
     ] = "scc",
     linkage: Annotated[
-        Literal["average", "single", "complete"],
-        typer.Option(metavar="NAME", help="average, single or complete.", rich_help_panel=TREE),
+        Literal["average", "single", "complete", "exact-average", "centroid", "ward"],
+        typer.Option(
+            metavar="NAME",
+            help="average, single or complete, on the graph; exact-average, centroid or ward, of the points.",
+            rich_help_panel=TREE,
+        ),
     ] = "average",
     thresholds: Annotated[
         str | None,

@@ -18,7 +18,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from agglo.graph import Kind, Missing
-from agglo.linkage import Grid, LinkageName
+from agglo.linkage import GraphLinkageName, Grid
 
 WIDE = "decimal(38,0)"
 _HALF = 2.0**63
@@ -30,7 +30,7 @@ _SLACK = 1e-6
 class SqlLinkage:
     """A linkage over the edges of one graph."""
 
-    def __init__(self, linkage: LinkageName, kind: Kind, missing: Missing, grid: Grid) -> None:
+    def __init__(self, linkage: GraphLinkageName, kind: Kind, missing: Missing, grid: Grid) -> None:
         self.linkage = linkage
         self.sign = 1 if kind == "similarity" else -1
         self.missing = None if missing == "ignore" else self.sign * missing

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
 from agglo.graph import Kind, Missing, WeighedGraph
-from agglo.linkage import Grid, LinkageName, check_linkage, grid
+from agglo.linkage import GRAPH_LINKAGES, GraphLinkageName, Grid, check_linkage, grid
 from agglo.progress import Progress
 from agglo.records import Round
 from agglo.rounds import Advance, Plan, affinity_plan, scc_plan
@@ -38,7 +38,7 @@ def scc(
     points: DataFrame | None = None,
     thresholds: ScheduleName | npt.ArrayLike = "odds",
     n_thresholds: int | None = None,
-    linkage: LinkageName = "average",
+    linkage: GraphLinkageName = "average",
     advance: Advance = "every-round",
     handoff_edges: int = HANDOFF_EDGES,
     resume: bool = False,
@@ -111,7 +111,7 @@ def affinity(
     missing: Missing | None = None,
     metric: str | None = None,
     points: DataFrame | None = None,
-    linkage: LinkageName = "average",
+    linkage: GraphLinkageName = "average",
     handoff_edges: int = HANDOFF_EDGES,
     resume: bool = False,
     progress: Progress | None = None,
@@ -127,7 +127,7 @@ class _Run:
 
     def __init__(self, edges: DataFrame, path: str, points: DataFrame | None, parameters: dict[str, Any]) -> None:
         check_options(parameters["kind"], parameters["missing"])
-        check_linkage(parameters["linkage"])
+        check_linkage(parameters["linkage"], GRAPH_LINKAGES)
         self.edges, self.points, self.parameters = checked(edges), points, parameters
         self.folder = Folder(edges.sparkSession, path)
 
@@ -143,7 +143,7 @@ class _Run:
         head = self._found(resume) or self._prepared(make_plan)
         self.plan = plan_of(head)
         self.numbers, self.grid = Numbers(**head["graph"]), Grid(*head["grid"])
-        linkage: LinkageName = head["parameters"]["linkage"]
+        linkage: GraphLinkageName = head["parameters"]["linkage"]
         self.linkage = SqlLinkage(linkage, self.numbers.kind, self.numbers.missing, self.grid)
         # Larger is closer, as inside every engine.
         self.thresholds = None if self.plan.thresholds is None else self.linkage.sign * self.plan.thresholds

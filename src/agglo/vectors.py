@@ -1,0 +1,210 @@
+"""The linkages between the points of clusters themselves, not only between those that have an edge.
+
+A cluster is kept as its size, its mean in float32 and the sum of squared distances to it: all that the mean over
+all pairs of points of two clusters, the distance of their centres and Ward's criterion are made of. The graph
+proposes which clusters are compared. The native core does the same, in the same order of additions.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from agglo.graph import Kind, NeighborGraph
+from agglo.inputs import blocks, check_points
+from agglo.linkage import Float, Int, Valued
+
+VectorLinkageName = Literal["exact-average", "centroid", "ward"]
+
+# What the points are compared by, for each linkage: where its value is a function of sizes, means and spreads.
+VECTOR_LINKAGES: dict[str, tuple[str, ...]] = {
+    "exact-average": ("cosine", "dot", "sqeuclidean"),
+    "centroid": ("cosine", "sqeuclidean", "euclidean"),
+    "ward": ("cosine", "sqeuclidean", "euclidean"),
+}
+
+_LANES = 8  # of running sums, as in the core
+_ROUNDING = 1 + 1e-5  # by how much float32 may take a mean beyond the points
+
+
+class Moments(NamedTuple):
+    """What is kept of clusters."""
+
+    weight: Float  # of its points
+    mean: npt.NDArray[np.float32]  # a row each
+    square: Float  # of the length of the mean
+    spread: Float  # sum of squared distances of its points to the mean
+    point: npt.NDArray[np.bool_]  # whether it is a single one
+
+
+class Between(NamedTuple):
+    """What is kept of edges: the weight, which for two points is how close they are."""
+
+    weight: npt.NDArray[np.float32]
+
+
+class VectorLinkage:
+    """A linkage of the points of clusters, for pairs of clusters that a graph proposes.
+
+    ``exact-average`` is the mean over all pairs of points, of their squared distance, cosine or product;
+    ``centroid`` the (squared) distance or the cosine of the means; ``ward`` twice the increase of the sum of
+    squared distances to the means when two clusters merge, which for two points is their squared distance. With
+    metric ``euclidean`` the last two are square roots, as in SciPy. For ``ward`` with cosines, the points are
+    those of length 1, and values are distances.
+
+    Parameters
+    ----------
+    graph : NeighborGraph
+        A graph of the points by one of the metrics cosine, dot, sqeuclidean and euclidean.
+    linkage : {"exact-average", "centroid", "ward"}
+        Which.
+    X : array-like of shape (n_points, n_features)
+        The points.
+
+    Notes
+    -----
+    Two single points are as close as their edge says. A mean is kept in float32 and computed in float64 from those
+    of the parts, in order of name. Distances do not depend on where the origin is, so it is moved to the mean of
+    all points first, and is where float32 is finest.
+    """
+
+    reducible = False  # a part without an edge may be the closest, and nobody knew
+
+    def __init__(self, graph: NeighborGraph, linkage: str, X: Any) -> None:
+        metrics = VECTOR_LINKAGES[linkage]
+        if X is None:
+            raise ValueError(
+                f"linkage={linkage!r} compares the points themselves, and a graph has none: pass X, the points "
+                "that the graph was made of"
+            )
+        if graph.metric not in metrics:
+            raise ValueError(
+                f"linkage={linkage!r} is not known for a graph with metric={graph.metric!r}: make the graph with "
+                f"one of {', '.join(metrics)}, or take linkage='average', which asks for nothing but a graph"
+            )
+        self.linkage = linkage
+        self.metric: str = graph.metric
+        self.points = _prepared(X, self.metric)
+        if len(self.points) != graph.n_points:
+            raise ValueError(
+                f"X has {len(self.points)} rows, but the graph {graph.n_points} points: pass the points that it "
+                "was made of, in the same order"
+            )
+        similar = self.metric in ("cosine", "dot") and linkage != "ward"
+        self.kind: Kind = "similarity" if similar else "distance"
+        squares = dots(self.points, self.points)
+        if self.metric == "cosine" and similar:
+            self.farthest = -_ROUNDING
+        elif similar:
+            self.farthest = -float(squares.max()) * _ROUNDING
+        else:
+            # No mean is farther from the origin than a point, and no merge increases the sum of squares by more
+            # than all of them together.
+            most = 2 * squares.sum() if linkage == "ward" else 4 * squares.max()
+            self.farthest = float(np.sqrt(most) if self.metric == "euclidean" else most) * _ROUNDING
+
+    def __str__(self) -> str:
+        return self.linkage
+
+    def valued(self, graph: NeighborGraph) -> Valued:
+        """What named thresholds look at; see :func:`agglo.linkage.valued`."""
+        values = graph.weights
+        if self.linkage == "ward" and self.metric == "cosine":
+            values = 2 - 2 * values
+        ends = [float(values.min(initial=self.farthest)), float(values.max(initial=self.farthest))]
+        return Valued(self.kind, graph.metric, graph.n_points, values, *ends)
+
+    def of_points(self, weights: Float) -> Moments:
+        """The points themselves."""
+        n = len(self.points)
+        return Moments(weights, self.points, dots(self.points, self.points), np.zeros(n), np.ones(n, bool))
+
+    def of_edges(self, sources: Int, targets: Int, weights: npt.NDArray[np.float32]) -> Between:
+        """Their weights."""
+        return Between(weights)
+
+    def merged_clusters(self, clusters: Moments, first: Int) -> Moments:
+        """Weights, means and spreads of unions."""
+        weight = in_order(clusters.weight, first)
+        weighted = clusters.weight[:, None] * clusters.mean
+        mean = (in_order(weighted, first) / weight[:, None]).astype(np.float32)
+        square = dots(mean, mean)
+        union = np.repeat(np.arange(len(first)), np.diff(first, append=len(clusters.weight)))
+        moved = _squares(clusters.square, square[union], dots(clusters.mean, mean[union]))
+        spread = in_order(clusters.spread + clusters.weight * moved, first)
+        return Moments(weight, mean, square, spread, np.zeros(len(first), bool))
+
+    def merged_edges(self, edges: Between, first: Int) -> Between:
+        """Any of the weights, for they are not looked at again."""
+        return Between(edges.weight[first])
+
+    def value(self, a: Moments, b: Moments, edges: Between) -> Float:
+        """How close clusters are."""
+        points = a.point & b.point
+        weight = edges.weight.astype(np.float64)
+        inner = dots(a.mean, b.mean)
+        if self.kind == "similarity":
+            if self.linkage == "centroid":
+                lengths = np.sqrt(a.square * b.square)
+                inner = np.divide(inner, lengths, out=np.zeros_like(inner), where=lengths > 0)
+            return np.where(points, weight, inner)
+        given = {"cosine": 2 - 2 * weight, "sqeuclidean": weight, "euclidean": weight * weight}[self.metric]
+        square = np.where(points, given, _squares(a.square, b.square, inner))
+        if self.linkage == "exact-average":
+            return np.asarray(square + (a.spread / a.weight + b.spread / b.weight))
+        if self.linkage == "ward":
+            square = 2 * (a.weight * b.weight / (a.weight + b.weight)) * square
+        return np.sqrt(square) if self.metric == "euclidean" else square
+
+
+def dots(x: npt.NDArray[np.float32], y: npt.NDArray[np.float32]) -> Float:
+    """Products of rows in float64: 8 running sums, added up in the order of the core."""
+    lane = np.zeros((len(x), _LANES))
+    for j in range(0, x.shape[1], _LANES):
+        terms = x[:, j : j + _LANES].astype(np.float64) * y[:, j : j + _LANES]
+        lane[:, : terms.shape[1]] += terms
+    lane = lane[:, :4] + lane[:, 4:]
+    lane = lane[:, :2] + lane[:, 2:]
+    return np.asarray(lane[:, 0] + lane[:, 1])
+
+
+def in_order(values: npt.NDArray[Any], first: Int) -> Float:
+    """Sums in float64 over the rows from each of ``first`` to the next, one row after the other."""
+    length = np.diff(first, append=len(values))
+    total = values[first].astype(np.float64)
+    for place in range(1, length.max(initial=0)):
+        longer = np.flatnonzero(length > place)
+        total[longer] += values[first[longer] + place]
+    return total
+
+
+def _squares(a: Float, b: Float, inner: Float) -> Float:
+    """Squared distances of vectors of squared lengths ``a`` and ``b``."""
+    return np.maximum(a + b - 2 * inner, 0.0)
+
+
+def _prepared(X: Any, metric: str) -> npt.NDArray[np.float32]:
+    """The points as the linkages take them: of length 1 for cosines, around the origin for distances."""
+    if sp.issparse(X):
+        raise TypeError(
+            f"X is a SciPy sparse {type(X).__name__}, but the mean of sparse points is dense: pass X.toarray(), "
+            "or take linkage='average', which asks for nothing but the graph"
+        )
+    points = check_points(X, half=True)
+    prepared = np.empty(points.shape, np.float32)
+    center = np.zeros(points.shape[1])
+    if metric in ("sqeuclidean", "euclidean"):
+        for _, rows in blocks(points):
+            center += rows.sum(axis=0, dtype=np.float64) / len(points)
+    for first, rows in blocks(points):
+        moved = rows - center
+        if metric == "cosine":
+            length = np.linalg.norm(moved, axis=1, keepdims=True)
+            moved /= np.where(length > 0, length, 1.0)
+        if np.abs(moved).max() > 1e18:
+            raise ValueError("X holds numbers beyond 1e18, too large for means in float32: scale X down")
+        prepared[first : first + len(rows)] = moved
+    return prepared
