@@ -3,7 +3,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from graphs import graphs, thresholds_for
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import agglo
@@ -67,6 +67,63 @@ def test_a_linkage_of_ones_own_makes_trees(graph, method):
     assert_same_hierarchy(
         tree, getattr(agglo.reference, method)(graph, linkage=SmallFirst(graph.n_points * graph.most))
     )
+
+
+@settings(max_examples=50)
+@given(st.data(), graphs(12, ["few", "any"]), st.sampled_from(["average", "single", "complete"]), st.booleans())
+def test_engines_agree_under_constraints(data, graph, linkage, until_stable):
+    assume(graph.n_points > 1)
+    apart = st.lists(st.lists(st.integers(0, graph.n_points - 1), min_size=2, max_size=3, unique=True), max_size=3)
+    known = {"cannot_link": data.draw(apart), "max_cluster_size": data.draw(st.sampled_from([None, 3]))}
+    thresholds = data.draw(thresholds_for(graph))
+    advance = "until-stable" if until_stable else "every-round"
+    trees = [
+        engine(graph, thresholds, linkage=GraphLinkage(graph, linkage), advance=advance, **known)
+        for engine in (agglo.scc, agglo.reference.scc)
+    ]
+    assert_same_hierarchy(*trees)
+    links = [[0, graph.n_points - 1]]
+    assert_same_hierarchy(
+        *(
+            engine(graph, linkage=SmallFirst(None), must_link=links)
+            for engine in (agglo.affinity, agglo.reference.affinity)
+        )
+    )
+
+
+def test_a_reducible_linkage_is_evaluated_where_it_has_to_be():
+    rng = np.random.default_rng(0)
+    graph = agglo.neighbor_graph(rng.normal(size=(2000, 3)), n_neighbors=10, metric="sqeuclidean")
+
+    class Counting(GraphLinkage):
+        def __init__(self, reducible):
+            super().__init__(graph, "average")
+            self.reducible, self.evaluated = reducible, 0
+
+        def value(self, a, b, edges):
+            self.evaluated += len(a.weight)
+            return super().value(a, b, edges)
+
+    lazy, eager = Counting(True), Counting(False)
+    assert_same_hierarchy(agglo.scc(graph, linkage=lazy), agglo.scc(graph, linkage=eager))
+    assert lazy.evaluated < 0.7 * eager.evaluated
+
+
+def test_a_value_that_is_no_number_is_an_error():
+    class Odd(SmallFirst):
+        def value(self, a, b, edges):
+            return np.where(a.size > 1, np.nan, edges.weight)
+
+    graph = NeighborGraph.from_edges([0, 1], [1, 2], [0.5, 1.0], kind="distance")
+    with pytest.raises(ValueError, match="linkage Odd has the value nan for the clusters of points 0 and 2, but"):
+        agglo.hac(graph, linkage=Odd(None))
+
+
+def test_progress_tells_how_far_the_rounds_are():
+    graph = NeighborGraph.from_edges([0, 1, 2], [1, 2, 3], [0.5, 1.0, 3.0], kind="distance")
+    told = []
+    agglo.scc(graph, linkage=SmallFirst(40.0), progress=lambda *said: told.append(said))
+    assert told == [("rounds", 1, 4), ("rounds", 2, 4), ("rounds", 3, 4)]
 
 
 def test_thresholds_span_what_a_linkage_says():

@@ -228,7 +228,7 @@ class GraphLinkage:
     are averaged on the :func:`grid` of the graph.
     """
 
-    farthest = None
+    farthest: float | None = None
     reducible = True
 
     def __init__(self, graph: NeighborGraph, linkage: str) -> None:

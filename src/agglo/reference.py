@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import time
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
 from agglo.constraints import Constraints, Groups, check_constraints
 from agglo.graph import NeighborGraph
+from agglo.growth import Growth, starts
 from agglo.linkage import GraphLinkage, Linkage, LinkageName, rows
 from agglo.predict import Attached, Rows, checked, limits, placed
 from agglo.rounds import Advance, Plan, affinity_plan, constrained, hac_plan, hierarchy, resolved, scc_plan
@@ -76,18 +74,13 @@ def run(graph: NeighborGraph, plan: Plan, constraints: Constraints | None = None
     sign = 1 if linkage.kind == "similarity" else -1
 
     # A cluster is named by its smallest point. `pairs` are the pairs of clusters with an edge between them.
-    size = np.ones(n, np.int64)
-    node = np.arange(n)
-    clusters = rows(linkage.of_points(np.ones(n)), node)  # copies
+    growth = Growth(linkage, n)
     allowed = Limits(n, constraints)
     source = np.repeat(np.arange(n), np.diff(graph.indptr))
     once = (source < graph.indices) & allowed.may(np.column_stack([source, graph.indices]))
     pairs = np.column_stack([source[once], graph.indices[once]]).astype(np.int64)
     edges = linkage.of_edges(pairs[:, 0], pairs[:, 1], graph.weights[once])
-    left = n
 
-    parent, value, node_size, node_round = [-1] * n, [np.nan] * n, [1] * n, [0] * n
-    records: list[tuple[float, int, int, float]] = []
     # Without thresholds there is one that everything reaches, kept until nothing merges.
     thresholds = [-sign * np.inf] if plan.thresholds is None else plan.thresholds
     stay = plan.until_stable or plan.thresholds is None
@@ -97,20 +90,17 @@ def run(graph: NeighborGraph, plan: Plan, constraints: Constraints | None = None
     # What must be linked is merged before the first round, closer than anything.
     links = np.empty((0, 2), np.int64) if constraints is None else constraints.must.astype(np.int64)
     while len(links) or (step < len(thresholds) and len(pairs)):
-        started = time.perf_counter()
         linking, threshold = len(links) > 0, np.nan
         if linking:
             source, target, nearest, links = links[:, 0], links[:, 1], np.full(len(links), np.inf), links[:0]
         else:
             if found is None:
-                values = linkage.value(rows(clusters, pairs[:, 0]), rows(clusters, pairs[:, 1]), edges)
-                found = nearest_neighbors(pairs, sign * values)
+                a, b = (rows(growth.statistics, pairs[:, end]) for end in (0, 1))
+                found = nearest_neighbors(pairs, sign * linkage.value(a, b, edges))
             source, target, nearest = found
             joins = nearest.astype(np.float32) >= np.float32(sign * thresholds[step])
             if plan.mutual:
-                back = np.full(n, -1)
-                back[source] = target
-                joins &= back[target] == source
+                joins &= mutual(source, target, n)
             if not joins.any():
                 step += 1
                 continue
@@ -120,26 +110,7 @@ def run(graph: NeighborGraph, plan: Plan, constraints: Constraints | None = None
         # Components of the joining pairs; the smallest point of a component names the new cluster.
         joined = allowed.united(source, target, nearest)  # of each old cluster: the new one
         together = joined[source] == joined[target]
-        source, target, nearest = source[together], target[together], nearest[together]
-        members = np.unique(np.concatenate([source, target]))
-        new, which = np.unique(joined[members], return_inverse=True)
-        farthest = np.full(len(new), np.inf)
-        np.minimum.at(farthest, np.searchsorted(new, joined[source]), nearest)
-        # By names, so that a sum over the parts of a cluster has one order.
-        by_name = np.argsort(which, kind="stable")
-        unions = linkage.merged_clusters(rows(clusters, members[by_name]), starts(which[by_name]))
-        for column, merged in zip(clusters, unions, strict=True):
-            column[new] = merged
-        first = len(parent)
-        for child, inverse in zip(node[members], which, strict=True):
-            parent[child] = first + int(inverse)
-        size[new] = np.bincount(which, weights=size[members]).astype(np.int64)
-        node[new] = first + np.arange(len(new))
-        before, left = left, left - len(members) + len(new)
-        parent += [-1] * len(new)
-        value += (sign * farthest).tolist()
-        node_size += size[new].tolist()
-        node_round += [len(records) + 1] * len(new)
+        growth.join(source[together], target[together], nearest[together], joined, threshold)
 
         # Contract the edges to the new clusters, but for those that may not be joined, now or ever.
         ends = np.sort(joined[pairs], axis=1)
@@ -147,24 +118,8 @@ def run(graph: NeighborGraph, plan: Plan, constraints: Constraints | None = None
         apart = apart[np.lexsort((ends[apart, 1], ends[apart, 0]))]
         pairs = ends[apart][starts(ends[apart])]
         edges = linkage.merged_edges(rows(edges, apart), starts(ends[apart]))
-        records.append((threshold, before, left, time.perf_counter() - started))
         step += not (stay or linking)
-
-    columns = zip(*records, strict=True) if records else ([], [], [], [])
-    return Forest(
-        np.array(parent, np.int32),
-        np.array(value, np.float64),
-        np.array(node_size, np.int32),
-        np.array(node_round, np.int32),
-        *(np.array(c, d) for c, d in zip(columns, (float, np.int64, np.int64, float), strict=True)),
-    )
-
-
-def starts(groups: npt.NDArray[Any]) -> Ints:
-    """Where each of the groups begins that equal rows, one after the other, form."""
-    changes = groups[1:] != groups[:-1]
-    changed = changes if changes.ndim == 1 else changes.any(axis=1)
-    return np.flatnonzero(np.concatenate([np.ones(min(1, len(groups)), bool), changed]))
+    return growth.forest()
 
 
 class Limits:
@@ -211,6 +166,13 @@ def nearest_neighbors(pairs: Ints, close: Floats) -> tuple[Ints, Ints, Floats]:
     order = np.lexsort((target, -close, source))
     source, first = np.unique(source[order], return_index=True)
     return source, target[order][first], close[order][first]
+
+
+def mutual(source: Ints, target: Ints, n: int) -> npt.NDArray[np.bool_]:
+    """Which clusters are the nearest neighbour of their own."""
+    back = np.full(n, -1)
+    back[source] = target
+    return np.asarray(back[target] == source)
 
 
 def attach(tree: Hierarchy, rows: Rows) -> Attached:

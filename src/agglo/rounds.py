@@ -116,7 +116,7 @@ def scc(
     linkage : {"average", "single", "complete", "exact-average", "centroid", "ward"} or Linkage
         How close two clusters are. Only clusters with an edge between them can be neighbours. The last three are
         of the points themselves, see :class:`agglo.vectors.VectorLinkage`. One of your own, see
-        :class:`agglo.Linkage`, is run by :mod:`agglo.reference`.
+        :class:`agglo.Linkage`, is run in NumPy instead of the core.
     advance : {"every-round", "until-stable"}
         Whether to go to the next threshold after every round, as the paper's experiments do, or only when a round
         merged nothing, as its Algorithm 1 does.
@@ -230,9 +230,9 @@ def _run(
     progress: Progress | None,
 ) -> Hierarchy:
     if not isinstance(plan.linkage, str):
-        from agglo import reference  # which makes plans by this module
+        from agglo import vectorised  # whose plans are of this module
 
-        return hierarchy(graph, plan, reference.run(graph, plan, constraints), constraints)
+        return hierarchy(graph, plan, vectorised.run(graph, plan, constraints, progress), constraints)
     fixed = grid(graph)
     columns = _core.run_rounds(
         graph.indptr,
