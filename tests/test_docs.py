@@ -23,7 +23,10 @@ def snippets(text):
 
 
 def run(text, name):
-    """Run the snippets of a page one after the other, as one program; those with >>> must print what they say."""
+    """Run the snippets of a page one after the other, as one program; those with >>> must print what they say.
+
+    It returns what they defined.
+    """
     namespace = {"__name__": "__main__"}
     for line, code in snippets(text):
         if code.startswith(">>>"):
@@ -35,6 +38,7 @@ def run(text, name):
                 raise AssertionError("".join(report))
         else:
             exec(compile("\n" * line + code, name, "exec"), namespace)
+    return namespace
 
 
 @pytest.fixture(autouse=True)
