@@ -33,16 +33,6 @@ namespace {
 constexpr std::int64_t kSize = 256;    // points in a cell
 constexpr std::int64_t kTuning = 128;  // points that the effort is chosen by
 
-// A random sample of points, one from each of equal parts of them.
-std::vector<std::int32_t> sampled(std::int64_t n, std::int64_t size, std::mt19937_64& chance) {
-  std::vector<std::int32_t> sample(std::min(size, n));
-  for (std::size_t s = 0; s < sample.size(); ++s) {
-    const std::uint64_t first = s * n / sample.size(), last = (s + 1) * n / sample.size();
-    sample[s] = static_cast<std::int32_t>(first + chance() % (last - first));
-  }
-  return sample;
-}
-
 // Compares a point's candidates exactly and writes its list.
 template <class T>
 class Finish {
@@ -172,7 +162,8 @@ Approximation nearly_nearest(const Points<T>& points, std::int64_t k, Metric met
   };
   // One sample chooses the effort and another, which decides nothing, measures what it came to.
   const std::int64_t tuning = wish.visits == 0 ? std::min(kTuning, n) : 0;
-  std::vector<std::int32_t> both = sampled(n, tuning, chance), chosen = sampled(n, sample, chance);
+  std::vector<std::int32_t> both = random_sample(n, tuning, chance()),
+                            chosen = random_sample(n, sample, chance());
   both.insert(both.end(), chosen.begin(), chosen.end());
   std::optional<Truth<T>> truth;
   truth.emplace(truth_of(both, part(220, 260)));
@@ -196,7 +187,7 @@ Approximation nearly_nearest(const Points<T>& points, std::int64_t k, Metric met
         effort.rounds == 1 ? part(300, all) : part(all, all));
     std::size_t from = tuning;
     if (effort.rounds > 1) {  // for the last sample decided that this was to be done
-      chosen = sampled(n, sample, chance);
+      chosen = random_sample(n, sample, chance());
       truth.emplace(truth_of(chosen, part(all, all)));
       from = 0;
     }

@@ -15,13 +15,13 @@ namespace {
 constexpr std::int64_t kRows = 512;     // rows in a chunk of parallel work
 constexpr std::int64_t kBranches = 64;  // parts that a node is split into, at most
 constexpr std::int64_t kMany = 512;     // cells that a tree of splits may lead to
-constexpr std::int64_t kSeeds = 4;      // for every cell, if there are more
 constexpr std::int64_t kSample = 40;    // points for every part that its centre is found from
-constexpr int kIterations = 4;          // of k-means
 constexpr int kDepth = 16;              // beyond it points that will not part are cut up as they lie
 constexpr int kRounds = 3;              // of moving places to closer cells
 constexpr int kPasses = 2;              // in which members far from a cell's centre are left out of it
-constexpr std::int64_t kClose = 24;     // cells that it looks for a closer one among
+constexpr std::int64_t kClose = 24;     // cells that it looks for a closer one among,
+constexpr std::int64_t kProbes = 48;    // and groups of cells, if it is a stranger
+constexpr float kFar = 2;               // times the middle square of distances: beyond it are strangers
 
 std::uint64_t scrambled(std::uint64_t x) {  // splitmix64
   x += 0x9e3779b97f4a7c15u;
@@ -30,42 +30,23 @@ std::uint64_t scrambled(std::uint64_t x) {  // splitmix64
   return x ^ (x >> 31);
 }
 
-float half_square(const float* x, std::int64_t d) {
-  float sum = 0;
-  for (std::int64_t j = 0; j < d; ++j) sum += x[j] * x[j];
-  return sum / 2;
+float middle(std::vector<float> values) {
+  const auto at = values.begin() + static_cast<std::int64_t>(values.size() / 2);
+  std::nth_element(values.begin(), at, values.end());
+  return *at;
 }
-
-// Centres and, for each, half its squared length: the closest centre has the largest product less that.
-struct Centers {
-  std::vector<float> rows, offsets;
-
-  std::int64_t count() const { return static_cast<std::int64_t>(offsets.size()); }
-  int closest(const float* products) const {
-    int best = 0;
-    float most = -std::numeric_limits<float>::infinity();
-    for (int c = 0; c < static_cast<int>(offsets.size()); ++c) {
-      const float closeness = products[c] - offsets[c];
-      if (closeness > most) {
-        most = closeness;
-        best = c;
-      }
-    }
-    return best;
-  }
-};
 
 struct Node {
   std::int64_t begin, end;  // in the order
-  Centers centers;
-  std::vector<std::uint8_t> merged;  // the part that a part is put into
-  std::vector<std::int64_t> sizes;   // of the parts
+  Centers centers{0, {}, {}};
+  std::vector<std::uint8_t> merged{};  // the part that a part is put into
+  std::vector<std::int64_t> sizes{};   // of the parts
 
   std::int64_t size() const { return end - begin; }
 };
 
 struct Scratch {
-  std::vector<float> images, columns, products, sums;
+  std::vector<float> images, products;
 };
 
 class Splitter {
@@ -92,7 +73,7 @@ class Splitter {
       if (bounds_[i + 1] - bounds_[i] <= Partition::most_of(size_))
         begins_.push_back(bounds_[i]);
       else
-        nodes.push_back({bounds_[i], bounds_[i + 1], {}, {}, {}});
+        nodes.push_back({bounds_[i], bounds_[i + 1]});
     for (int depth = 0; !nodes.empty(); ++depth) {
       if (depth == kDepth) {
         for (const Node& node : nodes) cut(node.begin, node.end);
@@ -130,15 +111,16 @@ class Splitter {
           multiply(sgemm_, s.images.data(), chunk.end - chunk.begin, centers.rows.data(), centers.count(),
                    images_.width(), s.products);
           for (std::int64_t b = chunk.begin; b < chunk.end; ++b)
-            part_[b] = static_cast<std::uint8_t>(
-                centers.closest(s.products.data() + (b - chunk.begin) * centers.count()));
+            part_[b] =
+                static_cast<std::uint8_t>(closest(s.products.data() + (b - chunk.begin) * centers.count(),
+                                                  centers.offsets.data(), centers.count()));
         },
         report);
   }
 
   // Light k-means on a sample that is spread evenly over the node.
   void train(Node& node, Scratch& s) const {
-    const std::int64_t d = images_.width(), wanted = (node.size() + size_ - 1) / size_;
+    const std::int64_t wanted = (node.size() + size_ - 1) / size_;
     std::int64_t branches = wanted;
     if (wanted > kBranches)
       for (branches = 2; branches < kBranches && branches * branches < wanted;) ++branches;
@@ -153,30 +135,7 @@ class Splitter {
           order_[first + static_cast<std::int64_t>(chance % static_cast<std::uint64_t>(last - first))];
     }
     images_.gather(sample, s.images);
-    Centers& centers = node.centers;
-    centers.rows.resize(branches * d);
-    centers.offsets.resize(branches);
-    for (std::int64_t c = 0; c < branches; ++c) {
-      const std::int64_t i = (2 * c + 1) * m / (2 * branches);
-      std::copy_n(s.images.data() + i * d, d, centers.rows.data() + c * d);
-      centers.offsets[c] = half_square(centers.rows.data() + c * d, d);
-    }
-    for (int iteration = 0; iteration < kIterations; ++iteration) {
-      multiply(sgemm_, s.images.data(), m, centers.rows.data(), branches, d, s.products);
-      s.sums.assign(branches * d, 0.0f);
-      std::vector<std::int64_t> counts(branches, 0);
-      for (std::int64_t i = 0; i < m; ++i) {
-        const int c = centers.closest(s.products.data() + i * branches);
-        ++counts[c];
-        for (std::int64_t j = 0; j < d; ++j) s.sums[c * d + j] += s.images[i * d + j];
-      }
-      for (std::int64_t c = 0; c < branches; ++c) {
-        if (counts[c] == 0) continue;
-        for (std::int64_t j = 0; j < d; ++j)
-          centers.rows[c * d + j] = s.sums[c * d + j] / static_cast<float>(counts[c]);
-        centers.offsets[c] = half_square(centers.rows.data() + c * d, d);
-      }
-    }
+    node.centers = light_means(s.images.data(), m, images_.width(), branches, sgemm_);
   }
 
   // Groups every node's places by part. Parts that are still too large are returned.
@@ -201,7 +160,7 @@ class Splitter {
         else if (size == node.size())
           cut(begin, begin + size);  // too much alike
         else
-          left.push_back({begin, begin + size, {}, {}, {}});
+          left.push_back({begin, begin + size});
         begin += size;
       }
     }
@@ -254,31 +213,19 @@ class Splitter {
   std::vector<std::int64_t> begins_;
 };
 
-// The `width` largest of scores, by (score, smaller index), largest first.
-void largest(const std::vector<float>& scores, std::int64_t width, std::vector<std::int32_t>& out) {
-  out.resize(scores.size());
-  std::iota(out.begin(), out.end(), 0);
-  const auto better = [&](std::int32_t a, std::int32_t b) {
-    return scores[a] != scores[b] ? scores[a] > scores[b] : a < b;
-  };
-  std::nth_element(out.begin(), out.begin() + (width - 1), out.end(), better);
-  std::sort(out.begin(), out.begin() + width, better);
-}
-
 }  // namespace
 
 Partition::Partition(const Images& images, std::int64_t size, std::int64_t least, bool by_product,
                      std::uint64_t seed, Gemm<float>* sgemm, Team& team, const Report& report)
-    : width_(images.width()) {
+    : centers_{images.width(), {}, {}} {
   const std::int64_t n = images.n();
   {
-    const std::int64_t small = std::max(least, size / 4);
     Parts parts{std::vector<std::int32_t>(n), {0, n}};
     if (n > kMany * size)
-      parts = scattered(images, kSeeds * n / size, small, seed, sgemm, team, report);
+      parts = scattered(images, size, seed, sgemm, team, report);
     else
       std::iota(parts.order.begin(), parts.order.end(), 0);
-    Splitter splitter(images, std::move(parts), size, small, seed, sgemm, team);
+    Splitter splitter(images, std::move(parts), size, size / 4, seed, sgemm, team);
     indptr_ = splitter.split(report);
     members_ = splitter.order();
   }
@@ -288,29 +235,10 @@ Partition::Partition(const Images& images, std::int64_t size, std::int64_t least
     std::sort(own.begin(), own.end());
     for (const std::int32_t p : own) home_[p] = static_cast<std::int32_t>(cell);
   });
-  std::vector<std::int32_t> closest(n);
-  std::vector<Scratch> scratch(team.size());
   for (int round = 0; round < kRounds && count() > 1; ++round) {
     find_centers(images, true, team, report);
     find_near(kClose, sgemm, team, report);
-    team.run(
-        count(),
-        [&](std::int64_t cell, int worker) {
-          Scratch& s = scratch[worker];
-          const auto own = members(cell), around = near(cell);
-          const std::int64_t m = static_cast<std::int64_t>(own.size());
-          Centers centers;
-          for (const std::int32_t e : around) {
-            centers.rows.insert(centers.rows.end(), center(e), center(e) + width_);
-            centers.offsets.push_back(offset(e));
-          }
-          images.gather(own, s.images);
-          multiply(sgemm, s.images.data(), m, centers.rows.data(), reach_, width_, s.products);
-          for (std::int64_t i = 0; i < m; ++i)
-            closest[own[i]] = around[centers.closest(s.products.data() + i * reach_)];
-        },
-        report);
-    settle(closest, most_of(size), least);
+    settle(closest_cells(images, sgemm, team, report), most_of(size), least);
   }
   // What is asked for in the end under a dot product are cells of large products, not of close points.
   find_centers(images, !by_product, team, report);
@@ -318,59 +246,75 @@ Partition::Partition(const Images& images, std::int64_t size, std::int64_t least
 }
 
 void Partition::find_centers(const Images& images, bool squares, Team& team, const Report& report) {
-  centers_.resize(count() * width_);
-  offsets_.assign(count(), 0.0f);
+  const std::int64_t width = images.width();
+  centers_.rows.resize(count() * width);
+  centers_.offsets.assign(count(), 0.0f);
   team.run(
       count(),
       [&](std::int64_t cell, int) {
         thread_local std::vector<float> rows;
         images.gather(members(cell), rows);
         const std::int64_t m = static_cast<std::int64_t>(members(cell).size());
-        float* center = centers_.data() + cell * width_;
-        std::vector<float> far(m, 0.0f), order;
+        float* center = centers_.rows.data() + cell * width;
+        std::vector<float> far(m, 0.0f);
         float most = 0;
         for (int pass = 0;; ++pass) {
-          std::fill_n(center, width_, 0.0f);
+          std::fill_n(center, width, 0.0f);
           std::int64_t taken = 0;
           for (std::int64_t i = 0; i < m; ++i) {
             if (far[i] > most) continue;
             ++taken;
-            for (std::int64_t j = 0; j < width_; ++j) center[j] += rows[i * width_ + j];
+            for (std::int64_t j = 0; j < width; ++j) center[j] += rows[i * width + j];
           }
-          for (std::int64_t j = 0; j < width_; ++j) center[j] /= static_cast<float>(taken);
+          for (std::int64_t j = 0; j < width; ++j) center[j] /= static_cast<float>(taken);
           if (pass == kPasses) break;
           for (std::int64_t i = 0; i < m; ++i)
-            far[i] = quick_squared_distance(rows.data() + i * width_, center, width_);
-          order = far;
-          std::nth_element(order.begin(), order.begin() + m / 2, order.end());
-          most = 2 * order[m / 2];
+            far[i] = quick_squared_distance(rows.data() + i * width, center, width);
+          most = kFar * middle(far);
           if (*std::max_element(far.begin(), far.end()) <= most) break;
         }
-        if (squares) offsets_[cell] = half_square(center, width_);
+        if (squares) centers_.offsets[cell] = half_square(center, width);
       },
       report);
 }
 
 void Partition::find_near(std::int64_t reach, Gemm<float>* sgemm, Team& team, const Report& report) {
-  constexpr std::int64_t block = 32;
   reach_ = std::min(count(), reach);
-  near_.resize(count() * reach_);
-  team.ranges(
-      count(), block,
-      [&](std::int64_t first, std::int64_t last, int) {
-        thread_local std::vector<float> products;
-        std::vector<float> scores(count());
-        std::vector<std::int32_t> best;
-        multiply(sgemm, center(first), last - first, centers_.data(), count(), width_, products);
-        for (std::int64_t c = first; c < last; ++c) {
-          for (std::int64_t e = 0; e < count(); ++e)
-            scores[e] = products[(c - first) * count() + e] - offsets_[e];
-          scores[c] = std::numeric_limits<float>::infinity();  // whatever rounding says
-          largest(scores, reach_, best);
-          std::copy_n(best.begin(), reach_, near_.begin() + c * reach_);
+  near_ = close_centers(centers_, reach_, sgemm, team, report);
+}
+
+// The closest cell to every place: one of those around its own, or one of all for those that are strangers
+// where they are, whose own may be anywhere.
+std::vector<std::int32_t> Partition::closest_cells(const Images& images, Gemm<float>* sgemm, Team& team,
+                                                   const Report& report) const {
+  std::vector<std::int32_t> cells(images.n()), strangers;
+  std::vector<Scratch> scratch(team.size());
+  team.run(
+      count(),
+      [&](std::int64_t cell, int worker) {
+        Scratch& s = scratch[worker];
+        const auto own = members(cell), around = near(cell);
+        const std::int64_t m = static_cast<std::int64_t>(own.size()), width = images.width();
+        Centers centers{width, {}, {}};
+        for (const std::int32_t e : around) centers.add(center(e), offset(e));
+        images.gather(own, s.images);
+        multiply(sgemm, s.images.data(), m, centers.rows.data(), reach_, width, s.products);
+        std::vector<float> far(m);
+        for (std::int64_t i = 0; i < m; ++i) {
+          float* products = s.products.data() + i * reach_;
+          const std::int64_t c = closest(products, centers.offsets.data(), reach_);
+          far[i] = half_square(s.images.data() + i * width, width) - products[c];
+          cells[own[i]] = around[c];
         }
+        const float most = kFar * middle(far);
+        for (std::int64_t i = 0; i < m; ++i)
+          if (far[i] > most) cells[own[i]] = -1;
       },
       report);
+  for (std::int64_t p = 0; p < images.n(); ++p)
+    if (cells[p] < 0) strangers.push_back(static_cast<std::int32_t>(p));
+  if (!strangers.empty()) find_closest(images, strangers, centers_, kProbes, sgemm, team, report, cells);
+  return cells;
 }
 
 // Moves places to the cells closest to them, as far as these have room, one after the other.

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "groups.hpp"
 #include "images.hpp"
 #include "neighbors.hpp"
 #include "parallel.hpp"
@@ -33,8 +34,8 @@ class Partition {
   }
   // The mean of its members' images, those far from the rest left out, so that most members are as close
   // to it as they are to each other; and half its squared length, or 0 if it is products that count.
-  const float* center(std::int64_t cell) const { return centers_.data() + cell * width_; }
-  float offset(std::int64_t cell) const { return offsets_[cell]; }
+  const float* center(std::int64_t cell) const { return centers_.row(cell); }
+  float offset(std::int64_t cell) const { return centers_.offsets[cell]; }
   std::span<const std::int32_t> near(std::int64_t cell) const {
     return std::span(near_).subspan(cell * reach_, reach_);
   }
@@ -42,13 +43,15 @@ class Partition {
  private:
   void find_centers(const Images& images, bool squares, Team& team, const Report& report);
   void find_near(std::int64_t reach, Gemm<float>* sgemm, Team& team, const Report& report);
+  std::vector<std::int32_t> closest_cells(const Images& images, Gemm<float>* sgemm, Team& team,
+                                          const Report& report) const;
   void settle(std::span<const std::int32_t> closest, std::int64_t most, std::int64_t least);
 
   std::vector<std::int64_t> indptr_;          // of the cells, in members_
   std::vector<std::int32_t> members_, home_;  // places by cell, increasing; the cell of each place
   std::vector<std::int32_t> near_;            // reach_ cells close to each cell
-  std::vector<float> centers_, offsets_;
-  std::int64_t width_ = 0, reach_ = 0;
+  Centers centers_;
+  std::int64_t reach_ = 0;
 };
 
 }  // namespace agglo
