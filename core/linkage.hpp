@@ -3,6 +3,7 @@
 // Inside the core larger is closer: a distance is used with its sign turned. A linkage is a policy with
 //   Stat                  what is kept of the edges between two clusters
 //   of(weight)            the Stat of one edge; combine(a, b) adds b's edges to a
+//   of(weight, pairs)     averages: the Stat of one edge that counts as so many, by the weights of its ends
 //   of_many(edges)        the Stat of edges that have been combined already
 //   value(stat, a, b)     the linkage of clusters of sizes a and b
 //   floor                 what clusters without any edge count as inside a larger pair; -inf if nothing
@@ -53,7 +54,7 @@ class FixedPoint {
  public:
   FixedPoint(Kind kind, int shift)
       : up_(std::ldexp(kind == Kind::similarity ? 1.0 : -1.0, shift)), down_(std::ldexp(1.0, -shift)) {}
-  Sum of(float weight) const {
+  Sum of(double weight) const {
     if constexpr (sizeof(Sum) == 8)
       return std::llrint(weight * up_);
     else
@@ -73,6 +74,7 @@ class AverageLinkage {
   AverageLinkage(Kind kind, int shift) : grid_(kind, shift) {}
 
   Stat of(float weight) const { return grid_.of(weight); }
+  Stat of(float weight, double pairs) const { return grid_.of(weight * pairs); }
   static Stat of_many(const Edges& edges) { return static_cast<Stat>(edges.sum); }
   static void combine(Stat& a, Stat b) { a += b; }
   double value(Stat sum, double a, double b) const { return grid_.value(sum) / (a * b); }
@@ -89,6 +91,7 @@ class AverageLinkage {
 };
 
 // The mean over all pairs, one without an edge counting as `missing`; Present: over those with an edge only.
+// Pairs are counted in steps of 2^-count_shift, where points have weights.
 template <class Sum, bool Present>
 class CountedAverageLinkage {
  public:
@@ -97,14 +100,17 @@ class CountedAverageLinkage {
     std::int64_t count;
   };
 
-  CountedAverageLinkage(Kind kind, double missing, int shift)
-      : floor(Present ? kNone : (kind == Kind::similarity ? missing : -missing)), grid_(kind, shift) {}
+  CountedAverageLinkage(Kind kind, double missing, int shift, int count_shift = 0)
+      : floor(Present ? kNone : (kind == Kind::similarity ? missing : -missing)),
+        grid_(kind, shift),
+        counts_(Kind::similarity, count_shift) {}
 
   Stat of(float weight) const { return {grid_.of(weight), 1}; }
+  Stat of(float weight, double pairs) const { return {grid_.of(weight * pairs), counts_.of(pairs)}; }
   static Stat of_many(const Edges& edges) { return {static_cast<Sum>(edges.sum), edges.count}; }
   static void combine(Stat& a, const Stat& b) { a.sum += b.sum, a.count += b.count; }
   double value(const Stat& stat, double a, double b) const {
-    const double count = static_cast<double>(stat.count);
+    const double count = counts_.value(stat.count);
     if constexpr (Present) return grid_.value(stat.sum) / count;
     return (grid_.value(stat.sum) + floor * (a * b - count)) / (a * b);
   }
@@ -118,7 +124,12 @@ class CountedAverageLinkage {
 
  private:
   FixedPoint<Sum> grid_;
+  FixedPoint<std::int64_t> counts_;
 };
+
+// Linkages that the weights of points matter to.
+template <class Linkage>
+concept Weighing = requires(const Linkage& linkage) { linkage.of(1.0f, 1.0); };
 
 // The closest pair that has an edge. A neighbour that grows stays as close as it was: it is steadfast.
 class SingleLinkage {

@@ -13,6 +13,7 @@
 #include <cmath>
 #include <limits>
 #include <span>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -25,7 +26,7 @@
 namespace agglo {
 
 // Size is a whole number where clusters are made of points, and a double, which holds larger ones and exactly
-// up to 2^53, where they are made of other clusters.
+// up to 2^53, where they are made of other clusters or of points with weights.
 template <class Linkage, class Size>
 class Neighborhoods {
  public:
@@ -33,8 +34,10 @@ class Neighborhoods {
 
   // With limits, only clusters that may be joined are neighbours. Bounds hold all the same: what may not be
   // joined with a part may not be joined with the whole.
-  Neighborhoods(const GraphView& graph, const Linkage& linkage, const Limits* limits, int workers)
+  Neighborhoods(const GraphView& graph, std::span<const double> weights, const Linkage& linkage,
+                const Limits* limits, int workers)
       : graph_(graph),
+        weights_(weights),
         linkage_(linkage),
         limits_(limits),
         slack_(1e-12 * (std::isfinite(linkage.floor) ? std::fabs(linkage.floor) : 0.0)),
@@ -44,7 +47,7 @@ class Neighborhoods {
         chain_(graph.size()),
         gather_(workers) {
     for (Id i = 0; i < clusters_; ++i) {
-      cell_[i] = {i, 1};
+      cell_[i] = {i, weights_.empty() ? Size{1} : static_cast<Size>(weights_[i])};
       chain_[i].last = i;
     }
   }
@@ -90,7 +93,7 @@ class Neighborhoods {
     const Limits* const limits = limits_;
     for (std::int64_t k = graph_.indptr[x]; k < graph_.indptr[x + 1]; ++k)
       if (limits == nullptr || limits->may(x, graph_.indices[k]))
-        search.offer(graph_.indices[k], linkage_.value(linkage_.of(graph_.weights[k]), 1, 1));
+        search.offer(graph_.indices[k], linkage_.value(edge(x, k), weight(x), weight(graph_.indices[k])));
     keep(x, search);
   }
 
@@ -249,9 +252,9 @@ class Neighborhoods {
       if (const auto& list = chain_[owner].list) {
         read(x, list.ids(), list.size(), gather, [stats = list.stats()](std::int64_t k) { return stats[k]; });
       } else {
-        const float* weights = graph_.weights.data() + graph_.indptr[owner];
-        read(x, graph_.indices.data() + graph_.indptr[owner], length(owner), gather,
-             [this, weights](std::int64_t k) { return linkage_.of(weights[k]); });
+        const std::int64_t first = graph_.indptr[owner];
+        read(x, graph_.indices.data() + first, length(owner), gather,
+             [this, owner, first](std::int64_t k) { return edge(owner, first + k); });
       }
     }
     if (limits_ != nullptr) gather.keep([&](Id y) { return limits_->may(x, y); });
@@ -269,6 +272,18 @@ class Neighborhoods {
       chain_[x].last = x;
       chain_[x].list = List<Stat>(gather.ids, gather.stats);
     }
+  }
+
+  // Points weigh 1 unless the engine is one for weights.
+  static constexpr bool kWeighed = std::is_same_v<Size, double> && Weighing<Linkage>;
+  double weight(Id point) const { return kWeighed ? static_cast<double>(cell_[point].size) : 1.0; }
+
+  // Entry k of the graph, which is in the row of `owner`.
+  Stat edge(Id owner, std::int64_t k) const {
+    if constexpr (kWeighed)
+      if (!weights_.empty())
+        return linkage_.of(graph_.weights[k], weights_[owner] * weights_[graph_.indices[k]]);
+    return linkage_.of(graph_.weights[k]);
   }
 
   std::int64_t length(Id owner) const {
@@ -319,6 +334,7 @@ class Neighborhoods {
   }
 
   const GraphView graph_;
+  const std::span<const double> weights_;  // of the points; empty: 1 each
   const Linkage linkage_;
   const Limits* const limits_;
   const double slack_;

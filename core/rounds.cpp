@@ -36,7 +36,8 @@ class Engine {
         }),
         clusters_(n_),
         limits_(constraints.limit() ? std::make_unique<Limits>(graph.size(), constraints) : nullptr),
-        near_(graph, linkage, limits_.get(), team.size()),
+        near_(graph, Weighing<Linkage> ? constraints.weights : std::span<const double>{}, linkage,
+              limits_.get(), team.size()),
         node_(n_),
         bucket_(n_, kOut),
         rank_(n_) {
@@ -308,8 +309,9 @@ class Engine {
 // Calls `engine` with the linkage that a plan asks for.
 template <class Sum, class Run>
 Forest with_counted(const Plan& plan, const Run& engine) {
-  if (!plan.missing) return engine(CountedAverageLinkage<Sum, true>(plan.kind, 0, plan.shift));
-  return engine(CountedAverageLinkage<Sum, false>(plan.kind, *plan.missing, plan.shift));
+  if (!plan.missing)
+    return engine(CountedAverageLinkage<Sum, true>(plan.kind, 0, plan.shift, plan.count_shift));
+  return engine(CountedAverageLinkage<Sum, false>(plan.kind, *plan.missing, plan.shift, plan.count_shift));
 }
 
 template <class Run>
@@ -340,6 +342,9 @@ Forest with_linkage(const GraphView& graph, const Plan& plan, const Run& engine)
 Forest run_rounds(const GraphView& graph, const Plan& plan, const Constraints& constraints, Team& team,
                   const Report& report) {
   return with_linkage(graph, plan, [&]<class Linkage>(const Linkage& linkage) {
+    if constexpr (Weighing<Linkage>)
+      if (!constraints.weights.empty())
+        return Engine<Linkage, double>(graph, plan, constraints, linkage, team, report).run();
     return Engine<Linkage, Id>(graph, plan, constraints, linkage, team, report).run();
   });
 }

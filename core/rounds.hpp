@@ -19,8 +19,9 @@ struct Plan {
   Kind kind = Kind::similarity;
   Linkage linkage = Linkage::average;
   std::optional<double> missing;  // the value of a pair without an edge; none: such pairs take no part
-  int shift = 0;      // averages: weights are rounded to multiples of 2^-shift and summed as integers
-  bool wide = false;  // of 128 bits instead of 64
+  int shift = 0;        // averages: weights are rounded to multiples of 2^-shift and summed as integers
+  bool wide = false;    // of 128 bits instead of 64
+  int count_shift = 0;  // averages of points with weights: pairs are counted in multiples of 2^-count_shift
   std::span<const double> thresholds;  // from near to far; empty: no threshold at all
   bool until_stable = false;           // stay at a threshold until a round merges nothing
   bool mutual = false;                 // join only clusters that are each other's nearest neighbour
@@ -55,8 +56,9 @@ struct Forest {
 };
 
 // Clusters the points of `graph` as `plan` says and `constraints` allow, which must not contradict each
-// other. The forest is a function of these alone. What must be linked is merged by a round before all others,
-// which has no threshold. `report` hears (clusters merged away so far, points) between rounds.
+// other. The forest is a function of these alone. A point of weight w counts as w points in an average; sums
+// of weights are to be exact in float64. What must be linked is merged by a round before all others, which
+// has no threshold. `report` hears (clusters merged away so far, points) between rounds.
 Forest run_rounds(const GraphView& graph, const Plan& plan, const Constraints& constraints, Team& team,
                   const Report& report = {});
 inline Forest run_rounds(const GraphView& graph, const Plan& plan, Team& team, const Report& report = {}) {

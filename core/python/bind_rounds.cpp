@@ -50,11 +50,12 @@ nb::tuple run_rounds(const In<std::int64_t>& indptr, const In<std::int32_t>& ind
                      const In<float>& weights, bool similarity, const std::string& linkage,
                      std::optional<double> missing, int shift, bool wide, const In<double>& thresholds,
                      bool until_stable, bool mutual, const In<std::int32_t>& must,
-                     const In<std::int32_t>& cannot, const In<std::int32_t>& groups, double most, int threads,
+                     const In<std::int32_t>& cannot, const In<std::int32_t>& groups, double most,
+                     const In<double>& point_weights, int count_shift, int threads,
                      const nb::object& progress) {
-  const agglo::Plan plan =
-      plan_of(similarity, linkage, missing, shift, wide, thresholds, until_stable, mutual);
-  const agglo::Constraints constraints{span(must), span(cannot), span(groups), most, {}};
+  agglo::Plan plan = plan_of(similarity, linkage, missing, shift, wide, thresholds, until_stable, mutual);
+  plan.count_shift = count_shift;
+  const agglo::Constraints constraints{span(must), span(cannot), span(groups), most, span(point_weights)};
   return columns(threads, progress, [&](agglo::Team& team, const agglo::Report& report) {
     return agglo::run_rounds(view(indptr, indices, weights), plan, constraints, team, report);
   });
@@ -79,7 +80,8 @@ nb::tuple run_rounds_of_clusters(const In<std::int64_t>& indptr, const In<std::i
 void bind_rounds(nb::module_& module) {
   module.def("run_rounds", &run_rounds, "indptr"_a, "indices"_a, "weights"_a, "similarity"_a, "linkage"_a,
              "missing"_a.none(), "shift"_a, "wide"_a, "thresholds"_a, "until_stable"_a, "mutual"_a, "must"_a,
-             "cannot"_a, "groups"_a, "most"_a, "threads"_a, "progress"_a.none());
+             "cannot"_a, "groups"_a, "most"_a, "point_weights"_a, "count_shift"_a, "threads"_a,
+             "progress"_a.none());
   module.def("run_rounds_of_clusters", &run_rounds_of_clusters, "indptr"_a, "indices"_a, "weights"_a,
              "sizes"_a, "counts"_a, "sums"_a, "similarity"_a, "linkage"_a, "missing"_a.none(), "shift"_a,
              "wide"_a, "thresholds"_a, "until_stable"_a, "mutual"_a, "threads"_a, "progress"_a.none());

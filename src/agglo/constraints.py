@@ -1,4 +1,4 @@
-"""What a user knows beforehand: points that belong together, points that do not, and how large clusters may get.
+"""What a user knows beforehand: what points weigh, which belong together or do not, how large clusters may get.
 
 A tree obeys its constraints after every round. Points that must be linked are merged before the first round. A
 cluster's candidates are only those neighbours that it may join, and the pairs of a round are united from the
@@ -21,6 +21,7 @@ Ids = npt.NDArray[np.int32]
 Groups = npt.ArrayLike | Iterable[Sequence[int]]
 """Groups of points by their indices: an array of a row each, or sequences, which need not be of one length."""
 
+_LEAST = 1e-50  # so that products of two weights, and sums of them, are far from the ends of float64
 _SMALL = 4  # members up to which a group that is to stay apart is kept as its pairs
 
 
@@ -54,6 +55,8 @@ class Constraints:
         apart = len(self.cannot) + len(np.unique(self.groups[:, 1]))
         most = self.most if np.isfinite(self.most) else None
         given = {"must_link": len(self.must), "cannot_link": apart, "max_cluster_size": most}
+        if self.weights is not None:
+            given["weight"] = float(self.weights.sum())
         return {name: value for name, value in given.items() if value}
 
 
@@ -62,7 +65,7 @@ def check_constraints(
     must_link: Groups | None = None,
     cannot_link: Groups | None = None,
     max_cluster_size: float | None = None,
-    weights: npt.NDArray[np.float64] | None = None,
+    sample_weight: npt.ArrayLike | None = None,
 ) -> Constraints:
     """The constraints on so many points, of these weights or of weight 1, if they can be met.
 
@@ -80,9 +83,43 @@ def check_constraints(
     large = [row for group in apart if group.shape[1] > _SMALL for row in group]
     members = [np.column_stack([group, np.full(len(group), name)]) for name, group in enumerate(large)]
     most = np.inf if max_cluster_size is None else _largest(max_cluster_size)
+    weights = None if sample_weight is None else check_weights(n_points, sample_weight)
     made = Constraints(_stack(must), _stack(small), _stack(members), most, weights)
     _check_contradictions(made, n_points)
     return made
+
+
+def check_weights(n_points: int, sample_weight: npt.ArrayLike) -> npt.NDArray[np.float64] | None:
+    """A weight a point, on a grid so coarse that all sums of them are exact; None if each is 1.
+
+    The sum of all has at most 53 bits. Whole numbers stay as they are while their sum is below 2^52.
+    """
+    given = np.asarray(sample_weight)
+    if given.shape != (n_points,):
+        raise ValueError(
+            f"sample_weight has shape {given.shape}, but there are {n_points} points: pass a weight for each"
+        )
+    if given.dtype.kind not in "iuf":
+        raise TypeError(f"sample_weight has dtype {given.dtype}, but weights are numbers: pass integers or floats")
+    weights = given.astype(np.float64)
+    wrong = ~((weights >= _LEAST) & (weights <= 1 / _LEAST))
+    if wrong.any():
+        point = int(wrong.argmax())
+        raise ValueError(
+            f"sample_weight[{point}] is {given[point]}, but a weight is a positive number, between {_LEAST:g} and "
+            f"{1 / _LEAST:g}: leave out points that do not count"
+        )
+    if (weights == 1).all():
+        return None
+    step = np.ldexp(1.0, int(np.frexp(weights.sum())[1]) - 52)
+    rounded = np.rint(weights / step) * step
+    if not rounded.all():
+        point = int(rounded.argmin())
+        raise ValueError(
+            f"sample_weight[{point}] is {given[point]}, which is lost beside the weight of all points, "
+            f"{weights.sum():g}: leave the point out, or lower the largest weights"
+        )
+    return np.asarray(rounded)
 
 
 def _groups(name: str, given: Groups | None, n_points: int) -> list[npt.NDArray[np.int64]]:

@@ -21,10 +21,12 @@ class Growth:
     A cluster is named by its smallest point.
     """
 
-    def __init__(self, linkage: Linkage, n: int) -> None:
+    def __init__(self, linkage: Linkage, n: int, weights: Floats | None = None) -> None:
         self.linkage = linkage
         self.sign = 1 if linkage.kind == "similarity" else -1
-        self.statistics = rows(linkage.of_points(np.ones(n)), np.arange(n))  # copies
+        self.statistics = rows(
+            linkage.of_points(np.ones(n) if weights is None else weights), np.arange(n)
+        )  # copies
         self.left = self.n_nodes = n
         self.node = np.arange(n)  # of each cluster
         self.parent = np.full(2 * n, -1, np.int32)

@@ -20,6 +20,8 @@ LinkageName = Literal["average", "single", "complete", "exact-average", "centroi
 GRAPH_LINKAGES: tuple[GraphLinkageName, ...] = ("average", "single", "complete")
 LINKAGES: tuple[LinkageName, ...] = (*GRAPH_LINKAGES, "exact-average", "centroid", "ward")
 
+_MOST_BITS = 60  # by which an edge may count for less than all together
+
 Float = npt.NDArray[np.float64]
 Int = npt.NDArray[np.int64]
 
@@ -166,9 +168,9 @@ class Valued:
         return None if np.isnan(found) else found
 
 
-def valued(graph: NeighborGraph, linkage: Linkage) -> Valued:
+def valued(graph: NeighborGraph, linkage: Linkage, weights: Float | None = None) -> Valued:
     """What named thresholds look at: the linkages of points with an edge between them, and the farthest of all."""
-    points = linkage.of_points(np.ones(graph.n_points))
+    points = linkage.of_points(np.ones(graph.n_points) if weights is None else weights)
     source = np.repeat(np.arange(graph.n_points), np.diff(graph.indptr))
     once = source < graph.indices
     source, target = source[once], graph.indices[once].astype(np.int64)
@@ -204,20 +206,36 @@ class Grid:
 
     shift: int
     wide: bool
+    count_shift: int = 0
+    """Pairs of points with an edge are counted in multiples of 2^-count_shift, if points have weights."""
 
 
-def grid(graph: WeighedGraph) -> Grid:
+def grid(graph: WeighedGraph, weights: Float | None = None) -> Grid:
     """The finest grid on which no sum of the graph's weights overflows.
 
     64 bits are enough unless the smallest threshold that :func:`agglo.schedule.threshold_range` would use is so
     much smaller than the largest weight that it would keep less than 16 significant bits.
+
+    With ``weights`` of the points, an edge counts as often as the product of those of its ends says; it is between
+    the lightest points that 16 bits are asked for.
     """
     largest = max(graph.most, -graph.least, 0.0)
     exponent = int(np.frexp(largest)[1])  # largest < 2^exponent
-    room = 62 - graph.n_edges.bit_length()  # bits for one weight
+    total, one = graph.n_edges.bit_length(), 0  # the edges count as less than 2^total, and each as 2^one or more
+    if weights is not None:
+        assert isinstance(graph, NeighborGraph)
+        # A product is at most the mean of the squares.
+        total = int(np.frexp(weights**2 @ np.diff(graph.indptr) / 2)[1])
+        one = int(np.frexp(weights.min() ** 2)[1]) - 1
+        if graph.n_edges and total - one > _MOST_BITS:
+            raise ValueError(
+                f"sample_weight goes from {weights.min():g} to {weights.max():g}, and sums over {graph.n_edges} "
+                "edges of so different weights lose the lightest: lower the largest weights or raise the smallest"
+            )
+    room = 62 - total  # bits for one weight
     smallest = min(map(abs, threshold_range(graph)))
-    wide = 0 < smallest < largest and exponent - int(np.frexp(smallest)[1]) + 16 > room
-    return Grid(room + 64 * wide - exponent, wide)
+    wide = 0 < smallest < largest and exponent - int(np.frexp(smallest)[1]) + 16 > room + one
+    return Grid(room + 64 * wide - exponent, wide, 0 if weights is None else room)
 
 
 class GraphLinkage:
@@ -225,23 +243,27 @@ class GraphLinkage:
 
     ``average`` is the mean over all pairs, ``complete`` the farthest pair, a pair without an edge counting as
     the graph's ``missing`` (with ``"ignore"`` it does not count at all); ``single`` is the closest edge. Weights
-    are averaged on the :func:`grid` of the graph.
+    are averaged on the :func:`grid` of the graph. The weights of points matter to averages alone: a pair counts as
+    often as their product says.
     """
 
     farthest: float | None = None
-    reducible = True
 
-    def __init__(self, graph: NeighborGraph, linkage: str) -> None:
+    def __init__(self, graph: NeighborGraph, linkage: str, weights: Float | None = None) -> None:
         check_linkage(linkage, GRAPH_LINKAGES)
+        self.weights = weights if linkage == "average" else None
         self.linkage = linkage
         self.kind = graph.kind
         self.sign = 1 if graph.kind == "similarity" else -1
         self.missing = None if graph.missing == "ignore" else self.sign * float(graph.missing or 0.0)
-        self.grid = grid(graph)
+        self.grid = grid(graph, self.weights)
+        # Averages over pairs without an edge come closer as clusters grow, if such pairs are closer than edges.
+        least = graph.least if self.sign == 1 else -graph.most
+        self.reducible = linkage != "average" or self.missing is None or self.missing <= least
 
     def of_points(self, weights: Float) -> Weights:
         """How many points each is."""
-        return Weights(weights)
+        return Weights(np.ones(len(weights)) if self.weights is None else self.weights)
 
     def of_edges(self, sources: Int, targets: Int, weights: npt.NDArray[np.float32]) -> Statistics:
         """The statistics of single edges."""
@@ -249,6 +271,10 @@ class GraphLinkage:
         number = np.ones(len(weights), np.int64)
         if self.linkage != "average":
             return Statistics(signed, number)
+        if self.weights is not None:
+            counts = self.weights[sources] * self.weights[targets]
+            signed = signed * counts
+            number = np.rint(np.ldexp(counts, self.grid.count_shift)).astype(np.int64)
         steps = np.rint(np.ldexp(signed, self.grid.shift))
         if not self.grid.wide:
             return Statistics(steps.astype(np.int64), number)
@@ -270,9 +296,10 @@ class GraphLinkage:
     def _closeness(self, pairs: Float, edges: Statistics) -> Float:
         if self.linkage == "average":
             total = np.ldexp(edges.combined.astype(np.float64), -self.grid.shift)
+            number = np.ldexp(edges.number.astype(np.float64), -self.grid.count_shift)
             if self.missing is None:
-                return np.asarray(total / edges.number)
-            return np.asarray((total + self.missing * (pairs - edges.number)) / pairs)
+                return np.asarray(total / number)
+            return np.asarray((total + self.missing * (pairs - number)) / pairs)
         if self.linkage == "complete" and self.missing is not None:
             return np.where(edges.number == pairs, edges.combined, np.minimum(edges.combined, self.missing))
         return edges.combined

@@ -29,10 +29,12 @@ def scc(
     must_link: Groups | None = None,
     cannot_link: Groups | None = None,
     max_cluster_size: float | None = None,
+    sample_weight: npt.ArrayLike | None = None,
 ) -> Hierarchy:
     """The tree of the Sub-Cluster Component algorithm, see :func:`agglo.scc`."""
-    plan = scc_plan(graph, thresholds, n_thresholds, resolved(graph, linkage, X), advance)
-    return _tree(graph, plan, constrained(graph, must_link, cannot_link, max_cluster_size))
+    constraints = constrained(graph, must_link, cannot_link, max_cluster_size, sample_weight)
+    rule = resolved(graph, linkage, X, constraints)
+    return _tree(graph, scc_plan(graph, thresholds, n_thresholds, rule, advance, constraints), constraints)
 
 
 def affinity(
@@ -43,10 +45,11 @@ def affinity(
     must_link: Groups | None = None,
     cannot_link: Groups | None = None,
     max_cluster_size: float | None = None,
+    sample_weight: npt.ArrayLike | None = None,
 ) -> Hierarchy:
     """The tree of Affinity clustering, see :func:`agglo.affinity`."""
-    plan = affinity_plan(resolved(graph, linkage, X))
-    return _tree(graph, plan, constrained(graph, must_link, cannot_link, max_cluster_size))
+    constraints = constrained(graph, must_link, cannot_link, max_cluster_size, sample_weight)
+    return _tree(graph, affinity_plan(resolved(graph, linkage, X, constraints)), constraints)
 
 
 def hac(
@@ -57,10 +60,11 @@ def hac(
     must_link: Groups | None = None,
     cannot_link: Groups | None = None,
     max_cluster_size: float | None = None,
+    sample_weight: npt.ArrayLike | None = None,
 ) -> Hierarchy:
     """The tree of hierarchical agglomerative clustering, see :func:`agglo.hac`."""
-    plan = hac_plan(resolved(graph, linkage, X))
-    return _tree(graph, plan, constrained(graph, must_link, cannot_link, max_cluster_size))
+    constraints = constrained(graph, must_link, cannot_link, max_cluster_size, sample_weight)
+    return _tree(graph, hac_plan(resolved(graph, linkage, X, constraints)), constraints)
 
 
 def _tree(graph: NeighborGraph, plan: Plan, constraints: Constraints | None) -> Hierarchy:
@@ -70,11 +74,12 @@ def _tree(graph: NeighborGraph, plan: Plan, constraints: Constraints | None) -> 
 def run(graph: NeighborGraph, plan: Plan, constraints: Constraints | None = None) -> Forest:
     """The forest that ``plan`` makes of ``graph``."""
     n = graph.n_points
-    linkage = GraphLinkage(graph, plan.linkage) if isinstance(plan.linkage, str) else plan.linkage
+    weights = None if constraints is None else constraints.weights
+    linkage = GraphLinkage(graph, plan.linkage, weights) if isinstance(plan.linkage, str) else plan.linkage
     sign = 1 if linkage.kind == "similarity" else -1
 
     # A cluster is named by its smallest point. `pairs` are the pairs of clusters with an edge between them.
-    growth = Growth(linkage, n)
+    growth = Growth(linkage, n, weights)
     allowed = Limits(n, constraints)
     source = np.repeat(np.arange(n), np.diff(graph.indptr))
     once = (source < graph.indices) & allowed.may(np.column_stack([source, graph.indices]))

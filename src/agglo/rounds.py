@@ -38,7 +38,10 @@ class Plan:
 
 
 def resolved(
-    graph: NeighborGraph, linkage: LinkageName | Linkage, X: npt.ArrayLike | None
+    graph: NeighborGraph,
+    linkage: LinkageName | Linkage,
+    X: npt.ArrayLike | None,
+    constraints: Constraints | None = None,
 ) -> GraphLinkageName | Linkage:
     """A linkage as plans have it: one on the graph by its name, any other with what it needs."""
     check_linkage(linkage)
@@ -47,7 +50,7 @@ def resolved(
     for name in GRAPH_LINKAGES:
         if linkage == name:
             return name
-    return VectorLinkage(_checked(graph), linkage, X)
+    return VectorLinkage(_checked(graph), linkage, X, None if constraints is None else constraints.weights)
 
 
 def scc_plan(
@@ -56,15 +59,21 @@ def scc_plan(
     n_thresholds: int | None,
     linkage: GraphLinkageName | Linkage,
     advance: Advance,
+    constraints: Constraints | None = None,
 ) -> Plan:
     """The paper's algorithm: a threshold a round, or one kept until nothing merges."""
     if advance not in ADVANCES:
         raise ValueError(f"advance={advance!r} is unknown: pass one of {', '.join(ADVANCES)}")
+    weights = None if constraints is None else constraints.weights
     if isinstance(linkage, str):
-        values = schedule(graph, thresholds, n_thresholds, linkage)
+        mass = None if weights is None else float(weights.sum() / weights.min())
+        values = schedule(graph, thresholds, n_thresholds, linkage, mass)
     else:
         assert isinstance(graph, NeighborGraph)  # elsewhere there are only linkages on the graph
-        seen = linkage.valued(graph) if isinstance(linkage, VectorLinkage) else valued(graph, linkage)
+        if weights is None and isinstance(linkage, VectorLinkage):
+            seen = linkage.valued(graph)
+        else:
+            seen = valued(graph, linkage, weights)
         values = schedule(seen, thresholds, n_thresholds, "given")
     about = {
         "method": "scc",
@@ -99,6 +108,7 @@ def scc(
     must_link: Groups | None = None,
     cannot_link: Groups | None = None,
     max_cluster_size: float | None = None,
+    sample_weight: npt.ArrayLike | None = None,
     progress: Progress | None = None,
 ) -> Hierarchy:
     """The tree of the Sub-Cluster Component algorithm.
@@ -130,7 +140,10 @@ def scc(
     cannot_link : array-like of shape (n_links, 2) or list of groups, optional
         Points that do not belong together, those of a group pairwise: no cluster ever holds two of them.
     max_cluster_size : float, optional
-        How many points a cluster may be of.
+        How many points a cluster may be of, or how much it may weigh.
+    sample_weight : array-like of shape (n_points,), optional
+        What each point counts as, a positive number: 3 is as much as three copies of it, merged already. It
+        matters to averages, and to ``max_cluster_size``; the sizes of the tree count points.
     progress : callable, optional
         Called as ``progress("rounds", done, total)`` from time to time.
 
@@ -147,8 +160,10 @@ def scc(
     >>> tree.cut(n_clusters=2)
     array([0, 0, 1, 1])
     """
-    plan = scc_plan(_checked(graph), thresholds, n_thresholds, resolved(graph, linkage, X), advance)
-    return _run(graph, plan, constrained(graph, must_link, cannot_link, max_cluster_size), n_jobs, progress)
+    constraints = constrained(_checked(graph), must_link, cannot_link, max_cluster_size, sample_weight)
+    rule = resolved(graph, linkage, X, constraints)
+    plan = scc_plan(graph, thresholds, n_thresholds, rule, advance, constraints)
+    return _run(graph, plan, constraints, n_jobs, progress)
 
 
 def affinity(
@@ -160,6 +175,7 @@ def affinity(
     must_link: Groups | None = None,
     cannot_link: Groups | None = None,
     max_cluster_size: float | None = None,
+    sample_weight: npt.ArrayLike | None = None,
     progress: Progress | None = None,
 ) -> Hierarchy:
     """The tree of Affinity clustering: in each round every cluster joins its nearest neighbour.
@@ -173,8 +189,8 @@ def affinity(
     >>> [record.after for record in agglo.affinity(graph).rounds]
     [2, 1]
     """
-    constraints = constrained(_checked(graph), must_link, cannot_link, max_cluster_size)
-    return _run(graph, affinity_plan(resolved(graph, linkage, X)), constraints, n_jobs, progress)
+    constraints = constrained(_checked(graph), must_link, cannot_link, max_cluster_size, sample_weight)
+    return _run(graph, affinity_plan(resolved(graph, linkage, X, constraints)), constraints, n_jobs, progress)
 
 
 def hac(
@@ -186,6 +202,7 @@ def hac(
     must_link: Groups | None = None,
     cannot_link: Groups | None = None,
     max_cluster_size: float | None = None,
+    sample_weight: npt.ArrayLike | None = None,
     progress: Progress | None = None,
 ) -> Hierarchy:
     """The binary tree of hierarchical agglomerative clustering on the graph, each merge a round of its own.
@@ -200,8 +217,8 @@ def hac(
     >>> agglo.hac(graph, linkage="single").height.round(2).tolist()
     [0.0, 0.0, 0.0, 0.0, 0.1, 0.2, 0.8]
     """
-    constraints = constrained(_checked(graph), must_link, cannot_link, max_cluster_size)
-    return _run(graph, hac_plan(resolved(graph, linkage, X)), constraints, n_jobs, progress)
+    constraints = constrained(_checked(graph), must_link, cannot_link, max_cluster_size, sample_weight)
+    return _run(graph, hac_plan(resolved(graph, linkage, X, constraints)), constraints, n_jobs, progress)
 
 
 def _checked(graph: NeighborGraph) -> NeighborGraph:
@@ -214,12 +231,16 @@ def _checked(graph: NeighborGraph) -> NeighborGraph:
 
 
 def constrained(
-    graph: NeighborGraph, must_link: Groups | None, cannot_link: Groups | None, max_cluster_size: float | None
+    graph: NeighborGraph,
+    must_link: Groups | None,
+    cannot_link: Groups | None,
+    max_cluster_size: float | None,
+    sample_weight: npt.ArrayLike | None,
 ) -> Constraints | None:
-    """The constraints on the points of ``graph``; None if there are none."""
-    if must_link is None and cannot_link is None and max_cluster_size is None:
+    """The constraints on the points of ``graph`` and their weights; None if there are none."""
+    if must_link is None and cannot_link is None and max_cluster_size is None and sample_weight is None:
         return None
-    return check_constraints(graph.n_points, must_link, cannot_link, max_cluster_size)
+    return check_constraints(graph.n_points, must_link, cannot_link, max_cluster_size, sample_weight)
 
 
 def _run(
@@ -233,7 +254,8 @@ def _run(
         from agglo import vectorised  # whose plans are of this module
 
         return hierarchy(graph, plan, vectorised.run(graph, plan, constraints, progress), constraints)
-    fixed = grid(graph)
+    weights = None if constraints is None or plan.linkage != "average" else constraints.weights
+    fixed = grid(graph, weights)
     columns = _core.run_rounds(
         graph.indptr,
         graph.indices,
@@ -247,6 +269,7 @@ def _run(
         until_stable=plan.until_stable,
         mutual=plan.mutual,
         **_for_core(constraints),
+        count_shift=fixed.count_shift,
         threads=threads(n_jobs),
         progress=phase(progress, "rounds"),
     )
@@ -256,9 +279,10 @@ def _run(
 def _for_core(constraints: Constraints | None) -> dict[str, Any]:
     if constraints is None:
         none = np.empty(0, np.int32)
-        return {"must": none, "cannot": none, "groups": none, "most": np.inf}
+        return {"must": none, "cannot": none, "groups": none, "most": np.inf, "point_weights": np.empty(0)}
     given = {name: getattr(constraints, name).ravel() for name in ("must", "cannot", "groups")}
-    return {**given, "most": constraints.most}
+    weights = np.empty(0) if constraints.weights is None else constraints.weights
+    return {**given, "most": constraints.most, "point_weights": weights}
 
 
 def hierarchy(

@@ -54,6 +54,7 @@ def schedule(
     thresholds: ScheduleName | npt.ArrayLike = "odds",
     n_thresholds: int | None = None,
     linkage: str = "average",
+    mass: float | None = None,
 ) -> npt.NDArray[np.float64]:
     """The thresholds for ``graph``, from near to far.
 
@@ -72,6 +73,8 @@ def schedule(
         ``"odds"`` as many as make steps of the ratio that 800 have from 1 to 0.001, some thousands.
     linkage : str
         What the thresholds are for. Only averages over pairs without an edge leave the range of the weights.
+    mass : float, optional
+        What all points weigh, the lightest being 1; by default their number.
 
     Notes
     -----
@@ -105,7 +108,7 @@ def schedule(
     ):
         raise ValueError(f"n_thresholds={n_thresholds!r} must be a positive integer")
     if thresholds == "odds":
-        return _odds(graph, n_thresholds, linkage)
+        return _odds(graph, n_thresholds, linkage, float(graph.n_points) if mass is None else mass)
     n_thresholds = _NUMBER if n_thresholds is None else n_thresholds
     nearest, farthest = threshold_range(graph)
     if nearest == farthest or (n_thresholds == 1 and thresholds != "doubling"):
@@ -127,7 +130,7 @@ def schedule(
     return first * factor ** np.arange(steps + 1.0)
 
 
-def _odds(graph: WeighedGraph, number: int | None, linkage: str) -> npt.NDArray[np.float64]:
+def _odds(graph: WeighedGraph, number: int | None, linkage: str, mass: float) -> npt.NDArray[np.float64]:
     """Thresholds of equal ratios of odds, or of distances where averages are not diluted; see :func:`schedule`."""
     up = graph.kind == "distance"  # whether weights get larger from near to far
     sign = 1.0 if up else -1.0
@@ -149,7 +152,7 @@ def _odds(graph: WeighedGraph, number: int | None, linkage: str) -> npt.NDArray[
     # How much closer than a pair without an edge those edges are that hardly are.
     closer = 1 - distance(graph.beyond(closest + sign * farthest, not up, _FEW), 0.0) / farthest
     closer = max(closer, 2.0**-53)  # less than that is lost in rounding
-    least = min(_COSINE[1], 4 * closer / graph.n_points**2)
+    least = min(_COSINE[1], 4 * closer / mass**2)
     zero = closest + sign * farthest == 0.0  # float32 tells numbers near 0 apart, however small
     odds = 1 / _ratios(nearest / (farthest - nearest), 1 / (least if zero else max(least, _FLOAT32)), number)
     if zero:

@@ -34,7 +34,7 @@ def run(
     n = graph.n_points
     linkage = plan.linkage
     assert not isinstance(linkage, str)
-    growth = Growth(linkage, n)
+    growth = Growth(linkage, n, None if constraints is None else constraints.weights)
     limits = Limits(n, constraints) if constraints is not None and constraints.limited else None
     pairs = Pairs(graph, growth, limits)
 

@@ -63,6 +63,8 @@ class VectorLinkage:
         Which.
     X : array-like of shape (n_points, n_features)
         The points.
+    weights : ndarray of float64 of shape (n_points,), optional
+        What they count as.
 
     Notes
     -----
@@ -73,7 +75,7 @@ class VectorLinkage:
 
     reducible = False  # a part without an edge may be the closest, and nobody knew
 
-    def __init__(self, graph: NeighborGraph, linkage: str, X: Any) -> None:
+    def __init__(self, graph: NeighborGraph, linkage: str, X: Any, weights: Float | None = None) -> None:
         metrics = VECTOR_LINKAGES[linkage]
         if X is None:
             raise ValueError(
@@ -103,7 +105,8 @@ class VectorLinkage:
         else:
             # No mean is farther from the origin than a point, and no merge increases the sum of squares by more
             # than all of them together.
-            most = 2 * squares.sum() if linkage == "ward" else 4 * squares.max()
+            weighed = squares if weights is None else weights * squares
+            most = 2 * weighed.sum() if linkage == "ward" else 4 * squares.max()
             self.farthest = float(np.sqrt(most) if self.metric == "euclidean" else most) * _ROUNDING
 
     def __str__(self) -> str:
