@@ -21,10 +21,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import agglo
 from agglo import _core
 from agglo.blas import one_blas_thread, sgemm
-from agglo.dpmeans import DPMeansPlusPlus, LowRankALBCD, OCCDPMeans, SerialDPMeans
+from agglo.dpmeans import DPMeansPlusPlus, LowRankALBCD, OCCDPMeans, SerialDPMeans, TreeDPMeans
 from agglo.metrics import dp_means_cost
 
-SOLVERS = [SerialDPMeans, OCCDPMeans, DPMeansPlusPlus, LowRankALBCD]
+SOLVERS = [SerialDPMeans, OCCDPMeans, DPMeansPlusPlus, LowRankALBCD, TreeDPMeans]
 
 each = pytest.mark.parametrize("solver", SOLVERS)
 
@@ -165,7 +165,7 @@ def blobs(n=2000, d=8, seed=0):
 
 
 @pytest.mark.parametrize(
-    "solver", [SerialDPMeans, OCCDPMeans, lambda *a, **k: DPMeansPlusPlus(*a, refine=True, **k)]
+    "solver", [SerialDPMeans, OCCDPMeans, lambda *a, **k: DPMeansPlusPlus(*a, refine=True, **k), TreeDPMeans]
 )
 @pytest.mark.parametrize("lam", [1.0, 10.0, 60.0])
 def test_the_cost_falls_from_pass_to_pass(solver, lam):
@@ -284,9 +284,22 @@ def test_results_are_repeatable_and_starts_differ(solver):
     first, again = (solver(8.0, n_init=4, random_state=11).fit(X) for _ in range(2))
     np.testing.assert_array_equal(first.labels_, again.labels_)
     np.testing.assert_array_equal(first.costs_, again.costs_)
-    assert len(set(first.costs_)) > 1 or solver is LowRankALBCD  # it may find the best from anywhere
+    # One may find the best from anywhere, and the other always begins with the same tree.
+    assert len(set(first.costs_)) > 1 or solver in (LowRankALBCD, TreeDPMeans)
     assert first.cost_ == first.costs_.min()
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(first)).labels_, clone(first).fit(X).labels_)
+
+
+def test_a_tree_is_cut_where_it_is_cheapest_and_refined():
+    X = blobs()
+    graph = agglo.neighbor_graph(X, 25, "euclidean")
+    path = agglo.dp_means_path(agglo.scc(graph, linkage="ward", X=X), X)
+    cut = TreeDPMeans(20.0, refine=False).fit(X)
+    np.testing.assert_array_equal(cut.labels_, path.cut(20.0))
+    assert (cut.n_iter_, cut.converged_) == (1, True)
+    fitted = TreeDPMeans(20.0, random_state=0).fit(X)
+    assert fitted.cost_history_[0] == cut.cost_ > fitted.cost_
+    assert fitted.cost_ < SerialDPMeans(20.0, n_init=5, random_state=0).fit(X).cost_
 
 
 def test_the_size_of_epochs_matters_and_one_point_an_epoch_is_serial():
@@ -337,6 +350,10 @@ def test_points_far_from_the_origin(solver, offset):
 @pytest.mark.parametrize("scale", [1e-30, 1e30])
 def test_points_of_any_scale(solver, scale):
     X = blobs(600).astype(np.float64)
+    if solver is TreeDPMeans and scale > 1e18:
+        with pytest.raises(ValueError, match=r"X holds numbers beyond 1e18.*scale X down"):
+            solver().fit(X * scale)
+        return
     plain, scaled = (solver(9.0 * s * s, random_state=0).fit(X * s) for s in (1.0, scale))
     assert scaled.cost_ / scale / scale == pytest.approx(plain.cost_, rel=0.01 if solver is LowRankALBCD else 1e-9)
     if solver is not LowRankALBCD:
@@ -371,6 +388,8 @@ def test_wrong_parameters(solver, options, error, text):
         (OCCDPMeans(epoch_size=0), ValueError, r"epoch_size=0 must be at least 1"),
         (OCCDPMeans(epoch_size=None), TypeError, r"epoch_size=None is not a whole number"),
         (DPMeansPlusPlus(stop="never"), ValueError, r"stop='never' is unknown: pass one of 'cost', 'bound'"),
+        (TreeDPMeans(n_neighbors=0), ValueError, r"n_neighbors=0 must be at least 1"),
+        (TreeDPMeans(refine=1), TypeError, r"refine=1 is not a choice: pass True or False"),
         (DPMeansPlusPlus(refine="yes"), TypeError, r"refine='yes' is not a choice: pass True or False"),
     ],
 )

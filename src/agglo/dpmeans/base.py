@@ -136,6 +136,12 @@ def check_count(name: str, value: object) -> int:
     return int(value)
 
 
+def check_choice(name: str, value: object) -> None:
+    """Raise if ``value`` is neither true nor false."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name}={value!r} is not a choice: pass True or False")
+
+
 def check_share(name: str, value: object) -> float:
     """``value`` as a finite number that is not negative."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):

@@ -31,6 +31,23 @@ def passes(
     return Found(labels, history, converged, {})
 
 
+def refined(
+    points: Points,
+    labels: npt.NDArray[np.int32],
+    cost: float,
+    price: float,
+    chance: np.random.RandomState,
+    workers: int,
+    max_iter: int,
+    tol: float,
+) -> Found:
+    """What passes find from clusters of a known cost on."""
+    k = int(labels.max()) + 1
+    means = _core.cluster_means(points, labels, k, workers).reshape(k, -1)
+    found = passes(points, means, price, chance, workers, epoch=1, max_iter=max_iter, tol=tol)
+    return Found(found.labels, np.concatenate(([cost], found.history)), found.converged, {})
+
+
 class SerialDPMeans(DPMeansSolver):
     """Clusterer that passes over the points, one opening a cluster where all centres are farther than ``lam``.
 

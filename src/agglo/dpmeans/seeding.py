@@ -8,8 +8,8 @@ import numpy as np
 
 from agglo import _core
 from agglo.blas import one_blas_thread, sgemm
-from agglo.dpmeans.base import DPMeansSolver, Found
-from agglo.dpmeans.passes import passes
+from agglo.dpmeans.base import DPMeansSolver, Found, check_choice
+from agglo.dpmeans.passes import refined
 from agglo.inputs import Points
 from agglo.metrics import dp_means_cost
 
@@ -91,8 +91,7 @@ class DPMeansPlusPlus(DPMeansSolver):
     def _check(self) -> None:
         if self.stop not in STOPS:
             raise ValueError(f"stop={self.stop!r} is unknown: pass one of {', '.join(map(repr, STOPS))}")
-        if not isinstance(self.refine, bool | np.bool_):
-            raise TypeError(f"refine={self.refine!r} is not a choice: pass True or False")
+        check_choice("refine", self.refine)
 
     def _search(self, points: Points, price: float, chance: np.random.RandomState, workers: int) -> Found:
         seed = chance.randint(np.iinfo(np.int64).max, dtype=np.int64)
@@ -103,8 +102,4 @@ class DPMeansPlusPlus(DPMeansSolver):
         cost = dp_means_cost(points, labels, price) if np.isfinite(price) else np.inf
         if not self.refine:
             return Found(labels, np.array([cost]), True, {"seed_indices_": seeds.astype(np.int64)})
-        means = _core.cluster_means(points, labels, len(seeds), workers).reshape(len(seeds), -1)
-        found = passes(
-            points, means, price, chance, workers, epoch=1, max_iter=int(self.max_iter), tol=float(self.tol)
-        )
-        return Found(found.labels, np.concatenate(([cost], found.history)), found.converged, {})
+        return refined(points, labels, cost, price, chance, workers, int(self.max_iter), float(self.tol))
