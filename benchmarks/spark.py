@@ -1,12 +1,18 @@
 """SCC on Spark: CPU seconds, rows and bytes shuffled for each edge and round, growth, and the core beside it.
 
-    python benchmarks/spark.py [--edges 100000 1000000 10000000] [--rounds 6] [--memory 3g] [--json results.json]
+    python -m benchmarks.spark [--edges 100000 1000000 10000000] [--rounds 6] [--memory 3g] [--json results.json]
 
 Each graph is of points in nested blocks of 8, 64, 512, ... points; about ten edges a point join it with others
-of its blocks, the more the smaller they are, and are the closer. A size runs in a process of its own, a driver
-and its executor in one, on local[2]. Without a hand-off it does --rounds rounds, and what these cost is read from
-Spark's event log. Then the whole run is done with a hand-off right away, beside the core on the same graph in
-memory, and the trees of both are compared to the last bit.
+of its blocks, the more the smaller they are, and are the closer. All is done on local[2], each part by a process
+of its own, whose memory and CPU seconds are those of all processes that it starts:
+
+- idle: two edges; what a run costs when there is nothing to do, and then what each of its rounds does.
+- rounds: --rounds rounds without a hand-off; what these cost is read from Spark's event log.
+- handoff: the whole run, by default thresholds, with a hand-off right away.
+- stretches: the same with a hand-off of a fifth of the edges, so that Spark and the core take turns.
+- alike: all linkages and both ways of advancing, without a hand-off (only if it is asked for by --parts).
+
+The trees of the last three are compared with the core's, to the last bit.
 """
 
 from __future__ import annotations
@@ -14,12 +20,10 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import resource
-import subprocess
 import sys
 import tempfile
 import time
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +32,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import agglo
+import agglo.spark
+from agglo.linkage import LINKAGES
+from agglo.rounds import ADVANCES
 from agglo.testing import assert_same_hierarchy
+from benchmarks.process_tree import measured
 
 DEGREE = 10  # edges a point
 
@@ -43,21 +51,22 @@ def make_edges(n_edges: int, seed: int = 0) -> pa.Table:
     return pa.table({"src": sources, "dst": targets, "weight": np.maximum(weights, 0.001)})
 
 
-def spent(log: Path) -> dict[str, float]:
-    """Sums over the tasks of an event log."""
-    total = {"CPU s": 0.0, "shuffled bytes": 0.0, "shuffled rows": 0.0, "read bytes": 0.0, "written bytes": 0.0}
+def spent(log: Path, since: float) -> dict[str, float]:
+    """Sums over the tasks of an event log that began after a moment, and how many jobs there were."""
+    total = dict.fromkeys(("jobs", "CPU s", "shuffled bytes", "shuffled rows", "written bytes"), 0.0)
     for file in log.rglob("*"):
         if not file.is_file() or file.name.startswith("appstatus"):
             continue
         for line in file.read_text().splitlines():
             event = json.loads(line)
-            if event["Event"] != "SparkListenerTaskEnd" or "Task Metrics" not in event:
+            if event["Event"] == "SparkListenerJobStart":
+                total["jobs"] += event["Submission Time"] > 1000 * since
+            if event["Event"] != "SparkListenerTaskEnd" or event["Task Info"]["Launch Time"] <= 1000 * since:
                 continue
             metrics = event["Task Metrics"]
             total["CPU s"] += metrics["Executor CPU Time"] / 1e9
             total["shuffled bytes"] += metrics["Shuffle Write Metrics"]["Shuffle Bytes Written"]
             total["shuffled rows"] += metrics["Shuffle Write Metrics"]["Shuffle Records Written"]
-            total["read bytes"] += metrics["Input Metrics"]["Bytes Read"]
             total["written bytes"] += metrics["Output Metrics"]["Bytes Written"]
     return total
 
@@ -78,59 +87,109 @@ def session(memory: str, log: Path) -> Any:
     )
 
 
-def rounds_alone(folder: Path, edges: str, rounds: int, memory: str) -> dict[str, float]:
+def fit(spark: Any, folder: Path, name: str = "run", **options: Any) -> agglo.spark.SparkHierarchy:
+    edges = spark.read.parquet(str(folder / "edges.parquet"))
+    return agglo.spark.scc(edges, str(folder / name), kind="similarity", **options)
+
+
+def idle(folder: Path, memory: str) -> dict[str, float]:
+    """What takes time though there is nothing to do."""
+    pq.write_table(pa.table({"src": [0, 1], "dst": [1, 2], "weight": [0.9, 0.5]}), folder / "edges.parquet")
+    spark = session(memory, folder / "events")
+    started = time.perf_counter()
+    fit(spark, folder, handoff_edges=10**9)
+    first = time.perf_counter() - started
+    chain = np.arange(20)
+    edges = pa.table({"src": chain, "dst": chain + 1, "weight": 0.9 - chain / 40})
+    pq.write_table(edges, folder / "edges.parquet")
+    tree = fit(spark, folder, "again", thresholds=0.9 - chain / 40 - 0.001, handoff_edges=0)
+    seconds = float(np.median(tree.rounds.seconds[len(tree.rounds) // 2 :]))
+    spark.stop()
+    return {"idle, first run with hand-off, wall s": first, "idle, a round, wall s": seconds}
+
+
+def rounds_alone(folder: Path, memory: str, rounds: int) -> dict[str, float]:
     """What rounds on Spark cost, without any hand-off."""
     spark = session(memory, folder / "events")
-    thresholds = np.linspace(0.9, 0.4, rounds)
     started = time.perf_counter()
-    tree = agglo.spark.scc(
-        spark.read.parquet(edges), str(folder / "run"), kind="similarity", thresholds=thresholds, handoff_edges=0
-    )
+    tree = fit(spark, folder, thresholds=np.linspace(0.9, 0.4, rounds), handoff_edges=0)
     wall = time.perf_counter() - started
     states = tree.folder.states()
     edge_rounds = sum(state.n_edges for state in states[: len(tree.rounds)])
-    slowest = float(tree.rounds.seconds.max())
     spark.stop()
-    cost = spent(folder / "events")
+    begun = min(file.stat().st_mtime for file in (folder / "run" / "log").glob("part-*"))
+    cost, whole = spent(folder / "events", begun), spent(folder / "events", 0)
     return {
         "points": tree.n_points,
         "edges": states[0].n_edges,
         "rounds": len(tree.rounds),
-        "wall s": wall,
-        "wall s, slowest round": slowest,
-        "CPU s of tasks": cost["CPU s"],
+        "edges left": states[-1].n_edges,
+        "rounds: wall s": wall,
+        "jobs / round": cost["jobs"] / len(tree.rounds),
+        "preparing: CPU µs / edge": 1e6 * (whole["CPU s"] - cost["CPU s"]) / states[0].n_edges,
+        "preparing: bytes shuffled / edge": (whole["shuffled bytes"] - cost["shuffled bytes"]) / states[0].n_edges,
         "CPU µs / edge and round": 1e6 * cost["CPU s"] / edge_rounds,
         "rows shuffled / edge and round": cost["shuffled rows"] / edge_rounds,
         "bytes shuffled / edge and round": cost["shuffled bytes"] / edge_rounds,
         "bytes written / edge and round": cost["written bytes"] / edge_rounds,
-        "edges left": states[-1].n_edges,
     }
 
 
-def handed_off(folder: Path, edges: str, memory: str) -> dict[str, float]:
-    """The whole run with a hand-off, and the core alone on the same graph."""
-    table = pq.read_table(edges)
-    spark = session(memory, folder / "events")
-    started = time.perf_counter()
-    tree = agglo.spark.scc(spark.read.parquet(edges), str(folder / "run"), kind="similarity", handoff_edges=10**9)
-    wall = time.perf_counter() - started
-    mine = tree.to_hierarchy()
-    spark.stop()
+def graph_of(folder: Path) -> agglo.NeighborGraph:
+    table = pq.read_table(folder / "edges.parquet")
     ids, places = np.unique(np.concatenate([table["src"], table["dst"]]), return_inverse=True)
     src, dst = np.split(places, 2)
+    return agglo.NeighborGraph.from_edges(src, dst, table["weight"], kind="similarity", n_points=len(ids))
+
+
+def beside_the_core(folder: Path, memory: str, share: float, part: str) -> dict[str, float]:
+    """The whole run with a hand-off of a share of the edges, and the core alone on the same table."""
+    spark = session(memory, folder / "events")
+    edges = pq.read_metadata(folder / "edges.parquet").num_rows
     started = time.perf_counter()
-    graph = agglo.NeighborGraph.from_edges(src, dst, table["weight"], kind="similarity", n_points=len(ids))
-    built = time.perf_counter() - started
-    started = time.perf_counter()
-    theirs = agglo.scc(graph)
-    core = time.perf_counter() - started
+    tree = fit(spark, folder, handoff_edges=int(share * edges))
+    wall = time.perf_counter() - started
+    mine, states = tree.to_hierarchy(), len(tree.folder.states()) - 1
+    spark.stop()
+    started, cpu = time.perf_counter(), time.process_time()
+    theirs = agglo.scc(graph_of(folder), n_jobs=2)
+    core, core_cpu = time.perf_counter() - started, time.process_time() - cpu
     assert_same_hierarchy(mine, theirs)
     return {
-        "with hand-off, wall s": wall,
-        "core, wall s": core,
-        "core, graph from edges, wall s": built,
-        "same tree": 1,
+        f"{part}: wall s": wall,
+        f"{part}: core, from the same table, wall s": core,
+        f"{part}: core, CPU s": core_cpu,
+        f"{part}: rounds": len(theirs.rounds),
+        f"{part}: steps on Spark": states,
     }
+
+
+def alike(folder: Path, memory: str) -> dict[str, float]:
+    """How many combinations of linkages and ways of advancing give the core's tree."""
+    spark = session(memory, folder / "events")
+    graph = graph_of(folder)
+    done = 0
+    for linkage, advance in product(LINKAGES, ADVANCES):
+        options: dict[str, Any] = {"thresholds": np.linspace(0.9, 0.3, 3), "linkage": linkage, "advance": advance}
+        mine = fit(spark, folder, f"{linkage}-{advance}", handoff_edges=0, **options)
+        assert_same_hierarchy(mine.to_hierarchy(), agglo.scc(graph, **options))
+        print(f"{linkage}, {advance}: {len(mine.rounds)} rounds, the same tree", file=sys.stderr, flush=True)
+        done += 1
+    spark.stop()
+    return {"alike: same trees": done}
+
+
+def one(part: str, edges: int, memory: str, rounds: int) -> dict[str, float]:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        if part == "idle":
+            return idle(folder, memory)
+        pq.write_table(make_edges(edges), folder / "edges.parquet")
+        if part == "rounds":
+            return rounds_alone(folder, memory, rounds)
+        if part == "alike":
+            return alike(folder, memory)
+        return beside_the_core(folder, memory, {"handoff": 1.0, "stretches": 0.2}[part], part)
 
 
 def main() -> None:
@@ -139,35 +198,28 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=6)
     parser.add_argument("--memory", default="3g")
     parser.add_argument("--json", type=Path)
-    parser.add_argument("--one", choices=["rounds", "handoff"], help=argparse.SUPPRESS)
+    parser.add_argument("--parts", nargs="+", default=["idle", "rounds", "handoff", "stretches"])
+    parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.one:
-        with tempfile.TemporaryDirectory() as name:
-            folder = Path(name)
-            pq.write_table(make_edges(arguments.edges[0]), folder / "edges.parquet")
-            path = str(folder / "edges.parquet")
-            if arguments.one == "rounds":
-                row = rounds_alone(folder, path, arguments.rounds, arguments.memory)
-            else:
-                row = handed_off(folder, path, arguments.memory)
-        row["peak memory, GB"] = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e6
-        print(json.dumps(row))
+        print(json.dumps(one(arguments.parts[0], arguments.edges[0], arguments.memory, arguments.rounds)))
         return
     rows = []
     for edges in arguments.edges:
-        row = {}
-        for part in ("rounds", "handoff"):
-            command = [sys.executable, __file__, "--one", part, "--edges", str(edges)]
+        row: dict[str, float] = {}
+        for part in arguments.parts:
+            command = [sys.executable, "-m", "benchmarks.spark", "--one", "--parts", part, "--edges", str(edges)]
             command += ["--rounds", str(arguments.rounds), "--memory", arguments.memory]
-            done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-            row |= json.loads(done.stdout.splitlines()[-1])
+            taken = measured(command)
+            row |= json.loads(taken.output.splitlines()[-1])
+            row |= {f"{part}: peak memory, GB": taken.memory / 1e9, f"{part}: CPU s of all processes": taken.cpu}
         rows.append(row)
         if arguments.json:
-            arguments.json.write_text(json.dumps(rows, indent=2))
+            arguments.json.write_text(json.dumps(rows, indent=2, ensure_ascii=False))
     for name in rows[0]:
-        print(f"{name:34}" + "".join(f"{row[name]:>14,.{0 if row[name] > 1000 else 3}f}" for row in rows))
-    for first, last in pairwise(rows):
-        cost = "CPU µs / edge and round"
+        print(f"{name:44}" + "".join(f"{row[name]:>14,.{0 if row[name] > 1000 else 3}f}" for row in rows))
+    cost = "CPU µs / edge and round"
+    for first, last in pairwise(rows if "rounds" in arguments.parts else []):
         growth = math.log(last[cost] / first[cost]) / math.log(last["edges"] / first["edges"])
         print(f"cost of all edges in a round from {first['edges']:,} to {last['edges']:,}: N^{1 + growth:.2f}")
 

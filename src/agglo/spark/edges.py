@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from pyspark.sql import Column, DataFrame, Observation
@@ -40,11 +41,9 @@ class PreparedGraph:
         sign = 1.0 if up else -1.0
         away = F.lit(sign) * F.col("weight")
         values = self._weights.filter(away > F.lit(sign * bound)).select(away.alias("value"))
-        number = values.count()
-        if not number:
-            return None
         # In memory each edge is there twice.
-        return sign * _of_rank(values, int(share * (2 * number - 1)) // 2)
+        found = _of_share(values, lambda number: int(share * (2 * number - 1)) // 2)
+        return None if found is None else sign * found
 
 
 def check_options(kind: str, missing: Missing | None) -> None:
@@ -182,17 +181,22 @@ def prepare(
     return PreparedGraph(Numbers(kind, value, metric, n_points, found["edges"], least, most), graph)
 
 
-def _of_rank(values: DataFrame, rank: int) -> float:
-    """The value at place ``rank`` in the order of all, by histograms that get finer until a bin has one value."""
+def _of_share(values: DataFrame, rank_of: Callable[[int], int]) -> float | None:
+    """The value whose place in the order of all is what ``rank_of`` makes of their number, if there are any.
+
+    It is found by histograms that get finer until a bin has one value.
+    """
     column = F.col("value")
-    while True:
-        least, most = values.agg(F.min(column), F.max(column)).collect()[0]
-        if least == most:
-            return float(least)
+    about = [F.count(F.lit(1)).alias("number"), F.min(column).alias("least"), F.max(column).alias("most")]
+    bin_ = values.agg(*about).collect()[0]
+    rank = rank_of(bin_.number)
+    while bin_.number and bin_.least != bin_.most:
         # Rounding may put a value into the bin beside its own, but never out of order.
-        bin_ = F.least(F.floor((column - least) / ((most - least) / _BINS)), F.lit(_BINS - 1)).alias("bin")
-        for row in sorted(values.groupBy(bin_).count().collect()):
-            if rank < row["count"]:
-                values = values.filter(bin_ == row["bin"])
+        width = (bin_.most - bin_.least) / _BINS
+        which = F.least(F.floor((column - bin_.least) / width), F.lit(_BINS - 1)).alias("bin")
+        for bin_ in sorted(values.groupBy(which).agg(*about).collect()):
+            if rank < bin_.number:
                 break
-            rank -= row["count"]
+            rank -= bin_.number
+        values = values.filter(which == bin_.bin)
+    return float(bin_.least) if bin_.number else None

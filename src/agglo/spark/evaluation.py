@@ -6,14 +6,12 @@ from typing import NamedTuple, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame, Observation, Window
 from pyspark.sql import functions as F
 
 from agglo.metrics import PairwiseScores, RoundScores
 from agglo.spark.hierarchy import SparkHierarchy
 from agglo.spark.round import Kept
-
-_EVERY = 8  # rounds after which what was computed is written, and its history forgotten
 
 
 class Scores(NamedTuple):
@@ -47,22 +45,20 @@ def scores(tree: SparkHierarchy, classes: DataFrame) -> Scores:
     # Pairs of one class meet in a new cluster if they were in different parts of it, of n points of the class.
     squares = F.sum(F.col("n") * F.col("n")).alias("squares")
     pairs = (F.col("n") * F.col("n") - F.col("squares")) / 2
-    for first in range(1, rounds + 1, _EVERY):
-        with Kept() as kept:
-            for round in range(first, min(first + _EVERY, rounds + 1)):
-                merges = tree.merges.filter(F.col("round") == round)
-                new = merges.select(F.col("child").alias("cluster"), F.col("cluster").alias("new"), "size")
-                made = kept(
-                    counts.join(new, "cluster")
-                    .groupBy("new", "class")
-                    .agg(F.sum("n").alias("n"), squares, F.max("size").alias("size"))
-                )
-                row = made.agg(F.sum(pairs), F.sum(pairs * F.col("n") / F.col("size"))).collect()[0]
-                met[round] = row[0] or 0.0
-                pure += row[1] or 0.0
-                left = counts.join(merges.select(F.col("child").alias("cluster")), "cluster", "anti")
-                counts = left.unionByName(made.select(F.col("new").alias("cluster"), "class", "n"))
-            counts = tree.folder.write(counts, f"evaluation-{first // _EVERY % 2}")
+    for round in range(1, rounds + 1):
+        merges = tree.merges.filter(F.col("round") == round)
+        new = merges.select(F.col("child").alias("cluster"), F.col("cluster").alias("new"), "size")
+        grouped = counts.join(new, "cluster").groupBy("new", "class")
+        found = grouped.agg(F.sum("n").alias("n"), squares, F.max("size").alias("size"))
+        seen = Observation()
+        met_here, pure_here = F.sum(pairs).alias("met"), F.sum(pairs * F.col("n") / F.col("size")).alias("pure")
+        # Both tables are written, for plans that have their past in them twice would double with each round.
+        made = tree.folder.write(found.observe(seen, met_here, pure_here), "evaluation-made")
+        met[round] = seen.get["met"] or 0.0
+        pure += seen.get["pure"] or 0.0
+        left = counts.join(merges.select(F.col("child").alias("cluster")), "cluster", "anti")
+        left = left.unionByName(made.select(F.col("new").alias("cluster"), "class", "n"))
+        counts = tree.folder.write(left, f"evaluation-{round % 2}")
     # The explicit root of a forest brings all that is left together.
     whole = counts.groupBy("class").agg(F.sum("n").alias("n"), squares)
     pure += whole.agg(F.sum(pairs * F.col("n") / F.lit(tree.n_points))).collect()[0][0] or 0.0

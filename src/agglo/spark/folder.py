@@ -19,6 +19,9 @@ from agglo.records import Round
 POINTS = "points"  # id: the number of a point; name: what the user calls it, the same if that is a number
 GRAPH = "graph"  # lo < hi: ids; weight: of the closest edge between them
 EDGES = ("edges-0", "edges-1")  # the contracted graph, in turns: one is read while the other is written
+NEAREST = "nearest"  # of clusters, see agglo.spark.round.nearest
+MOVES = "moves"  # what the core merged, see agglo.spark.handoff.HandedOff.moves
+POINTERS = ("pointers-0", "pointers-1")  # from each cluster to one nearer to its root, in turns
 MERGES = "merges"  # a table for each round, see agglo.spark.round.merges
 
 
@@ -43,6 +46,10 @@ class State(NamedTuple):
     """The table of what was merged since the state before, if anything was."""
     rounds: list[Round] = []  # noqa: RUF012  # a tuple's default, never changed
     """The records of the rounds since the state before."""
+    beyond: int = 0
+    """How many edges of the graph are beyond the last threshold."""
+    spared: int = 0
+    """How many of them there were when clusters that are beyond it from all others were last left out."""
     done: bool = False
     """Whether no threshold is left that anything reaches."""
 

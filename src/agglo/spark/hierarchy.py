@@ -14,8 +14,8 @@ from pyspark.sql import functions as F
 from agglo.records import Forest, Rounds
 from agglo.rounds import Plan
 from agglo.spark.edges import Numbers
-from agglo.spark.folder import GRAPH, POINTS, Folder, State
-from agglo.spark.round import Kept
+from agglo.spark.folder import GRAPH, POINTERS, POINTS, Folder, State
+from agglo.spark.round import followed
 from agglo.tree import Hierarchy
 
 Ints = npt.NDArray[np.int64]
@@ -119,22 +119,14 @@ class SparkHierarchy:
     def assignment(self, round: SupportsIndex) -> DataFrame:
         """The same by ids: ``id``, ``cluster``. It is computed once, and kept in the folder."""
         number = self._round_number(round)
-        with Kept() as kept:
-            return self.folder.once(f"labels/{number:05}", lambda: self._assigned(number, kept))
+        return self.folder.once(f"labels/{number:05}", lambda: self._assigned(number))
 
-    def _assigned(self, number: int, kept: Kept) -> DataFrame:
+    def _assigned(self, number: int) -> DataFrame:
         # A name that is not kept goes once and for all: these rows are pointers, a single one from each name,
         # to names that go later or not at all. Following them doubles their reach with each join.
         gone = self.merges.filter((F.col("round") <= number) & (F.col("child") != F.col("cluster")))
-        pointers = kept(gone.select("child", "cluster"))
-        while True:
-            above = pointers.select(F.col("child").alias("cluster"), F.col("cluster").alias("above"))
-            end, moved = F.coalesce("above", "cluster").alias("cluster"), F.col("above").isNotNull().alias("moved")
-            jumped = kept(pointers.join(above, "cluster", "left").select("child", end, moved))
-            if not jumped.agg(F.max("moved")).collect()[0][0]:
-                break
-            pointers = jumped.drop("moved")
-        ends = jumped.select(F.col("child").alias("id"), "cluster")
+        pointers = self.folder.write(gone.select("child", "cluster"), POINTERS[0])
+        ends = followed(pointers, self.folder, "child", "cluster").withColumnRenamed("child", "id")
         found = self.points.select("id").join(ends, "id", "left")
         return found.select("id", F.coalesce("cluster", "id").alias("cluster"))
 

@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+import numpy.typing as npt
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -92,7 +94,7 @@ class SqlLinkage:
         - single: such a pair is as close as its closest edge, and this edge is closer to nothing than ``last``;
         - complete: such a pair is at least as far as this one. Without this one's edges, some of its pairs of
           points have no edge, so it is at least as far as ``missing``: exact if that is beyond ``last`` too;
-        - average: the pair still counts in the mean. See :meth:`finished_may_go`.
+        - average: the pair still counts in the mean. See :meth:`only_gets_farther`.
         """
         if last is None or self.linkage == "average":
             return None
@@ -100,22 +102,27 @@ class SqlLinkage:
             return None
         return self.reaches(last)
 
-    def reaches(self, last: float) -> Column:
-        """Whether a pair reaches a threshold, or misses it by no more than rounding can make up for."""
-        return self.value() >= F.lit(last - _SLACK * abs(last))
+    def reaches(self, last: float, value: Column | None = None) -> Column:
+        """Whether a linkage reaches a threshold, or misses it by no more than rounding can make up for."""
+        value = self.value() if value is None else value
+        bar = F.lit(float(self.bar(last)))
+        return (value >= bar) | (value.cast("float") >= bar.cast("float"))
 
-    def finished_may_go(self, last: float | None) -> bool:
-        """Whether the edges of a point may go if all of them are below ``last``, as is so for averages.
+    def bar(self, threshold: npt.ArrayLike) -> npt.NDArray[np.float64]:
+        """What is farther than that does not reach a threshold, however it is rounded."""
+        given = np.asarray(threshold, np.float64)
+        return np.asarray(given - _SLACK * np.abs(given))
 
-        Such a point is joined with no cluster, ever: its linkage to a cluster is a mean of its edges and of
-        ``missing``, all beyond ``last``, if ``missing`` is. So it stays alone, and no mean that reaches a
-        threshold has its edges in it.
+    def only_gets_farther(self, last: float) -> bool:
+        """Whether clusters that are farther from each other than ``last`` stay so, whatever they merge with.
+
+        The linkage of a pair of clusters is never closer than the closest one between parts of them; but in an
+        average, parts without an edge between them are as close as ``missing``, which has to be beyond ``last``.
+        So a cluster whose nearest neighbour is beyond ``last`` joins nothing up to there, and if that is the last
+        threshold, its edges may go: no mean that reaches a threshold has them in it.
         """
-        return last is not None and self.linkage == "average" and self._missing_beyond(last)
+        return self.linkage != "average" or self.missing is None or self._missing_beyond(last)
 
     def _missing_beyond(self, last: float) -> bool:
-        # Where absent pairs are ignored, means are of edges alone; but for `complete`, an edge left out would
-        # be one ignored.
-        if self.missing is None:
-            return self.linkage == "average"
-        return self.missing < last - _SLACK * abs(last)
+        # Where absent pairs are ignored, an edge left out of `complete` would be one ignored.
+        return self.missing is not None and self.missing < float(self.bar(last))

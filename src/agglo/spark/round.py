@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import count
 from types import TracebackType
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
+from agglo.spark.folder import POINTERS, Folder
 from agglo.spark.linkage import SqlLinkage
 
 SALTS = 32  # into how many parts the rows of a hub are dealt
@@ -38,28 +40,38 @@ class Kept:
 def nearest(edges: DataFrame, linkage: SqlLinkage, threshold: float | None) -> DataFrame:
     """The nearest neighbours of the clusters that join theirs.
 
-    Pairs beyond the threshold are left out first: a cluster whose nearest neighbour is among them does not join.
-    Linkage and threshold are compared in float32, the precision of the weights, as in every engine.
+    Pairs beyond the threshold, if one is given, are left out first: a cluster whose nearest neighbour is among
+    them does not join. Linkage and threshold are compared in float32, the precision of the weights, as in every
+    engine.
 
     Returns
     -------
     DataFrame
         cluster, size: what joins; target: its nearest neighbour, of equals the one with the smallest name;
-        value: how close. Every target is a cluster here too, its nearest being at least as close.
+        value: how close; degree: to how many clusters it is that close. Every target is a cluster here too, its
+        nearest being at least as close.
     """
     close = edges.select("lo", "hi", "lo_size", "hi_size", linkage.value().alias("value"))
-    if threshold is not None:
-        close = close.filter(F.col("value").cast("float") >= F.lit(threshold).cast("float"))
+    close = close.filter(close_enough(F.col("value"), threshold))
     both = close.select(
         F.expr("stack(2, lo, lo_size, hi, value, hi, hi_size, lo, value) AS (cluster, size, target, value)")
     )
     # Partial maxima are taken before anything is sent, so a hub is no more work for one task than for another.
     best = F.max(F.struct("value", F.bitwise_not("target").alias("smaller")))
-    found = both.groupBy("cluster").agg(best.alias("best"), F.max("size").alias("size"))
-    return found.select("cluster", "size", F.bitwise_not("best.smaller").alias("target"), F.col("best.value"))
+    degree = F.count(F.lit(1)).alias("degree")
+    found = both.groupBy("cluster").agg(best.alias("best"), F.max("size").alias("size"), degree)
+    target = F.bitwise_not("best.smaller").alias("target")
+    return found.select("cluster", "size", target, F.col("best.value"), "degree")
 
 
-def components(nearest: DataFrame, kept: Kept) -> DataFrame:
+def close_enough(value: Column, threshold: float | None) -> Column:
+    """Whether clusters join that are so close."""
+    if threshold is None:
+        return F.lit(True)
+    return value.cast("float") >= F.lit(threshold).cast("float")
+
+
+def components(nearest: DataFrame, folder: Folder) -> DataFrame:
     """Which component each joining cluster is in: the table of nearest neighbours, with roots for targets.
 
     Going from nearest neighbour to nearest neighbour, linkages never get farther; where they stay the same, names
@@ -69,16 +81,26 @@ def components(nearest: DataFrame, kept: Kept) -> DataFrame:
     back = nearest.select(F.col("cluster").alias("target"), F.col("target").alias("back"))
     mutual = (F.col("back") == F.col("cluster")) & (F.col("cluster") < F.col("target"))
     up = F.when(mutual, F.col("cluster")).otherwise(F.col("target"))
-    pointers = kept(nearest.join(back, "target").select("cluster", "size", "value", up.alias("root")))
-    while True:
-        above = pointers.select(F.col("cluster").alias("root"), F.col("root").alias("above"))
-        moved = (F.col("above") != F.col("root")).alias("moved")
-        jumped = kept(
-            pointers.join(above, "root").select("cluster", "size", "value", F.col("above").alias("root"), moved)
-        )
-        if not jumped.agg(F.max("moved")).collect()[0][0]:
-            return jumped.drop("moved")
-        pointers = jumped.drop("moved")
+    pointers = nearest.join(back, "target").select("cluster", "size", "value", up.alias("root"))
+    return followed(folder.write(pointers, POINTERS[0]), folder, "cluster", "root")
+
+
+def followed(pointers: DataFrame, folder: Folder, source: str, target: str) -> DataFrame:
+    """A table of pointers, at most one from each source, with each pointing to where one gets by following them.
+
+    Each step is written: its plan has the table in it twice, so that plans that were not cut would double.
+    """
+    for turn in count(1):
+        above = pointers.select(F.col(source).alias(target), F.col(target).alias("above"))
+        moved = F.count_if(F.col("above") != F.col(target)).alias("moved")
+        seen = Observation()
+        jumped = pointers.join(above, target, "left").observe(seen, moved)
+        end = F.coalesce("above", target).alias(target)
+        others = [name for name in pointers.columns if name != target]
+        pointers = folder.write(jumped.select(*others, end), POINTERS[turn % 2])
+        if not seen.get["moved"]:
+            break
+    return pointers
 
 
 def merges(members: DataFrame, round: int) -> DataFrame:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from pyspark.sql import DataFrame, Observation
+from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
 from agglo.graph import Kind, Missing, WeighedGraph
@@ -18,11 +18,12 @@ from agglo.records import Round
 from agglo.rounds import Advance, Plan, affinity_plan, scc_plan
 from agglo.schedule import ScheduleName
 from agglo.spark.edges import Numbers, check_options, checked, fingerprint, prepare
-from agglo.spark.folder import EDGES, GRAPH, MERGES, Folder, State
-from agglo.spark.handoff import handed_off
+from agglo.spark.folder import EDGES, GRAPH, MERGES, MOVES, NEAREST, Folder, State
+from agglo.spark.handoff import HandedOff, handed_off
 from agglo.spark.hierarchy import SparkHierarchy, plan_of
 from agglo.spark.linkage import SqlLinkage
-from agglo.spark.round import Kept, components, contracted, find_hubs, merges, nearest
+from agglo.spark.round import close_enough, components, contracted, find_hubs, merges, nearest
+from agglo.spark.stretch import between, stretch
 
 HANDOFF_EDGES = 5_000_000
 _FEW = 200_000  # merges that may be sent to every machine
@@ -202,25 +203,18 @@ class _Run:
 
     def _started(self) -> State:
         """The first state: all points, and the edges that can matter."""
-        edges = self.linkage.of_edges(self.folder.read(GRAPH))
-        reach = self.linkage.may_reach(self.last)
-        if reach is not None:
-            edges = edges.filter(reach)
-        elif self.last is not None and self.linkage.finished_may_go(self.last):
-            edges = self._without_finished(edges, self.last)
-        state = self._written(edges, State(0, EDGES[0], 0, None, self.numbers.n_points, 0))
+        state = State(0, GRAPH, 0, None, self.numbers.n_points, 0)
+        state = self._known(state, self._edges(state).agg(*self._seen()).collect()[0].asDict())
         self.folder.append(state)
         return state
 
-    def _without_finished(self, edges: DataFrame, last: float) -> DataFrame:
-        """Edges without those of points that will always be alone, if a tenth of all edges may be of such."""
-        reaches = self.linkage.reaches(last)
-        if 10 * edges.filter(~reaches).count() < self.numbers.n_edges:
-            return edges
-        joining = edges.filter(reaches).select(F.explode(F.array("lo", "hi")).alias("end")).distinct()
-        for end in ("lo", "hi"):
-            edges = edges.join(joining.withColumnRenamed("end", end), end, "semi")
-        return edges
+    def _edges(self, state: State) -> DataFrame:
+        """The graph between the clusters of a state."""
+        if state.edges != GRAPH:
+            return self.folder.read(state.edges)
+        edges = self.linkage.of_edges(self.folder.read(GRAPH))
+        reach = self.linkage.may_reach(self.last)
+        return edges if reach is None else edges.filter(reach)
 
     # ---- the rounds ----
 
@@ -228,10 +222,25 @@ class _Run:
         step = self._next_step(state)
         if step is None:
             return state._replace(number=state.number + 1, merges=None, rounds=[], done=True)
+        edges = self._edges(state)
         if state.n_edges <= handoff_edges:
-            about = self.numbers.kind, self.numbers.missing
-            return handed_off(self.folder, state, self.plan, step, self.grid, *about)
-        return self._round(state, step)
+            done = self._handed_off(edges, slice(step, None))
+            return self._merged_by_core(state, done)._replace(best=None, done=True)
+        if self.thresholds is None or not handoff_edges:
+            near = self.folder.write(nearest(edges, self.linkage, self._threshold(step)), NEAREST)
+            return self._round(state, edges, step, near)
+        # All nearest neighbours tell how far few enough of them take part for the core to do the rounds.
+        near = self.folder.write(nearest(edges, self.linkage, None), NEAREST)
+        end = stretch(near, state.clusters, self.linkage, self.thresholds, step, handoff_edges)
+        if end == step:
+            joins = close_enough(F.col("value"), self._threshold(step))
+            return self._round(state, edges, step, near.filter(joins))
+        taking_part = near.filter(self.linkage.reaches(self.thresholds[end - 1], F.col("value")))
+        done = self._handed_off(between(edges, taking_part), slice(step, end))
+        new = self._merged_by_core(state, done)._replace(step=end)
+        moves = done.moves()
+        written = self.folder.write(self.folder.spark.createDataFrame(moves), MOVES)
+        return self._contracted(new, state, edges, written, len(moves))
 
     def _next_step(self, state: State) -> int | None:
         """The first threshold from the state's on that any pair reaches: those between would merge nothing."""
@@ -243,41 +252,74 @@ class _Run:
         reached[: state.step] = False
         return int(reached.argmax()) if reached.any() else None
 
-    def _round(self, state: State, step: int) -> State:
+    def _threshold(self, step: int) -> float | None:
+        return None if self.thresholds is None else float(self.thresholds[step])
+
+    def _handed_off(self, edges: DataFrame, steps: slice) -> HandedOff:
+        return handed_off(edges, self.plan, steps, self.grid, self.numbers.kind, self.numbers.missing)
+
+    def _merged_by_core(self, state: State, done: HandedOff) -> State:
+        """The next state, but for its graph, after rounds in the core."""
+        rounds, number = done.rounds(state.clusters), state.number + 1
+        table = f"{MERGES}/{number:05}"
+        merged = self.folder.spark.createDataFrame(done.merges(self.linkage.sign, state.n_rounds))
+        self.folder.write(merged, table)
+        return state._replace(
+            number=number,
+            clusters=rounds[-1].after,
+            n_rounds=state.n_rounds + len(rounds),
+            merges=table,
+            rounds=rounds,
+        )
+
+    def _round(self, state: State, edges: DataFrame, step: int, near: DataFrame) -> State:
+        """The next state, after a round on Spark."""
         started = time.perf_counter()
         number = state.number + 1
-        threshold = None if self.thresholds is None else float(self.thresholds[step])
-        edges = self.folder.read(state.edges)
         seen = Observation()
-        with Kept() as kept:
-            near = kept(nearest(edges, self.linkage, threshold))
-            merged = merges(components(near, kept), state.n_rounds + 1).observe(
-                seen,
-                F.count(F.lit(1)).alias("parts"),
-                F.count_if(F.col("child") == F.col("cluster")).alias("made"),  # one part keeps its name
-            )
-            table = f"{MERGES}/{number:05}"
-            merged = self.folder.write(merged, table)
+        merged = merges(components(near, self.folder), state.n_rounds + 1).observe(
+            seen,
+            F.count(F.lit(1)).alias("parts"),
+            F.count_if(F.col("child") == F.col("cluster")).alias("made"),  # one part keeps its name
+        )
+        table = f"{MERGES}/{number:05}"
+        merged = self.folder.write(merged, table)
         parts, made = seen.get["parts"], seen.get["made"]
-        few = parts <= _FEW
-        hubs = [] if few else find_hubs(edges, state.n_edges)
-        edges = contracted(edges, merged, self.linkage, self.last, few, hubs)
         after = state.clusters - parts + made
-        shown = float("nan") if self.plan.thresholds is None else float(self.plan.thresholds[step])
         new = state._replace(
             number=number,
-            edges=EDGES[number % 2],
             clusters=after,
             step=step if self.plan.until_stable else step + 1,
             n_rounds=state.n_rounds + 1,
             merges=table,
         )
-        new = self._written(edges, new)
+        new = self._contracted(new, state, edges, merged, parts)
+        shown = float("nan") if self.plan.thresholds is None else float(self.plan.thresholds[step])
         return new._replace(rounds=[Round(shown, state.clusters, after, time.perf_counter() - started)])
 
-    def _written(self, edges: DataFrame, state: State) -> State:
-        """The state with its graph written; what has to be known of it is found on the way."""
+    def _contracted(self, new: State, old: State, edges: DataFrame, moves: DataFrame, parts: int) -> State:
+        """The new state with its graph, contracted from the old one's by ``parts`` moves, and written."""
+        few = parts <= _FEW
+        hubs = [] if few else find_hubs(edges, old.n_edges)
+        left_out = 10 * (old.beyond - old.spared) > old.n_edges
+        if left_out and self.last is not None and self.linkage.only_gets_farther(self.last):
+            joining = edges.filter(self.linkage.reaches(self.last))
+            edges = between(edges, joining.select(F.explode(F.array("lo", "hi")).alias("cluster")).distinct())
+        edges = contracted(edges, moves, self.linkage, self.last, few, hubs)
         seen = Observation()
-        best = F.max(self.linkage.value()).alias("best")
-        self.folder.write(edges.observe(seen, F.count(F.lit(1)).alias("n"), best), state.edges)
-        return state._replace(n_edges=seen.get["n"], best=seen.get["best"])
+        new = new._replace(edges=EDGES[new.number % 2])
+        self.folder.write(edges.observe(seen, *self._seen()), new.edges)
+        new = self._known(new, seen.get)
+        return new._replace(spared=new.beyond) if left_out else new
+
+    def _seen(self) -> list[Column]:
+        """What has to be known of a graph."""
+        beyond = F.lit(False) if self.last is None else ~self.linkage.reaches(self.last)
+        return [
+            F.count(F.lit(1)).alias("n_edges"),
+            F.max(self.linkage.value()).alias("best"),
+            F.count_if(beyond).alias("beyond"),
+        ]
+
+    def _known(self, state: State, seen: dict[str, Any]) -> State:
+        return state._replace(**{name: seen[name] for name in ("n_edges", "best", "beyond")})

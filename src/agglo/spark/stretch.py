@@ -1,0 +1,70 @@
+"""A stretch of rounds for the core: what takes part in them fits one machine, though the graph does not.
+
+Schedules are fine, and most rounds merge little. A cluster takes part in the rounds up to a threshold only if its
+nearest neighbour reaches that threshold before them: see :meth:`agglo.spark.linkage.SqlLinkage.only_gets_farther`.
+The clusters that do, and the edges between these, are all that decides these rounds.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from agglo.spark.linkage import SqlLinkage
+
+_SAMPLE = 100_000  # clusters that tell well enough how many take part
+
+
+def stretch(
+    nearest: DataFrame,
+    clusters: int,
+    linkage: SqlLinkage,
+    thresholds: npt.NDArray[np.float64],
+    step: int,
+    n_edges: int,
+) -> int:
+    """The threshold up to which, from ``step`` on, the rounds are for the core; ``step`` if none is.
+
+    Parameters
+    ----------
+    nearest : DataFrame
+        The nearest neighbours of all clusters, see :func:`agglo.spark.round.nearest`.
+    clusters : int
+        How many there are at most.
+    linkage : SqlLinkage
+        How close they are.
+    thresholds : array
+        From near to far, larger being closer.
+    step : int
+        The next threshold.
+    n_edges : int
+        How many edges there may be between the clusters that take part.
+    """
+    end = step
+    while end < len(thresholds) and linkage.only_gets_farther(thresholds[end]):
+        end += 1
+    share = min(1.0, _SAMPLE / clusters)
+    sample = nearest.sample(share, 0) if share < 1 else nearest
+    rows = sample.select("value", "degree").toArrow().sort_by([("value", "descending")])
+    value, degree = (rows[name].to_numpy() for name in ("value", "degree"))
+    # Each edge between two that take part counts for both, each other one that these have for one.
+    ends = np.concatenate([[0], np.cumsum(degree)]) / share / 2
+    number = ends[np.searchsorted(-value, -linkage.bar(thresholds[step:end]), side="right")]
+    room = float(n_edges)
+    while True:
+        end = min(end, step + int((number <= room).sum()))
+        if end == step:
+            return step
+        joins = linkage.reaches(float(thresholds[end - 1]), F.col("value"))
+        if nearest.agg(F.sum(F.when(joins, F.col("degree")))).collect()[0][0] <= 2 * n_edges:
+            return end
+        room = 0.9 * min(room, number[end - 1 - step])  # the sample has told too few
+
+
+def between(edges: DataFrame, clusters: DataFrame) -> DataFrame:
+    """The edges of which both ends are among ``clusters``."""
+    for end in ("lo", "hi"):
+        edges = edges.join(clusters.select(F.col("cluster").alias(end)), end, "semi")
+    return edges
