@@ -66,19 +66,23 @@ def test_exemplars_have_the_closest_edges_inside_their_cluster(graph, tree):
         agglo.spark.exemplars(tree, -1, n=0)
 
 
-def test_vectors_find_their_neighbours_in_buckets(spark, tmp_path):
+@pytest.mark.parametrize("names", [False, True])
+def test_vectors_find_their_neighbours_in_buckets(spark, tmp_path, names):
     rng = np.random.default_rng(1)
     X = (rng.normal(size=(12, 6))[rng.integers(0, 12, 300)] + 0.1 * rng.normal(size=(300, 6))).astype(np.float32)
     X[:90] = X[0]  # copies, which no plane tells apart
     points = spark.createDataFrame(
         pa.table({"id": np.arange(300), "vector": pa.array(X.tolist(), pa.list_(pa.float32()))})
     )
+    if names:
+        points = points.selectExpr("concat('p', id) AS id", "vector")
     found = agglo.spark.neighbor_graph(
         points, f"{tmp_path}/graph", 4, "euclidean", repetitions=4, bucket_size=60, sample=40
     )
     assert (found.kind, found.metric) == ("distance", "euclidean")
     assert found.parameters["split"] > 0  # the copies
-    edges = found.edges.toArrow()
+    number = "int(substr({0}, 2)) AS {0}" if names else "{0}"
+    edges = found.edges.selectExpr(number.format("src"), number.format("dst"), "weight").toArrow()
     degrees = np.bincount(edges["src"].to_numpy(), minlength=300)
     assert degrees.max() <= 4
     assert (degrees > 0).mean() > 0.95
@@ -96,11 +100,12 @@ def test_vectors_find_their_neighbours_in_buckets(spark, tmp_path):
 def test_texts_find_their_neighbours_by_minhash(spark, tmp_path):
     rng = np.random.default_rng(2)
     words = [[f"w{t}" for t in rng.choice(20, 8, replace=False) + 30 * (i % 5)] for i in range(60)] + [[]]
-    sets = spark.createDataFrame(pa.table({"id": np.arange(61), "tokens": pa.array(words, pa.list_(pa.string()))}))
+    ids = [f"text {i}" for i in range(61)]
+    sets = spark.createDataFrame(pa.table({"id": ids, "tokens": pa.array(words, pa.list_(pa.string()))}))
     found = agglo.spark.set_graph(sets, f"{tmp_path}/graph", 3, bands=12, rows=1, bucket_size=50, sample=61)
     rows = found.edges.collect()
     for row in rows:
-        a, b = set(words[row.src]), set(words[row.dst])
+        a, b = set(words[ids.index(row.src)]), set(words[ids.index(row.dst)])
         assert row.weight == pytest.approx(1 - len(a & b) / len(a | b), abs=1e-6)
     assert (found.kind, found.missing, found.metric) == ("distance", 1.0, "jaccard")
     assert found.recall_estimate.value > 0.7
@@ -110,7 +115,7 @@ def test_texts_find_their_neighbours_by_minhash(spark, tmp_path):
     ("columns", "message"),
     [
         ("id, array(1.0) AS vectors", "no column 'vector', only id, vectors"),
-        ("string(id), array(1.0) AS vector", "id must be whole numbers, got string: number the points first"),
+        ("double(id), array(1.0) AS vector", "id must be whole numbers or strings, got double: cast it"),
         ("id, 1.0 AS vector", "vector must be array<float>, got decimal"),
         ("id, array(float(null)) AS vector WHERE id > 9", "there are no points: the table is empty"),
     ],

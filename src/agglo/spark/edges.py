@@ -72,7 +72,7 @@ def checked(edges: DataFrame) -> DataFrame:
     types = {name: edges.schema[name].dataType for name in ("src", "dst", "weight")}
     if not isinstance(types["weight"], T.NumericType):
         raise TypeError(f"weight must be a number, got {types['weight'].simpleString()}: cast it")
-    kinds = {name: _id_type(name, types[name]) for name in ("src", "dst")}
+    kinds = {name: id_type(name, types[name]) for name in ("src", "dst")}
     if kinds["src"] != kinds["dst"]:
         raise TypeError(
             f"src is {kinds['src']} and dst is {kinds['dst']}: ids must be of one type, cast one of them"
@@ -82,7 +82,8 @@ def checked(edges: DataFrame) -> DataFrame:
     )
 
 
-def _id_type(name: str, found: T.DataType) -> str:
+def id_type(name: str, found: T.DataType) -> str:
+    """What ids of this type are kept as; raises if they cannot be ids."""
     if isinstance(found, T.StringType):
         return "string"
     if isinstance(found, T.IntegralType):

@@ -53,12 +53,12 @@ def scores(tree: SparkHierarchy, classes: DataFrame) -> Scores:
         seen = Observation()
         met_here, pure_here = F.sum(pairs).alias("met"), F.sum(pairs * F.col("n") / F.col("size")).alias("pure")
         # Both tables are written, for plans that have their past in them twice would double with each round.
-        made = tree.folder.write(found.observe(seen, met_here, pure_here), "evaluation-made")
+        made = tree.folder.write(found.observe(seen, met_here, pure_here), tree.folder.own("evaluation-made"))
         met[round] = seen.get["met"] or 0.0
         pure += seen.get["pure"] or 0.0
         left = counts.join(merges.select(F.col("child").alias("cluster")), "cluster", "anti")
         left = left.unionByName(made.select(F.col("new").alias("cluster"), "class", "n"))
-        counts = tree.folder.write(left, f"evaluation-{round % 2}")
+        counts = tree.folder.write(left, tree.folder.own(f"evaluation-{round % 2}"))
     # The explicit root of a forest brings all that is left together.
     whole = counts.groupBy("class").agg(F.sum("n").alias("n"), squares)
     pure += whole.agg(F.sum(pairs * F.col("n") / F.lit(tree.n_points))).collect()[0][0] or 0.0

@@ -15,14 +15,16 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from agglo.records import Round
+from agglo.spark.owner import Ownership
 
 POINTS = "points"  # id: the number of a point; name: what the user calls it, the same if that is a number
 GRAPH = "graph"  # lo < hi: ids; weight: of the closest edge between them
+MERGES = "merges"  # a table for each round, see agglo.spark.round.merges
+# The others are in `work`, in a folder for each driver.
 EDGES = ("edges-0", "edges-1")  # the contracted graph, in turns: one is read while the other is written
 NEAREST = "nearest"  # of clusters, see agglo.spark.round.nearest
 MOVES = "moves"  # what the core merged, see agglo.spark.handoff.HandedOff.moves
 POINTERS = ("pointers-0", "pointers-1")  # from each cluster to one nearer to its root, in turns
-MERGES = "merges"  # a table for each round, see agglo.spark.round.merges
 
 
 class State(NamedTuple):
@@ -59,6 +61,11 @@ class Folder:
 
     def __init__(self, spark: SparkSession, path: str) -> None:
         self.spark, self.path = spark, str(path).rstrip("/")
+        self.owner = Ownership(self.path, lambda: self._lines("owners"), lambda line: self._append("owners", line))
+
+    def own(self, table: str) -> str:
+        """The name of a table that no other driver writes."""
+        return f"work/{self.owner.token}/{table}"
 
     def read(self, *tables: str) -> DataFrame:
         """The rows of tables that were written before."""
@@ -94,7 +101,8 @@ class Folder:
         return [state._replace(rounds=[Round(*record) for record in state.rounds]) for state in states]
 
     def append(self, state: State) -> None:
-        """Note a state. From here on a run goes on from it, whatever happens."""
+        """Note a state. From here on a run goes on from it, whatever happens; raises if the run is another's."""
+        self.owner.check()
         self._append("log", json.dumps(state._asdict()))
 
     def _lines(self, log: str) -> list[str]:

@@ -125,7 +125,7 @@ class SparkHierarchy:
         # A name that is not kept goes once and for all: these rows are pointers, a single one from each name,
         # to names that go later or not at all. Following them doubles their reach with each join.
         gone = self.merges.filter((F.col("round") <= number) & (F.col("child") != F.col("cluster")))
-        pointers = self.folder.write(gone.select("child", "cluster"), POINTERS[0])
+        pointers = self.folder.write(gone.select("child", "cluster"), self.folder.own(POINTERS[0]))
         ends = followed(pointers, self.folder, "child", "cluster").withColumnRenamed("child", "id")
         found = self.points.select("id").join(ends, "id", "left")
         return found.select("id", F.coalesce("cluster", "id").alias("cluster"))

@@ -22,11 +22,11 @@ import agglo
 from agglo.graph import Kind, Missing, RecallEstimate
 from agglo.inputs import positive
 from agglo.neighbors import METRICS
+from agglo.spark.edges import id_type
 from agglo.spark.folder import Folder
 from agglo.spark.round import Kept
 
 _MORE_BITS = 8  # by which a bucket that is too large may be split by planes, before it is split by chance
-_EDGES = "src long, dst long, weight float"
 Floats = npt.NDArray[np.float32]
 
 
@@ -60,7 +60,7 @@ def neighbor_graph(
     Parameters
     ----------
     points : DataFrame
-        Columns ``id``, whole numbers, and ``vector``, arrays of numbers, all of one length.
+        Columns ``id``, whole numbers or strings, and ``vector``, arrays of numbers, all of one length.
     path : str
         A folder that all machines see; the edges are written there.
     n_neighbors : int
@@ -79,8 +79,8 @@ def neighbor_graph(
     """
     if metric not in ("cosine", "dot", "sqeuclidean", "euclidean"):
         raise ValueError(f"metric={metric!r} is unknown here: pass cosine, dot, sqeuclidean or euclidean")
-    _check(points, "vector", "array<float>")
-    points = points.select(F.col("id").cast("long"), F.col("vector").cast("array<float>"))
+    kind = _check(points, "vector", "array<float>")
+    points = points.select(F.col("id").cast(kind), F.col("vector").cast("array<float>"))
     repetitions, bucket_size = positive("repetitions", repetitions), positive("bucket_size", bucket_size)
     n = points.count()
     bits = max(0, math.ceil(math.log2(max(n, 1) / (bucket_size / 2))))
@@ -92,12 +92,12 @@ def neighbor_graph(
         for batch in batches:
             X = _matrix(batch.column("vector"))
             side = (offsets < X @ planes.T).reshape(len(X), repetitions, -1) @ powers
-            ids = np.repeat(batch.column("id").to_numpy(), repetitions)
+            ids = np.repeat(batch.column("id").to_numpy(zero_copy_only=False), repetitions)
             deal = np.tile(np.arange(repetitions), len(X))
             yield pa.RecordBatch.from_pydict({"id": ids, "deal": deal, "side": side.ravel()})
 
     with Kept() as kept:
-        dealt = kept(points.mapInArrow(sides, "id long, deal long, side long"))
+        dealt = kept(points.mapInArrow(sides, f"id {kind}, deal long, side long"))
         # A bucket is a number of leading bits; one that holds too many points takes more of them into account.
         coarse = F.shiftright("side", _MORE_BITS).alias("coarse")
         deeper = F.ceil(F.log2(F.col("n") / bucket_size))
@@ -143,15 +143,16 @@ def set_graph(
     Parameters
     ----------
     sets : DataFrame
-        Columns ``id``, whole numbers, and ``tokens``, arrays of strings: the words of a text, or its shingles.
+        Columns ``id``, whole numbers or strings, and ``tokens``, arrays of strings: the words of a text, or its
+        shingles.
     path, n_neighbors, bucket_size, sample
         As for :func:`neighbor_graph`.
     bands, rows : int
         So many buckets for each set, each of so many hashes.
     """
-    _check(sets, "tokens", "array<string>")
+    kind = _check(sets, "tokens", "array<string>")
     bands, rows = positive("bands", bands), positive("rows", rows)
-    sets = sets.select(F.col("id").cast("long"), F.array_distinct("tokens").alias("tokens"))
+    sets = sets.select(F.col("id").cast(kind), F.array_distinct("tokens").alias("tokens"))
 
     def least(seed: int) -> Column:
         return F.array_min(F.transform("tokens", lambda token: F.xxhash64(token, F.lit(seed))))
@@ -176,6 +177,7 @@ def _searched(
 ) -> SparkGraph:
     """The graph of what is found in buckets (id, bucket) of points (id and a column that they are compared by)."""
     k, kind = positive("n_neighbors", n_neighbors), METRICS[metric]
+    ids = points.schema["id"].dataType.simpleString()
     folder = Folder(points.sparkSession, path)
     sizes = kept(buckets.groupBy("bucket").agg(F.count(F.lit(1)).alias("n")))
     number, split = sizes.agg(F.count(F.lit(1)), F.count_if(F.col("n") > bucket_size)).collect()[0]
@@ -186,7 +188,11 @@ def _searched(
     def search(key: Any, table: pa.Table) -> pa.Table:
         return _edges(table, k, metric)
 
-    found = placed.join(points, "id").groupBy("bucket", "part").applyInArrow(search, _EDGES)
+    found = (
+        placed.join(points, "id")
+        .groupBy("bucket", "part")
+        .applyInArrow(search, f"src {ids}, dst {ids}, weight float")
+    )
     closest = F.desc("weight") if kind == "similarity" else F.asc("weight")
     nearest = Window.partitionBy("src").orderBy(closest, "dst")
     best = found.distinct().withColumn("rank", F.row_number().over(nearest)).filter(F.col("rank") <= k)
@@ -197,18 +203,18 @@ def _searched(
     return SparkGraph(edges, kind, missing, metric, recall, parameters)
 
 
-def _check(points: DataFrame, column: str, wanted: str) -> None:
+def _check(points: DataFrame, column: str, wanted: str) -> str:
+    """The type of the ids; raises if points cannot be compared."""
     absent = [name for name in ("id", column) if name not in points.columns]
     if absent:
         raise ValueError(f"points have no column {absent[0]!r}, only {', '.join(points.columns)}: rename one")
-    found = points.schema["id"].dataType.simpleString()
-    if found not in ("bigint", "int", "smallint", "tinyint"):
-        raise TypeError(f"id must be whole numbers, got {found}: number the points first")
+    kind = id_type("id", points.schema["id"].dataType)
     found = points.schema[column].dataType.simpleString()
     if not found.startswith("array<"):
         raise TypeError(f"{column} must be {wanted}, got {found}: make it an array")
     if points.filter(F.col("id").isNull() | F.col(column).isNull()).count():
         raise ValueError(f"some points have an id or a {column} that is null: leave them out with filter")
+    return kind
 
 
 def _matrix(column: pa.Array) -> npt.NDArray[np.float64]:
@@ -256,15 +262,14 @@ def _planes(points: DataFrame, repetitions: int, bits: int, seed: int) -> tuple[
 def _recall(points: DataFrame, edges: DataFrame, k: int, metric: str, sample: int) -> RecallEstimate:
     """The share of the true neighbours of a sample that was found, ties counting as found."""
     asked = points.orderBy(F.xxhash64("id", F.lit(1)), "id").limit(sample).toArrow()
-    wanted, kind = asked["id"].to_numpy(), METRICS[metric]
+    ids, wanted, kind = points.schema["id"].dataType.simpleString(), asked["id"].to_numpy(), METRICS[metric]
 
     def compared(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The nearest of the sample among the points of each batch."""
         for batch in batches:
             both = pa.Table.from_batches([batch.cast(asked.schema)])
-            ids = both["id"].to_numpy()
             values = _compared(pa.concat_tables([asked, both]), len(wanted), metric)
-            values[wanted[:, None] == ids[None, :]] = -np.inf  # a point is not its own neighbour
+            values[wanted[:, None] == both["id"].to_numpy()[None, :]] = -np.inf  # a point is not its own neighbour
             top = np.argsort(-values, axis=1, kind="stable")[:, :k]
             value = np.take_along_axis(values, top, 1).ravel()
             there = np.isfinite(value)
@@ -272,7 +277,7 @@ def _recall(points: DataFrame, edges: DataFrame, k: int, metric: str, sample: in
             yield pa.RecordBatch.from_pydict({"src": src, "value": value[there]})
 
     close = F.col("weight") if kind == "similarity" else -F.col("weight")
-    rows = points.mapInArrow(compared, "src long, value double")
+    rows = points.mapInArrow(compared, f"src {ids}, value double")
     place = F.row_number().over(Window.partitionBy("src").orderBy(F.desc("value")))
     true = rows.withColumn("rank", place).filter(F.col("rank") <= k)
     bar = true.groupBy("src").agg(F.min("value").alias("bar"), F.count(F.lit(1)).alias("n"))

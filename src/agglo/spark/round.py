@@ -82,7 +82,7 @@ def components(nearest: DataFrame, folder: Folder) -> DataFrame:
     mutual = (F.col("back") == F.col("cluster")) & (F.col("cluster") < F.col("target"))
     up = F.when(mutual, F.col("cluster")).otherwise(F.col("target"))
     pointers = nearest.join(back, "target").select("cluster", "size", "value", up.alias("root"))
-    return followed(folder.write(pointers, POINTERS[0]), folder, "cluster", "root")
+    return followed(folder.write(pointers, folder.own(POINTERS[0])), folder, "cluster", "root")
 
 
 def followed(pointers: DataFrame, folder: Folder, source: str, target: str) -> DataFrame:
@@ -97,7 +97,7 @@ def followed(pointers: DataFrame, folder: Folder, source: str, target: str) -> D
         jumped = pointers.join(above, target, "left").observe(seen, moved)
         end = F.coalesce("above", target).alias(target)
         others = [name for name in pointers.columns if name != target]
-        pointers = folder.write(jumped.select(*others, end), POINTERS[turn % 2])
+        pointers = folder.write(jumped.select(*others, end), folder.own(POINTERS[turn % 2]))
         if not seen.get["moved"]:
             break
     return pointers

@@ -141,7 +141,14 @@ class _Run:
     ) -> SparkHierarchy:
         if isinstance(handoff_edges, bool) or not isinstance(handoff_edges, int) or handoff_edges < 0:
             raise ValueError(f"handoff_edges={handoff_edges!r} must be a whole number, 0 for never")
-        head = self._found(resume) or self._prepared(make_plan)
+        head = self._found(resume)
+        states = self.folder.states() if head else []
+        if not states or not states[-1].done:
+            with self.folder.owner.held():
+                self._go_on(head or self._prepared(make_plan), handoff_edges, progress)
+        return SparkHierarchy(self.folder.spark, self.folder.path)
+
+    def _go_on(self, head: dict[str, Any], handoff_edges: int, progress: Progress | None) -> None:
         self.plan = plan_of(head)
         self.numbers, self.grid = Numbers(**head["graph"]), Grid(*head["grid"])
         linkage: GraphLinkageName = head["parameters"]["linkage"]
@@ -149,14 +156,13 @@ class _Run:
         # Larger is closer, as inside every engine.
         self.thresholds = None if self.plan.thresholds is None else self.linkage.sign * self.plan.thresholds
         self.last = None if self.thresholds is None else float(self.thresholds[-1])
-        states = self.folder.states()
+        states = self.folder.states()  # now that nobody else adds any
         state = states[-1] if states else self._started()
         while not state.done:
             state = self._next(state, handoff_edges)
             self.folder.append(state)
             if progress is not None:
                 progress("rounds", self.numbers.n_points - state.clusters, self.numbers.n_points)
-        return SparkHierarchy(self.folder.spark, self.folder.path)
 
     # ---- the beginning ----
 
@@ -227,10 +233,10 @@ class _Run:
             done = self._handed_off(edges, slice(step, None))
             return self._merged_by_core(state, done)._replace(best=None, done=True)
         if self.thresholds is None or not handoff_edges:
-            near = self.folder.write(nearest(edges, self.linkage, self._threshold(step)), NEAREST)
+            near = self.folder.write(nearest(edges, self.linkage, self._threshold(step)), self.folder.own(NEAREST))
             return self._round(state, edges, step, near)
         # All nearest neighbours tell how far few enough of them take part for the core to do the rounds.
-        near = self.folder.write(nearest(edges, self.linkage, None), NEAREST)
+        near = self.folder.write(nearest(edges, self.linkage, None), self.folder.own(NEAREST))
         end = stretch(near, state.clusters, self.linkage, self.thresholds, step, handoff_edges)
         if end == step:
             joins = close_enough(F.col("value"), self._threshold(step))
@@ -239,7 +245,7 @@ class _Run:
         done = self._handed_off(between(edges, taking_part), slice(step, end))
         new = self._merged_by_core(state, done)._replace(step=end)
         moves = done.moves()
-        written = self.folder.write(self.folder.spark.createDataFrame(moves), MOVES)
+        written = self.folder.write(self.folder.spark.createDataFrame(moves), self.folder.own(MOVES))
         return self._contracted(new, state, edges, written, len(moves))
 
     def _next_step(self, state: State) -> int | None:
@@ -261,7 +267,7 @@ class _Run:
     def _merged_by_core(self, state: State, done: HandedOff) -> State:
         """The next state, but for its graph, after rounds in the core."""
         rounds, number = done.rounds(state.clusters), state.number + 1
-        table = f"{MERGES}/{number:05}"
+        table = f"{MERGES}/{number:05}-{self.folder.owner.token}"
         merged = self.folder.spark.createDataFrame(done.merges(self.linkage.sign, state.n_rounds))
         self.folder.write(merged, table)
         return state._replace(
@@ -282,7 +288,7 @@ class _Run:
             F.count(F.lit(1)).alias("parts"),
             F.count_if(F.col("child") == F.col("cluster")).alias("made"),  # one part keeps its name
         )
-        table = f"{MERGES}/{number:05}"
+        table = f"{MERGES}/{number:05}-{self.folder.owner.token}"
         merged = self.folder.write(merged, table)
         parts, made = seen.get["parts"], seen.get["made"]
         after = state.clusters - parts + made
@@ -307,7 +313,7 @@ class _Run:
             edges = between(edges, joining.select(F.explode(F.array("lo", "hi")).alias("cluster")).distinct())
         edges = contracted(edges, moves, self.linkage, self.last, few, hubs)
         seen = Observation()
-        new = new._replace(edges=EDGES[new.number % 2])
+        new = new._replace(edges=self.folder.own(EDGES[new.number % 2]))
         self.folder.write(edges.observe(seen, *self._seen()), new.edges)
         new = self._known(new, seen.get)
         return new._replace(spared=new.beyond) if left_out else new
