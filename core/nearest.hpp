@@ -27,10 +27,14 @@ namespace agglo {
 
 // Size is a whole number where clusters are made of points, and a double, which holds larger ones and exactly
 // up to 2^53, where they are made of other clusters or of points with weights.
-template <class Linkage, class Size>
+template <class Rule, class Number>
 class Neighborhoods {
  public:
+  static constexpr bool kEager = false;
+  using Linkage = Rule;
+  using Size = Number;
   using Stat = typename Linkage::Stat;
+  using Blend = typename Linkage::Blend;
 
   // With limits, only clusters that may be joined are neighbours. Bounds hold all the same: what may not be
   // joined with a part may not be joined with the whole.
@@ -135,7 +139,7 @@ class Neighborhoods {
   void resize(Id cluster, Size size) { cell_[cluster].size = size; }
 
   // Adds to `blend` what x, of the given size before, knows of neighbours outside the cluster it is now in.
-  void blend(typename Linkage::Blend& blend, Id x, Id cluster, Size size) {
+  void blend(Blend& blend, Id x, Id cluster, Size size) {
     const Nearest& nearest = nearest_[x];
     const bool inside = nearest.best != kNobody && root(nearest.best) == cluster;
     blend.add(inside ? double{nearest.second} : bound(x), size, linkage_.floor);
@@ -147,7 +151,7 @@ class Neighborhoods {
   }
 
   // From now on all that is known of the merged cluster's neighbours is the blended bound.
-  void forget(Id cluster, const typename Linkage::Blend& blend) {
+  void forget(Id cluster, const Blend& blend) {
     keep_bound(cluster, raised(blend.of(cell_[cluster].size)));
     --clusters_;
   }

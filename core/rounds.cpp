@@ -13,6 +13,7 @@
 #include <string>
 #include <utility>
 
+#include "eager.hpp"
 #include "linkage.hpp"
 #include "nearest.hpp"
 
@@ -21,9 +22,12 @@ namespace {
 
 constexpr std::int64_t kGrain = 512;
 
-template <class Linkage, class Size>
+template <class Near>
 class Engine {
  public:
+  using Linkage = typename Near::Linkage;
+  using Size = typename Near::Size;
+
   Engine(const GraphView& graph, const Plan& plan, const Constraints& constraints, const Linkage& linkage,
          Team& team, const Report& report)
       : plan_(plan),
@@ -143,8 +147,9 @@ class Engine {
     const auto reach = static_cast<float>(near_.reach(x));
     const auto place = std::partition_point(thresholds_.begin() + t, thresholds_.end(),
                                             [&](float threshold) { return threshold > reach; });
-    bucket_[x] = static_cast<Id>(place - thresholds_.begin());
-    if (place != thresholds_.end()) buckets_[bucket_[x]].push_back(x);
+    const auto bucket = static_cast<Id>(place - thresholds_.begin());
+    if (std::exchange(bucket_[x], bucket) != bucket && place != thresholds_.end())
+      buckets_[bucket].push_back(x);
   }
 
   // The clusters in bucket t, each once.
@@ -249,12 +254,16 @@ class Engine {
     forest_.size.resize(nodes + n);
     forest_.round.resize(nodes + n, static_cast<Id>(forest_.rounds.size() + 1));
     const auto each_cluster = [&](const auto& body) {
-      team_.ranges(static_cast<std::int64_t>(n), kGrain, [&](std::int64_t first, std::int64_t last, int) {
-        for (std::int64_t k = first; k < last; ++k)
-          body(k, std::span(made.parts).subspan(made.first[k], made.first[k + 1] - made.first[k]));
-      });
+      // A cluster of vectors is much work.
+      team_.ranges(static_cast<std::int64_t>(n), Near::kEager ? kGrain / 8 : kGrain,
+                   [&](std::int64_t first, std::int64_t last, int worker) {
+                     for (std::int64_t k = first; k < last; ++k)
+                       body(k,
+                            std::span(made.parts).subspan(made.first[k], made.first[k + 1] - made.first[k]),
+                            worker);
+                   });
     };
-    each_cluster([&](std::size_t k, std::span<const Part> parts) {
+    each_cluster([&](std::size_t k, std::span<const Part> parts, [[maybe_unused]] int worker) {
       Size size = 0;
       Id leaves = 0;
       for (const Part& part : parts) {
@@ -262,25 +271,32 @@ class Engine {
         leaves += forest_.size[node_[part.member]];
       }
       forest_.size[nodes + k] = leaves;
-      near_.resize(made.clusters[k], size);
+      if constexpr (Near::kEager)
+        near_.make(made.clusters[k], parts, worker);
+      else
+        near_.resize(made.clusters[k], size);
     });
-    std::vector<typename Linkage::Blend> blends(n);
-    each_cluster([&](std::size_t k, std::span<const Part> parts) {
+    std::vector<typename Near::Blend> blends(n);
+    each_cluster([&](std::size_t k, std::span<const Part> parts, int) {
       const Id cluster = made.clusters[k];
       double farthest = std::numeric_limits<double>::infinity();
       for (const auto& [x, size] : parts) {
-        near_.blend(blends[k], x, cluster, size);
+        if constexpr (!Near::kEager) near_.blend(blends[k], x, cluster, size);
         if (bucket_[x] == kJoining) farthest = std::min(farthest, near_.value(x));
         if (x != cluster) near_.chain(cluster, x);
         forest_.parent[node_[x]] = static_cast<Id>(nodes + k);
       }
       forest_.value[nodes + k] = sign_ * farthest;
     });
+    if constexpr (Near::kEager)
+      each_cluster(
+          [&](std::size_t k, std::span<const Part>, int worker) { near_.tell(made.clusters[k], worker); });
     for (std::size_t k = 0; k < n; ++k) {
       near_.forget(made.clusters[k], blends[k]);
       node_[made.clusters[k]] = static_cast<Id>(nodes + k);
       shelve(made.clusters[k], later);
     }
+    if constexpr (Near::kEager) near_.each_closer([&](Id x) { shelve(x, later); });
     clusters_ -= static_cast<std::int64_t>(made.parts.size() - n);
   }
 
@@ -295,7 +311,7 @@ class Engine {
   const Report report_;
   std::int64_t clusters_;
   const std::unique_ptr<Limits> limits_;  // none: any two clusters may be joined
-  Neighborhoods<Linkage, Size> near_;
+  Near near_;
   std::vector<Id> node_;    // of each cluster
   std::vector<Id> bucket_;  // likewise
   std::vector<Id> rank_;    // scratch: of a new cluster among those of its round
@@ -321,10 +337,14 @@ Forest with_average(const Plan& plan, const Run& engine) {
   return with_counted<std::int64_t>(plan, engine);
 }
 
-template <class Run>
-Forest with_linkage(const GraphView& graph, const Plan& plan, const Run& engine) {
+void check_size(const GraphView& graph) {
   if (graph.size() > std::numeric_limits<Id>::max() / 2)
     throw std::invalid_argument("at most 2^30 points can be clustered, got " + std::to_string(graph.size()));
+}
+
+template <class Run>
+Forest with_linkage(const GraphView& graph, const Plan& plan, const Run& engine) {
+  check_size(graph);
   switch (plan.linkage) {
     case Linkage::average:
       return with_average(plan, engine);
@@ -344,15 +364,22 @@ Forest run_rounds(const GraphView& graph, const Plan& plan, const Constraints& c
   return with_linkage(graph, plan, [&]<class Linkage>(const Linkage& linkage) {
     if constexpr (Weighing<Linkage>)
       if (!constraints.weights.empty())
-        return Engine<Linkage, double>(graph, plan, constraints, linkage, team, report).run();
-    return Engine<Linkage, Id>(graph, plan, constraints, linkage, team, report).run();
+        return Engine<Neighborhoods<Linkage, double>>(graph, plan, constraints, linkage, team, report).run();
+    return Engine<Neighborhoods<Linkage, Id>>(graph, plan, constraints, linkage, team, report).run();
   });
+}
+
+Forest run_rounds(const GraphView& graph, const Vectors& vectors, const Plan& plan,
+                  const Constraints& constraints, Team& team, const Report& report) {
+  check_size(graph);
+  return Engine<EagerNeighborhoods>(graph, plan, constraints, vectors, team, report).run();
 }
 
 Forest run_rounds(const GraphView& graph, const Clusters& clusters, const Plan& plan, Team& team,
                   const Report& report) {
   return with_linkage(graph, plan, [&]<class Linkage>(const Linkage& linkage) {
-    return Engine<Linkage, double>(graph, plan, {}, linkage, team, report).run(graph, clusters, linkage);
+    return Engine<Neighborhoods<Linkage, double>>(graph, plan, {}, linkage, team, report)
+        .run(graph, clusters, linkage);
   });
 }
 

@@ -8,6 +8,7 @@
 
 #include "graph.hpp"
 #include "limits.hpp"
+#include "moments.hpp"
 
 namespace agglo {
 
@@ -64,6 +65,10 @@ Forest run_rounds(const GraphView& graph, const Plan& plan, const Constraints& c
 inline Forest run_rounds(const GraphView& graph, const Plan& plan, Team& team, const Report& report = {}) {
   return run_rounds(graph, plan, Constraints{}, team, report);
 }
+
+// The same by a linkage of the points themselves, whose kind is the plan's.
+Forest run_rounds(const GraphView& graph, const Vectors& vectors, const Plan& plan,
+                  const Constraints& constraints, Team& team, const Report& report = {});
 
 // The same from clusters on: with a run's own clusters and what is left of its thresholds, the rest of it.
 Forest run_rounds(const GraphView& graph, const Clusters& clusters, const Plan& plan, Team& team,

@@ -193,3 +193,39 @@ def test_trees_are_trees(data, case, method):
     linkage, metric = case
     X, graph = data.draw(point_graphs(metric))
     check_hierarchy(getattr(agglo.reference, method)(graph, linkage=linkage, X=X))
+
+
+# ---- engines agree ----
+
+
+@settings(max_examples=60)
+@given(st.data(), st.sampled_from(CASES), st.sampled_from(["scc", "until-stable", "affinity", "hac"]))
+def test_the_core_is_its_reference(data, case, method):
+    linkage, metric = case
+    X, graph = data.draw(point_graphs(metric))
+    options = {"linkage": linkage, "X": X}
+    if method in ("scc", "until-stable"):
+        options["n_thresholds"] = data.draw(st.sampled_from([3, 20, 100]))
+        options["advance"] = "until-stable" if method == "until-stable" else "every-round"
+        method = "scc"
+    if data.draw(st.booleans()):
+        options["sample_weight"] = np.random.default_rng(graph.n_points).choice([0.3, 1, 2.5], graph.n_points)
+    if data.draw(st.booleans()):
+        options["max_cluster_size"] = data.draw(st.integers(3, 9))
+    if graph.n_points > 3 and data.draw(st.booleans()):
+        options["cannot_link"] = [(0, 2)]
+        options["must_link"] = [(0, 1)] if "max_cluster_size" not in options else []
+    expected = getattr(agglo.reference, method)(graph, **options)
+    check_hierarchy(expected)
+    for n_jobs in (1, 2, 8):
+        assert_same_hierarchy(getattr(agglo, method)(graph, **options, n_jobs=n_jobs), expected)
+
+
+@each_case
+def test_engines_agree_on_a_graph_of_some_size(linkage, metric):
+    X = np.round(blobs(n=1000, d=19, k=30), 2)
+    graph = agglo.neighbor_graph(X, 10, metric)
+    expected = agglo.reference.scc(graph, linkage=linkage, X=X, n_thresholds=60)
+    for n_jobs in (1, 2, 8):
+        assert_same_hierarchy(agglo.scc(graph, linkage=linkage, X=X, n_thresholds=60, n_jobs=n_jobs), expected)
+    assert_same_hierarchy(agglo.hac(graph, linkage=linkage, X=X), agglo.reference.hac(graph, linkage=linkage, X=X))

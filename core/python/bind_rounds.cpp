@@ -61,6 +61,38 @@ nb::tuple run_rounds(const In<std::int64_t>& indptr, const In<std::int32_t>& ind
   });
 }
 
+// `means` is a copy for this call: the rounds write to it.
+nb::tuple run_rounds_of_vectors(const In<std::int64_t>& indptr, const In<std::int32_t>& indices,
+                                const In<float>& weights, bool similarity,
+                                const nb::ndarray<float, nb::ndim<2>, nb::c_contig, nb::device::cpu>& means,
+                                const std::string& linkage, const std::string& metric,
+                                const In<double>& spreads, const In<double>& thresholds, bool until_stable,
+                                bool mutual, const In<std::int32_t>& must, const In<std::int32_t>& cannot,
+                                const In<std::int32_t>& groups, double most, const In<double>& point_weights,
+                                int threads, const nb::object& progress) {
+  agglo::Plan plan;
+  plan.kind = kind_of(similarity);
+  plan.thresholds = span(thresholds);
+  plan.until_stable = until_stable;
+  plan.mutual = mutual;
+  const agglo::Constraints constraints{span(must), span(cannot), span(groups), most, span(point_weights)};
+  agglo::Vectors vectors;
+  vectors.means = {means.data(), means.size()};
+  vectors.d = static_cast<std::int64_t>(means.shape(1));
+  vectors.linkage = linkage == "exact-average" ? agglo::VectorLinkage::average
+                    : linkage == "centroid"    ? agglo::VectorLinkage::centroid
+                                               : agglo::VectorLinkage::ward;
+  vectors.metric = metric == "cosine"        ? agglo::Metric::cosine
+                   : metric == "dot"         ? agglo::Metric::dot
+                   : metric == "sqeuclidean" ? agglo::Metric::sqeuclidean
+                                             : agglo::Metric::euclidean;
+  vectors.weights = span(point_weights);
+  vectors.spreads = span(spreads);
+  return columns(threads, progress, [&](agglo::Team& team, const agglo::Report& report) {
+    return agglo::run_rounds(view(indptr, indices, weights), vectors, plan, constraints, team, report);
+  });
+}
+
 nb::tuple run_rounds_of_clusters(const In<std::int64_t>& indptr, const In<std::int32_t>& indices,
                                  const In<float>& weights, const In<double>& sizes,
                                  const In<std::int64_t>& counts, const In<std::int64_t>& sums,
@@ -82,6 +114,10 @@ void bind_rounds(nb::module_& module) {
              "missing"_a.none(), "shift"_a, "wide"_a, "thresholds"_a, "until_stable"_a, "mutual"_a, "must"_a,
              "cannot"_a, "groups"_a, "most"_a, "point_weights"_a, "count_shift"_a, "threads"_a,
              "progress"_a.none());
+  module.def("run_rounds_of_vectors", &run_rounds_of_vectors, "indptr"_a, "indices"_a, "weights"_a,
+             "similarity"_a, "means"_a.noconvert(), "linkage"_a, "metric"_a, "spreads"_a, "thresholds"_a,
+             "until_stable"_a, "mutual"_a, "must"_a, "cannot"_a, "groups"_a, "most"_a, "point_weights"_a,
+             "threads"_a, "progress"_a.none());
   module.def("run_rounds_of_clusters", &run_rounds_of_clusters, "indptr"_a, "indices"_a, "weights"_a,
              "sizes"_a, "counts"_a, "sums"_a, "similarity"_a, "linkage"_a, "missing"_a.none(), "shift"_a,
              "wide"_a, "thresholds"_a, "until_stable"_a, "mutual"_a, "threads"_a, "progress"_a.none());

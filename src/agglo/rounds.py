@@ -250,6 +250,27 @@ def _run(
     n_jobs: int | None,
     progress: Progress | None,
 ) -> Hierarchy:
+    shared = {
+        "thresholds": np.empty(0) if plan.thresholds is None else plan.thresholds,
+        "until_stable": plan.until_stable,
+        "mutual": plan.mutual,
+        **_for_core(constraints),
+        "threads": threads(n_jobs),
+        "progress": phase(progress, "rounds"),
+    }
+    if isinstance(plan.linkage, VectorLinkage):
+        columns = _core.run_rounds_of_vectors(
+            graph.indptr,
+            graph.indices,
+            graph.weights,
+            similarity=plan.linkage.kind == "similarity",
+            means=plan.linkage.points.copy(),
+            linkage=plan.linkage.linkage,
+            metric=plan.linkage.metric,
+            spreads=np.empty(0),
+            **shared,
+        )
+        return hierarchy(graph, plan, Forest(*columns), constraints)
     if not isinstance(plan.linkage, str):
         from agglo import vectorised  # whose plans are of this module
 
@@ -265,13 +286,8 @@ def _run(
         missing=None if graph.missing == "ignore" else graph.missing,
         shift=fixed.shift,
         wide=fixed.wide,
-        thresholds=np.empty(0) if plan.thresholds is None else plan.thresholds,
-        until_stable=plan.until_stable,
-        mutual=plan.mutual,
-        **_for_core(constraints),
         count_shift=fixed.count_shift,
-        threads=threads(n_jobs),
-        progress=phase(progress, "rounds"),
+        **shared,
     )
     return hierarchy(graph, plan, Forest(*columns), constraints)
 

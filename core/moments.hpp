@@ -1,0 +1,128 @@
+// What linkages of the points themselves keep of clusters: weights, means and spreads.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "adjacency.hpp"
+#include "kernels.hpp"
+#include "linkage.hpp"
+#include "memory.hpp"
+#include "space.hpp"
+
+namespace agglo {
+
+enum class VectorLinkage { average, centroid, ward };
+
+// Points, or clusters to start from, and how to compare them.
+struct Vectors {
+  std::span<float> means;  // a row each: points (of length 1 for cosines), or means; overwritten by those of
+                           // the clusters that are made of them, each in the row of its smallest point
+  std::int64_t d = 0;      // columns
+  VectorLinkage linkage = VectorLinkage::average;
+  Metric metric = Metric::cosine;
+  std::span<const double> weights;  // of the rows; empty: 1 each
+  std::span<const double> spreads;  // sums of squared distances to the means; empty: the rows are points
+};
+
+// Values are the larger, the closer. All sums have an order of their own, so that every engine comes to the
+// same bits.
+class Moments {
+ public:
+  Moments(const Vectors& given, std::int64_t n)
+      : vectors_(given),
+        similar_(similarity(given.metric) && given.linkage != VectorLinkage::ward),
+        moments_(n) {
+    for (std::int64_t i = 0; i < n; ++i) {
+      Moment& moment = moments_[i];
+      moment.weight = given.weights.empty() ? 1.0 : given.weights[i];
+      moment.spread = given.spreads.empty() ? 0.0 : given.spreads[i];
+      moment.point = given.spreads.empty();
+      moment.square = dot(mean(static_cast<Id>(i)), mean(static_cast<Id>(i)), given.d);
+    }
+  }
+
+  double weight(Id x) const { return moments_[x].weight; }
+  const float* mean(Id x) const { return vectors_.means.data() + x * vectors_.d; }
+
+  // How close two clusters with an edge of that weight are; the edge says so itself if both are points.
+  double value(Id a, Id b, float weight) const {
+    const Moment &x = moments_[a], &y = moments_[b];
+    if (x.point && y.point) return of_points(x, y, weight);
+    const double inner = dot(mean(a), mean(b), vectors_.d);
+    if (!similar_) return -distance(x, y, squared(x.square, y.square, inner));
+    if (vectors_.linkage == VectorLinkage::average) return inner;
+    const double lengths = std::sqrt(x.square * y.square);
+    return lengths > 0 ? inner / lengths : 0.0;
+  }
+
+  // Makes one cluster of parts in order of name, of which it is the first.
+  struct Scratch {
+    std::vector<double> sum;
+    std::vector<float> mean;
+  };
+  void merge(std::span<const Id> parts, Scratch& scratch) {
+    const std::int64_t d = vectors_.d;
+    scratch.sum.assign(d, 0.0);
+    scratch.mean.resize(d);
+    double weight = 0;
+    for (const Id x : parts) {
+      weight += moments_[x].weight;
+      const float* row = mean(x);
+      for (std::int64_t j = 0; j < d; ++j) scratch.sum[j] += moments_[x].weight * row[j];
+    }
+    for (std::int64_t j = 0; j < d; ++j) scratch.mean[j] = static_cast<float>(scratch.sum[j] / weight);
+    const double square = dot(scratch.mean.data(), scratch.mean.data(), d);
+    double spread = 0;
+    for (const Id x : parts)
+      spread += moments_[x].spread + moments_[x].weight * squared(moments_[x].square, square,
+                                                                  dot(mean(x), scratch.mean.data(), d));
+    moments_[parts.front()] = {weight, square, spread, false};
+    std::copy(scratch.mean.begin(), scratch.mean.end(), vectors_.means.data() + parts.front() * d);
+  }
+
+  void prefetch(Id x) const {
+    const auto* row = reinterpret_cast<const char*>(mean(x));
+    const std::int64_t bytes = std::min<std::int64_t>(vectors_.d * sizeof(float), 1024);
+    for (std::int64_t b = 0; b < bytes; b += 64) __builtin_prefetch(row + b);
+    __builtin_prefetch(&moments_[x]);
+  }
+
+ private:
+  struct Moment {
+    double weight, square, spread;  // square: of the length of the mean
+    bool point;
+  };
+
+  static double squared(double a, double b, double inner) { return std::max(a + b - 2 * inner, 0.0); }
+
+  double of_points(const Moment& x, const Moment& y, double weight) const {
+    if (similar_) return weight;
+    switch (vectors_.metric) {
+      case Metric::cosine:
+        return -distance(x, y, 2 - 2 * weight);
+      case Metric::euclidean:
+        return -distance(x, y, weight * weight);
+      default:
+        return -distance(x, y, weight);
+    }
+  }
+
+  // Of clusters whose means are that far apart.
+  double distance(const Moment& x, const Moment& y, double square) const {
+    if (vectors_.linkage == VectorLinkage::average)
+      return square + (x.spread / x.weight + y.spread / y.weight);
+    if (vectors_.linkage == VectorLinkage::ward)
+      square = 2 * (x.weight * y.weight / (x.weight + y.weight)) * square;
+    return vectors_.metric == Metric::euclidean ? std::sqrt(square) : square;
+  }
+
+  const Vectors vectors_;
+  const bool similar_;
+  Array<Moment> moments_;
+};
+
+}  // namespace agglo
