@@ -86,7 +86,7 @@ class Finish {
     others_.resize(left);
   }
 
-  void ask_for(std::size_t s) const {
+  [[gnu::always_inline]] void ask_for(std::size_t s) const {
     constexpr std::int64_t line = 64 / sizeof(T), most = 16;
     if (s >= others_.size()) return;
     for (std::int64_t j = 0; j < std::min(space_.d(), most * line); j += line)

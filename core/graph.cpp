@@ -12,6 +12,8 @@ namespace agglo {
 namespace {
 
 constexpr std::int64_t kRows = 4096;  // rows in a chunk of parallel work
+constexpr std::int64_t kAhead = 4;    // rows from the one at hand to that whose memory is asked for
+constexpr std::int64_t kLine = 16;    // numbers of four bytes in a line of a cache
 
 // An edge as one number that sorts by target.
 std::uint64_t packed(std::int32_t target, float weight) {
@@ -37,11 +39,29 @@ void check(const DirectedView& rows) {
     }
 }
 
+// Asks for memory at the targets of a row that is a few rows ahead, for these are anywhere. Inlined, lest the
+// compiler drop a call that has no other effect.
+template <class Ask>
+[[gnu::always_inline]] inline void ask_ahead(const DirectedView& rows, std::int64_t i, std::int64_t ahead,
+                                             const Ask& ask) {
+  if (i + ahead >= rows.size()) return;
+  for (std::int64_t k = rows.indptr[i + ahead]; k < rows.indptr[i + ahead + 1]; ++k)
+    if (rows.targets[k] != -1) ask(rows.targets[k]);
+}
+
 // Which edges (i, j) come with an edge (j, i) of the same weight, a bit for each.
 std::vector<std::uint64_t> mutual(const DirectedView& rows, Team& team) {
   std::vector<std::uint64_t> bits(rows.targets.size() / 64 + 1, 0);
   team.ranges(rows.size(), kRows, [&](std::int64_t first, std::int64_t last, int) {
-    for (std::int64_t i = first; i < last; ++i)
+    for (std::int64_t i = first; i < last; ++i) {
+      ask_ahead(rows, i, 2 * kAhead,
+                [&](std::int32_t j) __attribute__((always_inline)) { __builtin_prefetch(&rows.indptr[j]); });
+      ask_ahead(rows, i, kAhead, [&](std::int32_t j) __attribute__((always_inline)) {
+        for (std::int64_t l = rows.indptr[j]; l < rows.indptr[j + 1]; l += kLine) {
+          __builtin_prefetch(&rows.targets[l]);
+          __builtin_prefetch(&rows.weights[l]);
+        }
+      });
       for (std::int64_t k = rows.indptr[i]; k < rows.indptr[i + 1]; ++k) {
         const std::int32_t j = rows.targets[k];
         if (j == -1) continue;
@@ -51,6 +71,7 @@ std::vector<std::uint64_t> mutual(const DirectedView& rows, Team& team) {
         if (back)
           std::atomic_ref(bits[k / 64]).fetch_or(std::uint64_t{1} << k % 64, std::memory_order_relaxed);
       }
+    }
   });
   return bits;
 }
@@ -85,29 +106,32 @@ Graph united(const DirectedView& rows, Kind kind, Team& team) {
   const bool similarity = kind == Kind::similarity;
   const std::vector<std::uint64_t> both = mutual(rows, team);
   // Calls call(i, j, weight) for every edge, and where that is not an edge itself also call(j, i, weight),
-  // from several threads and in any order.
-  const auto each_edge = [&](const auto& call) {
+  // from several threads and in any order. `place` is what a call for j writes to.
+  const auto each_edge = [&](const std::int64_t* place, const auto& call) {
     team.ranges(n, kRows, [&](std::int64_t first, std::int64_t last, int) {
-      for (std::int64_t i = first; i < last; ++i)
+      for (std::int64_t i = first; i < last; ++i) {
+        ask_ahead(rows, i, kAhead,
+                  [&](std::int32_t j) __attribute__((always_inline)) { __builtin_prefetch(place + j, 1); });
         for (std::int64_t k = rows.indptr[i]; k < rows.indptr[i + 1]; ++k) {
           const std::int32_t j = rows.targets[k];
           if (j == -1 || j == i) continue;
           call(i, j, rows.weights[k]);
           if (!(both[k / 64] >> k % 64 & 1)) call(j, static_cast<std::int32_t>(i), rows.weights[k]);
         }
+      }
     });
   };
 
   Graph graph;
   graph.indptr.assign(static_cast<std::size_t>(n) + 1, 0);
-  each_edge([&](std::int64_t i, std::int32_t, float) {
+  each_edge(graph.indptr.data() + 1, [&](std::int64_t i, std::int32_t, float) {
     std::atomic_ref(graph.indptr[i + 1]).fetch_add(1, std::memory_order_relaxed);
   });
   std::partial_sum(graph.indptr.begin(), graph.indptr.end(), graph.indptr.begin());
   graph.indices.resize(static_cast<std::size_t>(graph.indptr[n]));
   graph.weights.resize(static_cast<std::size_t>(graph.indptr[n]));
   std::vector<std::int64_t> place(graph.indptr.begin(), graph.indptr.end() - 1);
-  each_edge([&](std::int64_t i, std::int32_t j, float weight) {
+  each_edge(place.data(), [&](std::int64_t i, std::int32_t j, float weight) {
     const std::int64_t at = std::atomic_ref(place[i]).fetch_add(1, std::memory_order_relaxed);
     graph.indices[at] = j;
     graph.weights[at] = weight;

@@ -11,7 +11,7 @@
 namespace agglo {
 namespace {
 
-constexpr std::int64_t kRows = 4096;  // places in a chunk of work: so many that a block of them asks a group
+constexpr std::int64_t kRows = 8192;  // places in a chunk of work: so many that a block of them asks a group
 constexpr std::int64_t kProbes = 8;   // groups that are looked into
 constexpr std::int64_t kSample = 8;   // of so many places one tells which seeds have many around them
 constexpr std::int64_t kSeeds = 4;    // for every part of `size`
