@@ -45,21 +45,22 @@ class Closest {
   std::vector<std::pair<std::int32_t, std::int32_t>> list_;
 };
 
-}  // namespace
-
-Neighbors nearest_bits(const BitRows& rows, std::int64_t k, Team& team, const Report& report) {
+// The k closest of the rows before `end`, of each row from `begin` on.
+Neighbors lists(const BitRows& rows, std::int64_t begin, std::int64_t end, std::int64_t k, Team& team,
+                const Report& report) {
   const std::int64_t tile = std::max<std::int64_t>(1, kTile / (8 * rows.width));
   Neighbors result;
-  result.indices.resize(rows.n * k);
-  result.values.resize(rows.n * k);
+  result.indices.resize((rows.n - begin) * k);
+  result.values.resize((rows.n - begin) * k);
   std::vector<std::vector<std::int32_t>> scratch(team.size(), std::vector<std::int32_t>(tile));
   team.ranges(
-      rows.n, kQueries,
-      [&](std::int64_t first, std::int64_t last, int worker) {
+      rows.n - begin, kQueries,
+      [&](std::int64_t from, std::int64_t to, int worker) {
+        const std::int64_t first = begin + from, last = begin + to;
         std::int32_t* different = scratch[worker].data();
         std::vector<Closest> closest(last - first, Closest(k));
-        for (std::int64_t left = 0; left < rows.n; left += tile) {
-          const std::int64_t right = std::min(rows.n, left + tile);
+        for (std::int64_t left = 0; left < end; left += tile) {
+          const std::int64_t right = std::min(end, left + tile);
           for (std::int64_t i = first; i < last; ++i) {
             Closest& list = closest[i - first];
             different_bits(rows.row(i), rows.row(left), right - left, rows.width, different);
@@ -69,7 +70,7 @@ Neighbors nearest_bits(const BitRows& rows, std::int64_t k, Team& team, const Re
           }
         }
         for (std::int64_t i = first; i < last; ++i) {
-          std::int64_t slot = i * k;
+          std::int64_t slot = (i - begin) * k;
           for (const auto& [bits, j] : closest[i - first].sorted()) {
             result.indices[slot] = j;
             result.values[slot++] = share(bits, rows);
@@ -78,6 +79,17 @@ Neighbors nearest_bits(const BitRows& rows, std::int64_t k, Team& team, const Re
       },
       report);
   return result;
+}
+
+}  // namespace
+
+Neighbors nearest_bits(const BitRows& rows, std::int64_t k, Team& team, const Report& report) {
+  return lists(rows, 0, rows.n, k, team, report);
+}
+
+Neighbors nearest_bits_to(const BitRows& rows, std::int64_t base, std::int64_t k, Team& team,
+                          const Report& report) {
+  return lists(rows, base, base, k, team, report);
 }
 
 std::vector<float> all_pairs_of_bits(const BitRows& rows, Team& team, const Report& report) {

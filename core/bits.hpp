@@ -23,6 +23,10 @@ struct BitRows {
 // result.
 Neighbors nearest_bits(const BitRows& rows, std::int64_t k, Team& team, const Report& report = {});
 
+// The k closest of the first `base` rows for each of the others, 1 <= k <= base, in the same way.
+Neighbors nearest_bits_to(const BitRows& rows, std::int64_t base, std::int64_t k, Team& team,
+                          const Report& report = {});
+
 // The distance of every pair: n - 1 values for each row in turn, by the index of the other.
 std::vector<float> all_pairs_of_bits(const BitRows& rows, Team& team, const Report& report = {});
 

@@ -30,6 +30,24 @@ class Expansion {
     return list_;
   }
 
+  // The same of a point that is none of these.
+  std::span<const Candidate> of_guest(std::span<const Candidate> closest) {
+    if (groups_.first.size() == groups_.group.size()) return closest;
+    list_.clear();
+    for (const Candidate& candidate : closest) add(candidate.closeness, groups_.of(candidate.index));
+    std::sort(list_.begin(), list_.end());
+    return list_;
+  }
+
+  // The k closest of a guest, to a row of the result.
+  void write_guest(std::int64_t row, std::span<const Candidate> closest, Neighbors& result) {
+    const auto list = of_guest(closest);
+    for (std::int64_t s = 0; s < k_; ++s) {
+      result.indices[row * k_ + s] = list[s].index;
+      result.values[row * k_ + s] = space_.value(list[s].closeness);
+    }
+  }
+
   // The k closest of a point and of its copies, to their rows of the result.
   void write(std::int32_t point, std::span<const Candidate> closest, Neighbors& result) {
     const auto list = of(point, closest);

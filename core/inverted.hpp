@@ -27,6 +27,7 @@ struct SparseRows {
   std::int64_t columns;
 
   std::int64_t n() const { return static_cast<std::int64_t>(indptr.size()) - 1; }
+  SparseRows first(std::int64_t count) const { return {indptr.first(count + 1), indices, values, columns}; }
   std::int64_t size(std::int64_t i) const { return indptr[i + 1] - indptr[i]; }
   std::span<const std::int32_t> row(std::int64_t i) const { return indices.subspan(indptr[i], size(i)); }
   std::span<const T> numbers(std::int64_t i) const { return values.subspan(indptr[i], size(i)); }
@@ -133,13 +134,13 @@ struct Term {
 // All bounds hold in spite of rounding, and closeness is a function of two rows: so is the result.
 //
 // A Measure knows what closeness is: `ids` and `groups`, the distinct rows by their places and their copies;
-// `postings` and `levels` of these; a Query, and begin(p, query), which sets its terms by level; lower(query,
-// q), which closeness is not less than, and exact(query, q, partial, bar), closeness itself if it reaches a
-// bar, else any less, given its partial sum if that is the whole, else -1; `floor`, which closeness must
-// exceed; span(query, bar), the places that can reach a bar; and, a level having been looked at,
-// unseen(query, level) bounds the closeness of rows that have none of the columns so far, and passing(query,
-// level, bar, partial, first, n, found) finds which of n places can reach the bar, counted from `first` on,
-// and passing_of(query, level, bar, partial, places, n, found) which of a list.
+// `postings` and `levels` of these; a Query, and begin(row, query), which sets its terms by level;
+// lower(query, q), which closeness is not less than, and exact(query, q, partial, bar), closeness itself if
+// it reaches a bar, else any less, given its partial sum if that is the whole, else -1; `floor`, which
+// closeness must exceed; span(query, bar), the places that can reach a bar; and, a level having been looked
+// at, unseen(query, level) bounds the closeness of rows that have none of the columns so far, and
+// passing(query, level, bar, partial, first, n, found) finds which of n places can reach the bar, counted
+// from `first` on, and passing_of(query, level, bar, partial, places, n, found) which of a list.
 template <class Measure>
 class Inverted {
  public:
@@ -155,6 +156,14 @@ class Inverted {
   // The k closest distinct rows of that at place p, the closest first, or fewer; by the first of their
   // copies.
   std::span<const Candidate> nearest(std::int64_t p, int worker) {
+    return nearest(p, measure_.ids[p], worker);
+  }
+
+  // The same of a row that is at none of the places.
+  std::span<const Candidate> nearest_to(std::int32_t row, int worker) { return nearest(-1, row, worker); }
+
+ private:
+  std::span<const Candidate> nearest(std::int64_t p, std::int32_t row, int worker) {
     Bench& bench = benches_[worker];
     if (bench.partial.empty()) {
       bench.partial.assign(n_, 0.0f);
@@ -162,7 +171,7 @@ class Inverted {
       bench.found.resize(n_);
     }
     auto& x = bench.query;
-    measure_.begin(p, x);
+    measure_.begin(row, x);
     std::int64_t total = 0;
     for (const Term& term : x.terms) total += term.length;
     bench.listed = total < n_ / kSparse;
@@ -173,7 +182,6 @@ class Inverted {
     return bench.best;
   }
 
- private:
   static constexpr std::int64_t kLatency = 16;  // what it costs to go to a row, in columns
   static constexpr std::int64_t kSparse = 8;    // if less than one of so many rows is met, list those
   static constexpr std::int64_t kChunk = 4096;  // places looked at in one go
@@ -347,7 +355,7 @@ class Inverted {
 };
 
 // All that can be among the k closest of a row or its copies, in order, from its closest distinct rows; some
-// may be the row itself. `row` is the first of its copies.
+// may be the row itself. `row` is the first of its copies; -1 if it is none of the rows.
 template <class Measure>
 void with_copies(const Measure& measure, std::int32_t row, std::span<const Candidate> closest, std::int64_t k,
                  std::vector<Candidate>& all) {
@@ -357,8 +365,8 @@ void with_copies(const Measure& measure, std::int32_t row, std::span<const Candi
       all.push_back({closeness, group[s]});
   };
   for (const Candidate& it : closest) add(it.closeness, measure.groups.of(it.index));
-  const auto own = measure.groups.of(row);
-  if (own.size() > 1 && measure.self(row) > measure.floor) add(measure.self(row), own);
+  if (row >= 0 && measure.groups.of(row).size() > 1 && measure.self(row) > measure.floor)
+    add(measure.self(row), measure.groups.of(row));
   std::sort(all.begin(), all.end());
 }
 
@@ -386,6 +394,31 @@ Neighbors lists_of_all(const Measure& measure, std::span<const std::int32_t> ids
               result.indices[slot] = it->index;
               result.values[slot++] = value(it->closeness);
             }
+          }
+        }
+      },
+      report);
+  return result;
+}
+
+// The lists of rows [begin, end), none of which is among those that are searched: closest(row, worker) gives
+// that of a row.
+template <class Measure, class Closest, class Value>
+Neighbors lists_of_guests(const Measure& measure, std::int64_t begin, std::int64_t end, std::int64_t k,
+                          const Closest& closest, const Value& value, Team& team, const Report& report) {
+  constexpr std::int64_t grain = 16;
+  Neighbors result;
+  result.indices.assign((end - begin) * k, -1);
+  result.values.assign((end - begin) * k, 0.0f);
+  team.ranges(
+      end - begin, grain,
+      [&](std::int64_t first, std::int64_t last, int worker) {
+        std::vector<Candidate> all;
+        for (std::int64_t i = first; i < last; ++i) {
+          with_copies(measure, -1, closest(static_cast<std::int32_t>(begin + i), worker), k, all);
+          for (std::int64_t s = 0; s < std::min<std::int64_t>(k, all.size()); ++s) {
+            result.indices[i * k + s] = all[s].index;
+            result.values[i * k + s] = value(all[s].closeness);
           }
         }
       },

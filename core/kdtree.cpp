@@ -66,37 +66,52 @@ class Tree {
     Query(const Tree& tree, std::int64_t k) : tree_(tree), k_(k), image_(tree.d_) {}
 
     std::span<const Candidate> closest(std::int64_t place) {
+      const std::int32_t i = tree_.ids_[place];
+      tree_.space_.image(i, image_.data());
+      return closest(place, tree_.space_.square(i),
+                     [&](std::int32_t j) { return tree_.space_.closeness(i, j); });
+    }
+
+    std::span<const Candidate> closest(const Guest<T>& guest) {
+      tree_.space_.image(guest, image_.data());
+      return closest(-1, guest.square, [&](std::int32_t j) { return tree_.space_.closeness(guest, j); });
+    }
+
+   private:
+    // Of the point whose image is at hand, which is at a place or, if that is -1, at none.
+    template <class Closeness>
+    std::span<const Candidate> closest(std::int64_t place, double square, const Closeness& closeness) {
       place_ = place;
-      tree_.space_.image(tree_.ids_[place], image_.data());
-      square_ = tree_.space_.square(tree_.ids_[place]);
+      square_ = square;
       best_.clear();
-      look(0, tree_.bound(image_.data(), square_, 0));
+      look(0, tree_.bound(image_.data(), square_, 0), closeness);
       std::sort_heap(best_.begin(), best_.end());
       return best_;
     }
 
-   private:
     double bar() const {
       return static_cast<std::int64_t>(best_.size()) < k_ ? -kInfinity : best_.front().closeness;
     }
 
-    void look(std::int64_t node, double bound) {
+    template <class Closeness>
+    void look(std::int64_t node, double bound, const Closeness& closeness) {
       if (bound < bar()) return;
       const Node& here = tree_.nodes_[node];
-      if (here.right == 0) return compare(here);
+      if (here.right == 0) return compare(here, closeness);
       const double left = tree_.bound(image_.data(), square_, node + 1),
                    right = tree_.bound(image_.data(), square_, here.right);
       // Of two boxes that both hold the point, the one that it is in comes first by being closer or equal.
       if (left >= right) {
-        look(node + 1, left);
-        look(here.right, right);
+        look(node + 1, left, closeness);
+        look(here.right, right, closeness);
       } else {
-        look(here.right, right);
-        look(node + 1, left);
+        look(here.right, right, closeness);
+        look(node + 1, left, closeness);
       }
     }
 
-    void compare(const Node& leaf) {
+    template <class Closeness>
+    void compare(const Node& leaf, const Closeness& closeness) {
       const std::int64_t count = leaf.end - leaf.begin;
       double squares[kLeaf] = {};
       const double* column = tree_.images_.data() + leaf.begin * tree_.d_;
@@ -106,8 +121,8 @@ class Tree {
       for (std::int64_t s = 0; s < count; ++s) {
         const std::int64_t other = leaf.begin + s;
         if (other == place_ || tree_.upper(square_, leaf.square, squares[s]) < bar()) continue;
-        const std::int32_t i = tree_.ids_[place_], j = tree_.ids_[other];
-        const Candidate candidate{tree_.space_.closeness(i, j), j};
+        const std::int32_t j = tree_.ids_[other];
+        const Candidate candidate{closeness(j), j};
         if (static_cast<std::int64_t>(best_.size()) == k_) {
           if (!(candidate < best_.front())) continue;
           std::pop_heap(best_.begin(), best_.end());
@@ -187,16 +202,20 @@ class Tree {
   std::vector<double> images_;
 };
 
+void check(std::int64_t n, std::int64_t k, std::int64_t most) {
+  if (n > std::numeric_limits<std::int32_t>::max() / 2)
+    throw std::invalid_argument("at most 2^30 points can be searched, got " + std::to_string(n));
+  if (k < 1 || k > most)
+    throw std::invalid_argument("k must be in 1.." + std::to_string(most) + ", got " + std::to_string(k));
+}
+
 }  // namespace
 
 template <class T>
 Neighbors nearest_by_tree(const Points<T>& points, std::int64_t k, Metric metric, Team& team,
                           const Report& report) {
   const std::int64_t n = points.n;
-  if (n > std::numeric_limits<std::int32_t>::max() / 2)
-    throw std::invalid_argument("at most 2^30 points can be searched, got " + std::to_string(n));
-  if (k < 1 || k >= n)
-    throw std::invalid_argument("k must be in 1.." + std::to_string(n - 1) + ", got " + std::to_string(k));
+  check(n, k, n - 1);
   const Space<T> space(points, metric, team);
   const Copies groups = copies(points, team);
   const Tree<T> tree(space, groups.first, similarity(metric));
@@ -216,8 +235,30 @@ Neighbors nearest_by_tree(const Points<T>& points, std::int64_t k, Metric metric
   return result;
 }
 
-#define AGGLO_TREE(T) \
-  template Neighbors nearest_by_tree(const Points<T>&, std::int64_t, Metric, Team&, const Report&);
+template <class T>
+Neighbors nearest_to_by_tree(const Points<T>& queries, const Points<T>& points, std::int64_t k, Metric metric,
+                             Team& team, const Report& report) {
+  check(points.n, k, points.n);
+  const Space<T> space(points, metric, team);
+  const Copies groups = copies(points, team);
+  const Tree<T> tree(space, groups.first, similarity(metric));
+  Neighbors result{std::vector<std::int32_t>(queries.n * k), std::vector<float>(queries.n * k)};
+  team.ranges(
+      queries.n, kRows,
+      [&](std::int64_t first, std::int64_t last, int) {
+        typename Tree<T>::Query query(tree, std::min(k, tree.size()));
+        Expansion<T> expansion(space, groups, k);
+        for (std::int64_t i = first; i < last; ++i)
+          expansion.write_guest(i, query.closest(space.guest(queries.row(i))), result);
+      },
+      report);
+  return result;
+}
+
+#define AGGLO_TREE(T)                                                                                    \
+  template Neighbors nearest_by_tree(const Points<T>&, std::int64_t, Metric, Team&, const Report&);      \
+  template Neighbors nearest_to_by_tree(const Points<T>&, const Points<T>&, std::int64_t, Metric, Team&, \
+                                        const Report&);
 AGGLO_EACH_NUMBER(AGGLO_TREE)
 
 }  // namespace agglo

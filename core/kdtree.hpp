@@ -15,4 +15,9 @@ template <class T>
 Neighbors nearest_by_tree(const Points<T>& points, std::int64_t k, Metric metric, Team& team,
                           const Report& report = {});
 
+// The k closest points of each query, 1 <= k <= n, which is none of them.
+template <class T>
+Neighbors nearest_to_by_tree(const Points<T>& queries, const Points<T>& points, std::int64_t k, Metric metric,
+                             Team& team, const Report& report = {});
+
 }  // namespace agglo

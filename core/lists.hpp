@@ -27,12 +27,14 @@ struct Candidate {
 //
 // A float32 product of d terms, summed in any order, errs by at most gamma |x||y| <= gamma (|x|^2 + |y|^2)
 // / 2. Other roundings, of images, offsets, bars and sums of these, amount to less than 24 of a square.
+inline double slack_of(double square, std::int64_t d) {
+  const double unit = std::numeric_limits<float>::epsilon() / 2, terms = static_cast<double>(d + 1);
+  const double gamma = terms * unit / (1 - terms * unit);
+  return (gamma / 2 + 24 * unit) * square + static_cast<double>(d) * std::numeric_limits<float>::min();
+}
 template <class T>
 double slack_of(const Space<T>& space, std::int64_t i) {
-  const double unit = std::numeric_limits<float>::epsilon() / 2, terms = static_cast<double>(space.d() + 1);
-  const double gamma = terms * unit / (1 - terms * unit);
-  return (gamma / 2 + 24 * unit) * space.square(i) +
-         static_cast<double>(space.d()) * std::numeric_limits<float>::min();
+  return slack_of(space.square(i), space.d());
 }
 
 // Lists for the points `ids`, which are known by their place in it.

@@ -48,8 +48,8 @@ class Overlaps {
     std::int64_t size = 0;
   };
 
-  void begin(std::int64_t p, Query& x) const {
-    scatter(ids[p], x);
+  void begin(std::int32_t row, Query& x) const {
+    scatter(row, x);
     x.terms.clear();
     for (const std::int32_t column : sets_.row(x.row))
       x.terms.push_back({column, levels.of[column], 1, postings.length(column)});

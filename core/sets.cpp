@@ -14,6 +14,16 @@ Neighbors nearest_sets(const Sets& sets, std::int64_t k, Team& team, const Repor
       distance_of, team, report);
 }
 
+Neighbors nearest_sets_to(const Sets& sets, std::int64_t base, std::int64_t k, Team& team,
+                          const Report& report) {
+  const Overlaps overlaps(sets, copies(sets.first(base), team));
+  Inverted<Overlaps> search(overlaps, k, team.size());
+  return lists_of_guests(
+      overlaps, base, sets.n(), k,
+      [&](std::int32_t row, int worker) { return search.nearest_to(row, worker); }, distance_of, team,
+      report);
+}
+
 std::vector<float> all_pairs_of_sets(const Sets& sets, Team& team, const Report& report) {
   const Overlaps overlaps(sets, copies(sets, team));
   const std::int32_t n = static_cast<std::int32_t>(sets.n());

@@ -103,6 +103,50 @@ float Space<T>::value(double closeness) const {
   }
 }
 
+template <class T>
+Guest<T> Space<T>::guest(const T* row) const {
+  const std::int64_t d = points_.d;
+  std::vector<double> shifted(d);
+  for (std::int64_t j = 0; j < d; ++j) shifted[j] = static_cast<double>(row[j]) - center_[j];
+  const double square = dot(shifted.data(), shifted.data(), d);
+  const bool quick = quick_ && square > kSmall * kSmall && square < kLarge * kLarge;
+  if (metric_ == Metric::cosine)
+    return {row, square > 0 ? 1 / std::sqrt(square) : 0, square > 0 ? 1.0 : 0.0, quick};
+  return {row, factor_, square * (factor_ * factor_), quick};
+}
+
+template <class T>
+void Space<T>::image(const Guest<T>& guest, float* out) const {
+  shifted_scaled(guest.row, center_.data(), guest.factor, points_.d, out);
+}
+
+template <class T>
+void Space<T>::image(const Guest<T>& guest, double* out) const {
+  for (std::int64_t j = 0; j < points_.d; ++j)
+    out[j] = (static_cast<double>(guest.row[j]) - center_[j]) * guest.factor;
+}
+
+template <class T>
+double Space<T>::closeness(const Guest<T>& guest, std::int64_t j) const {
+  const T* y = points_.row(j);
+  const double scale = guest.factor * factor(j);
+  if (similarity(metric_)) return dot(guest.row, y, points_.d) * scale;
+  return squared_distance(guest.row, y, points_.d) * scale / -2;
+}
+
+template <class T>
+double Space<T>::quick_closeness(const Guest<T>& guest, std::int64_t j) const {
+  if constexpr (!std::is_same_v<T, double>) {
+    if (guest.quick) {
+      const T* y = points_.row(j);
+      const double scale = guest.factor * factor(j);
+      if (similarity(metric_)) return quick_dot(guest.row, y, points_.d) * scale;
+      return quick_squared_distance(guest.row, y, points_.d) * scale / -2;
+    }
+  }
+  return closeness(guest, j);
+}
+
 #define AGGLO_SPACE(T) template class Space<T>;
 AGGLO_EACH_NUMBER(AGGLO_SPACE)
 

@@ -22,6 +22,15 @@ struct Points {
   const T* row(std::int64_t i) const { return data + i * d; }
 };
 
+// A point that is none of a space's own, as the space sees it.
+template <class T>
+struct Guest {
+  const T* row;
+  double factor;
+  double square;  // squared length of its image
+  bool quick;     // whether its products are safe in float32
+};
+
 // Closeness is one number for all metrics, the larger the closer: the dot product, or minus half the squared
 // distance, of the points' images. The image of x is (x - center) * factor, at most of length 1: so its
 // float32 products neither overflow nor are larger than they need be. Under cosine every point has a factor
@@ -51,6 +60,13 @@ class Space {
   double quick_closeness(std::int64_t i, std::int64_t j) const;
   // The metric's own value of a closeness.
   float value(double closeness) const;
+
+  // The same for a guest, whose image may be longer than 1: what it is like is up to it and the space alone.
+  Guest<T> guest(const T* row) const;
+  void image(const Guest<T>& guest, float* out) const;
+  void image(const Guest<T>& guest, double* out) const;
+  double closeness(const Guest<T>& guest, std::int64_t j) const;
+  double quick_closeness(const Guest<T>& guest, std::int64_t j) const;
 
  private:
   // Of all-zero points under cosine there is no direction; their similarity to all is zero.

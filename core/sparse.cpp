@@ -49,8 +49,8 @@ class Products {
     std::int32_t row = -1;
   };
 
-  void begin(std::int64_t p, Query& x) const {
-    scatter(ids[p], x);
+  void begin(std::int32_t row, Query& x) const {
+    scatter(row, x);
     set_rest(x.row, x.rest);
     x.terms.clear();
     const auto columns = rows_.row(x.row);
@@ -207,6 +207,17 @@ Neighbors nearest(const SparseRows<T>& rows, std::int64_t k, Metric metric, Team
 }
 
 template <class T>
+Neighbors nearest_to(const SparseRows<T>& rows, std::int64_t base, std::int64_t k, Metric metric, Team& team,
+                     const Report& report) {
+  const Products<T> products(rows, metric, copies(rows.first(base), team));
+  Inverted<Products<T>> search(products, k, team.size());
+  return lists_of_guests(
+      products, base, rows.n(), k,
+      [&](std::int32_t row, int worker) { return search.nearest_to(row, worker); },
+      [&](double closeness) { return products.value(closeness); }, team, report);
+}
+
+template <class T>
 std::vector<float> all_pairs(const SparseRows<T>& rows, Metric metric, Team& team, const Report& report) {
   const Products<T> products(rows, metric, copies(rows, team));
   const std::int32_t n = static_cast<std::int32_t>(rows.n());
@@ -226,6 +237,10 @@ std::vector<float> all_pairs(const SparseRows<T>& rows, Metric metric, Team& tea
 
 template Neighbors nearest(const SparseRows<float>&, std::int64_t, Metric, Team&, const Report&);
 template Neighbors nearest(const SparseRows<double>&, std::int64_t, Metric, Team&, const Report&);
+template Neighbors nearest_to(const SparseRows<float>&, std::int64_t, std::int64_t, Metric, Team&,
+                              const Report&);
+template Neighbors nearest_to(const SparseRows<double>&, std::int64_t, std::int64_t, Metric, Team&,
+                              const Report&);
 template std::vector<float> all_pairs(const SparseRows<float>&, Metric, Team&, const Report&);
 template std::vector<float> all_pairs(const SparseRows<double>&, Metric, Team&, const Report&);
 

@@ -20,6 +20,11 @@ template <class T>
 Neighbors nearest(const SparseRows<T>& rows, std::int64_t k, Metric metric, Team& team,
                   const Report& report = {});
 
+// The k closest of the first `base` rows for each of the others, 1 <= k <= base, in the same way.
+template <class T>
+Neighbors nearest_to(const SparseRows<T>& rows, std::int64_t base, std::int64_t k, Metric metric, Team& team,
+                     const Report& report = {});
+
 // The similarity of every pair: n - 1 values for each row in turn, by the index of the other.
 template <class T>
 std::vector<float> all_pairs(const SparseRows<T>& rows, Metric metric, Team& team, const Report& report = {});

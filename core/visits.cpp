@@ -53,11 +53,9 @@ CodedCells::CodedCells(const Images& images, const Partition& cells, bool produc
       report);
 }
 
-// The members' scores with the centres of the cells around.
-void Visitor::rank(std::span<const std::int32_t> members, std::span<const std::int32_t> near) {
-  const std::int64_t width = images_.width(), m = static_cast<std::int64_t>(members.size());
-  const std::int64_t around = static_cast<std::int64_t>(near.size());
-  images_.gather(members, rows_);
+// The scores of the visitors, whose rows are at hand, with the centres of the cells around.
+void Visitor::rank(std::int64_t m, std::span<const std::int32_t> near) {
+  const std::int64_t width = images_.width(), around = static_cast<std::int64_t>(near.size());
   centers_.resize(near.size() * width);
   for (std::size_t e = 0; e < near.size(); ++e)
     std::copy_n(cells_.center(near[e]), width, centers_.data() + e * width);
@@ -67,14 +65,13 @@ void Visitor::rank(std::span<const std::int32_t> members, std::span<const std::i
   left_.resize(width);
 }
 
-void Visitor::look(std::int64_t cell, std::int64_t visits, std::int64_t keep) {
-  const auto members = cells_.members(cell);
-  // Cells closest to a member are among those close to its own; among how many is measured with the rest.
+void Visitor::look(std::size_t m, std::int64_t cell, std::int64_t visits, std::int64_t keep) {
+  // Cells closest to a visitor are among those close to its own; among how many is measured with the rest.
   auto near = cells_.near(cell);
   near = near.first(std::min<std::size_t>(near.size(), 16 + 6 * visits));
-  const std::size_t m = members.size(), around = near.size();
+  const std::size_t around = near.size();
   const std::int64_t room = kRoom * keep + kPanel;
-  rank(members, near);
+  rank(static_cast<std::int64_t>(m), near);
   bars_.assign(m, std::numeric_limits<float>::lowest());  // which empty slots do not reach
   scores_.resize(m * room);
   slots_.resize(m * room);
@@ -143,7 +140,8 @@ void Visitor::squeeze(std::size_t i, std::int64_t keep) {
 void Visitor::score(std::int32_t place, Scores& out) {
   const std::int64_t width = images_.width();
   const auto near = cells_.near(cells_.home(place));
-  rank({&place, 1}, near);
+  images_.gather({&place, 1}, rows_);
+  rank(1, near);
   std::vector<std::int32_t> order(near.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin() + 1, order.end(),

@@ -1,6 +1,7 @@
 // Which points may be the closest of which, by visits of points to cells.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <span>
@@ -50,10 +51,24 @@ class Visitor {
   // take(place, slots) with the `keep` slots of the best scores, or all if they are fewer, in no order.
   template <class Take>
   void visit(std::int64_t cell, std::int64_t visits, std::int64_t keep, Take&& take) {
-    look(cell, visits, keep);
     const auto members = cells_.members(cell);
+    images_.gather(members, rows_);
+    look(members.size(), cell, visits, keep);
     for (std::size_t i = 0; i < members.size(); ++i)
       take(members[i], std::span<const std::int32_t>(sieves_[i].slots, sieves_[i].count));
+  }
+
+  // The same for guests whose closest cell it is, by the numbers of their rows in `images`.
+  template <class Take>
+  void visit(std::int64_t cell, std::span<const std::int32_t> guests, const float* images,
+             std::int64_t visits, std::int64_t keep, Take&& take) {
+    const std::int64_t width = images_.width();
+    rows_.resize(std::max<std::size_t>(rows_.size(), guests.size() * width));
+    for (std::size_t i = 0; i < guests.size(); ++i)
+      std::copy_n(images + guests[i] * width, width, rows_.data() + i * width);
+    look(guests.size(), cell, visits, keep);
+    for (std::size_t i = 0; i < guests.size(); ++i)
+      take(guests[i], std::span<const std::int32_t>(sieves_[i].slots, sieves_[i].count));
   }
 
   // The scores of a place with all that are in the cells close to its home, the closest cell first. Cell r of
@@ -66,8 +81,8 @@ class Visitor {
   void score(std::int32_t place, Scores& out);
 
  private:
-  void rank(std::span<const std::int32_t> members, std::span<const std::int32_t> near);
-  void look(std::int64_t cell, std::int64_t visits, std::int64_t keep);
+  void rank(std::int64_t visitors, std::span<const std::int32_t> near);
+  void look(std::size_t visitors, std::int64_t cell, std::int64_t visits, std::int64_t keep);
   void compare(std::int64_t visited, std::int64_t keep);
   void squeeze(std::size_t i, std::int64_t keep);
 
@@ -77,7 +92,7 @@ class Visitor {
   const bool product_;
   Gemm<float>* const sgemm_;
 
-  std::vector<float> rows_, centers_, ranks_, left_;  // of the members; of the cells around; their scores
+  std::vector<float> rows_, centers_, ranks_, left_;  // of the visitors; of the cells around; their scores
   std::vector<std::vector<std::int32_t>> guests_;     // who visits each of the cells around
   std::vector<std::int32_t> visitors_, products_, slots_;
   std::vector<std::int8_t> codes_;

@@ -9,14 +9,6 @@
 namespace agglo::python {
 namespace {
 
-agglo::Metric metric_of(const std::string& name) {
-  if (name == "dot") return agglo::Metric::dot;
-  if (name == "cosine") return agglo::Metric::cosine;
-  if (name == "sqeuclidean") return agglo::Metric::sqeuclidean;
-  if (name == "euclidean") return agglo::Metric::euclidean;
-  throw std::invalid_argument("unknown metric " + name);
-}
-
 // `sgemm` and `dgemm` are capsules that scipy.linalg.cython_blas exports, named by their C signatures.
 template <class T>
 nb::tuple nearest(const Rows<Bits<T>>& X, std::int64_t k, const std::string& metric,

@@ -5,6 +5,7 @@ NB_MODULE(_core, module) {
   module.doc() = "The native core of agglo. Private: use the functions of the package.";
   bind_graph(module);
   bind_neighbors(module);
+  bind_queries(module);
   bind_sparse(module);
   bind_rounds(module);
   bind_predict(module);

@@ -10,6 +10,8 @@
 #include <chrono>
 #include <cstdint>
 #include <span>
+#include <stdexcept>
+#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -74,8 +76,17 @@ agglo::Points<T> points_of(const Rows<Bits<T>>& X) {
           static_cast<std::int64_t>(X.shape(1))};
 }
 
+inline agglo::Metric metric_of(const std::string& name) {
+  if (name == "dot") return agglo::Metric::dot;
+  if (name == "cosine") return agglo::Metric::cosine;
+  if (name == "sqeuclidean") return agglo::Metric::sqeuclidean;
+  if (name == "euclidean") return agglo::Metric::euclidean;
+  throw std::invalid_argument("unknown metric " + name);
+}
+
 void bind_graph(nb::module_& module);
 void bind_neighbors(nb::module_& module);
+void bind_queries(nb::module_& module);
 void bind_sparse(nb::module_& module);
 void bind_rounds(nb::module_& module);
 void bind_predict(nb::module_& module);

@@ -1,0 +1,68 @@
+// The nearest of many points, for points that are not among them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "cells.hpp"
+#include "images.hpp"
+#include "neighbors.hpp"
+#include "order.hpp"
+#include "parallel.hpp"
+#include "partition.hpp"
+#include "space.hpp"
+#include "visits.hpp"
+
+namespace agglo {
+
+// The k closest points of each query, 1 <= k <= n: the first k by (value, smaller index), exactly. What is
+// found for a query is up to it and the points alone. Memory beside points and result: 80 bytes a point, and
+// some MB a thread.
+template <class T>
+Neighbors nearest_to(const Points<T>& queries, const Points<T>& points, std::int64_t k, Metric metric,
+                     Gemm<float>* sgemm, Team& team, const Report& report = {});
+
+// Points in cells, kept for queries: nearly all of the k closest points of each, as `nearly_nearest` finds
+// them. The points must outlive it. What is found for a query is up to it and the index alone.
+template <class T>
+class CellIndex {
+ public:
+  // `effort` that is not given is what a sample of the points takes to reach `recall`. `basis` is as of
+  // `nearly_nearest`.
+  CellIndex(const Points<T>& points, std::int64_t k, Metric metric, double recall, const Effort& effort,
+            std::span<const float> basis, std::uint64_t seed, const Blas& blas, Team& team,
+            const Report& report = {});
+  CellIndex(const CellIndex&) = delete;
+  CellIndex& operator=(const CellIndex&) = delete;
+
+  Neighbors nearest_to(const Points<T>& queries, Team& team, const Report& report = {}) const;
+  const Effort& effort() const { return effort_; }
+
+ private:
+  class Finish;
+  struct Batch;
+
+  void learn(double recall, std::uint64_t seed, Team& team);
+  void find_homes(const Points<T>& queries, Batch& batch, Team& team) const;
+
+  const Points<T> points_;
+  const std::int64_t k_;
+  const bool product_;
+  const Blas blas_;
+  const Space<T> space_;
+  const Copies groups_;
+  const std::int64_t wanted_;  // distinct points in a list
+  const std::vector<float> basis_;
+  Effort effort_;
+  std::unique_ptr<const Images> images_;
+  std::unique_ptr<const Partition> cells_;
+  std::unique_ptr<const CodedCells> coded_;
+};
+
+// A hash of each row.
+template <class T>
+std::vector<std::uint64_t> row_hashes(const Points<T>& points, Team& team);
+
+}  // namespace agglo

@@ -1,0 +1,187 @@
+"""The neighbours of new points among those that were fitted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from agglo import _core
+from agglo.blas import dgemm, one_blas_thread, sgemm
+from agglo.inputs import Points, check_points, for_core
+from agglo.search.checks import check_finite
+from agglo.search.features import BINARY
+from agglo.search.found import Report
+from agglo.search.sets import check_bits, check_sets
+from agglo.search.sparse import Lists, check_sparse
+from agglo.sketch import main_directions
+
+QUERIED = {
+    "exact": "exact",
+    "kdtree": "kdtree",
+    "cells": "cells",
+    "minhash": "exact",  # of sets: the exact index answers them one by one
+    "faiss": "cells",
+    "hnswlib": "cells",
+    "pynndescent": "cells",
+    "scann": "cells",
+}
+"""By the method that found the neighbours of the fitted points, the one that finds those of new ones."""
+
+
+class Fitted:
+    """Points that were fitted, and what is needed to find the neighbours of others among them.
+
+    Parameters
+    ----------
+    X : array or sparse matrix
+        The points, as the search that fitted them took them; kept as they are, without a copy if possible.
+    metric, method : str
+        How points are compared, and how the neighbours of the fitted ones were found.
+    effort : mapping
+        The settings of that search.
+    recall, random_state
+        As of :func:`agglo.neighbor_graph`.
+
+    Notes
+    -----
+    What is found for a new point does not depend on the others that are asked for with it. Cells are made when
+    first needed and kept; they are not pickled, and are made anew where that is needed.
+    """
+
+    def __init__(
+        self, X: Any, metric: str, method: str, effort: Mapping[str, Any], recall: float, random_state: int
+    ) -> None:
+        self.features = sp.issparse(X) or metric in BINARY
+        self.X = X if self.features else check_points(X, compact=True)
+        self.metric = metric
+        self.method = QUERIED[method]
+        self.recall = recall
+        self.random_state = random_state
+        self._effort = [int(effort.get(name, 0)) for name in ("cell_size", "visits", "candidates")]
+        self._indexes: dict[int, Any] = {}
+        self._hashes: tuple[npt.NDArray[np.uint64], npt.NDArray[np.intp]] | None = None
+
+    def __len__(self) -> int:
+        return int(self.X.shape[0])
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_indexes": {}, "_hashes": None}
+
+    def alike(self, X: Any) -> Any:
+        """New points in the form that the fitted ones have: of their type, and sparse as they are.
+
+        Floats are rounded to the type of the fitted points; where those are integers and new ones are not, the
+        fitted ones become float32.
+        """
+        if self.features:
+            if sp.issparse(self.X):
+                return sp.csr_array(X)
+            return X.toarray() if sp.issparse(X) else np.asarray(X)
+        new = check_points(X, compact=True)
+        if new.dtype == self.X.dtype:
+            return new
+        if self.X.dtype.kind != "f" and not np.array_equal(new.astype(self.X.dtype), new):
+            self.X = self.X.astype(np.float32)
+            self._indexes, self._hashes = {}, None
+        with np.errstate(over="ignore"):
+            return check_points(new.astype(self.X.dtype), compact=True)
+
+    def with_more(self, new: Any) -> Any:
+        """The fitted points and, after them, new ones that are alike."""
+        if sp.issparse(self.X):
+            return sp.vstack([sp.csr_array(self.X), new], format="csr")
+        return np.concatenate([self.X, new])
+
+    def nearest(self, new: Any, n_neighbors: int, workers: int, report: Report | None) -> Lists:
+        """The closest fitted points of each new one, and their values; -1 where there are no more.
+
+        ``new`` are points that are :meth:`alike`, and ``n_neighbors`` is at most as many as there are fitted.
+        """
+        if self.features:
+            lists = nearest_features(self.X, new, n_neighbors, self.metric, workers, report)
+        else:
+            with one_blas_thread():
+                lists = self._nearest_points(new, n_neighbors, workers, report)
+        indices, values = lists
+        check_finite(values)
+        shape = (new.shape[0], n_neighbors)
+        return indices.reshape(shape), values.reshape(shape)
+
+    def _nearest_points(self, new: Points, k: int, workers: int, report: Report | None) -> Lists:
+        points, queries = for_core(self.X), for_core(new)
+        lists: Lists
+        if self.method == "kdtree":
+            lists = _core.nearest_to_by_tree(queries, points, k, self.metric, workers, report)
+        elif self.method == "exact":
+            lists = _core.nearest_to(queries, points, k, self.metric, sgemm(), workers, report)
+        else:
+            if k not in self._indexes:
+                basis = main_directions(self.X, self.metric)
+                self._indexes[k] = _core.cell_index(
+                    *(points, k, self.metric, self.recall, *self._effort, basis, self.random_state),
+                    *(sgemm(), dgemm(), workers, report),
+                )
+            lists = self._indexes[k].nearest_to(queries, workers, report)
+        return lists
+
+    def copies(self, new: Any, workers: int) -> npt.NDArray[np.int64]:
+        """The first fitted point that is the same as each new one; -1 where there is none."""
+        if self._hashes is None:
+            hashes = self._row_hashes(self.X, workers)
+            order = np.argsort(hashes, kind="stable")
+            self._hashes = hashes[order], order
+        known, order = self._hashes
+        wanted = self._row_hashes(new, workers)
+        place = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+        found = order[place].astype(np.int64)
+        maybe = np.flatnonzero(known[place] == wanted)
+        same = _same_rows(self.X[found[maybe]], new[maybe])
+        copies = np.full(len(wanted), -1, np.int64)
+        copies[maybe[same]] = found[maybe[same]]
+        return copies
+
+    def _row_hashes(self, X: Any, workers: int) -> npt.NDArray[np.uint64]:
+        if sp.issparse(X):
+            return _sparse_hashes(X)
+        rows = np.ascontiguousarray(X)
+        hashes: npt.NDArray[np.uint64] = _core.row_hashes(rows.view(np.uint8).reshape(len(rows), -1), workers)
+        return hashes
+
+
+def nearest_features(
+    X: Any, new: Any, n_neighbors: int, metric: str, workers: int, report: Report | None
+) -> Lists:
+    """The closest rows of ``X`` for each of ``new``, where these are sparse, sets or bits."""
+    both = sp.vstack([sp.csr_array(X), new], format="csr") if sp.issparse(X) else np.concatenate([X, new])
+    given = (X.shape[0], n_neighbors)
+    lists: Lists
+    if metric == "hamming":
+        words, bits = check_bits(both)
+        lists = _core.nearest_bits_to(words, bits, *given, workers, report)
+    elif metric == "jaccard":
+        rows = check_sets(both)
+        lists = _core.nearest_sets_to(rows.indptr, rows.indices, rows.columns, *given, workers, report)
+    else:
+        lists = _core.sparse_nearest_to(*check_sparse(both), *given, metric == "cosine", workers, report)
+    return lists
+
+
+def _same_rows(left: Any, right: Any) -> npt.NDArray[np.bool_]:
+    if not sp.issparse(left):
+        return np.asarray((left == right).all(axis=1))
+    return np.asarray(np.diff(sp.csr_array(left != right).indptr) == 0)
+
+
+def _sparse_hashes(X: Any) -> npt.NDArray[np.uint64]:
+    """A hash of each sparse row, whatever the order of its entries: the sum of theirs."""
+    rows = check_sparse(X)
+    with np.errstate(over="ignore"):
+        words = rows.indices.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        words ^= rows.values.astype(np.float64).view(np.uint64) * np.uint64(0xBF58476D1CE4E5B9)
+        words = (words ^ (words >> np.uint64(29))) * np.uint64(0x94D049BB133111EB)
+        sums = np.concatenate([[np.uint64(0)], np.cumsum(words ^ (words >> np.uint64(32)), dtype=np.uint64)])
+        return np.asarray(sums[rows.indptr[1:]] - sums[rows.indptr[:-1]])
