@@ -216,13 +216,14 @@ class CellIndex<T>::Finish {
   std::vector<float> uppers_, lowers_;
 };
 
-// Some queries: how the cells see them, and which cell is closest to each.
+// Some queries: how the cells see them, and which cells are closest to each.
 template <class T>
 struct CellIndex<T>::Batch {
   std::int64_t first, last;
   std::vector<Guest<T>> guests;
   std::vector<float> rows;
-  std::vector<std::int32_t> home;
+  std::vector<std::int32_t> home;   // the closest
+  std::vector<std::int32_t> cells;  // the closest few of each in turn
 };
 
 template <class T>
@@ -253,6 +254,13 @@ CellIndex<T>::CellIndex(const Points<T>& points, std::int64_t k, Metric metric, 
   effort_.visits = std::min(effort_.visits, near);
   effort_.kept = std::max(effort_.kept, wanted_ + 1);
   if (cells_->count() == 1) effort_.kept = images_->n();  // which is to compare all
+  for (std::int64_t c = 0; c < cells_->count(); ++c) {
+    const float* center = cells_->center(c);
+    halves_.push_back(static_cast<float>(dot(center, center, images_->width()) / 2));
+  }
+  // Under a dot product the cell that is closest need not be among those of the largest products, and is
+  // visited as well.
+  visits_ = std::min(effort_.visits + (metric == Metric::dot ? 1 : 0), near);
 }
 
 // Chooses the effort by what a sample of the points takes.
@@ -276,11 +284,12 @@ void CellIndex<T>::learn(double recall, std::uint64_t seed, Team& team) {
 }
 
 template <class T>
-void CellIndex<T>::find_homes(const Points<T>& queries, Batch& batch, Team& team) const {
+void CellIndex<T>::find_cells(const Points<T>& queries, Batch& batch, Team& team) const {
   const std::int64_t m = batch.last - batch.first, width = images_->width(), d = points_.d;
   batch.guests.resize(m);
   batch.rows.resize(m * width);
   batch.home.resize(m);
+  batch.cells.resize(m * visits_);
   team.ranges(m, kRows, [&](std::int64_t first, std::int64_t last, int) {
     thread_local std::vector<float> images, products;
     images.assign((last - first) * d, 0.0f);
@@ -300,11 +309,17 @@ void CellIndex<T>::find_homes(const Points<T>& queries, Batch& batch, Team& team
     const std::int64_t count = cells_->count();
     multiply(blas_.sgemm, rows, last - first, cells_->center(0), count, width, products);
     for (std::int64_t i = first; i < last; ++i) {
-      const float* scores = products.data() + (i - first) * count;
-      std::int32_t best = 0;
+      float* scores = products.data() + (i - first) * count;
+      std::int32_t home = 0;
       for (std::int32_t c = 1; c < count; ++c)
-        if (scores[c] - cells_->offset(c) > scores[best] - cells_->offset(best)) best = c;
-      batch.home[i] = best;
+        if (scores[c] - halves_[c] > scores[home] - halves_[home]) home = c;
+      for (std::int64_t c = 0; c < count; ++c) scores[c] -= cells_->offset(c);
+      scores[home] = *std::max_element(scores, scores + count);
+      const float least = visits_ < count ? reached_by(visits_, scores, count) : -kInfinity;
+      std::int32_t* out = batch.cells.data() + i * visits_;
+      out[0] = batch.home[i] = home;
+      for (std::int64_t c = 0, taken = 1; taken < visits_; ++c)
+        if (scores[c] >= least && c != home) out[taken++] = static_cast<std::int32_t>(c);
     }
   });
 }
@@ -316,8 +331,8 @@ Neighbors CellIndex<T>::nearest_to(const Points<T>& queries, Team& team, const R
   for (int w = 0; w < team.size(); ++w)
     visitors.emplace_back(*images_, *cells_, *coded_, product_, blas_.sgemm);
   for (std::int64_t first = 0; first < queries.n; first += kBatch) {
-    Batch batch{first, std::min(queries.n, first + kBatch), {}, {}, {}};
-    find_homes(queries, batch, team);
+    Batch batch{first, std::min(queries.n, first + kBatch), {}, {}, {}, {}};
+    find_cells(queries, batch, team);
     // Queries by home, and where those of each begin.
     std::vector<std::int32_t> order(batch.home.size()), begins;
     std::iota(order.begin(), order.end(), 0);
@@ -334,8 +349,8 @@ Neighbors CellIndex<T>::nearest_to(const Points<T>& queries, Team& team, const R
           const auto guests =
               std::span<const std::int32_t>(order).subspan(begins[group], begins[group + 1] - begins[group]);
           Finish finish(*this, result);
-          visitors[worker].visit(batch.home[guests[0]], guests, batch.rows.data(), effort_.visits,
-                                 effort_.kept, [&](std::int32_t guest, std::span<const std::int32_t> slots) {
+          visitors[worker].visit(guests, batch.rows.data(), batch.cells.data(), visits_, effort_.kept,
+                                 [&](std::int32_t guest, std::span<const std::int32_t> slots) {
                                    finish(batch.guests[guest], first + guest, slots);
                                  });
         },

@@ -45,7 +45,7 @@ class CellIndex {
   struct Batch;
 
   void learn(double recall, std::uint64_t seed, Team& team);
-  void find_homes(const Points<T>& queries, Batch& batch, Team& team) const;
+  void find_cells(const Points<T>& queries, Batch& batch, Team& team) const;
 
   const Points<T> points_;
   const std::int64_t k_;
@@ -59,6 +59,8 @@ class CellIndex {
   std::unique_ptr<const Images> images_;
   std::unique_ptr<const Partition> cells_;
   std::unique_ptr<const CodedCells> coded_;
+  std::vector<float> halves_;  // of the squared lengths of the cells' centres
+  std::int64_t visits_;        // cells that a query visits
 };
 
 // A hash of each row.

@@ -1,6 +1,8 @@
 #include "sets.hpp"
 
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "overlaps.hpp"
 
@@ -18,10 +20,16 @@ Neighbors nearest_sets_to(const Sets& sets, std::int64_t base, std::int64_t k, T
                           const Report& report) {
   const Overlaps overlaps(sets, copies(sets.first(base), team));
   Inverted<Overlaps> search(overlaps, k, team.size());
+  // An empty set has nothing in common with any, and is as close as can be to other empty ones.
+  std::vector<Candidate> empty;
+  if (sets.size(overlaps.ids[0]) == 0) empty.push_back({0, overlaps.ids[0]});
   return lists_of_guests(
       overlaps, base, sets.n(), k,
-      [&](std::int32_t row, int worker) { return search.nearest_to(row, worker); }, distance_of, team,
-      report);
+      [&](std::int32_t row, int worker) -> std::span<const Candidate> {
+        if (sets.size(row) == 0) return empty;
+        return search.nearest_to(row, worker);
+      },
+      distance_of, team, report);
 }
 
 std::vector<float> all_pairs_of_sets(const Sets& sets, Team& team, const Report& report) {

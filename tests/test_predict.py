@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 import agglo
 from agglo import Hierarchy, reference
-from agglo.linkage import LINKAGES
+from agglo.linkage import GRAPH_LINKAGES
 from agglo.predict import Rows, attach_rows
 from agglo.testing import random_forest
 
@@ -15,13 +15,14 @@ from agglo.testing import random_forest
 def trees(draw):
     """Trees of every algorithm and linkage, on graphs of all kinds, and their graphs."""
     graph = draw(graphs())
-    linkage = draw(st.sampled_from(LINKAGES))
+    linkage = draw(st.sampled_from(GRAPH_LINKAGES))
+    links = [[0, graph.n_points - 1]] if graph.n_points > 1 and draw(st.booleans()) else None
     algorithm = draw(st.sampled_from(["scc", "affinity", "hac"]))
     if algorithm == "scc":
         advance = draw(st.sampled_from(["every-round", "until-stable"]))
         thresholds = draw(st.one_of(st.just("odds"), thresholds_for(graph)))
-        return agglo.scc(graph, thresholds, linkage=linkage, advance=advance), graph
-    return getattr(agglo, algorithm)(graph, linkage), graph
+        return agglo.scc(graph, thresholds, linkage=linkage, advance=advance, must_link=links), graph
+    return getattr(agglo, algorithm)(graph, linkage, must_link=links), graph
 
 
 @st.composite
@@ -83,7 +84,7 @@ def test_a_copy_is_where_its_leaf_is_in_every_cut(data):
     np.testing.assert_array_equal(new.labels(labels=tree.cut(max_size=2)), tree.cut(max_size=2))
 
 
-@pytest.mark.parametrize("linkage", LINKAGES)
+@pytest.mark.parametrize("linkage", GRAPH_LINKAGES)
 @pytest.mark.parametrize("kind", ["similarity", "distance"])
 @given(seed=st.integers(0, 2**32 - 1))
 @settings(max_examples=25)

@@ -14,6 +14,7 @@ from sklearn.utils.validation import validate_data
 from agglo.cut import RoundRule, check_rule, chosen_round
 from agglo.graph import KINDS, Kind, NeighborGraph
 from agglo.linkage import Linkage, LinkageName, check_linkage
+from agglo.model import Model
 from agglo.neighbors import METRICS, neighbor_graph
 from agglo.progress import Progress, progress_bar
 from agglo.rounds import Advance, affinity, hac, scc
@@ -23,13 +24,9 @@ from agglo.search.features import SPARSE
 from agglo.tree import Hierarchy
 
 
-class _Clusterer(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no types
+class _Clusterer(Model, ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no types
     """What the clusterers share: all but which rounds to run. Their parameters are documented at :class:`SCC`."""
 
-    labels_: npt.NDArray[np.int64]
-    tree_: Hierarchy
-    graph_: NeighborGraph
-    round_: int | None
     n_features_in_: int
 
     def __init__(
@@ -84,8 +81,13 @@ class _Clusterer(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]  # sci
         else:
             check_linkage(self.linkage)  # which may be one of these points alone
         with progress_bar(bool(self.verbose)) as progress:
-            self.graph_ = self._graph(given, progress)
-            self.tree_ = self._rounds(self.graph_, points, progress)
+            graph = self._graph(given, progress)
+            self._keep(points, graph)
+            return self._finish(graph, points, progress)
+
+    def _finish(self, graph: NeighborGraph, X: Any, progress: Progress | None) -> Self:
+        self.graph_, rule = graph, self._rule()
+        self.tree_ = self._rounds(graph, X, progress)
         self.round_ = None
         if self.height is None:
             self.round_ = chosen_round(self.tree_, rule["n_clusters"], rule["round"], self.graph_)
@@ -102,13 +104,13 @@ class _Clusterer(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]  # sci
             rule["round"] = "persistent"
         return rule
 
-    def _validated(self, X: Any) -> Any:
+    def _validated(self, X: Any, *, reset: bool = True) -> Any:
         """``X`` as a graph or an array of finite numbers, its columns counted and their names noted."""
         precomputed = self.metric == "precomputed"
         if not precomputed and self.metric not in METRICS:
             names = ", ".join(map(repr, [*METRICS, "precomputed"]))
             raise ValueError(f"metric={self.metric!r} is unknown: pass one of {names}")
-        if isinstance(X, NeighborGraph):
+        if isinstance(X, NeighborGraph) and reset:
             if not precomputed:
                 raise TypeError(
                     f"X is a NeighborGraph, but metric={self.metric!r} asks for points: "
@@ -116,8 +118,9 @@ class _Clusterer(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]  # sci
                 )
             self.n_features_in_ = X.n_points
             return X
-        checked = validate_data(self, X, accept_sparse="csr" if self.metric in SPARSE else precomputed)
-        if precomputed and checked.shape[0] != checked.shape[1]:
+        forms = "csr" if self.metric in SPARSE else precomputed
+        checked = validate_data(self, X, reset=reset, accept_sparse=forms)
+        if precomputed and reset and checked.shape[0] != checked.shape[1]:
             raise ValueError(
                 f"X has shape {checked.shape}, but metric='precomputed' asks for a square matrix, a row and a "
                 "column a point: pass a metric to compare points by"
@@ -223,6 +226,9 @@ class SCC(_Clusterer):
         The neighbour graph.
     round_ : int or None
         The round that ``labels_`` are of; None if they were cut at a height.
+    query_method_ : str or None
+        How neighbours of new points are found by ``predict``: "exact", "kdtree" or "cells"; None for a
+        precomputed graph.
     n_features_in_ : int
         Number of columns of ``X``.
     feature_names_in_ : ndarray of str

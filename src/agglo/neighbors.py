@@ -164,7 +164,7 @@ def neighbor_graph(
     check_n_neighbors(n_neighbors, len(points))
     if metric == "cosine":
         warn_of_zeros(points)
-    about: dict[str, Any] = {"kind": METRICS[metric], "missing": _missing(points, metric), "metric": metric}
+    about: dict[str, Any] = {"kind": METRICS[metric], "missing": missing_of(points, metric), "metric": metric}
     report = phase(progress, "neighbours")
     if n_neighbors == "all":
         _check_all(method)
@@ -176,7 +176,7 @@ def neighbor_graph(
     def search(name: str) -> Found:
         return SEARCHES[name](points, int(n_neighbors), metric, workers, report, **wish)
 
-    chosen = _choice(points, metric, recall) if method == "auto" else method
+    chosen = cheapest(points, metric, recall) if method == "auto" else method
     return _searched(search, chosen, method, recall, int(n_neighbors), workers, about)
 
 
@@ -213,7 +213,7 @@ def _searched(
     )
 
 
-def _choice(points: Points, metric: str, recall: float) -> str:
+def cheapest(points: Points, metric: str, recall: float) -> str:
     """A k-d tree for few columns, else exact while that is cheap: it grows with the square of the points."""
     n, d = points.shape
     if d <= _FEW and metric != "dot":  # the points of the largest products are not close together
@@ -221,10 +221,12 @@ def _choice(points: Points, metric: str, recall: float) -> str:
     return "exact" if recall == 1 or full_search_cost(n, d) <= _CHEAP else "cells"
 
 
-def _missing(points: Points, metric: str) -> float | None:
+def missing_of(points: Points, metric: str) -> float | None:
     """The value of a pair without an edge, where the metric or the points say it."""
     if METRICS[metric] == "similarity":
         return 0.0
+    if metric in BINARY:
+        return 1.0
     if are_unit(points):
         return 4.0 if metric == "sqeuclidean" else 2.0
     return None

@@ -12,11 +12,9 @@ from agglo import _core
 from agglo.cut import RoundRule, check_rule, chosen_round
 from agglo.graph import NeighborGraph
 from agglo.inputs import check_labels, threads
+from agglo.linkage import GRAPH_LINKAGES
 from agglo.progress import Progress, phase
 from agglo.tree import Hierarchy
-
-REPLAYED = ("average", "single", "complete")
-"""The linkages that need no more of a new point than its neighbours."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +131,8 @@ def attach(
     Affinity has no thresholds: a new point joins its nearest neighbour in the first round. HAC merges the closest
     pair in each round: a new point joins when its closest cluster is closer than that pair.
 
-    New points do not see each other, and old clusters are not moved by them.
+    New points do not see each other, and old clusters are not moved by them. What was said of old points, which
+    must or cannot be linked, does not hold for new ones, nor does the largest size of a cluster.
 
     Examples
     --------
@@ -212,14 +211,20 @@ def placed(
 def limits(tree: Hierarchy) -> npt.NDArray[np.float32]:
     """What a new point's linkage must reach in each round and after the last, larger being closer."""
     similarity = tree.about["kind"] == "similarity"
-    values, end = tree.rounds.threshold, np.inf if not similarity else -np.inf
+    linked = 1 if tree.about.get("must_link") else 0  # a round before all others, in which nobody else joins
+    last = len(tree.rounds)
+    values, end = tree.rounds.threshold, np.nan
     if tree.about.get("method") == "hac":
-        made = (tree.round > 0) & (tree.round <= len(tree.rounds))
-        values = tree.about["origin"] - tree.height[made] if similarity else tree.height[made]
-    elif not np.isnan(values).any():
-        end = tree.about.get("farthest_threshold", values[-1] if len(values) else end)
+        height = np.zeros(last + 2)
+        np.maximum.at(height, tree.round, tree.height)
+        values = tree.about["origin"] - height[1:-1] if similarity else height[1:-1]
+    elif last > linked and not np.isnan(values[-1]):
+        end = tree.about.get("farthest_threshold", values[-1])
+    elif last == linked:
+        end = tree.about.get("farthest_threshold", end)
     signed = np.append(values, end) * (1 if similarity else -1)
     reach = np.where(np.isnan(signed), -np.inf, signed).astype(np.float32)
+    reach[:linked] = np.inf
     if (reach[1:] > reach[:-1]).any():
         raise ValueError("the thresholds of the tree do not go from near to far, so its rounds cannot be replayed")
     return reach
@@ -233,10 +238,10 @@ def checked(tree: Hierarchy, rows: Rows) -> Rows:
             f"the tree has no record of its {absent[0]}, so its rounds cannot be replayed: "
             "pass a tree of agglo.scc, agglo.affinity or agglo.hac"
         )
-    if tree.about["linkage"] not in REPLAYED:
+    if tree.about["linkage"] not in GRAPH_LINKAGES:
         raise ValueError(
             f"linkage={tree.about['linkage']!r} made the tree, whose rounds cannot be replayed for new points: "
-            f"those of {', '.join(REPLAYED)} can"
+            f"those of {', '.join(GRAPH_LINKAGES)} can"
         )
     targets, weights = rows.targets, np.asarray(rows.weights, np.float32)
     if len(targets) and not -1 <= targets.min() <= targets.max() < tree.n_leaves:

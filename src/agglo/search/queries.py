@@ -178,10 +178,12 @@ def _same_rows(left: Any, right: Any) -> npt.NDArray[np.bool_]:
 
 def _sparse_hashes(X: Any) -> npt.NDArray[np.uint64]:
     """A hash of each sparse row, whatever the order of its entries: the sum of theirs."""
-    rows = check_sparse(X)
+    rows = sp.csr_array(X, copy=True)
+    rows.sum_duplicates()
+    rows.eliminate_zeros()
     with np.errstate(over="ignore"):
         words = rows.indices.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-        words ^= rows.values.astype(np.float64).view(np.uint64) * np.uint64(0xBF58476D1CE4E5B9)
+        words ^= rows.data.astype(np.float64).view(np.uint64) * np.uint64(0xBF58476D1CE4E5B9)
         words = (words ^ (words >> np.uint64(29))) * np.uint64(0x94D049BB133111EB)
         sums = np.concatenate([[np.uint64(0)], np.cumsum(words ^ (words >> np.uint64(32)), dtype=np.uint64)])
         return np.asarray(sums[rows.indptr[1:]] - sums[rows.indptr[:-1]])

@@ -1,0 +1,188 @@
+"""What a fitted clusterer goes on with: labels for new points, and more points to cluster."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, Self, SupportsFloat, SupportsIndex
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from sklearn.utils.validation import check_is_fitted
+
+from agglo.cut import RoundRule, check_rule
+from agglo.graph import NeighborGraph
+from agglo.grow import grown
+from agglo.inputs import threads
+from agglo.neighbors import neighbor_graph
+from agglo.predict import Attached, Rows, attach_rows
+from agglo.progress import phase, progress_bar
+from agglo.search.checks import most_neighbors
+from agglo.search.queries import Fitted
+from agglo.tree import Hierarchy
+
+
+class Model(ABC):
+    """Methods of a fitted clusterer; the clusterers inherit them."""
+
+    labels_: npt.NDArray[np.int64]
+    tree_: Hierarchy
+    graph_: NeighborGraph
+    round_: int | None
+    query_method_: str | None
+    height: SupportsFloat | None
+    n_neighbors: Any
+    metric: str
+    method: str
+    recall: float
+    random_state: int
+    n_jobs: int | None
+    verbose: bool | int
+    _fitted: Fitted | None  # the points; None if none were given
+
+    @abstractmethod
+    def fit(self, X: Any, y: object = None) -> Self:
+        """The estimator, fitted."""
+
+    @abstractmethod
+    def _validated(self, X: Any, *, reset: bool = True) -> Any:
+        """``X`` as an array of finite numbers."""
+
+    @abstractmethod
+    def _finish(self, graph: NeighborGraph, X: Any, progress: Any) -> Self:
+        """The estimator with the tree and the labels of a graph."""
+
+    def _keep(self, X: Any, graph: NeighborGraph) -> None:
+        """Keep the points that were fitted, for those to come."""
+        self._fitted, self.query_method_ = None, None
+        if self.metric != "precomputed":
+            effort = graph.parameters
+            self._fitted = Fitted(X, self.metric, graph.method, effort, self.recall, self.random_state)
+            self.query_method_ = self._fitted.method
+
+    def attach(self, X: Any) -> Attached:
+        """Where new points are in the tree: the node that each joins, from which its label in any cut follows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_new, n_features) or (n_new, n_points)
+            New points, like those that were fitted; with ``metric="precomputed"`` how close they are to each of
+            these, of which a sparse matrix has the neighbours alone.
+
+        Returns
+        -------
+        Attached
+            See :func:`agglo.attach`. Its method ``labels`` takes any cut of the tree.
+
+        Examples
+        --------
+        >>> from agglo import SCC
+        >>> X = [[0.0], [1.0], [10.0], [12.0], [30.0], [31.0], [42.0], [44.0]]
+        >>> clusterer = SCC(metric="euclidean").fit(X)
+        >>> new = clusterer.attach([[0.4], [11.0], [20.0]])
+        >>> new.labels(n_clusters=4), new.labels(labels=clusterer.tree_.cut(max_size=2))
+        (array([ 0,  1, -1]), array([ 0,  1, -1]))
+        """
+        check_is_fitted(self)
+        new = self._validated(X, reset=False)
+        with progress_bar(bool(self.verbose)) as progress:
+            if self._fitted is None:
+                return attach_rows(self.tree_, _rows_of_matrix(new), None, self.n_jobs, progress)
+            workers, report = threads(self.n_jobs), phase(progress, "neighbours")
+            new = self._fitted.alike(new)
+            k = self.graph_.parameters["n_neighbors"]
+            k = len(self._fitted) if k == "all" else min(k, len(self._fitted))
+            targets, values = self._fitted.nearest(new, k, workers, report)
+            rows = Rows(np.arange(len(targets) + 1, dtype=np.int64) * k, targets.ravel(), values.ravel())
+            return attach_rows(self.tree_, rows, self._fitted.copies(new, workers), self.n_jobs, progress)
+
+    def predict(
+        self,
+        X: Any,
+        *,
+        n_clusters: SupportsIndex | None = None,
+        round: SupportsIndex | RoundRule | None = None,
+        height: SupportsFloat | None = None,
+        labels: npt.ArrayLike | None = None,
+    ) -> npt.NDArray[np.int64]:
+        """The clusters of new points, numbered as in ``labels_``; -1 for those that none would have taken in.
+
+        A new point joins the cluster that the rounds would have merged it into: see :func:`agglo.attach`. A copy
+        of a fitted point is where that is.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_new, n_features) or (n_new, n_points)
+            As of :meth:`attach`.
+        n_clusters, round, height, labels
+            Another cut of the tree than that of ``labels_``: a rule of :meth:`agglo.Hierarchy.cut`, or labels that
+            it gave by any other rule.
+
+        Examples
+        --------
+        >>> from agglo import SCC
+        >>> X = [[0.0], [1.0], [10.0], [12.0], [30.0], [31.0], [42.0], [44.0]]
+        >>> clusterer = SCC(metric="euclidean").fit(X)
+        >>> clusterer.labels_
+        array([0, 0, 0, 0, 1, 1, 1, 1])
+        >>> clusterer.predict([[0.4], [41.0], [400.0]])
+        array([ 0,  1, -1])
+        >>> clusterer.predict([[0.4], [41.0], [400.0]], n_clusters=4)
+        array([ 0,  3, -1])
+        """
+        check_is_fitted(self)
+        rule = {"n_clusters": n_clusters, "round": round, "height": height}
+        if labels is None:
+            if all(value is None for value in rule.values()):
+                rule |= {"round": self.round_, "height": self.height if self.round_ is None else None}
+            check_rule(self.tree_.n_leaves, **rule)  # type: ignore[arg-type]  # before the search
+        return self.attach(X).labels(**rule, labels=labels, graph=self.graph_)  # type: ignore[arg-type]
+
+    def partial_fit(self, X: Any, y: object = None) -> Self:
+        """The estimator with more points: those that were fitted before, and after them ``X``.
+
+        New points are searched among the old ones and each other, and old points take new neighbours in that are
+        closer than theirs. Then the rounds are run again, on the graph of all. Where neighbours are found exactly,
+        the result is that of a fit of all points. The first call is a fit.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_new, n_features)
+            New points, like those that were fitted.
+        y : object
+            Not used; for pipelines.
+
+        Examples
+        --------
+        >>> from agglo import SCC
+        >>> clusterer = SCC(metric="euclidean").partial_fit([[0.0], [1.0], [10.0], [12.0]])
+        >>> clusterer.partial_fit([[30.0], [31.0], [42.0], [44.0]]).labels_
+        array([0, 0, 0, 0, 1, 1, 1, 1])
+        """
+        if not hasattr(self, "tree_"):
+            return self.fit(X)
+        if self._fitted is None:
+            raise ValueError(
+                "metric='precomputed' has no points that others could be compared with: "
+                "make the graph of all points, and fit that"
+            )
+        old, new = self._fitted, self._fitted.alike(self._validated(X, reset=False))
+        n_neighbors = most_neighbors(self.n_neighbors, len(old) + new.shape[0])
+        with progress_bar(bool(self.verbose)) as progress:
+            if n_neighbors == "all":
+                both = old.with_more(new)
+                graph = neighbor_graph(both, "all", self.metric, n_jobs=self.n_jobs, progress=progress)
+                self._keep(both, graph)
+            else:
+                self._fitted, graph = grown(old, self.graph_, new, n_neighbors, self.n_jobs, progress)
+            return self._finish(graph, self._fitted.X, progress)
+
+
+def _rows_of_matrix(matrix: Any) -> Rows:
+    """The entries of a matrix of values, those that are stored if it is sparse."""
+    n, points = matrix.shape
+    if sp.issparse(matrix):
+        matrix = sp.csr_array(matrix)
+        return Rows(matrix.indptr.astype(np.int64), matrix.indices, matrix.data)
+    everyone = np.broadcast_to(np.arange(points, dtype=np.int32), matrix.shape)
+    return Rows(np.arange(n + 1, dtype=np.int64) * points, everyone.ravel(), matrix.ravel())

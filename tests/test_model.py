@@ -1,0 +1,229 @@
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.metrics import adjusted_rand_score
+
+import agglo
+from agglo import HAC, SCC, Affinity, neighbor_graph
+from agglo.testing import assert_same_hierarchy
+
+CLUSTERERS = [SCC, Affinity, HAC]
+METRICS = ["cosine", "dot", "sqeuclidean", "euclidean", "jaccard", "hamming"]
+
+each = pytest.mark.parametrize("clusterer", CLUSTERERS)
+
+
+def groups(n=160, seed=0, scale=0.3):
+    """Eight groups of points in ten dimensions, apart in distance and in direction."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % 8
+    return (4 * np.eye(10)[y] + rng.normal(scale=scale, size=(n, 10))).astype(np.float32), y
+
+
+def made_up(metric, n=160, seed=0):
+    """Such points, or zeros and ones where the metric compares these."""
+    X, y = groups(n, seed)
+    if metric in ("jaccard", "hamming"):
+        rng = np.random.default_rng(seed)
+        X = (rng.random((8, 60)) < 0.5)[y] ^ (rng.random((n, 60)) < 0.1)
+    return X.astype(np.float32), y
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("linkage", ["average", "single", "complete"])
+@each
+def test_fitted_points_are_where_they_were(clusterer, linkage, metric):
+    X, _ = made_up(metric)
+    X = np.unique(X, axis=0)
+    model = clusterer(metric=metric, linkage=linkage, n_neighbors=5).fit(X)
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+    new = model.attach(X[::-1])
+    for round in range(0, len(model.tree_.rounds) + 1, 5):
+        np.testing.assert_array_equal(new.labels(round=round), model.tree_.labels(round)[::-1])
+    for cut in ({"height": 0.05}, {"max_size": 7}, {"dp_means": 1.0, "X": X}):
+        labels = model.tree_.cut(**cut)
+        np.testing.assert_array_equal(model.predict(X, labels=labels), labels)
+    for rule in ({"n_clusters": 8}, {"round": -2}, {"round": "silhouette"}, {"height": 0.1}):
+        cut = {**rule, "graph": model.graph_} if rule.get("round") == "silhouette" else rule
+        np.testing.assert_array_equal(model.predict(X, **rule), model.tree_.cut(**cut))
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@each
+def test_new_points_go_to_the_groups_that_they_are_of(clusterer, metric):
+    X, y = made_up(metric, 400)
+    model = clusterer(8, metric=metric, n_neighbors=10).fit(X[:240])
+    predicted = model.predict(X[240:])
+    known = predicted >= 0
+    assert known.mean() > 0.9
+    assert adjusted_rand_score(y[240:][known], predicted[known]) > 0.95
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array, sp.coo_matrix])
+def test_sparse_points_are_predicted_as_dense_ones_are(form):
+    X, _ = groups()
+    X = np.maximum(X, 0)
+    model = SCC(n_neighbors=5).fit(sp.csr_array(X[:120]))
+    expected = SCC(n_neighbors=5).fit(X[:120]).predict(X[120:])
+    np.testing.assert_array_equal(model.predict(form(X[120:])), expected)
+    np.testing.assert_array_equal(model.predict(form(X[:120])), model.labels_)
+
+
+@each
+def test_the_prediction_is_of_each_point_alone(clusterer):
+    X, _ = groups(200)
+    model = clusterer(n_neighbors=6, method="cells", recall=0.5).fit(X[:150])
+    assert model.query_method_ == "cells"
+    whole = model.predict(X[150:])
+    np.testing.assert_array_equal(np.concatenate([model.predict(X[[i]]) for i in range(150, 200)]), whole)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X[150:]), whole)
+    np.testing.assert_array_equal(model.set_params(n_jobs=1).predict(X[150:]), whole)
+
+
+def test_what_is_far_from_everything_is_new():
+    X, _ = groups()
+    model = SCC(metric="euclidean", n_neighbors=5).fit(X)
+    assert model.predict(X[:3] + 1000).tolist() == [-1, -1, -1]
+    assert model.predict(X[:3] + 1000, height=np.inf).tolist() == [-1, -1, -1]
+
+
+def test_how_new_points_are_searched_is_said():
+    X, _ = groups()
+    for method, queried in (("exact", "exact"), ("kdtree", "kdtree"), ("cells", "cells"), ("hnswlib", "cells")):
+        assert SCC(method=method).fit(X).query_method_ == queried
+    assert SCC(metric="jaccard", method="minhash").fit(X > 1).query_method_ == "exact"
+    assert SCC(metric="precomputed").fit(neighbor_graph(X)).query_method_ is None
+
+
+@each
+@pytest.mark.parametrize("kind", ["distance", "similarity"])
+def test_a_precomputed_model_takes_values(clusterer, kind):
+    X, _ = groups(60)
+    metric = {"distance": "euclidean", "similarity": "cosine"}[kind]
+    model = clusterer(metric=metric, n_neighbors="all").fit(X[:50])
+    full = neighbor_graph(X, "all", metric).to_scipy().toarray()
+    other = clusterer(metric="precomputed", kind=kind).fit(full[:50, :50])
+    expected = model.predict(X[50:])
+    np.testing.assert_array_equal(other.predict(full[50:, :50]), expected)
+    np.testing.assert_array_equal(other.predict(sp.csr_array(full[50:, :50])), expected)
+    with pytest.raises(ValueError, match=r"X has 60 features, but .* is expecting 50 features"):
+        other.predict(full[50:])
+    with pytest.raises(ValueError, match=r"metric='precomputed' has no points .* make the graph of all points"):
+        other.partial_fit(full[50:, :50])
+
+
+@pytest.mark.parametrize("linkage", ["ward", "centroid", "exact-average"])
+def test_a_linkage_that_cannot_be_replayed_says_so(linkage):
+    X, _ = groups(40)
+    model = SCC(metric="sqeuclidean", linkage=linkage).fit(X)
+    with pytest.raises(ValueError, match=f"linkage='{linkage}' made the tree, whose rounds cannot be replayed"):
+        model.predict(X)
+
+
+def test_wrong_wishes_are_found_before_the_search():
+    X, _ = groups(40)
+    model = SCC().fit(X)
+    for wish, message in (
+        ({"n_clusters": 3, "round": 1}, "a cut follows one rule, got n_clusters and round"),
+        ({"round": "best"}, "round='best' is unknown"),
+        ({"n_clusters": 41}, "n_clusters=41"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            model.predict(X, **wish)
+
+
+@pytest.mark.parametrize("method", ["exact", "kdtree"])
+@pytest.mark.parametrize("metric", ["cosine", "dot", "sqeuclidean", "euclidean"])
+@each
+def test_more_points_give_what_a_fit_of_all_gives(clusterer, metric, method):
+    X, _ = groups(90)
+    settings = {"metric": metric, "method": method, "n_neighbors": 6}
+    model = clusterer(**settings)
+    for first, last in ((0, 4), (4, 40), (40, 41), (41, 90)):
+        model.partial_fit(X[first:last])
+        whole = clusterer(**settings).fit(X[:last])
+        assert_same_graph(model.graph_, whole.graph_)
+        assert_same_hierarchy(model.tree_, whole.tree_)
+        np.testing.assert_array_equal(model.labels_, whole.labels_)
+        assert (model.round_, model.tree_.about) == (whole.round_, whole.tree_.about)
+    np.testing.assert_array_equal(model.predict(X), whole.labels_)
+
+
+def assert_same_graph(left, right):
+    for name in ("indptr", "indices", "weights"):
+        np.testing.assert_array_equal(getattr(left, name), getattr(right, name), strict=True)
+    for name in ("kind", "missing", "metric", "method", "parameters", "recall_estimate"):
+        assert getattr(left, name) == getattr(right, name)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("metric", ["cosine", "dot", "jaccard", "hamming"])
+def test_sparse_points_sets_and_bits_are_added_alike(metric, form):
+    X, _ = made_up(metric, 90)
+    X = form(np.maximum(X, 0))
+    model = SCC(metric=metric, n_neighbors=6).fit(X[:50])
+    for first, last in ((50, 51), (51, 90)):
+        model.partial_fit(X[first:last])
+        whole = SCC(metric=metric, n_neighbors=6).fit(X[:last])
+        assert_same_graph(model.graph_, whole.graph_)
+        assert_same_hierarchy(model.tree_, whole.tree_)
+
+
+def test_copies_and_ties_are_added_alike():
+    rng = np.random.default_rng(3)
+    X = rng.integers(0, 3, (120, 3)).astype(float)
+    model = HAC(metric="sqeuclidean", n_neighbors=4, linkage="single").fit(X[:70]).partial_fit(X[70:])
+    whole = HAC(metric="sqeuclidean", n_neighbors=4, linkage="single").fit(X)
+    assert_same_graph(model.graph_, whole.graph_)
+    assert_same_hierarchy(model.tree_, whole.tree_)
+
+
+@pytest.mark.parametrize("n_neighbors", ["all", 200])
+def test_few_points_have_all_others_for_neighbours(n_neighbors):
+    X, _ = groups(30)
+    model = SCC(metric="euclidean", n_neighbors=n_neighbors).fit(X[:1]).partial_fit(X[1:2]).partial_fit(X[2:])
+    whole = SCC(metric="euclidean", n_neighbors=n_neighbors).fit(X)
+    assert_same_graph(model.graph_, whole.graph_)
+    assert_same_hierarchy(model.tree_, whole.tree_)
+
+
+def test_the_length_of_points_is_looked_at_again():
+    X = np.eye(6, dtype=np.float32)
+    settings = {"metric": "sqeuclidean", "n_neighbors": 2}
+    model = SCC(**settings).fit(X[:3])
+    assert model.graph_.missing == 4
+    assert model.partial_fit(X[3:]).graph_.missing == 4
+    assert model.partial_fit(3 * X[:1]).graph_.missing == SCC(**settings).fit([*X, 3 * X[0]]).graph_.missing
+
+
+def test_by_cells_the_graph_is_nearly_that_of_a_fit():
+    rng = np.random.default_rng(4)
+    y = rng.integers(0, 40, 4000)
+    X = (rng.normal(size=(40, 16))[y] + 0.25 * rng.normal(size=(4000, 16))).astype(np.float32)
+    model = SCC(40, method="cells", n_neighbors=10).fit(X[:3000])
+    for first in range(3000, 4000, 500):
+        model.partial_fit(X[first : first + 500])
+    whole = SCC(40, method="exact", n_neighbors=10).fit(X)
+    assert model.graph_.recall_estimate.value > 0.9
+    assert model.graph_.recall_estimate.sample == 256
+    found = model.graph_.to_scipy().astype(bool)
+    true = whole.graph_.to_scipy().astype(bool)
+    assert found.multiply(true).nnz / true.nnz > 0.9
+    assert_same_hierarchy(model.tree_, agglo.scc(model.graph_))
+    assert adjusted_rand_score(y, model.labels_) > adjusted_rand_score(y, whole.labels_) - 0.02
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+
+
+def test_wrong_points_leave_the_model_as_it_was():
+    X, _ = groups(40)
+    model = SCC(n_neighbors=5).fit(X)
+    for wrong, message in ((X[:, :4], "X has 4 features, but SCC is expecting 10"), (X * np.nan, "NaN")):
+        with pytest.raises(ValueError, match=message):
+            model.partial_fit(wrong)
+        with pytest.raises(ValueError, match=message):
+            model.predict(wrong)
+    assert_same_hierarchy(model.tree_, SCC(n_neighbors=5).fit(X).tree_)
+    with pytest.raises(ValueError, match="Expected 2D array, got"):
+        SCC(metric="precomputed").fit(model.graph_).predict(model.graph_)
