@@ -3,7 +3,7 @@
 import numpy as np
 from hypothesis import strategies as st
 
-from agglo import NeighborGraph
+from agglo import NeighborGraph, neighbor_graph
 
 
 @st.composite
@@ -28,6 +28,23 @@ def graphs(draw, max_points=24, styles=("few", "decimal", "negative", "any", "al
         kind=draw(st.sampled_from(["similarity", "distance"])),
         missing=draw(st.sampled_from([None, "ignore", 0.25, 0.3, -0.2, 1.0])),
     )
+
+
+@st.composite
+def point_graphs(draw, metric, max_points=24):
+    """Points of all kinds with ties and copies among them, and a sparse graph of them."""
+    n = draw(st.integers(1, max_points))
+    d = draw(st.sampled_from([1, 2, 7, 8, 9, 20]))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    X = {
+        "any": lambda: rng.normal(size=(n, d)),
+        "few": lambda: rng.integers(-1, 2, size=(n, d)).astype(float),
+        "far": lambda: 1e4 + rng.normal(size=(n, d)),
+    }[draw(st.sampled_from(["any", "few", "far"]))]()
+    X[~X.any(axis=1)] = 1.0  # points without a direction are warned of
+    k = draw(st.integers(1, 5))
+    graph = neighbor_graph(X, min(k, n - 1) if n > 1 else "all", metric)
+    return X, graph
 
 
 @st.composite

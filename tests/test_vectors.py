@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import scipy.cluster.hierarchy as sch
 import scipy.sparse as sp
+from graphs import point_graphs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.distance import cdist, pdist
@@ -19,23 +20,6 @@ each_case = pytest.mark.parametrize(("linkage", "metric"), CASES)
 def blobs(seed=0, n=120, d=5, k=6):
     rng = np.random.default_rng(seed)
     return (rng.normal(size=(k, d))[rng.integers(k, size=n)] + 0.2 * rng.normal(size=(n, d))).astype(np.float32)
-
-
-@st.composite
-def point_graphs(draw, metric, max_points=24):
-    """Points of all kinds with ties and copies among them, and a sparse graph of them."""
-    n = draw(st.integers(1, max_points))
-    d = draw(st.sampled_from([1, 2, 7, 8, 9, 20]))
-    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    X = {
-        "any": lambda: rng.normal(size=(n, d)),
-        "few": lambda: rng.integers(-1, 2, size=(n, d)).astype(float),
-        "far": lambda: 1e4 + rng.normal(size=(n, d)),
-    }[draw(st.sampled_from(["any", "few", "far"]))]()
-    X[~X.any(axis=1)] = 1.0  # points without a direction are warned of
-    k = draw(st.integers(1, 5))
-    graph = agglo.neighbor_graph(X, min(k, n - 1) if n > 1 else "all", metric)
-    return X, graph
 
 
 # ---- the definition ----

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 import numpy.typing as npt
 
+from agglo import _core
+
 Column = npt.NDArray[Any]
 
 
@@ -84,3 +86,37 @@ def fixed(column: Column) -> Column:
     view = column.view()
     view.flags.writeable = False
     return view
+
+
+def by_value(forest: Forest, similarity: bool) -> Forest:
+    """The same binary forest with its merges in order of linkage, each a round of its own: what HAC would do.
+
+    A merge counts as no closer than those it is made of, so that children come before their parents. What must be
+    linked, which is infinitely close, stays the one round that it is.
+    """
+    linked = np.isinf(forest.value)
+    n = int(((forest.round == 0) | linked).sum())  # nodes that stay where they are
+    rounds = int(linked.any())  # and the rounds that they are of
+    merges = len(forest.parent) - n
+    distance = -forest.value[n:] if similarity else forest.value[n:]
+    settled = _core.tree_settled(forest.parent, np.concatenate([np.full(n, -np.inf), distance]))[n:]
+    order = np.argsort(settled, kind="stable")
+    place = np.empty(merges, np.int32)
+    place[order] = np.arange(merges, dtype=np.int32)
+    old = np.concatenate([np.arange(n), n + order])
+    parent = forest.parent[old]
+    inner = parent >= n
+    parent[inner] = n + place[parent[inner] - n]
+    clusters = int(forest.before[rounds]) if merges else 0
+    left = clusters - np.arange(merges)
+    unknown = np.full(merges, np.nan)
+    return Forest(
+        parent,
+        forest.value[old],
+        forest.size[old],
+        np.concatenate([forest.round[:n], rounds + np.arange(1, merges + 1, dtype=np.int32)]),
+        np.concatenate([forest.threshold[:rounds], unknown]),
+        np.concatenate([forest.before[:rounds], left]),
+        np.concatenate([forest.after[:rounds], left - 1]),
+        np.concatenate([forest.seconds[:rounds], unknown]),
+    )

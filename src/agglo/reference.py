@@ -10,9 +10,20 @@ from agglo.graph import NeighborGraph
 from agglo.growth import Growth, starts
 from agglo.linkage import GraphLinkage, Linkage, LinkageName, rows
 from agglo.predict import Attached, Rows, checked, limits, placed
-from agglo.rounds import Advance, Plan, affinity_plan, constrained, hac_plan, hierarchy, resolved, scc_plan
+from agglo.rounds import (
+    Advance,
+    Plan,
+    affinity_plan,
+    constrained,
+    hac_plan,
+    hierarchy,
+    resolved,
+    scc_plan,
+    with_top,
+)
 from agglo.schedule import ScheduleName
 from agglo.tree import Forest, Hierarchy
+from agglo.vectors import VectorLinkageName
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -26,6 +37,7 @@ def scc(
     advance: Advance = "every-round",
     *,
     X: npt.ArrayLike | None = None,
+    top: VectorLinkageName | None = None,
     must_link: Groups | None = None,
     cannot_link: Groups | None = None,
     max_cluster_size: float | None = None,
@@ -34,7 +46,8 @@ def scc(
     """The tree of the Sub-Cluster Component algorithm, see :func:`agglo.scc`."""
     constraints = constrained(graph, must_link, cannot_link, max_cluster_size, sample_weight)
     rule = resolved(graph, linkage, X, constraints)
-    return _tree(graph, scc_plan(graph, thresholds, n_thresholds, rule, advance, constraints), constraints)
+    plan = scc_plan(graph, thresholds, n_thresholds, rule, advance, constraints)
+    return _tree(graph, with_top(plan, graph, top, X, constraints), constraints)
 
 
 def affinity(
@@ -42,6 +55,7 @@ def affinity(
     linkage: LinkageName | Linkage = "average",
     *,
     X: npt.ArrayLike | None = None,
+    top: VectorLinkageName | None = None,
     must_link: Groups | None = None,
     cannot_link: Groups | None = None,
     max_cluster_size: float | None = None,
@@ -49,7 +63,8 @@ def affinity(
 ) -> Hierarchy:
     """The tree of Affinity clustering, see :func:`agglo.affinity`."""
     constraints = constrained(graph, must_link, cannot_link, max_cluster_size, sample_weight)
-    return _tree(graph, affinity_plan(resolved(graph, linkage, X, constraints)), constraints)
+    plan = affinity_plan(resolved(graph, linkage, X, constraints))
+    return _tree(graph, with_top(plan, graph, top, X, constraints), constraints)
 
 
 def hac(
@@ -57,6 +72,7 @@ def hac(
     linkage: LinkageName | Linkage = "average",
     *,
     X: npt.ArrayLike | None = None,
+    top: VectorLinkageName | None = None,
     must_link: Groups | None = None,
     cannot_link: Groups | None = None,
     max_cluster_size: float | None = None,
@@ -64,11 +80,12 @@ def hac(
 ) -> Hierarchy:
     """The tree of hierarchical agglomerative clustering, see :func:`agglo.hac`."""
     constraints = constrained(graph, must_link, cannot_link, max_cluster_size, sample_weight)
-    return _tree(graph, hac_plan(resolved(graph, linkage, X, constraints)), constraints)
+    plan = hac_plan(resolved(graph, linkage, X, constraints))
+    return _tree(graph, with_top(plan, graph, top, X, constraints), constraints)
 
 
 def _tree(graph: NeighborGraph, plan: Plan, constraints: Constraints | None) -> Hierarchy:
-    return hierarchy(graph, plan, run(graph, plan, constraints), constraints)
+    return hierarchy(graph, plan, run(graph, plan, constraints), constraints, run)
 
 
 def run(graph: NeighborGraph, plan: Plan, constraints: Constraints | None = None) -> Forest:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -14,9 +15,11 @@ from agglo.graph import Missing, NeighborGraph, WeighedGraph
 from agglo.inputs import threads
 from agglo.linkage import GRAPH_LINKAGES, GraphLinkageName, Linkage, LinkageName, check_linkage, grid, valued
 from agglo.progress import Progress, phase
+from agglo.records import by_value
 from agglo.schedule import ScheduleName, schedule
+from agglo.top import joined
 from agglo.tree import Forest, Hierarchy
-from agglo.vectors import VectorLinkage
+from agglo.vectors import VECTOR_LINKAGES, VectorLinkage, VectorLinkageName
 
 Advance = Literal["every-round", "until-stable"]
 ADVANCES = ("every-round", "until-stable")
@@ -35,6 +38,23 @@ class Plan:
     until_stable: bool  # stay at a threshold until a round merges nothing
     mutual: bool  # join only clusters that are each other's nearest neighbour
     about: dict[str, Any]
+    top: VectorLinkage | None = None  # how to join what is left when the graph ends; None: not at all
+
+
+def with_top(
+    plan: Plan,
+    graph: NeighborGraph,
+    top: VectorLinkageName | None,
+    X: npt.ArrayLike | None,
+    constraints: Constraints | None,
+) -> Plan:
+    """The plan with a top, if one is asked for."""
+    if top is None:
+        return plan
+    if top not in VECTOR_LINKAGES:
+        raise ValueError(f"top={top!r} is unknown: pass None or one of {', '.join(VECTOR_LINKAGES)}")
+    linkage = VectorLinkage(graph, top, X, None if constraints is None else constraints.weights)
+    return replace(plan, top=linkage, about=plan.about | {"top": top})
 
 
 def resolved(
@@ -105,6 +125,7 @@ def scc(
     n_jobs: int | None = None,
     *,
     X: npt.ArrayLike | None = None,
+    top: VectorLinkageName | None = None,
     must_link: Groups | None = None,
     cannot_link: Groups | None = None,
     max_cluster_size: float | None = None,
@@ -133,7 +154,10 @@ def scc(
     n_jobs : int, optional
         Number of threads; all cores by default. The result does not depend on it.
     X : array-like of shape (n_points, n_features), optional
-        The points, for linkages of the points themselves.
+        The points, for linkages of the points themselves and for ``top``.
+    top : {"exact-average", "centroid", "ward"}, optional
+        How to merge the clusters that are left when the graph has no more edges between them; each such merge is a
+        round. By default they stay apart, under one root. See :mod:`agglo.top`.
     must_link : array-like of shape (n_links, 2) or list of groups, optional
         Points that belong together, by their indices. They are merged before the first round, at height 0, each
         group a node.
@@ -163,7 +187,7 @@ def scc(
     constraints = constrained(_checked(graph), must_link, cannot_link, max_cluster_size, sample_weight)
     rule = resolved(graph, linkage, X, constraints)
     plan = scc_plan(graph, thresholds, n_thresholds, rule, advance, constraints)
-    return _run(graph, plan, constraints, n_jobs, progress)
+    return _run(graph, with_top(plan, graph, top, X, constraints), constraints, n_jobs, progress)
 
 
 def affinity(
@@ -172,6 +196,7 @@ def affinity(
     n_jobs: int | None = None,
     *,
     X: npt.ArrayLike | None = None,
+    top: VectorLinkageName | None = None,
     must_link: Groups | None = None,
     cannot_link: Groups | None = None,
     max_cluster_size: float | None = None,
@@ -190,7 +215,8 @@ def affinity(
     [2, 1]
     """
     constraints = constrained(_checked(graph), must_link, cannot_link, max_cluster_size, sample_weight)
-    return _run(graph, affinity_plan(resolved(graph, linkage, X, constraints)), constraints, n_jobs, progress)
+    plan = affinity_plan(resolved(graph, linkage, X, constraints))
+    return _run(graph, with_top(plan, graph, top, X, constraints), constraints, n_jobs, progress)
 
 
 def hac(
@@ -199,6 +225,7 @@ def hac(
     n_jobs: int | None = None,
     *,
     X: npt.ArrayLike | None = None,
+    top: VectorLinkageName | None = None,
     must_link: Groups | None = None,
     cannot_link: Groups | None = None,
     max_cluster_size: float | None = None,
@@ -218,7 +245,8 @@ def hac(
     [0.0, 0.0, 0.0, 0.0, 0.1, 0.2, 0.8]
     """
     constraints = constrained(_checked(graph), must_link, cannot_link, max_cluster_size, sample_weight)
-    return _run(graph, hac_plan(resolved(graph, linkage, X, constraints)), constraints, n_jobs, progress)
+    plan = hac_plan(resolved(graph, linkage, X, constraints))
+    return _run(graph, with_top(plan, graph, top, X, constraints), constraints, n_jobs, progress)
 
 
 def _checked(graph: NeighborGraph) -> NeighborGraph:
@@ -250,6 +278,19 @@ def _run(
     n_jobs: int | None,
     progress: Progress | None,
 ) -> Hierarchy:
+    def engine(graph: NeighborGraph, plan: Plan, constraints: Constraints | None) -> Forest:
+        return _forest(graph, plan, constraints, n_jobs, progress)
+
+    return hierarchy(graph, plan, engine(graph, plan, constraints), constraints, engine)
+
+
+def _forest(
+    graph: NeighborGraph,
+    plan: Plan,
+    constraints: Constraints | None,
+    n_jobs: int | None,
+    progress: Progress | None,
+) -> Forest:
     shared = {
         "thresholds": np.empty(0) if plan.thresholds is None else plan.thresholds,
         "until_stable": plan.until_stable,
@@ -267,14 +308,14 @@ def _run(
             means=plan.linkage.points.copy(),
             linkage=plan.linkage.linkage,
             metric=plan.linkage.metric,
-            spreads=np.empty(0),
+            spreads=np.empty(0) if plan.linkage.spreads is None else plan.linkage.spreads,
             **shared,
         )
-        return hierarchy(graph, plan, Forest(*columns), constraints)
+        return Forest(*columns)
     if not isinstance(plan.linkage, str):
         from agglo import vectorised  # whose plans are of this module
 
-        return hierarchy(graph, plan, vectorised.run(graph, plan, constraints, progress), constraints)
+        return vectorised.run(graph, plan, constraints, progress)
     weights = None if constraints is None or plan.linkage != "average" else constraints.weights
     fixed = grid(graph, weights)
     columns = _core.run_rounds(
@@ -289,7 +330,7 @@ def _run(
         count_shift=fixed.count_shift,
         **shared,
     )
-    return hierarchy(graph, plan, Forest(*columns), constraints)
+    return Forest(*columns)
 
 
 def _for_core(constraints: Constraints | None) -> dict[str, Any]:
@@ -301,8 +342,15 @@ def _for_core(constraints: Constraints | None) -> dict[str, Any]:
     return {**given, "most": constraints.most, "point_weights": weights}
 
 
+Engine = Callable[[NeighborGraph, Plan, Constraints | None], Forest]
+
+
 def hierarchy(
-    graph: NeighborGraph, plan: Plan, forest: Forest, constraints: Constraints | None = None
+    graph: NeighborGraph,
+    plan: Plan,
+    forest: Forest,
+    constraints: Constraints | None,
+    engine: Engine,
 ) -> Hierarchy:
     """The tree of a forest that an engine made of ``graph`` by ``plan``."""
     assert graph.missing is not None
@@ -316,42 +364,15 @@ def hierarchy(
         kind, missing = plan.linkage.kind, "ignore"
         closest = np.max(forest.value, initial=1.0, where=np.isfinite(forest.value))
     if plan.mutual:
-        forest = _by_value(forest, kind == "similarity")
+        forest = by_value(forest, kind == "similarity")
+    if plan.top is not None:
+
+        def run(clusters: NeighborGraph, linkage: VectorLinkage, known: Constraints | None) -> Forest:
+            merged = engine(clusters, hac_plan(linkage), known)
+            return by_value(merged, linkage.kind == "similarity")
+
+        forest = joined(forest, plan.top, kind, constraints, run)
     about = {"linkage": name, "metric": graph.metric, **plan.about}
     if constraints is not None:
         about |= constraints.about()
     return Hierarchy.from_forest(forest, kind=kind, missing=missing, origin=max(1.0, float(closest)), about=about)
-
-
-def _by_value(forest: Forest, similarity: bool) -> Forest:
-    """The same binary forest with its merges in order of linkage, each a round of its own: what HAC would do.
-
-    A merge counts as no closer than those it is made of, so that children come before their parents. What must be
-    linked, which is infinitely close, stays the one round that it is.
-    """
-    linked = np.isinf(forest.value)
-    n = int(((forest.round == 0) | linked).sum())  # nodes that stay where they are
-    rounds = int(linked.any())  # and the rounds that they are of
-    merges = len(forest.parent) - n
-    distance = -forest.value[n:] if similarity else forest.value[n:]
-    settled = _core.tree_settled(forest.parent, np.concatenate([np.full(n, -np.inf), distance]))[n:]
-    order = np.argsort(settled, kind="stable")
-    place = np.empty(merges, np.int32)
-    place[order] = np.arange(merges, dtype=np.int32)
-    old = np.concatenate([np.arange(n), n + order])
-    parent = forest.parent[old]
-    inner = parent >= n
-    parent[inner] = n + place[parent[inner] - n]
-    clusters = int(forest.before[rounds]) if merges else 0
-    left = clusters - np.arange(merges)
-    unknown = np.full(merges, np.nan)
-    return Forest(
-        parent,
-        forest.value[old],
-        forest.size[old],
-        np.concatenate([forest.round[:n], rounds + np.arange(1, merges + 1, dtype=np.int32)]),
-        np.concatenate([forest.threshold[:rounds], unknown]),
-        np.concatenate([forest.before[:rounds], left]),
-        np.concatenate([forest.after[:rounds], left - 1]),
-        np.concatenate([forest.seconds[:rounds], unknown]),
-    )

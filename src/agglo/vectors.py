@@ -7,6 +7,7 @@ proposes which clusters are compared. The native core does the same, in the same
 
 from __future__ import annotations
 
+import copy
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -90,6 +91,7 @@ class VectorLinkage:
         self.linkage = linkage
         self.metric: str = graph.metric
         self.points = _prepared(X, self.metric)
+        self.spreads: Float | None = None
         if len(self.points) != graph.n_points:
             raise ValueError(
                 f"X has {len(self.points)} rows, but the graph {graph.n_points} points: pass the points that it "
@@ -109,6 +111,12 @@ class VectorLinkage:
             most = 2 * weighed.sum() if linkage == "ward" else 4 * squares.max()
             self.farthest = float(np.sqrt(most) if self.metric == "euclidean" else most) * _ROUNDING
 
+    def of_clusters(self, means: npt.NDArray[np.float32], spreads: Float) -> VectorLinkage:
+        """The same linkage for clusters to start from: their means, and sums of squared distances to these."""
+        other = copy.copy(self)
+        other.points, other.spreads = means, spreads
+        return other
+
     def __str__(self) -> str:
         return self.linkage
 
@@ -123,7 +131,9 @@ class VectorLinkage:
     def of_points(self, weights: Float) -> Moments:
         """The points themselves."""
         n = len(self.points)
-        return Moments(weights, self.points, dots(self.points, self.points), np.zeros(n), np.ones(n, bool))
+        single = self.spreads is None
+        spreads = np.zeros(n) if self.spreads is None else self.spreads
+        return Moments(weights, self.points, dots(self.points, self.points), spreads, np.full(n, single))
 
     def of_edges(self, sources: Int, targets: Int, weights: npt.NDArray[np.float32]) -> Between:
         """Their weights."""
