@@ -19,6 +19,7 @@ __all__ = [
     "dpmeans",
     "hac",
     "handover",
+    "load",
     "metrics",
     "neighbor_graph",
     "reference",
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from agglo.estimator import HAC, SCC, Affinity
     from agglo.graph import NeighborGraph
     from agglo.linkage import Linkage
+    from agglo.modelfile import load
     from agglo.neighbors import neighbor_graph
     from agglo.path import dp_means_path
     from agglo.predict import attach
@@ -49,6 +51,7 @@ else:
         "attach": "predict",
         "dp_means_path": "path",
         "hac": "rounds",
+        "load": "modelfile",
         "neighbor_graph": "neighbors",
         "scc": "rounds",
     }

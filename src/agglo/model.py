@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
+from pathlib import Path
 from typing import Any, Self, SupportsFloat, SupportsIndex
 
 import numpy as np
@@ -81,7 +83,7 @@ class Model(ABC):
         >>> clusterer = SCC(metric="euclidean").fit(X)
         >>> new = clusterer.attach([[0.4], [11.0], [20.0]])
         >>> new.labels(n_clusters=4), new.labels(labels=clusterer.tree_.cut(max_size=2))
-        (array([ 0,  1, -1]), array([ 0,  1, -1]))
+        (array([ 0,  1, -1]), array([0, 1, 1]))
         """
         check_is_fitted(self)
         new = self._validated(X, reset=False)
@@ -176,6 +178,25 @@ class Model(ABC):
             else:
                 self._fitted, graph = grown(old, self.graph_, new, n_neighbors, self.n_jobs, progress)
             return self._finish(graph, self._fitted.X, progress)
+
+    def save(self, folder: str | os.PathLike[str], *, points: str | os.PathLike[str] | None = None) -> list[Path]:
+        """Write the fitted model to a folder, for :func:`agglo.load`; returns the files.
+
+        Parameters, graph, tree and points are written, all or none, as JSON, Parquet and NumPy's formats: there is
+        nothing in them that could be executed.
+
+        Parameters
+        ----------
+        folder : path
+            A new or empty folder, or one that holds a model, which is replaced.
+        points : path, optional
+            A .npy file that holds the fitted points already: they are then not written once more, but read from
+            there, and must be the same when the model is loaded. By default they are written to the folder.
+        """
+        from agglo import modelfile
+
+        check_is_fitted(self)
+        return modelfile.save(self, folder, points)  # type: ignore[arg-type]  # for it is a clusterer
 
 
 def _rows_of_matrix(matrix: Any) -> Rows:

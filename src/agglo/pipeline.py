@@ -73,6 +73,8 @@ class Data:
 class Run:
     """What came out, and the record of it as JSON can hold it."""
 
+    data: Data
+    graph: NeighborGraph
     tree: Hierarchy
     labels: npt.NDArray[np.int64]
     record: dict[str, Any]
@@ -177,7 +179,24 @@ def run(plan: Plan, data: Data, progress: Progress | None = None) -> Run:
             **{name: version(name) for name in ("numpy", "scipy", "pyarrow")},
         },
     }
-    return Run(tree, labels, record)
+    return Run(data, graph, tree, labels, record)
+
+
+def model_of(plan: Plan, run: Run) -> Any:
+    """The clusterer that would have come to the same, fitted, for points to come."""
+    from agglo import estimator
+
+    kinds = {"scc": estimator.SCC, "affinity": estimator.Affinity, "hac": estimator.HAC}
+    names = ("metric", "n_neighbors", "method", "recall", "linkage", "n_jobs")
+    settings = {name: getattr(plan, name) for name in names} | {"random_state": plan.seed}
+    model = kinds[plan.algorithm](**settings, **plan.schedule, **plan.rule)
+    model.n_features_in_ = run.data.X.shape[1]
+    if run.data.about["columns"]:
+        model.feature_names_in_ = np.array(run.data.about["columns"], object)
+    model._keep(run.data.X, run.graph)
+    model.graph_, model.tree_, model.labels_ = run.graph, run.tree, run.labels
+    model.round_ = run.record["labels"]["round"]
+    return model
 
 
 def tree_record(tree: Hierarchy) -> dict[str, Any]:

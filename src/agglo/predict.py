@@ -211,20 +211,18 @@ def placed(
 def limits(tree: Hierarchy) -> npt.NDArray[np.float32]:
     """What a new point's linkage must reach in each round and after the last, larger being closer."""
     similarity = tree.about["kind"] == "similarity"
-    linked = 1 if tree.about.get("must_link") else 0  # a round before all others, in which nobody else joins
-    last = len(tree.rounds)
-    values, end = tree.rounds.threshold, np.nan
+    last, values = len(tree.rounds), tree.rounds.threshold
+    end = tree.about.get("farthest_threshold", values[-1] if last else np.nan)
     if tree.about.get("method") == "hac":
         height = np.zeros(last + 2)
         np.maximum.at(height, tree.round, tree.height)
-        values = tree.about["origin"] - height[1:-1] if similarity else height[1:-1]
-    elif last > linked and not np.isnan(values[-1]):
-        end = tree.about.get("farthest_threshold", values[-1])
-    elif last == linked:
-        end = tree.about.get("farthest_threshold", end)
-    signed = np.append(values, end) * (1 if similarity else -1)
+        height = np.maximum.accumulate(height)
+        values, end = tree.about["origin"] - height[1:-1] if similarity else height[1:-1], np.nan
+    # Rounds beyond the graph have no threshold, and ask for what the last one before them did.
+    signed = np.append(np.where(np.isnan(values), end, values), end) * (1 if similarity else -1)
     reach = np.where(np.isnan(signed), -np.inf, signed).astype(np.float32)
-    reach[:linked] = np.inf
+    if tree.about.get("must_link"):  # a round before all others, in which nobody else joins
+        reach[0] = np.inf
     if (reach[1:] > reach[:-1]).any():
         raise ValueError("the thresholds of the tree do not go from near to far, so its rounds cannot be replayed")
     return reach
@@ -242,6 +240,11 @@ def checked(tree: Hierarchy, rows: Rows) -> Rows:
         raise ValueError(
             f"linkage={tree.about['linkage']!r} made the tree, whose rounds cannot be replayed for new points: "
             f"those of {', '.join(GRAPH_LINKAGES)} can"
+        )
+    if tree.about["linkage"] == "average" and "weight" in tree.about:
+        raise ValueError(
+            "the points of the tree have weights, which the average of a new point's edges would have to know: "
+            "its rounds cannot be replayed; those of single and complete can"
         )
     targets, weights = rows.targets, np.asarray(rows.weights, np.float32)
     if len(targets) and not -1 <= targets.min() <= targets.max() < tree.n_leaves:

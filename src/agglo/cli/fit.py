@@ -13,6 +13,7 @@ from agglo.cli.ends import BAD_INPUT, CANNOT_WRITE, EPILOG, USAGE, failing, tell
 from agglo.cli.options import (
     GRAPH,
     INPUT,
+    OUTPUT,
     TREE,
     AsJson,
     Force,
@@ -101,6 +102,9 @@ def fit(
     round: Round = None,
     height: Height = None,
     out: Out,
+    keep_model: Annotated[
+        bool, typer.Option("--keep-model", help="Keep what agglo predict needs, too.", rich_help_panel=OUTPUT)
+    ] = False,
     jobs: Jobs = None,
     force: Force = False,
     as_json: AsJson = False,
@@ -133,6 +137,9 @@ def fit(
     run = clustered(plan, quiet, lambda: pipeline.read(data, labels, label_column, names, array, not no_header))
     with failing(CANNOT_WRITE, f"nothing was written to {out}: "):
         paths = runfolder.save_run(out, run.tree, run.labels, run.record)
+    if keep_model:
+        with failing(CANNOT_WRITE, f"the run is in {out}, but its model is not: "):
+            paths += [path for path in pipeline.model_of(plan, run).save(out) if path not in paths]
     tell(run.record, [*summary.of_run(run.record), ("written", ", ".join(map(str, paths)))], as_json, quiet)
 
 

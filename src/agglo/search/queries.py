@@ -61,7 +61,7 @@ class Fitted:
         self.method = QUERIED[method]
         self.recall = recall
         self.random_state = random_state
-        self._effort = [int(effort.get(name, 0)) for name in ("cell_size", "visits", "candidates")]
+        self.effort = {name: int(effort.get(name, 0)) for name in ("cell_size", "visits", "candidates")}
         self._indexes: dict[int, Any] = {}
         self._hashes: tuple[npt.NDArray[np.uint64], npt.NDArray[np.intp]] | None = None
 
@@ -122,7 +122,7 @@ class Fitted:
             if k not in self._indexes:
                 basis = main_directions(self.X, self.metric)
                 self._indexes[k] = _core.cell_index(
-                    *(points, k, self.metric, self.recall, *self._effort, basis, self.random_state),
+                    *(points, k, self.metric, self.recall, *self.effort.values(), basis, self.random_state),
                     *(sgemm(), dgemm(), workers, report),
                 )
             lists = self._indexes[k].nearest_to(queries, workers, report)
