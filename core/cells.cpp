@@ -160,7 +160,7 @@ Approximation nearly_nearest(const Points<T>& points, std::int64_t k, Metric met
     if (!places.empty()) truth.find(cells, blas.sgemm, team, progress);
     return truth;
   };
-  // One sample chooses the effort and another, which decides nothing, measures what it came to.
+  // One sample chooses the effort and another, which has no part in that, measures what it came to.
   const std::int64_t tuning = wish.visits == 0 ? std::min(kTuning, n) : 0;
   std::vector<std::int32_t> both = random_sample(n, tuning, chance()),
                             chosen = random_sample(n, sample, chance());

@@ -17,6 +17,10 @@ namespace agglo {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
+// The error is three standard errors of a mean. Where few points of the sample missed anything, that alone
+// would be too little, for their number is as uncertain as its root is large: so it is reckoned with three
+// more points that miss as much as those that do, and at least a fifth where none was seen.
+constexpr double kErrors = 3, kMiss = 0.2;
 constexpr std::int64_t kRows = 256;        // rows in a chunk of work
 constexpr std::int64_t kColumns = 1024;    // points compared with the sample at a time
 constexpr std::int64_t kBeginning = 4096;  // points that tell how close the k-th is, where a list is short
@@ -37,17 +41,16 @@ Recall recall_of(std::span<const std::int64_t> right, std::int64_t k) {
 }
 
 Recall recall_of(std::span<const double> shares, std::int64_t k) {
-  double sum = 0, squares = 0;
+  double missed = 0, squares = 0;
   for (const double share : shares) {
-    sum += share;
-    squares += share * share;
+    missed += 1 - share;
+    squares += (1 - share) * (1 - share);
   }
-  const double m = static_cast<double>(shares.size()), mean = sum / m;
-  const double spread = std::max(0.0, squares / m - mean * mean);
-  // Of a sample without a miss one cannot conclude that there is none: 3 / m is the 95 % bound for a share
-  // that was never seen.
-  return {mean, std::max(1.96 * std::sqrt(spread / std::max(m - 1, 1.0)), 3 / (m * static_cast<double>(k))),
-          static_cast<std::int64_t>(shares.size())};
+  const double m = static_cast<double>(shares.size());
+  const double unseen = std::max(kMiss, 1 / static_cast<double>(k));
+  const double typical = (squares + unseen * unseen) / (missed + unseen);
+  const double spread = squares - missed * missed / m + kErrors * typical * typical;
+  return {1 - missed / m, kErrors * std::sqrt(spread) / m, static_cast<std::int64_t>(shares.size())};
 }
 
 std::vector<std::int32_t> random_sample(std::int64_t n, std::int64_t m, std::uint64_t seed) {

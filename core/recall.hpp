@@ -14,7 +14,7 @@ namespace agglo {
 // comparing them with all points. A neighbour is right if it is as close as the k-th of the true list.
 struct Recall {
   double value;
-  double error;  // half the width of its 95 % interval
+  double error;  // half the width of its 99 % interval
   std::int64_t sample;
 };
 

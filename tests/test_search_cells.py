@@ -94,22 +94,22 @@ def test_recall_is_as_wished_for_whatever_the_points(make, n, d, metric):
     share = shares_right(exact, found, metric)
     estimate = found[2]
     assert estimate.value >= 0.95
-    # Three times the half width of a 95 % interval: six standard errors.
-    assert abs(share.mean() - estimate.value) <= 3 * estimate.error + 1e-9
+    assert abs(share.mean() - estimate.value) <= estimate.error
 
 
-def test_the_estimate_is_as_good_as_its_error_says():
-    """Of chosen efforts: 20 times, with another sample each time, and not too high on the whole."""
-    points = check_points(clustered(np.random.default_rng(8), 6000, 24, 20, 1.0).astype(np.float32))
+@pytest.mark.parametrize(("spread", "recall"), [(1.0, 0.9), (0.6, 0.99)])
+def test_the_estimate_is_as_good_as_its_error_says(spread, recall):
+    """Of chosen efforts: 60 times, with another sample each time, and not too high on the whole."""
+    points = check_points(clustered(np.random.default_rng(8), 3000, 12, 20, spread).astype(np.float32))
     exact = search_exactly(points, 10, "sqeuclidean", 2, None)
     differences, errors = [], []
-    for seed in range(20):
-        found = cells(points, 10, "sqeuclidean", 2, None, recall=0.9, random_state=seed, size=64)
+    for seed in range(60):
+        found = cells(points, 10, "sqeuclidean", 2, None, recall=recall, random_state=seed, size=44, sample=100)
         differences.append(found.estimate.value - shares_right(exact, found, "sqeuclidean").mean())
         errors.append(found.estimate.error)
-        assert found.estimate.value >= 0.9
-    assert (np.abs(differences) <= errors).sum() >= 17
-    assert abs(np.mean(differences)) <= np.mean(errors) / 2
+        assert found.estimate.value >= recall
+    assert (np.abs(differences) <= errors).sum() >= 58
+    assert abs(np.mean(differences)) <= np.mean(errors) / 5
 
 
 def test_dot_products_are_searched_too():

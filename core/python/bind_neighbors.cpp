@@ -83,6 +83,11 @@ nb::tuple rescored(const Rows<Bits<T>>& X, const Rows<std::int32_t>& lists, std:
                         nb::make_tuple(recall.value, recall.error, recall.sample));
 }
 
+nb::tuple recall_of(const In<double>& shares, std::int64_t k) {
+  const agglo::Recall recall = agglo::recall_of(span(shares), k);
+  return nb::make_tuple(recall.value, recall.error, recall.sample);
+}
+
 template <class T>
 nb::object all_pairs(const Rows<Bits<T>>& X, const std::string& metric, int threads,
                      const nb::object& progress) {
@@ -112,6 +117,7 @@ void bind_search(nb::module_& module) {
 }  // namespace
 
 void bind_neighbors(nb::module_& module) {
+  module.def("recall_of", &recall_of, "shares"_a, "k"_a);
 #define AGGLO_BIND(T) bind_search<T>(module);
   AGGLO_EACH_NUMBER(AGGLO_BIND)
 }

@@ -24,7 +24,7 @@ _MOST_POINTS = 2**30
 class RecallEstimate(NamedTuple):
     """The share of the true neighbours that a search found, as measured on a sample of the points.
 
-    ``value`` is the share, ``error`` half the width of its 95 % interval and ``sample`` the number of points whose
+    ``value`` is the share, ``error`` half the width of its 99 % interval and ``sample`` the number of points whose
     true neighbours were found by comparing them with all points.
     """
 

@@ -19,6 +19,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 import agglo
+from agglo import _core
 from agglo.graph import Kind, Missing, RecallEstimate
 from agglo.inputs import positive
 from agglo.neighbors import METRICS
@@ -286,9 +287,8 @@ def _recall(points: DataFrame, edges: DataFrame, k: int, metric: str, sample: in
     shares = bar.join(hits, "src", "left").select(
         (F.least("n", F.coalesce("hits", F.lit(0))) / F.col("n")).alias("s")
     )
-    found = np.array([row.s for row in shares.collect()])
-    error = 1.96 * found.std(ddof=1) / math.sqrt(len(found)) if len(found) > 1 else 0.0
-    return RecallEstimate(float(found.mean()) if len(found) else 1.0, float(error), len(found))
+    found = np.array([row.s for row in shares.collect()], dtype=np.float64)
+    return RecallEstimate(*_core.recall_of(found, k)) if len(found) else RecallEstimate(1.0, 0.0, 0)
 
 
 def _compared(table: pa.Table, n: int, metric: str) -> npt.NDArray[np.float64]:
