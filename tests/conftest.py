@@ -1,5 +1,6 @@
 import os
 
+import numpy as np
 import pytest
 from hypothesis import settings
 
@@ -26,3 +27,34 @@ def spark(request, tmp_path_factory):
     session = connect(url, tmp_path_factory.mktemp("spark"))
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def blobs():
+    """Points of three classes far apart, and the classes."""
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1, 2], 40)
+    return (rng.normal(size=(3, 5))[y] * 20 + rng.normal(size=(120, 5))).astype(np.float32), y
+
+
+@pytest.fixture
+def folder(tmp_path, blobs, monkeypatch):
+    """A folder to work in, with points and their classes in every format."""
+    X, y = blobs
+    np.save(tmp_path / "X.npy", X)
+    np.save(tmp_path / "y.npy", y)
+    np.savez(tmp_path / "Xy.npz", X=X, y=y)
+    names = [f"f{j}" for j in range(5)]
+    lines = [",".join([*map(str, row), f"class {c}"]) for row, c in zip(X, y, strict=True)]
+    (tmp_path / "Xy.csv").write_text("\n".join([",".join([*names, "kind"]), *lines]) + "\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def fitted(folder):
+    """The folder of a run on those points."""
+    from cli_runs import run
+
+    run("fit", "X.npy", "-o", "out", "--n-neighbors", "10")
+    return folder / "out"

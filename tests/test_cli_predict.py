@@ -2,18 +2,11 @@ import json
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from cli_runs import run
 
 import agglo
 from agglo import SCC, cli
 from agglo.files import read_labels
-
-
-def run(*words, code=0):
-    result = CliRunner().invoke(cli.app, [str(word) for word in words], prog_name="agglo")
-    assert result.exit_code == code, result.output
-    assert "Traceback" not in result.output
-    return result.stdout, result.stderr
 
 
 @pytest.fixture
