@@ -81,7 +81,7 @@ class EagerNeighborhoods {
     for (const Id x : clusters) {
       const Nearest& nearest = nearest_[x];
       const bool exact = nearest.best != kNobody && nearest.second < nearest.value;
-      if (!exact && static_cast<float>(reach(x)) >= threshold) look(x, workers_[worker]);
+      if (!exact && static_cast<float>(reach(x)) >= threshold) look(x, workers_[worker], rounds_ - 1);
     }
   }
 
@@ -100,7 +100,7 @@ class EagerNeighborhoods {
     for (const auto& part : parts) names.push_back(part.member);
     std::sort(names.begin(), names.end());
     moments_.merge(names, workers_[worker].scratch);
-    chain_[cluster].fresh = true;
+    chain_[cluster].made = rounds_;
   }
 
   void chain(Id cluster, Id x) {
@@ -110,16 +110,14 @@ class EagerNeighborhoods {
 
   // Compares a new cluster with its neighbours, and tells those that are not new themselves.
   void tell(Id cluster, int worker) {
-    look(cluster, workers_[worker]);
-    const Worker& own = workers_[worker];
-    for (std::size_t k = 0; k < own.gather.ids.size(); ++k)
-      if (!chain_[own.gather.ids[k]].fresh) hear(own.gather.ids[k], cluster, own.values[k], worker);
+    look(cluster, workers_[worker], rounds_);
+    const auto& [ids, values] =
+        std::pair(std::span(workers_[worker].gather.ids), std::span(workers_[worker].gather.stats));
+    for (std::size_t k = 0; k < ids.size(); ++k)
+      if (!fresh(ids[k])) hear(ids[k], cluster, values[k], worker);
   }
 
-  void forget(Id cluster, Blend) {
-    chain_[cluster].fresh = false;
-    --clusters_;
-  }
+  void forget(Id, Blend) { --clusters_; }
 
   // Ends a round. Calls body(x) for clusters that are closer to a new one than they were to any other,
   // perhaps repeatedly.
@@ -134,9 +132,10 @@ class EagerNeighborhoods {
   static constexpr std::size_t kLocks = 4096;
   static constexpr std::size_t kAhead = 4;  // means that are asked for ahead of the reading
 
-  // Edges' weights are looked at only where they are between points.
+  // Of an edge the linkage is kept; what is not a number is to be computed. Neighbours that have become one
+  // have changed, all of them.
   struct Edge {
-    using Stat = float;
+    using Stat = double;
     static void combine(Stat&, Stat) {}
   };
 
@@ -151,13 +150,12 @@ class EagerNeighborhoods {
   struct Chain {
     Id next = kNobody;
     Id last = kNobody;  // at the cluster's smallest point
-    List<float> list;
-    bool fresh = false;  // made in this round
+    List<double> list;
+    Id made = 0, listed = 0;  // the round in which the cluster was made, and the last one that its list knows
   };
 
   struct Worker {
     Gather<Edge> gather;
-    std::vector<double> values;  // of gathered neighbours; none for those that may not be joined
     std::vector<Id> names, closer;
     Moments::Scratch scratch;
   };
@@ -170,6 +168,7 @@ class EagerNeighborhoods {
     std::atomic_flag taken;
   };
 
+  bool fresh(Id x) const { return chain_[x].made == rounds_; }
   bool may(Id x, Id y) const { return limits_ == nullptr || limits_->may(x, y); }
 
   // A float that is no smaller.
@@ -192,7 +191,7 @@ class EagerNeighborhoods {
     Nearest& nearest = nearest_[x];
     // The first to tell finds what was known before the round.
     if (std::exchange(nearest.heard, rounds_) != rounds_ && nearest.best != kNobody &&
-        (!alive(nearest.best) || chain_[nearest.best].fresh)) {
+        (!alive(nearest.best) || fresh(nearest.best))) {
       nearest.best = kNobody;
       nearest.value = kNone;
     }
@@ -201,50 +200,62 @@ class EagerNeighborhoods {
     offer(nearest, cluster, value);
   }
 
-  // Combines x's lists into one, under the present clusters, and finds its nearest neighbour.
-  void look(Id x, Worker& own) {
+  // Combines x's lists into one, under the clusters of that round, and finds its nearest neighbour.
+  void look(Id x, Worker& own, Id round) {
     Gather<Edge>& gather = own.gather;
     std::int64_t entries = 0;
-    for (Id owner = x; owner != kNobody; owner = chain_[owner].next) entries += row(owner).size;
+    for (Id owner = x; owner != kNobody; owner = chain_[owner].next) entries += length(owner);
     gather.start(std::min(entries, clusters_));
-    for (Id owner = x; owner != kNobody; owner = chain_[owner].next) {
-      const Row list = row(owner);
-      for (std::int64_t k = 0; k < list.size; ++k) {
-        if (k + 12 < list.size) __builtin_prefetch(&up_[list.ids[k + 12]]);
-        const Id id = root(list.ids[k]);
-        if (id != x) gather.add(id, list.weights[k]);
-      }
-    }
+    for (Id owner = x; owner != kNobody; owner = chain_[owner].next) read(x, owner, gather);
+    for (std::size_t k = 0; k < std::min(kAhead, gather.ids.size()); ++k) ask_for(gather.ids[k]);
     Nearest found;
-    own.values.clear();
     for (std::size_t k = 0; k < gather.ids.size(); ++k) {
-      if (k + kAhead < gather.ids.size()) moments_.prefetch(gather.ids[k + kAhead]);
+      if (k + kAhead < gather.ids.size()) ask_for(gather.ids[k + kAhead]);
       const Id y = gather.ids[k];
-      own.values.push_back(may(x, y) ? moments_.value(x, y, gather.stats[k]) : kNone);
-      if (own.values.back() != kNone) offer(found, y, own.values.back());
+      double& value = gather.stats[k];
+      if (!may(x, y))
+        value = kNone;
+      else if (std::isnan(value))
+        value = moments_.value(x, y);
+      if (value != kNone) offer(found, y, value);
     }
     nearest_[x] = found;
+    for (Id owner = x; owner != kNobody;) {
+      chain_[owner].list = {};
+      owner = std::exchange(chain_[owner].next, kNobody);
+    }
+    chain_[x].last = x;
+    chain_[x].list = List<double>(gather.ids, gather.stats);
+    chain_[x].listed = round;
+  }
 
-    if (chain_[x].next != kNobody || chain_[x].list) {
-      for (Id owner = x; owner != kNobody;) {
-        chain_[owner].list = {};
-        owner = std::exchange(chain_[owner].next, kNobody);
-      }
-      chain_[x].last = x;
-      chain_[x].list = List<float>(gather.ids, gather.stats);
+  // Adds the neighbours of x that one of its points knows, with the linkages that are still right.
+  void read(Id x, Id owner, Gather<Edge>& gather) {
+    constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+    constexpr std::int64_t kNames = 12;  // that are asked for ahead
+    const Chain& chain = chain_[owner];
+    const bool same = !fresh(x) && owner == x;
+    const std::int64_t size = length(owner), first = graph_.indptr[owner];
+    const Id* ids = chain.list ? chain.list.ids() : graph_.indices.data() + first;
+    for (std::int64_t k = 0; k < size; ++k) {
+      if (k + kNames < size) __builtin_prefetch(&up_[ids[k + kNames]]);
+      const Id id = root(ids[k]);
+      if (id == x) continue;
+      if (!same || id != ids[k] || chain_[id].made > chain.listed)
+        gather.add(id, kUnknown);
+      else
+        gather.add(id, chain.list ? chain.list.stats()[k] : moments_.value(x, id, graph_.weights[first + k]));
     }
   }
 
-  struct Row {
-    const Id* ids;
-    const float* weights;
-    std::int64_t size;
-  };
+  std::int64_t length(Id owner) const {
+    const auto& list = chain_[owner].list;
+    return list ? list.size() : graph_.indptr[owner + 1] - graph_.indptr[owner];
+  }
 
-  Row row(Id owner) const {
-    if (const auto& list = chain_[owner].list) return {list.ids(), list.stats(), list.size()};
-    const std::int64_t first = graph_.indptr[owner];
-    return {graph_.indices.data() + first, graph_.weights.data() + first, graph_.indptr[owner + 1] - first};
+  void ask_for(Id x) const {
+    moments_.prefetch(x);
+    __builtin_prefetch(&nearest_[x]);
   }
 
   const GraphView graph_;

@@ -48,10 +48,16 @@ class Moments {
   double weight(Id x) const { return moments_[x].weight; }
   const float* mean(Id x) const { return vectors_.means.data() + x * vectors_.d; }
 
-  // How close two clusters with an edge of that weight are; the edge says so itself if both are points.
+  // How close two clusters to start from are that have an edge of that weight: if they are points, it says
+  // so.
   double value(Id a, Id b, float weight) const {
     const Moment &x = moments_[a], &y = moments_[b];
-    if (x.point && y.point) return of_points(x, y, weight);
+    return x.point && y.point ? of_points(x, y, weight) : value(a, b);
+  }
+
+  // How close two clusters are of which at least one is no point.
+  double value(Id a, Id b) const {
+    const Moment &x = moments_[a], &y = moments_[b];
     const double inner = dot(mean(a), mean(b), vectors_.d);
     if (!similar_) return -distance(x, y, squared(x.square, y.square, inner));
     if (vectors_.linkage == VectorLinkage::average) return inner;

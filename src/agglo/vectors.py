@@ -99,10 +99,11 @@ class VectorLinkage:
             )
         similar = self.metric in ("cosine", "dot") and linkage != "ward"
         self.kind: Kind = "similarity" if similar else "distance"
-        squares = dots(self.points, self.points)
         if self.metric == "cosine" and similar:
             self.farthest = -_ROUNDING
-        elif similar:
+            return
+        squares = np.einsum("ij,ij->i", self.points, self.points, dtype=np.float64)
+        if similar:
             self.farthest = -float(squares.max()) * _ROUNDING
         else:
             # No mean is farther from the origin than a point, and no merge increases the sum of squares by more

@@ -1,0 +1,91 @@
+"""The linkages and tops against dense average HAC, over all sets of a folder: a table of dendrogram purity and F1.
+
+    python -m benchmarks.linkages FOLDER [--points 2000] [--neighbors 25 5] [--seeds 3] [--json FILE]
+
+Sets with more points are sampled, once for each seed. Dense HAC is the average over the complete graph, as SciPy
+has it. F1 is of pairs, of the best round.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+import agglo
+from agglo import metrics
+from agglo.linkage import LinkageName
+from agglo.vectors import VectorLinkageName
+from benchmarks.paper.sets import available, load
+
+LINKAGES: tuple[LinkageName, ...] = ("average", "exact-average", "centroid", "ward")
+TOPS: tuple[VectorLinkageName, ...] = ("exact-average", "centroid", "ward")
+
+
+def scores(tree: agglo.Hierarchy, y: Any) -> tuple[float, float]:
+    """Dendrogram purity, and the best F1 of all rounds."""
+    return metrics.dendrogram_purity(tree, y), float(metrics.pairwise_f1_by_round(tree, y).f1.max())
+
+
+def trees(X: Any, metric: str, neighbors: int) -> dict[str, tuple[agglo.Hierarchy, int]]:
+    """The trees by the name of linkage and top, each with how many clusters the graph ends with."""
+    graph = agglo.neighbor_graph(X, min(neighbors, len(X) - 1), metric)
+    found: dict[str, tuple[agglo.Hierarchy, int]] = {}
+    for linkage in LINKAGES:
+        tree = agglo.scc(graph, linkage=linkage, X=X)
+        left = int(tree.rounds.after[-1])
+        found[linkage] = (tree, left)
+        for top in TOPS:
+            topped = agglo.scc(graph, linkage=linkage, X=X, top=top) if left > 1 else tree
+            found[f"{linkage} + {top}"] = (topped, left)
+    return found
+
+
+def one_set(folder: Path, name: str, points: int, neighbors: list[int], seed: int) -> dict[str, Any] | None:
+    data = load(folder, name)
+    if data.y is None:
+        return None
+    X: Any = data.X
+    y = data.y
+    if X.shape[0] > points:
+        chosen = np.sort(np.random.default_rng(seed).choice(X.shape[0], points, replace=False))
+        X, y = X[chosen], y[chosen]
+    X = np.ascontiguousarray(X.toarray() if sp.issparse(X) else X, np.float32)
+    metric = "sqeuclidean" if data.metric == "euclidean" else data.metric
+    row: dict[str, Any] = {"set": name, "seed": seed, "points": len(X), "classes": len(np.unique(y))}
+    row["dense"] = scores(agglo.hac(agglo.neighbor_graph(X, "all", metric)), y)
+    for k in neighbors:
+        row[str(k)] = {which: [*scores(tree, y), left] for which, (tree, left) in trees(X, metric, k).items()}
+    return row
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--points", type=int, default=2000)
+    parser.add_argument("--neighbors", type=int, nargs="+", default=[25, 5])
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--json", type=Path)
+    arguments = parser.parse_args()
+    rows = []
+    for name in available(arguments.folder):
+        for seed in range(arguments.seeds):
+            row = one_set(arguments.folder, name, arguments.points, arguments.neighbors, seed)
+            if row is None:
+                break
+            rows.append(row)
+            first = row[str(arguments.neighbors[0])]
+            values = " ".join(f"{first[linkage][0]:.3f}" for linkage in LINKAGES)
+            print(f"{name:26} {row['points']:6} dense {row['dense'][0]:.3f} | {values}", flush=True)
+            if row["points"] < arguments.points:
+                break  # the whole set: another seed is the same
+        if arguments.json:
+            arguments.json.write_text(json.dumps(rows))
+
+
+if __name__ == "__main__":
+    main()
