@@ -16,6 +16,7 @@ from agglo.linkage import LINKAGES
 from agglo.neighbors import METHODS, METRICS
 from agglo.rounds import ADVANCES
 from agglo.testing import assert_same_hierarchy
+from agglo.vectors import VECTOR_LINKAGES
 
 # What the verbs do
 
@@ -54,6 +55,10 @@ def test_few_points_have_all_others_for_neighbors(folder, blobs):
         (["--thresholds", "linear", "--n-thresholds", "7"], lambda graph: agglo.scc(graph, "linear", 7)),
         (["--thresholds", "0.9,0.5,0.1"], lambda graph: agglo.scc(graph, [0.9, 0.5, 0.1])),
         (["--advance", "until-stable"], lambda graph: agglo.scc(graph, advance="until-stable")),
+        (
+            ["--linkage", "exact-average", "--top", "ward"],
+            lambda graph: agglo.scc(graph, linkage="exact-average", top="ward", X=np.load("X.npy")),
+        ),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
@@ -111,6 +116,7 @@ def test_json_is_all_that_is_on_stdout_and_says_what_the_record_says(folder):
         "seed": 0,
         "algorithm": "scc",
         "linkage": "average",
+        "top": None,
         "threads": len(os.sched_getaffinity(0)),
     }
     assert record["data"]["points"] == 120
@@ -229,6 +235,7 @@ def test_the_names_to_choose_from_are_those_of_the_library():
     assert set(get_args(hints["metric"])) == set(METRICS)
     assert get_args(hints["method"]) == METHODS
     assert set(get_args(hints["linkage"])) == set(LINKAGES)
+    assert set(get_args(get_args(hints["top"])[0])) == set(VECTOR_LINKAGES)
     assert set(get_args(get_args(hints["advance"])[0])) == set(ADVANCES)
 
 

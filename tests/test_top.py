@@ -104,3 +104,13 @@ def test_bad_tops_are_told(options, error, message):
         for engine in (agglo, agglo.reference):
             with pytest.raises(error, match=message):
                 getattr(engine, method)(graph, **options)
+
+
+@pytest.mark.parametrize("clusterer", [agglo.SCC, agglo.Affinity, agglo.HAC])
+def test_clusterers_have_a_top(clusterer):
+    X, groups = far_apart()
+    fitted = clusterer(3, metric="sqeuclidean", n_neighbors=5, top="ward").fit(X)
+    assert len(set(zip(fitted.labels_.tolist(), groups.tolist(), strict=True))) == 3
+    for wrong in ({"top": "best"}, {"metric": "precomputed", "kind": "distance", "top": "ward"}):
+        with pytest.raises(ValueError, match=r"top='best' is unknown|pass X, the points"):
+            clusterer(**wrong).fit(np.eye(5))

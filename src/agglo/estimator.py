@@ -22,6 +22,7 @@ from agglo.schedule import ScheduleName
 from agglo.search.checks import most_neighbors
 from agglo.search.features import SPARSE
 from agglo.tree import Hierarchy
+from agglo.vectors import VectorLinkageName
 
 
 class _Clusterer(Model, ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no types
@@ -38,6 +39,7 @@ class _Clusterer(Model, ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]
         method: str = "auto",
         recall: float = 0.95,
         linkage: LinkageName | Linkage = "average",
+        top: VectorLinkageName | None = None,
         round: SupportsIndex | RoundRule | None = None,
         height: SupportsFloat | None = None,
         kind: Kind | None = None,
@@ -51,6 +53,7 @@ class _Clusterer(Model, ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]
         self.method = method
         self.recall = recall
         self.linkage = linkage
+        self.top = top
         self.round = round
         self.height = height
         self.kind = kind
@@ -199,6 +202,9 @@ class SCC(_Clusterer):
         first and 200 for the others.
     linkage : {"average", "single", "complete", "exact-average", "centroid", "ward"} or Linkage, default="average"
         How close two clusters are; see :func:`agglo.scc`.
+    top : {"exact-average", "centroid", "ward"}, optional
+        How to merge the clusters that are left when the neighbour graph has no more edges between them; by default
+        they stay apart.
     advance : {"every-round", "until-stable"}, default="every-round"
         When to go to the next threshold.
     round : int, "persistent" or "silhouette", optional
@@ -271,6 +277,7 @@ class SCC(_Clusterer):
         thresholds: ScheduleName | npt.ArrayLike = "odds",
         n_thresholds: int | None = None,
         linkage: LinkageName | Linkage = "average",
+        top: VectorLinkageName | None = None,
         advance: Advance = "every-round",
         round: SupportsIndex | RoundRule | None = None,
         height: SupportsFloat | None = None,
@@ -286,6 +293,7 @@ class SCC(_Clusterer):
             method=method,
             recall=recall,
             linkage=linkage,
+            top=top,
             round=round,
             height=height,
             kind=kind,
@@ -306,6 +314,7 @@ class SCC(_Clusterer):
             self.advance,
             self.n_jobs,
             X=X,
+            top=self.top,
             progress=progress,
         )
 
@@ -325,7 +334,7 @@ class Affinity(_Clusterer):
     """
 
     def _rounds(self, graph: NeighborGraph, X: Any, progress: Progress | None) -> Hierarchy:
-        return affinity(graph, self.linkage, self.n_jobs, X=X, progress=progress)
+        return affinity(graph, self.linkage, self.n_jobs, X=X, top=self.top, progress=progress)
 
 
 class HAC(_Clusterer):
@@ -344,4 +353,4 @@ class HAC(_Clusterer):
     """
 
     def _rounds(self, graph: NeighborGraph, X: Any, progress: Progress | None) -> Hierarchy:
-        return hac(graph, self.linkage, self.n_jobs, X=X, progress=progress)
+        return hac(graph, self.linkage, self.n_jobs, X=X, top=self.top, progress=progress)

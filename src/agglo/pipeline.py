@@ -41,6 +41,7 @@ class Plan:
     seed: int = 0
     algorithm: str = "scc"
     linkage: str = "average"
+    top: str | None = None
     schedule: Mapping[str, Any] = field(default_factory=dict)  # thresholds, n_thresholds, advance: for SCC alone
     rule: Mapping[str, Any] = field(default_factory=lambda: {"round": "persistent"})
     n_jobs: int | None = None
@@ -56,8 +57,8 @@ class Plan:
 
     def tree(self, graph: NeighborGraph, X: Any, progress: Progress | None = None) -> Hierarchy:
         """The tree that the algorithm makes of points and their graph."""
-        settings: dict[str, Any] = {"linkage": self.linkage, "n_jobs": self.n_jobs, "X": X, **self.schedule}
-        return _ALGORITHMS[self.algorithm](graph, **settings, progress=progress)
+        settings: dict[str, Any] = {"linkage": self.linkage, "top": self.top, "X": X, "n_jobs": self.n_jobs}
+        return _ALGORITHMS[self.algorithm](graph, **settings, **self.schedule, progress=progress)
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,6 +157,7 @@ def run(plan: Plan, data: Data, progress: Progress | None = None) -> Run:
             "seed": plan.seed,
             "algorithm": plan.algorithm,
             "linkage": plan.linkage,
+            "top": plan.top,
             **plan.schedule,
             "threads": threads(plan.n_jobs),
         },

@@ -84,6 +84,14 @@ def fit(
             rich_help_panel=TREE,
         ),
     ] = "average",
+    top: Annotated[
+        Literal["exact-average", "centroid", "ward"] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Merge what the graph leaves apart, too, by exact-average, centroid or ward of the points.",
+            rich_help_panel=TREE,
+        ),
+    ] = None,
     thresholds: Annotated[
         str | None,
         typer.Option(
@@ -127,6 +135,7 @@ def fit(
             seed=seed,
             algorithm=algorithm,
             linkage=linkage,
+            top=top,
             schedule={name: value for name, value in schedule.items() if value is not None},
             rule=rule_of(n_clusters, round, height) or {"round": "persistent"},
             n_jobs=jobs,
