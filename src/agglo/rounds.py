@@ -94,7 +94,8 @@ def scc_plan(
             seen = linkage.valued(graph)
         else:
             seen = valued(graph, linkage, weights)
-        values = schedule(seen, thresholds, n_thresholds, "given")
+        name = "vectors" if isinstance(linkage, VectorLinkage) else "given"
+        values = schedule(seen, thresholds, n_thresholds, name)
     about = {
         "method": "scc",
         "advance": advance,

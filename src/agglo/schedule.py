@@ -19,6 +19,7 @@ _UNIT_SQEUCLIDEAN = (0.001, 4.0)
 
 _NUMBER = 200  # thresholds of the paper's experiments
 _RATIO = 1000 ** (1 / 799)  # of 800 thresholds from 1 to 0.001, the most that the paper tried
+_FINE = _RATIO ** (1 / 20)  # where values of large clusters lie close together; see the notes of schedule
 _FLOAT32 = 2.0**-22  # differences to a number other than 0 that float32 can still tell apart
 _FEW = 0.001  # the share of edges, at either end, that may not stretch the range
 
@@ -87,7 +88,9 @@ def schedule(
     of the farthest one, the least average that two clusters of n points can have with an edge between them; so all
     of these merge. A thousandth of the edges at either end are left out, so that a few do not stretch the range,
     and it goes at least as far as 0.001. For other linkages, and if pairs without an edge are ignored, distances
-    are in equal ratios up to the farthest edge.
+    are in equal ratios up to the farthest edge. For linkages of the points themselves (``"vectors"``) it is twenty
+    times as many: averages over all pairs do not thin out, so that those of large clusters lie close together, and
+    with too few thresholds a round would merge many that differ.
 
     Examples
     --------
@@ -148,7 +151,7 @@ def _odds(graph: WeighedGraph, number: int | None, linkage: str, mass: float) ->
         return np.array([closest])
     nearest = min(distance(graph.beyond(closest, up, _FEW), farthest), farthest / 2)
     if not diluted:
-        return closest + sign * _ratios(nearest, farthest, number)
+        return closest + sign * _ratios(nearest, farthest, number, _FINE if linkage == "vectors" else _RATIO)
     # How much closer than a pair without an edge those edges are that hardly are.
     closer = 1 - distance(graph.beyond(closest + sign * farthest, not up, _FEW), 0.0) / farthest
     closer = max(closer, 2.0**-53)  # less than that is lost in rounding
@@ -161,10 +164,10 @@ def _odds(graph: WeighedGraph, number: int | None, linkage: str, mass: float) ->
     return np.asarray(closest + sign * farthest / (1 + odds))
 
 
-def _ratios(first: float, last: float, number: int | None) -> npt.NDArray[np.float64]:
+def _ratios(first: float, last: float, number: int | None, ratio: float = _RATIO) -> npt.NDArray[np.float64]:
     """Numbers from first up to last in equal ratios, as many as given, or in ratios of the default."""
     if number is None:
-        number = 1 + math.ceil(math.log(last / first) / math.log(_RATIO))
+        number = 1 + math.ceil(math.log(last / first) / math.log(ratio))
     return np.geomspace(first, last, number) if number > 1 else np.array([last])
 
 
