@@ -18,16 +18,28 @@ constexpr std::int64_t kRows = 64;  // new points in a chunk of work
 struct Ancestry {
   std::span<const std::int32_t> parent, size, round;
   std::vector<std::int32_t> smallest;  // leaf below each node
+  std::vector<double> weight;          // of the leaves below each node; empty: as many as they are
 
   Ancestry(std::span<const std::int32_t> parents, std::span<const std::int32_t> sizes,
-           std::span<const std::int32_t> rounds, std::int64_t leaves)
-      : parent(parents), size(sizes), round(rounds), smallest(parents.size()) {
+           std::span<const std::int32_t> rounds, std::int64_t leaves, std::span<const double> weights)
+      : parent(parents),
+        size(sizes),
+        round(rounds),
+        smallest(parents.size()),
+        weight(weights.begin(), weights.end()) {
+    if (!weight.empty()) {
+      weight.resize(parents.size(), 0);
+      for (std::size_t node = 0; node < parent.size(); ++node)
+        if (parent[node] >= 0) weight[parent[node]] += weight[node];
+    }
     std::fill(smallest.begin(), smallest.end(), std::numeric_limits<std::int32_t>::max());
     for (std::size_t node = 0; node < parent.size(); ++node) {
       if (static_cast<std::int64_t>(node) < leaves) smallest[node] = static_cast<std::int32_t>(node);
       if (parent[node] >= 0) smallest[parent[node]] = std::min(smallest[parent[node]], smallest[node]);
     }
   }
+
+  double mass(std::int32_t node) const { return weight.empty() ? size[node] : weight[node]; }
 };
 
 // The clusters around one new point, from round to round.
@@ -44,14 +56,14 @@ class Replay {
              std::span<const std::int32_t> targets, std::span<const float> weights) {
     around_.clear();
     for (std::size_t e = 0; e < targets.size(); ++e)
-      if (targets[e] >= 0) around_.push_back({targets[e], linkage.of(weights[e])});
+      if (targets[e] >= 0) around_.push_back({targets[e], edge(tree, linkage, targets[e], weights[e])});
     unite();
     const auto end = static_cast<std::int32_t>(limits.size());
     for (std::int32_t first = 1; !around_.empty();) {
       Joined nearest;
       std::int32_t next = end;  // the round in which one of the clusters merges
       for (const auto& [node, stat] : around_) {
-        const double value = linkage.value(stat, 1, tree.size[node]);
+        const double value = linkage.value(stat, 1, tree.mass(node));
         if (nearest.node < 0 || value > nearest.value ||
             (value == nearest.value && tree.smallest[node] < tree.smallest[nearest.node]))
           nearest = {node, 0, value};
@@ -80,6 +92,12 @@ class Replay {
     Stat stat;
   };
 
+  static Stat edge(const Ancestry& tree, const Linkage& linkage, std::int32_t leaf, float weight) {
+    if constexpr (Weighing<Linkage>)
+      if (!tree.weight.empty()) return linkage.of(weight, tree.weight[leaf]);
+    return linkage.of(weight);
+  }
+
   // Puts what is in one cluster together.
   void unite() {
     std::sort(around_.begin(), around_.end(),
@@ -97,34 +115,53 @@ class Replay {
   std::vector<Around> around_;
 };
 
-// Bits after the point such that sums of these weights are exact, or as fine as 62 bits allow.
-int shift_of(std::span<const float> weights) {
-  float largest = 0;
-  for (const float weight : weights) largest = std::max(largest, std::fabs(weight));
+// The edges of a new point: their weights, and the exponent of a power of two that they count as less than.
+struct Row {
+  std::span<const float> weights;
+  int total;
+
+  // Bits after the point such that sums of these weights are exact, or as fine as 62 bits allow.
+  int shift() const {
+    float largest = 0;
+    for (const float weight : weights) largest = std::max(largest, std::fabs(weight));
+    int exponent;
+    std::frexp(largest, &exponent);
+    return 62 - total - exponent;
+  }
+};
+
+Row row_of(const Ancestry& tree, std::span<const std::int32_t> targets, std::span<const float> weights) {
+  if (tree.weight.empty()) return {weights, static_cast<int>(std::bit_width(weights.size()))};
+  double sum = 0;
+  for (const std::int32_t leaf : targets)
+    if (leaf >= 0) sum += tree.weight[leaf];
   int exponent;
-  std::frexp(largest, &exponent);
-  return 62 - static_cast<int>(std::bit_width(weights.size())) - exponent;
+  std::frexp(sum, &exponent);
+  return {weights, exponent};
 }
 
-// Calls run(linkage_of), which makes the linkage for the weights of one point.
+// Calls run(linkage_of), which makes the linkage for the edges of one point.
 template <class Run>
 void with_linkage(const Joining& joining, const Run& run) {
   const Kind kind = joining.kind;
   const auto missing = joining.missing;
+  const bool weighed = !joining.weights.empty();
   switch (joining.linkage) {
     case Linkage::average:
       if (missing)
-        return run([=](std::span<const float> weights) {
-          return CountedAverageLinkage<std::int64_t, false>(kind, *missing, shift_of(weights));
+        return run([=](const Row& row) {
+          const int counts = weighed ? 62 - row.total : 0;
+          return CountedAverageLinkage<std::int64_t, false>(kind, *missing, row.shift(), counts);
         });
-      return run([=](std::span<const float> weights) {
-        return CountedAverageLinkage<std::int64_t, true>(kind, 0, shift_of(weights));
+      return run([=](const Row& row) {
+        const int counts = weighed ? 62 - row.total : 0;
+        return CountedAverageLinkage<std::int64_t, true>(kind, 0, row.shift(), counts);
       });
     case Linkage::single:
-      return run([=](std::span<const float>) { return SingleLinkage(kind); });
+      return run([=](const Row&) { return SingleLinkage(kind); });
     case Linkage::complete:
-      if (missing) return run([=](std::span<const float>) { return CompleteLinkage(kind, *missing); });
-      return run([=](std::span<const float>) { return PresentCompleteLinkage(kind); });
+      if (missing) return run([=](const Row&) { return CompleteLinkage(kind, *missing); });
+      return run([=](const Row&) { return PresentCompleteLinkage(kind); });
   }
   throw std::logic_error("unknown linkage");
 }
@@ -134,7 +171,7 @@ void with_linkage(const Joining& joining, const Run& run) {
 Attached attached(std::span<const std::int32_t> parent, std::span<const std::int32_t> size,
                   std::span<const std::int32_t> round, std::int64_t leaves, const DirectedView& edges,
                   const Joining& joining, Team& team, const Report& report) {
-  const Ancestry tree(parent, size, round, leaves);
+  const Ancestry tree(parent, size, round, leaves, joining.weights);
   const std::int64_t n = edges.size();
   Attached result;
   result.node.resize(n);
@@ -148,8 +185,9 @@ Attached attached(std::span<const std::int32_t> parent, std::span<const std::int
           for (std::int64_t i = first; i < last; ++i) {
             const std::int64_t begin = edges.indptr[i], count = edges.indptr[i + 1] - begin;
             const auto weights = edges.weights.subspan(begin, count);
-            const auto joined = replay.run(tree, joining.limits, linkage_of(weights),
-                                           edges.targets.subspan(begin, count), weights);
+            const auto targets = edges.targets.subspan(begin, count);
+            const auto joined = replay.run(tree, joining.limits, linkage_of(row_of(tree, targets, weights)),
+                                           targets, weights);
             result.node[i] = joined.node;
             result.round[i] = joined.round;
             result.value[i] = joined.value;

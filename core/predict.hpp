@@ -21,6 +21,7 @@ struct Joining {
   // What the linkage must reach in each round of the tree, larger being closer and never increasing; the last
   // entry is for what comes after the last round.
   std::span<const float> limits;
+  std::span<const double> weights;  // averages: what leaves count as, new points being 1; empty: 1 each
 };
 
 // An entry a new point.

@@ -117,6 +117,7 @@ def test_json_is_all_that_is_on_stdout_and_says_what_the_record_says(folder):
         "algorithm": "scc",
         "linkage": "average",
         "top": None,
+        "max_cluster_size": None,
         "threads": len(os.sched_getaffinity(0)),
     }
     assert record["data"]["points"] == 120

@@ -9,10 +9,10 @@ import scipy.sparse as sp
 
 import agglo
 from agglo import HAC, SCC, Affinity, neighbor_graph
-from agglo.modelfile import GRAPH, MODEL, POINTS, SPARSE_POINTS, TREE
+from agglo.modelfile import GRAPH, GRAPH_TREE, KNOWN, MODEL, POINTS, SPARSE_POINTS, TREE
 from agglo.testing import assert_same_hierarchy
 
-FILES = [GRAPH, MODEL, POINTS, TREE]
+FILES = [GRAPH, KNOWN, MODEL, POINTS, TREE]
 
 
 def groups(n=120, seed=0):
@@ -117,7 +117,7 @@ def test_points_can_stay_where_they_are(tmp_path):
     np.save(tmp_path / "X.npy", X)
     model = SCC(n_neighbors=5).fit(np.load(tmp_path / "X.npy", mmap_mode="r"))
     model.save(tmp_path / "model", points=tmp_path / "X.npy")
-    assert sorted(path.name for path in (tmp_path / "model").iterdir()) == [GRAPH, MODEL, TREE]
+    assert sorted(path.name for path in (tmp_path / "model").iterdir()) == [GRAPH, KNOWN, MODEL, TREE]
     assert_same_model(agglo.load(tmp_path / "model"), model, X[:5] + np.float32(0.1))
     for other in (X[:-1], X.astype(np.float64), X + np.float32(1)):
         np.save(tmp_path / "other.npy", other)
@@ -208,3 +208,22 @@ def test_files_of_two_saves_are_told_apart(saved, tmp_path):
     (tmp_path / "other" / TREE).replace(saved / TREE)
     with pytest.raises(ValueError, match=r"tree\.parquet is damaged, or not of the same save"):
         agglo.load(saved)
+
+
+@pytest.mark.parametrize("by_reference", [False, True])
+def test_what_was_known_of_the_points_comes_back(by_reference, tmp_path):
+    X = groups()[np.arange(100) % 70]
+    np.save(tmp_path / "X.npy", X)
+    known = {
+        "must_link": [[0, 6]],
+        "cannot_link": [[1, 7], list(range(2, 8))],
+        "sample_weight": 1 + np.arange(100) % 3,
+    }
+    model = SCC(n_neighbors=4, max_cluster_size=50).fit(X, **known)
+    files = model.save(tmp_path / "model", points=tmp_path / "X.npy" if by_reference else None)
+    assert (GRAPH_TREE in {path.name for path in files}, model.graph_.n_points) == (True, 78)
+    loaded = agglo.load(tmp_path / "model")
+    assert_same_model(loaded, model, groups(30, 1))
+    assert loaded.graph_index_.tolist() == model.graph_index_.tolist()
+    assert_same_model(loaded.partial_fit(groups(30, 2)), model.partial_fit(groups(30, 2)), groups(30, 1))
+    assert len(set(loaded.labels_[2:8])) == 6

@@ -168,8 +168,6 @@ def test_what_cannot_be_attached_is_said():
     with pytest.raises(ValueError, match=r"linkage='Mine' made the tree, .* cannot be replayed .* average"):
         agglo.attach(tree_of_other, [[0]], [[1.0]])
     graph = agglo.neighbor_graph([[0.0], [1.0], [10.0]], 2, "euclidean")
-    with pytest.raises(ValueError, match=r"have weights, .* cannot be replayed; those of single and complete can"):
-        agglo.attach(agglo.scc(graph, sample_weight=[1, 2, 1]), [[0]], [[1.0]])
     agglo.attach(agglo.scc(graph, linkage="single", sample_weight=[1, 2, 1]), [[0]], [[1.0]])
     about = {"linkage": "average"}
     unsorted = forest._replace(threshold=np.linspace(1, 0, len(forest.threshold)))

@@ -6,11 +6,13 @@ from graphs import graphs, thresholds_for
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_constraints import LINKAGES, METHODS, check_obeyed, constraints_on, line
+from test_predict import rows_for
 
 import agglo
 from agglo import NeighborGraph
 from agglo.constraints import check_weights
 from agglo.linkage import grid
+from agglo.predict import attach_rows
 from agglo.testing import assert_same_hierarchy, check_hierarchy
 
 
@@ -88,6 +90,20 @@ def test_engines_agree_on_weights_of_a_graph_of_some_size(kind):
         assert_same_hierarchy(agglo.scc(graph, n_thresholds=40, sample_weight=weights, n_jobs=n_jobs), expected)
 
 
+@settings(max_examples=60)
+@given(st.data(), graphs(12), st.sampled_from(LINKAGES), st.sampled_from(METHODS))
+def test_new_points_join_weighed_clusters_as_the_reference_says(data, graph, linkage, method):
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
+    weights = check_weights(graph.n_points, rng.uniform(0.1, 3.0, graph.n_points))
+    tree = getattr(agglo, method)(graph, linkage=linkage, sample_weight=weights)
+    rows = data.draw(rows_for(tree, graph))
+    expected = agglo.reference.attach(tree, rows, weights)
+    for n_jobs in (1, 2):
+        found = attach_rows(tree, rows, n_jobs=n_jobs, leaf_weights=weights)
+        assert found.node.tolist() == expected.node.tolist()
+        np.testing.assert_array_equal(found.height, expected.height)
+
+
 # ---- what a user relies on ----
 
 
@@ -145,7 +161,7 @@ def test_sums_of_weights_are_exact():
         (
             [1, 0, 1, 1],
             ValueError,
-            r"sample_weight\[1\] is 0, but a weight is a positive number.*leave out points",
+            r"sample_weight\[1\] is 0, but weights are larger than zero.*leave out points",
         ),
         ([1, 1, -2.5, 1], ValueError, r"sample_weight\[2\] is -2.5"),
         ([1, 1, 1, np.nan], ValueError, r"sample_weight\[3\] is nan"),
@@ -153,7 +169,7 @@ def test_sums_of_weights_are_exact():
         (
             [1, 1, 1, 1e-60],
             ValueError,
-            r"sample_weight\[3\] is 1e-60, but a weight is .* between 1e-50 and 1e\+50",
+            r"sample_weight\[3\] is 1e-60, but weights are .* from 1e-50 to 1e\+50",
         ),
         (["a", "b", "c", "d"], TypeError, "sample_weight has dtype <U1, but weights are numbers"),
         (
@@ -186,3 +202,15 @@ def test_the_grid_makes_room_for_weights():
     assert grid(graph, np.ones(4)) == grid(graph).__class__(grid(graph).shift, False, 60)
     assert not grid(graph, np.array([1.0, 2, 3, 4])).wide
     assert grid(graph, np.array([1.0, 2, 1e6, 4])).wide
+
+
+def test_a_new_point_is_told_what_the_leaves_weigh():
+    graph = NeighborGraph.from_edges([0, 0, 1], [1, 2, 2], [0.9, 0.6, 0.2], kind="similarity")
+    weights = [1, 3, 2]
+    tree = agglo.scc(graph, [0.8, 0.1], sample_weight=weights)
+    with pytest.raises(
+        ValueError, match=r"the points of the tree weigh 6 together, and averages depend on .*: pass"
+    ):
+        agglo.attach(tree, [[0]], [[0.5]])
+    new = agglo.attach(tree, [[0], [1]], [[0.5], [0.5]], sample_weight=weights)
+    assert new.height.tolist() == pytest.approx([1 - 0.125, 1 - 0.375])

@@ -3,6 +3,7 @@
 NB_MODULE(_core, module) {
   using namespace agglo::python;
   module.doc() = "The native core of agglo. Private: use the functions of the package.";
+  bind_folding(module);
   bind_graph(module);
   bind_neighbors(module);
   bind_queries(module);

@@ -84,6 +84,7 @@ inline agglo::Metric metric_of(const std::string& name) {
   throw std::invalid_argument("unknown metric " + name);
 }
 
+void bind_folding(nb::module_& module);
 void bind_graph(nb::module_& module);
 void bind_neighbors(nb::module_& module);
 void bind_queries(nb::module_& module);

@@ -47,8 +47,17 @@ class Constraints:
 
     def all_cannot(self) -> npt.NDArray[np.int64]:
         """All pairs that are kept apart, those of large groups among them."""
-        members = [self.groups[self.groups[:, 1] == group, 0] for group in np.unique(self.groups[:, 1])]
-        return np.concatenate([self.cannot.astype(np.int64), *(_pairs(group[None, :]) for group in members)])
+        large = [_pairs(group[None, :]) for group in self.large_groups()]
+        return np.concatenate([self.cannot.astype(np.int64), *large])
+
+    def large_groups(self) -> list[Ids]:
+        """The members of each group that is too large to be kept as its pairs."""
+        ends = np.flatnonzero(np.diff(self.groups[:, 1])) + 1
+        return np.split(self.groups[:, 0], ends) if len(self.groups) else []
+
+    def named(self) -> Ids:
+        """The points that are linked or kept apart."""
+        return np.unique(np.concatenate([self.must.ravel(), self.cannot.ravel(), self.groups[:, 0]]))
 
     def about(self) -> dict[str, Any]:
         """What to put on record."""
@@ -106,7 +115,7 @@ def check_weights(n_points: int, sample_weight: npt.ArrayLike) -> npt.NDArray[np
     if wrong.any():
         point = int(wrong.argmax())
         raise ValueError(
-            f"sample_weight[{point}] is {given[point]}, but a weight is a positive number, between {_LEAST:g} and "
+            f"sample_weight[{point}] is {given[point]}, but weights are larger than zero, from {_LEAST:g} to "
             f"{1 / _LEAST:g}: leave out points that do not count"
         )
     if (weights == 1).all():

@@ -11,7 +11,9 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import validate_data
 
-from agglo.cut import RoundRule, check_rule, chosen_round
+from agglo.constraints import Groups, check_constraints
+from agglo.cut import RoundRule, check_rule
+from agglo.folding import folding, unfoldable, unfolded
 from agglo.graph import KINDS, Kind, NeighborGraph
 from agglo.linkage import Linkage, LinkageName, check_linkage
 from agglo.model import Model
@@ -43,6 +45,7 @@ class _Clusterer(Model, ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]
         round: SupportsIndex | RoundRule | None = None,
         height: SupportsFloat | None = None,
         kind: Kind | None = None,
+        max_cluster_size: float | None = None,
         random_state: int = 0,
         n_jobs: int | None = None,
         verbose: bool | int = False,
@@ -57,11 +60,20 @@ class _Clusterer(Model, ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]
         self.round = round
         self.height = height
         self.kind = kind
+        self.max_cluster_size = max_cluster_size
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: Any, y: object = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: object = None,
+        sample_weight: npt.ArrayLike | None = None,
+        *,
+        must_link: Groups | None = None,
+        cannot_link: Groups | None = None,
+    ) -> Self:
         """The estimator with ``labels_``, ``tree_`` and ``graph_`` of ``X``.
 
         Parameters
@@ -71,6 +83,10 @@ class _Clusterer(Model, ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]
             ``metric="precomputed"`` a graph, or a sparse or dense matrix of ``kind``.
         y : object
             Not used; for pipelines.
+        sample_weight : array-like of shape (n_points,), optional
+            What each point counts as, a positive number; see :func:`agglo.scc`.
+        must_link, cannot_link : array-like of shape (n_links, 2) or list of groups, optional
+            Points that belong together, and points that do not, by their rows; see :func:`agglo.scc`.
         """
         given = self._validated(X)
         n_points = given.n_points if isinstance(given, NeighborGraph) else given.shape[0]
@@ -83,22 +99,29 @@ class _Clusterer(Model, ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]
             self._rounds(pair, None if points is None else points[[0, 0]], None)
         else:
             check_linkage(self.linkage)  # which may be one of these points alone
+        self._known = check_constraints(n_points, must_link, cannot_link, self.max_cluster_size, sample_weight)
+        self._folding = unfoldable(n_points)
+        if points is not None and isinstance(self.linkage, str):
+            # A linkage of one's own may know the points by their rows, so that none can be left out.
+            self._folding = folding(points, self._known, self.n_jobs)
+            given = points = self._folding.rows(points)
         with progress_bar(bool(self.verbose)) as progress:
             graph = self._graph(given, progress)
             self._keep(points, graph)
             return self._finish(graph, points, progress)
 
     def _finish(self, graph: NeighborGraph, X: Any, progress: Progress | None) -> Self:
-        self.graph_, rule = graph, self._rule()
-        self.tree_ = self._rounds(graph, X, progress)
+        self.graph_, self.graph_index_, rule = graph, self._folding.place, self._rule()
+        self._tree = self._rounds(graph, X, progress, **self._folding.constraints(self._known))
+        self.tree_ = unfolded(self._tree, self._folding, self._known)
         self.round_ = None
         if self.height is None:
-            self.round_ = chosen_round(self.tree_, rule["n_clusters"], rule["round"], self.graph_)
+            self.round_ = self._round(rule["n_clusters"], rule["round"])
         self.labels_ = self.tree_.cut(round=self.round_, height=self.height)
         return self
 
     @abstractmethod
-    def _rounds(self, graph: NeighborGraph, X: Any, progress: Progress | None) -> Hierarchy:
+    def _rounds(self, graph: NeighborGraph, X: Any, progress: Progress | None, **known: Any) -> Hierarchy:
         """The tree that the clusterer makes of a graph, and of the points if there are any."""
 
     def _rule(self) -> dict[str, Any]:
@@ -215,6 +238,8 @@ class SCC(_Clusterer):
         ``labels_`` are those of all merges up to this height.
     kind : {"distance", "similarity"}, optional
         What the numbers of a precomputed matrix are; needed there, and nowhere else.
+    max_cluster_size : float, optional
+        How many points a cluster may be of, or how much it may weigh; see :func:`agglo.scc`.
     random_state : int, default=0
         Where chance begins in a search for nearly all neighbours.
     n_jobs : int, optional
@@ -229,7 +254,9 @@ class SCC(_Clusterer):
     tree_ : Hierarchy
         The tree, for any other cut: ``tree_.cut(n_clusters=10)`` needs no second fit.
     graph_ : NeighborGraph
-        The neighbour graph.
+        The neighbour graph, in which points that are equal are one.
+    graph_index_ : ndarray of int64 of shape (n_points,)
+        The point of the graph that stands for each point.
     round_ : int or None
         The round that ``labels_`` are of; None if they were cut at a height.
     query_method_ : str or None
@@ -282,6 +309,7 @@ class SCC(_Clusterer):
         round: SupportsIndex | RoundRule | None = None,
         height: SupportsFloat | None = None,
         kind: Kind | None = None,
+        max_cluster_size: float | None = None,
         random_state: int = 0,
         n_jobs: int | None = None,
         verbose: bool | int = False,
@@ -297,6 +325,7 @@ class SCC(_Clusterer):
             round=round,
             height=height,
             kind=kind,
+            max_cluster_size=max_cluster_size,
             random_state=random_state,
             n_jobs=n_jobs,
             verbose=verbose,
@@ -305,7 +334,7 @@ class SCC(_Clusterer):
         self.n_thresholds = n_thresholds
         self.advance = advance
 
-    def _rounds(self, graph: NeighborGraph, X: Any, progress: Progress | None) -> Hierarchy:
+    def _rounds(self, graph: NeighborGraph, X: Any, progress: Progress | None, **known: Any) -> Hierarchy:
         return scc(
             graph,
             self.thresholds,
@@ -315,6 +344,7 @@ class SCC(_Clusterer):
             self.n_jobs,
             X=X,
             top=self.top,
+            **known,
             progress=progress,
         )
 
@@ -333,8 +363,8 @@ class Affinity(_Clusterer):
     array([0, 0, 0, 0, 1, 1, 1, 1])
     """
 
-    def _rounds(self, graph: NeighborGraph, X: Any, progress: Progress | None) -> Hierarchy:
-        return affinity(graph, self.linkage, self.n_jobs, X=X, top=self.top, progress=progress)
+    def _rounds(self, graph: NeighborGraph, X: Any, progress: Progress | None, **known: Any) -> Hierarchy:
+        return affinity(graph, self.linkage, self.n_jobs, X=X, top=self.top, **known, progress=progress)
 
 
 class HAC(_Clusterer):
@@ -352,5 +382,5 @@ class HAC(_Clusterer):
     array([0, 0, 0, 0, 1, 1, 2, 2])
     """
 
-    def _rounds(self, graph: NeighborGraph, X: Any, progress: Progress | None) -> Hierarchy:
-        return hac(graph, self.linkage, self.n_jobs, X=X, top=self.top, progress=progress)
+    def _rounds(self, graph: NeighborGraph, X: Any, progress: Progress | None, **known: Any) -> Hierarchy:
+        return hac(graph, self.linkage, self.n_jobs, X=X, top=self.top, **known, progress=progress)

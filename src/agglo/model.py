@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self, SupportsFloat, SupportsIndex
 
@@ -12,7 +13,9 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
-from agglo.cut import RoundRule, check_rule
+from agglo.constraints import Constraints, check_weights
+from agglo.cut import RoundRule, check_rule, chosen_round
+from agglo.folding import Folding, node_names, unfoldable
 from agglo.graph import NeighborGraph
 from agglo.grow import grown
 from agglo.inputs import threads
@@ -30,6 +33,7 @@ class Model(ABC):
     labels_: npt.NDArray[np.int64]
     tree_: Hierarchy
     graph_: NeighborGraph
+    graph_index_: npt.NDArray[np.int64]
     round_: int | None
     query_method_: str | None
     height: SupportsFloat | None
@@ -40,10 +44,14 @@ class Model(ABC):
     random_state: int
     n_jobs: int | None
     verbose: bool | int
-    _fitted: Fitted | None  # the points; None if none were given
+    linkage: Any
+    _fitted: Fitted | None  # the points of the graph; None if none were given
+    _folding: Folding  # of all points to those
+    _known: Constraints  # of all points
+    _tree: Hierarchy  # of the points of the graph
 
     @abstractmethod
-    def fit(self, X: Any, y: object = None) -> Self:
+    def fit(self, X: Any, y: object = None, sample_weight: npt.ArrayLike | None = None) -> Self:
         """The estimator, fitted."""
 
     @abstractmethod
@@ -89,14 +97,33 @@ class Model(ABC):
         new = self._validated(X, reset=False)
         with progress_bar(bool(self.verbose)) as progress:
             if self._fitted is None:
-                return attach_rows(self.tree_, _rows_of_matrix(new), None, self.n_jobs, progress)
+                weights = self._folding.weights(self._known)
+                return attach_rows(self.tree_, _rows_of_matrix(new), None, self.n_jobs, progress, weights)
             workers, report = threads(self.n_jobs), phase(progress, "neighbours")
             new = self._fitted.alike(new)
             k = self.graph_.parameters["n_neighbors"]
             k = len(self._fitted) if k == "all" else min(k, len(self._fitted))
             targets, values = self._fitted.nearest(new, k, workers, report)
             rows = Rows(np.arange(len(targets) + 1, dtype=np.int64) * k, targets.ravel(), values.ravel())
-            return attach_rows(self.tree_, rows, self._fitted.copies(new, workers), self.n_jobs, progress)
+            copies = self._fitted.copies(new, workers)
+            weights = self._folding.weights(self._known)
+            return self._all(attach_rows(self._tree, rows, copies, self.n_jobs, progress, weights))
+
+    def _all(self, new: Attached) -> Attached:
+        """Where new points are in the tree of all points, if ``new`` says it of that of the graph's points."""
+        if not self._folding.n_copies:
+            return new
+        names = np.append(node_names(self._tree, self._folding), -1)
+        leaves = np.append(self._folding.point, -1)
+        copy = new.round == 0
+        node = np.where(copy, leaves[np.where(copy, new.node, -1)], names[new.node]).astype(np.int32)
+        earlier = np.int32(len(self.tree_.rounds) - len(self._tree.rounds))
+        return Attached(self.tree_, node, np.where(new.round > 0, new.round + earlier, new.round), new.height)
+
+    def _round(self, n_clusters: SupportsIndex | None, round: SupportsIndex | RoundRule | None) -> int:
+        """The round of ``tree_`` that a rule asks for; one that looks at the graph sees the points in it."""
+        tree = self._tree if round == "silhouette" else self.tree_
+        return chosen_round(tree, n_clusters, round, self.graph_) + len(self.tree_.rounds) - len(tree.rounds)
 
     def predict(
         self,
@@ -138,9 +165,11 @@ class Model(ABC):
             if all(value is None for value in rule.values()):
                 rule |= {"round": self.round_, "height": self.height if self.round_ is None else None}
             check_rule(self.tree_.n_leaves, **rule)  # type: ignore[arg-type]  # before the search
-        return self.attach(X).labels(**rule, labels=labels, graph=self.graph_)  # type: ignore[arg-type]
+            if rule["round"] is not None:
+                rule["round"] = self._round(None, round if round is not None else self.round_)
+        return self.attach(X).labels(**rule, labels=labels)  # type: ignore[arg-type]
 
-    def partial_fit(self, X: Any, y: object = None) -> Self:
+    def partial_fit(self, X: Any, y: object = None, sample_weight: npt.ArrayLike | None = None) -> Self:
         """The estimator with more points: those that were fitted before, and after them ``X``.
 
         New points are searched among the old ones and each other, and old points take new neighbours in that are
@@ -153,6 +182,8 @@ class Model(ABC):
             New points, like those that were fitted.
         y : object
             Not used; for pipelines.
+        sample_weight : array-like of shape (n_new,), optional
+            What each of the new points counts as.
 
         Examples
         --------
@@ -162,21 +193,29 @@ class Model(ABC):
         array([0, 0, 0, 0, 1, 1, 1, 1])
         """
         if not hasattr(self, "tree_"):
-            return self.fit(X)
+            return self.fit(X, sample_weight=sample_weight)
         if self._fitted is None:
             raise ValueError(
                 "metric='precomputed' has no points that others could be compared with: "
                 "make the graph of all points, and fit that"
             )
         old, new = self._fitted, self._fitted.alike(self._validated(X, reset=False))
-        n_neighbors = most_neighbors(self.n_neighbors, len(old) + new.shape[0])
+        known = _with_more(self._known, len(self._folding.place), new.shape[0], sample_weight)
+        folded, fresh = self._folding, np.arange(new.shape[0])
+        if isinstance(self.linkage, str):
+            folded, fresh = folded.with_more(old.copies(new, threads(self.n_jobs)), new, known, self.n_jobs)
+        else:
+            folded = unfoldable(len(folded.place) + new.shape[0])
+        n_neighbors = most_neighbors(self.n_neighbors, len(folded.point))
         with progress_bar(bool(self.verbose)) as progress:
+            graph = self.graph_
             if n_neighbors == "all":
-                both = old.with_more(new)
+                both = old.with_more(new[fresh])
                 graph = neighbor_graph(both, "all", self.metric, n_jobs=self.n_jobs, progress=progress)
                 self._keep(both, graph)
-            else:
-                self._fitted, graph = grown(old, self.graph_, new, n_neighbors, self.n_jobs, progress)
+            elif len(fresh):
+                self._fitted, graph = grown(old, graph, new[fresh], n_neighbors, self.n_jobs, progress)
+            self._folding, self._known = folded, known
             return self._finish(graph, self._fitted.X, progress)
 
     def save(self, folder: str | os.PathLike[str], *, points: str | os.PathLike[str] | None = None) -> list[Path]:
@@ -197,6 +236,15 @@ class Model(ABC):
 
         check_is_fitted(self)
         return modelfile.save(self, folder, points)  # type: ignore[arg-type]  # for it is a clusterer
+
+
+def _with_more(known: Constraints, n_old: int, n_new: int, sample_weight: npt.ArrayLike | None) -> Constraints:
+    """What is known of old points, and the weights of new ones after them."""
+    new = None if sample_weight is None else check_weights(n_new, sample_weight)
+    if known.weights is None and new is None:
+        return known
+    parts = [np.ones(n_old) if known.weights is None else known.weights, np.ones(n_new) if new is None else new]
+    return replace(known, weights=check_weights(n_old + n_new, np.concatenate(parts)))
 
 
 def _rows_of_matrix(matrix: Any) -> Rows:

@@ -1,4 +1,8 @@
-"""A fitted model on disk: a folder with its parameters, graph, tree and points, all of them or none."""
+"""A fitted model on disk: a folder with its parameters, graph, tree and points, all of them or none.
+
+``known.npz`` has what was known of the points beforehand, and which of the graph's points stands for each. Where
+points are equal, so that these are fewer, ``graph_tree.parquet`` is the tree of them.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +20,8 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from agglo import __version__
+from agglo.constraints import Constraints, check_constraints
+from agglo.folding import Folding
 from agglo.graph import NeighborGraph, RecallEstimate
 from agglo.outputs import replacing_all
 from agglo.search.queries import QUERIED, Fitted
@@ -26,7 +32,9 @@ if TYPE_CHECKING:
 
 MODEL = "model.json"
 TREE = "tree.parquet"
+GRAPH_TREE = "graph_tree.parquet"
 GRAPH = "graph.npz"
+KNOWN = "known.npz"
 POINTS = "points.npy"
 SPARSE_POINTS = "points.npz"
 VERSION = 1
@@ -49,13 +57,16 @@ def save(
     writers: dict[str, Callable[[Path], None]] = {
         TREE: model.tree_.save,
         GRAPH: lambda path: _write_graph(model.graph_, path),
+        KNOWN: lambda path: _write_known(model._known, model._folding, path),
     }
+    if model._folding.n_copies:
+        writers[GRAPH_TREE] = model._tree.save
     about: dict[str, Any] | None = None
     if fitted is not None:
         X = fitted.X
         about = {"sparse": bool(sp.issparse(X)), "method": fitted.method, "effort": fitted.effort}
         if points is not None:
-            about |= _reference(X, Path(points))
+            about |= _reference(X, Path(points), model._folding)
         elif sp.issparse(X):
             writers[SPARSE_POINTS] = lambda path: _write_sparse(X, path)
         else:
@@ -123,16 +134,20 @@ def _model(home: Path, record: dict[str, Any]) -> _Clusterer:
     kinds = {"SCC": estimator.SCC, "Affinity": estimator.Affinity, "HAC": estimator.HAC}
     model: _Clusterer = kinds[record["class"]](**{k: _value(v) for k, v in record["parameters"].items()})
     graph, tree = _read_graph(home / GRAPH, record["graph"]), Hierarchy.load(home / TREE)
+    model._known, model._folding = _read_known(home / KNOWN)
+    model._tree = Hierarchy.load(home / GRAPH_TREE) if model._folding.n_copies else tree
+    model.graph_index_ = model._folding.place
     about, fitted = record["points"], None
     if about is not None:
         if about["method"] not in QUERIED:
             raise ValueError(f"method {about['method']!r} is unknown")
-        X = _points(home, about)
+        X = _points(home, about, model._folding)
         settings = (str(graph.metric), about["method"], about["effort"], model.recall, model.random_state)
         fitted = Fitted(X, *settings)
         if X.shape[1] != record["features"] or len(fitted) != graph.n_points:
             raise ValueError(f"the points are of shape {X.shape}, and the graph has {graph.n_points}")
-    if tree.n_leaves != graph.n_points:
+    leaves = tree.n_leaves, model._tree.n_leaves
+    if leaves != (len(model._folding.place), graph.n_points) or len(model._folding.point) != graph.n_points:
         raise ValueError(f"the tree has {tree.n_leaves} leaves, and the graph {graph.n_points} points")
     model._fitted, model.query_method_ = fitted, None if fitted is None else fitted.method
     model.graph_, model.tree_, model.n_features_in_ = graph, tree, int(record["features"])
@@ -152,8 +167,8 @@ def _record(home: Path) -> dict[str, Any]:
     if version != VERSION:
         raise _broken(home, f"it is of version {version}, and this agglo reads version {VERSION}")
     files = record.get("files")
-    known = {TREE, GRAPH, POINTS, SPARSE_POINTS}
-    if not isinstance(files, dict) or not {TREE, GRAPH} <= set(files) <= known:
+    known = {TREE, GRAPH, KNOWN, GRAPH_TREE, POINTS, SPARSE_POINTS}
+    if not isinstance(files, dict) or not {TREE, GRAPH, KNOWN} <= set(files) <= known:
         raise _broken(home, "it does not list the files of a model")
     checked: dict[str, Any] = record
     return checked
@@ -200,16 +215,51 @@ def _write_graph(graph: NeighborGraph, path: Path) -> None:
         np.savez(file, indptr=graph.indptr, indices=graph.indices, weights=graph.weights)
 
 
-def _read_graph(path: Path, about: Mapping[str, Any]) -> NeighborGraph:
+def _read_arrays(path: Path, names: tuple[str, ...]) -> list[npt.NDArray[Any]]:
     try:
         with np.load(path, allow_pickle=False) as arrays:
-            columns = [arrays[name] for name in ("indptr", "indices", "weights")]
+            return [arrays[name] for name in names]
     except (OSError, zipfile.BadZipFile, EOFError) as error:
         raise ValueError(f"{path} cannot be read: {error}") from error
+
+
+def _write_known(known: Constraints, folded: Folding, path: Path) -> None:
+    weights = np.empty(0) if known.weights is None else known.weights
+    with path.open("wb") as file:
+        np.savez(
+            file,
+            place=folded.place,
+            weights=weights,
+            must=known.must,
+            cannot=known.cannot,
+            groups=known.groups,
+            most=np.array(known.most),
+        )
+
+
+def _read_known(path: Path) -> tuple[Constraints, Folding]:
+    names = ("place", "weights", "must", "cannot", "groups", "most")
+    place, weights, must, cannot, groups, most = _read_arrays(path, names)
+    point = np.unique(place, return_index=True)[1]
+    if place.ndim != 1 or place.dtype != np.int64 or (np.diff(point) <= 0).any() or place.max() != len(point) - 1:
+        raise ValueError(f"{path} does not say which point of the graph stands for each")
+    given = Constraints(must, cannot, groups, float(most), weights if len(weights) else None)
+    known = check_constraints(
+        len(place),
+        must,
+        [*cannot.tolist(), *given.large_groups()],
+        given.most if np.isfinite(given.most) else None,
+        given.weights,
+    )
+    return known, Folding(point, place)
+
+
+def _read_graph(path: Path, about: Mapping[str, Any]) -> NeighborGraph:
+    indptr, indices, weights = _read_arrays(path, ("indptr", "indices", "weights"))
     known: dict[str, Any] = {name: about[name] for name in ("kind", "missing", "metric", "method", "parameters")}
     if about["recall_estimate"] is not None:
         known["recall_estimate"] = RecallEstimate(*about["recall_estimate"])
-    return NeighborGraph(*columns, **known)
+    return NeighborGraph(indptr, indices, weights, **known)
 
 
 def _write_array(X: npt.NDArray[Any], path: Path) -> None:
@@ -222,7 +272,7 @@ def _write_sparse(X: Any, path: Path) -> None:
         sp.save_npz(file, sp.csr_array(X), compressed=False)
 
 
-def _points(home: Path, about: Mapping[str, Any]) -> Any:
+def _points(home: Path, about: Mapping[str, Any], folded: Folding) -> Any:
     if "path" not in about:
         if about["sparse"]:
             return sp.csr_array(sp.load_npz(home / SPARSE_POINTS))
@@ -233,22 +283,23 @@ def _points(home: Path, about: Mapping[str, Any]) -> Any:
     X = np.lib.format.open_memmap(path, mode="r")
     if [list(X.shape), str(X.dtype)] != [about["shape"], about["dtype"]] or _checksum(X) != about["checksum"]:
         raise ValueError(f"{path} does not hold the points that were fitted any more: bring them back")
-    return X
+    return folded.rows(X)
 
 
-def _reference(X: Any, path: Path) -> dict[str, Any]:
+def _reference(X: Any, path: Path, folded: Folding) -> dict[str, Any]:
     """What there is to know of points in a file, if they are those of the model."""
     if sp.issparse(X):
         raise ValueError("sparse points cannot be saved by reference: leave points out")
     there = np.lib.format.open_memmap(path, mode="r")
-    if there.shape != X.shape or there.dtype != X.dtype or _checksum(there) != _checksum(X):
+    shape = (len(folded.place), X.shape[1])
+    if there.shape != shape or there.dtype != X.dtype or _checksum(folded.rows(there)) != _checksum(X):
         raise ValueError(
             f"{path} holds an array of shape {there.shape} and dtype {there.dtype} that is not the points of the "
-            f"model, of shape {X.shape} and dtype {X.dtype}: pass the file that was fitted, or leave points out"
+            f"model, of shape {shape} and dtype {X.dtype}: pass the file that was fitted, or leave points out"
         )
     return {
         "path": str(path.resolve()),
-        "shape": list(X.shape),
+        "shape": list(shape),
         "dtype": str(X.dtype),
         "checksum": _checksum(there),
     }

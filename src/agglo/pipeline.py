@@ -15,8 +15,10 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from agglo import __version__, metrics
+from agglo.constraints import check_constraints
 from agglo.cut import check_rule, chosen_round
 from agglo.files import read_labels, read_points
+from agglo.folding import folding, unfolded
 from agglo.graph import NeighborGraph
 from agglo.inputs import check_points, threads
 from agglo.neighbors import METRICS, neighbor_graph
@@ -43,6 +45,7 @@ class Plan:
     linkage: str = "average"
     top: str | None = None
     schedule: Mapping[str, Any] = field(default_factory=dict)  # thresholds, n_thresholds, advance: for SCC alone
+    max_cluster_size: float | None = None
     rule: Mapping[str, Any] = field(default_factory=lambda: {"round": "persistent"})
     n_jobs: int | None = None
 
@@ -55,10 +58,10 @@ class Plan:
         pair = NeighborGraph.from_edges([0], [1], [1.0], kind=METRICS[self.metric], metric=self.metric)
         self.tree(pair, np.eye(2, dtype=np.float32))  # tries the rest out
 
-    def tree(self, graph: NeighborGraph, X: Any, progress: Progress | None = None) -> Hierarchy:
-        """The tree that the algorithm makes of points and their graph."""
+    def tree(self, graph: NeighborGraph, X: Any, progress: Progress | None = None, **known: Any) -> Hierarchy:
+        """The tree that the algorithm makes of points and their graph, and of what else is known of the points."""
         settings: dict[str, Any] = {"linkage": self.linkage, "top": self.top, "X": X, "n_jobs": self.n_jobs}
-        return _ALGORITHMS[self.algorithm](graph, **settings, **self.schedule, progress=progress)
+        return _ALGORITHMS[self.algorithm](graph, **settings, **self.schedule, **known, progress=progress)
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +71,7 @@ class Data:
     X: Any  # an array, or a SciPy sparse matrix
     y: npt.NDArray[np.int32] | None
     about: dict[str, Any]
+    known: Mapping[str, Any] = field(default_factory=dict)  # must_link, cannot_link, sample_weight
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,15 +134,18 @@ def classes(labels: npt.NDArray[Any], n_points: int) -> npt.NDArray[np.int32]:
 def run(plan: Plan, data: Data, progress: Progress | None = None) -> Run:
     """Search, merge, cut and score."""
     check_rule(data.X.shape[0], **_full(plan.rule))
+    known = check_constraints(data.X.shape[0], max_cluster_size=plan.max_cluster_size, **data.known)
     start = time.perf_counter()
+    folded = folding(data.X, known, plan.n_jobs)
+    X = folded.rows(data.X)
     graph = neighbor_graph(
-        *(data.X, most_neighbors(plan.n_neighbors, data.X.shape[0]), plan.metric, plan.method, plan.n_jobs),
+        *(X, most_neighbors(plan.n_neighbors, X.shape[0]), plan.metric, plan.method, plan.n_jobs),
         recall=plan.recall,
         random_state=plan.seed,
         progress=progress,
     )
     searched = time.perf_counter()
-    tree = plan.tree(graph, data.X, progress)
+    tree = unfolded(plan.tree(graph, X, progress, **folded.constraints(known)), folded, known)
     merged = time.perf_counter()
     labels, about = cut(tree, plan.rule)
     record = {
@@ -146,6 +153,7 @@ def run(plan: Plan, data: Data, progress: Progress | None = None) -> Run:
         "data": {
             **data.about,
             "points": data.X.shape[0],
+            "distinct": X.shape[0],
             "features": data.X.shape[1],
             "dtype": str(data.X.dtype),
         },
@@ -158,6 +166,7 @@ def run(plan: Plan, data: Data, progress: Progress | None = None) -> Run:
             "algorithm": plan.algorithm,
             "linkage": plan.linkage,
             "top": plan.top,
+            "max_cluster_size": plan.max_cluster_size,
             **plan.schedule,
             "threads": threads(plan.n_jobs),
         },

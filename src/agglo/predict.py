@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agglo import _core
+from agglo.constraints import check_weights
 from agglo.cut import RoundRule, check_rule, chosen_round
 from agglo.graph import NeighborGraph
 from agglo.inputs import check_labels, threads
@@ -99,6 +100,7 @@ def attach(
     values: npt.ArrayLike,
     *,
     copies: npt.ArrayLike | None = None,
+    sample_weight: npt.ArrayLike | None = None,
     n_jobs: int | None = None,
 ) -> Attached:
     """Where new points would have joined a tree, by their neighbours among its leaves.
@@ -118,6 +120,8 @@ def attach(
     copies : array-like of shape (n_new,), optional
         For a new point that is the same as a leaf, that leaf: it goes where the leaf is, whatever its neighbours.
         -1 for the others.
+    sample_weight : array-like of shape (n_leaves,), optional
+        What each leaf counts as, as it was told when the tree was made. A new point counts as 1.
     n_jobs : int, optional
         Number of threads; all cores by default. The result does not depend on it.
 
@@ -152,7 +156,8 @@ def attach(
         raise TypeError(f"indices must be integers (leaves of the tree), got dtype {lists.dtype}")
     n, k = lists.shape
     rows = Rows(np.arange(n + 1, dtype=np.int64) * k, lists.ravel(), np.where(lists < 0, 0, weights).ravel())
-    return attach_rows(tree, rows, None if copies is None else np.asarray(copies), n_jobs)
+    known = None if sample_weight is None else check_weights(tree.n_leaves, sample_weight)
+    return attach_rows(tree, rows, None if copies is None else np.asarray(copies), n_jobs, None, known)
 
 
 def attach_rows(
@@ -161,9 +166,10 @@ def attach_rows(
     copies: npt.NDArray[Any] | None = None,
     n_jobs: int | None = None,
     progress: Progress | None = None,
+    leaf_weights: npt.NDArray[np.float64] | None = None,
 ) -> Attached:
     """:func:`attach` for rows of any length."""
-    rows = checked(tree, rows)
+    rows, leaf_weights = checked(tree, rows, leaf_weights)
     similarity = tree.about["kind"] == "similarity"
     node, round, close = _core.attached(
         tree.parent,
@@ -171,6 +177,7 @@ def attach_rows(
         tree.round,
         tree.n_leaves,
         *rows,
+        np.empty(0) if leaf_weights is None else leaf_weights,
         limits(tree),
         similarity=similarity,
         linkage=tree.about["linkage"],
@@ -221,15 +228,19 @@ def limits(tree: Hierarchy) -> npt.NDArray[np.float32]:
     # Rounds beyond the graph have no threshold, and ask for what the last one before them did.
     signed = np.append(np.where(np.isnan(values), end, values), end) * (1 if similarity else -1)
     reach = np.where(np.isnan(signed), -np.inf, signed).astype(np.float32)
-    if tree.about.get("must_link"):  # a round before all others, in which nobody else joins
+    if (
+        "must_link" in tree.about or "copies" in tree.about
+    ):  # a round before all others, in which nobody else joins
         reach[0] = np.inf
     if (reach[1:] > reach[:-1]).any():
         raise ValueError("the thresholds of the tree do not go from near to far, so its rounds cannot be replayed")
     return reach
 
 
-def checked(tree: Hierarchy, rows: Rows) -> Rows:
-    """The rows as the core takes them, if they and the tree go together."""
+def checked(
+    tree: Hierarchy, rows: Rows, leaf_weights: npt.NDArray[np.float64] | None
+) -> tuple[Rows, npt.NDArray[np.float64] | None]:
+    """The rows and the weights of leaves as the core takes them, if they and the tree go together."""
     absent = [name for name in ("kind", "missing", "linkage") if name not in tree.about]
     if absent:
         raise ValueError(
@@ -241,15 +252,17 @@ def checked(tree: Hierarchy, rows: Rows) -> Rows:
             f"linkage={tree.about['linkage']!r} made the tree, whose rounds cannot be replayed for new points: "
             f"those of {', '.join(GRAPH_LINKAGES)} can"
         )
-    if tree.about["linkage"] == "average" and "weight" in tree.about:
-        raise ValueError(
-            "the points of the tree have weights, which the average of a new point's edges would have to know: "
-            "its rounds cannot be replayed; those of single and complete can"
-        )
     targets, weights = rows.targets, np.asarray(rows.weights, np.float32)
     if len(targets) and not -1 <= targets.min() <= targets.max() < tree.n_leaves:
         worst = targets.min() if targets.min() < -1 else targets.max()
         raise ValueError(f"indices holds {worst}, outside 0..{tree.n_leaves - 1}; -1 stands for no neighbour")
     if not np.isfinite(weights).all():
         raise ValueError("values holds numbers that are not finite float32 numbers: leave such neighbours out")
-    return Rows(rows.indptr, np.ascontiguousarray(targets, np.int32), np.ascontiguousarray(weights))
+    averages = tree.about["linkage"] == "average"  # weights matter to nothing else
+    if averages and "weight" in tree.about and leaf_weights is None:
+        raise ValueError(
+            f"the points of the tree weigh {tree.about['weight']:g} together, and averages depend on what each "
+            "weighs: pass sample_weight, as it was when the tree was made"
+        )
+    rows = Rows(rows.indptr, np.ascontiguousarray(targets, np.int32), np.ascontiguousarray(weights))
+    return rows, leaf_weights if averages else None

@@ -197,9 +197,9 @@ def mutual(source: Ints, target: Ints, n: int) -> npt.NDArray[np.bool_]:
     return np.asarray(back[target] == source)
 
 
-def attach(tree: Hierarchy, rows: Rows) -> Attached:
+def attach(tree: Hierarchy, rows: Rows, leaf_weights: Floats | None = None) -> Attached:
     """Where new points would have joined ``tree``, see :func:`agglo.attach`."""
-    rows, reach = checked(tree, rows), limits(tree)
+    (rows, leaf_weights), reach = checked(tree, rows, leaf_weights), limits(tree)
     sign = 1 if tree.about["kind"] == "similarity" else -1
     missing = tree.about["missing"]
     joined = []
@@ -207,7 +207,11 @@ def attach(tree: Hierarchy, rows: Rows) -> Attached:
         there = rows.targets[begin:end] >= 0
         cluster, weights = rows.targets[begin:end][there], rows.weights[begin:end].astype(np.float64)
         # A sum in whole steps depends on no order; 62 bits hold it.
-        shift = 62 - len(weights).bit_length() - int(np.frexp(np.abs(weights).max(initial=0.0))[1])
+        counts, room, count_shift = np.ones(len(cluster)), 62 - len(weights).bit_length(), 0
+        if leaf_weights is not None:
+            counts = leaf_weights[cluster]
+            room = count_shift = 62 - int(np.frexp(counts.sum())[1])
+        shift = room - int(np.frexp(np.abs(weights).max(initial=0.0))[1])
         weights = sign * weights[there]
         found = (-1, -1, np.nan)
         for step in range(1, len(reach) + 1):
@@ -220,11 +224,14 @@ def attach(tree: Hierarchy, rows: Rows) -> Attached:
             names = sorted(set(cluster.tolist()), key=lambda node: tree.leaves(node)[0])
             values = []
             for name in names:
-                own, size = weights[cluster == name], float(tree.size[name])
+                own, count = weights[cluster == name], counts[cluster == name]
+                size = float(tree.size[name] if leaf_weights is None else leaf_weights[tree.leaves(name)].sum())
                 absent = 0.0 if missing == "ignore" else sign * missing
                 if tree.about["linkage"] == "average":
-                    steps = np.rint(np.ldexp(own, shift)).astype(np.int64).sum()
-                    total, pairs = np.ldexp(float(steps), -shift), float(len(own))
+                    steps = np.rint(np.ldexp(own * count, shift)).astype(np.int64).sum()
+                    total = np.ldexp(float(steps), -shift)
+                    steps = np.rint(np.ldexp(count, count_shift)).astype(np.int64).sum()
+                    pairs = np.ldexp(float(steps), -count_shift)
                     if missing == "ignore":
                         values.append(total / pairs)
                     else:
