@@ -19,7 +19,7 @@ namespace agglo {
 // It is a function of the images, the arguments and BLAS; the number of threads cannot be seen in it.
 class Partition {
  public:
-  static constexpr std::int64_t kNear = 128;
+  static constexpr std::int64_t kNear = 512;
 
   // Cells of about `size` points, which must be at least 4 * least.
   Partition(const Images& images, std::int64_t size, std::int64_t least, bool by_product, std::uint64_t seed,

@@ -5,7 +5,9 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "parallel.hpp"
@@ -33,13 +35,13 @@ class Plan {
   template <class T>
   void learn(const Truth<T>& truth, const Partition& cells, const CodedCells& coded, std::int64_t sample,
              std::vector<Visitor>& visitors, Team& team) {
-    const std::int64_t near = static_cast<std::int64_t>(cells.near(0).size());
-    for (std::int64_t f = 1; f < near; f += std::max<std::int64_t>(1, f / 6)) visits_.push_back(f);
-    visits_.push_back(near);
+    const std::int64_t most = std::min(kVisits, static_cast<std::int64_t>(cells.near(0).size()));
+    for (std::int64_t f = 1; f < most; f += std::max<std::int64_t>(1, f / 6)) visits_.push_back(f);
+    visits_.push_back(most);
     shares_.assign(sample, {});
     team.run(sample, [&](std::int64_t s, int worker) {
       Visitor::Scores scores;
-      visitors[worker].score(truth.places()[s], scores);
+      visitors[worker].score(truth.places()[s], most, scores);
       struct Seen {
         float score;
         std::int32_t slot;
@@ -73,32 +75,45 @@ class Plan {
   }
 
   // The cheapest effort with which the sample reaches a recall that is higher than the wish by some of its
-  // own error; the largest there is if none does, and then `enough` is false.
+  // own error. If none does, `enough` is false, and it is the cheapest that comes as close as there is use
+  // in.
   struct Choice {
     std::int64_t visits, kept;
     bool enough;
   };
   Choice cheapest(double recall) const {
-    Choice best{visits_.back(), kept_.back(), false};
-    double cost = 0;
-    for (const double errors : {1.5, 0.75, 0.0}) {  // to be safe, if that is possible
-      for (std::size_t f = 0; f < visits_.size(); ++f)
-        for (std::size_t c = 0; c < kept_.size(); ++c) {
-          const double price =
-              static_cast<double>(visits_[f]) * visit_ + static_cast<double>(kept_[c]) * compare_;
-          if ((best.enough && price >= cost) || !reaches(f * kept_.size() + c, recall, errors)) continue;
-          best = {visits_[f], kept_[c], true};
-          cost = price;
-        }
-      if (best.enough) break;
-    }
-    return best;
+    for (const double errors : {1.5, 0.75, 0.0})  // to be safe, if that is possible
+      if (const auto best = cheapest(recall, errors)) return {best->visits, best->kept, true};
+    double highest = 0;
+    for (std::size_t effort = 0; effort < visits_.size() * kept_.size(); ++effort)
+      highest = std::max(highest, shares_on(effort).first);
+    const auto best = cheapest(highest - kLittle, 0);
+    return {best->visits, best->kept, false};
   }
 
  private:
-  static constexpr std::int64_t kMost = 8;  // times as many candidates as neighbours, at most
+  static constexpr double kLittle = 0.002;      // of recall, which is not worth all the effort there is
+  static constexpr std::int64_t kVisits = 128;  // at most
+  static constexpr std::int64_t kMost = 8;      // times as many candidates as neighbours, at most
 
-  bool reaches(std::size_t effort, double recall, double errors) const {
+  std::optional<Choice> cheapest(double recall, double errors) const {
+    std::optional<Choice> best;
+    double cost = 0;
+    for (std::size_t f = 0; f < visits_.size(); ++f)
+      for (std::size_t c = 0; c < kept_.size(); ++c) {
+        const double price =
+            static_cast<double>(visits_[f]) * visit_ + static_cast<double>(kept_[c]) * compare_;
+        if (best && price >= cost) continue;
+        const auto [mean, error] = shares_on(f * kept_.size() + c);
+        if (mean < recall + std::min(errors * error, 0.6 * (1 - recall))) continue;
+        best = {visits_[f], kept_[c], true};
+        cost = price;
+      }
+    return best;
+  }
+
+  // The mean of the sample's shares, and its standard error.
+  std::pair<double, double> shares_on(std::size_t effort) const {
     double sum = 0, squares = 0;
     for (const auto& shares : shares_) {
       sum += shares[effort];
@@ -106,7 +121,7 @@ class Plan {
     }
     const double m = static_cast<double>(shares_.size()), mean = sum / m;
     const double error = std::sqrt(std::max(0.0, squares / m - mean * mean) / std::max(m - 1, 1.0));
-    return mean >= recall + std::min(errors * error, 0.6 * (1 - recall));
+    return {mean, error};
   }
 
   const std::int64_t wanted_;

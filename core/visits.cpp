@@ -68,7 +68,7 @@ void Visitor::rank(std::int64_t m, std::span<const std::int32_t> near) {
 void Visitor::look(std::size_t m, std::int64_t cell, std::int64_t visits, std::int64_t keep) {
   // Cells closest to a visitor are among those close to its own; among how many is measured with the rest.
   auto near = cells_.near(cell);
-  near = near.first(std::min<std::size_t>(near.size(), 16 + 6 * visits));
+  near = near.first(std::min<std::size_t>(near.size(), 48 + 8 * visits));
   const std::size_t around = near.size();
   rank(static_cast<std::int64_t>(m), near);
   invite(around);
@@ -149,7 +149,7 @@ void Visitor::squeeze(std::size_t i, std::int64_t keep) {
   bars_[i] = bar;
 }
 
-void Visitor::score(std::int32_t place, Scores& out) {
+void Visitor::score(std::int32_t place, std::int64_t visits, Scores& out) {
   const std::int64_t width = images_.width();
   const auto near = cells_.near(cells_.home(place));
   images_.gather({&place, 1}, rows_);
@@ -158,6 +158,7 @@ void Visitor::score(std::int32_t place, Scores& out) {
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin() + 1, order.end(),
                    [&](std::int32_t a, std::int32_t b) { return ranks_[a] > ranks_[b]; });
+  order.resize(visits);
   out.order.clear();
   out.scores.clear();
   out.begins.assign(1, 0);

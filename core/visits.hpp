@@ -83,14 +83,14 @@ class Visitor {
       take(guests[i], std::span<const std::int32_t>(sieves_[i].slots, sieves_[i].count));
   }
 
-  // The scores of a place with all that are in the cells close to its home, the closest cell first. Cell r of
+  // The scores of a place with all that are in the `visits` cells closest to it, its home first. Cell r of
   // `order` has the scores from begins[r] on.
   struct Scores {
     std::vector<std::int32_t> order;
     std::vector<std::int64_t> begins;
     std::vector<float> scores;
   };
-  void score(std::int32_t place, Scores& out);
+  void score(std::int32_t place, std::int64_t visits, Scores& out);
 
  private:
   void rank(std::int64_t visitors, std::span<const std::int32_t> near);
