@@ -1,6 +1,5 @@
-"""A Spark cluster on this machine for tests: a master and worker processes of its own."""
+"""A Spark cluster on this machine for tests: a master and worker processes of its own; programs for it."""
 
-import contextlib
 import os
 import re
 import signal
@@ -11,14 +10,15 @@ from pathlib import Path
 
 import pyspark
 
+import agglo.spark
 from agglo.spark.session import java_home
 
 QUICK = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"  # short-lived processes need no second compiler
-CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
+BIN = Path(pyspark.__file__).parent / "bin"
 
 
 class Cluster:
-    """A standalone master and two workers of one core each, stopped at the end of a ``with``."""
+    """A standalone master and two workers with room for two programs, stopped at the end of a ``with``."""
 
     def __init__(self, folder):
         self.folder = Path(folder)
@@ -37,7 +37,7 @@ class Cluster:
 
     def start_worker(self, number):
         name = f"worker-{number}"
-        options = ["--cores", "1", "--memory", "640m", "--host", "127.0.0.1", "--webui-port", "0"]
+        options = ["--cores", "2", "--memory", "1100m", "--host", "127.0.0.1", "--webui-port", "0"]
         self._start(name, "worker.Worker", *options, self.url)
         self._wait_for(name, "(Successfully registered) with master")
 
@@ -56,7 +56,7 @@ class Cluster:
             "SPARK_DAEMON_JAVA_OPTS": QUICK,
         }
         with log.open("w") as file:
-            command = [str(CLASS), f"org.apache.spark.deploy.{kind}", *options]
+            command = [str(BIN / "spark-class"), f"org.apache.spark.deploy.{kind}", *options]
             self.processes[name] = subprocess.Popen(command, stdout=file, stderr=file, env=environment)
 
     def _wait_for(self, name, pattern):
@@ -75,14 +75,45 @@ def connect(url, folder):
     running = SparkSession.getActiveSession()
     if running is not None:
         running.stop()
-    os.environ |= {"JAVA_HOME": str(java_home()), "JDK_JAVA_OPTIONS": QUICK, "PYSPARK_PYTHON": sys.executable}
-    settings = {
+    os.environ |= environment()
+    builder = SparkSession.builder.appName("agglo-tests")
+    for key, value in settings(url, folder).items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def submit(url, folder, *words):
+    """The program that spark-submit is documented to be given, started by Spark's own script on a cluster."""
+    given = settings(url, folder) | {"spark.cores.max": "1"}
+    options = [option for pair in given.items() for option in ("--conf", "=".join(pair))]
+    program = Path(agglo.spark.__path__[0]) / "__main__.py"
+    command = [str(BIN / "spark-submit"), *options, str(program), *map(str, words)]
+    # In a session of its own, so that the script, Java and Python can be ended together.
+    return subprocess.Popen(
+        command,
+        env=os.environ | environment(),
+        start_new_session=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def environment():
+    return {"JAVA_HOME": str(java_home()), "JDK_JAVA_OPTIONS": QUICK, "PYSPARK_PYTHON": sys.executable}
+
+
+def settings(url, folder):
+    """What makes small programs quick."""
+    return {
         "spark.master": url,
         "spark.ui.enabled": "false",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": "700m",
         "spark.executor.memory": "512m",
+        "spark.executor.cores": "1",
+        "spark.cores.max": "2",
         "spark.executor.extraJavaOptions": QUICK,
         "spark.sql.shuffle.partitions": "2",
         # Tables of a few rows are not worth plans that adapt, nor code that is compiled for them.
@@ -94,9 +125,3 @@ def connect(url, folder):
         "spark.task.maxFailures": "8",
         "spark.log.level": "ERROR",
     }
-    builder = SparkSession.builder.appName("agglo-tests")
-    for key, value in settings.items():
-        builder = builder.config(key, value)
-    # What an example names without a folder goes where its process began.
-    with contextlib.chdir(folder):
-        return builder.getOrCreate()

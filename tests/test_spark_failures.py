@@ -1,19 +1,20 @@
 """What happens when processes die in the middle of a run, and when one is taken up again."""
 
+import json
 import os
 import signal
-import subprocess
-import sys
-import textwrap
 import threading
 import time
 from pathlib import Path
 
 import numpy as np
 import pytest
+from spark_cluster import submit
 from test_spark import edges_of, nothing_is_kept
 
 import agglo
+from agglo.spark.folder import Folder, State
+from agglo.spark.owner import Owner
 from agglo.testing import assert_same_hierarchy
 
 THRESHOLDS = [0.9, 0.6, 0.3]
@@ -75,22 +76,21 @@ def test_a_worker_may_die_in_the_middle_of_a_round(cluster, spark, graph, edges,
     assert nothing_is_kept(spark)
 
 
-def test_a_driver_may_die_and_its_run_be_taken_up(spark, graph, edges, tmp_path):
+def test_a_submitted_driver_may_die_and_its_run_be_taken_up(request, spark, graph, edges, tmp_path):
     run = tmp_path / "run"
-    program = f"""
-        import agglo.spark
-        quick = {{"spark_sql_codegen_wholeStage": "false", "spark_sql_codegen_factoryMode": "NO_CODEGEN"}}
-        spark = agglo.spark.session(spark_master="local[1]", spark_sql_adaptive_enabled="false", **quick)
-        agglo.spark.scc(spark.read.parquet({edges!r}), {str(run)!r}, kind="similarity", points=spark.range(80),
-                        thresholds={THRESHOLDS}, handoff_edges=0)
-    """
-    driver = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(program)], start_new_session=True, stderr=subprocess.DEVNULL
-    )
+    spark.range(80).write.parquet(f"{tmp_path}/points")
+    words = ["fit", edges, "--out", run, "--kind", "similarity", "--points", f"{tmp_path}/points"]
+    words += ["--thresholds", ",".join(map(str, THRESHOLDS)), "--handoff-edges", 0]
+    local = os.environ.get("AGGLO_SPARK_MASTER")
+    driver = submit(local or request.getfixturevalue("cluster").url, tmp_path, *words)
     wait_for(2, run, lambda: driver.poll() is None)  # the first round is done, and the second has begun
-    assert driver.poll() is None
+    assert driver.poll() is None, driver.communicate()
+    with pytest.raises(
+        RuntimeError, match=rf"process \d+ on \S+ is at work on the run in {run}: wait for it or stop it"
+    ):
+        fit(spark, edges, run, resume=True)
     os.killpg(driver.pid, signal.SIGKILL)
-    driver.wait()
+    driver.communicate()
     with pytest.raises(
         ValueError, match=r"holds no run that came to its end: call agglo.spark.scc with resume=True"
     ):
@@ -106,10 +106,28 @@ def test_a_driver_may_die_and_its_run_be_taken_up(spark, graph, edges, tmp_path)
     with pytest.raises(ValueError, match="edges or points are not those that it was started with"):
         fit(spark, edges, run, resume=True, points=spark.range(81))
 
-    finished = []
-    tree = fit(spark, edges, run, resume=True, progress=lambda *report: finished.append(report))
-    assert len(finished) < len(tree.rounds) + 1  # the first round was not done again
+    done = len(Folder(spark, str(run)).states())
+    driver = submit("local[1]", tmp_path, *words, "--resume", "--json")
+    told, errors = driver.communicate()
+    assert driver.returncode == 0, errors
+    tree = agglo.spark.SparkHierarchy(spark, str(run))
+    assert json.loads(told) == {"run": str(run), "points": 80, "rounds": 3, "clusters": tree.clusters_per_round}
     assert_same_hierarchy(tree.to_hierarchy(), agglo.scc(graph, THRESHOLDS))
-    again = fit(spark, edges, run, resume=True, progress=lambda *report: finished.append(None))
-    assert None not in finished
-    assert again.clusters_per_round == tree.clusters_per_round
+    # The first round was not done again: the states of the two drivers follow on each other.
+    owners = [state.merges.rpartition("-")[2] for state in tree.folder.states() if state.merges]
+    assert [owners.count(owner) for owner in dict.fromkeys(owners)] == [done - 1, 3 - (done - 1)]
+    finished = []
+    fit(spark, edges, run, resume=True, progress=lambda *report: finished.append(report))
+    assert not finished
+
+
+def test_only_the_owner_adds_to_the_log(spark, tmp_path):
+    old, new = (Folder(spark, str(tmp_path)) for _ in range(2))
+    state = State(0, "graph", 0, None, 1, 0)
+    with old.owner.held():
+        old.append(state)
+        new.owner._append(json.dumps(Owner(2, new.owner.token, "elsewhere", 1)._asdict()))
+        with pytest.raises(RuntimeError, match="taken over by process 1 on elsewhere: this one stops"):
+            old.append(state._replace(number=1))
+    new.append(state._replace(number=2))
+    assert [found.number for found in new.states()] == [0, 2]

@@ -107,7 +107,8 @@ class Folder:
 
     def _lines(self, log: str) -> list[str]:
         try:
-            return [row.value for row in self.spark.read.text(f"{self.path}/{log}").collect()]
+            # By a pattern: Spark logs a warning for a folder that is not there yet, but none for no match.
+            return [row.value for row in self.spark.read.text(f"{self.path}/{log}/part-*").collect()]
         except AnalysisException as error:
             if error.getCondition() == "PATH_NOT_FOUND":
                 return []
