@@ -1,12 +1,12 @@
 """A capacity plan for SCC on Spark: machines, hours, shuffles and hot keys, by a model of a few numbers.
 
     python benchmarks/scale_model.py [--points 1e9 3e10] [--machines 20 100 400]
-        [--cpu 8e-6] [--exponent 1.1] [--measured-at 1e6] [--shuffled 170] [--overhead 5]
+        [--cpu 6.3e-6] [--exponent 1] [--measured-at 7.1e6] [--shuffled 48] [--written 19] [--overhead 5]
 
 The model plays the rounds: in each, every edge that is left is read, shuffled and written, and a share of them is
-merged away; the rest is handed to one machine once it fits. Bytes are counted from the plan of a round and are
-upper bounds; CPU seconds and overhead are assumptions until benchmarks/spark.py has measured them on the machines
-that are to be planned for, which is what the options are for. Nothing here was run at that size.
+merged away; the rest is handed to one machine once it fits. What an edge costs was measured by benchmarks/spark.py
+in a round that merges most clusters, so that all edges move; see docs/scale.md. Other machines have other numbers,
+which is what the options are for. Nothing here was run at that size.
 """
 
 from __future__ import annotations
@@ -100,8 +100,8 @@ def table(points: list[float], machines: list[int], costs: Costs) -> str:
     return "\n".join(lines)
 
 
-# Assumed for CPU and overhead, counted for bytes; see docs/scale.md.
-ASSUMED = Costs(cpu=8e-6, shuffled=170, written=30, exponent=1.1, measured_at=1e6, overhead=5)
+# A round that moves all edges, of 7.1 million, two cores; see docs/scale.md.
+MEASURED = Costs(cpu=6.3e-6, shuffled=48, written=19, exponent=1.0, measured_at=7.1e6, overhead=5)
 
 
 def main() -> None:
@@ -110,7 +110,7 @@ def main() -> None:
     parser.add_argument("--machines", type=int, nargs="+", default=[20, 100, 400])
     names = [field.name for field in fields(Costs)]
     for name in names:
-        parser.add_argument(f"--{name.replace('_', '-')}", type=float, default=getattr(ASSUMED, name))
+        parser.add_argument(f"--{name.replace('_', '-')}", type=float, default=getattr(MEASURED, name))
     arguments = parser.parse_args()
     print(table(arguments.points, arguments.machines, Costs(*(getattr(arguments, name) for name in names))))
 

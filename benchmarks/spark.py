@@ -213,9 +213,9 @@ def main() -> None:
             taken = measured(command)
             row |= json.loads(taken.output.splitlines()[-1])
             row |= {f"{part}: peak memory, GB": taken.memory / 1e9, f"{part}: CPU s of all processes": taken.cpu}
+            if arguments.json:
+                arguments.json.write_text(json.dumps([*rows, row], indent=2, ensure_ascii=False))
         rows.append(row)
-        if arguments.json:
-            arguments.json.write_text(json.dumps(rows, indent=2, ensure_ascii=False))
     for name in rows[0]:
         print(f"{name:44}" + "".join(f"{row[name]:>14,.{0 if row[name] > 1000 else 3}f}" for row in rows))
     cost = "CPU µs / edge and round"

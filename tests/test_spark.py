@@ -91,6 +91,18 @@ def test_very_many_thresholds_cost_what_their_merges_do(spark, tmp_path, n, n_ed
         assert len(steps) < len(expected.rounds) / 3
 
 
+def test_edges_of_clusters_that_stay_alone_are_dropped(spark, tmp_path):
+    rows = [(0, 1, 0.95), (1, 2, 0.6), (2, 3, 0.7), (3, 10, 0.2)] + [(i, i + 1, 0.1) for i in range(10, 20)]
+    tree = agglo.spark.scc(
+        table(spark, *rows), f"{tmp_path}/run", kind="similarity", thresholds=[0.9, 0.5], handoff_edges=0
+    )
+    assert [(state.n_edges, state.beyond) for state in tree.folder.states()[:2]] == [(14, 11), (2, 1)]
+    place = {name: i for i, name in enumerate([*range(4), *range(10, 21)])}
+    edges = [(place[a], place[b], weight) for a, b, weight in rows]
+    graph = agglo.NeighborGraph.from_edges(*zip(*edges, strict=True), kind="similarity")
+    assert_same_hierarchy(tree.to_hierarchy(), agglo.scc(graph, [0.9, 0.5]))
+
+
 @pytest.mark.parametrize("kind", ["similarity", "distance"])
 def test_sums_of_128_bits_and_a_schedule_of_its_own(spark, tmp_path, kind):
     rng = np.random.default_rng(5)

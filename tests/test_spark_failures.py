@@ -86,7 +86,7 @@ def test_a_submitted_driver_may_die_and_its_run_be_taken_up(request, spark, grap
     wait_for(2, run, lambda: driver.poll() is None)  # the first round is done, and the second has begun
     assert driver.poll() is None, driver.communicate()
     with pytest.raises(
-        RuntimeError, match=rf"process \d+ on \S+ is at work on the run in {run}: wait for it or stop it"
+        FileExistsError, match=rf"process \d+ on \S+ is at work on the run in {run}: wait for it or stop it"
     ):
         fit(spark, edges, run, resume=True)
     os.killpg(driver.pid, signal.SIGKILL)
@@ -127,7 +127,7 @@ def test_only_the_owner_adds_to_the_log(spark, tmp_path):
     with old.owner.held():
         old.append(state)
         new.owner._append(json.dumps(Owner(2, new.owner.token, "elsewhere", 1)._asdict()))
-        with pytest.raises(RuntimeError, match="taken over by process 1 on elsewhere: this one stops"):
+        with pytest.raises(FileExistsError, match="taken over by process 1 on elsewhere: this one stops"):
             old.append(state._replace(number=1))
     new.append(state._replace(number=2))
     assert [found.number for found in new.states()] == [0, 2]

@@ -31,12 +31,12 @@ def test_two_at_once_are_refused(lines, comes):
     refused = (
         r"process \d+ on \S+ is at work on the run in the/run: wait for it or stop it, .* delete the/run/owners"
     )
-    with comes().held(), pytest.raises(RuntimeError, match=refused), comes().held():
+    with comes().held(), pytest.raises(FileExistsError, match=refused), comes().held():
         pass
     other = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     lines.append(json.dumps(json.loads(lines[-1]) | {"number": 7, "process": other.pid, "ended": False}))
     try:
-        with pytest.raises(RuntimeError, match=f"process {other.pid} on"), comes().held():
+        with pytest.raises(FileExistsError, match=f"process {other.pid} on"), comes().held():
             pass
     finally:
         other.communicate(b"\n")
@@ -49,7 +49,7 @@ def test_one_that_may_live_elsewhere_is_taken_over_and_stops(comes):
     with old.held():
         old.check()
         new._append(json.dumps(Owner(2, new.token, "elsewhere", 1)._asdict()))
-        with pytest.raises(RuntimeError, match="taken over by process 1 on elsewhere: this one stops, and"):
+        with pytest.raises(FileExistsError, match="taken over by process 1 on elsewhere: this one stops, and"):
             old.check()
     new.check()
     with comes().held():
@@ -61,7 +61,7 @@ def test_of_two_that_come_at_the_same_time_one_stays(lines, comes):
     lines += [json.dumps(Owner(1, owner.token, "a", 1)._asdict()) for owner in (first, second)]
     lost = min(first, second, key=lambda owner: owner.token)
     max(first, second, key=lambda owner: owner.token).check()
-    with pytest.raises(RuntimeError, match="taken over"):
+    with pytest.raises(FileExistsError, match="taken over"):
         lost.check()
 
 

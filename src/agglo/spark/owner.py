@@ -68,7 +68,7 @@ class Ownership:
         """Own the folder for as long as a ``with``; raises if it is known that another one works in it."""
         last = self._last()
         if last is not None and last.seen_alive:
-            raise RuntimeError(
+            raise FileExistsError(
                 f"process {last.process} on {last.host} is at work on the run in {self.path}: wait for it or stop "
                 f"it, or pass another path; if it is no run of agglo's, delete {self.path}/owners"
             )
@@ -91,7 +91,7 @@ class Ownership:
         last = self._last()
         if last is None or last.token != self.token:
             whose = f"process {last.process} on {last.host}" if last else "nobody"
-            raise RuntimeError(
+            raise FileExistsError(
                 f"the run in {self.path} has been taken over by {whose}: this one stops, and nothing is lost"
             )
 

@@ -67,9 +67,11 @@ def scc(
         As for :func:`agglo.scc`.
     handoff_edges : int
         When the graph between clusters has no more edges than this, the rest is done by the core in the driver,
-        which needs about 150 bytes an edge. It does not change the tree.
+        which needs about 150 bytes an edge; and before, those rounds in which clusters with no more edges take
+        part. It does not change the tree. With 0 all rounds are done on Spark.
     resume : bool
-        Go on with the run in ``path`` from the last round that it finished, if there is one.
+        Go on with the run in ``path`` from the last round that it finished, if there is one, and the process
+        that began it is not known to be alive.
     progress : callable, optional
         Called as ``progress("rounds", done, total)`` after each round, in points merged away and points.
 
