@@ -204,7 +204,7 @@ def main() -> None:
     if arguments.one:
         print(json.dumps(one(arguments.parts[0], arguments.edges[0], arguments.memory, arguments.rounds)))
         return
-    rows = []
+    rows: list[dict[str, float]] = []
     for edges in arguments.edges:
         row: dict[str, float] = {}
         for part in arguments.parts:
