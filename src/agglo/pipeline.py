@@ -15,10 +15,10 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from agglo import __version__, metrics
-from agglo.constraints import check_constraints
+from agglo.constraints import Constraints, check_constraints
 from agglo.cut import check_rule, chosen_round
 from agglo.files import read_labels, read_points
-from agglo.folding import folding, unfolded
+from agglo.folding import Folding, folding, unfolded
 from agglo.graph import NeighborGraph
 from agglo.inputs import check_points, threads
 from agglo.neighbors import METRICS, neighbor_graph
@@ -79,7 +79,11 @@ class Run:
     """What came out, and the record of it as JSON can hold it."""
 
     data: Data
+    known: Constraints
+    folded: Folding
+    X: Any  # the points of the graph, fewer than those of the data where these have copies
     graph: NeighborGraph
+    graph_tree: Hierarchy
     tree: Hierarchy
     labels: npt.NDArray[np.int64]
     record: dict[str, Any]
@@ -92,8 +96,9 @@ def read(
     columns: list[str] | None,
     array: str | None,
     header: bool,
+    known: Mapping[str, Path | None] | None = None,
 ) -> Data:
-    """Points and, if asked for, classes out of files; checked in full before work begins."""
+    """Points and, if asked for, classes and what else is known, out of files; checked in full before work."""
     if label_path is not None and label_path.exists() and path.exists() and label_path.samefile(path):
         if label_column is None:
             raise ValueError(
@@ -115,7 +120,24 @@ def read(
     if label_path is not None:
         given = read_labels(label_path, column=label_column, header=header)
     about = {"path": str(path), "columns": points.columns, "classes_from": str(label_path or inside or "") or None}
-    return Data(X, None if given is None else classes(given, X.shape[0]), about)
+    there = {name: file for name, file in (known or {}).items() if file is not None}
+    facts: dict[str, Any] = {
+        name: read_labels(file, header=header) if name == "sample_weight" else groups(file, header)
+        for name, file in there.items()
+    }
+    check_constraints(X.shape[0], **facts)
+    about |= {name: str(file) for name, file in there.items()}
+    return Data(X, None if given is None else classes(given, X.shape[0]), about, facts)
+
+
+def groups(path: Path, header: bool) -> npt.NDArray[np.int64]:
+    """Groups of points out of a file, a row each: the numbers of their rows."""
+    given = read_points(path, header=header).X
+    if sp.issparse(given) or given.ndim != 2 or not np.array_equal(given, given.astype(np.int64)):
+        raise ValueError(
+            f"{path} holds no groups of points: pass a table with a row each, of the numbers of their rows, from 0"
+        )
+    return np.asarray(given.astype(np.int64))
 
 
 def classes(labels: npt.NDArray[Any], n_points: int) -> npt.NDArray[np.int32]:
@@ -145,7 +167,8 @@ def run(plan: Plan, data: Data, progress: Progress | None = None) -> Run:
         progress=progress,
     )
     searched = time.perf_counter()
-    tree = unfolded(plan.tree(graph, X, progress, **folded.constraints(known)), folded, known)
+    graph_tree = plan.tree(graph, X, progress, **folded.constraints(known))
+    tree = unfolded(graph_tree, folded, known)
     merged = time.perf_counter()
     labels, about = cut(tree, plan.rule)
     record = {
@@ -190,7 +213,7 @@ def run(plan: Plan, data: Data, progress: Progress | None = None) -> Run:
             **{name: version(name) for name in ("numpy", "scipy", "pyarrow")},
         },
     }
-    return Run(data, graph, tree, labels, record)
+    return Run(data, known, folded, X, graph, graph_tree, tree, labels, record)
 
 
 def model_of(plan: Plan, run: Run) -> Any:
@@ -198,14 +221,16 @@ def model_of(plan: Plan, run: Run) -> Any:
     from agglo import estimator
 
     kinds = {"scc": estimator.SCC, "affinity": estimator.Affinity, "hac": estimator.HAC}
-    names = ("metric", "n_neighbors", "method", "recall", "linkage", "n_jobs")
+    names = ("metric", "n_neighbors", "method", "recall", "linkage", "top", "max_cluster_size", "n_jobs")
     settings = {name: getattr(plan, name) for name in names} | {"random_state": plan.seed}
     model = kinds[plan.algorithm](**settings, **plan.schedule, **plan.rule)
     model.n_features_in_ = run.data.X.shape[1]
     if run.data.about["columns"]:
         model.feature_names_in_ = np.array(run.data.about["columns"], object)
-    model._keep(run.data.X, run.graph)
-    model.graph_, model.tree_, model.labels_ = run.graph, run.tree, run.labels
+    model._keep(run.X, run.graph)
+    model._known, model._folding, model._tree = run.known, run.folded, run.graph_tree
+    model.graph_, model.graph_index_ = run.graph, run.folded.place
+    model.tree_, model.labels_ = run.tree, run.labels
     model.round_ = run.record["labels"]["round"]
     return model
 

@@ -18,7 +18,10 @@ def of_run(record: Mapping[str, Any]) -> Rows:
     rows: Rows = []
     if "data" in record:
         data = record["data"]
-        rows.append(("points", f"{data['points']:,} × {data['features']:,} ({data['dtype']}) from {data['path']}"))
+        distinct = data.get("distinct", data["points"])
+        copies = f", {distinct:,} of them different" if distinct < data["points"] else ""
+        shape = f"{data['points']:,} × {data['features']:,} ({data['dtype']})"
+        rows.append(("points", f"{shape} from {data['path']}{copies}"))
     if "graph" in record:
         graph, parameters = record["graph"], record["parameters"]
         span = "" if graph["smallest"] is None else f", {graph['smallest']:.3g} to {graph['largest']:.3g}"

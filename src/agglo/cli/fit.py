@@ -13,6 +13,7 @@ from agglo.cli.ends import BAD_INPUT, CANNOT_WRITE, EPILOG, USAGE, failing, tell
 from agglo.cli.options import (
     GRAPH,
     INPUT,
+    KNOWN,
     OUTPUT,
     TREE,
     AsJson,
@@ -106,6 +107,18 @@ def fit(
         Literal["every-round", "until-stable"] | None,
         typer.Option(metavar="NAME", help="For scc: every-round (default) or until-stable.", rich_help_panel=TREE),
     ] = None,
+    must_link: Annotated[
+        Path | None, typer.Option(help="Table of rows of DATA that belong together.", rich_help_panel=KNOWN)
+    ] = None,
+    cannot_link: Annotated[
+        Path | None, typer.Option(help="Table of rows of DATA that do not.", rich_help_panel=KNOWN)
+    ] = None,
+    sample_weight: Annotated[
+        Path | None, typer.Option(help="File of what each point counts as.", rich_help_panel=KNOWN)
+    ] = None,
+    max_cluster_size: Annotated[
+        float | None, typer.Option(help="How many points a cluster may be of, or weigh.", rich_help_panel=KNOWN)
+    ] = None,
     n_clusters: NClusters = None,
     round: Round = None,
     height: Height = None,
@@ -137,13 +150,16 @@ def fit(
             linkage=linkage,
             top=top,
             schedule={name: value for name, value in schedule.items() if value is not None},
+            max_cluster_size=max_cluster_size,
             rule=rule_of(n_clusters, round, height) or {"round": "persistent"},
             n_jobs=jobs,
         )
         names = None if columns is None else columns.split(",")
     with failing(CANNOT_WRITE):
         runfolder.check_folder(out, force=force)
-    run = clustered(plan, quiet, lambda: pipeline.read(data, labels, label_column, names, array, not no_header))
+    known = {"must_link": must_link, "cannot_link": cannot_link, "sample_weight": sample_weight}
+    given = (data, labels, label_column, names, array, not no_header, known)
+    run = clustered(plan, quiet, lambda: pipeline.read(*given))
     with failing(CANNOT_WRITE, f"nothing was written to {out}: "):
         paths = runfolder.save_run(out, run.tree, run.labels, run.record)
     if keep_model:

@@ -8,7 +8,9 @@ from typing import Annotated, Any
 import typer
 
 # The panels of help that options stand in.
-INPUT, GRAPH, TREE, LABELS, OUTPUT = ("Input", "Neighbour graph", "Tree", "Labels", "Output and running")
+INPUT, GRAPH, TREE, KNOWN, LABELS, OUTPUT = (
+    *("Input", "Neighbour graph", "Tree", "Known of the points", "Labels", "Output and running"),
+)
 RunPath = Annotated[Path, typer.Argument(metavar="RUN", help="Folder that agglo fit wrote, or a tree file.")]
 Out = Annotated[Path, typer.Option("--out", "-o", help="Folder to write to.", rich_help_panel=OUTPUT)]
 NClusters = Annotated[
