@@ -306,7 +306,7 @@ def _forest(
             graph.indices,
             graph.weights,
             similarity=plan.linkage.kind == "similarity",
-            means=plan.linkage.points.copy(),
+            means=plan.linkage.handed_over(),
             linkage=plan.linkage.linkage,
             metric=plan.linkage.metric,
             spreads=np.empty(0) if plan.linkage.spreads is None else plan.linkage.spreads,

@@ -112,6 +112,11 @@ class VectorLinkage:
             most = 2 * weighed.sum() if linkage == "ward" else 4 * squares.max()
             self.farthest = float(np.sqrt(most) if self.metric == "euclidean" else most) * _ROUNDING
 
+    def handed_over(self) -> npt.NDArray[np.float32]:
+        """The points, for an engine to write to; the linkage has none after that, and cannot be run again."""
+        points, self.points = self.points, self.points[:0]
+        return points
+
     def of_clusters(self, means: npt.NDArray[np.float32], spreads: Float) -> VectorLinkage:
         """The same linkage for clusters to start from: their means, and sums of squared distances to these."""
         other = copy.copy(self)
