@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.metrics import adjusted_rand_score
 
-from agglo import SCC
+from agglo import SCC, neighbor_graph
 
 
 def groups(n: int, d: int, number: int, seed: int) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]:
@@ -55,17 +55,18 @@ def main() -> None:
     X, y = groups(given.points + given.new, given.columns, given.groups, seed=0)
     old, new = X[: given.points], X[given.points :]
     settings = {"n_clusters": given.groups, "metric": given.metric, "method": given.method}
-    model, fit = timed(f"fit of {given.points:,} points", lambda: SCC(**settings).fit(old))
-    print(f"searched by {model.graph_.method}, recall {model.graph_.recall_estimate}")
-    rounds = sum(record.seconds for record in model.tree_.rounds)
-    print(f"of which rounds took {rounds:.2f} s by the clock, before heights and labels")
+    searched = f"search of {given.points:,} points"
+    graph, search = timed(searched, lambda: neighbor_graph(old, 25, given.metric, given.method))
+    model, fit = timed("fit of them, search and rounds", lambda: SCC(**settings).fit(old))
+    print(f"searched by {graph.method}, recall {graph.recall_estimate}")
 
     _, first = timed("predict of 1 point, which makes the cells", lambda: model.predict(new[:1]))
     labels, spent = timed(f"predict of {given.new:,} points", lambda: model.predict(new))
-    known = labels >= 0
-    print(f"in clusters: {known.mean():.3f}, adjusted Rand index of these {score(y, labels, given.points):.3f}")
-    search = (fit - rounds) / given.points * given.new  # at most: some of it is neither
-    print(f"a fit's search would take {search / spent:.2f} × as long for so many points")
+    found = score(y, labels, given.points)
+    print(f"in clusters: {(labels >= 0).mean():.3f}, adjusted Rand index of these {found:.3f}")
+    print(f"the fit's search takes {search / given.points * given.new / spent:.2f} × as long for so many points")
+    times = f"{fit / (spent + first):.1f} × as long as predict, {fit / spent:.1f} × once the cells are there"
+    print(f"a fit of the old points takes {times}")
     if given.batch:
         batch = new[: given.batch]
         _, added = timed(f"partial_fit of {given.batch:,} more points", lambda: model.partial_fit(batch))
@@ -78,14 +79,6 @@ def main() -> None:
             f"adjusted Rand index {adjusted_rand_score(part, model.labels_):.4f} by partial_fit, "
             f"{adjusted_rand_score(part, whole.labels_):.4f} by fit"
         )
-    else:
-        whole, again = timed("fit of old and new points", lambda: SCC(**settings).fit(X))
-        found = score(y, whole.labels_[given.points :], given.points)
-        print(f"adjusted Rand index of new points in that {found:.3f}")
-    print(
-        f"a fit takes {again / (spent + first):.1f} × as long as predict with its cells, "
-        f"{again / spent:.1f} × without"
-    )
 
 
 def score(y: npt.NDArray[np.int64], labels: npt.NDArray[np.int64], first: int) -> float:

@@ -3,6 +3,8 @@
 NB_MODULE(_core, module) {
   using namespace agglo::python;
   module.doc() = "The native core of agglo. Private: use the functions of the package.";
+  // An index that lives until the program ends is no leak.
+  nanobind::set_leak_warnings(false);
   bind_folding(module);
   bind_graph(module);
   bind_neighbors(module);
