@@ -130,7 +130,10 @@ Approximation nearly_nearest(const Points<T>& points, std::int64_t k, Metric met
   const Copies groups = copies(points, team);
   const std::span<const std::int32_t> ids = groups.first;
   const std::int64_t wanted = std::min(k, static_cast<std::int64_t>(ids.size()) - 1);
-  Approximation found{{std::vector<std::int32_t>(n * k), std::vector<float>(n * k)}, {1, 0, 0}, wish};
+  Approximation found{{std::vector<std::int32_t>(n * k), std::vector<float>(n * k)},
+                      {1, 0, 0},
+                      wish,
+                      std::vector<std::int32_t>(n, 0)};
   Effort& effort = found.effort;
   effort.size = std::max(wish.size == 0 ? kSize : wish.size, 4 * (wanted + 1));
   effort.rounds = 0;
@@ -195,6 +198,7 @@ Approximation nearly_nearest(const Points<T>& points, std::int64_t k, Metric met
     enough = found.recall.value >= recall || !choice.enough || effort.rounds >= patience;
     aim += (1 - aim) / 2;
   }
+  for (std::int64_t i = 0; i < n; ++i) found.cells[i] = cells.home(groups.group[i]);
   return found;
 }
 

@@ -21,7 +21,8 @@ struct Effort {
 struct Approximation {
   Neighbors neighbors;
   Recall recall;
-  Effort effort;  // what was spent
+  Effort effort;                    // what was spent
+  std::vector<std::int32_t> cells;  // of each point the cell that it is in
 };
 
 // Like `nearest`, but each list holds the k closest of those that were compared exactly: of all in the cells

@@ -245,6 +245,18 @@ Partition::Partition(const Images& images, std::int64_t size, std::int64_t least
   find_near(kNear, sgemm, team, report);
 }
 
+Partition::Partition(const Images& images, std::vector<std::int32_t> homes, bool by_product,
+                     Gemm<float>* sgemm, Team& team, const Report& report)
+    : members_(homes.size()), home_(std::move(homes)), centers_{images.width(), {}, {}} {
+  indptr_.assign(*std::max_element(home_.begin(), home_.end()) + 2, 0);
+  for (const std::int32_t cell : home_) ++indptr_[cell + 1];
+  std::partial_sum(indptr_.begin(), indptr_.end(), indptr_.begin());
+  std::vector<std::int64_t> place(indptr_.begin(), indptr_.end() - 1);
+  for (std::size_t p = 0; p < home_.size(); ++p) members_[place[home_[p]]++] = static_cast<std::int32_t>(p);
+  find_centers(images, !by_product, team, report);
+  find_near(kNear, sgemm, team, report);
+}
+
 void Partition::find_centers(const Images& images, bool squares, Team& team, const Report& report) {
   const std::int64_t width = images.width();
   centers_.rows.resize(count() * width);

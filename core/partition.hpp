@@ -25,6 +25,10 @@ class Partition {
   Partition(const Images& images, std::int64_t size, std::int64_t least, bool by_product, std::uint64_t seed,
             Gemm<float>* sgemm, Team& team, const Report& report);
 
+  // Cells that are known: the home of each place, every cell being that of some.
+  Partition(const Images& images, std::vector<std::int32_t> homes, bool by_product, Gemm<float>* sgemm,
+            Team& team, const Report& report);
+
   static std::int64_t most_of(std::int64_t size) { return size + size / 2; }
 
   std::int64_t count() const { return static_cast<std::int64_t>(indptr_.size()) - 1; }

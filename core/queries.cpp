@@ -1,12 +1,14 @@
 #include "queries.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <numeric>
 #include <random>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
+#include <utility>
 
 #include "expand.hpp"
 #include "kernels.hpp"
@@ -24,6 +26,7 @@ constexpr std::int64_t kColumns = 1024;   // points that they are multiplied wit
 constexpr std::int64_t kBatch = 1 << 16;  // queries whose images are kept at a time
 constexpr std::int64_t kSize = 256;       // points in a cell
 constexpr std::int64_t kTuning = 128;     // points that the effort is chosen by
+constexpr std::int64_t kProbes = 16;      // groups of cells that a query looks for its own in
 
 // The squared length of an image in units of the largest of the points'. What is longer is nowhere near any
 // of them, and its products might overflow.
@@ -216,20 +219,20 @@ class CellIndex<T>::Finish {
   std::vector<float> uppers_, lowers_;
 };
 
-// Some queries: how the cells see them, and which cells are closest to each.
+// Some queries: how the cells see them, and which cell is closest to each.
 template <class T>
 struct CellIndex<T>::Batch {
   std::int64_t first, last;
   std::vector<Guest<T>> guests;
   std::vector<float> rows;
-  std::vector<std::int32_t> home;   // the closest
-  std::vector<std::int32_t> cells;  // the closest few of each in turn
+  std::vector<std::int32_t> home;
 };
 
 template <class T>
 CellIndex<T>::CellIndex(const Points<T>& points, std::int64_t k, Metric metric, double recall,
-                        const Effort& effort, std::span<const float> basis, std::uint64_t seed,
-                        const Blas& blas, Team& team, const Report& report)
+                        const Effort& effort, std::span<const std::int32_t> cells,
+                        std::span<const float> basis, std::uint64_t seed, const Blas& blas, Team& team,
+                        const Report& report)
     : points_(points),
       k_(k),
       product_(similarity(metric)),
@@ -246,21 +249,39 @@ CellIndex<T>::CellIndex(const Points<T>& points, std::int64_t k, Metric metric, 
     images_ = std::make_unique<ProjectedImages<T>>(space_, groups_.first, basis_, !product_, blas.sgemm, team,
                                                    report);
   std::mt19937_64 chance(seed);
-  cells_ = std::make_unique<Partition>(*images_, effort_.size, wanted_ + 1, metric == Metric::dot, chance(),
-                                       blas.sgemm, team, report);
+  const bool by_product = metric == Metric::dot;
+  auto homes = known_homes(cells);
+  if (!homes.empty())
+    cells_ = std::make_unique<Partition>(*images_, std::move(homes), by_product, blas.sgemm, team, report);
+  else
+    cells_ = std::make_unique<Partition>(*images_, effort_.size, wanted_ + 1, by_product, chance(),
+                                         blas.sgemm, team, report);
   coded_ = std::make_unique<CodedCells>(*images_, *cells_, product_, team, report);
   const auto near = static_cast<std::int64_t>(cells_->near(0).size());
   if (effort_.visits == 0) learn(recall, chance(), team);
   effort_.visits = std::min(effort_.visits, near);
   effort_.kept = std::max(effort_.kept, wanted_ + 1);
   if (cells_->count() == 1) effort_.kept = images_->n();  // which is to compare all
-  for (std::int64_t c = 0; c < cells_->count(); ++c) {
-    const float* center = cells_->center(c);
-    halves_.push_back(static_cast<float>(dot(center, center, images_->width()) / 2));
+  // Whatever counts as close, a query is at home where it would be if it were one of the points.
+  Centers centers{images_->width(), {}, {}};
+  for (std::int64_t c = 0; c < cells_->count(); ++c)
+    centers.add(cells_->center(c), half_square(cells_->center(c), images_->width()));
+  const auto balanced = static_cast<std::int64_t>(std::sqrt(static_cast<double>(kProbes * centers.count())));
+  homes_ = std::make_unique<Groups>(centers, std::min(balanced, centers.count()), kProbes, blas.sgemm, team);
+}
+
+// The cells of the distinct points; none, if they are not known or some are too small to fill a list.
+template <class T>
+std::vector<std::int32_t> CellIndex<T>::known_homes(std::span<const std::int32_t> cells) const {
+  std::vector<std::int32_t> homes;
+  std::vector<std::int64_t> sizes;
+  for (std::size_t p = 0; p < groups_.first.size() && !cells.empty(); ++p) {
+    homes.push_back(cells[groups_.first[p]]);
+    if (homes.back() >= static_cast<std::int64_t>(sizes.size())) sizes.resize(homes.back() + 1, 0);
+    ++sizes[homes.back()];
   }
-  // Under a dot product the cell that is closest need not be among those of the largest products, and is
-  // visited as well.
-  visits_ = std::min(effort_.visits + (metric == Metric::dot ? 1 : 0), near);
+  if (sizes.size() > 1 && *std::min_element(sizes.begin(), sizes.end()) <= wanted_) homes.clear();
+  return homes;
 }
 
 // Chooses the effort by what a sample of the points takes.
@@ -284,17 +305,17 @@ void CellIndex<T>::learn(double recall, std::uint64_t seed, Team& team) {
 }
 
 template <class T>
-void CellIndex<T>::find_cells(const Points<T>& queries, Batch& batch, Team& team) const {
+void CellIndex<T>::find_homes(const Points<T>& queries, Batch& batch, Team& team) const {
   const std::int64_t m = batch.last - batch.first, width = images_->width(), d = points_.d;
   batch.guests.resize(m);
   batch.rows.resize(m * width);
   batch.home.resize(m);
-  batch.cells.resize(m * visits_);
-  team.ranges(m, kRows, [&](std::int64_t first, std::int64_t last, int) {
+  std::vector<Groups::Scratch> scratch(team.size());
+  team.ranges(m, kRows, [&](std::int64_t first, std::int64_t last, int worker) {
     thread_local std::vector<float> images, products;
     images.assign((last - first) * d, 0.0f);
     for (std::int64_t i = first; i < last; ++i) {
-      Guest<T>& guest = batch.guests[i] = space_.guest(queries.row(batch.first + i));
+      const Guest<T>& guest = batch.guests[i] = space_.guest(queries.row(batch.first + i));
       // What is far away is looked for around the middle: that its candidates are all as close as others, but
       // for rounding, is the best that can be said of it.
       if (guest.square < kFar) space_.image(guest, images.data() + (i - first) * d);
@@ -306,21 +327,7 @@ void CellIndex<T>::find_cells(const Points<T>& queries, Batch& batch, Team& team
       multiply(blas_.sgemm, images.data(), last - first, basis_.data(), width, d, products);
       std::copy_n(products.data(), (last - first) * width, rows);
     }
-    const std::int64_t count = cells_->count();
-    multiply(blas_.sgemm, rows, last - first, cells_->center(0), count, width, products);
-    for (std::int64_t i = first; i < last; ++i) {
-      float* scores = products.data() + (i - first) * count;
-      std::int32_t home = 0;
-      for (std::int32_t c = 1; c < count; ++c)
-        if (scores[c] - halves_[c] > scores[home] - halves_[home]) home = c;
-      for (std::int64_t c = 0; c < count; ++c) scores[c] -= cells_->offset(c);
-      scores[home] = *std::max_element(scores, scores + count);
-      const float least = visits_ < count ? reached_by(visits_, scores, count) : -kInfinity;
-      std::int32_t* out = batch.cells.data() + i * visits_;
-      out[0] = batch.home[i] = home;
-      for (std::int64_t c = 0, taken = 1; taken < visits_; ++c)
-        if (scores[c] >= least && c != home) out[taken++] = static_cast<std::int32_t>(c);
-    }
+    homes_->one(rows, last - first, scratch[worker], batch.home.data() + first);
   });
 }
 
@@ -331,8 +338,8 @@ Neighbors CellIndex<T>::nearest_to(const Points<T>& queries, Team& team, const R
   for (int w = 0; w < team.size(); ++w)
     visitors.emplace_back(*images_, *cells_, *coded_, product_, blas_.sgemm);
   for (std::int64_t first = 0; first < queries.n; first += kBatch) {
-    Batch batch{first, std::min(queries.n, first + kBatch), {}, {}, {}, {}};
-    find_cells(queries, batch, team);
+    Batch batch{first, std::min(queries.n, first + kBatch), {}, {}, {}};
+    find_homes(queries, batch, team);
     // Queries by home, and where those of each begin.
     std::vector<std::int32_t> order(batch.home.size()), begins;
     std::iota(order.begin(), order.end(), 0);
@@ -349,8 +356,8 @@ Neighbors CellIndex<T>::nearest_to(const Points<T>& queries, Team& team, const R
           const auto guests =
               std::span<const std::int32_t>(order).subspan(begins[group], begins[group + 1] - begins[group]);
           Finish finish(*this, result);
-          visitors[worker].visit(guests, batch.rows.data(), batch.cells.data(), visits_, effort_.kept,
-                                 [&](std::int32_t guest, std::span<const std::int32_t> slots) {
+          visitors[worker].visit(batch.home[guests[0]], guests, batch.rows.data(), effort_.visits,
+                                 effort_.kept, [&](std::int32_t guest, std::span<const std::int32_t> slots) {
                                    finish(batch.guests[guest], first + guest, slots);
                                  });
         },

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cells.hpp"
+#include "groups.hpp"
 #include "images.hpp"
 #include "neighbors.hpp"
 #include "order.hpp"
@@ -29,11 +30,12 @@ Neighbors nearest_to(const Points<T>& queries, const Points<T>& points, std::int
 template <class T>
 class CellIndex {
  public:
-  // `effort` that is not given is what a sample of the points takes to reach `recall`. `basis` is as of
-  // `nearly_nearest`.
+  // `effort` that is not given is what a sample of the points takes to reach `recall`. `cells` are those that
+  // `nearly_nearest` put the points into, where they are known and large enough, and are made otherwise;
+  // `basis` is as it was then.
   CellIndex(const Points<T>& points, std::int64_t k, Metric metric, double recall, const Effort& effort,
-            std::span<const float> basis, std::uint64_t seed, const Blas& blas, Team& team,
-            const Report& report = {});
+            std::span<const std::int32_t> cells, std::span<const float> basis, std::uint64_t seed,
+            const Blas& blas, Team& team, const Report& report = {});
   CellIndex(const CellIndex&) = delete;
   CellIndex& operator=(const CellIndex&) = delete;
 
@@ -44,8 +46,9 @@ class CellIndex {
   class Finish;
   struct Batch;
 
+  std::vector<std::int32_t> known_homes(std::span<const std::int32_t> cells) const;
   void learn(double recall, std::uint64_t seed, Team& team);
-  void find_cells(const Points<T>& queries, Batch& batch, Team& team) const;
+  void find_homes(const Points<T>& queries, Batch& batch, Team& team) const;
 
   const Points<T> points_;
   const std::int64_t k_;
@@ -59,8 +62,7 @@ class CellIndex {
   std::unique_ptr<const Images> images_;
   std::unique_ptr<const Partition> cells_;
   std::unique_ptr<const CodedCells> coded_;
-  std::vector<float> halves_;  // of the squared lengths of the cells' centres
-  std::int64_t visits_;        // cells that a query visits
+  std::unique_ptr<const Groups> homes_;  // the cells, by where they are
 };
 
 // A hash of each row.

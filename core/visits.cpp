@@ -70,9 +70,16 @@ void Visitor::look(std::size_t m, std::int64_t cell, std::int64_t visits, std::i
   auto near = cells_.near(cell);
   near = near.first(std::min<std::size_t>(near.size(), 48 + 8 * visits));
   const std::size_t around = near.size();
+  const std::int64_t room = kRoom * keep + kPanel;
   rank(static_cast<std::int64_t>(m), near);
-  invite(around);
+  bars_.assign(m, std::numeric_limits<float>::lowest());  // which empty slots do not reach
+  scores_.resize(m * room);
+  slots_.resize(m * room);
+  sieves_.resize(m);
+  guests_.resize(around);
+  for (auto& guests : guests_) guests.clear();
   for (std::size_t i = 0; i < m; ++i) {
+    sieves_[i] = {scores_.data() + i * room, slots_.data() + i * room, 0, room};
     const float* ranks = ranks_.data() + i * around;
     const float least = visits < static_cast<std::int64_t>(around)
                             ? reached_by(visits, ranks, static_cast<std::int64_t>(around))
@@ -80,29 +87,10 @@ void Visitor::look(std::size_t m, std::int64_t cell, std::int64_t visits, std::i
     for (std::size_t e = 0; e < around; ++e)
       if (ranks[e] >= least || e == 0) guests_[e].push_back(static_cast<std::int32_t>(i));
   }
-  meet(m, near, keep);
-}
-
-// Makes room for who visits each of some cells.
-void Visitor::invite(std::size_t cells) {
-  guests_.resize(cells);
-  for (auto& guests : guests_) guests.clear();
-}
-
-// Compares the guests of each cell, who are among m visitors, with its members.
-void Visitor::meet(std::size_t m, std::span<const std::int32_t> cells, std::int64_t keep) {
-  const std::int64_t room = kRoom * keep + kPanel;
-  left_.resize(images_.width());
-  bars_.assign(m, std::numeric_limits<float>::lowest());  // which empty slots do not reach
-  scores_.resize(m * room);
-  slots_.resize(m * room);
-  sieves_.resize(m);
-  for (std::size_t i = 0; i < m; ++i)
-    sieves_[i] = {scores_.data() + i * room, slots_.data() + i * room, 0, room};
-  for (std::size_t e = 0; e < cells.size(); ++e) {
+  for (std::size_t e = 0; e < around; ++e) {
     if (guests_[e].empty()) continue;
     std::swap(visitors_, guests_[e]);
-    compare(cells[e], keep);
+    compare(near[e], keep);
   }
   for (std::size_t i = 0; i < m; ++i)
     if (sieves_[i].count > keep) squeeze(i, keep);

@@ -58,27 +58,15 @@ class Visitor {
       take(members[i], std::span<const std::int32_t>(sieves_[i].slots, sieves_[i].count));
   }
 
-  // The same for guests, by the numbers of their rows in `images`, who visit the cells that are given:
-  // `visits` of each in turn.
+  // The same for guests whose closest cell it is, by the numbers of their rows in `images`.
   template <class Take>
-  void visit(std::span<const std::int32_t> guests, const float* images, const std::int32_t* cells,
+  void visit(std::int64_t cell, std::span<const std::int32_t> guests, const float* images,
              std::int64_t visits, std::int64_t keep, Take&& take) {
     const std::int64_t width = images_.width();
     rows_.resize(std::max<std::size_t>(rows_.size(), guests.size() * width));
-    std::vector<std::int32_t> all;
-    for (std::size_t i = 0; i < guests.size(); ++i) {
-      std::copy_n(images + guests[i] * width, width, rows_.data() + i * width);
-      all.insert(all.end(), cells + guests[i] * visits, cells + (guests[i] + 1) * visits);
-    }
-    std::sort(all.begin(), all.end());
-    all.erase(std::unique(all.begin(), all.end()), all.end());
-    invite(all.size());
     for (std::size_t i = 0; i < guests.size(); ++i)
-      for (std::int64_t v = 0; v < visits; ++v) {
-        const auto cell = std::lower_bound(all.begin(), all.end(), cells[guests[i] * visits + v]);
-        guests_[cell - all.begin()].push_back(static_cast<std::int32_t>(i));
-      }
-    meet(guests.size(), all, keep);
+      std::copy_n(images + guests[i] * width, width, rows_.data() + i * width);
+    look(guests.size(), cell, visits, keep);
     for (std::size_t i = 0; i < guests.size(); ++i)
       take(guests[i], std::span<const std::int32_t>(sieves_[i].slots, sieves_[i].count));
   }
@@ -95,8 +83,6 @@ class Visitor {
  private:
   void rank(std::int64_t visitors, std::span<const std::int32_t> near);
   void look(std::size_t visitors, std::int64_t cell, std::int64_t visits, std::int64_t keep);
-  void invite(std::size_t cells);
-  void meet(std::size_t visitors, std::span<const std::int32_t> cells, std::int64_t keep);
   void compare(std::int64_t visited, std::int64_t keep);
   void squeeze(std::size_t i, std::int64_t keep);
 

@@ -156,3 +156,9 @@ def test_neighbours_that_were_not_found_may_have_any_value(hole):
     )
     assert graph.to_scipy().toarray().tolist() == [[0, 2, 0], [2, 0, 3], [0, 3, 0]]
     assert graph.missing == 3
+
+
+@pytest.mark.parametrize("cells", [[0, 1], [0, 1, 3], [0, -1, 1]])
+def test_cells_must_be_one_a_point(cells):
+    with pytest.raises(ValueError, match="cells must be a number from 0 to 2 for each of 3 points"):
+        NeighborGraph([0, 0, 0, 0], np.empty(0, np.int32), np.empty(0, np.float32), "distance", cells=cells)

@@ -156,6 +156,7 @@ def assert_same_graph(left, right):
         np.testing.assert_array_equal(getattr(left, name), getattr(right, name), strict=True)
     for name in ("kind", "missing", "metric", "method", "parameters", "recall_estimate"):
         assert getattr(left, name) == getattr(right, name)
+    assert left.cells is right.cells is None  # which only an approximate search has
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])

@@ -32,6 +32,7 @@ def assert_same_model(left, right, new):
     np.testing.assert_array_equal(left.labels_, right.labels_)
     for name in ("indptr", "indices", "weights"):
         np.testing.assert_array_equal(getattr(left.graph_, name), getattr(right.graph_, name), strict=True)
+    np.testing.assert_array_equal(left.graph_.cells, right.graph_.cells)
     for name in ("kind", "missing", "metric", "method", "parameters", "recall_estimate"):
         assert getattr(left.graph_, name) == getattr(right.graph_, name)
     np.testing.assert_array_equal(left.predict(new), right.predict(new))

@@ -85,9 +85,9 @@ def test_cells_find_nearly_all_and_each_point_by_itself(metric):
     both = (centers[rng.integers(30, size=5000)] + 0.3 * rng.normal(size=(5000, 24))).astype(np.float32)
     X, new = both[:4000], both[4000:]
     exact, _ = fitted(X, metric).nearest(new, 10, 2, None)
-    effort = neighbor_graph(X, 10, metric, "cells").parameters
-    for known in (effort, {}):
-        cells = fitted(X, metric, "cells", known)
+    graph = neighbor_graph(X, 10, metric, "cells")
+    for known, homes in ((graph.parameters, graph.cells), (graph.parameters, None), ({}, None)):
+        cells = Fitted(X, metric, "cells", known, 0.95, 0, homes)
         found, values = cells.nearest(new, 10, 1, None)
         assert np.mean([len(set(a) & set(b)) for a, b in zip(found, exact, strict=True)]) > 9.3
         again, same = cells.nearest(cells.alike(new[::-7]), 10, 3, None)

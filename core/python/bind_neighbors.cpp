@@ -45,7 +45,8 @@ nb::tuple nearly_nearest(const Rows<Bits<T>>& X, std::int64_t k, const std::stri
   const agglo::Effort& effort = found.effort;
   return nb::make_tuple(out(std::move(found.neighbors.indices)), out(std::move(found.neighbors.values)),
                         nb::make_tuple(found.recall.value, found.recall.error, found.recall.sample),
-                        nb::make_tuple(effort.size, effort.visits, effort.kept, effort.rounds));
+                        nb::make_tuple(effort.size, effort.visits, effort.kept, effort.rounds),
+                        out(std::move(found.cells)));
 }
 
 template <class T>

@@ -48,14 +48,15 @@ template <class T>
 std::unique_ptr<agglo::CellIndex<T>> cell_index(const Rows<Bits<T>>& X, std::int64_t k,
                                                 const std::string& metric, double recall, std::int64_t size,
                                                 std::int64_t visits, std::int64_t kept,
-                                                const Rows<float>& basis, std::uint64_t seed,
-                                                const nb::capsule& sgemm, const nb::capsule& dgemm,
-                                                int threads, const nb::object& progress) {
+                                                const In<std::int32_t>& cells, const Rows<float>& basis,
+                                                std::uint64_t seed, const nb::capsule& sgemm,
+                                                const nb::capsule& dgemm, int threads,
+                                                const nb::object& progress) {
   const agglo::Blas blas{reinterpret_cast<agglo::Gemm<float>*>(sgemm.data()),
                          reinterpret_cast<agglo::Gemm<double>*>(dgemm.data())};
   return released(threads, progress, [&](agglo::Team& team, const agglo::Report& report) {
     return std::make_unique<agglo::CellIndex<T>>(
-        points_of<T>(X), k, metric_of(metric), recall, agglo::Effort{size, visits, kept, 0},
+        points_of<T>(X), k, metric_of(metric), recall, agglo::Effort{size, visits, kept, 0}, span(cells),
         std::span(basis.data(), basis.size()), seed, blas, team, report);
   });
 }
@@ -88,7 +89,7 @@ void bind_dense(nb::module_& module, const char* name) {
         return nb::make_tuple(index.effort().size, index.effort().visits, index.effort().kept);
       });
   module.def("cell_index", &cell_index<T>, "X"_a.noconvert(), "k"_a, "metric"_a, "recall"_a, "size"_a,
-             "visits"_a, "kept"_a, "basis"_a, "seed"_a, "sgemm"_a, "dgemm"_a, "threads"_a,
+             "visits"_a, "kept"_a, "cells"_a, "basis"_a, "seed"_a, "sgemm"_a, "dgemm"_a, "threads"_a,
              "progress"_a.none(), nb::keep_alive<0, 1>());
 }
 

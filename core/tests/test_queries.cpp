@@ -64,7 +64,7 @@ void check_points(std::int64_t n, std::int64_t d, std::int64_t k, Metric metric)
     }
   }
   // All in one cell is all compared.
-  const agglo::CellIndex<T> one(points, k, metric, 0.9, {n + 4 * (k + 1), 0, 0, 0}, {}, 7, blas, team);
+  const agglo::CellIndex<T> one(points, k, metric, 0.9, {n + 4 * (k + 1), 0, 0, 0}, {}, {}, 7, blas, team);
   CHECK(one.nearest_to(queries, team).values == first.values);
 }
 
@@ -77,9 +77,19 @@ void check_cells(Metric metric) {
   for (float& x : asked) x = normal(chance);
   const Points<float> points{data.data(), n, d}, queries{asked.data(), 300, d};
   Team team(3), alone(1);
-  const agglo::CellIndex<float> index(points, k, metric, 0.95, {50, 0, 0, 0}, {}, 7, blas, team);
+  const agglo::CellIndex<float> index(points, k, metric, 0.95, {50, 0, 0, 0}, {}, {}, 7, blas, team);
   const auto found = index.nearest_to(queries, team), same = index.nearest_to(queries, alone);
   CHECK(found.indices == same.indices && found.values == same.values);
+  // In cells that are known already; in cells that are too small for lists so long others are made.
+  const auto known = agglo::nearly_nearest(points, k, metric, 0.95, {50, 0, 0, 0}, {}, 10, 4, 7, blas, team);
+  std::vector<std::int32_t> tiny(n, 0);
+  tiny[0] = 1;
+  for (const auto& cells : {known.cells, tiny}) {
+    const agglo::CellIndex<float> other(points, k, metric, 0.95, {50, 0, 0, 0}, cells, {}, 7, blas, team);
+    const auto lists = other.nearest_to(queries, team);
+    CHECK(std::all_of(lists.indices.begin(), lists.indices.end(), [](std::int32_t j) { return j >= 0; }));
+    CHECK(cells == known.cells || lists.values == found.values);
+  }
   const auto true_lists = agglo::nearest_to(queries, points, k, metric, blas.sgemm, team);
   std::int64_t right = 0;
   for (std::int64_t i = 0; i < 300; ++i)

@@ -88,6 +88,8 @@ class NeighborGraph:
         What the weights measure, how the neighbours were found and with which settings, for the record.
     recall_estimate : RecallEstimate, optional
         The share of the true neighbours that is in the graph, if a search measured it; None if all are.
+    cells : ndarray of int32, optional
+        The cell that each point was in when neighbours were searched, if by cells: new points are searched there.
     checked : bool
         That the invariants hold is known already, as of arrays that the core made; do not look.
 
@@ -120,6 +122,7 @@ class NeighborGraph:
     method: str = "given"
     parameters: Mapping[str, Any] = field(default_factory=dict)
     recall_estimate: RecallEstimate | None = None
+    cells: npt.NDArray[np.int32] | None = None
     checked: InitVar[bool] = False
 
     def __post_init__(self, checked: bool) -> None:
@@ -140,6 +143,11 @@ class NeighborGraph:
                 "NeighborGraph.from_scipy, from_edges or from_neighbors repair what can be repaired."
             )
         set_(self, "missing", self._checked_missing())
+        if self.cells is not None:
+            n, cells = self.n_points, _column("cells", self.cells, np.dtype(np.int32))
+            if len(cells) != n or not 0 <= cells.min() <= cells.max() < n:
+                raise ValueError(f"cells must be a number from 0 to {n - 1} for each of {n} points")
+            set_(self, "cells", cells)
 
     def _checked_missing(self) -> Missing:
         missing = self.missing
@@ -240,6 +248,7 @@ class NeighborGraph:
         method: str = "given",
         parameters: Mapping[str, Any] | None = None,
         recall_estimate: RecallEstimate | None = None,
+        cells: npt.NDArray[np.int32] | None = None,
         n_jobs: int | None = None,
     ) -> NeighborGraph:
         """Graph of neighbour lists: ``indices[i, j]`` is a neighbour of ``i`` at ``values[i, j]``.
@@ -272,6 +281,7 @@ class NeighborGraph:
             method=method,
             parameters=parameters or {},
             recall_estimate=recall_estimate,
+            cells=cells,
         )
 
     @classmethod

@@ -66,8 +66,8 @@ class Model(ABC):
         """Keep the points that were fitted, for those to come."""
         self._fitted, self.query_method_ = None, None
         if self.metric != "precomputed":
-            effort = graph.parameters
-            self._fitted = Fitted(X, self.metric, graph.method, effort, self.recall, self.random_state)
+            settings = (graph.method, graph.parameters, self.recall, self.random_state, graph.cells)
+            self._fitted = Fitted(X, self.metric, *settings)
             self.query_method_ = self._fitted.method
 
     def attach(self, X: Any) -> Attached:

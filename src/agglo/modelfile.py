@@ -142,8 +142,8 @@ def _model(home: Path, record: dict[str, Any]) -> _Clusterer:
         if about["method"] not in QUERIED:
             raise ValueError(f"method {about['method']!r} is unknown")
         X = _points(home, about, model._folding)
-        settings = (str(graph.metric), about["method"], about["effort"], model.recall, model.random_state)
-        fitted = Fitted(X, *settings)
+        settings = (about["method"], about["effort"], model.recall, model.random_state, graph.cells)
+        fitted = Fitted(X, str(graph.metric), *settings)
         if X.shape[1] != record["features"] or len(fitted) != graph.n_points:
             raise ValueError(f"the points are of shape {X.shape}, and the graph has {graph.n_points}")
     leaves = tree.n_leaves, model._tree.n_leaves
@@ -212,7 +212,8 @@ def _about_graph(graph: NeighborGraph) -> dict[str, Any]:
 
 def _write_graph(graph: NeighborGraph, path: Path) -> None:
     with path.open("wb") as file:
-        np.savez(file, indptr=graph.indptr, indices=graph.indices, weights=graph.weights)
+        cells = np.empty(0, np.int32) if graph.cells is None else graph.cells
+        np.savez(file, indptr=graph.indptr, indices=graph.indices, weights=graph.weights, cells=cells)
 
 
 def _read_arrays(path: Path, names: tuple[str, ...]) -> list[npt.NDArray[Any]]:
@@ -255,10 +256,12 @@ def _read_known(path: Path) -> tuple[Constraints, Folding]:
 
 
 def _read_graph(path: Path, about: Mapping[str, Any]) -> NeighborGraph:
-    indptr, indices, weights = _read_arrays(path, ("indptr", "indices", "weights"))
+    indptr, indices, weights, cells = _read_arrays(path, ("indptr", "indices", "weights", "cells"))
     known: dict[str, Any] = {name: about[name] for name in ("kind", "missing", "metric", "method", "parameters")}
     if about["recall_estimate"] is not None:
         known["recall_estimate"] = RecallEstimate(*about["recall_estimate"])
+    if len(cells):
+        known["cells"] = cells
     return NeighborGraph(indptr, indices, weights, **known)
 
 

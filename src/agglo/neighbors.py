@@ -208,6 +208,7 @@ def _searched(
         method=chosen,
         parameters={"n_neighbors": n_neighbors, **found.parameters},
         recall_estimate=found.estimate,
+        cells=found.cells,
         n_jobs=workers,
         **about,
     )

@@ -46,7 +46,7 @@ def cells(
     """
     with one_blas_thread():
         basis = main_directions(points, metric)
-        indices, values, reached, spent = _core.nearly_nearest(
+        indices, values, reached, spent, homes = _core.nearly_nearest(
             *(for_core(points), n_neighbors, metric, recall, size, visits, kept, basis, sample, PATIENCE),
             *(random_state, sgemm(), dgemm(), workers, report),
         )
@@ -55,4 +55,4 @@ def cells(
     if len(basis):
         effort["directions"] = len(basis)
     parameters = {"recall": recall, "random_state": random_state, **effort}
-    return Found(indices.reshape(shape), values.reshape(shape), RecallEstimate(*reached), parameters)
+    return Found(indices.reshape(shape), values.reshape(shape), RecallEstimate(*reached), parameters, homes)

@@ -26,6 +26,8 @@ class Found(NamedTuple):
     """What share of the true neighbours is there; None where a search misses none."""
     parameters: dict[str, Any]
     """The settings that were chosen."""
+    cells: npt.NDArray[np.int32] | None = None
+    """The cell that each point is in, by those who make some."""
 
 
 class Search(Protocol):

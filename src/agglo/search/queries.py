@@ -45,15 +45,24 @@ class Fitted:
         The settings of that search.
     recall, random_state
         As of :func:`agglo.neighbor_graph`.
+    cells : ndarray of int32, optional
+        The cells that the points were in, if by cells.
 
     Notes
     -----
-    What is found for a new point does not depend on the others that are asked for with it. Cells are made when
-    first needed and kept; they are not pickled, and are made anew where that is needed.
+    What is found for a new point does not depend on the others that are asked for with it. What is kept of cells
+    is made when first needed; it is not pickled, and made anew where that is needed.
     """
 
     def __init__(
-        self, X: Any, metric: str, method: str, effort: Mapping[str, Any], recall: float, random_state: int
+        self,
+        X: Any,
+        metric: str,
+        method: str,
+        effort: Mapping[str, Any],
+        recall: float,
+        random_state: int,
+        cells: npt.NDArray[np.int32] | None = None,
     ) -> None:
         self.features = sp.issparse(X) or metric in BINARY
         self.X = X if self.features else check_points(X, compact=True)
@@ -62,6 +71,7 @@ class Fitted:
         self.recall = recall
         self.random_state = random_state
         self.effort = {name: int(effort.get(name, 0)) for name in ("cell_size", "visits", "candidates")}
+        self._cells = np.empty(0, np.int32) if cells is None else cells
         self._indexes: dict[int, Any] = {}
         self._hashes: tuple[npt.NDArray[np.uint64], npt.NDArray[np.intp]] | None = None
 
@@ -122,8 +132,8 @@ class Fitted:
             if k not in self._indexes:
                 basis = main_directions(self.X, self.metric)
                 self._indexes[k] = _core.cell_index(
-                    *(points, k, self.metric, self.recall, *self.effort.values(), basis, self.random_state),
-                    *(sgemm(), dgemm(), workers, report),
+                    *(points, k, self.metric, self.recall, *self.effort.values(), self._cells, basis),
+                    *(self.random_state, sgemm(), dgemm(), workers, report),
                 )
             lists = self._indexes[k].nearest_to(queries, workers, report)
         return lists
