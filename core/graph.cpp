@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::int64_t kRows = 4096;  // rows in a chunk of parallel work
 constexpr std::int64_t kAhead = 4;    // rows from the one at hand to that whose memory is asked for
+constexpr std::int32_t kGap = -1;     // an edge that is no longer there
 constexpr std::int64_t kLine = 16;    // numbers of four bytes in a line of a cache
 
 // An edge as one number that sorts by target.
@@ -130,12 +131,14 @@ Graph united(const DirectedView& rows, Kind kind, Team& team) {
   std::partial_sum(graph.indptr.begin(), graph.indptr.end(), graph.indptr.begin());
   graph.indices.resize(static_cast<std::size_t>(graph.indptr[n]));
   graph.weights.resize(static_cast<std::size_t>(graph.indptr[n]));
-  std::vector<std::int64_t> place(graph.indptr.begin(), graph.indptr.end() - 1);
-  each_edge(place.data(), [&](std::int64_t i, std::int32_t j, float weight) {
-    const std::int64_t at = std::atomic_ref(place[i]).fetch_add(1, std::memory_order_relaxed);
+  each_edge(graph.indptr.data(), [&](std::int64_t i, std::int32_t j, float weight) {
+    const std::int64_t at = std::atomic_ref(graph.indptr[i]).fetch_add(1, std::memory_order_relaxed);
     graph.indices[at] = j;
     graph.weights[at] = weight;
   });
+  // Every row's begin has become its end, which is where the next begins.
+  std::copy_backward(graph.indptr.begin(), graph.indptr.end() - 1, graph.indptr.end());
+  graph.indptr[0] = 0;
 
   // Each row in order, whatever order it came in, with the closest of parallel edges.
   const auto closer = [&](float a, float b) { return similarity ? std::max(a, b) : std::min(a, b); };
@@ -154,22 +157,24 @@ Graph united(const DirectedView& rows, Kind kind, Team& team) {
         graph.indices[at] = j;
         graph.weights[at++] = weight;
       }
-      place[i] = at;  // where the row ends now
+      std::fill(graph.indices.begin() + at, graph.indices.begin() + graph.indptr[i + 1], kGap);
     }
   });
 
   // Close the gaps that parallel edges have left.
   std::int64_t at = 0;
-  for (std::int64_t i = 0; i < n; ++i) {
-    const std::int64_t begin = graph.indptr[i], size = place[i] - begin;
+  for (std::int64_t i = 0, begin = 0; i < n; ++i) {
+    const std::int64_t end = graph.indptr[i + 1];
+    std::int64_t size = end - begin;
+    while (size > 0 && graph.indices[begin + size - 1] == kGap) --size;
     if (at != begin) {
       std::copy_n(graph.indices.begin() + begin, size, graph.indices.begin() + at);
       std::copy_n(graph.weights.begin() + begin, size, graph.weights.begin() + at);
     }
-    graph.indptr[i] = at;
+    begin = end;
     at += size;
+    graph.indptr[i + 1] = at;
   }
-  graph.indptr[n] = at;
   graph.indices.resize(static_cast<std::size_t>(at));
   graph.weights.resize(static_cast<std::size_t>(at));
   return graph;

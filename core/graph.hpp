@@ -46,8 +46,8 @@ Graph grouped(std::int64_t n, std::span<const std::int32_t> sources, std::span<c
               std::span<const float> weights);
 
 // The undirected union of directed edges: self-loops are dropped, and of several edges between two points the
-// closest stays. What it returns has the invariants of GraphView. Memory beside rows and result: 8 bytes a
-// point and a bit an edge.
+// closest stays. What it returns has the invariants of GraphView. Memory beside rows and result: a bit an
+// edge.
 Graph united(const DirectedView& rows, Kind kind, Team& team);
 
 // Of the weights beyond a bound, above it if `up` and below it otherwise, the one that a `share` of them do
