@@ -4,7 +4,8 @@
 
 Each graph joins the 25 nearest neighbours of points of a mixture of Gaussians on a sphere, in random order. A
 size runs in a process of its own, so that peaks of memory are its own; the least of the repeated times is shown.
-The last lines give ratios and the growth exponent, which a busy machine disturbs less than seconds.
+The last lines give ratios, also of linkages of 128-dimensional points to the average on the graph, and the growth
+exponent, which a busy machine disturbs less than seconds.
 """
 
 from __future__ import annotations
@@ -25,21 +26,34 @@ from scipy.sparse.csgraph import minimum_spanning_tree
 from scipy.spatial import cKDTree
 
 import agglo
+from agglo.vectors import VECTOR_LINKAGES
 
-NEIGHBORS, THRESHOLDS, DIMENSIONS = 25, 200, 6
+NEIGHBORS, THRESHOLDS, DIMENSIONS, VECTORS = 25, 200, 6, 128
 
 
-def make_graph(n: int) -> agglo.NeighborGraph:
+def make_points(n: int) -> Any:
     rng = np.random.default_rng(0)
     centres = rng.normal(size=(n // 100 + 2, DIMENSIONS))
     points = centres[rng.integers(len(centres), size=n)] + 0.1 * rng.normal(size=(n, DIMENSIONS))
-    points /= np.linalg.norm(points, axis=1, keepdims=True)
+    return points / np.linalg.norm(points, axis=1, keepdims=True)
+
+
+def make_graph(n: int) -> agglo.NeighborGraph:
+    points = make_points(n)
     distances, indices = cKDTree(points).query(points, NEIGHBORS + 1, workers=-1)
     others = indices != np.arange(n)[:, None]
     others[others.all(axis=1), -1] = False  # a copy of the point came before it
     shape = (n, NEIGHBORS)
     similarities = 1 - distances[others].reshape(shape) ** 2 / 2
-    return agglo.NeighborGraph.from_neighbors(indices[others].reshape(shape), similarities, kind="similarity")
+    return agglo.NeighborGraph.from_neighbors(
+        indices[others].reshape(shape), similarities, kind="similarity", metric="cosine"
+    )
+
+
+def rotated(points: Any) -> Any:
+    """The points in many dimensions, as close to each other as in few."""
+    turn = np.linalg.qr(np.random.default_rng(1).normal(size=(VECTORS, DIMENSIONS)))[0].T
+    return (points @ turn).astype(np.float32)
 
 
 def measured(work: Callable[[], Any], repeat: int) -> tuple[float, float]:
@@ -68,13 +82,22 @@ def peak_over(work: Callable[[], Any]) -> int:
 
 
 def one_size(n: int, repeat: int) -> dict[str, float]:
-    graph = make_graph(n)
+    graph, X = make_graph(n), rotated(make_points(n))
     matrix = graph.to_scipy().astype(np.float64)
     matrix.data = 1.001 - matrix.data  # SciPy takes a weight of 0 for no edge
     extra = peak_over(lambda: agglo.scc(graph, "geometric", THRESHOLDS, n_jobs=1))
     cpu1, wall1 = measured(lambda: agglo.scc(graph, "geometric", THRESHOLDS, n_jobs=1), repeat)
     cpu2, wall2 = measured(lambda: agglo.scc(graph, "geometric", THRESHOLDS, n_jobs=2), repeat)
+    full, _ = measured(lambda: agglo.scc(graph, n_jobs=1), repeat)
     tree_cpu, _ = measured(lambda: minimum_spanning_tree(matrix), max(1, repeat - 1))
+    ratios = {}
+    for linkage in VECTOR_LINKAGES:
+        for thresholds, number, base in (("geometric", THRESHOLDS, cpu1), ("odds", None, full)):
+
+            def run(linkage: Any = linkage, thresholds: Any = thresholds, number: int | None = number) -> None:
+                agglo.scc(graph, thresholds, number, linkage=linkage, X=X, n_jobs=1)
+
+            ratios[f"{linkage} / average, {thresholds}"] = measured(run, repeat)[0] / base
     return {
         "points": n,
         "edges": graph.n_edges,
@@ -86,6 +109,7 @@ def one_size(n: int, repeat: int) -> dict[str, float]:
         "CPU / MST": cpu1 / tree_cpu,
         "wall 2 / wall 1": wall2 / wall1,
         "extra memory / graph": extra / graph.nbytes,
+        **ratios,
     }
 
 
@@ -103,7 +127,7 @@ def main() -> None:
         command = [sys.executable, __file__, "--one", str(n), "--repeat", str(arguments.repeat)]
         rows.append(json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout))
     for name in rows[0]:
-        print(f"{name:22}" + "".join(f"{row[name]:>12,.{0 if row[name] > 1000 else 3}f}" for row in rows))
+        print(f"{name:36}" + "".join(f"{row[name]:>12,.{0 if row[name] > 1000 else 3}f}" for row in rows))
     if len(rows) > 1:
         first, last = rows[-2], rows[-1]
         growth = math.log(last["CPU s, 1 thread"] / first["CPU s, 1 thread"]) / math.log(
