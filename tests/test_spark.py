@@ -9,10 +9,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import agglo
-from agglo.linkage import grid
+from agglo.linkage import Grid, grid
 from agglo.spark.linkage import SqlLinkage
 from agglo.spark.round import contracted, find_hubs
 from agglo.spark.session import java_home
+from agglo.spark.stretch import stretch
 from agglo.testing import assert_same_hierarchy
 
 # Each example takes seconds; more of them can be asked for.
@@ -89,6 +90,25 @@ def test_very_many_thresholds_cost_what_their_merges_do(spark, tmp_path, n, n_ed
     if handoff_edges:  # the graph does not fit the core, but what takes part in some rounds does
         assert max(len(step.rounds) for step in steps if not step.done) > 2
         assert len(steps) < len(expected.rounds) / 3
+
+
+def test_a_stretch_is_as_long_as_there_is_room(spark, monkeypatch):
+    rng = np.random.default_rng(2)
+    value, degree, thresholds = rng.random(200), rng.integers(1, 9, 200), np.linspace(0.99, 0.01, 50)
+    nearest = spark.createDataFrame(pa.table({"value": value, "degree": degree}))
+    most = max(end for end in range(51) if degree[value >= thresholds[end - 1]].sum() <= 2 * 200)
+
+    def found(linkage, missing, n_edges=200, step=3):
+        linkage = SqlLinkage(linkage, "similarity", missing, Grid(0, False))
+        return stretch(nearest, 200, linkage, thresholds, step, n_edges)
+
+    assert found("single", 0.0) == most > 3
+    assert found("average", "ignore") == most
+    # Averages with pairs that have no edge come no closer only up to the value of these.
+    assert found("average", 0.8) == (thresholds > 0.8).sum() < most
+    assert found("complete", 0.0, n_edges=1) == 3
+    monkeypatch.setattr("agglo.spark.stretch._SAMPLE", 60)
+    assert 3 < found("single", 0.0) <= most
 
 
 def test_edges_of_clusters_that_stay_alone_are_dropped(spark, tmp_path):

@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 from agglo.spark.linkage import SqlLinkage
 
 _SAMPLE = 100_000  # clusters that tell well enough how many take part
+_NEARLY = 0.95  # of the room is used by what a sample tells, for it may be wrong a little
 
 
 def stretch(
@@ -52,15 +53,13 @@ def stretch(
     # Each edge between two that take part counts for both, each other one that these have for one.
     ends = np.concatenate([[0], np.cumsum(degree)]) / share / 2
     number = ends[np.searchsorted(-value, -linkage.bar(thresholds[step:end]), side="right")]
-    room = float(n_edges)
-    while True:
-        end = min(end, step + int((number <= room).sum()))
-        if end == step:
-            return step
-        joins = linkage.reaches(float(thresholds[end - 1]), F.col("value"))
+    many = int((number <= (n_edges if share == 1 else _NEARLY * n_edges)).sum())
+    while many:
+        joins = linkage.reaches(float(thresholds[step + many - 1]), F.col("value"))
         if nearest.agg(F.sum(F.when(joins, F.col("degree")))).collect()[0][0] <= 2 * n_edges:
-            return end
-        room = 0.9 * min(room, number[end - 1 - step])  # the sample has told too few
+            break
+        many //= 2  # the sample has told too few
+    return step + many
 
 
 def between(edges: DataFrame, clusters: DataFrame) -> DataFrame:
