@@ -1,5 +1,6 @@
 """A Spark cluster on this machine for tests: a master and worker processes of its own; programs for it."""
 
+import contextlib
 import os
 import re
 import signal
@@ -79,7 +80,8 @@ def connect(url, folder):
     builder = SparkSession.builder.appName("agglo-tests")
     for key, value in settings(url, folder).items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
+    with contextlib.chdir(folder):  # where Java starts is where names of examples lead to
+        return builder.getOrCreate()
 
 
 def submit(url, folder, *words):
