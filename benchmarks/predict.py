@@ -60,12 +60,12 @@ def main() -> None:
     model, fit = timed("fit of them, search and rounds", lambda: SCC(**settings).fit(old))
     print(f"searched by {graph.method}, recall {graph.recall_estimate}")
 
-    _, first = timed("predict of 1 point, which makes the cells", lambda: model.predict(new[:1]))
+    _, first = timed("predict of 1 point, which gets ready", lambda: model.predict(new[:1]))
     labels, spent = timed(f"predict of {given.new:,} points", lambda: model.predict(new))
     found = score(y, labels, given.points)
     print(f"in clusters: {(labels >= 0).mean():.3f}, adjusted Rand index of these {found:.3f}")
     print(f"the fit's search takes {search / given.points * given.new / spent:.2f} × as long for so many points")
-    times = f"{fit / (spent + first):.1f} × as long as predict, {fit / spent:.1f} × once the cells are there"
+    times = f"{fit / (spent + first):.1f} × as long as predict, {fit / spent:.1f} × once that is ready"
     print(f"a fit of the old points takes {times}")
     if given.batch:
         batch = new[: given.batch]

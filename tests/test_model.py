@@ -228,3 +228,15 @@ def test_wrong_points_leave_the_model_as_it_was():
     assert_same_hierarchy(model.tree_, SCC(n_neighbors=5).fit(X).tree_)
     with pytest.raises(ValueError, match="Expected 2D array, got"):
         SCC(metric="precomputed").fit(model.graph_).predict(model.graph_)
+
+
+@each
+def test_tops_take_no_new_points_in_that_the_graph_did_not(clusterer):
+    X, _ = groups(80)
+    settings = {"metric": "sqeuclidean", "n_neighbors": 3}
+    plain, topped = clusterer(**settings).fit(X), clusterer(**settings, top="ward").fit(X)
+    np.testing.assert_array_equal(topped.predict(X), topped.labels_)
+    last = len(plain.tree_.rounds)
+    new = X[:20] + np.float32(0.2)
+    np.testing.assert_array_equal(topped.predict(new, round=last - 1), plain.predict(new, round=last - 1))
+    assert (topped.predict(new, round=-1) >= -1).all()
