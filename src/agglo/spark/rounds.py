@@ -234,15 +234,16 @@ class _Run:
         if state.n_edges <= handoff_edges:
             done = self._handed_off(edges, slice(step, None))
             return self._merged_by_core(state, done)._replace(best=None, done=True)
+        started = time.perf_counter()
         if self.thresholds is None or not handoff_edges:
             near = self.folder.write(nearest(edges, self.linkage, self._threshold(step)), self.folder.own(NEAREST))
-            return self._round(state, edges, step, near)
+            return self._round(state, edges, step, near, started)
         # All nearest neighbours tell how far few enough of them take part for the core to do the rounds.
         near = self.folder.write(nearest(edges, self.linkage, None), self.folder.own(NEAREST))
         end = stretch(near, state.clusters, self.linkage, self.thresholds, step, handoff_edges)
         if end == step:
             joins = close_enough(F.col("value"), self._threshold(step))
-            return self._round(state, edges, step, near.filter(joins))
+            return self._round(state, edges, step, near.filter(joins), started)
         taking_part = near.filter(self.linkage.reaches(self.thresholds[end - 1], F.col("value")))
         done = self._handed_off(between(edges, taking_part), slice(step, end))
         new = self._merged_by_core(state, done)._replace(step=end)
@@ -280,9 +281,8 @@ class _Run:
             rounds=rounds,
         )
 
-    def _round(self, state: State, edges: DataFrame, step: int, near: DataFrame) -> State:
-        """The next state, after a round on Spark."""
-        started = time.perf_counter()
+    def _round(self, state: State, edges: DataFrame, step: int, near: DataFrame, started: float) -> State:
+        """The next state, after a round on Spark that began with finding nearest neighbours."""
         number = state.number + 1
         seen = Observation()
         merged = merges(components(near, self.folder), state.n_rounds + 1).observe(
