@@ -196,14 +196,24 @@ class Engine {
   // Unites joining clusters with their nearest neighbours, the closest first, as far as limits allow; those
   // that come too late join nobody and are shelved again.
   void unite(std::vector<Id>& joining, std::size_t later) {
-    if (limits_) {
-      const auto names = [&](Id x) { return std::minmax({x, near_.best(x)}); };
-      std::sort(joining.begin(), joining.end(), [&](Id x, Id y) {
-        return near_.value(x) != near_.value(y) ? near_.value(x) > near_.value(y) : names(x) < names(y);
-      });
+    if (!limits_) {
+      for (const Id x : joining) unite(x, near_.best(x));
+      return;
     }
-    for (const Id x : joining) unite(x, near_.best(x));
-    if (!limits_) return;
+    struct Pair {
+      double value;
+      Id low, high;
+    };
+    std::vector<Pair> pairs;  // in one place, because they are compared many times
+    pairs.reserve(joining.size());
+    for (const Id x : joining) {
+      const auto [low, high] = std::minmax({x, near_.best(x)});
+      pairs.push_back({near_.value(x), low, high});
+    }
+    std::sort(pairs.begin(), pairs.end(), [](const Pair& a, const Pair& b) {
+      return a.value != b.value ? a.value > b.value : std::pair(a.low, a.high) < std::pair(b.low, b.high);
+    });
+    for (const Pair& pair : pairs) unite(pair.low, pair.high);
     std::erase_if(joining, [&](Id x) {
       if (near_.root(x) == near_.root(near_.best(x))) return false;
       shelve(x, later);
