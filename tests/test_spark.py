@@ -212,7 +212,12 @@ def test_bad_edges_are_counted(spark, tmp_path, rows, message):
         (lambda e: e, {"kind": "near"}, ValueError, "kind='near' is unknown"),
         (lambda e: e, {"missing": "none"}, ValueError, "missing='none' is unknown"),
         (lambda e: e, {"missing": float("inf")}, ValueError, "missing=inf must be finite"),
-        (lambda e: e, {"linkage": "ward"}, ValueError, "linkage='ward' is unknown"),
+        (
+            lambda e: e,
+            {"linkage": "ward"},
+            ValueError,
+            "linkage='ward' is not possible here: pass one of average, single, complete",
+        ),
         (lambda e: e, {"handoff_edges": -1}, ValueError, "handoff_edges=-1 must be a whole number"),
     ],
 )
