@@ -222,12 +222,11 @@ class Engine {
   }
 
   void unite(Id x, Id y) {
-    if (limits_) {
-      const Id a = near_.root(x), b = near_.root(y);
-      if (a == b || !limits_->may(a, b)) return;
-      limits_->unite(a, b);
-    }
-    near_.unite(x, y);
+    if (!limits_) return near_.unite(x, y);
+    const Id a = near_.root(x), b = near_.root(y);
+    if (a == b || !limits_->may(a, b)) return;
+    limits_->unite(a, b);
+    near_.unite(a, b);
   }
 
   // Joining clusters and those that they join, each once.
