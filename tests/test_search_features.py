@@ -23,10 +23,10 @@ def blocks(seed=0):
 @pytest.mark.parametrize("metric", ["cosine", "dot", "jaccard", "hamming"])
 def test_clusterers_take_sparse_points(clusterer, metric):
     X = blocks()
-    model = clusterer(3, metric=metric, n_neighbors=9).fit(X)
+    model = clusterer(3, metric=metric, n_neighbors=8).fit(X)
     assert model.graph_.metric == metric
     assert model.n_features_in_ == 36
-    dense = clusterer(3, metric=metric, n_neighbors=9).fit(X.toarray())
+    dense = clusterer(3, metric=metric, n_neighbors=8).fit(X.toarray())
     np.testing.assert_array_equal(model.labels_, dense.labels_)
     if metric != "hamming":
         np.testing.assert_array_equal(model.labels_, np.repeat([0, 1, 2], 10))
