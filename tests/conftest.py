@@ -9,6 +9,14 @@ settings.register_profile("agglo", deadline=None, print_blob=True)
 settings.load_profile("agglo")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Tests run in two processes; those on Spark stay in one of them, and share its cluster."""
+    for item in items:
+        if "spark" in item.nodeid:
+            item.add_marker(pytest.mark.xdist_group("spark"))
+
+
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory):
     """A Spark cluster of processes of its own."""

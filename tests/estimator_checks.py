@@ -9,7 +9,7 @@ import sys
 @functools.cache
 def run_with_array_api(path):
     """What pytest says of those checks of a file that need SciPy to take arrays of others, from its import on."""
-    command = [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", "-k", "array_api", path]
+    command = [sys.executable, "-m", "pytest", "-v", "-n0", "-p", "no:cacheprovider", "-k", "array_api", path]
     environment = os.environ | {"SCIPY_ARRAY_API": "1"}
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False).stdout
 
