@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
-from agglo.constraints import Constraints, Groups, check_constraints
+from agglo.constraints import Constraints, check_constraints
 from agglo.graph import NeighborGraph
 from agglo.growth import Growth, starts
-from agglo.linkage import GraphLinkage, Linkage, LinkageName, rows
+from agglo.linkage import GraphLinkage, GraphLinkageName, Linkage, LinkageName, rows
 from agglo.predict import Attached, Rows, checked, limits, placed
-from agglo.rounds import (
-    Advance,
-    Plan,
-    affinity_plan,
-    constrained,
-    hac_plan,
-    hierarchy,
-    resolved,
-    scc_plan,
-    with_top,
-)
+from agglo.rounds import Advance, Plan, affinity_plan, hac_plan, made, scc_plan
 from agglo.schedule import ScheduleName
 from agglo.tree import Forest, Hierarchy
-from agglo.vectors import VectorLinkageName
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -35,57 +26,24 @@ def scc(
     n_thresholds: int | None = None,
     linkage: LinkageName | Linkage = "average",
     advance: Advance = "every-round",
-    *,
-    X: npt.ArrayLike | None = None,
-    top: VectorLinkageName | None = None,
-    must_link: Groups | None = None,
-    cannot_link: Groups | None = None,
-    max_cluster_size: float | None = None,
-    sample_weight: npt.ArrayLike | None = None,
+    **known: Any,
 ) -> Hierarchy:
-    """The tree of the Sub-Cluster Component algorithm, see :func:`agglo.scc`."""
-    constraints = constrained(graph, must_link, cannot_link, max_cluster_size, sample_weight)
-    rule = resolved(graph, linkage, X, constraints)
-    plan = scc_plan(graph, thresholds, n_thresholds, rule, advance, constraints)
-    return _tree(graph, with_top(plan, graph, top, X, constraints), constraints)
+    """The tree of the Sub-Cluster Component algorithm, see :func:`agglo.scc`, whose keywords it has."""
+
+    def planner(rule: GraphLinkageName | Linkage, weights: Floats | None) -> Plan:
+        return scc_plan(graph, thresholds, n_thresholds, rule, advance, weights)
+
+    return made(run, planner, graph, linkage, **known)
 
 
-def affinity(
-    graph: NeighborGraph,
-    linkage: LinkageName | Linkage = "average",
-    *,
-    X: npt.ArrayLike | None = None,
-    top: VectorLinkageName | None = None,
-    must_link: Groups | None = None,
-    cannot_link: Groups | None = None,
-    max_cluster_size: float | None = None,
-    sample_weight: npt.ArrayLike | None = None,
-) -> Hierarchy:
+def affinity(graph: NeighborGraph, linkage: LinkageName | Linkage = "average", **known: Any) -> Hierarchy:
     """The tree of Affinity clustering, see :func:`agglo.affinity`."""
-    constraints = constrained(graph, must_link, cannot_link, max_cluster_size, sample_weight)
-    plan = affinity_plan(resolved(graph, linkage, X, constraints))
-    return _tree(graph, with_top(plan, graph, top, X, constraints), constraints)
+    return made(run, lambda rule, _: affinity_plan(rule), graph, linkage, **known)
 
 
-def hac(
-    graph: NeighborGraph,
-    linkage: LinkageName | Linkage = "average",
-    *,
-    X: npt.ArrayLike | None = None,
-    top: VectorLinkageName | None = None,
-    must_link: Groups | None = None,
-    cannot_link: Groups | None = None,
-    max_cluster_size: float | None = None,
-    sample_weight: npt.ArrayLike | None = None,
-) -> Hierarchy:
+def hac(graph: NeighborGraph, linkage: LinkageName | Linkage = "average", **known: Any) -> Hierarchy:
     """The tree of hierarchical agglomerative clustering, see :func:`agglo.hac`."""
-    constraints = constrained(graph, must_link, cannot_link, max_cluster_size, sample_weight)
-    plan = hac_plan(resolved(graph, linkage, X, constraints))
-    return _tree(graph, with_top(plan, graph, top, X, constraints), constraints)
-
-
-def _tree(graph: NeighborGraph, plan: Plan, constraints: Constraints | None) -> Hierarchy:
-    return hierarchy(graph, plan, run(graph, plan, constraints), constraints, run)
+    return made(run, lambda rule, _: hac_plan(rule), graph, linkage, **known)
 
 
 def run(graph: NeighborGraph, plan: Plan, constraints: Constraints | None = None) -> Forest:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -13,7 +14,7 @@ from agglo import _core
 from agglo.constraints import Constraints, Groups, check_constraints
 from agglo.graph import Missing, NeighborGraph, WeighedGraph
 from agglo.inputs import threads
-from agglo.linkage import GRAPH_LINKAGES, GraphLinkageName, Linkage, LinkageName, check_linkage, grid, valued
+from agglo.linkage import GraphLinkageName, Linkage, LinkageName, check_linkage, grid, valued
 from agglo.progress import Progress, phase
 from agglo.records import by_value
 from agglo.schedule import ScheduleName, schedule
@@ -38,39 +39,6 @@ class Plan:
     until_stable: bool  # stay at a threshold until a round merges nothing
     mutual: bool  # join only clusters that are each other's nearest neighbour
     about: dict[str, Any]
-    top: VectorLinkage | None = None  # how to join what is left when the graph ends; None: not at all
-
-
-def with_top(
-    plan: Plan,
-    graph: NeighborGraph,
-    top: VectorLinkageName | None,
-    X: npt.ArrayLike | None,
-    constraints: Constraints | None,
-) -> Plan:
-    """The plan with a top, if one is asked for."""
-    if top is None:
-        return plan
-    if top not in VECTOR_LINKAGES:
-        raise ValueError(f"top={top!r} is unknown: pass None or one of {', '.join(VECTOR_LINKAGES)}")
-    linkage = VectorLinkage(graph, top, X, None if constraints is None else constraints.weights)
-    return replace(plan, top=linkage, about=plan.about | {"top": top})
-
-
-def resolved(
-    graph: NeighborGraph,
-    linkage: LinkageName | Linkage,
-    X: npt.ArrayLike | None,
-    constraints: Constraints | None = None,
-) -> GraphLinkageName | Linkage:
-    """A linkage as plans have it: one on the graph by its name, any other with what it needs."""
-    check_linkage(linkage)
-    if not isinstance(linkage, str):
-        return linkage
-    for name in GRAPH_LINKAGES:
-        if linkage == name:
-            return name
-    return VectorLinkage(_checked(graph), linkage, X, None if constraints is None else constraints.weights)
 
 
 def scc_plan(
@@ -79,12 +47,11 @@ def scc_plan(
     n_thresholds: int | None,
     linkage: GraphLinkageName | Linkage,
     advance: Advance,
-    constraints: Constraints | None = None,
+    weights: npt.NDArray[np.float64] | None = None,
 ) -> Plan:
     """The paper's algorithm: a threshold a round, or one kept until nothing merges."""
     if advance not in ADVANCES:
         raise ValueError(f"advance={advance!r} is unknown: pass one of {', '.join(ADVANCES)}")
-    weights = None if constraints is None else constraints.weights
     if isinstance(linkage, str):
         mass = None if weights is None else float(weights.sum() / weights.min())
         values = schedule(graph, thresholds, n_thresholds, linkage, mass)
@@ -185,10 +152,18 @@ def scc(
     >>> tree.cut(n_clusters=2)
     array([0, 0, 1, 1])
     """
-    constraints = constrained(_checked(graph), must_link, cannot_link, max_cluster_size, sample_weight)
-    rule = resolved(graph, linkage, X, constraints)
-    plan = scc_plan(graph, thresholds, n_thresholds, rule, advance, constraints)
-    return _run(graph, with_top(plan, graph, top, X, constraints), constraints, n_jobs, progress)
+    return made(
+        partial(_core_engine, n_jobs, progress),
+        lambda rule, weights: scc_plan(graph, thresholds, n_thresholds, rule, advance, weights),
+        graph,
+        linkage,
+        X=X,
+        top=top,
+        must_link=must_link,
+        cannot_link=cannot_link,
+        max_cluster_size=max_cluster_size,
+        sample_weight=sample_weight,
+    )
 
 
 def affinity(
@@ -215,9 +190,18 @@ def affinity(
     >>> [record.after for record in agglo.affinity(graph).rounds]
     [2, 1]
     """
-    constraints = constrained(_checked(graph), must_link, cannot_link, max_cluster_size, sample_weight)
-    plan = affinity_plan(resolved(graph, linkage, X, constraints))
-    return _run(graph, with_top(plan, graph, top, X, constraints), constraints, n_jobs, progress)
+    return made(
+        partial(_core_engine, n_jobs, progress),
+        lambda rule, _: affinity_plan(rule),
+        graph,
+        linkage,
+        X=X,
+        top=top,
+        must_link=must_link,
+        cannot_link=cannot_link,
+        max_cluster_size=max_cluster_size,
+        sample_weight=sample_weight,
+    )
 
 
 def hac(
@@ -245,52 +229,65 @@ def hac(
     >>> agglo.hac(graph, linkage="single").height.round(2).tolist()
     [0.0, 0.0, 0.0, 0.0, 0.1, 0.2, 0.8]
     """
-    constraints = constrained(_checked(graph), must_link, cannot_link, max_cluster_size, sample_weight)
-    plan = hac_plan(resolved(graph, linkage, X, constraints))
-    return _run(graph, with_top(plan, graph, top, X, constraints), constraints, n_jobs, progress)
+    return made(
+        partial(_core_engine, n_jobs, progress),
+        lambda rule, _: hac_plan(rule),
+        graph,
+        linkage,
+        X=X,
+        top=top,
+        must_link=must_link,
+        cannot_link=cannot_link,
+        max_cluster_size=max_cluster_size,
+        sample_weight=sample_weight,
+    )
 
 
-def _checked(graph: NeighborGraph) -> NeighborGraph:
+Engine = Callable[[NeighborGraph, Plan, Constraints | None], Forest]
+Planner = Callable[[GraphLinkageName | Linkage, npt.NDArray[np.float64] | None], Plan]
+
+
+def made(
+    engine: Engine,
+    planner: Planner,
+    graph: NeighborGraph,
+    linkage: LinkageName | Linkage,
+    *,
+    X: npt.ArrayLike | None = None,
+    top: VectorLinkageName | None = None,
+    must_link: Groups | None = None,
+    cannot_link: Groups | None = None,
+    max_cluster_size: float | None = None,
+    sample_weight: npt.ArrayLike | None = None,
+) -> Hierarchy:
+    """The tree that ``engine`` makes of ``graph`` by the plan that ``planner`` makes for linkage and weights."""
     if not isinstance(graph, NeighborGraph):
         raise TypeError(
             f"expected a NeighborGraph, got {type(graph).__name__}: make one of points with agglo.neighbor_graph, "
             "or of a SciPy matrix with NeighborGraph.from_scipy"
         )
-    return graph
+    check_linkage(linkage)
+    if top is not None and top not in VECTOR_LINKAGES:
+        raise ValueError(f"top={top!r} is unknown: pass None or one of {', '.join(VECTOR_LINKAGES)}")
+    constraints = None
+    if not (must_link is cannot_link is max_cluster_size is sample_weight is None):
+        constraints = check_constraints(graph.n_points, must_link, cannot_link, max_cluster_size, sample_weight)
+    weights = None if constraints is None else constraints.weights
+    rule: GraphLinkageName | Linkage
+    if linkage == "exact-average" or linkage == "centroid" or linkage == "ward":
+        rule = VectorLinkage(graph, linkage, X, weights)
+    else:
+        rule = linkage
+    above = None if top is None else VectorLinkage(graph, top, X, weights)
+    return _hierarchy(engine, planner(rule, weights), graph, constraints, above)
 
 
-def constrained(
-    graph: NeighborGraph,
-    must_link: Groups | None,
-    cannot_link: Groups | None,
-    max_cluster_size: float | None,
-    sample_weight: npt.ArrayLike | None,
-) -> Constraints | None:
-    """The constraints on the points of ``graph`` and their weights; None if there are none."""
-    if must_link is None and cannot_link is None and max_cluster_size is None and sample_weight is None:
-        return None
-    return check_constraints(graph.n_points, must_link, cannot_link, max_cluster_size, sample_weight)
-
-
-def _run(
+def _core_engine(
+    n_jobs: int | None,
+    progress: Progress | None,
     graph: NeighborGraph,
     plan: Plan,
     constraints: Constraints | None,
-    n_jobs: int | None,
-    progress: Progress | None,
-) -> Hierarchy:
-    def engine(graph: NeighborGraph, plan: Plan, constraints: Constraints | None) -> Forest:
-        return _forest(graph, plan, constraints, n_jobs, progress)
-
-    return hierarchy(graph, plan, engine(graph, plan, constraints), constraints, engine)
-
-
-def _forest(
-    graph: NeighborGraph,
-    plan: Plan,
-    constraints: Constraints | None,
-    n_jobs: int | None,
-    progress: Progress | None,
 ) -> Forest:
     shared = {
         "thresholds": np.empty(0) if plan.thresholds is None else plan.thresholds,
@@ -343,17 +340,14 @@ def _for_core(constraints: Constraints | None) -> dict[str, Any]:
     return {**given, "most": constraints.most, "point_weights": weights}
 
 
-Engine = Callable[[NeighborGraph, Plan, Constraints | None], Forest]
-
-
-def hierarchy(
-    graph: NeighborGraph,
-    plan: Plan,
-    forest: Forest,
-    constraints: Constraints | None,
+def _hierarchy(
     engine: Engine,
+    plan: Plan,
+    graph: NeighborGraph,
+    constraints: Constraints | None,
+    top: VectorLinkage | None,
 ) -> Hierarchy:
-    """The tree of a forest that an engine made of ``graph`` by ``plan``."""
+    forest = engine(graph, plan, constraints)
     assert graph.missing is not None
     name: str
     missing: Missing
@@ -366,14 +360,15 @@ def hierarchy(
         closest = np.max(forest.value, initial=1.0, where=np.isfinite(forest.value))
     if plan.mutual:
         forest = by_value(forest, kind == "similarity")
-    if plan.top is not None:
+    about = {"linkage": name, "metric": graph.metric, **plan.about}
+    if top is not None:
 
         def run(clusters: NeighborGraph, linkage: VectorLinkage, known: Constraints | None) -> Forest:
             merged = engine(clusters, hac_plan(linkage), known)
             return by_value(merged, linkage.kind == "similarity")
 
-        forest = joined(forest, plan.top, kind, constraints, run)
-    about = {"linkage": name, "metric": graph.metric, **plan.about}
+        forest = joined(forest, top, kind, constraints, run)
+        about["top"] = str(top)
     if constraints is not None:
         about |= constraints.about()
     return Hierarchy.from_forest(forest, kind=kind, missing=missing, origin=max(1.0, float(closest)), about=about)
