@@ -65,14 +65,14 @@ void test_small_trees(const Draw& draw) {
 
 // Large enough for several tasks, in a chain of which they hang, and for heaps that are worked in part.
 void test_threads(bool deep) {
-  const std::int64_t n = 40000, d = 3;
-  const Tree tree = make_tree(n, 9, false, 5), chain = make_tree(n, 2, true, 0);
+  const std::int64_t n = 20000, d = 3;
+  const Tree tree = deep ? make_tree(n, 2, true, 0) : make_tree(n, 9, false, 5);
   std::mt19937 chance(9);
   std::vector<float> X(n * d);
   for (float& x : X) x = static_cast<float>(chance() % 100000) / 1000;
   for (const Centers centers : {Centers::means, Centers::points}) {
-    const Costs one = costs(X, d, deep ? chain : tree, centers, 1);
-    const Costs three = costs(X, d, deep ? chain : tree, centers, 3);
+    const Costs one = costs(X, d, tree, centers, 1);
+    const Costs three = costs(X, d, tree, centers, 3);
     CHECK(one.costs == three.costs && one.centers == three.centers);
   }
 }

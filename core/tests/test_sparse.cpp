@@ -48,17 +48,20 @@ struct Made {
   agglo::SparseRows<float> rows() const { return {indptr, indices, values, d}; }
   agglo::Sets sets() const { return {indptr, indices, {}, d}; }
 
+  // The sum of term(a number of row i, that of row j in the same column), over the columns that i has.
+  template <class Term>
+  double sum(std::int64_t i, std::int64_t j, const Term& term) const {
+    double all = 0;
+    for (std::int64_t e = indptr[i]; e < indptr[i + 1]; ++e)
+      all += term(table[i * d + indices[e]], table[j * d + indices[e]]);
+    return all;
+  }
   double product(std::int64_t i, std::int64_t j) const {
-    double sum = 0;
-    for (std::int64_t c = 0; c < d; ++c) sum += table[i * d + c] * table[j * d + c];
-    return sum;
+    return sum(i, j, [](int a, int b) { return a * b; });
   }
   double jaccard(std::int64_t i, std::int64_t j) const {
-    double both = 0, any = 0;
-    for (std::int64_t c = 0; c < d; ++c) {
-      both += table[i * d + c] && table[j * d + c];
-      any += table[i * d + c] || table[j * d + c];
-    }
+    const double both = sum(i, j, [](int, int b) { return b != 0; });
+    const double any = static_cast<double>(rows().size(i) + rows().size(j)) - both;
     return any > 0 ? (any - both) / any : 0;
   }
 };
@@ -69,8 +72,10 @@ std::vector<std::int32_t> by_definition(std::int64_t n, std::int64_t k, double e
   std::vector<std::int32_t> lists;
   for (std::int64_t i = 0; i < n; ++i) {
     std::vector<std::pair<double, std::int32_t>> others;
-    for (std::int64_t j = 0; j < n; ++j)
-      if (j != i && cost(i, j) < end) others.push_back({cost(i, j), static_cast<std::int32_t>(j)});
+    for (std::int64_t j = 0; j < n; ++j) {
+      const double it = j == i ? end : cost(i, j);
+      if (it < end) others.push_back({it, static_cast<std::int32_t>(j)});
+    }
     std::sort(others.begin(), others.end());
     for (std::int64_t s = 0; s < k; ++s)
       lists.push_back(s < static_cast<std::int64_t>(others.size()) ? others[s].second : -1);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "tree.hpp"
@@ -33,7 +34,6 @@ inline Tree make_tree(std::int64_t n, std::int64_t width, bool chain, unsigned s
   for (std::int64_t i = 0; i < n; ++i) alive[i] = static_cast<std::int32_t>(n - 1 - i);
   double height = 0;
   while (alive.size() > 1) {
-    if (!chain) std::shuffle(alive.begin(), alive.end(), chance);
     const std::size_t most = std::min(alive.size(), static_cast<std::size_t>(width));
     const std::size_t group = chain ? 2 : 2 + chance() % (most - 1);
     const auto id = static_cast<std::int32_t>(tree.parent.size());
@@ -41,6 +41,7 @@ inline Tree make_tree(std::int64_t n, std::int64_t width, bool chain, unsigned s
     tree.before.push_back(static_cast<std::int64_t>(alive.size()));
     std::int32_t size = 0;
     for (std::size_t k = 0; k < group; ++k) {
+      if (!chain) std::swap(alive[chance() % alive.size()], alive.back());
       tree.parent[alive.back()] = id;
       size += tree.size[alive.back()];
       alive.pop_back();
