@@ -10,13 +10,15 @@ to unit length first, where these are also those of largest cosine). One process
 it at several settings; CPU seconds are those of all its threads, of the build and the search at that setting
 together, after a warm-up on few points that compiles what is compiled. Memory is the peak above what was in use
 before, the result included. Recall is the share of a sample's lists that is as close as the true 25th, found in
-float64. Curves show the settings that no other of the same library beats.
+float64. Curves show the settings that no other of the same library beats. A library is not pursued further once a
+setting takes --most times the CPU seconds of agglo at its dearest: it could only become slower.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import multiprocessing
 import os
 import queue
@@ -159,7 +161,7 @@ def scann_search(index: Any, X: Floats, leaves: int) -> Lists:
 def cells_of(n: int) -> tuple[int, ...]:
     """Numbers of lists for an inverted file, from few large ones to many small ones."""
     root = n**0.5
-    return tuple(int(times * root) for times in (1, 2, 4))
+    return tuple(int(times * root) for times in (0.5, 1, 2, 4))
 
 
 def only(*settings: Any) -> Callable[[int], Iterable[Any]]:
@@ -170,7 +172,7 @@ LIBRARIES = {
     "agglo": Library(lambda X, threads, recall: recall, agglo_search, only(0.9, 0.95, 0.98, 0.99, 0.995), ("",)),
     "faiss flat": Library(faiss_index(lambda _: "Flat"), faiss_search, only(""), ("",)),
     "faiss IVF": Library(
-        faiss_index(lambda lists: f"IVF{lists},Flat"), faiss_search, cells_of, (2, 4, 8, 16, 32, 64, 128)
+        faiss_index(lambda lists: f"IVF{lists},Flat"), faiss_search, cells_of, (1, 2, 4, 8, 16, 32, 64, 128)
     ),
     "faiss HNSW": Library(faiss_index(lambda links: f"HNSW{links}"), faiss_search, only(16), (32, 64, 128, 256)),
     "faiss NN-descent": Library(faiss_descent, faiss_descent_search, only(40, 64, 96), ("",)),
@@ -215,7 +217,7 @@ def peak_memory(*, anew: bool = False) -> int:
     return 1024 * int(status.read_text().split("VmHWM:")[1].split()[0])
 
 
-def measure(name: str, setting: Any, file: str, truth: Truth, threads: int, answer: Any) -> None:
+def measure(name: str, setting: Any, file: str, truth: Truth, threads: int, dear: float, answer: Any) -> None:
     """Run in a process of its own, so that memory and threads are its own."""
     X: Floats = np.load(file)
     library = LIBRARIES[name]
@@ -233,24 +235,27 @@ def measure(name: str, setting: Any, file: str, truth: Truth, threads: int, answ
         searched = time.process_time() - cpu
         memory = peak_memory() - before
         recall = truth.recall(X, lists)
-        last = effort == efforts[-1] or recall > 0.997
+        last = effort == efforts[-1] or recall > 0.997 or built + searched > dear
         answer.put((f"{setting} {effort}".strip(), built + searched, memory, recall, last))
         if last:
             break
 
 
-def compare(title: str, X: Floats, threads: int, names: Iterable[str]) -> list[Run]:
+def compare(title: str, X: Floats, threads: int, names: Iterable[str], most: float) -> list[Run]:
     context = multiprocessing.get_context("spawn")
     truth = Truth(X)
-    runs = []
+    runs: list[Run] = []
     print(f"\n{title}\n{'':20}{'setting':>12}{'CPU s':>9}{'memory MB':>11}{'recall':>9}", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         file = str(Path(folder) / "points.npy")
         np.save(file, X)
         for name in names:
+            ours = [run.cpu for run in runs if run.library == "agglo"]
+            dear = math.inf if name == "agglo" else most * max(ours)
             for setting in LIBRARIES[name].builds(len(X)):
+                first = len(runs)
                 answer = context.Queue()
-                process = context.Process(target=measure, args=(name, setting, file, truth, threads, answer))
+                process = context.Process(target=measure, args=(name, setting, file, truth, threads, dear, answer))
                 process.start()
                 last = False
                 while not last:
@@ -264,6 +269,8 @@ def compare(title: str, X: Floats, threads: int, names: Iterable[str]) -> list[R
                     runs.append(run)
                     print(f"{name:20}{label:>12}{cpu:9.2f}{memory / 1e6:11.0f}{recall:9.4f}", flush=True)
                 process.join()
+                if runs[first].cpu > dear:  # at its least effort; those that follow take longer to build
+                    break
     return runs
 
 
@@ -355,6 +362,7 @@ def main() -> None:
     parser.add_argument("--sets", nargs="*", default=["mnist", "clinc150"], help="which of them")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--beside", nargs="*", choices=list(LIBRARIES)[1:], default=list(LIBRARIES)[1:])
+    parser.add_argument("--most", type=float, default=10, help="times what agglo takes; then it is enough")
     parser.add_argument("--with", type=Path, nargs="*", default=[], dest="earlier", help="runs that were saved")
     parser.add_argument("--alone", action="store_true", help="without made-up points")
     parser.add_argument("--save", type=Path, help="JSON file for all runs")
@@ -366,10 +374,10 @@ def main() -> None:
     names = ["agglo", *arguments.beside]
     for size in [] if arguments.alone else arguments.size or ["100000x128"]:
         n, d = map(int, size.split("x"))
-        runs += compare(f"made up, {n:.0e} x {d}", made_up(n, d), arguments.threads, names)
+        runs += compare(f"made up, {n:.0e} x {d}", made_up(n, d), arguments.threads, names, arguments.most)
     for name in arguments.sets if arguments.data else []:
         X = real(arguments.data / f"{name}.npz")
-        runs += compare(f"{name}, {X.shape[0]} x {X.shape[1]}", X, arguments.threads, names)
+        runs += compare(f"{name}, {X.shape[0]} x {X.shape[1]}", X, arguments.threads, names, arguments.most)
     show_floors(runs)
     if arguments.save:
         arguments.save.write_text(json.dumps([asdict(run) for run in runs], indent=0))

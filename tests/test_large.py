@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -113,6 +114,33 @@ print(anonymous() - before)
 """
     run = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert int(run.stdout) < rows * columns * 2 // 1024
+
+
+def pages_of(name):
+    """Kilobytes of a mapped file in this process's memory."""
+    maps = Path("/proc/self/smaps").read_text()
+    return int(maps.split(name)[1].split("Rss:")[1].split()[0])
+
+
+@pytest.mark.parametrize("method", ["exact", "cells"])
+def test_pages_of_a_file_are_given_back_after_the_search(tmp_path, method):
+    X = np.random.default_rng(7).standard_normal((3000, 64))
+    np.save(tmp_path / "forgotten.npy", X)
+    mapped = np.load(tmp_path / "forgotten.npy", mmap_mode="r")
+    assert mapped.sum() != 0
+    assert pages_of("forgotten.npy") > 1000
+    agglo.neighbor_graph(mapped[1000:], 5, "sqeuclidean", method, recall=0.5)
+    assert pages_of("forgotten.npy") == 0
+    np.testing.assert_array_equal(mapped, X)
+
+
+def test_what_was_written_to_a_copy_of_pages_stays(tmp_path):
+    np.save(tmp_path / "X.npy", np.zeros((50, 3)))
+    for mode in ("c", "r+"):
+        mapped = np.load(tmp_path / "X.npy", mmap_mode=mode)
+        mapped[:] = np.arange(150.0).reshape(50, 3)
+        agglo.neighbor_graph(mapped, 5, "sqeuclidean")
+        np.testing.assert_array_equal(mapped, np.arange(150.0).reshape(50, 3))
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.int8, np.uint8])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import operator
 import os
 from collections.abc import Iterator
@@ -81,6 +82,20 @@ def blocks(points: Points) -> Iterator[tuple[int, npt.NDArray[Any]]]:
     for first in range(0, len(points), _ROWS):
         rows = points[first : first + _ROWS]
         yield first, rows if rows.dtype.itemsize > 2 else rows.astype(np.float32)
+
+
+def forget(points: npt.NDArray[Any]) -> None:
+    """Give back the memory of what was read of a file that is mapped; it is read again when it is needed.
+
+    Not if it is mapped to be copied on write, as by ``mmap_mode="c"``: what was written would be lost.
+    """
+    base: Any = points
+    shared = False
+    while isinstance(base, np.ndarray):
+        shared = isinstance(base, np.memmap) and base.mode != "c"
+        base = base.base
+    if shared and isinstance(base, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+        base.madvise(mmap.MADV_DONTNEED)
 
 
 def for_core(points: Points) -> npt.NDArray[Any]:

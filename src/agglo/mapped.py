@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 import os
 import tempfile
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from agglo import treefile
+from agglo import inputs, treefile
 from agglo.records import Column, fixed
 from agglo.tree import Hierarchy
 
@@ -51,8 +50,4 @@ def mapped(column: Column) -> Column:
 def forget(tree: Hierarchy) -> None:
     """Give back the memory of what was read of a mapped tree; it is read again when it is needed."""
     for column in (tree.parent, tree.height, tree.size, tree.round, *tree._below):
-        base: Any = column
-        while isinstance(base, np.ndarray):
-            base = base.base
-        if isinstance(base, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
-            base.madvise(mmap.MADV_DONTNEED)
+        inputs.forget(column)

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from agglo import _core
 from agglo.graph import Kind, NeighborGraph
-from agglo.inputs import Points, check_points, for_core, threads
+from agglo.inputs import Points, check_points, for_core, forget, threads
 from agglo.progress import Progress, phase
 from agglo.search import libraries
 from agglo.search.cells import cells
@@ -174,7 +174,9 @@ def neighbor_graph(
     wish: dict[str, Any] = {"recall": recall, "random_state": random_state}
 
     def search(name: str) -> Found:
-        return SEARCHES[name](points, int(n_neighbors), metric, workers, report, **wish)
+        found = SEARCHES[name](points, int(n_neighbors), metric, workers, report, **wish)
+        forget(points)  # lists and graph together are large, and need no points
+        return found
 
     chosen = cheapest(points, metric, recall) if method == "auto" else method
     return _searched(search, chosen, method, recall, int(n_neighbors), workers, about)
