@@ -26,7 +26,7 @@ import resource
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,7 @@ import numpy.typing as npt
 K = 25
 SAMPLE = 1000  # points whose neighbours are checked
 FLOORS = (0.95, 0.99)  # recalls at which libraries are compared
+ENOUGH = 0.997  # a recall beyond which no more effort is tried
 UNIT = ("clinc150", "newsgroups20", "stackoverflow20k", "web_queries_A", "reddit_titles_60k", "minilm")
 
 Floats = npt.NDArray[np.float32]
@@ -62,7 +63,7 @@ class Library:
     build: Callable[[Floats, int, Any], Any]
     search: Callable[[Any, Floats, Any], Lists]
     builds: Callable[[int], Iterable[Any]]
-    searches: Iterable[Any]
+    searches: Sequence[Any]
 
 
 def agglo_search(recall: float, X: Floats, _: Any) -> Lists:
@@ -79,7 +80,7 @@ def faiss_index(factory: Callable[[int], str]) -> Callable[[Floats, int, Any], A
         faiss.omp_set_num_threads(threads)
         index = faiss.index_factory(X.shape[1], factory(setting))
         if hasattr(index, "hnsw"):
-            index.hnsw.efConstruction = 80
+            index.hnsw.efConstruction = 5 * setting
         index.train(X)
         index.add(X)
         return index
@@ -118,7 +119,7 @@ def hnswlib_index(X: Floats, threads: int, links: int) -> Any:
     import hnswlib
 
     index = hnswlib.Index("l2", X.shape[1])
-    index.init_index(len(X), M=links, ef_construction=100)
+    index.init_index(len(X), M=links, ef_construction=5 * links)
     index.set_num_threads(threads)
     index.add_items(X)
     return index
@@ -174,9 +175,11 @@ LIBRARIES = {
     "faiss IVF": Library(
         faiss_index(lambda lists: f"IVF{lists},Flat"), faiss_search, cells_of, (1, 2, 4, 8, 16, 32, 64, 128)
     ),
-    "faiss HNSW": Library(faiss_index(lambda links: f"HNSW{links}"), faiss_search, only(16), (32, 64, 128, 256)),
+    "faiss HNSW": Library(
+        faiss_index(lambda links: f"HNSW{links}"), faiss_search, only(8, 16), (32, 64, 128, 256)
+    ),
     "faiss NN-descent": Library(faiss_descent, faiss_descent_search, only(40, 64, 96), ("",)),
-    "hnswlib": Library(hnswlib_index, hnswlib_search, only(16), (32, 64, 128, 256)),
+    "hnswlib": Library(hnswlib_index, hnswlib_search, only(8, 16), (32, 64, 128, 256)),
     "pynndescent": Library(pynndescent_index, pynndescent_search, only(26, 32, 40, 50, 60, 80), ("",)),
     "scann": Library(scann_index, scann_search, cells_of, (8, 16, 32, 64, 128)),
 }
@@ -235,7 +238,7 @@ def measure(name: str, setting: Any, file: str, truth: Truth, threads: int, dear
         searched = time.process_time() - cpu
         memory = peak_memory() - before
         recall = truth.recall(X, lists)
-        last = effort == efforts[-1] or recall > 0.997 or built + searched > dear
+        last = effort == efforts[-1] or recall > ENOUGH or built + searched > dear
         answer.put((f"{setting} {effort}".strip(), built + searched, memory, recall, last))
         if last:
             break
@@ -269,7 +272,8 @@ def compare(title: str, X: Floats, threads: int, names: Iterable[str], most: flo
                     runs.append(run)
                     print(f"{name:20}{label:>12}{cpu:9.2f}{memory / 1e6:11.0f}{recall:9.4f}", flush=True)
                 process.join()
-                if runs[first].cpu > dear:  # at its least effort; those that follow take longer to build
+                # Builds that follow take longer; without efforts of a search they find more, and nothing else.
+                if runs[first].cpu > dear or (runs[-1].recall > ENOUGH and len(LIBRARIES[name].searches) == 1):
                     break
     return runs
 

@@ -109,8 +109,8 @@ class Finish {
 template <class T>
 Approximation nearly_nearest(const Points<T>& points, std::int64_t k, Metric metric, double recall,
                              const Effort& wish, std::span<const float> basis, std::int64_t sample,
-                             std::int64_t patience, std::uint64_t seed, const Blas& blas, Team& team,
-                             const Report& report) {
+                             std::int64_t patience, bool anyway, std::uint64_t seed, const Blas& blas,
+                             Team& team, const Report& report) {
   const std::int64_t n = points.n;
   if (n > std::numeric_limits<std::int32_t>::max() / 2)
     throw std::invalid_argument("at most 2^30 points can be searched, got " + std::to_string(n));
@@ -130,21 +130,22 @@ Approximation nearly_nearest(const Points<T>& points, std::int64_t k, Metric met
   const Copies groups = copies(points, team);
   const std::span<const std::int32_t> ids = groups.first;
   const std::int64_t wanted = std::min(k, static_cast<std::int64_t>(ids.size()) - 1);
-  Approximation found{{std::vector<std::int32_t>(n * k), std::vector<float>(n * k)},
-                      {1, 0, 0},
-                      wish,
-                      std::vector<std::int32_t>(n, 0)};
+  Approximation found{{}, {1, 0, 0}, wish, std::vector<std::int32_t>(n, 0)};
+  const auto make_lists = [&] {
+    found.neighbors = {std::vector<std::int32_t>(n * k), std::vector<float>(n * k)};
+  };
   Effort& effort = found.effort;
   effort.size = std::max(wish.size == 0 ? kSize : wish.size, 4 * (wanted + 1));
   effort.rounds = 0;
   if (wanted == 0) {
+    make_lists();
     Expansion<T>(space, groups, k).write(0, {}, found.neighbors);
     return found;
   }
 
   const bool product = similarity(metric);
   std::mt19937_64 chance(seed);
-  std::unique_ptr<const Images> images;
+  std::unique_ptr<Images> images;
   if (basis.empty())
     images = std::make_unique<WholeImages<T>>(space, ids);
   else
@@ -152,6 +153,8 @@ Approximation nearly_nearest(const Points<T>& points, std::int64_t k, Metric met
   const Partition cells(*images, effort.size, wanted + 1, metric == Metric::dot, chance(), blas.sgemm, team,
                         part(50, 200));
   const CodedCells coded(*images, cells, product, team, part(200, 220));
+  images->drop();  // each is asked for once more in a round of visits, which costs less than the room
+  make_lists();
   std::vector<Visitor> visitors;
   for (int w = 0; w < team.size(); ++w) visitors.emplace_back(*images, cells, coded, product, blas.sgemm);
   const auto near = static_cast<std::int64_t>(cells.near(0).size());
@@ -177,6 +180,13 @@ Approximation nearly_nearest(const Points<T>& points, std::int64_t k, Metric met
     Plan::Choice choice{std::min(wish.visits, near), wanted + 1 + std::max<std::int64_t>(8, wanted / 2),
                         false};
     if (wish.visits == 0) choice = plan.cheapest(aim);
+    if (tuning > 0 && !choice.enough && !anyway) {
+      if (effort.rounds == 0) {
+        found.recall = plan.reached(choice);
+        found.neighbors = {};
+      }
+      break;
+    }
     if (cells.count() == 1) choice = {1, images->n(), false};  // which is to compare all
     effort.visits = choice.visits;
     effort.kept = wish.kept == 0 ? choice.kept : std::max(wish.kept, wanted + 1);
@@ -202,10 +212,10 @@ Approximation nearly_nearest(const Points<T>& points, std::int64_t k, Metric met
   return found;
 }
 
-#define AGGLO_NEARLY_NEAREST(T)                                                                            \
-  template Approximation nearly_nearest(const Points<T>&, std::int64_t, Metric, double, const Effort&,     \
-                                        std::span<const float>, std::int64_t, std::int64_t, std::uint64_t, \
-                                        const Blas&, Team&, const Report&);
+#define AGGLO_NEARLY_NEAREST(T)                                                                        \
+  template Approximation nearly_nearest(const Points<T>&, std::int64_t, Metric, double, const Effort&, \
+                                        std::span<const float>, std::int64_t, std::int64_t, bool,      \
+                                        std::uint64_t, const Blas&, Team&, const Report&);
 AGGLO_EACH_NUMBER(AGGLO_NEARLY_NEAREST)
 
 }  // namespace agglo

@@ -29,17 +29,19 @@ struct Approximation {
 // that a point visits, those that looked closest in bytes. Values are exact. It is a function of the points,
 // the basis, the seed and BLAS alone. Effort that is left to be chosen is what one sample of points takes to
 // reach `recall`; it is measured on another, and effort is added while it falls short, `patience` times.
+// Where no effort is enough, what comes closest is spent `anyway`, or nothing: then there are no lists,
+// unless less effort had seemed to be enough, and recall is that of the sample.
 //
 // `basis` makes it fast for points that lie close to a few directions: an orthonormal basis of them, one
 // vector of d numbers after the other. Points are then seen by their coordinates in it until they are
 // compared exactly. Empty: as they are.
 //
-// Memory beside points and result: a byte for every number of the images (four more with a basis), 60 bytes
-// a point, and some MB a thread.
+// Memory beside points and result: a byte for every number of the images, 60 bytes a point, and some MB a
+// thread; with a basis four more for every number, before there is a result.
 template <class T>
 Approximation nearly_nearest(const Points<T>& points, std::int64_t k, Metric metric, double recall,
                              const Effort& wish, std::span<const float> basis, std::int64_t sample,
-                             std::int64_t patience, std::uint64_t seed, const Blas& blas, Team& team,
-                             const Report& report = {});
+                             std::int64_t patience, bool anyway, std::uint64_t seed, const Blas& blas,
+                             Team& team, const Report& report = {});
 
 }  // namespace agglo

@@ -29,6 +29,9 @@ class Images {
   virtual void gather(std::span<const std::int32_t> places, std::vector<float>& rows) const = 0;
   virtual float rest(std::int64_t) const { return 0; }
 
+  // Gives back memory, once the rests are no longer needed and rows seldom: those are then made anew.
+  virtual void drop() {}
+
  private:
   const std::int64_t n_, width_;
 };
@@ -57,18 +60,21 @@ class ProjectedImages final : public Images {
   ProjectedImages(const Space<T>& space, std::span<const std::int32_t> ids, std::span<const float> basis,
                   bool distances, Gemm<float>* sgemm, Team& team, const Report& report)
       : Images(static_cast<std::int64_t>(ids.size()), static_cast<std::int64_t>(basis.size()) / space.d()),
+        space_(space),
+        ids_(ids),
+        basis_(basis),
+        sgemm_(sgemm),
         rows_(ids.size() * width()),
         rests_(distances ? ids.size() : 0) {
     constexpr std::int64_t block = 256;
     team.ranges(
         n(), block,
         [&](std::int64_t first, std::int64_t last, int) {
-          thread_local std::vector<float> images, products;
+          thread_local std::vector<float> rows;
           std::vector<std::int32_t> places(last - first);
           for (std::int64_t p = first; p < last; ++p) places[p - first] = static_cast<std::int32_t>(p);
-          agglo::gather(space, ids, places, images);
-          multiply(sgemm, images.data(), last - first, basis.data(), width(), space.d(), products);
-          std::copy_n(products.data(), (last - first) * width(), rows_.data() + first * width());
+          project(places, rows);
+          std::copy_n(rows.data(), (last - first) * width(), rows_.data() + first * width());
           if (!distances) return;
           for (std::int64_t p = first; p < last; ++p) {
             const float* row = rows_.data() + p * width();
@@ -82,6 +88,7 @@ class ProjectedImages final : public Images {
 
   void gather(std::span<const std::int32_t> places, std::vector<float>& rows) const override {
     constexpr std::size_t ahead = 4;
+    if (rows_.empty()) return project(places, rows);
     if (rows.size() < places.size() * width()) rows.resize(places.size() * width());
     for (std::size_t s = 0; s < places.size(); ++s) {
       if (s + ahead < places.size())
@@ -91,8 +98,23 @@ class ProjectedImages final : public Images {
     }
   }
   float rest(std::int64_t p) const override { return rests_.empty() ? 0 : rests_[p]; }
+  void drop() override {
+    rows_ = {};
+    rests_ = {};
+  }
 
  private:
+  void project(std::span<const std::int32_t> places, std::vector<float>& rows) const {
+    thread_local std::vector<float> images;
+    agglo::gather(space_, ids_, places, images);
+    multiply(sgemm_, images.data(), static_cast<std::int64_t>(places.size()), basis_.data(), width(),
+             space_.d(), rows);
+  }
+
+  const Space<T>& space_;
+  const std::span<const std::int32_t> ids_;
+  const std::span<const float> basis_;
+  Gemm<float>* const sgemm_;
   Array<float> rows_;
   std::vector<float> rests_;
 };

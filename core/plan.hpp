@@ -12,6 +12,7 @@
 
 #include "parallel.hpp"
 #include "partition.hpp"
+#include "recall.hpp"
 #include "truth.hpp"
 #include "visits.hpp"
 
@@ -89,6 +90,15 @@ class Plan {
       highest = std::max(highest, shares_on(effort).first);
     const auto best = cheapest(highest - kLittle, 0);
     return {best->visits, best->kept, false};
+  }
+
+  // What the sample reaches with a choice.
+  Recall reached(const Choice& choice) const {
+    const auto f = std::find(visits_.begin(), visits_.end(), choice.visits) - visits_.begin(),
+               c = std::find(kept_.begin(), kept_.end(), choice.kept) - kept_.begin();
+    std::vector<double> shares;
+    for (const auto& own : shares_) shares.push_back(own[f * kept_.size() + c]);
+    return recall_of(shares, wanted_);
   }
 
  private:

@@ -210,6 +210,17 @@ def test_auto_searches_exactly_if_cells_fall_short(monkeypatch):
     assert short.recall_estimate.value < 0.9999
 
 
+def test_no_visits_are_made_that_are_known_not_to_be_enough():
+    points = check_points(np.random.default_rng(2).standard_normal((40000, 60)).astype(np.float32))
+    none = cells(points, 5, "cosine", 2, None, recall=0.99, size=64, patient=False)
+    assert none.indices.shape == none.values.shape == (0, 5)
+    assert none.parameters["rounds"] == 0
+    assert none.estimate.value < 0.99
+    some = cells(points, 5, "cosine", 2, None, recall=0.99, size=64)
+    assert some.indices.shape == (40000, 5)
+    assert abs(some.estimate.value - none.estimate.value) <= some.estimate.error + none.estimate.error
+
+
 def test_progress_goes_to_the_end_and_can_stop_the_search():
     points = check_points(clustered(np.random.default_rng(4), 20000, 32, 400, 1.0).astype(np.float32))
     seen = []

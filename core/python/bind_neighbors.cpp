@@ -29,7 +29,7 @@ nb::tuple nearest(const Rows<Bits<T>>& X, std::int64_t k, const std::string& met
 template <class T>
 nb::tuple nearly_nearest(const Rows<Bits<T>>& X, std::int64_t k, const std::string& metric, double recall,
                          std::int64_t size, std::int64_t visits, std::int64_t kept, const Rows<float>& basis,
-                         std::int64_t sample, std::int64_t patience, std::uint64_t seed,
+                         std::int64_t sample, std::int64_t patience, bool anyway, std::uint64_t seed,
                          const nb::capsule& sgemm, const nb::capsule& dgemm, int threads,
                          const nb::object& progress) {
   const agglo::Blas blas{reinterpret_cast<agglo::Gemm<float>*>(sgemm.data()),
@@ -39,7 +39,7 @@ nb::tuple nearly_nearest(const Rows<Bits<T>>& X, std::int64_t k, const std::stri
     nb::gil_scoped_release release;
     agglo::Team team(threads);
     found = agglo::nearly_nearest(points_of<T>(X), k, metric_of(metric), recall, {size, visits, kept, 0},
-                                  {basis.data(), basis.size()}, sample, patience, seed, blas, team,
+                                  {basis.data(), basis.size()}, sample, patience, anyway, seed, blas, team,
                                   reporter(progress));
   }
   const agglo::Effort& effort = found.effort;
@@ -106,8 +106,8 @@ void bind_search(nb::module_& module) {
   module.def("nearest", &nearest<T>, "X"_a.noconvert(), "k"_a, "metric"_a, "basis"_a, "sgemm"_a, "dgemm"_a,
              "threads"_a, "progress"_a.none());
   module.def("nearly_nearest", &nearly_nearest<T>, "X"_a.noconvert(), "k"_a, "metric"_a, "recall"_a, "size"_a,
-             "visits"_a, "kept"_a, "basis"_a, "sample"_a, "patience"_a, "seed"_a, "sgemm"_a, "dgemm"_a,
-             "threads"_a, "progress"_a.none());
+             "visits"_a, "kept"_a, "basis"_a, "sample"_a, "patience"_a, "anyway"_a, "seed"_a, "sgemm"_a,
+             "dgemm"_a, "threads"_a, "progress"_a.none());
   module.def("nearest_by_tree", &nearest_by_tree<T>, "X"_a.noconvert(), "k"_a, "metric"_a, "threads"_a,
              "progress"_a.none());
   module.def("rescored", &rescored<T>, "X"_a.noconvert(), "lists"_a, "k"_a, "metric"_a, "sample"_a, "seed"_a,

@@ -85,7 +85,7 @@ void check_search(std::int64_t n, std::int64_t d, std::int64_t k, Metric metric)
     Team team(threads);
     const auto exact = agglo::nearest(points, k, metric, {}, blas, team);
     const auto found =
-        agglo::nearly_nearest(points, k, metric, 0.95, {60, 0, 0, 0}, {}, 100, 4, 11, blas, team);
+        agglo::nearly_nearest(points, k, metric, 0.95, {60, 0, 0, 0}, {}, 100, 4, true, 11, blas, team);
     double right = 0;
     for (std::int64_t i = 0; i < n; ++i) {
       const float last = exact.values[i * k + k - 1];
@@ -117,13 +117,13 @@ int main() {
   const std::vector<float> same(50 * 3, 2.0f);
   Team team(2);
   const auto copies = agglo::nearly_nearest(Points<float>{same.data(), 50, 3}, 4, Metric::euclidean, 0.95, {},
-                                            {}, 10, 4, 0, blas, team);
+                                            {}, 10, 4, true, 0, blas, team);
   CHECK(std::all_of(copies.neighbors.values.begin(), copies.neighbors.values.end(),
                     [](float value) { return value == 0; }));
   bool refused = false;
   try {
-    agglo::nearly_nearest(Points<float>{same.data(), 50, 3}, 50, Metric::dot, 0.95, {}, {}, 10, 4, 0, blas,
-                          team);
+    agglo::nearly_nearest(Points<float>{same.data(), 50, 3}, 50, Metric::dot, 0.95, {}, {}, 10, 4, true, 0,
+                          blas, team);
   } catch (const std::invalid_argument&) {
     refused = true;
   }
@@ -133,8 +133,9 @@ int main() {
   const auto data = made_up<float>(3000, 4, 1);
   bool stopped = false;
   try {
-    agglo::nearly_nearest(Points<float>{data.data(), 3000, 4}, 5, Metric::cosine, 0.95, {}, {}, 10, 4, 0,
-                          blas, team, [](std::int64_t, std::int64_t) { throw std::runtime_error("enough"); });
+    agglo::nearly_nearest(Points<float>{data.data(), 3000, 4}, 5, Metric::cosine, 0.95, {}, {}, 10, 4, true,
+                          0, blas, team,
+                          [](std::int64_t, std::int64_t) { throw std::runtime_error("enough"); });
   } catch (const std::runtime_error&) {
     stopped = true;
   }

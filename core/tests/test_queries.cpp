@@ -81,7 +81,8 @@ void check_cells(Metric metric) {
   const auto found = index.nearest_to(queries, team), same = index.nearest_to(queries, alone);
   CHECK(found.indices == same.indices && found.values == same.values);
   // In cells that are known already; in cells that are too small for lists so long others are made.
-  const auto known = agglo::nearly_nearest(points, k, metric, 0.95, {50, 0, 0, 0}, {}, 10, 4, 7, blas, team);
+  const auto known =
+      agglo::nearly_nearest(points, k, metric, 0.95, {50, 0, 0, 0}, {}, 10, 4, true, 7, blas, team);
   std::vector<std::int32_t> tiny(n, 0);
   tiny[0] = 1;
   for (const auto& cells : {known.cells, tiny}) {

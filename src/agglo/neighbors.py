@@ -174,7 +174,8 @@ def neighbor_graph(
     wish: dict[str, Any] = {"recall": recall, "random_state": random_state}
 
     def search(name: str) -> Found:
-        found = SEARCHES[name](points, int(n_neighbors), metric, workers, report, **wish)
+        more = {"patient": method != "auto"} if name == "cells" else {}
+        found = SEARCHES[name](points, int(n_neighbors), metric, workers, report, **wish, **more)
         forget(points)  # lists and graph together are large, and need no points
         return found
 

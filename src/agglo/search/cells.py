@@ -26,6 +26,7 @@ def cells(
     visits: int = 0,
     kept: int = 0,
     sample: int = SAMPLE,
+    patient: bool = True,
 ) -> Found:
     """The closest of all points that were looked at, of every point, with exact values.
 
@@ -43,14 +44,17 @@ def cells(
         leaves them to be chosen; given ``visits`` are made as they are, whatever recall that gives.
     sample : int
         Points that the estimate is measured on.
+    patient : bool
+        Whether to come as close to the wish as possible where no effort is enough. If not, there are no lists
+        then, or those of a first attempt, and the estimate tells what all effort would have come to.
     """
     with one_blas_thread():
         basis = main_directions(points, metric)
         indices, values, reached, spent, homes = _core.nearly_nearest(
-            *(for_core(points), n_neighbors, metric, recall, size, visits, kept, basis, sample, PATIENCE),
+            *(for_core(points), n_neighbors, metric, recall, size, visits, kept, basis, sample, PATIENCE, patient),
             *(random_state, sgemm(), dgemm(), workers, report),
         )
-    shape = (len(points), n_neighbors)
+    shape = (-1, n_neighbors)
     effort = dict(zip(("cell_size", "visits", "candidates", "rounds"), spent, strict=True))
     if len(basis):
         effort["directions"] = len(basis)
