@@ -1,8 +1,10 @@
 // Checks for the core's own tests: they print what failed and where, and end the test.
 #pragma once
 
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <stdexcept>
 
 #define CHECK(condition)                                                   \
   do {                                                                     \
@@ -11,3 +13,17 @@
       std::exit(1);                                                        \
     }                                                                      \
   } while (false)
+
+// Whether call() throws an Error.
+template <class Error, class Call>
+bool throws(const Call& call) {
+  try {
+    call();
+  } catch (const Error&) {
+    return true;
+  }
+  return false;
+}
+
+// A report that stops what it hears of.
+inline void stop(std::int64_t, std::int64_t) { throw std::runtime_error("stop"); }

@@ -3,6 +3,7 @@
 #include <random>
 #include <stdexcept>
 
+#include "blas.hpp"
 #include "check.hpp"
 #include "dpmeans.hpp"
 #include "dpseeds.hpp"
@@ -10,17 +11,6 @@
 using namespace agglo;
 
 namespace {
-
-// The product as BLAS defines it, for the one way in which it is called.
-void plain_sgemm(char*, char*, int* m, int* n, int* k, float*, float* a, int* lda, float* b, int* ldb, float*,
-                 float* c, int* ldc) {
-  for (int j = 0; j < *n; ++j)
-    for (int i = 0; i < *m; ++i) {
-      float sum = 0;
-      for (int l = 0; l < *k; ++l) sum += a[i * *lda + l] * b[j * *ldb + l];
-      c[j * *ldc + i] = sum;
-    }
-}
 
 struct Data {
   std::vector<float> numbers;
@@ -85,16 +75,16 @@ void test_passes(std::int64_t n, std::int64_t d, double lambda, std::int64_t epo
   const Data data = random_data(n, d, seed);
   Team one(1);
   const DpMeans first =
-      dp_means(data.points(), data.order, std::span<const double>(), {lambda, epoch, 1, 0}, plain_sgemm, one);
+      dp_means(data.points(), data.order, std::span<const double>(), {lambda, epoch, 1, 0}, blas.sgemm, one);
   CHECK(first.labels == plain_pass(data, lambda, epoch));
   const DpMeans whole = dp_means(data.points(), data.order, std::span<const double>(),
-                                 {lambda, epoch, 100, 0}, plain_sgemm, one);
+                                 {lambda, epoch, 100, 0}, blas.sgemm, one);
   CHECK(std::is_sorted(whole.history.rbegin(), whole.history.rend(),
                        [](double a, double b) { return a < b - 1e-9 * b; }));
   for (const int threads : {2, 3}) {
     Team team(threads);
     const DpMeans again = dp_means(data.points(), data.order, std::span<const double>(),
-                                   {lambda, epoch, 100, 0}, plain_sgemm, team);
+                                   {lambda, epoch, 100, 0}, blas.sgemm, team);
     CHECK(again.labels == whole.labels);
     CHECK(again.centers == whole.centers);
     CHECK(again.history == whole.history);
@@ -107,7 +97,7 @@ void test_passes(std::int64_t n, std::int64_t d, double lambda, std::int64_t epo
 void test_seeds(std::int64_t n, std::int64_t d, double lambda, SeedRule rule, unsigned seed) {
   const Data data = random_data(n, d, seed);
   Team one(1);
-  const Seeds found = dp_seeds(data.points(), lambda, rule, seed, plain_sgemm, one);
+  const Seeds found = dp_seeds(data.points(), lambda, rule, seed, blas.sgemm, one);
   double sum = 0;
   for (std::int64_t i = 0; i < n; ++i) {
     std::vector<double> squares;
@@ -123,7 +113,7 @@ void test_seeds(std::int64_t n, std::int64_t d, double lambda, SeedRule rule, un
   if (lambda == 0) CHECK(sum == 0);
   for (const int threads : {2, 3}) {
     Team team(threads);
-    const Seeds again = dp_seeds(data.points(), lambda, rule, seed, plain_sgemm, team);
+    const Seeds again = dp_seeds(data.points(), lambda, rule, seed, blas.sgemm, team);
     CHECK(again.seeds == found.seeds);
     CHECK(again.labels == found.labels);
     CHECK(again.distances == found.distances);
@@ -133,19 +123,11 @@ void test_seeds(std::int64_t n, std::int64_t d, double lambda, SeedRule rule, un
 void test_reports_can_stop() {
   const Data data = random_data(3000, 3, 1);
   Team team(2);
-  const Report stop = [](std::int64_t, std::int64_t) { throw std::runtime_error("enough"); };
-  int stopped = 0;
-  try {
-    dp_means(data.points(), data.order, std::span<const double>(), {1.0, 1, 100, 0}, plain_sgemm, team, stop);
-  } catch (const std::runtime_error&) {
-    ++stopped;
-  }
-  try {
-    dp_seeds(data.points(), 1.0, SeedRule::cost, 1, plain_sgemm, team, stop);
-  } catch (const std::runtime_error&) {
-    ++stopped;
-  }
-  CHECK(stopped == 2);
+  CHECK(throws<std::runtime_error>([&] {
+    dp_means(data.points(), data.order, std::span<const double>(), {1.0, 1, 100, 0}, blas.sgemm, team, stop);
+  }));
+  CHECK(throws<std::runtime_error>(
+      [&] { dp_seeds(data.points(), 1.0, SeedRule::cost, 1, blas.sgemm, team, stop); }));
 }
 
 }  // namespace

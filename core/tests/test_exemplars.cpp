@@ -2,23 +2,13 @@
 #include <random>
 #include <stdexcept>
 
+#include "blas.hpp"
 #include "check.hpp"
 #include "exemplars.hpp"
 
 using namespace agglo;
 
 namespace {
-
-// The product as BLAS defines it, for the one way in which it is called.
-void plain_sgemm(char*, char*, int* m, int* n, int* k, float*, float* a, int* lda, float* b, int* ldb, float*,
-                 float* c, int* ldc) {
-  for (int j = 0; j < *n; ++j)
-    for (int i = 0; i < *m; ++i) {
-      float sum = 0;
-      for (int l = 0; l < *k; ++l) sum += a[i * *lda + l] * b[j * *ldb + l];
-      c[j * *ldc + i] = sum;
-    }
-}
 
 struct Data {
   std::vector<float> numbers;
@@ -49,8 +39,8 @@ Data random_data(std::int64_t n, std::int64_t d, unsigned seed) {
 
 Exemplars solve(const Data& data, double lambda, int threads, const Report& report = {}) {
   Team team(threads);
-  return exemplars(data.points(), data.weights, data.seeds, data.labels, {lambda, 50, 1e-3}, plain_sgemm,
-                   team, report);
+  return exemplars(data.points(), data.weights, data.seeds, data.labels, {lambda, 50, 1e-3}, blas.sgemm, team,
+                   report);
 }
 
 void test_solution(std::int64_t n, std::int64_t d, double lambda, unsigned seed) {
@@ -83,13 +73,7 @@ void test_solution(std::int64_t n, std::int64_t d, double lambda, unsigned seed)
 
 void test_reports_can_stop() {
   const Data data = random_data(600, 2, 1);
-  int stopped = 0;
-  try {
-    solve(data, 10.0, 2, [](std::int64_t, std::int64_t) { throw std::runtime_error("enough"); });
-  } catch (const std::runtime_error&) {
-    ++stopped;
-  }
-  CHECK(stopped == 1);
+  CHECK(throws<std::runtime_error>([&] { solve(data, 10.0, 2, stop); }));
 }
 
 }  // namespace

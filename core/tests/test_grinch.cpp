@@ -105,15 +105,10 @@ void test_trees(std::int64_t n, unsigned seed) {
 
 void test_reports_can_stop() {
   const Line line = random_line(50, 1);
-  const Report stop = [](std::int64_t, std::int64_t) { throw std::runtime_error("enough"); };
-  bool stopped = false;
-  try {
+  CHECK(throws<std::runtime_error>([&] {
     grinch(line.points(), near_before(line.points()), kNear,
            {GrinchLinkage::average, false, true, true, false, 0}, stop);
-  } catch (const std::runtime_error&) {
-    stopped = true;
-  }
-  CHECK(stopped);
+  }));
 }
 
 }  // namespace

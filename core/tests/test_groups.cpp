@@ -2,6 +2,7 @@
 #include <random>
 #include <vector>
 
+#include "blas.hpp"
 #include "check.hpp"
 #include "groups.hpp"
 
@@ -10,16 +11,6 @@ namespace {
 using agglo::Centers;
 using agglo::Groups;
 using agglo::Team;
-
-void gemm(char*, char*, int* m, int* n, int* k, float*, float* a, int* lda, float* b, int* ldb, float*,
-          float* c, int* ldc) {
-  for (int j = 0; j < *n; ++j)
-    for (int i = 0; i < *m; ++i) {
-      float sum = 0;
-      for (int l = 0; l < *k; ++l) sum += a[i * *lda + l] * b[j * *ldb + l];
-      c[j * *ldc + i] = sum;
-    }
-}
 
 // Rows around few others, some of them twice.
 std::vector<float> made_up(std::int64_t n, std::int64_t width, unsigned seed) {
@@ -56,7 +47,7 @@ void check_look(std::int64_t probes, bool squares, double least) {
   std::vector<std::int32_t> first;
   for (const int threads : {1, 3}) {
     Team team(threads);
-    const Groups groups(centers, 25, probes, gemm, team);
+    const Groups groups(centers, 25, probes, blas.sgemm, team);
     Groups::Scratch scratch;
     std::vector<std::int32_t> one(asking), several(asking * reach);
     groups.one(rows.data(), asking, scratch, one.data());
@@ -86,7 +77,7 @@ void check_close(std::int64_t n, std::int64_t reach) {
   const std::int64_t width = 5;
   const Centers centers = centers_of(made_up(n, width, 3), width, true);
   Team team(2);
-  const auto close = agglo::close_centers(centers, reach, gemm, team, {});
+  const auto close = agglo::close_centers(centers, reach, blas.sgemm, team, {});
   for (std::int64_t c = 0; c < n; ++c) {
     std::vector<std::int32_t> own(close.begin() + c * reach, close.begin() + (c + 1) * reach);
     CHECK(own[0] == c);
@@ -109,7 +100,7 @@ int main() {
 
   const std::vector<float> same(200 * 3, 1.0f);
   Team team(1);
-  const Groups groups(centers_of(same, 3, true), 20, 2, gemm, team);  // of which all but one are empty
+  const Groups groups(centers_of(same, 3, true), 20, 2, blas.sgemm, team);  // of which all but one are empty
   Groups::Scratch scratch;
   std::vector<std::int32_t> several(2 * 200);
   groups.several(same.data(), 2, 200, scratch, several.data());

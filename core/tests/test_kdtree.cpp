@@ -2,6 +2,7 @@
 #include <random>
 #include <vector>
 
+#include "blas.hpp"
 #include "check.hpp"
 #include "kdtree.hpp"
 #include "recall.hpp"
@@ -12,19 +13,6 @@ using agglo::Metric;
 using agglo::Neighbors;
 using agglo::Points;
 using agglo::Team;
-
-// The one case that is asked of a BLAS: C = A'B.
-template <class Real>
-void gemm(char*, char*, int* m, int* n, int* k, Real*, Real* a, int* lda, Real* b, int* ldb, Real*, Real* c,
-          int* ldc) {
-  for (int j = 0; j < *n; ++j)
-    for (int i = 0; i < *m; ++i) {
-      Real sum = 0;
-      for (int l = 0; l < *k; ++l) sum += a[i * *lda + l] * b[j * *ldb + l];
-      c[j * *ldc + i] = sum;
-    }
-}
-constexpr agglo::Blas blas{gemm<float>, gemm<double>};
 
 // Small integers: ties and copies abound.
 template <class T>

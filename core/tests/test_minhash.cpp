@@ -80,14 +80,8 @@ void few_are_searched_exactly() {
 void a_report_may_stop_the_search(int threads) {
   const Made made(1500, 20, 30, 2);
   Team team(threads);
-  const auto stop = [](std::int64_t, std::int64_t) { throw std::runtime_error("stop"); };
-  bool caught = false;
-  try {
-    nearly_nearest_sets(made.sets(), 5, 0.9, {}, 128, 64, 0, team, stop);
-  } catch (const std::runtime_error&) {
-    caught = true;
-  }
-  CHECK(caught);
+  CHECK(throws<std::runtime_error>(
+      [&] { nearly_nearest_sets(made.sets(), 5, 0.9, {}, 128, 64, 0, team, stop); }));
 }
 
 }  // namespace

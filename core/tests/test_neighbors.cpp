@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "blas.hpp"
 #include "check.hpp"
 #include "neighbors.hpp"
 
@@ -13,21 +14,6 @@ using agglo::Metric;
 using agglo::Neighbors;
 using agglo::Points;
 using agglo::Team;
-
-// The one case that the search asks of a BLAS: C = A'B.
-template <class Real>
-void gemm(char* transa, char* transb, int* m, int* n, int* k, Real* alpha, Real* a, int* lda, Real* b,
-          int* ldb, Real* beta, Real* c, int* ldc) {
-  CHECK(*transa == 'T' && *transb == 'N' && *alpha == 1 && *beta == 0);
-  for (int j = 0; j < *n; ++j)
-    for (int i = 0; i < *m; ++i) {
-      Real sum = 0;
-      for (int l = 0; l < *k; ++l)
-        sum += a[static_cast<std::int64_t>(i) * *lda + l] * b[static_cast<std::int64_t>(j) * *ldb + l];
-      c[static_cast<std::int64_t>(j) * *ldc + i] = sum;
-    }
-}
-constexpr agglo::Blas blas{gemm<float>, gemm<double>};
 
 // Small integers, so that every sum is exact and ties abound; every ninth point is a copy of another.
 template <class T>
@@ -133,14 +119,8 @@ void nothing_but_copies() {
 void a_report_may_stop_the_search(int threads) {
   const std::vector<float> data = made_up<float>(3000, 4, 2);
   Team team(threads);
-  const auto stop = [](std::int64_t, std::int64_t) { throw std::runtime_error("stop"); };
-  bool caught = false;
-  try {
-    nearest(Points<float>{data.data(), 3000, 4}, 5, Metric::dot, {}, blas, team, stop);
-  } catch (const std::runtime_error&) {
-    caught = true;
-  }
-  CHECK(caught);
+  CHECK(throws<std::runtime_error>(
+      [&] { nearest(Points<float>{data.data(), 3000, 4}, 5, Metric::dot, {}, blas, team, stop); }));
 }
 
 }  // namespace

@@ -29,15 +29,11 @@ void every_chunk_is_done_once(int threads) {
 void exceptions_reach_the_caller(int threads) {
   Team team(threads);
   for (int repeat = 0; repeat < 20; ++repeat) {
-    bool caught = false;
-    try {
+    CHECK(throws<std::runtime_error>([&] {
       team.run(100, [](std::int64_t chunk, int) {
         if (chunk == 50) throw std::runtime_error("fifty");
       });
-    } catch (const std::runtime_error&) {
-      caught = true;
-    }
-    CHECK(caught);
+    }));
     std::atomic<int> done{0};  // and the team goes on
     team.run(10, [&](std::int64_t, int) { ++done; });
     CHECK(done == 10);
@@ -46,17 +42,14 @@ void exceptions_reach_the_caller(int threads) {
 
 void reports_may_stop_the_work(int threads) {
   Team team(threads);
-  bool caught = false;
-  try {
+  const bool caught = throws<std::runtime_error>([&] {
     team.run(
         1000, [](std::int64_t, int) {},
         [](std::int64_t done, std::int64_t total) {
           CHECK(total == 1000);
           if (done >= 0) throw std::runtime_error("stop");
         });
-  } catch (const std::runtime_error&) {
-    caught = true;
-  }
+  });
   CHECK(caught || threads > 1);  // with help, the caller may find nothing left to do
 }
 
@@ -68,11 +61,5 @@ int main() {
     exceptions_reach_the_caller(threads);
     reports_may_stop_the_work(threads);
   }
-  bool refused = false;
-  try {
-    Team team(0);
-  } catch (const std::invalid_argument&) {
-    refused = true;
-  }
-  CHECK(refused);
+  CHECK(throws<std::invalid_argument>([&] { Team team(0); }));
 }

@@ -80,14 +80,8 @@ void test_trees(std::int64_t n, std::int64_t d, unsigned seed) {
 
 void test_reports_can_stop() {
   const Data data = random_data(100, 2, 1);
-  const Report stop = [](std::int64_t, std::int64_t) { throw std::runtime_error("enough"); };
-  bool stopped = false;
-  try {
-    perch(data.points(), nearest_before(data), {PerchSearch::given, 1, true, true, 0}, stop);
-  } catch (const std::runtime_error&) {
-    stopped = true;
-  }
-  CHECK(stopped);
+  CHECK(throws<std::runtime_error>(
+      [&] { perch(data.points(), nearest_before(data), {PerchSearch::given, 1, true, true, 0}, stop); }));
 }
 
 }  // namespace

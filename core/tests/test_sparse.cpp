@@ -136,14 +136,7 @@ void bits_are_compared(std::int64_t n, std::int64_t width, std::int64_t k) {
 void a_report_may_stop_the_search(int threads) {
   const Made made(500, 30, 2);
   Team team(threads);
-  const auto stop = [](std::int64_t, std::int64_t) { throw std::runtime_error("stop"); };
-  bool caught = false;
-  try {
-    nearest(made.rows(), 5, Metric::cosine, team, stop);
-  } catch (const std::runtime_error&) {
-    caught = true;
-  }
-  CHECK(caught);
+  CHECK(throws<std::runtime_error>([&] { nearest(made.rows(), 5, Metric::cosine, team, stop); }));
 }
 
 }  // namespace
