@@ -10,7 +10,7 @@ template <class T>
 nb::tuple dp_means(const Rows<T>& X, const In<std::int32_t>& order, const Rows<double>& start, double lam,
                    std::int64_t epoch, std::int64_t max_iter, double tol, const nb::capsule& sgemm,
                    int threads, const nb::object& progress) {
-  auto* multiply = reinterpret_cast<agglo::Gemm<float>*>(sgemm.data());
+  auto* multiply = sgemm_of(sgemm);
   agglo::DpMeans found;
   {
     nb::gil_scoped_release release;
@@ -36,7 +36,7 @@ nb::object cluster_means(const Rows<T>& X, const In<std::int32_t>& labels, std::
 template <class T>
 nb::tuple dp_seeds(const Rows<T>& X, double lam, bool bound, std::uint64_t seed, const nb::capsule& sgemm,
                    int threads, const nb::object& progress) {
-  auto* multiply = reinterpret_cast<agglo::Gemm<float>*>(sgemm.data());
+  auto* multiply = sgemm_of(sgemm);
   const agglo::SeedRule rule = bound ? agglo::SeedRule::bound : agglo::SeedRule::cost;
   agglo::Seeds found;
   {
@@ -52,7 +52,7 @@ template <class T>
 nb::tuple exemplars(const Rows<T>& X, const In<double>& weights, const In<std::int32_t>& seeds,
                     const In<std::int32_t>& labels, double lam, std::int64_t max_iter, double tol,
                     const nb::capsule& sgemm, int threads, const nb::object& progress) {
-  auto* multiply = reinterpret_cast<agglo::Gemm<float>*>(sgemm.data());
+  auto* multiply = sgemm_of(sgemm);
   agglo::Exemplars found;
   {
     nb::gil_scoped_release release;

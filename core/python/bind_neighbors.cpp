@@ -9,21 +9,15 @@
 namespace agglo::python {
 namespace {
 
-// `sgemm` and `dgemm` are capsules that scipy.linalg.cython_blas exports, named by their C signatures.
 template <class T>
 nb::tuple nearest(const Rows<Bits<T>>& X, std::int64_t k, const std::string& metric,
                   const Rows<double>& basis, const nb::capsule& sgemm, const nb::capsule& dgemm, int threads,
                   const nb::object& progress) {
-  const agglo::Blas blas{reinterpret_cast<agglo::Gemm<float>*>(sgemm.data()),
-                         reinterpret_cast<agglo::Gemm<double>*>(dgemm.data())};
-  agglo::Neighbors neighbors;
-  {
-    nb::gil_scoped_release release;
-    agglo::Team team(threads);
-    neighbors = agglo::nearest(points_of<T>(X), k, metric_of(metric), {basis.data(), basis.size()}, blas,
-                               team, reporter(progress));
-  }
-  return nb::make_tuple(out(std::move(neighbors.indices)), out(std::move(neighbors.values)));
+  const agglo::Blas blas = blas_of(sgemm, dgemm);
+  return lists(released(threads, progress, [&](agglo::Team& team, const agglo::Report& report) {
+    return agglo::nearest(points_of<T>(X), k, metric_of(metric), {basis.data(), basis.size()}, blas, team,
+                          report);
+  }));
 }
 
 template <class T>
@@ -32,16 +26,12 @@ nb::tuple nearly_nearest(const Rows<Bits<T>>& X, std::int64_t k, const std::stri
                          std::int64_t sample, std::int64_t patience, bool anyway, std::uint64_t seed,
                          const nb::capsule& sgemm, const nb::capsule& dgemm, int threads,
                          const nb::object& progress) {
-  const agglo::Blas blas{reinterpret_cast<agglo::Gemm<float>*>(sgemm.data()),
-                         reinterpret_cast<agglo::Gemm<double>*>(dgemm.data())};
-  agglo::Approximation found;
-  {
-    nb::gil_scoped_release release;
-    agglo::Team team(threads);
-    found = agglo::nearly_nearest(points_of<T>(X), k, metric_of(metric), recall, {size, visits, kept, 0},
-                                  {basis.data(), basis.size()}, sample, patience, anyway, seed, blas, team,
-                                  reporter(progress));
-  }
+  const agglo::Blas blas = blas_of(sgemm, dgemm);
+  auto found = released(threads, progress, [&](agglo::Team& team, const agglo::Report& report) {
+    return agglo::nearly_nearest(points_of<T>(X), k, metric_of(metric), recall, {size, visits, kept, 0},
+                                 {basis.data(), basis.size()}, sample, patience, anyway, seed, blas, team,
+                                 report);
+  });
   const agglo::Effort& effort = found.effort;
   return nb::make_tuple(out(std::move(found.neighbors.indices)), out(std::move(found.neighbors.values)),
                         nb::make_tuple(found.recall.value, found.recall.error, found.recall.sample),
@@ -52,13 +42,9 @@ nb::tuple nearly_nearest(const Rows<Bits<T>>& X, std::int64_t k, const std::stri
 template <class T>
 nb::tuple nearest_by_tree(const Rows<Bits<T>>& X, std::int64_t k, const std::string& metric, int threads,
                           const nb::object& progress) {
-  agglo::Neighbors found;
-  {
-    nb::gil_scoped_release release;
-    agglo::Team team(threads);
-    found = agglo::nearest_by_tree(points_of<T>(X), k, metric_of(metric), team, reporter(progress));
-  }
-  return nb::make_tuple(out(std::move(found.indices)), out(std::move(found.values)));
+  return lists(released(threads, progress, [&](agglo::Team& team, const agglo::Report& report) {
+    return agglo::nearest_by_tree(points_of<T>(X), k, metric_of(metric), team, report);
+  }));
 }
 
 // Lists of another search with exact values, and their recall on a sample.
@@ -67,7 +53,7 @@ nb::tuple rescored(const Rows<Bits<T>>& X, const Rows<std::int32_t>& lists, std:
                    const std::string& metric, std::int64_t sample, std::uint64_t seed,
                    const nb::capsule& sgemm, int threads, const nb::object& progress) {
   const auto width = static_cast<std::int64_t>(lists.shape(1));
-  auto* const multiply = reinterpret_cast<agglo::Gemm<float>*>(sgemm.data());
+  auto* const multiply = sgemm_of(sgemm);
   agglo::Neighbors found;
   agglo::Recall recall;
   {
@@ -92,13 +78,9 @@ nb::tuple recall_of(const In<double>& shares, std::int64_t k) {
 template <class T>
 nb::object all_pairs(const Rows<Bits<T>>& X, const std::string& metric, int threads,
                      const nb::object& progress) {
-  std::vector<float> values;
-  {
-    nb::gil_scoped_release release;
-    agglo::Team team(threads);
-    values = agglo::all_pairs(points_of<T>(X), metric_of(metric), team, reporter(progress));
-  }
-  return out(std::move(values));
+  return out(released(threads, progress, [&](agglo::Team& team, const agglo::Report& report) {
+    return agglo::all_pairs(points_of<T>(X), metric_of(metric), team, report);
+  }));
 }
 
 template <class T>

@@ -7,18 +7,6 @@
 namespace agglo::python {
 namespace {
 
-// Calls `search` with a team and a report, the interpreter released.
-template <class Search>
-auto released(int threads, const nb::object& progress, const Search& search) {
-  nb::gil_scoped_release release;
-  agglo::Team team(threads);
-  return search(team, reporter(progress));
-}
-
-nb::tuple lists(agglo::Neighbors neighbors) {
-  return nb::make_tuple(out(std::move(neighbors.indices)), out(std::move(neighbors.values)));
-}
-
 agglo::Metric metric_of(bool cosine) { return cosine ? agglo::Metric::cosine : agglo::Metric::dot; }
 
 template <class T>
@@ -36,6 +24,17 @@ nb::tuple nearest(const In<std::int64_t>& indptr, const In<std::int32_t>& indice
   }));
 }
 
+// Of the rows from `base` on, those before it.
+template <class T>
+nb::tuple nearest_to(const In<std::int64_t>& indptr, const In<std::int32_t>& indices, const In<T>& values,
+                     std::int64_t columns, std::int64_t base, std::int64_t k, bool cosine, int threads,
+                     const nb::object& progress) {
+  return lists(released(threads, progress, [&](agglo::Team& team, const agglo::Report& report) {
+    return agglo::nearest_to(rows_of(indptr, indices, values, columns), base, k, metric_of(cosine), team,
+                             report);
+  }));
+}
+
 template <class T>
 nb::object all_pairs(const In<std::int64_t>& indptr, const In<std::int32_t>& indices, const In<T>& values,
                      std::int64_t columns, bool cosine, int threads, const nb::object& progress) {
@@ -48,6 +47,8 @@ template <class T>
 void bind_products(nb::module_& module) {
   module.def("sparse_nearest", &nearest<T>, "indptr"_a, "indices"_a, "values"_a.noconvert(), "columns"_a,
              "k"_a, "cosine"_a, "threads"_a, "progress"_a.none());
+  module.def("sparse_nearest_to", &nearest_to<T>, "indptr"_a, "indices"_a, "values"_a.noconvert(),
+             "columns"_a, "base"_a, "k"_a, "cosine"_a, "threads"_a, "progress"_a.none());
   module.def("sparse_all_pairs", &all_pairs<T>, "indptr"_a, "indices"_a, "values"_a.noconvert(), "columns"_a,
              "cosine"_a, "threads"_a, "progress"_a.none());
 }
@@ -56,6 +57,14 @@ nb::tuple nearest_sets(const In<std::int64_t>& indptr, const In<std::int32_t>& i
                        std::int64_t k, int threads, const nb::object& progress) {
   return lists(released(threads, progress, [&](agglo::Team& team, const agglo::Report& report) {
     return agglo::nearest_sets({span(indptr), span(indices), {}, columns}, k, team, report);
+  }));
+}
+
+nb::tuple nearest_sets_to(const In<std::int64_t>& indptr, const In<std::int32_t>& indices,
+                          std::int64_t columns, std::int64_t base, std::int64_t k, int threads,
+                          const nb::object& progress) {
+  return lists(released(threads, progress, [&](agglo::Team& team, const agglo::Report& report) {
+    return agglo::nearest_sets_to({span(indptr), span(indices), {}, columns}, base, k, team, report);
   }));
 }
 
@@ -94,6 +103,13 @@ nb::tuple nearest_bits(const Rows<std::uint64_t>& words, std::int64_t bits, std:
   }));
 }
 
+nb::tuple nearest_bits_to(const Rows<std::uint64_t>& words, std::int64_t bits, std::int64_t base,
+                          std::int64_t k, int threads, const nb::object& progress) {
+  return lists(released(threads, progress, [&](agglo::Team& team, const agglo::Report& report) {
+    return agglo::nearest_bits_to(bits_of(words, bits), base, k, team, report);
+  }));
+}
+
 nb::object all_pairs_of_bits(const Rows<std::uint64_t>& words, std::int64_t bits, int threads,
                              const nb::object& progress) {
   return out(released(threads, progress, [&](agglo::Team& team, const agglo::Report& report) {
@@ -108,12 +124,16 @@ void bind_sparse(nb::module_& module) {
   bind_products<double>(module);
   module.def("nearest_sets", &nearest_sets, "indptr"_a, "indices"_a, "columns"_a, "k"_a, "threads"_a,
              "progress"_a.none());
+  module.def("nearest_sets_to", &nearest_sets_to, "indptr"_a, "indices"_a, "columns"_a, "base"_a, "k"_a,
+             "threads"_a, "progress"_a.none());
   module.def("nearly_nearest_sets", &nearly_nearest_sets, "indptr"_a, "indices"_a, "columns"_a, "k"_a,
              "recall"_a, "bucket"_a, "bands"_a, "patient"_a, "most"_a, "sample"_a, "seed"_a, "threads"_a,
              "progress"_a.none());
   module.def("all_pairs_of_sets", &all_pairs_of_sets, "indptr"_a, "indices"_a, "columns"_a, "threads"_a,
              "progress"_a.none());
   module.def("nearest_bits", &nearest_bits, "words"_a, "bits"_a, "k"_a, "threads"_a, "progress"_a.none());
+  module.def("nearest_bits_to", &nearest_bits_to, "words"_a, "bits"_a, "base"_a, "k"_a, "threads"_a,
+             "progress"_a.none());
   module.def("all_pairs_of_bits", &all_pairs_of_bits, "words"_a, "bits"_a, "threads"_a, "progress"_a.none());
 }
 

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "graph.hpp"
+#include "neighbors.hpp"
 #include "parallel.hpp"
 #include "space.hpp"
 
@@ -52,6 +53,26 @@ inline agglo::Report reporter(const nb::object& progress) {
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
     if (!progress.is_none()) progress(done, total);
   };
+}
+
+// Calls `search` with a team and a report, the interpreter released.
+template <class Search>
+auto released(int threads, const nb::object& progress, const Search& search) {
+  nb::gil_scoped_release release;
+  agglo::Team team(threads);
+  return search(team, reporter(progress));
+}
+
+inline nb::tuple lists(agglo::Neighbors neighbors) {
+  return nb::make_tuple(out(std::move(neighbors.indices)), out(std::move(neighbors.values)));
+}
+
+// Of capsules that scipy.linalg.cython_blas exports, named by their C signatures.
+inline agglo::Gemm<float>* sgemm_of(const nb::capsule& sgemm) {
+  return reinterpret_cast<agglo::Gemm<float>*>(sgemm.data());
+}
+inline agglo::Blas blas_of(const nb::capsule& sgemm, const nb::capsule& dgemm) {
+  return {sgemm_of(sgemm), reinterpret_cast<agglo::Gemm<double>*>(dgemm.data())};
 }
 
 inline agglo::Kind kind_of(bool similarity) {
