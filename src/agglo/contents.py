@@ -191,11 +191,10 @@ def absorbed(tree: Hierarchy, min_size: SupportsIndex = 2) -> Absorbed:
             f"min_size={least} is no number that a point can come to: pass one from 2 to {tree.n_leaves}, "
             "the number of leaves"
         )
-    node = np.arange(tree.n_leaves, dtype=np.int32)
-    small = np.flatnonzero(tree.size[node] < least)
-    while len(small):  # at most min_size times, for every step up takes in a point or more
-        node[small] = tree.parent[node[small]]
-        small = small[tree.size[node[small]] < least]
+    above = np.where(tree.size < least, tree.parent, np.arange(len(tree.size), dtype=np.int32))
+    while (tree.size[above] < least).any():  # steps up become twice as long each time
+        above = above[above]
+    node = above[: tree.n_leaves]
     return Absorbed(node, tree.round[node], tree.height[node])
 
 
