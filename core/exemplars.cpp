@@ -9,6 +9,7 @@
 #include "kernels.hpp"
 #include "scan.hpp"
 #include "settle.hpp"
+#include "shares.hpp"
 
 namespace agglo {
 namespace {
@@ -22,14 +23,6 @@ constexpr double kIdle = 0.5;    // of lambda: a column that pays less, and has 
 constexpr double kAlone = 1.01;  // of lambda may a point pay at most
 constexpr double kLoose = 1e-2;  // sums of shares are so close to 1 when steps end early, in the first round
 constexpr double kTight = 1e-9;  // and at last
-
-// A column of shares: the rows that can have one.
-struct Column {
-  std::int32_t id;
-  std::vector<std::int32_t> rows;
-  std::vector<double> squares, shares;
-  double largest = 0;  // share
-};
 
 template <class T>
 class Solver {
@@ -59,7 +52,7 @@ class Solver {
         if (report_) report_(done_, plan_.max_iter);
       still_ = std::max(still_ / 2, kTight);
       look();
-      relaxed_ = std::min(relaxed_, feasible());
+      relaxed_ = std::min(relaxed_, relaxed_value(columns_, sum_, weights_, plan_.lambda));
       round();
       result.history.push_back(cost_);
       result.converged = std::min(relaxed_, cost_) - bound_ <= plan_.tol * std::min(relaxed_, cost_);
@@ -185,7 +178,7 @@ class Solver {
       weight += weights_[i];
     }
     double level = 0, moved = 0;
-    if (sum > pay) level = water_level(column.rows, pay, sum, weight);
+    if (sum > pay) level = water_level(column.rows, wants_, weights_, pay, sum, weight);
     column.largest = 0;
     for (std::size_t s = 0; s < column.rows.size(); ++s) {
       const double share = std::clamp(wants_[s], 0.0, level);
@@ -195,24 +188,6 @@ class Solver {
       column.largest = std::max(column.largest, share);
     }
     return moved;
-  }
-
-  // The level such that sum m max(0, want - level) = pay, given the sums over wants above 0. It rises towards
-  // the solution while wants below it drop out.
-  double water_level(std::span<const std::int32_t> rows, double pay, double sum, double weight) const {
-    double level = 0;
-    for (;;) {
-      const double next = (sum - pay) / weight;
-      if (!(next > level)) return level;
-      level = next;
-      sum = weight = 0;
-      for (std::size_t s = 0; s < rows.size(); ++s) {
-        if (wants_[s] <= level) continue;
-        sum += weights_[rows[s]] * wants_[s];
-        weight += weights_[rows[s]];
-      }
-      if (weight == 0) return level;
-    }
   }
 
   // Looks at all columns at the present prices: a bound, and columns that pay come in.
@@ -260,7 +235,8 @@ class Solver {
         weight += weights_[i];
       }
       if (sum <= plan_.lambda) continue;
-      const double level = water_level(column.rows, plan_.lambda, sum, weight) * (1 + 1e-12);
+      const double level =
+          water_level(column.rows, wants_, weights_, plan_.lambda, sum, weight) * (1 + 1e-12);
       for (std::size_t s = 0; s < column.rows.size(); ++s) {
         if (wants_[s] <= 0) continue;
         const std::int32_t i = column.rows[s];
@@ -309,57 +285,9 @@ class Solver {
     total_shares();
   }
 
-  // The relaxation's value of the shares, once they are scaled to a sum of 1; a point without any is its own
-  // exemplar.
-  double feasible() const {
-    double value = 0;
-    for (std::int64_t i = 0; i < points_.n; ++i)
-      if (sum_[i] <= 0) value += plan_.lambda;
-    for (const Column& column : columns_) {
-      double largest = 0;
-      for (std::size_t s = 0; s < column.rows.size(); ++s) {
-        if (column.shares[s] <= 0) continue;
-        const std::int32_t i = column.rows[s];
-        const double share = column.shares[s] / sum_[i];
-        value += weights_[i] * column.squares[s] * share;
-        largest = std::max(largest, share);
-      }
-      value += plan_.lambda * largest;
-    }
-    return value;
-  }
-
-  // Opens exemplars that pay, those of the largest shares first, and keeps them, once settled, if they cost
-  // less than any before. Whom none of them serves is its own.
+  // Opens exemplars that pay, and keeps them, once settled, if they cost less than any before.
   void round() {
-    std::vector<const Column*> order;
-    for (const Column& column : columns_)
-      if (column.largest > 0) order.push_back(&column);
-    std::sort(order.begin(), order.end(), [](const Column* a, const Column* b) {
-      return std::pair(-a->largest, a->id) < std::pair(-b->largest, b->id);
-    });
-    std::vector<double> now(points_.n);
-    for (std::int64_t i = 0; i < points_.n; ++i) now[i] = plan_.lambda / weights_[i];
-    std::vector<char> alone(points_.n, true);
-    std::vector<std::int32_t> opened;
-    for (const Column* column : order) {
-      double gain = 0;
-      for (std::size_t s = 0; s < column->rows.size(); ++s)
-        gain += weights_[column->rows[s]] * std::max(0.0, now[column->rows[s]] - column->squares[s]);
-      if (gain <= plan_.lambda) continue;
-      opened.push_back(column->id);
-      for (std::size_t s = 0; s < column->rows.size(); ++s) {
-        const std::int32_t i = column->rows[s];
-        if (column->squares[s] >= now[i]) continue;
-        now[i] = column->squares[s];
-        alone[i] = false;
-      }
-    }
-    double cost = plan_.lambda * static_cast<double>(opened.size());
-    for (std::int64_t i = 0; i < points_.n; ++i) {
-      cost += weights_[i] * now[i];  // what is alone has lambda there
-      if (alone[i]) opened.push_back(static_cast<std::int32_t>(i));
-    }
+    auto [cost, opened] = opened_by(columns_, weights_, plan_.lambda);
     if (cost >= rounded_) return;
     rounded_ = cost;
     Settled<T> settled(scan_, weights_, centers_, plan_.lambda, std::move(opened), team_, tick());

@@ -12,7 +12,9 @@
 #include "expand.hpp"
 #include "kernels.hpp"
 #include "lists.hpp"
+#include "multiply.hpp"
 #include "order.hpp"
+#include "sketch.hpp"
 
 namespace agglo {
 namespace {
@@ -30,135 +32,9 @@ constexpr std::int64_t kLeaf = 64;              // points in a leaf
 constexpr std::int64_t kStrip = 4 * kLeaf;      // rows of a tile multiplied at a time: 1 MB of products
 constexpr std::int64_t kBlock = 16 * kLeaf;     // points in a block
 constexpr std::int64_t kPanel = 1 << 20;        // numbers in a block, unless that makes it less than a leaf
-constexpr std::int64_t kRows = 256;             // rows in a chunk of other work
-constexpr std::int64_t kOrder = 16;             // coordinates that the order goes by
 constexpr std::int64_t kMostColumns = 1 << 22;  // beyond it, the bound of float32 products says nothing
 constexpr std::int64_t kDense =
     8;  // if more than one of so many pairs passes by its sketch, multiply all in full
-
-// For points lie where they lie, and not in the order they are needed.
-template <class T>
-void prefetch(const T* row, std::int64_t d) {
-  constexpr std::int64_t line = 64 / sizeof(T), most = 16;
-  for (std::int64_t j = 0; j < std::min(d, most * line); j += line) __builtin_prefetch(row + j);
-}
-
-// The distinct points, by their places in the order, as rows that sgemm multiplies.
-template <class T>
-class Rows {
- public:
-  Rows(const Space<T>& space, std::vector<std::int32_t>& ids, std::span<const double> basis,
-       std::int64_t block, Gemm<double>* dgemm, Team& team)
-      : space_(space), ids_(ids), width_(basis.size() / static_cast<std::size_t>(space.d())) {
-    put_in_order(basis, block, dgemm, team);
-    if (width_ > 0) {
-      sketch_ = coordinates(basis, width_, true, dgemm, team);
-      ++width_;
-    }
-  }
-
-  bool sketched() const { return !sketch_.empty(); }
-  std::int64_t width() const { return sketched() ? width_ : space_.d(); }
-
-  // From place p on.
-  const float* sketch(std::int64_t p) const { return sketch_.data() + p * width_; }
-
-  // Of places [first, last), made in `scratch`.
-  const float* images(std::int64_t first, std::int64_t last, std::vector<float>& scratch) const {
-    scratch.resize((last - first) * space_.d());
-    for (std::int64_t p = first; p < last; ++p) {
-      if (p + 4 < last) prefetch(space_.points().row(ids_[p + 4]), space_.d());
-      space_.image(ids_[p], scratch.data() + (p - first) * space_.d());
-    }
-    return scratch.data();
-  }
-
- private:
-  void put_in_order(std::span<const double> basis, std::int64_t block, Gemm<double>* dgemm, Team& team) {
-    const std::int64_t n = static_cast<std::int64_t>(ids_.size()), d = space_.d();
-    if (n <= block) return;
-    std::int64_t width = std::min(kOrder, width_);
-    std::vector<float> leading;
-    if (width > 0) {
-      leading = coordinates(basis.first(width * d), width, false, dgemm, team);
-    } else {
-      const auto widest = widest_columns();
-      width = static_cast<std::int64_t>(widest.size());
-      leading.resize(n * width);
-      team.ranges(n, kRows, [&](std::int64_t first, std::int64_t last, int) {
-        std::vector<float> image(d);
-        for (std::int64_t p = first; p < last; ++p) {
-          space_.image(ids_[p], image.data());
-          for (std::int64_t c = 0; c < width; ++c) leading[p * width + c] = image[widest[c]];
-        }
-      });
-    }
-    const auto order = close_order(leading, width, block, kLeaf);
-    std::vector<std::int32_t> ordered(n);
-    for (std::int64_t p = 0; p < n; ++p) ordered[p] = ids_[order[p]];
-    ids_ = std::move(ordered);
-  }
-
-  // The columns that spread most over a sample of the images.
-  std::vector<std::int64_t> widest_columns() const {
-    const std::int64_t n = static_cast<std::int64_t>(ids_.size()), d = space_.d(),
-                       sample = std::min(n, kRows);
-    std::vector<double> sums(d, 0), squares(d, 0), image(d);
-    for (std::int64_t s = 0; s < sample; ++s) {
-      space_.image(ids_[s * n / sample], image.data());
-      for (std::int64_t j = 0; j < d; ++j) {
-        sums[j] += image[j];
-        squares[j] += image[j] * image[j];
-      }
-    }
-    std::vector<std::pair<double, std::int64_t>> spread(d);
-    for (std::int64_t j = 0; j < d; ++j)
-      spread[j] = {sums[j] * sums[j] / static_cast<double>(sample) - squares[j], j};
-    std::sort(spread.begin(), spread.end());
-    std::vector<std::int64_t> columns;
-    for (std::int64_t c = 0; c < std::min(kOrder, d); ++c) columns.push_back(spread[c].second);
-    return columns;
-  }
-
-  // Coordinates of the images in an orthonormal basis and, if wanted, the length of what they leave out,
-  // never less than it is. By Cauchy and Schwarz, products of such rows are not less than those of the
-  // images.
-  std::vector<float> coordinates(std::span<const double> basis, std::int64_t width, bool rest,
-                                 Gemm<double>* dgemm, Team& team) const {
-    const std::int64_t n = static_cast<std::int64_t>(ids_.size()), d = space_.d(),
-                       stride = width + (rest ? 1 : 0);
-    const double unit = std::numeric_limits<float>::epsilon() / 2;
-    std::vector<float> out(n * stride);
-    team.ranges(n, kRows, [&](std::int64_t first, std::int64_t last, int) {
-      std::vector<double> images((last - first) * d), products((last - first) * width);
-      for (std::int64_t p = first; p < last; ++p) space_.image(ids_[p], images.data() + (p - first) * d);
-      char transposed = 'T', plain = 'N';
-      int rows = static_cast<int>(width), columns = static_cast<int>(last - first), k = static_cast<int>(d);
-      double one = 1, zero = 0;
-      dgemm(&transposed, &plain, &rows, &columns, &k, &one, const_cast<double*>(basis.data()), &k,
-            images.data(), &k, &zero, products.data(), &rows);
-      for (std::int64_t p = first; p < last; ++p) {
-        float* row = out.data() + p * stride;
-        double left = space_.square(ids_[p]);
-        for (std::int64_t c = 0; c < width; ++c) {
-          row[c] = static_cast<float>(products[(p - first) * width + c]);
-          left -= static_cast<double>(row[c]) * row[c];
-        }
-        // The coordinates are rounded, by a unit of the length at most; that moves as much into the rest.
-        if (rest) {
-          left = std::max(left, 0.0) + 8 * unit * space_.square(ids_[p]);
-          row[width] = static_cast<float>(std::sqrt(left) * (1 + 2 * unit));
-        }
-      }
-    });
-    return out;
-  }
-
-  const Space<T>& space_;
-  std::vector<std::int32_t>& ids_;
-  std::int64_t width_;
-  std::vector<float> sketch_;
-};
 
 // The balls around leaves and blocks.
 class Balls {
@@ -221,7 +97,7 @@ struct Bench {
 template <class T>
 class Tiles {
  public:
-  Tiles(const Space<T>& space, std::span<const std::int32_t> ids, const Rows<T>& rows, Lists<T>& lists,
+  Tiles(const Space<T>& space, std::span<const std::int32_t> ids, const OrderedRows<T>& rows, Lists<T>& lists,
         std::int64_t block, Gemm<float>* sgemm, bool similarity, Team& team)
       : space_(space),
         ids_(ids),
@@ -321,17 +197,10 @@ class Tiles {
     return needed;
   }
 
-  // products[i][j] = rows[i] . columns[j], which Fortran sees as columns of columns.
   void multiply(const Piece& piece, const float* rows, const float* columns, std::int64_t width,
                 Bench& bench) {
-    char transposed = 'T', plain = 'N';
-    int m = static_cast<int>(piece.width()), n = static_cast<int>(piece.height()),
-        k = static_cast<int>(width);
-    float one = 1, zero = 0;
-    bench.products.resize(kStrip * kBlock);
     bench.found.resize(kBlock);
-    sgemm_(&transposed, &plain, &m, &n, &k, &one, const_cast<float*>(columns), &k, const_cast<float*>(rows),
-           &k, &zero, bench.products.data(), &m);
+    agglo::multiply(sgemm_, rows, piece.height(), columns, piece.width(), width, bench.products);
   }
 
   // Calls found(p, q, upper) for the pairs that matter by their products, until it returns false.
@@ -389,7 +258,7 @@ class Tiles {
 
   const Space<T>& space_;
   const std::span<const std::int32_t> ids_;
-  const Rows<T>& rows_;
+  const OrderedRows<T>& rows_;
   Lists<T>& lists_;
   Gemm<float>* const sgemm_;
   const bool similarity_;
@@ -425,7 +294,7 @@ Neighbors nearest(const Points<T>& points, std::int64_t k, Metric metric, std::s
   // The k closest points are among the copies of the k closest distinct ones, and of the point itself.
   const std::int64_t wanted = std::min(k, distinct - 1);
   const std::int64_t block = std::min(kBlock, std::max(kLeaf, kPanel / points.d / kLeaf * kLeaf));
-  const Rows<T> rows(space, ids, basis, block, blas.dgemm, team);
+  const OrderedRows<T> rows(space, ids, basis, block, kLeaf, blas.dgemm, team);
   Lists<T> lists(space, ids, wanted);
   std::int64_t count = 0;
   if (wanted > 0) {
