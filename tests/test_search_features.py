@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from typer.testing import CliRunner
+from cli_runs import run
 
 from agglo import HAC, SCC, Affinity
-from agglo.cli import app
 from agglo.files import read_points
 
 
@@ -59,16 +58,14 @@ def test_files_of_the_arrays_of_a_matrix_with_classes(tmp_path):
 def test_command_line(tmp_path, metric, code):
     sp.save_npz(tmp_path / "points.npz", blocks())
     command = ["fit", tmp_path / "points.npz", "--metric", metric, "-k", 9, "-o", tmp_path / "run", "-q"]
-    result = CliRunner().invoke(app, list(map(str, command)))
-    assert result.exit_code == code, result.output
+    _, error = run(*command, code=code)
     if code:
-        assert "needs dense points" in result.stderr
+        assert "needs dense points" in error
 
 
 def test_command_line_with_a_matrix_that_is_not_finite(tmp_path):
     X = blocks()
     X.data[3] = np.nan
     sp.save_npz(tmp_path / "points.npz", X)
-    result = CliRunner().invoke(app, ["fit", str(tmp_path / "points.npz"), "-o", str(tmp_path / "run")])
-    assert result.exit_code == 3
-    assert "but points must be finite" in result.stderr
+    _, error = run("fit", tmp_path / "points.npz", "-o", tmp_path / "run", code=3)
+    assert "but points must be finite" in error

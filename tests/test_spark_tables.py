@@ -5,11 +5,11 @@ import json
 import numpy as np
 import pyarrow as pa
 import pytest
+from cli_runs import run
 from test_spark import edges_of, nothing_is_kept
-from typer.testing import CliRunner
 
 import agglo
-from agglo import cli, metrics
+from agglo import metrics
 
 THRESHOLDS = [0.8, 0.5, 0.2]
 
@@ -130,22 +130,15 @@ def test_points_that_cannot_be_compared(spark, tmp_path, columns, message):
 def test_the_command_line_writes_a_run_and_labels(spark, graph, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     edges_of(spark, graph).write.parquet(f"{tmp_path}/edges")
-
-    def run(*words, code=0):
-        result = CliRunner().invoke(cli.app, ["spark", *map(str, words)], prog_name="agglo")
-        assert result.exit_code == code, result.output
-        return result
-
-    told = run("fit", f"{tmp_path}/edges", "-o", f"{tmp_path}/run", "--kind", "similarity", "--json")
-    assert json.loads(told.stdout)["clusters"][0] == len(set(graph.indices.tolist()))
-    told = run("labels", f"{tmp_path}/run", "--round", -1, "-o", f"{tmp_path}/labels")
-    assert "clusters" in told.stdout
+    fit = ["spark", "fit", f"{tmp_path}/edges", "-o", f"{tmp_path}/run", "--kind", "similarity"]
+    told, _ = run(*fit, "--json")
+    assert json.loads(told)["clusters"][0] == len(set(graph.indices.tolist()))
+    told, _ = run("spark", "labels", f"{tmp_path}/run", "--round", -1, "-o", f"{tmp_path}/labels")
+    assert "clusters" in told
     assert spark.read.parquet(f"{tmp_path}/labels").columns == ["id", "cluster"]
-    again = ["fit", f"{tmp_path}/edges", "-o", f"{tmp_path}/run", "--kind", "similarity"]
-    assert "holds a run already" in run(*again, code=3).stderr
-    assert "names 2 columns: pass three" in run(*again, "--columns", "a,b", code=2).stderr
-    assert "has no column 'a', only src, dst, weight" in run(*again, "--columns", "a,dst,weight", code=3).stderr
-    assert (
-        "cannot read nowhere as Parquet" in run("fit", "nowhere", "-o", "x", "--kind", "distance", code=3).stderr
-    )
-    assert "neither a number nor 'ignore'" in run(*again, "--missing", "none", code=2).stderr
+    nowhere = ["spark", "fit", "nowhere", "-o", "x", "--kind", "distance"]
+    assert "holds a run already" in run(*fit, code=3)[1]
+    assert "names 2 columns: pass three" in run(*fit, "--columns", "a,b", code=2)[1]
+    assert "has no column 'a', only src, dst, weight" in run(*fit, "--columns", "a,dst,weight", code=3)[1]
+    assert "cannot read nowhere as Parquet" in run(*nowhere, code=3)[1]
+    assert "neither a number nor 'ignore'" in run(*fit, "--missing", "none", code=2)[1]

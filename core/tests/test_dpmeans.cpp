@@ -137,12 +137,13 @@ int main() {
     for (const double lambda : {0.0, 5.0, 40.0, 1e9}) {
       test_passes(1, 2, lambda, epoch, 1);
       test_passes(300, 3, lambda, epoch, 2);
-      test_passes(1300, 5, lambda, epoch, 3);
+      test_passes(700, 5, lambda, epoch, 3);
     }
+  test_passes(1300, 5, 40.0, 300, 3);  // more than a chunk
   for (const SeedRule rule : {SeedRule::cost, SeedRule::bound})
     for (const double lambda : {0.0, 2.0, 100.0}) {
       test_seeds(1, 2, lambda, rule, 4);
-      test_seeds(1500, 4, lambda, rule, 5);
+      test_seeds(1100, 4, lambda, rule, 5);
     }
   test_reports_can_stop();
   return 0;

@@ -17,9 +17,9 @@ from agglo.constraints import Constraints, check_weights
 from agglo.cut import RoundRule, check_rule, chosen_round
 from agglo.folding import Folding, node_names, unfoldable
 from agglo.graph import NeighborGraph
-from agglo.grow import grown
 from agglo.inputs import threads
 from agglo.neighbors import neighbor_graph
+from agglo.newcomers import grown
 from agglo.predict import Attached, Rows, attach_rows
 from agglo.progress import phase, progress_bar
 from agglo.search.checks import most_neighbors
