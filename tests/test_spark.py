@@ -5,7 +5,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from graphs import graphs, thresholds_for
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 import agglo
@@ -46,7 +46,11 @@ def nothing_is_kept(spark):
 # ---- the same tree as everywhere ----
 
 
-@settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=EXAMPLES,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    phases=set(Phase) - {Phase.shrink},  # which would take minutes
+)
 @given(
     st.data(),
     graphs(60),
@@ -144,12 +148,21 @@ def test_sums_of_128_bits_and_a_schedule_of_its_own(spark, tmp_path, kind):
     assert_same_hierarchy(tree.to_hierarchy(), agglo.scc(graph, n_thresholds=3))
 
 
-def test_names_loops_and_copies_of_edges(spark, tmp_path):
+@pytest.mark.parametrize("handoff_edges", [14, 17])  # edges once cleaned, and rows
+def test_names_loops_and_copies_of_edges(spark, tmp_path, handoff_edges):
     names = ["p" + chr(0x263A + i) if i % 3 else f"q{i:02}" for i in range(12)]
     rows = [(names[i], names[0], 0.9 - i / 20) for i in range(1, 12)]  # a hub
     rows += [(names[0], names[1], 0.1), (names[1], names[0], 0.95), ("alone", "alone", 1.0)]
     rows += [(names[i], names[i + 1], 0.93) for i in (2, 5, 8)]
-    tree = agglo.spark.scc(table(spark, *rows), f"{tmp_path}/run", kind="similarity", thresholds=[0.92, 0.4])
+    assert len(rows) == 17
+    tree = agglo.spark.scc(
+        table(spark, *rows),
+        f"{tmp_path}/run",
+        kind="similarity",
+        thresholds=[0.92, 0.4],
+        handoff_edges=handoff_edges,
+    )
+    assert tree.graph.count() == 14
     place = {name: i for i, name in enumerate(sorted([*names, "alone"]))}
     edges = [(place[a], place[b], weight) for a, b, weight in rows]
     expected = agglo.scc(agglo.NeighborGraph.from_edges(*zip(*edges, strict=True), kind="similarity"), [0.92, 0.4])

@@ -153,7 +153,7 @@ def scc(
     array([0, 0, 1, 1])
     """
     return made(
-        partial(_core_engine, n_jobs, progress),
+        partial(core_engine, n_jobs, progress),
         lambda rule, weights: scc_plan(graph, thresholds, n_thresholds, rule, advance, weights),
         graph,
         linkage,
@@ -191,7 +191,7 @@ def affinity(
     [2, 1]
     """
     return made(
-        partial(_core_engine, n_jobs, progress),
+        partial(core_engine, n_jobs, progress),
         lambda rule, _: affinity_plan(rule),
         graph,
         linkage,
@@ -230,7 +230,7 @@ def hac(
     [0.0, 0.0, 0.0, 0.0, 0.1, 0.2, 0.8]
     """
     return made(
-        partial(_core_engine, n_jobs, progress),
+        partial(core_engine, n_jobs, progress),
         lambda rule, _: hac_plan(rule),
         graph,
         linkage,
@@ -282,13 +282,14 @@ def made(
     return _hierarchy(engine, planner(rule, weights), graph, constraints, above)
 
 
-def _core_engine(
+def core_engine(
     n_jobs: int | None,
     progress: Progress | None,
     graph: NeighborGraph,
     plan: Plan,
     constraints: Constraints | None,
 ) -> Forest:
+    """The forest that the core makes of a graph by a plan; the result does not depend on the threads."""
     shared = {
         "thresholds": np.empty(0) if plan.thresholds is None else plan.thresholds,
         "until_stable": plan.until_stable,

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -93,33 +94,46 @@ def id_type(name: str, found: T.DataType) -> str:
 
 def fingerprint(edges: DataFrame, points: DataFrame | None) -> dict[str, Any]:
     """What tells this input from any other, in one pass; raises if something in it cannot be used."""
+    return _usable(edges.agg(*_told()).collect()[0].asDict(), points)
+
+
+def collected(edges: DataFrame, points: DataFrame | None) -> tuple[pa.Table, dict[str, Any]]:
+    """The edges themselves, of which there are some, and their fingerprint, in one pass."""
+    seen = Observation()
+    table = edges.observe(seen, *_told()).toArrow()
+    return table, _usable(seen.get, points)
+
+
+_BAD = {
+    "a src that is null": "src IS NULL",
+    "a dst that is null": "dst IS NULL",
+    "a weight that is null": "weight IS NULL",
+    "a weight that is not finite (NaN, or too large for float32)": "weight IN ('NaN', 'Infinity', '-Infinity')",
+}
+
+
+def _told() -> list[Column]:
+    """What is looked at in edges."""
     hashes = F.xxhash64("src", "dst", "weight")
-    bad = {
-        "a src that is null": F.col("src").isNull(),
-        "a dst that is null": F.col("dst").isNull(),
-        "a weight that is null": F.col("weight").isNull(),
-        "a weight that is not finite (NaN, or too large for float32)": ~_finite(F.col("weight")),
-    }
-    row = edges.agg(
+    return [
         F.count(F.lit(1)).alias("rows"),
         F.bit_xor(hashes).alias("xor"),
         F.sum(F.pmod(hashes, F.lit(1_000_003))).alias("sum"),  # small, so that 64 bits hold the sum
-        *(F.count_if(which).alias(name) for name, which in bad.items()),
-    ).collect()[0]
-    for name in bad:
-        if row[name]:
-            raise ValueError(f"{row[name]} of {row['rows']} edges have {name}: leave them out with filter")
-    found = {"rows": row["rows"], "xor": row["xor"], "sum": row["sum"]}
+        *(F.count_if(F.coalesce(F.expr(which), F.lit(False))).alias(name) for name, which in _BAD.items()),
+    ]
+
+
+def _usable(seen: dict[str, Any], points: DataFrame | None) -> dict[str, Any]:
+    for name in _BAD:
+        if seen[name]:
+            raise ValueError(f"{seen[name]} of {seen['rows']} edges have {name}: leave them out with filter")
+    found = {name: seen[name] for name in ("rows", "xor", "sum")}
     if points is not None:
         extra = points.agg(F.count(F.lit(1)).alias("rows"), F.bit_xor(F.xxhash64(*points.columns)).alias("xor"))
         found["points"] = list(extra.collect()[0])
     if not found["rows"] and not (points is not None and found["points"][0]):
         raise ValueError("there are no edges: the table is empty; pass at least one, or points without edges")
     return found
-
-
-def _finite(weight: Column) -> Column:
-    return F.coalesce(~F.isnan(weight) & (F.abs(weight) != F.lit(math.inf)), F.lit(True))
 
 
 def prepare(

@@ -10,6 +10,8 @@ import json
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
+import pyarrow as pa
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -25,6 +27,9 @@ EDGES = ("edges-0", "edges-1")  # the contracted graph, in turns: one is read wh
 NEAREST = "nearest"  # of clusters, see agglo.spark.round.nearest
 MOVES = "moves"  # what the core merged, see agglo.spark.handoff.HandedOff.moves
 POINTERS = ("pointers-0", "pointers-1")  # from each cluster to one nearer to its root, in turns
+
+_LIST = 10_000  # rows that are sent as one, and
+_BATCH = 100  # how many of these are sent at a time, so that no message is larger than Spark allows
 
 
 class State(NamedTuple):
@@ -75,6 +80,23 @@ class Folder:
         """The same rows, read back: what they were computed from can be forgotten."""
         frame.write.mode("overwrite").parquet(f"{self.path}/{table}")
         return self.spark.read.schema(frame.schema).parquet(f"{self.path}/{table}")
+
+    def sent(self, table: pa.Table) -> DataFrame:
+        """Rows of the driver, on the cluster.
+
+        Spark makes objects of rows that it is given, at several times the cost of writing them. So columns are
+        sent as lists, a few rows of thousands of values, and made into rows where they are written.
+        """
+        batches = []
+        for first in range(0, max(1, table.num_rows), _LIST * _BATCH):
+            part = table.slice(first, _LIST * _BATCH)
+            offsets = np.minimum(np.arange(0, part.num_rows + _LIST, _LIST), part.num_rows).astype(np.int32)
+            columns = [pa.ListArray.from_arrays(offsets, column.combine_chunks()) for column in part.columns]
+            batches.append(pa.RecordBatch.from_arrays(columns, table.column_names))
+        first, *others = table.column_names
+        lists = self.spark.createDataFrame(pa.Table.from_batches(batches))
+        rows = lists.select(F.posexplode(first).alias("place", first), *others)
+        return rows.select(first, *(F.col(name)[F.col("place")].alias(name) for name in others))
 
     def once(self, table: str, make: Callable[[], DataFrame]) -> DataFrame:
         """A table that is made when it is first asked for."""

@@ -17,13 +17,14 @@ from agglo.progress import Progress
 from agglo.records import Round
 from agglo.rounds import Advance, Plan, affinity_plan, scc_plan
 from agglo.schedule import ScheduleName
-from agglo.spark.edges import Numbers, check_options, checked, fingerprint, prepare
+from agglo.spark.edges import Numbers, check_options, checked, collected, fingerprint, prepare
 from agglo.spark.folder import EDGES, GRAPH, MERGES, MOVES, NEAREST, Folder, State
 from agglo.spark.handoff import HandedOff, handed_off
 from agglo.spark.hierarchy import SparkHierarchy, plan_of
 from agglo.spark.linkage import SqlLinkage
 from agglo.spark.round import close_enough, components, contracted, find_hubs, merges, nearest
 from agglo.spark.stretch import between, stretch
+from agglo.spark.whole import Whole, prepare_whole, whole
 
 HANDOFF_EDGES = 5_000_000
 _FEW = 200_000  # merges that may be sent to every machine
@@ -52,7 +53,7 @@ def scc(
     edges : DataFrame
         Columns ``src`` and ``dst`` (whole numbers or strings) and ``weight``, an edge in one direction or both.
         Self-loops are dropped, but their points count; of several edges between two points the closest stays.
-        The table is read three times, so it had better be one that is stored.
+        The table is read up to four times, so it had better be one that is stored.
     path : str
         A folder on a file system that all machines see, for the tables of the run.
     kind : {"similarity", "distance"}
@@ -68,7 +69,8 @@ def scc(
     handoff_edges : int
         When the graph between clusters has no more edges than this, the rest is done by the core in the driver,
         which needs about 150 bytes an edge; and before, those rounds in which clusters with no more edges take
-        part. It does not change the tree. With 0 all rounds are done on Spark.
+        part. Tables with no more rows are cleaned in the driver as well. It does not change the tree. With 0 all
+        rounds are done on Spark.
     resume : bool
         Go on with the run in ``path`` from the last round that it finished, if there is one, and the process
         that began it is not known to be alive.
@@ -133,6 +135,7 @@ class _Run:
         check_linkage(parameters["linkage"], GRAPH_LINKAGES)
         self.edges, self.points, self.parameters = checked(edges), points, parameters
         self.folder = Folder(edges.sparkSession, path)
+        self.whole: Whole | None = None  # the graph, once it has come to the driver as it is
 
     def to_the_end(
         self,
@@ -147,10 +150,11 @@ class _Run:
         states = self.folder.states() if head else []
         if not states or not states[-1].done:
             with self.folder.owner.held():
-                self._go_on(head or self._prepared(make_plan), handoff_edges, progress)
+                self.progress = progress
+                self._go_on(head or self._prepared(make_plan, handoff_edges), handoff_edges)
         return SparkHierarchy(self.folder.spark, self.folder.path)
 
-    def _go_on(self, head: dict[str, Any], handoff_edges: int, progress: Progress | None) -> None:
+    def _go_on(self, head: dict[str, Any], handoff_edges: int) -> None:
         self.plan = plan_of(head)
         self.numbers, self.grid = Numbers(**head["graph"]), Grid(*head["grid"])
         linkage: GraphLinkageName = head["parameters"]["linkage"]
@@ -163,8 +167,8 @@ class _Run:
         while not state.done:
             state = self._next(state, handoff_edges)
             self.folder.append(state)
-            if progress is not None:
-                progress("rounds", self.numbers.n_points - state.clusters, self.numbers.n_points)
+            if self.progress is not None:
+                self.progress("rounds", self.numbers.n_points - state.clusters, self.numbers.n_points)
 
     # ---- the beginning ----
 
@@ -191,17 +195,24 @@ class _Run:
             )
         return head
 
-    def _prepared(self, make_plan: Callable[[WeighedGraph], Plan]) -> dict[str, Any]:
+    def _prepared(self, make_plan: Callable[[WeighedGraph], Plan], handoff_edges: int) -> dict[str, Any]:
         """The tables to start from, written; and what was started, noted."""
-        found = fingerprint(self.edges, self.points)
         about = self.parameters
-        graph = prepare(self.edges, self.points, self.folder, about["kind"], about["missing"], about["metric"])
+        options = self.folder, about["kind"], about["missing"], about["metric"]
+        graph: WeighedGraph
+        if self._fits(handoff_edges):
+            rows, found = collected(self.edges, self.points)
+            self.whole = prepare_whole(rows, self.points, *options)
+            graph = self.whole.graph
+        else:
+            found = fingerprint(self.edges, self.points)
+            graph = prepare(self.edges, self.points, *options)
         plan, fixed = make_plan(graph), grid(graph)
         head = {
             "format": 1,
             "parameters": about,
             "input": found,
-            "graph": graph.numbers._asdict(),
+            "graph": {name: getattr(graph, name) for name in Numbers._fields},
             "grid": [fixed.shift, fixed.wide],
             "thresholds": None if plan.thresholds is None else plan.thresholds.tolist(),
             "about": plan.about,
@@ -209,9 +220,17 @@ class _Run:
         self.folder.start(head)
         return head
 
+    def _fits(self, handoff_edges: int) -> bool:
+        """Whether the tables are so small that the driver may clean them."""
+        if not 0 < self.edges.count() <= handoff_edges:
+            return False
+        return self.points is None or self.points.count() <= handoff_edges
+
     def _started(self) -> State:
         """The first state: all points, and the edges that can matter."""
-        state = State(0, GRAPH, 0, None, self.numbers.n_points, 0)
+        state = State(0, GRAPH, self.numbers.n_edges, None, self.numbers.n_points, 0)
+        if self.whole is not None:  # the core will do all of it, and what can matter need not be known
+            return state._replace(number=-1)
         state = self._known(state, self._edges(state).agg(*self._seen()).collect()[0].asDict())
         self.folder.append(state)
         return state
@@ -227,6 +246,9 @@ class _Run:
     # ---- the rounds ----
 
     def _next(self, state: State, handoff_edges: int) -> State:
+        if state.edges == GRAPH and 0 < self.numbers.n_edges <= handoff_edges:
+            done = self._whole().handed_off(self.plan, self.progress)
+            return self._merged_by_core(state, done)._replace(best=None, done=True)
         step = self._next_step(state)
         if step is None:
             return state._replace(number=state.number + 1, merges=None, rounds=[], done=True)
@@ -248,8 +270,14 @@ class _Run:
         done = self._handed_off(between(edges, taking_part), slice(step, end))
         new = self._merged_by_core(state, done)._replace(step=end)
         moves = done.moves()
-        written = self.folder.write(self.folder.spark.createDataFrame(moves), self.folder.own(MOVES))
+        written = self.folder.write(self.folder.sent(moves), self.folder.own(MOVES))
         return self._contracted(new, state, edges, written, len(moves))
+
+    def _whole(self) -> Whole:
+        if self.whole is None:
+            rows = self.folder.read(GRAPH).toArrow()
+            self.whole = whole(rows, self.numbers.kind, self.numbers.missing, self.numbers.metric)
+        return self.whole
 
     def _next_step(self, state: State) -> int | None:
         """The first threshold from the state's on that any pair reaches: those between would merge nothing."""
@@ -270,9 +298,10 @@ class _Run:
     def _merged_by_core(self, state: State, done: HandedOff) -> State:
         """The next state, but for its graph, after rounds in the core."""
         rounds, number = done.rounds(state.clusters), state.number + 1
+        if not rounds:
+            return state._replace(number=number, merges=None, rounds=[])
         table = f"{MERGES}/{number:05}-{self.folder.owner.token}"
-        merged = self.folder.spark.createDataFrame(done.merges(self.linkage.sign, state.n_rounds))
-        self.folder.write(merged, table)
+        self.folder.write(self.folder.sent(done.merges(self.linkage.sign, state.n_rounds)), table)
         return state._replace(
             number=number,
             clusters=rounds[-1].after,
