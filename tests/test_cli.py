@@ -25,7 +25,7 @@ def test_fit_writes_the_tree_that_the_library_makes(folder, blobs):
     out, err = run("fit", "X.npy", "-o", "deep/out", "-k", 10, "--labels", "y.npy", "--n-clusters", 3)
     assert names(folder / "deep/out") == FILES
     tree = agglo.Hierarchy.load("deep/out/tree.parquet")
-    expected = agglo.scc(agglo.neighbor_graph(blobs[0], n_neighbors=10))
+    expected = agglo.scc(agglo.neighbor_graph(blobs[0], n_neighbors=10, missing="mean"))
     assert_same_hierarchy(tree, expected)
     labels = pq.read_table("deep/out/labels.parquet")["label"].to_numpy()
     np.testing.assert_array_equal(labels, expected.cut(n_clusters=3))
@@ -65,7 +65,7 @@ def test_few_points_have_all_others_for_neighbors(folder, blobs):
 def test_every_option_reaches_the_algorithm(folder, blobs, options, make):
     run("fit", "X.npy", "-o", "out", *options)
     metric = options[1] if "--metric" in options else "cosine"
-    graph = agglo.neighbor_graph(blobs[0], "all" if "all" in options else 25, metric=metric)
+    graph = agglo.neighbor_graph(blobs[0], "all" if "all" in options else 25, metric=metric, missing="mean")
     assert_same_hierarchy(agglo.Hierarchy.load("out/tree.parquet"), make(graph))
 
 
@@ -113,6 +113,7 @@ def test_json_is_all_that_is_on_stdout_and_says_what_the_record_says(folder):
         "n_neighbors": 25,
         "method": "auto",
         "recall": 0.95,
+        "missing": "mean",
         "seed": 0,
         "algorithm": "scc",
         "linkage": "average",

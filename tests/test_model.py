@@ -192,7 +192,7 @@ def test_few_points_have_all_others_for_neighbours(n_neighbors):
 
 def test_the_length_of_points_is_looked_at_again():
     X = np.eye(6, dtype=np.float32)
-    settings = {"metric": "sqeuclidean", "n_neighbors": 2}
+    settings = {"metric": "sqeuclidean", "n_neighbors": 2, "missing": None}
     model = SCC(**settings).fit(X[:3])
     assert model.graph_.missing == 4
     assert model.partial_fit(X[3:]).graph_.missing == 4

@@ -58,7 +58,7 @@ def test_texts_become_a_run_that_can_be_explored(folder):
 
 def test_the_tree_is_that_of_the_features(folder):
     run("text", "queries.csv", "--column", "query", "-k", 4, "-o", "out", "-q")
-    expected = agglo.scc(agglo.neighbor_graph(lexical_features([*FROGS, *SKIES]), 4))
+    expected = agglo.scc(agglo.neighbor_graph(lexical_features([*FROGS, *SKIES]), 4, missing="mean"))
     np.testing.assert_array_equal(agglo.Hierarchy.load("out/tree.parquet").parent, expected.parent)
 
 
@@ -67,7 +67,7 @@ def test_embeddings_are_taken_by_row(folder):
     X[11] = np.nan  # of the row without a text
     np.save("X.npy", X)
     run("text", "queries.csv", "--column", "query", "--embeddings", "X.npy", "-k", 4, "-o", "out")
-    expected = agglo.scc(agglo.neighbor_graph(X[:10], 4))
+    expected = agglo.scc(agglo.neighbor_graph(X[:10], 4, missing="mean"))
     np.testing.assert_array_equal(agglo.Hierarchy.load("out/tree.parquet").parent, expected.parent)
     assert json.loads((folder / "out/run.json").read_text())["data"]["features_from"] == "X.npy"
     X[3], X[5] = 0, np.nan

@@ -23,6 +23,7 @@ from agglo.rounds import Advance, affinity, hac, scc
 from agglo.schedule import ScheduleName
 from agglo.search.checks import most_neighbors
 from agglo.search.features import SPARSE
+from agglo.search.missing import MissingRule, check_missing
 from agglo.tree import Hierarchy
 from agglo.vectors import VectorLinkageName
 
@@ -40,6 +41,7 @@ class _Clusterer(Model, ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]
         n_neighbors: int | Literal["all"] = 25,
         method: str = "auto",
         recall: float = 0.95,
+        missing: MissingRule = "mean",
         linkage: LinkageName | Linkage = "average",
         top: VectorLinkageName | None = None,
         round: SupportsIndex | RoundRule | None = None,
@@ -55,6 +57,7 @@ class _Clusterer(Model, ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]
         self.n_neighbors = n_neighbors
         self.method = method
         self.recall = recall
+        self.missing = missing
         self.linkage = linkage
         self.top = top
         self.round = round
@@ -93,6 +96,7 @@ class _Clusterer(Model, ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]
         rule = self._rule()
         # What can be wrong is found before the search, which may take long: two points try out the rounds.
         check_rule(n_points, **rule)
+        check_missing(self.missing)
         pair = NeighborGraph.from_edges([0], [1], [1.0], kind=self._kind(given), metric=self.metric)
         points = None if self.metric == "precomputed" else given
         if isinstance(self.linkage, str):
@@ -177,20 +181,26 @@ class _Clusterer(Model, ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]
     def _graph(self, given: Any, progress: Progress | None) -> NeighborGraph:
         """The neighbour graph of what was given."""
         if isinstance(given, NeighborGraph):
+            if self.missing not in ("mean", None):
+                raise ValueError(
+                    f"missing={self.missing!r}, but the graph has a value of its own, {given.missing}: leave it "
+                    "out, or pass dataclasses.replace(graph, missing=...)"
+                )
             return given
         n_points = given.shape[0]
         if self.metric != "precomputed":
             return neighbor_graph(
                 *(given, most_neighbors(self.n_neighbors, n_points), self.metric, self.method, self.n_jobs),
                 recall=self.recall,
+                missing=self.missing,
                 random_state=self.random_state,
                 progress=progress,
             )
-        kind = self._kind(given)
+        about: Any = {"kind": self._kind(given), "missing": None if self.missing == "mean" else self.missing}
         if sp.issparse(given):
-            return NeighborGraph.from_scipy(given, kind=kind, n_jobs=self.n_jobs)
+            return NeighborGraph.from_scipy(given, **about, n_jobs=self.n_jobs)
         everyone = np.broadcast_to(np.arange(n_points, dtype=np.int32), given.shape)
-        return NeighborGraph.from_neighbors(everyone, given, kind=kind, n_jobs=self.n_jobs)
+        return NeighborGraph.from_neighbors(everyone, given, **about, n_jobs=self.n_jobs)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -218,6 +228,10 @@ class SCC(_Clusterer):
         while that is cheap, and else nearly all; ``graph_.method`` and ``graph_.recall_estimate`` say which.
     recall : float, default=0.95
         The share of the true neighbours to find, where not all are.
+    missing : float, "mean", "ignore" or None, default="mean"
+        The value that a pair without an edge has in a linkage; see :func:`agglo.neighbor_graph`. With
+        ``metric="precomputed"`` nothing is known of such pairs: then ``"mean"`` is like None, and a graph has a
+        value of its own.
     thresholds : {"odds", "geometric", "linear", "doubling"} or array-like, default="odds"
         The schedule of the rounds, from near to far; see :func:`agglo.scc`.
     n_thresholds : int, optional
@@ -301,6 +315,7 @@ class SCC(_Clusterer):
         n_neighbors: int | Literal["all"] = 25,
         method: str = "auto",
         recall: float = 0.95,
+        missing: MissingRule = "mean",
         thresholds: ScheduleName | npt.ArrayLike = "odds",
         n_thresholds: int | None = None,
         linkage: LinkageName | Linkage = "average",
@@ -320,6 +335,7 @@ class SCC(_Clusterer):
             n_neighbors=n_neighbors,
             method=method,
             recall=recall,
+            missing=missing,
             linkage=linkage,
             top=top,
             round=round,

@@ -23,6 +23,7 @@ from agglo.newcomers import grown
 from agglo.predict import Attached, Rows, attach_rows
 from agglo.progress import phase, progress_bar
 from agglo.search.checks import most_neighbors
+from agglo.search.missing import MissingRule
 from agglo.search.queries import Fitted
 from agglo.tree import Hierarchy
 
@@ -41,6 +42,7 @@ class Model(ABC):
     metric: str
     method: str
     recall: float
+    missing: MissingRule
     random_state: int
     n_jobs: int | None
     verbose: bool | int
@@ -211,10 +213,14 @@ class Model(ABC):
             graph = self.graph_
             if n_neighbors == "all":
                 both = old.with_more(new[fresh])
-                graph = neighbor_graph(both, "all", self.metric, n_jobs=self.n_jobs, progress=progress)
+                graph = neighbor_graph(
+                    both, "all", self.metric, n_jobs=self.n_jobs, missing=self.missing, progress=progress
+                )
                 self._keep(both, graph)
             elif len(fresh):
-                self._fitted, graph = grown(old, graph, new[fresh], n_neighbors, self.n_jobs, progress)
+                self._fitted, graph = grown(
+                    old, graph, new[fresh], n_neighbors, self.missing, self.n_jobs, progress
+                )
             self._folding, self._known = folded, known
             return self._finish(graph, self._fitted.X, progress)
 

@@ -17,7 +17,6 @@ from agglo.progress import Progress, phase
 from agglo.search import libraries
 from agglo.search.cells import cells
 from agglo.search.checks import (
-    are_unit,
     check_finite,
     check_n_neighbors,
     check_wish,
@@ -28,6 +27,7 @@ from agglo.search.exact import exact
 from agglo.search.features import BINARY, Features
 from agglo.search.found import Found, Search
 from agglo.search.kdtree import kdtree
+from agglo.search.missing import MissingRule, check_missing, with_missing
 from agglo.sketch import full_search_cost
 
 METRICS: dict[str, Kind] = {
@@ -68,6 +68,7 @@ def neighbor_graph(
     n_jobs: int | None = None,
     *,
     recall: float = 0.95,
+    missing: MissingRule = None,
     random_state: int = 0,
     progress: Progress | None = None,
 ) -> NeighborGraph:
@@ -106,6 +107,12 @@ def neighbor_graph(
         The share of the true neighbours to find, in (0, 1], where a method does not find them all. It is
         measured, on a random sample of the points, and effort is added until it holds: see ``recall_estimate``
         of the graph. With 1, ``auto`` searches exactly.
+    missing : float, "mean" or "ignore", optional
+        The value that a pair without an edge has in a linkage. ``"mean"``: what two points have on average (of
+        1,000 points, if there are more), or the value of the farthest edge where that is farther; the clusterers
+        say so, see the notes. ``"ignore"``: such pairs take no part. By default as far as can be: 0 for
+        similarities, for distances 4 (``sqeuclidean``) or 2 (``euclidean``) if the points are of unit length, no
+        two being farther apart, 1 for ``jaccard`` and ``hamming``, and the largest edge otherwise.
     random_state : int, default=0
         Where chance begins. The same number gives the same graph, whatever the number of threads, but
         for ``scann``.
@@ -115,9 +122,7 @@ def neighbor_graph(
     Returns
     -------
     NeighborGraph
-        Its ``missing`` (the value of a pair without an edge) is 0 for similarities; for distances 4
-        (``sqeuclidean``) or 2 (``euclidean``) if the points are of unit length, no two being farther apart, 1
-        for ``jaccard`` and ``hamming``, and the largest edge otherwise.
+        Its ``method``, ``parameters``, ``recall_estimate`` and ``missing`` say how it was made.
 
     Notes
     -----
@@ -131,8 +136,13 @@ def neighbor_graph(
     point, at most half as much as the points themselves for their main coordinates, and 10 MB a thread. While it
     runs, BLAS is limited to one thread in the whole process.
 
-    Sparse points and sets have edges to what is closer than a missing pair alone: similarities above 0, Jaccard
-    distances below 1. So a point may have fewer neighbours than asked for, or none, unless these are ``"all"``.
+    An average over the pairs of two clusters is told apart from others by how much closer their edges are than
+    pairs without one. Where all cosines are above 0.8, as those of faces are, such a pair is not at 0: with 0 the
+    average tells how many edges there are and hardly how close they are, with the mean it tells both.
+
+    Sparse points and sets have edges to what is closer than the farthest that can be alone: similarities above 0,
+    Jaccard distances below 1. So a point may have fewer neighbours than asked for, or none, unless these are
+    ``"all"``.
 
     Examples
     --------
@@ -149,29 +159,41 @@ def neighbor_graph(
     if method not in METHODS:
         raise ValueError(f"method={method!r} is unknown: pass one of {', '.join(map(repr, METHODS))}")
     check_wish(recall, random_state)
+    check_missing(missing)
     workers = threads(n_jobs)
+    wish: dict[str, Any] = {"recall": recall, "random_state": random_state}
     if sp.issparse(X) or metric in BINARY:
-        return _of_features(
-            *(Features(X, metric, method), n_neighbors, metric, method, workers, progress),
-            recall=recall,
-            random_state=random_state,
-        )
+        points = X if sp.issparse(X) else check_points(X, compact=True)
+        graph = _of_features(Features(X, metric, method), n_neighbors, metric, method, workers, progress, **wish)
+    else:
+        points = check_points(X, compact=True)
+        graph = _of_points(points, n_neighbors, metric, method, workers, progress, **wish)
+    return with_missing(graph, points, missing, random_state, workers)
+
+
+def _of_points(
+    points: Points,
+    n_neighbors: int | Literal["all"],
+    metric: str,
+    method: str,
+    workers: int,
+    progress: Progress | None,
+    **wish: Any,
+) -> NeighborGraph:
+    """The graph of dense points."""
     if method == "minhash":
         raise ValueError(
             f"method='minhash' compares sets, but metric={metric!r}: pass metric='jaccard', or 'auto'"
         )
-    points = check_points(X, compact=True)
     check_n_neighbors(n_neighbors, len(points))
     if metric == "cosine":
         warn_of_zeros(points)
-    about: dict[str, Any] = {"kind": METRICS[metric], "missing": missing_of(points, metric), "metric": metric}
+    about: dict[str, Any] = {"kind": METRICS[metric], "metric": metric}
     report = phase(progress, "neighbours")
     if n_neighbors == "all":
         _check_all(method)
         values = _core.all_pairs(for_core(points), metric, workers, report)
         return _complete(values, len(points), about)
-
-    wish: dict[str, Any] = {"recall": recall, "random_state": random_state}
 
     def search(name: str) -> Found:
         more = {"patient": method != "auto"} if name == "cells" else {}
@@ -179,8 +201,8 @@ def neighbor_graph(
         forget(points)  # lists and graph together are large, and need no points
         return found
 
-    chosen = cheapest(points, metric, recall) if method == "auto" else method
-    return _searched(search, chosen, method, recall, int(n_neighbors), workers, about)
+    chosen = cheapest(points, metric, wish["recall"]) if method == "auto" else method
+    return _searched(search, chosen, method, wish["recall"], int(n_neighbors), workers, about)
 
 
 def _searched(
@@ -191,14 +213,13 @@ def _searched(
     n_neighbors: int,
     workers: int,
     about: dict[str, Any],
-    stacklevel: int = 4,
 ) -> NeighborGraph:
     """The graph that the chosen search finds, or the exact one where ``auto`` chose one that falls short."""
     found = search(chosen)
     estimate = found.estimate
     if estimate is not None and estimate.value < recall:
         if method != "auto":
-            warn_of_recall(method, estimate, recall, stacklevel)
+            warn_of_recall(method, estimate, recall, stacklevel=5)
         else:
             _log.info("recall %s of %s falls short of %g: searching exactly", estimate, chosen, recall)
             chosen, found = "exact", search("exact")
@@ -225,17 +246,6 @@ def cheapest(points: Points, metric: str, recall: float) -> str:
     return "exact" if recall == 1 or full_search_cost(n, d) <= _CHEAP else "cells"
 
 
-def missing_of(points: Points, metric: str) -> float | None:
-    """The value of a pair without an edge, where the metric or the points say it."""
-    if METRICS[metric] == "similarity":
-        return 0.0
-    if metric in BINARY:
-        return 1.0
-    if are_unit(points):
-        return 4.0 if metric == "sqeuclidean" else 2.0
-    return None
-
-
 def _of_features(
     features: Features,
     n_neighbors: int | Literal["all"],
@@ -249,7 +259,7 @@ def _of_features(
 ) -> NeighborGraph:
     """The graph of sparse points, sets or bits."""
     check_n_neighbors(n_neighbors, len(features))
-    about: dict[str, Any] = {"kind": METRICS[metric], "missing": features.missing, "metric": metric}
+    about: dict[str, Any] = {"kind": METRICS[metric], "metric": metric}
     report = phase(progress, "neighbours")
     if n_neighbors == "all":
         _check_all(method)
@@ -262,7 +272,7 @@ def _of_features(
         return features.search(int(n_neighbors), workers, report, name, **wish)
 
     chosen = features.choice(recall) if method == "auto" else method
-    return _searched(search, chosen, method, recall, int(n_neighbors), workers, about, stacklevel=5)
+    return _searched(search, chosen, method, recall, int(n_neighbors), workers, about)
 
 
 def _check_all(method: str) -> None:

@@ -11,10 +11,11 @@ from agglo import _core
 from agglo.blas import one_blas_thread, sgemm
 from agglo.graph import NeighborGraph, RecallEstimate
 from agglo.inputs import for_core, threads
-from agglo.neighbors import METRICS, SEARCHES, cheapest, missing_of
+from agglo.neighbors import METRICS, SEARCHES, cheapest
 from agglo.progress import Progress, phase
 from agglo.search.checks import warn_of_recall
 from agglo.search.features import Features
+from agglo.search.missing import MissingRule, with_missing
 from agglo.search.queries import Fitted
 
 SAMPLE = 256  # points that recall is measured on, as for cells
@@ -26,6 +27,7 @@ def grown(
     graph: NeighborGraph,
     new: Any,
     n_neighbors: int,
+    missing: MissingRule,
     n_jobs: int | None = None,
     progress: Progress | None = None,
 ) -> tuple[Fitted, NeighborGraph]:
@@ -44,7 +46,7 @@ def grown(
         New points, as :meth:`agglo.search.queries.Fitted.alike` makes them.
     n_neighbors : int
         Less than the number of old and new points together.
-    n_jobs, progress
+    missing, n_jobs, progress
         As of :func:`agglo.neighbor_graph`.
     """
     workers, report = threads(n_jobs), phase(progress, "neighbours")
@@ -78,17 +80,17 @@ def grown(
     estimate = _estimate(both, indices.reshape(-1, n_neighbors), workers) if fitted.method == "cells" else None
     if estimate is not None and estimate.value < fitted.recall:
         warn_of_recall("partial_fit by cells", estimate, fitted.recall, stacklevel=4)
-    return both, NeighborGraph.from_neighbors(
+    both_graph = NeighborGraph.from_neighbors(
         indices.reshape(-1, n_neighbors),
         values.reshape(-1, n_neighbors),
         kind=kind,
-        missing=missing_of(both.X, fitted.metric),
         metric=fitted.metric,
         method=graph.method,
         parameters={**graph.parameters, "n_neighbors": n_neighbors},
         recall_estimate=estimate,
         n_jobs=n_jobs,
     )
+    return both, with_missing(both_graph, both.X, missing, fitted.random_state, workers)
 
 
 def _edges_of(graph: NeighborGraph) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:

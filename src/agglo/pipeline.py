@@ -25,6 +25,7 @@ from agglo.neighbors import METRICS, neighbor_graph
 from agglo.progress import Progress
 from agglo.rounds import affinity, hac, scc
 from agglo.search.checks import check_wish, most_neighbors
+from agglo.search.missing import MissingRule, check_missing
 from agglo.search.sparse import check_sparse
 from agglo.tree import Hierarchy
 
@@ -40,6 +41,7 @@ class Plan:
     n_neighbors: int | str = 25
     method: str = "auto"
     recall: float = 0.95
+    missing: MissingRule = "mean"
     seed: int = 0
     algorithm: str = "scc"
     linkage: str = "average"
@@ -55,6 +57,7 @@ class Plan:
             raise ValueError(f"--algorithm {self.algorithm} has no thresholds: leave out {options}")
         threads(self.n_jobs)
         check_wish(self.recall, self.seed)
+        check_missing(self.missing)
         pair = NeighborGraph.from_edges([0], [1], [1.0], kind=METRICS[self.metric], metric=self.metric)
         self.tree(pair, np.eye(2, dtype=np.float32))  # tries the rest out
 
@@ -163,6 +166,7 @@ def run(plan: Plan, data: Data, progress: Progress | None = None) -> Run:
     graph = neighbor_graph(
         *(X, most_neighbors(plan.n_neighbors, X.shape[0]), plan.metric, plan.method, plan.n_jobs),
         recall=plan.recall,
+        missing=plan.missing,
         random_state=plan.seed,
         progress=progress,
     )
@@ -185,6 +189,7 @@ def run(plan: Plan, data: Data, progress: Progress | None = None) -> Run:
             "n_neighbors": plan.n_neighbors,
             "method": plan.method,
             "recall": plan.recall,
+            "missing": plan.missing,
             "seed": plan.seed,
             "algorithm": plan.algorithm,
             "linkage": plan.linkage,
@@ -221,8 +226,8 @@ def model_of(plan: Plan, run: Run) -> Any:
     from agglo import estimator
 
     kinds = {"scc": estimator.SCC, "affinity": estimator.Affinity, "hac": estimator.HAC}
-    names = ("metric", "n_neighbors", "method", "recall", "linkage", "top", "max_cluster_size", "n_jobs")
-    settings = {name: getattr(plan, name) for name in names} | {"random_state": plan.seed}
+    names = ("metric", "n_neighbors", "method", "recall", "missing", "linkage", "top", "max_cluster_size")
+    settings = {name: getattr(plan, name) for name in names} | {"random_state": plan.seed, "n_jobs": plan.n_jobs}
     model = kinds[plan.algorithm](**settings, **plan.schedule, **plan.rule)
     model.n_features_in_ = run.data.X.shape[1]
     if run.data.about["columns"]:

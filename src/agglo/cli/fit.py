@@ -25,6 +25,7 @@ from agglo.cli.options import (
     Out,
     Quiet,
     Round,
+    float_or_name,
     number_or_name,
     numbers_or_name,
     rule_of,
@@ -72,6 +73,13 @@ def fit(
     recall: Annotated[
         float, typer.Option(help="Share of the true neighbours to find, if not all.", rich_help_panel=GRAPH)
     ] = 0.95,
+    missing: Annotated[
+        str,
+        typer.Option(
+            help="Value of a pair without an edge: a number, 'mean' (of two points), or 'ignore'.",
+            rich_help_panel=GRAPH,
+        ),
+    ] = "mean",
     seed: Annotated[int, typer.Option(help="Where chance begins in a search.", rich_help_panel=GRAPH)] = 0,
     algorithm: Annotated[
         Literal["scc", "affinity", "hac"],
@@ -145,6 +153,7 @@ def fit(
             n_neighbors=number_or_name("--n-neighbors", n_neighbors, "all"),
             method=method,
             recall=recall,
+            missing=float_or_name("--missing", missing, "mean", "ignore"),
             seed=seed,
             algorithm=algorithm,
             linkage=linkage,

@@ -70,3 +70,14 @@ def numbers_or_name(text: str | None) -> list[float] | str | None:
             f"--thresholds {text} is neither a name nor a list of numbers: pass geometric, linear, doubling, or "
             "numbers with commas between them"
         ) from None
+
+
+def float_or_name(option: str, text: str, *names: str) -> Any:
+    """A number, or one of the names."""
+    if text in names:
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        known = " or ".join(map(repr, names))
+        raise ValueError(f"{option} {text} is neither a number nor {known}: pass one of these") from None

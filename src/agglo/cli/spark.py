@@ -8,7 +8,7 @@ import typer
 
 from agglo.cli.app import app
 from agglo.cli.ends import BAD_INPUT, EPILOG, USAGE, failing, tell, verb
-from agglo.cli.options import INPUT, OUTPUT, TREE, AsJson, Quiet, numbers_or_name
+from agglo.cli.options import INPUT, OUTPUT, TREE, AsJson, Quiet, float_or_name, numbers_or_name
 
 spark = typer.Typer(help="Cluster tables of edges on Apache Spark.", no_args_is_help=True, epilog=EPILOG)
 app.add_typer(spark, name="spark")
@@ -76,12 +76,9 @@ def fit(
             raise ValueError(
                 f"--columns {columns} names {len(names)} columns: pass three, those of src,dst,weight"
             )
-        absent: float | Literal["ignore"] | None = None
-        if missing is not None:
-            absent = "ignore" if missing == "ignore" else _number("--missing", missing)
         options: dict[str, Any] = {
             "kind": kind,
-            "missing": absent,
+            "missing": None if missing is None else float_or_name("--missing", missing, "ignore"),
             "metric": metric,
             "linkage": linkage,
             "thresholds": numbers_or_name(thresholds),
@@ -152,10 +149,3 @@ def _read(session: Any, *paths: str) -> Any:
         return session.read.parquet(*paths)
     except AnalysisException as error:
         raise ValueError(f"cannot read {', '.join(paths)} as Parquet: {error.getMessage()}") from None
-
-
-def _number(option: str, text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise ValueError(f"{option} {text} is neither a number nor 'ignore': pass one of these") from None

@@ -66,7 +66,6 @@ class Features:
             if metric == "cosine":
                 warn_of_zero_rows(self.points.empty(), len(self.points), stacklevel=4)
         self._sets = metric == "jaccard"
-        self.missing = 1.0 if metric in BINARY else 0.0
 
     def __len__(self) -> int:
         return len(self.points)
