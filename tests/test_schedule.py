@@ -50,7 +50,7 @@ def odds(values, closest, missing):
         ([-3.0, -2.0], {"kind": "distance", "missing": -1.0}, -3.0, -1.0),
     ],
 )
-def test_odds_fall_in_the_ratio_of_the_most_thresholds_of_the_paper(weights, options, closest, missing):
+def test_odds_fall_in_a_twentieth_of_the_finest_step_of_the_paper(weights, options, closest, missing):
     made = graph(weights, **options)
     values = schedule(made)
     assert (np.diff(values) * np.sign(missing - closest) > 0).all()
@@ -60,7 +60,7 @@ def test_odds_fall_in_the_ratio_of_the_most_thresholds_of_the_paper(weights, opt
     found = odds(values, closest, missing)
     ratio = found[0] / found[1]
     np.testing.assert_allclose(found[:-1] / found[1:], ratio, rtol=1e-6)
-    assert 0.95 * np.log(1000) / 799 < np.log(ratio) <= 1.001 * np.log(1000) / 799
+    assert 0.95 * np.log(1000) / 15980 < np.log(ratio) <= 1.001 * np.log(1000) / 15980
     assert found[-1] == pytest.approx(0.001 if missing == 0 else 0.001 * ratio, rel=1e-6)
     assert len(schedule(made, "odds", 5)) == 5
 

@@ -235,8 +235,8 @@ class SCC(_Clusterer):
     thresholds : {"odds", "geometric", "linear", "doubling"} or array-like, default="odds"
         The schedule of the rounds, from near to far; see :func:`agglo.scc`.
     n_thresholds : int, optional
-        How many thresholds, for ``"odds"``, ``"geometric"`` and ``"linear"``; by default some thousands for the
-        first and 200 for the others.
+        How many thresholds, for ``"odds"``, ``"geometric"`` and ``"linear"``; by default some ten thousands for
+        the first and 200 for the others.
     linkage : {"average", "single", "complete", "exact-average", "centroid", "ward"} or Linkage, default="average"
         How close two clusters are; see :func:`agglo.scc`.
     top : {"exact-average", "centroid", "ward"}, optional

@@ -81,8 +81,9 @@ def run(graph: NeighborGraph, plan: Plan, constraints: Constraints | None = None
             joins = nearest.astype(np.float32) >= np.float32(sign * thresholds[step])
             if plan.mutual:
                 joins &= mutual(source, target, n)
-            if not joins.any():
-                step += 1
+            if not joins.any():  # then on to the first threshold that somebody reaches
+                passed = np.float32(sign * np.asarray(thresholds)) > np.float32(nearest.max())
+                step = max(step + 1, int(passed.sum()))
                 continue
             source, target, nearest, found = source[joins], target[joins], nearest[joins], None
             threshold = np.nan if plan.thresholds is None else float(thresholds[step])

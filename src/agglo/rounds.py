@@ -61,8 +61,7 @@ def scc_plan(
             seen = linkage.valued(graph)
         else:
             seen = valued(graph, linkage, weights)
-        name = "vectors" if isinstance(linkage, VectorLinkage) else "given"
-        values = schedule(seen, thresholds, n_thresholds, name)
+        values = schedule(seen, thresholds, n_thresholds, "given")
     about = {
         "method": "scc",
         "advance": advance,
@@ -111,7 +110,7 @@ def scc(
         increasing for distances). See :func:`agglo.schedule.schedule`.
     n_thresholds : int, optional
         How many, for ``"odds"``, ``"geometric"`` and ``"linear"``. By default 200, as in the paper, and for
-        ``"odds"`` as many as its range needs, some thousands: those at which nothing merges cost nothing.
+        ``"odds"`` as many as its range needs, some ten thousands: those at which nothing merges cost nothing.
     linkage : {"average", "single", "complete", "exact-average", "centroid", "ward"} or Linkage
         How close two clusters are. Only clusters with an edge between them can be neighbours. The last three are
         of the points themselves, see :class:`agglo.vectors.VectorLinkage`. One of your own, see

@@ -18,8 +18,7 @@ _COSINE = (1.0, 0.001)
 _UNIT_SQEUCLIDEAN = (0.001, 4.0)
 
 _NUMBER = 200  # thresholds of the paper's experiments
-_RATIO = 1000 ** (1 / 799)  # of 800 thresholds from 1 to 0.001, the most that the paper tried
-_FINE = _RATIO ** (1 / 20)  # where values of large clusters lie close together; see the notes of schedule
+_RATIO = 1000 ** (1 / 15_980)  # a twentieth of the finest step of the paper, 800 thresholds from 1 to 0.001
 _FLOAT32 = 2.0**-22  # differences to a number other than 0 that float32 can still tell apart
 _FEW = 0.001  # the share of edges, at either end, that may not stretch the range
 
@@ -71,7 +70,7 @@ def schedule(
         theorem. An array is used as it is.
     n_thresholds : int, optional
         How many, for the first three; with one, it is the farthest. By default 200, as in the paper, and for
-        ``"odds"`` as many as make steps of the ratio that 800 have from 1 to 0.001, some thousands.
+        ``"odds"`` twenty for each that the paper tried at most, 800 from 1 to 0.001: some ten thousands.
     linkage : str
         What the thresholds are for. Only averages over pairs without an edge leave the range of the weights.
     mass : float, optional
@@ -88,9 +87,10 @@ def schedule(
     of the farthest one, the least average that two clusters of n points can have with an edge between them; so all
     of these merge. A thousandth of the edges at either end are left out, so that a few do not stretch the range,
     and it goes at least as far as 0.001. For other linkages, and if pairs without an edge are ignored, distances
-    are in equal ratios up to the farthest edge. For linkages of the points themselves (``"vectors"``) it is twenty
-    times as many: averages over all pairs do not thin out, so that those of large clusters lie close together, and
-    with too few thresholds a round would merge many that differ.
+    are in equal ratios up to the farthest edge.
+
+    The finer the steps, the closer is the tree to that of HAC, and the less depends on which clusters happen to be
+    within one step. A threshold at which nothing merges costs nothing.
 
     Examples
     --------
@@ -151,7 +151,7 @@ def _odds(graph: WeighedGraph, number: int | None, linkage: str, mass: float) ->
         return np.array([closest])
     nearest = min(distance(graph.beyond(closest, up, _FEW), farthest), farthest / 2)
     if not diluted:
-        return closest + sign * _ratios(nearest, farthest, number, _FINE if linkage == "vectors" else _RATIO)
+        return closest + sign * _ratios(nearest, farthest, number)
     # How much closer than a pair without an edge those edges are that hardly are.
     closer = 1 - distance(graph.beyond(closest + sign * farthest, not up, _FEW), 0.0) / farthest
     closer = max(closer, 2.0**-53)  # less than that is lost in rounding
@@ -164,10 +164,10 @@ def _odds(graph: WeighedGraph, number: int | None, linkage: str, mass: float) ->
     return np.asarray(closest + sign * farthest / (1 + odds))
 
 
-def _ratios(first: float, last: float, number: int | None, ratio: float = _RATIO) -> npt.NDArray[np.float64]:
+def _ratios(first: float, last: float, number: int | None) -> npt.NDArray[np.float64]:
     """Numbers from first up to last in equal ratios, as many as given, or in ratios of the default."""
     if number is None:
-        number = 1 + math.ceil(math.log(last / first) / math.log(ratio))
+        number = 1 + math.ceil(math.log(last / first) / math.log(_RATIO))
     return np.geomspace(first, last, number) if number > 1 else np.array([last])
 
 

@@ -286,7 +286,7 @@ class Hierarchy:
         >>> from sklearn.datasets import load_digits
         >>> tree = agglo.scc(agglo.neighbor_graph(load_digits().data))
         >>> [len(set(labels)) for labels in tree.layers(3)]
-        [123, 27, 8]
+        [126, 31, 9]
         """
         return layers(self, n)
 
