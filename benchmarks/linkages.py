@@ -33,7 +33,7 @@ def scores(tree: agglo.Hierarchy, y: Any) -> tuple[float, float]:
 
 def trees(X: Any, metric: str, neighbors: int) -> dict[str, tuple[agglo.Hierarchy, int]]:
     """The trees by the name of linkage and top, each with how many clusters the graph ends with."""
-    graph = agglo.neighbor_graph(X, min(neighbors, len(X) - 1), metric)
+    graph = agglo.neighbor_graph(X, min(neighbors, len(X) - 1), metric, missing="mean")
     found: dict[str, tuple[agglo.Hierarchy, int]] = {}
     for linkage in LINKAGES:
         tree = agglo.scc(graph, linkage=linkage, X=X)
