@@ -46,6 +46,11 @@ def measured(command: list[str]) -> Taken:
     return Taken(output, most, sum(cpu.values()))
 
 
+def cpu_seconds(root: int) -> float:
+    """What a process and all that come from it have used so far, but for those that have ended."""
+    return sum(seconds for _, seconds in _processes(root).values())
+
+
 def _processes(root: int) -> dict[int, tuple[float, float]]:
     """Resident bytes and CPU seconds of a process and all that come from it, as Linux tells them."""
     found, parents = {}, {}

@@ -6,13 +6,16 @@ Each graph is of points in nested blocks of 8, 64, 512, ... points; about ten ed
 of its blocks, the more the smaller they are, and are the closer. All is done on local[2], each part by a process
 of its own, whose memory and CPU seconds are those of all processes that it starts:
 
-- idle: two edges; what a run costs when there is nothing to do, and then what each of its rounds does.
+- idle: twenty edges; what a round on Spark costs when there is nothing to do.
 - rounds: --rounds rounds without a hand-off; what these cost is read from Spark's event log.
-- handoff: the whole run, by default thresholds, with a hand-off right away.
+- handoff: the whole run, by default thresholds, with a hand-off right away, after two runs on three points, which
+  tell what is fixed: the first with all that Java compiles, the second without. The core beside it reads the same
+  file, numbers its points, builds the graph and does the rounds.
+- cleaned: the same, but the table has more rows than may come to the driver, so that Spark cleans it.
 - stretches: the same with a hand-off of a fifth of the edges, so that Spark and the core take turns.
 - alike: all linkages and both ways of advancing, without a hand-off (only if it is asked for by --parts).
 
-The trees of the last three are compared with the core's, to the last bit.
+The trees of the last four are compared with the core's, to the last bit.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import sys
 import tempfile
 import time
@@ -35,8 +39,9 @@ import agglo
 import agglo.spark
 from agglo.linkage import LINKAGES
 from agglo.rounds import ADVANCES
+from agglo.spark.whole import whole
 from agglo.testing import assert_same_hierarchy
-from benchmarks.process_tree import measured
+from benchmarks.process_tree import cpu_seconds, measured
 
 DEGREE = 10  # edges a point
 
@@ -92,20 +97,30 @@ def fit(spark: Any, folder: Path, name: str = "run", **options: Any) -> agglo.sp
     return agglo.spark.scc(edges, str(folder / name), kind="similarity", **options)
 
 
+class Clock:
+    """Seconds by the clock, and CPU seconds of this process, Java and all others that it has started."""
+
+    def __init__(self) -> None:
+        self.wall, self.cpu = time.perf_counter(), cpu_seconds(os.getpid())
+
+    def since(self, what: str) -> dict[str, float]:
+        """Both, since the clock was made."""
+        cpu = cpu_seconds(os.getpid()) - self.cpu
+        return {f"{what}: wall s": time.perf_counter() - self.wall, f"{what}: CPU s": cpu}
+
+
 def idle(folder: Path, memory: str) -> dict[str, float]:
-    """What takes time though there is nothing to do."""
-    pq.write_table(pa.table({"src": [0, 1], "dst": [1, 2], "weight": [0.9, 0.5]}), folder / "edges.parquet")
-    spark = session(memory, folder / "events")
-    started = time.perf_counter()
-    fit(spark, folder, handoff_edges=10**9)
-    first = time.perf_counter() - started
+    """What a round takes though there is nothing to do."""
     chain = np.arange(20)
     edges = pa.table({"src": chain, "dst": chain + 1, "weight": 0.9 - chain / 40})
     pq.write_table(edges, folder / "edges.parquet")
+    spark = session(memory, folder / "events")
+    fit(spark, folder, thresholds=0.9 - chain[:8] / 40 - 0.001, handoff_edges=0)  # for Java to compile
+    clock = Clock()
     tree = fit(spark, folder, "again", thresholds=0.9 - chain / 40 - 0.001, handoff_edges=0)
-    seconds = float(np.median(tree.rounds.seconds[len(tree.rounds) // 2 :]))
+    spent = clock.since("idle, a round")
     spark.stop()
-    return {"idle, first run with hand-off, wall s": first, "idle, a round, wall s": seconds}
+    return {name: value / len(tree.rounds) for name, value in spent.items()}
 
 
 def rounds_alone(folder: Path, memory: str, rounds: int) -> dict[str, float]:
@@ -136,32 +151,34 @@ def rounds_alone(folder: Path, memory: str, rounds: int) -> dict[str, float]:
 
 
 def graph_of(folder: Path) -> agglo.NeighborGraph:
-    table = pq.read_table(folder / "edges.parquet")
-    ids, places = np.unique(np.concatenate([table["src"], table["dst"]]), return_inverse=True)
-    src, dst = np.split(places, 2)
-    return agglo.NeighborGraph.from_edges(src, dst, table["weight"], kind="similarity", n_points=len(ids))
+    rows = pq.read_table(folder / "edges.parquet").rename_columns(["lo", "hi", "weight"])
+    return whole(rows, "similarity", None, None).graph
 
 
 def beside_the_core(folder: Path, memory: str, share: float, part: str) -> dict[str, float]:
     """The whole run with a hand-off of a share of the edges, and the core alone on the same table."""
-    spark = session(memory, folder / "events")
     edges = pq.read_metadata(folder / "edges.parquet").num_rows
-    started = time.perf_counter()
+    spark = session(memory, folder / "events")
+    tiny, found = folder / "tiny", dict[str, float]()
+    tiny.mkdir()
+    pq.write_table(pa.table({"src": [0, 1], "dst": [1, 2], "weight": [0.9, 0.5]}), tiny / "edges.parquet")
+    for which in ("first", "second"):
+        clock = Clock()
+        fit(spark, tiny, which)
+        found |= clock.since(f"{part}: fixed, {which}")
+    clock = Clock()
     tree = fit(spark, folder, handoff_edges=int(share * edges))
-    wall = time.perf_counter() - started
-    mine, states = tree.to_hierarchy(), len(tree.folder.states()) - 1
+    found |= clock.since(part)
+    mine, states = tree.to_hierarchy(), len(tree.folder.states())
     spark.stop()
-    started, cpu = time.perf_counter(), time.process_time()
+    clock = Clock()
     theirs = agglo.scc(graph_of(folder), n_jobs=2)
-    core, core_cpu = time.perf_counter() - started, time.process_time() - cpu
+    found |= clock.since(f"{part}: core")
     assert_same_hierarchy(mine, theirs)
-    return {
-        f"{part}: wall s": wall,
-        f"{part}: core, from the same table, wall s": core,
-        f"{part}: core, CPU s": core_cpu,
-        f"{part}: rounds": len(theirs.rounds),
-        f"{part}: steps on Spark": states,
-    }
+    for unit in ("wall s", "CPU s"):
+        more = found[f"{part}: {unit}"] - found[f"{part}: fixed, second: {unit}"]
+        found[f"{part}: beyond what is fixed, times the core's {unit}"] = more / found[f"{part}: core: {unit}"]
+    return found | {f"{part}: rounds": len(theirs.rounds), f"{part}: states": states}
 
 
 def alike(folder: Path, memory: str) -> dict[str, float]:
@@ -189,7 +206,8 @@ def one(part: str, edges: int, memory: str, rounds: int) -> dict[str, float]:
             return rounds_alone(folder, memory, rounds)
         if part == "alike":
             return alike(folder, memory)
-        return beside_the_core(folder, memory, {"handoff": 1.0, "stretches": 0.2}[part], part)
+        shares = {"handoff": 1.0, "cleaned": 0.8, "stretches": 0.2}
+        return beside_the_core(folder, memory, shares[part], part)
 
 
 def main() -> None:
@@ -217,7 +235,7 @@ def main() -> None:
                 arguments.json.write_text(json.dumps([*rows, row], indent=2, ensure_ascii=False))
         rows.append(row)
     for name in rows[0]:
-        print(f"{name:44}" + "".join(f"{row[name]:>14,.{0 if row[name] > 1000 else 3}f}" for row in rows))
+        print(f"{name:56}" + "".join(f"{row[name]:>14,.{0 if row[name] > 1000 else 3}f}" for row in rows))
     cost = "CPU µs / edge and round"
     for first, last in pairwise(rows if "rounds" in arguments.parts else []):
         growth = math.log(last[cost] / first[cost]) / math.log(last["edges"] / first["edges"])

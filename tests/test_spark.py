@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 import agglo
 from agglo.linkage import Grid, grid
+from agglo.rounds import affinity_plan, scc_plan
 from agglo.spark.linkage import SqlLinkage
 from agglo.spark.round import contracted, find_hubs
 from agglo.spark.session import java_home
-from agglo.spark.stretch import stretch
+from agglo.spark.stretch import stretch, warn_of_many_rounds
 from agglo.testing import assert_same_hierarchy
 
 # Each example takes seconds; more of them can be asked for.
@@ -80,11 +81,11 @@ def test_very_many_thresholds_cost_what_their_merges_do(spark, tmp_path, n, n_ed
     rng = np.random.default_rng(7)
     ends = rng.integers(0, n, (2, n_edges))
     graph = agglo.NeighborGraph.from_edges(*ends, rng.random(n_edges), n_points=n, kind="similarity")
-    expected = agglo.scc(graph)
-    assert expected.about["n_thresholds"] > 900
+    expected = agglo.scc(graph, n_thresholds=40_000)
     context = spark.sparkContext
     context.setJobGroup(str(tmp_path), "")
     options = {"kind": "similarity", "points": spark.range(n), "handoff_edges": handoff_edges}
+    options["n_thresholds"] = 40_000
     tree = agglo.spark.scc(edges_of(spark, graph), f"{tmp_path}/run", **options)
     jobs = len(context.statusTracker().getJobIdsForGroup(str(tmp_path)))
     context.setLocalProperty("spark.jobGroup.id", None)
@@ -113,6 +114,23 @@ def test_a_stretch_is_as_long_as_there_is_room(spark, monkeypatch):
     assert found("complete", 0.0, n_edges=1) == 3
     monkeypatch.setattr("agglo.spark.stretch._SAMPLE", 60)
     assert 3 < found("single", 0.0) <= most
+
+
+def test_too_many_rounds_on_spark_are_told():
+    few = agglo.NeighborGraph.from_edges(np.arange(201), np.arange(1, 202), np.ones(201), kind="distance")
+    many = agglo.NeighborGraph.from_edges(np.arange(999), np.arange(1, 1000), np.ones(999), kind="distance")
+    for graph, number, advance, room in [(few, 40, "until-stable", 3), (many, 200, "every-round", 0)]:
+        warn_of_many_rounds(scc_plan(graph, "linear", number, "single", advance), graph, room)  # says nothing
+    warn_of_many_rounds(affinity_plan("average"), many, 0)
+    for advance, number, room, most in [("every-round", 300, 0, 300), ("until-stable", 9, 0, 999)]:
+        plan = scc_plan(many, np.arange(1.0, number + 1), None, "single", advance)
+        with pytest.warns(
+            UserWarning, match=f"up to some {most} rounds .* pass n_thresholds=200 or fewer, or mor"
+        ):
+            warn_of_many_rounds(plan, many, room)
+    plan = scc_plan(many, np.arange(1.0, 301), None, "single", "every-round")
+    with pytest.warns(UserWarning, match="up to some 222 rounds .* or more handoff_edges than 9, as many as"):
+        warn_of_many_rounds(plan, many, 9)
 
 
 def test_edges_of_clusters_that_stay_alone_are_dropped(spark, tmp_path):
@@ -229,8 +247,24 @@ def test_bad_edges_are_counted(spark, tmp_path, rows, message):
             lambda e: e,
             {"linkage": "ward"},
             ValueError,
-            "linkage='ward' is not possible here: pass one of average, single, complete",
+            "linkage='ward': not supported on Spark, which has the linkages average, single, complete and no",
         ),
+        (lambda e: e, {"linkage": "median"}, ValueError, "linkage='median' is unknown: pass one of average, sin"),
+        (
+            lambda e: e,
+            {"linkage": Grid(0, False)},
+            ValueError,
+            "^a linkage that is a Grid: not supported on Spark",
+        ),
+        (
+            lambda e: e,
+            {"must_link": [[0, 1]], "cannot_link": None, "max_cluster_size": 3, "sample_weight": [1, 2]},
+            ValueError,
+            r"^must_link, max_cluster_size, sample_weight: not supported on Spark.*; collect the graph, rows = "
+            r"edges.toArrow\(\), and pass agglo.NeighborGraph.from_edges\(rows\['src'\].* to agglo.scc$",
+        ),
+        (lambda e: e, {"linkage": "centroid", "top": "ward"}, ValueError, "^linkage='centroid', top: not supp"),
+        (lambda e: e, {"n_treshold": 3}, TypeError, "'n_treshold' is no argument of agglo.spark: see help"),
         (lambda e: e, {"handoff_edges": -1}, ValueError, "handoff_edges=-1 must be a whole number"),
     ],
 )

@@ -11,7 +11,7 @@ from test_spark import edges_of, nothing_is_kept
 import agglo
 from agglo import metrics
 
-THRESHOLDS = [0.8, 0.5, 0.2]
+THRESHOLDS = np.linspace(0.9, 0.2, 20)  # makes a deep tree
 
 
 @pytest.fixture(scope="module")
@@ -28,9 +28,7 @@ def graph():
 def tree(spark, graph, tmp_path_factory):
     path = str(tmp_path_factory.mktemp("tables") / "run")
     points = spark.range(60)
-    return agglo.spark.scc(
-        edges_of(spark, graph), path, kind="similarity", thresholds=THRESHOLDS, points=points, handoff_edges=80
-    )
+    return agglo.spark.scc(edges_of(spark, graph), path, kind="similarity", thresholds=THRESHOLDS, points=points)
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from agglo.graph import KINDS, Kind, Missing
+from agglo.linkage import GRAPH_LINKAGES, LINKAGES
 from agglo.spark.folder import GRAPH, POINTS, Folder
 
 _BINS = 4096  # of a histogram that comes to the driver
@@ -45,6 +46,27 @@ class PreparedGraph:
         # In memory each edge is there twice.
         found = _of_share(values, lambda number: int(share * (2 * number - 1)) // 2)
         return None if found is None else sign * found
+
+
+_ELSEWHERE = ("X", "top", "must_link", "cannot_link", "max_cluster_size", "sample_weight")
+
+
+def check_supported(linkage: object, arguments: Mapping[str, object]) -> None:
+    """Raise if a linkage or ``arguments`` of :func:`agglo.scc` are asked for that there are not on Spark."""
+    for name in arguments:
+        if name not in _ELSEWHERE:
+            raise TypeError(f"{name!r} is no argument of agglo.spark: see help(agglo.spark.scc)")
+    asked = [name for name, value in arguments.items() if value is not None]
+    if not isinstance(linkage, str):
+        asked.insert(0, f"a linkage that is a {type(linkage).__name__}")
+    elif linkage in LINKAGES and linkage not in GRAPH_LINKAGES:
+        asked.insert(0, f"linkage={linkage!r}")
+    if asked:
+        raise ValueError(
+            f"{', '.join(asked)}: not supported on Spark, which has the linkages {', '.join(GRAPH_LINKAGES)} and "
+            "no constraints or weights of points; collect the graph, rows = edges.toArrow(), and pass "
+            "agglo.NeighborGraph.from_edges(rows['src'], rows['dst'], rows['weight'], kind=kind) to agglo.scc"
+        )
 
 
 def check_options(kind: str, missing: Missing | None) -> None:

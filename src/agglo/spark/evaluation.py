@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import NamedTuple, SupportsIndex
 
 import numpy as np
@@ -10,6 +11,7 @@ from pyspark.sql import Column, DataFrame, Observation, Window
 from pyspark.sql import functions as F
 
 from agglo.metrics import PairwiseScores, RoundScores
+from agglo.spark.folder import Folder
 from agglo.spark.hierarchy import SparkHierarchy
 from agglo.spark.round import Kept
 
@@ -26,8 +28,8 @@ class Scores(NamedTuple):
 def scores(tree: SparkHierarchy, classes: DataFrame) -> Scores:
     """Dendrogram purity, and pairwise scores of all rounds, as :mod:`agglo.metrics` defines them.
 
-    The tree is replayed round by round on the numbers of points of each class in each cluster. Clusters that a
-    round leaves alone cost nothing in it.
+    The points of each class below each node of the tree are counted by pointers whose reach doubles; so the number
+    of steps grows with the logarithm of the tree's depth, however many rounds there were.
 
     Parameters
     ----------
@@ -36,32 +38,43 @@ def scores(tree: SparkHierarchy, classes: DataFrame) -> Scores:
     classes : DataFrame
         Columns ``id``, the user's name of a point, and ``class``. Every point has to be there, once.
     """
-    one = F.lit(1.0).alias("n")  # doubles, for squares of counts outgrow 64 bits before anything else does
-    counts = _of_points(tree, classes).select(F.col("id").alias("cluster"), "class", one)
-    rounds = len(tree.rounds)
-    met = np.zeros(rounds + 1)  # pairs of one class that each round brings together
-    pure = 0.0  # the sum of the purities at which they meet
-    of_class = _pairs(counts.groupBy("class").agg(F.sum("n").alias("n")))
-    # Pairs of one class meet in a new cluster if they were in different parts of it, of n points of the class.
+    points = _of_points(tree, classes).select(F.col("id").alias("cluster"), "class")
+    links = _links(tree)
+    up = links.filter("made > 0").select("cluster", "made", "parent", "round")
+    leaves = points.join(links.filter("made = 0"), "cluster")
+    own = leaves.groupBy(F.col("parent").alias("cluster"), F.col("round").alias("made"), "class")
+    # Doubles, for squares of counts outgrow 64 bits before anything else does.
+    own_counts = tree.folder.write(
+        own.agg(F.count(F.lit(1)).cast("double").alias("n")), tree.folder.own("evaluation-own")
+    )
+    counts = _below(own_counts, up, tree.folder)
+
+    # Pairs of one class meet in a node if they are in different parts of it. Points are parts of one.
     squares = F.sum(F.col("n") * F.col("n")).alias("squares")
     pairs = (F.col("n") * F.col("n") - F.col("squares")) / 2
-    for round in range(1, rounds + 1):
-        merges = tree.merges.filter(F.col("round") == round)
-        new = merges.select(F.col("child").alias("cluster"), F.col("cluster").alias("new"), "size")
-        grouped = counts.join(new, "cluster").groupBy("new", "class")
-        found = grouped.agg(F.sum("n").alias("n"), squares, F.max("size").alias("size"))
-        seen = Observation()
-        met_here, pure_here = F.sum(pairs).alias("met"), F.sum(pairs * F.col("n") / F.col("size")).alias("pure")
-        # Both tables are written, for plans that have their past in them twice would double with each round.
-        made = tree.folder.write(found.observe(seen, met_here, pure_here), tree.folder.own("evaluation-made"))
-        met[round] = seen.get["met"] or 0.0
-        pure += seen.get["pure"] or 0.0
-        left = counts.join(merges.select(F.col("child").alias("cluster")), "cluster", "anti")
-        left = left.unionByName(made.select(F.col("new").alias("cluster"), "class", "n"))
-        counts = tree.folder.write(left, tree.folder.own(f"evaluation-{round % 2}"))
+    none = F.lit(0.0)
+    parts = _lifted(counts, up).withColumn("n", F.col("n") * F.col("n")).unionByName(own_counts)
+    both = counts.withColumn("squares", none).unionByName(
+        parts.withColumnRenamed("n", "squares").withColumn("n", none)
+    )
+    nodes = both.groupBy("cluster", "made", "class").agg(F.sum("n").alias("n"), F.sum("squares").alias("squares"))
+    sizes = links.filter("cluster = parent").select("cluster", F.col("round").alias("made"), "size")
+    found = nodes.join(sizes, ["cluster", "made"]).groupBy("made")
+    rows = found.agg(F.sum(pairs).alias("met"), F.sum(pairs * F.col("n") / F.col("size")).alias("pure")).collect()
+    rounds = len(tree.rounds)
+    met = np.zeros(rounds + 1)  # pairs of one class that each round brings together
+    for row in rows:
+        met[row.made] = row.met
+
     # The explicit root of a forest brings all that is left together.
-    whole = counts.groupBy("class").agg(F.sum("n").alias("n"), squares)
-    pure += whole.agg(F.sum(pairs * F.col("n") / F.lit(tree.n_points))).collect()[0][0] or 0.0
+    alone = points.join(leaves.select("cluster"), "cluster", "anti").select("class", F.lit(1.0).alias("n"))
+    left = counts.join(up, ["cluster", "made"], "anti").select("class", "n").unionByName(alone)
+    whole = left.groupBy("class").agg(F.sum("n").alias("n"), squares)
+    ends = whole.agg(
+        F.sum(pairs * F.col("n") / F.lit(tree.n_points)).alias("pure"),
+        F.sum(F.col("n") * (F.col("n") - 1) / 2).alias("pairs"),
+    ).collect()[0]
+    pure, of_class = sum(row.pure for row in rows) + ends.pure, ends.pairs
     together = np.cumsum(met)
     of_cluster = _of_clusters(tree)
     return Scores(
@@ -71,6 +84,42 @@ def scores(tree: SparkHierarchy, classes: DataFrame) -> Scores:
             _share(together, of_cluster),
             _share(together, np.full(rounds + 1, of_class)),
         ),
+    )
+
+
+def _links(tree: SparkHierarchy) -> DataFrame:
+    """The tree from below: nodes, each by its name and the round that it was made in, and their parents.
+
+    Columns ``cluster`` and ``made``, 0 for a point; ``parent`` and ``round``, of its parent; ``size``, of that.
+    """
+    # Until it goes, a name is kept in all merges of its cluster: the last of them has made the node.
+    before = F.lag("round", 1, 0).over(Window.partitionBy("child").orderBy("round"))
+    links = tree.merges.select(
+        F.col("child").alias("cluster"), before.alias("made"), F.col("cluster").alias("parent"), "round", "size"
+    )
+    return tree.folder.write(links, tree.folder.own("evaluation-links"))
+
+
+def _below(counts: DataFrame, up: DataFrame, folder: Folder) -> DataFrame:
+    """Sums of ``n`` over each node and all nodes below it, by class, from those of the nodes themselves."""
+    for turn in itertools.count():
+        # Sums reach 2^turn levels down, and pointers as many up; both are written, for plans would double too.
+        joined = counts.unionByName(_lifted(counts, up)).groupBy("cluster", "made", "class")
+        counts = folder.write(joined.agg(F.sum("n").alias("n")), folder.own(f"evaluation-{turn % 2}"))
+        above = up.toDF("parent", "round", "over", "over_round")
+        higher = up.join(above, ["parent", "round"]).select("cluster", "made", "over", "over_round")
+        seen = Observation()
+        observed = higher.toDF(*up.columns).observe(seen, F.count(F.lit(1)).alias("pointers"))
+        up = folder.write(observed, folder.own(f"evaluation-up-{turn % 2}"))
+        if not seen.get["pointers"]:
+            break
+    return counts
+
+
+def _lifted(counts: DataFrame, up: DataFrame) -> DataFrame:
+    """The counts of nodes as those of where their pointers lead."""
+    return counts.join(up, ["cluster", "made"]).select(
+        F.col("parent").alias("cluster"), F.col("round").alias("made"), "class", "n"
     )
 
 

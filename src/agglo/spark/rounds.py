@@ -17,13 +17,21 @@ from agglo.progress import Progress
 from agglo.records import Round
 from agglo.rounds import Advance, Plan, affinity_plan, scc_plan
 from agglo.schedule import ScheduleName
-from agglo.spark.edges import Numbers, check_options, checked, collected, fingerprint, prepare
+from agglo.spark.edges import (
+    Numbers,
+    check_options,
+    check_supported,
+    checked,
+    collected,
+    fingerprint,
+    prepare,
+)
 from agglo.spark.folder import EDGES, GRAPH, MERGES, MOVES, NEAREST, Folder, State
 from agglo.spark.handoff import HandedOff, handed_off
 from agglo.spark.hierarchy import SparkHierarchy, plan_of
 from agglo.spark.linkage import SqlLinkage
 from agglo.spark.round import close_enough, components, contracted, find_hubs, merges, nearest
-from agglo.spark.stretch import between, stretch
+from agglo.spark.stretch import between, stretch, warn_of_many_rounds
 from agglo.spark.whole import Whole, prepare_whole, whole
 
 HANDOFF_EDGES = 5_000_000
@@ -45,6 +53,7 @@ def scc(
     handoff_edges: int = HANDOFF_EDGES,
     resume: bool = False,
     progress: Progress | None = None,
+    **elsewhere: object,
 ) -> SparkHierarchy:
     """The tree of the Sub-Cluster Component algorithm, the one that :func:`agglo.scc` makes of the same graph.
 
@@ -76,6 +85,8 @@ def scc(
         that began it is not known to be alive.
     progress : callable, optional
         Called as ``progress("rounds", done, total)`` after each round, in points merged away and points.
+    **elsewhere
+        Other arguments of :func:`agglo.scc` are an error that says what to do instead.
 
     Returns
     -------
@@ -104,6 +115,7 @@ def scc(
     def plan(graph: WeighedGraph) -> Plan:
         return scc_plan(graph, thresholds, n_thresholds, linkage, advance)
 
+    check_supported(linkage, elsewhere)
     run = _Run(edges, path, points, {"method": "scc", "kind": kind, "missing": missing, "metric": metric} | about)
     return run.to_the_end(plan, handoff_edges, resume, progress)
 
@@ -120,9 +132,11 @@ def affinity(
     handoff_edges: int = HANDOFF_EDGES,
     resume: bool = False,
     progress: Progress | None = None,
+    **elsewhere: object,
 ) -> SparkHierarchy:
     """The tree of Affinity clustering, the one that :func:`agglo.affinity` makes; see :func:`scc`."""
     about = {"method": "affinity", "kind": kind, "missing": missing, "metric": metric, "linkage": linkage}
+    check_supported(linkage, elsewhere)
     run = _Run(edges, path, points, about)
     return run.to_the_end(lambda graph: affinity_plan(linkage), handoff_edges, resume, progress)
 
@@ -208,6 +222,8 @@ class _Run:
             found = fingerprint(self.edges, self.points)
             graph = prepare(self.edges, self.points, *options)
         plan, fixed = make_plan(graph), grid(graph)
+        if self.whole is None:
+            warn_of_many_rounds(plan, graph, handoff_edges)
         head = {
             "format": 1,
             "parameters": about,
