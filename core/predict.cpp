@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <stdexcept>
 #include <utility>
 
@@ -42,28 +43,70 @@ struct Ancestry {
   double mass(std::int32_t node) const { return weight.empty() ? size[node] : weight[node]; }
 };
 
-// The clusters around one new point, from round to round.
+// How close a new point is to clusters by the edges into them.
 template <class Linkage>
+struct ByEdges {
+  using Stat = typename Linkage::Stat;
+
+  const Ancestry& tree;
+  const Linkage linkage;
+
+  Stat of(std::int32_t leaf, float weight) const {
+    if constexpr (Weighing<Linkage>)
+      if (!tree.weight.empty()) return linkage.of(weight, tree.weight[leaf]);
+    return linkage.of(weight);
+  }
+  static void combine(Stat& a, const Stat& b) { Linkage::combine(a, b); }
+  double value(const Stat& stat, std::int32_t node) const { return linkage.value(stat, 1, tree.mass(node)); }
+};
+
+// The same by their means.
+struct ByMean {
+  struct Stat {
+    double value;
+    std::int32_t node;  // that it is the value of
+  };
+
+  const ByMeans& means;
+  const Comparison& compare;
+  const std::int64_t leaves;
+  const float* const point;
+  const Moment own;
+
+  Stat of(std::int32_t leaf, float weight) const {
+    return {compare.of_points(own, {means.weight[leaf], 0, 0, true}, weight), leaf};
+  }
+  // A neighbour that is named twice is as close as the closer of both; other values are of the past.
+  static void combine(Stat& a, const Stat& b) { a.value = std::max(a.value, b.value); }
+  double value(Stat& stat, std::int32_t node) const {
+    if (std::exchange(stat.node, node) == node) return stat.value;
+    const Moment moment{means.weight[node], means.square[node], means.spread[node], false};
+    return stat.value = compare.of_means(own, point, moment, means.mean.data() + (node - leaves) * means.d);
+  }
+};
+
+// The clusters around one new point, from round to round.
+template <class Near>
 class Replay {
  public:
-  using Stat = typename Linkage::Stat;
+  using Stat = typename Near::Stat;
   struct Joined {
     std::int32_t node = -1, round = -1;
     double value = std::numeric_limits<double>::quiet_NaN();
   };
 
-  Joined run(const Ancestry& tree, std::span<const float> limits, const Linkage& linkage,
+  Joined run(const Ancestry& tree, std::span<const float> limits, const Near& near,
              std::span<const std::int32_t> targets, std::span<const float> weights) {
     around_.clear();
     for (std::size_t e = 0; e < targets.size(); ++e)
-      if (targets[e] >= 0) around_.push_back({targets[e], edge(tree, linkage, targets[e], weights[e])});
+      if (targets[e] >= 0) around_.push_back({targets[e], near.of(targets[e], weights[e])});
     unite();
     const auto end = static_cast<std::int32_t>(limits.size());
     for (std::int32_t first = 1; !around_.empty();) {
       Joined nearest;
       std::int32_t next = end;  // the round in which one of the clusters merges
-      for (const auto& [node, stat] : around_) {
-        const double value = linkage.value(stat, 1, tree.mass(node));
+      for (auto& [node, stat] : around_) {
+        const double value = near.value(stat, node);
         if (nearest.node < 0 || value > nearest.value ||
             (value == nearest.value && tree.smallest[node] < tree.smallest[nearest.node]))
           nearest = {node, 0, value};
@@ -92,12 +135,6 @@ class Replay {
     Stat stat;
   };
 
-  static Stat edge(const Ancestry& tree, const Linkage& linkage, std::int32_t leaf, float weight) {
-    if constexpr (Weighing<Linkage>)
-      if (!tree.weight.empty()) return linkage.of(weight, tree.weight[leaf]);
-    return linkage.of(weight);
-  }
-
   // Puts what is in one cluster together.
   void unite() {
     std::sort(around_.begin(), around_.end(),
@@ -105,7 +142,7 @@ class Replay {
     std::size_t kept = 0;
     for (std::size_t e = 1; e < around_.size(); ++e) {
       if (around_[e].node == around_[kept].node)
-        Linkage::combine(around_[kept].stat, around_[e].stat);
+        Near::combine(around_[kept].stat, around_[e].stat);
       else
         around_[++kept] = around_[e];
     }
@@ -166,35 +203,90 @@ void with_linkage(const Joining& joining, const Run& run) {
   throw std::logic_error("unknown linkage");
 }
 
+// Replays the rounds for each new point by near_of(point, targets, weights).
+template <class NearOf>
+Attached replayed(const Ancestry& tree, const DirectedView& edges, std::span<const float> limits,
+                  const NearOf& near_of, Team& team, const Report& report) {
+  const std::int64_t n = edges.size();
+  Attached result;
+  result.node.resize(n);
+  result.round.resize(n);
+  result.value.resize(n);
+  team.ranges(
+      n, kRows,
+      [&](std::int64_t first, std::int64_t last, int) {
+        Replay<decltype(near_of(0, {}, {}))> replay;
+        for (std::int64_t i = first; i < last; ++i) {
+          const std::int64_t begin = edges.indptr[i], count = edges.indptr[i + 1] - begin;
+          const auto weights = edges.weights.subspan(begin, count);
+          const auto targets = edges.targets.subspan(begin, count);
+          const auto joined = replay.run(tree, limits, near_of(i, targets, weights), targets, weights);
+          result.node[i] = joined.node;
+          result.round[i] = joined.round;
+          result.value[i] = joined.value;
+        }
+      },
+      report);
+  return result;
+}
+
+using Targets = std::span<const std::int32_t>;
+using Weights = std::span<const float>;
+
 }  // namespace
 
 Attached attached(std::span<const std::int32_t> parent, std::span<const std::int32_t> size,
                   std::span<const std::int32_t> round, std::int64_t leaves, const DirectedView& edges,
                   const Joining& joining, Team& team, const Report& report) {
   const Ancestry tree(parent, size, round, leaves, joining.weights);
-  const std::int64_t n = edges.size();
   Attached result;
-  result.node.resize(n);
-  result.round.resize(n);
-  result.value.resize(n);
   with_linkage(joining, [&](const auto& linkage_of) {
-    team.ranges(
-        n, kRows,
-        [&](std::int64_t first, std::int64_t last, int) {
-          Replay<decltype(linkage_of({}))> replay;
-          for (std::int64_t i = first; i < last; ++i) {
-            const std::int64_t begin = edges.indptr[i], count = edges.indptr[i + 1] - begin;
-            const auto weights = edges.weights.subspan(begin, count);
-            const auto targets = edges.targets.subspan(begin, count);
-            const auto joined = replay.run(tree, joining.limits, linkage_of(row_of(tree, targets, weights)),
-                                           targets, weights);
-            result.node[i] = joined.node;
-            result.round[i] = joined.round;
-            result.value[i] = joined.value;
-          }
-        },
-        report);
+    const auto near_of = [&](std::int64_t, Targets targets, Weights weights) {
+      return ByEdges<decltype(linkage_of({}))>{tree, linkage_of(row_of(tree, targets, weights))};
+    };
+    result = replayed(tree, edges, joining.limits, near_of, team, report);
   });
+  return result;
+}
+
+Attached attached(std::span<const std::int32_t> parent, std::span<const std::int32_t> size,
+                  std::span<const std::int32_t> round, std::int64_t leaves, const DirectedView& edges,
+                  const ByMeans& means, Team& team, const Report& report) {
+  const Comparison compare(means.linkage, means.metric, means.d);
+  const auto near_of = [&](std::int64_t i, Targets, Weights) {
+    const float* point = means.points.data() + i * means.d;
+    return ByMean{means, compare, leaves, point, {1, dot(point, point, means.d), 0, true}};
+  };
+  return replayed(Ancestry(parent, size, round, leaves, {}), edges, means.limits, near_of, team, report);
+}
+
+NodeMoments node_moments(std::span<const std::int32_t> parent, std::int64_t leaves, const Vectors& vectors) {
+  const Ancestry tree(parent, {}, {}, leaves, {});
+  const auto n = static_cast<Id>(parent.size());
+  // Children, each under its smallest leaf, where the mean of the cluster is.
+  std::vector<std::int64_t> first(n + 2, 0);
+  for (const Id above : parent)
+    if (above >= 0) ++first[above + 2];
+  std::partial_sum(first.begin(), first.end(), first.begin());
+  std::vector<Id> below(first.back());
+  for (Id node = 0; node < n; ++node)
+    if (parent[node] >= 0) below[first[parent[node] + 1]++] = tree.smallest[node];
+  NodeMoments result{std::vector<double>(n), std::vector<double>(n), std::vector<double>(n), {}};
+  result.mean.reserve((n - leaves) * vectors.d);
+  Moments moments(vectors, leaves);
+  Moments::Scratch scratch;
+  for (Id node = 0; node < n; ++node) {
+    const auto parts = std::span(below).subspan(first[node], first[node + 1] - first[node]);
+    if (node >= leaves) {
+      std::sort(parts.begin(), parts.end());
+      moments.merge(parts, scratch);
+      result.mean.insert(result.mean.end(), scratch.mean.begin(), scratch.mean.end());
+    }
+    const Moment& moment = moments[tree.smallest[node]];
+    result.weight[node] = moment.weight;
+    result.square[node] = moment.square;
+    result.spread[node] = moment.spread;
+  }
   return result;
 }
 

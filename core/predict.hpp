@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "graph.hpp"
+#include "moments.hpp"
 #include "neighbors.hpp"
 #include "parallel.hpp"
 #include "rounds.hpp"
@@ -38,6 +39,31 @@ struct Attached {
 Attached attached(std::span<const std::int32_t> parent, std::span<const std::int32_t> size,
                   std::span<const std::int32_t> round, std::int64_t leaves, const DirectedView& edges,
                   const Joining& joining, Team& team, const Report& report = {});
+
+// What linkages of the points themselves keep of the nodes of a tree.
+struct NodeMoments {
+  std::vector<double> weight, square, spread;  // of all nodes
+  std::vector<float> mean;                     // of inner nodes, a row each
+};
+
+// Those of a tree over the points of `vectors`, whose means are overwritten: as the rounds made them.
+NodeMoments node_moments(std::span<const std::int32_t> parent, std::int64_t leaves, const Vectors& vectors);
+
+// New points and the nodes of a tree, and how to compare them.
+struct ByMeans {
+  VectorLinkage linkage = VectorLinkage::average;
+  Metric metric = Metric::cosine;
+  std::int64_t d = 0;
+  std::span<const float> points;                   // the new ones, a row each
+  std::span<const double> weight, square, spread;  // of all nodes
+  std::span<const float> mean;                     // of inner nodes
+  std::span<const float> limits;                   // as of Joining
+};
+
+// The same by a linkage of the points themselves. A new point is as close to a leaf as its edge says.
+Attached attached(std::span<const std::int32_t> parent, std::span<const std::int32_t> size,
+                  std::span<const std::int32_t> round, std::int64_t leaves, const DirectedView& edges,
+                  const ByMeans& means, Team& team, const Report& report = {});
 
 // The closest k of each row of directed edges, or all if they are fewer, by (weight, smaller target), no
 // target twice: k of each in turn, -1 and the weight 0 where there are no more.

@@ -24,7 +24,15 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.parametrize("options", [[], ["-k", "6", "--n-clusters", "7"], ["-a", "hac", "--height", "0.2"]])
+@pytest.mark.parametrize(
+    "options",
+    [
+        [],
+        ["-k", "6", "--n-clusters", "7"],
+        ["-a", "hac", "--height", "0.2"],
+        ["--linkage", "ward", "--metric", "sqeuclidean", "--n-clusters", "5"],
+    ],
+)
 def test_new_points_are_predicted_from_files(folder, options):
     run("fit", "old.npy", "-o", "run", "--keep-model", "-q", *options)
     out, _ = run("predict", "run", "new.npy", "-o", "labels.npy", "--json")

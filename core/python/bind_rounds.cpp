@@ -3,6 +3,7 @@
 
 #include "python.hpp"
 #include "rounds.hpp"
+#include "vectors.hpp"
 
 namespace agglo::python {
 namespace {
@@ -63,8 +64,7 @@ nb::tuple run_rounds(const In<std::int64_t>& indptr, const In<std::int32_t>& ind
 
 // `means` is a copy for this call: the rounds write to it.
 nb::tuple run_rounds_of_vectors(const In<std::int64_t>& indptr, const In<std::int32_t>& indices,
-                                const In<float>& weights, bool similarity,
-                                const nb::ndarray<float, nb::ndim<2>, nb::c_contig, nb::device::cpu>& means,
+                                const In<float>& weights, bool similarity, const Means& means,
                                 const std::string& linkage, const std::string& metric,
                                 const In<double>& spreads, const In<double>& thresholds, bool until_stable,
                                 bool mutual, const In<std::int32_t>& must, const In<std::int32_t>& cannot,
@@ -76,16 +76,9 @@ nb::tuple run_rounds_of_vectors(const In<std::int64_t>& indptr, const In<std::in
   plan.until_stable = until_stable;
   plan.mutual = mutual;
   const agglo::Constraints constraints{span(must), span(cannot), span(groups), most, span(point_weights)};
-  agglo::Vectors vectors;
-  vectors.means = {means.data(), means.size()};
-  vectors.d = static_cast<std::int64_t>(means.shape(1));
-  vectors.linkage = linkage == "exact-average" ? agglo::VectorLinkage::average
-                    : linkage == "centroid"    ? agglo::VectorLinkage::centroid
-                                               : agglo::VectorLinkage::ward;
-  vectors.metric = metric == "cosine"        ? agglo::Metric::cosine
-                   : metric == "dot"         ? agglo::Metric::dot
-                   : metric == "sqeuclidean" ? agglo::Metric::sqeuclidean
-                                             : agglo::Metric::euclidean;
+  agglo::Vectors vectors = vectors_of(means);
+  vectors.linkage = vector_linkage_of(linkage);
+  vectors.metric = metric_of(metric);
   vectors.weights = span(point_weights);
   vectors.spreads = span(spreads);
   return columns(threads, progress, [&](agglo::Team& team, const agglo::Report& report) {

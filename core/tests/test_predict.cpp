@@ -74,11 +74,47 @@ void check_closest() {
   CHECK((alike.indices == std::vector<std::int32_t>{2, -1, 0}) && alike.values[0] == 3);
 }
 
+// By means: {0, 1} is at 0.5, {2, 3} at 11, on a line.
+void check_means() {
+  std::vector<float> points{0, 1, 10, 12};
+  agglo::Vectors vectors;
+  vectors.means = points;
+  vectors.d = 1;
+  const auto nodes = agglo::node_moments(parent, 4, vectors);
+  CHECK((nodes.mean == std::vector<float>{0.5f, 11, 5.75f}));
+  CHECK((nodes.weight == std::vector<double>{1, 1, 1, 1, 2, 2, 4}));
+  CHECK(nodes.spread[4] == 0.5 && nodes.spread[5] == 2 && nodes.spread[6] == 112.75);
+
+  const std::vector<float> fresh{2, 9}, limits{-1, -1, -3, -kInfinity};
+  agglo::ByMeans means;
+  means.linkage = agglo::VectorLinkage::centroid;
+  means.metric = agglo::Metric::sqeuclidean;
+  means.d = 1;
+  means.points = fresh;
+  means.weight = nodes.weight;
+  means.square = nodes.square;
+  means.spread = nodes.spread;
+  means.mean = nodes.mean;
+  means.limits = limits;
+  const std::vector<std::int64_t> indptr{0, 2, 3};
+  const std::vector<std::int32_t> targets{0, 1, 2};
+  const std::vector<float> weights{4, 1.5f, 1};
+  for (const int threads : {1, 3}) {
+    Team team(threads);
+    const auto found = agglo::attached(parent, size, made, 4, {indptr, targets, weights}, means, team);
+    // 2 is 1.5 from 1, beyond the first limit, and then 2.25 from the mean of both; 9 is 1 from 10.
+    CHECK((found.node == std::vector<std::int32_t>{4, 2}));
+    CHECK((found.round == std::vector<std::int32_t>{3, 1}));
+    CHECK((found.value == std::vector<double>{-2.25, -1}));
+  }
+}
+
 }  // namespace
 
 int main() {
   check_rounds();
   check_linkages();
   check_closest();
+  check_means();
   return 0;
 }

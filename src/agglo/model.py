@@ -20,12 +20,13 @@ from agglo.graph import NeighborGraph
 from agglo.inputs import threads
 from agglo.neighbors import neighbor_graph
 from agglo.newcomers import grown
-from agglo.predict import Attached, Rows, attach_rows
+from agglo.predict import Attached, Known, Placed, Rows, attach_rows, known_of
 from agglo.progress import phase, progress_bar
 from agglo.search.checks import most_neighbors
 from agglo.search.missing import MissingRule
 from agglo.search.queries import Fitted
 from agglo.tree import Hierarchy
+from agglo.vectors import VECTOR_LINKAGES
 
 
 class Model(ABC):
@@ -51,6 +52,7 @@ class Model(ABC):
     _folding: Folding  # of all points to those
     _known: Constraints  # of all points
     _tree: Hierarchy  # of the points of the graph
+    _nodes: tuple[Hierarchy, Known] | None = None  # what new points were compared with, and of which tree
 
     @abstractmethod
     def fit(self, X: Any, y: object = None, sample_weight: npt.ArrayLike | None = None) -> Self:
@@ -109,7 +111,12 @@ class Model(ABC):
             rows = Rows(np.arange(len(targets) + 1, dtype=np.int64) * k, targets.ravel(), values.ravel())
             copies = self._fitted.copies(new, workers)
             weights = self._folding.weights(self._known)
-            return self._all(attach_rows(self._tree, rows, copies, self.n_jobs, progress, weights))
+            vectors = None
+            if self._tree.about["linkage"] in VECTOR_LINKAGES:
+                if self._nodes is None or self._nodes[0] is not self._tree:
+                    self._nodes = self._tree, known_of(self._tree, self._fitted.X, weights)
+                vectors = Placed(self._nodes[1], self._nodes[1].linkage.like(new))
+            return self._all(attach_rows(self._tree, rows, copies, self.n_jobs, progress, weights, vectors))
 
     def _all(self, new: Attached) -> Attached:
         """Where new points are in the tree of all points, if ``new`` says it of that of the graph's points."""

@@ -16,6 +16,9 @@ from agglo.inputs import check_labels, threads
 from agglo.linkage import GRAPH_LINKAGES
 from agglo.progress import Progress, phase
 from agglo.tree import Hierarchy
+from agglo.vectors import VECTOR_LINKAGES, Compared, VectorLinkage
+
+_WEIGHED = ("average", *VECTOR_LINKAGES)  # the linkages that weights of points matter to
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,11 +97,31 @@ class Rows(NamedTuple):
         return len(self.indptr) - 1
 
 
+class Known(NamedTuple):
+    """What linkages of the points themselves keep of the nodes of a tree, to compare new points with."""
+
+    linkage: VectorLinkage
+    weight: npt.NDArray[np.float64]
+    square: npt.NDArray[np.float64]
+    spread: npt.NDArray[np.float64]
+    mean: npt.NDArray[np.float32]
+    """Of inner nodes, row after row."""
+
+
+class Placed(NamedTuple):
+    """New points, and the nodes to compare them with."""
+
+    known: Known
+    points: npt.NDArray[np.float32]
+
+
 def attach(
     tree: Hierarchy,
     indices: npt.ArrayLike,
     values: npt.ArrayLike,
     *,
+    X: npt.ArrayLike | None = None,
+    X_new: npt.ArrayLike | None = None,
     copies: npt.ArrayLike | None = None,
     sample_weight: npt.ArrayLike | None = None,
     n_jobs: int | None = None,
@@ -117,6 +140,9 @@ def attach(
     indices, values : array-like of shape (n_new, n_neighbors)
         The neighbours of each new point among the leaves, and how close they are, in the unit of the graph that
         the tree was made of; -1 is none.
+    X, X_new : array-like of shape (n_leaves, n_features) and (n_new, n_features), optional
+        The points of the tree and the new ones, for linkages of the points themselves (``"exact-average"``,
+        ``"centroid"``, ``"ward"``). Other trees do not ask for them.
     copies : array-like of shape (n_new,), optional
         For a new point that is the same as a leaf, that leaf: it goes where the leaf is, whatever its neighbours.
         -1 for the others.
@@ -135,6 +161,10 @@ def attach(
     Affinity has no thresholds: a new point joins its nearest neighbour in the first round. HAC merges the closest
     pair in each round: a new point joins when its closest cluster is closer than that pair.
 
+    By a linkage of the points themselves a new point is compared with sizes, means and spreads of the clusters
+    that its neighbours are in, and with a single leaf by the value given. These are computed again for all
+    clusters, which takes at most as much memory as the points in float32.
+
     New points do not see each other, and old clusters are not moved by them. What was said of old points, which
     must or cannot be linked, does not hold for new ones, nor does the largest size of a cluster.
 
@@ -147,17 +177,30 @@ def attach(
     >>> new.labels(n_clusters=3)
     array([0, 1])
     """
-    lists, weights = np.asarray(indices), np.asarray(values)
-    if lists.ndim != 2 or lists.shape != weights.shape:
+    lists, close = np.asarray(indices), np.asarray(values)
+    if lists.ndim != 2 or lists.shape != close.shape:
         raise ValueError(
-            f"indices and values must be (points, neighbours) arrays, got {lists.shape} and {weights.shape}"
+            f"indices and values must be (points, neighbours) arrays, got {lists.shape} and {close.shape}"
         )
     if lists.dtype.kind not in "iu":
         raise TypeError(f"indices must be integers (leaves of the tree), got dtype {lists.dtype}")
     n, k = lists.shape
-    rows = Rows(np.arange(n + 1, dtype=np.int64) * k, lists.ravel(), np.where(lists < 0, 0, weights).ravel())
-    known = None if sample_weight is None else check_weights(tree.n_leaves, sample_weight)
-    return attach_rows(tree, rows, None if copies is None else np.asarray(copies), n_jobs, None, known)
+    rows = Rows(np.arange(n + 1, dtype=np.int64) * k, lists.ravel(), np.where(lists < 0, 0, close).ravel())
+    weights = None if sample_weight is None else check_weights(tree.n_leaves, sample_weight)
+    vectors = None
+    if tree.about.get("linkage") in VECTOR_LINKAGES and X is not None and X_new is not None:
+        known = known_of(tree, X, weights)
+        vectors = Placed(known, known.linkage.like(X_new))
+    return attach_rows(tree, rows, None if copies is None else np.asarray(copies), n_jobs, None, weights, vectors)
+
+
+def known_of(tree: Hierarchy, X: Any, leaf_weights: npt.NDArray[np.float64] | None) -> Known:
+    """What the linkage that made ``tree`` of the points ``X`` keeps of its nodes."""
+    _check_weighed(tree, leaf_weights)
+    compared = Compared(tree.about.get("metric"), tree.n_leaves)
+    linkage = VectorLinkage(compared, tree.about["linkage"], X, leaf_weights)
+    given = np.empty(0) if leaf_weights is None else leaf_weights
+    return Known(linkage, *_core.node_moments(tree.parent, linkage.handed_over(), given))
 
 
 def attach_rows(
@@ -167,24 +210,40 @@ def attach_rows(
     n_jobs: int | None = None,
     progress: Progress | None = None,
     leaf_weights: npt.NDArray[np.float64] | None = None,
+    vectors: Placed | None = None,
 ) -> Attached:
-    """:func:`attach` for rows of any length."""
+    """:func:`attach` for rows of any length; ``vectors`` for linkages of the points themselves."""
     rows, leaf_weights = checked(tree, rows, leaf_weights)
+    if (tree.about["linkage"] in VECTOR_LINKAGES) != (vectors is not None):
+        raise ValueError(
+            f"linkage={tree.about['linkage']!r} made the tree, which compares the points themselves: pass X, "
+            "those of the tree, and X_new, the new ones"
+        )
     similarity = tree.about["kind"] == "similarity"
-    node, round, close = _core.attached(
-        tree.parent,
-        tree.size,
-        tree.round,
-        tree.n_leaves,
-        *rows,
-        np.empty(0) if leaf_weights is None else leaf_weights,
-        limits(tree),
-        similarity=similarity,
-        linkage=tree.about["linkage"],
-        missing=None if tree.about["missing"] == "ignore" else tree.about["missing"],
-        threads=threads(n_jobs),
-        progress=phase(progress, "attaching"),
-    )
+    shared = {"threads": threads(n_jobs), "progress": phase(progress, "attaching")}
+    shape = (tree.parent, tree.size, tree.round, tree.n_leaves)
+    if vectors is not None:
+        if len(vectors.points) != len(rows):
+            raise ValueError(
+                f"X_new has {len(vectors.points)} rows, but indices {len(rows)}: pass the points whose neighbours "
+                "these are"
+            )
+        linkage, *moments = vectors.known
+        names = {"linkage": linkage.linkage, "metric": linkage.metric}
+        node, round, close = _core.attached_by_means(
+            *shape, *rows, vectors.points, *moments, limits(tree), **names, **shared
+        )
+    else:
+        node, round, close = _core.attached(
+            *shape,
+            *rows,
+            np.empty(0) if leaf_weights is None else leaf_weights,
+            limits(tree),
+            similarity=similarity,
+            linkage=tree.about["linkage"],
+            missing=None if tree.about["missing"] == "ignore" else tree.about["missing"],
+            **shared,
+        )
     return placed(tree, node, round, close if similarity else -close, copies)
 
 
@@ -247,10 +306,10 @@ def checked(
             f"the tree has no record of its {absent[0]}, so its rounds cannot be replayed: "
             "pass a tree of agglo.scc, agglo.affinity or agglo.hac"
         )
-    if tree.about["linkage"] not in GRAPH_LINKAGES:
+    if tree.about["linkage"] not in (*GRAPH_LINKAGES, *VECTOR_LINKAGES):
         raise ValueError(
             f"linkage={tree.about['linkage']!r} made the tree, whose rounds cannot be replayed for new points: "
-            f"those of {', '.join(GRAPH_LINKAGES)} can"
+            f"those of {', '.join((*GRAPH_LINKAGES, *VECTOR_LINKAGES))} can"
         )
     targets, weights = rows.targets, np.asarray(rows.weights, np.float32)
     if len(targets) and not -1 <= targets.min() <= targets.max() < tree.n_leaves:
@@ -258,11 +317,14 @@ def checked(
         raise ValueError(f"indices holds {worst}, outside 0..{tree.n_leaves - 1}; -1 stands for no neighbour")
     if not np.isfinite(weights).all():
         raise ValueError("values holds numbers that are not finite float32 numbers: leave such neighbours out")
-    averages = tree.about["linkage"] == "average"  # weights matter to nothing else
-    if averages and "weight" in tree.about and leaf_weights is None:
+    _check_weighed(tree, leaf_weights)
+    rows = Rows(rows.indptr, np.ascontiguousarray(targets, np.int32), np.ascontiguousarray(weights))
+    return rows, leaf_weights if tree.about["linkage"] in _WEIGHED else None
+
+
+def _check_weighed(tree: Hierarchy, leaf_weights: npt.NDArray[np.float64] | None) -> None:
+    if tree.about["linkage"] in _WEIGHED and "weight" in tree.about and leaf_weights is None:
         raise ValueError(
             f"the points of the tree weigh {tree.about['weight']:g} together, and averages depend on what each "
             "weighs: pass sample_weight, as it was when the tree was made"
         )
-    rows = Rows(rows.indptr, np.ascontiguousarray(targets, np.int32), np.ascontiguousarray(weights))
-    return rows, leaf_weights if averages else None

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from agglo.graph import Kind, NeighborGraph
-from agglo.inputs import blocks, check_points
+from agglo.inputs import Points, blocks, check_points
 from agglo.linkage import Float, Int, Valued
 
 VectorLinkageName = Literal["exact-average", "centroid", "ward"]
@@ -47,6 +47,13 @@ class Between(NamedTuple):
     weight: npt.NDArray[np.float32]
 
 
+class Compared(NamedTuple):
+    """What of a graph says how its points are compared, where there is no graph."""
+
+    metric: str | None
+    n_points: int
+
+
 class VectorLinkage:
     """A linkage of the points of clusters, for pairs of clusters that a graph proposes.
 
@@ -58,7 +65,7 @@ class VectorLinkage:
 
     Parameters
     ----------
-    graph : NeighborGraph
+    graph : NeighborGraph or Compared
         A graph of the points by one of the metrics cosine, dot, sqeuclidean and euclidean.
     linkage : {"exact-average", "centroid", "ward"}
         Which.
@@ -76,7 +83,9 @@ class VectorLinkage:
 
     reducible = False  # a part without an edge may be the closest, and nobody knew
 
-    def __init__(self, graph: NeighborGraph, linkage: str, X: Any, weights: Float | None = None) -> None:
+    def __init__(
+        self, graph: NeighborGraph | Compared, linkage: str, X: Any, weights: Float | None = None
+    ) -> None:
         metrics = VECTOR_LINKAGES[linkage]
         if X is None:
             raise ValueError(
@@ -90,7 +99,9 @@ class VectorLinkage:
             )
         self.linkage = linkage
         self.metric: str = graph.metric
-        self.points = _prepared(X, self.metric)
+        given = _dense(X)
+        self.center = _center(given, self.metric)
+        self.points = _moved(given, self.metric, self.center)
         self.spreads: Float | None = None
         if len(self.points) != graph.n_points:
             raise ValueError(
@@ -116,6 +127,16 @@ class VectorLinkage:
         """The points, for an engine to write to; the linkage has none after that, and cannot be run again."""
         points, self.points = self.points, self.points[:0]
         return points
+
+    def like(self, X: Any) -> npt.NDArray[np.float32]:
+        """Other points, as the linkage takes them."""
+        given = _dense(X)
+        if given.shape[1] != len(self.center):
+            raise ValueError(
+                f"the new points have {given.shape[1]} columns, but those of the tree {len(self.center)}: pass "
+                "points of the same columns"
+            )
+        return _moved(given, self.metric, self.center)
 
     def of_clusters(self, means: npt.NDArray[np.float32], spreads: Float) -> VectorLinkage:
         """The same linkage for clusters to start from: their means, and sums of squared distances to these."""
@@ -205,25 +226,34 @@ def _squares(a: Float, b: Float, inner: Float) -> Float:
     return np.maximum(a + b - 2 * inner, 0.0)
 
 
-def _prepared(X: Any, metric: str) -> npt.NDArray[np.float32]:
-    """The points as the linkages take them: of length 1 for cosines, around the origin for distances."""
+def _dense(X: Any) -> Points:
+    """Points that have a mean."""
     if sp.issparse(X):
         raise TypeError(
             f"X is a SciPy sparse {type(X).__name__}, but the mean of sparse points is dense: pass X.toarray(), "
             "or take linkage='average', which asks for nothing but the graph"
         )
-    points = check_points(X, half=True)
-    prepared = np.empty(points.shape, np.float32)
+    return check_points(X, half=True)
+
+
+def _center(points: Points, metric: str) -> Float:
+    """The new origin: the mean of the points, if all that matters is how far they are from each other."""
     center = np.zeros(points.shape[1])
     if metric in ("sqeuclidean", "euclidean"):
         for _, rows in blocks(points):
             center += rows.sum(axis=0, dtype=np.float64) / len(points)
+    return center
+
+
+def _moved(points: Points, metric: str, center: Float) -> npt.NDArray[np.float32]:
+    """The points as the linkages take them: of length 1 for cosines, around the origin for distances."""
+    prepared = np.empty(points.shape, np.float32)
     for first, rows in blocks(points):
         moved = rows - center
         if metric == "cosine":
             length = np.linalg.norm(moved, axis=1, keepdims=True)
             moved /= np.where(length > 0, length, 1.0)
-        if np.abs(moved).max() > 1e18:
+        if np.abs(moved).max(initial=0.0) > 1e18:
             raise ValueError("X holds numbers beyond 1e18, too large for means in float32: scale X down")
         prepared[first : first + len(rows)] = moved
     return prepared
