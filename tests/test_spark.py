@@ -76,7 +76,7 @@ def test_scc_is_that_of_the_core(spark, tmp_path, data, graph, linkage, advance,
     assert nothing_is_kept(spark)
 
 
-@pytest.mark.parametrize(("n", "n_edges", "handoff_edges"), [(5, 8, 0), (30, 70, 30)])
+@pytest.mark.parametrize(("n", "n_edges", "handoff_edges"), [(4, 6, 0), (30, 70, 30)])
 def test_very_many_thresholds_cost_what_their_merges_do(spark, tmp_path, n, n_edges, handoff_edges):
     rng = np.random.default_rng(7)
     ends = rng.integers(0, n, (2, n_edges))
@@ -149,21 +149,21 @@ def test_edges_of_clusters_that_stay_alone_are_dropped(spark, tmp_path):
 def test_sums_of_128_bits_and_a_schedule_of_its_own(spark, tmp_path, kind):
     rng = np.random.default_rng(5)
     graph = agglo.NeighborGraph.from_edges(
-        rng.integers(0, 40, 100),
-        rng.integers(0, 40, 100),
-        10.0 ** rng.uniform(-20, 20, 100),
-        n_points=40,
+        rng.integers(0, 20, 50),
+        rng.integers(0, 20, 50),
+        10.0 ** rng.uniform(-20, 20, 50),
+        n_points=20,
         kind=kind,
     )
     tree = agglo.spark.scc(
         edges_of(spark, graph),
         f"{tmp_path}/run",
         kind=kind,
-        points=spark.range(40),
-        n_thresholds=3,
-        handoff_edges=20,
+        points=spark.range(20),
+        n_thresholds=2,
+        handoff_edges=10,
     )
-    assert_same_hierarchy(tree.to_hierarchy(), agglo.scc(graph, n_thresholds=3))
+    assert_same_hierarchy(tree.to_hierarchy(), agglo.scc(graph, n_thresholds=2))
 
 
 @pytest.mark.parametrize("handoff_edges", [14, 17])  # edges once cleaned, and rows

@@ -10,6 +10,7 @@ from test_spark import edges_of, nothing_is_kept
 
 import agglo
 from agglo import metrics
+from agglo.spark.folder import Folder
 
 THRESHOLDS = np.linspace(0.9, 0.2, 20)  # makes a deep tree
 
@@ -29,6 +30,19 @@ def tree(spark, graph, tmp_path_factory):
     path = str(tmp_path_factory.mktemp("tables") / "run")
     points = spark.range(60)
     return agglo.spark.scc(edges_of(spark, graph), path, kind="similarity", thresholds=THRESHOLDS, points=points)
+
+
+def test_rows_of_the_driver_arrive_as_they_are(spark, tmp_path, monkeypatch):
+    monkeypatch.setattr("agglo.spark.folder._LIST", 3)
+    monkeypatch.setattr("agglo.spark.folder._BATCH", 2)
+    for n in (0, 1, 6, 20):
+        names = pa.chunked_array(
+            [[f"p{i}" for i in range(n // 2)], [f"q{i}" for i in range(n - n // 2)]], pa.string()
+        )
+        table = pa.table({"id": np.arange(n), "name": names, "weight": np.arange(n, dtype=np.float32) / 7})
+        found = Folder(spark, str(tmp_path)).sent(table).toArrow()
+        assert found.schema.types == table.schema.types
+        assert found.sort_by("id").to_pylist() == table.to_pylist()
 
 
 @pytest.fixture(scope="module")
