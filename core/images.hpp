@@ -99,8 +99,8 @@ class ProjectedImages final : public Images {
   }
   float rest(std::int64_t p) const override { return rests_.empty() ? 0 : rests_[p]; }
   void drop() override {
-    rows_ = {};
-    rests_ = {};
+    rows_ = Array<float>();  // {} would be an assignment of no numbers, which keeps the room for them
+    rests_ = std::vector<float>();
   }
 
  private:
