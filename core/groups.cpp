@@ -21,7 +21,6 @@ constexpr std::int64_t kMembers = 64;  // of a group, where several are looked f
 constexpr std::int64_t kLook = 12;     // centres that are looked at for each that is looked for,
 constexpr std::int64_t kLeast = 1024;  // and in all, at least
 constexpr std::int64_t kFew = 4;       // times as many, at most: then all are looked at
-constexpr std::int64_t kSmall = 32;    // members that are not worth the trouble of a product of matrices
 
 }  // namespace
 
@@ -131,15 +130,6 @@ void Groups::look(const float* rows, std::int64_t n, std::int64_t least, Scratch
     const std::int64_t count = begins_[g + 1] - begins_[g],
                        asking = static_cast<std::int64_t>(s.asking[g].size());
     if (count == 0 || asking == 0) continue;
-    if (count <= kSmall) {
-      s.products.resize(std::max<std::size_t>(s.products.size(), kSmall));
-      for (const std::int32_t i : s.asking[g]) {
-        for (std::int64_t c = 0; c < count; ++c)
-          s.products[c] = quick_dot(rows + i * width, members_.row(begins_[g] + c), width);
-        take(i, begins_[g], count, s.products.data());
-      }
-      continue;
-    }
     s.rows.resize(asking * width);
     for (std::int64_t a = 0; a < asking; ++a)
       std::copy_n(rows + s.asking[g][a] * width, width, s.rows.data() + a * width);

@@ -20,8 +20,7 @@ constexpr int kDepth = 16;              // beyond it points that will not part a
 constexpr int kRounds = 3;              // of moving places to closer cells
 constexpr int kPasses = 2;              // in which members far from a cell's centre are left out of it
 constexpr std::int64_t kClose = 24;     // cells that it looks for a closer one among,
-constexpr std::int64_t kProbes = 24;    // or in so many groups of cells, if it is a stranger,
-constexpr std::int64_t kGroup = 16;     // of so many: the mean of more may be close to none of them
+constexpr std::int64_t kProbes = 48;    // and groups of cells, if it is a stranger
 constexpr float kFar = 2;               // times the middle square of distances: beyond it are strangers
 
 std::uint64_t scrambled(std::uint64_t x) {  // splitmix64
@@ -326,8 +325,7 @@ std::vector<std::int32_t> Partition::closest_cells(const Images& images, Gemm<fl
       report);
   for (std::int64_t p = 0; p < images.n(); ++p)
     if (cells[p] < 0) strangers.push_back(static_cast<std::int32_t>(p));
-  if (!strangers.empty())
-    find_closest(images, strangers, centers_, kGroup, kProbes, sgemm, team, report, cells);
+  if (!strangers.empty()) find_closest(images, strangers, centers_, kProbes, sgemm, team, report, cells);
   return cells;
 }
 

@@ -19,10 +19,10 @@ constexpr std::int64_t kSeeds = 4;    // for every part of `size`
 }  // namespace
 
 void find_closest(const Images& images, std::span<const std::int32_t> places, const Centers& centers,
-                  std::int64_t members, std::int64_t probes, Gemm<float>* sgemm, Team& team,
-                  const Report& report, std::span<std::int32_t> out) {
-  const std::int64_t count = centers.count();
-  const Groups groups(centers, std::clamp<std::int64_t>(count / members, 1, count), probes, sgemm, team);
+                  std::int64_t probes, Gemm<float>* sgemm, Team& team, const Report& report,
+                  std::span<std::int32_t> out) {
+  const auto balanced = static_cast<std::int64_t>(std::sqrt(static_cast<double>(probes * centers.count())));
+  const Groups groups(centers, std::min(balanced, centers.count()), probes, sgemm, team);
   std::vector<Groups::Scratch> scratch(team.size());
   team.ranges(
       static_cast<std::int64_t>(places.size()), kRows,
@@ -50,10 +50,7 @@ Parts scattered(const Images& images, std::int64_t size, std::uint64_t seed, Gem
   }
   std::vector<std::int32_t> part(n);
   const auto assign = [&](std::span<const std::int32_t> places) {
-    // As many groups as there are centres in those that are looked into.
-    const auto members = static_cast<std::int64_t>(std::sqrt(static_cast<double>(centers.count()) / kProbes));
-    find_closest(images, places, centers, std::max<std::int64_t>(members, 1), kProbes, sgemm, team, report,
-                 part);
+    find_closest(images, places, centers, kProbes, sgemm, team, report, part);
   };
   // Forgets centres of fewer than `enough` of some places; the largest stays, for it has more than the mean.
   // Then -1 is the part of places that had such a centre.

@@ -18,11 +18,11 @@ struct Parts {
   std::vector<std::int64_t> begins;
 };
 
-// Writes out[p], the closest centre, as far as it is in one of the `probes` groups of about `members` of them
-// that are closest, for some of the places.
+// Writes out[p], the closest centre, as far as it is in one of the `probes` groups of them that are closest,
+// for some of the places.
 void find_closest(const Images& images, std::span<const std::int32_t> places, const Centers& centers,
-                  std::int64_t members, std::int64_t probes, Gemm<float>* sgemm, Team& team,
-                  const Report& report, std::span<std::int32_t> out);
+                  std::int64_t probes, Gemm<float>* sgemm, Team& team, const Report& report,
+                  std::span<std::int32_t> out);
 
 // Parts around random places, four for every `size` of them, none smaller than a quarter of that.
 //
