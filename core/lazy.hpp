@@ -1,0 +1,290 @@
+// Who is nearest to whom, kept lazily.
+//
+// What is known of a cluster's neighbours comes from the last look at them: `best` was the nearest at
+// `value`, and no other is or will be closer than `second`, because the linkages are reducible and what has
+// no edge counts as `floor`. While `best` is unchanged and the only one so close, that is exact. If `best`
+// has grown, or the cluster itself was merged, a bound is left; lists are read again only if that bound is
+// close enough to matter. Merging clusters does not touch their lists: they are chained, and combined at the
+// next look.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <span>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "adjacency.hpp"
+#include "graph.hpp"
+#include "limits.hpp"
+#include "linkage.hpp"
+#include "memory.hpp"
+#include "nearest.hpp"
+
+namespace agglo {
+
+template <class Linkage, class Size>
+class LazyNeighborhoods final : public Neighborhoods<Size> {
+ public:
+  using Stat = typename Linkage::Stat;
+
+  // With limits, only clusters that may be joined are neighbours. Bounds hold all the same: what may not be
+  // joined with a part may not be joined with the whole.
+  LazyNeighborhoods(const GraphView& graph, std::span<const double> weights, const Linkage& linkage,
+                    const Limits* limits, int workers)
+      : Neighborhoods<Size>(graph.size(), weights),
+        graph_(graph),
+        weights_(weights),
+        linkage_(linkage),
+        limits_(limits),
+        slack_(1e-12 * (std::isfinite(linkage.floor) ? std::fabs(linkage.floor) : 0.0)),
+        chain_(graph.size()),
+        gather_(workers) {
+    for (Id i = 0; i < clusters_; ++i) chain_[i].last = i;
+  }
+
+  // What to start from if x is a cluster already: its size, and the statistics of its row of the graph.
+  void start(Id x, Size size, const std::vector<Stat>& stats) {
+    cell_[x].size = size;
+    const Id* row = graph_.indices.data() + graph_.indptr[x];
+    chain_[x].list = List<Stat>({row, stats.size()}, stats);
+    listed_ = true;
+  }
+
+  void first_look(Id x, int worker) override {
+    if (listed_)
+      look(x, gather_[worker]);
+    else
+      look_at_row(x);
+  }
+
+  void refresh(std::span<const Id> clusters, float threshold, int worker) override {
+    std::vector<Id>& pending = gather_[worker].pending;
+    pending.clear();
+    // What is known lies scattered in memory, and so do lists and the clusters they name: what will be read
+    // soon is asked for early, step by step.
+    for (std::size_t k = 0; k < clusters.size(); ++k) {
+      if (k + 16 < clusters.size()) __builtin_prefetch(&nearest_[clusters[k + 16]]);
+      if (k + 8 < clusters.size() && best(clusters[k + 8]) != kNobody)
+        __builtin_prefetch(&cell_[best(clusters[k + 8])]);
+      if (!settled(clusters[k], threshold)) pending.push_back(clusters[k]);
+    }
+    const auto ahead = [&](std::size_t k) { return k < pending.size() ? pending[k] : pending.back(); };
+    for (std::size_t k = 0; k < pending.size(); ++k) {
+      ask_for_owner(ahead(k + 12));
+      ask_for_owner(chain_[ahead(k + 8)].next);
+      const Id next = ahead(k + 4), now = ahead(k + 2);
+      ask_for_list(next);
+      ask_for_list(chain_[next].next);
+      ask_for_neighbors(now);
+      ask_for_neighbors(chain_[now].next);
+      look(pending[k], gather_[worker]);
+    }
+  }
+
+  double take_in(Id cluster, std::span<const Part<Size>> parts) override {
+    typename Linkage::Blend blend;
+    for (const auto& [x, size] : parts) {
+      const Nearest& nearest = nearest_[x];
+      const bool inside = nearest.best != kNobody && root(nearest.best) == cluster;
+      blend.add(inside ? double{nearest.second} : bound(x), size, linkage_.floor);
+      if (x == cluster) continue;
+      chain_[chain_[cluster].last].next = x;
+      chain_[cluster].last = chain_[x].last;
+    }
+    return raised(blend.of(cell_[cluster].size));
+  }
+
+ private:
+  using Base = Neighborhoods<Size>;
+  using Nearest = typename Base::Nearest;
+  using Base::alive, Base::best, Base::cell_, Base::clusters_, Base::keep_bound, Base::nearest_, Base::root;
+
+  static constexpr std::int64_t kAhead = 12;  // how many neighbours ahead of the reading are asked for
+
+  // The points whose lists together are the cluster's; a point without a list has its row of the graph.
+  struct Chain {
+    Id next = kNobody;
+    Id last = kNobody;  // at the cluster's smallest point
+    List<Stat> list;
+  };
+
+  struct Search {
+    explicit Search(double floor) : others(floor) {}
+    void offer(Id candidate, double candidate_value) {
+      if (candidate_value > value || (candidate_value == value && candidate < best)) {
+        others = std::max(others, value);
+        value = candidate_value;
+        best = candidate;
+      } else {
+        others = std::max(others, candidate_value);
+      }
+    }
+    Id best = kNobody;
+    double value = kNone, others;
+  };
+
+  void keep(Id x, const Search& found) {
+    Nearest& nearest = nearest_[x];
+    nearest.best = found.best;
+    nearest.value = found.value;
+    nearest.best_size = found.best == kNobody ? 0 : cell_[found.best].size;
+    nearest.second = above(found.others);
+  }
+
+  // A float that is no smaller, and larger by more than the rounding errors of a linkage's value: a neighbour
+  // within them of the nearest may yet tie with it.
+  float above(double bound) const {
+    if (bound == kNone) return -std::numeric_limits<float>::infinity();
+    const double most = bound + 2e-15 * std::fabs(bound) + 2e-3 * slack_;
+    const auto rounded = static_cast<float>(most);
+    return rounded < most ? std::nextafter(rounded, std::numeric_limits<float>::infinity()) : rounded;
+  }
+
+  // A bound made safe from the rounding errors of its own computation.
+  double raised(double most) const { return most + slack_ + 1e-12 * std::fabs(most); }
+
+  bool settled(Id x, float threshold) {
+    if constexpr (Linkage::steadfast)
+      if (nearest_[x].best != kNobody) nearest_[x].best = root(nearest_[x].best);
+    if (exact(x)) return true;
+    const double most = bound(x);
+    if (static_cast<float>(most) >= threshold) return false;
+    keep_bound(x, most);
+    return true;
+  }
+
+  bool exact(Id x) {
+    const Nearest& nearest = nearest_[x];
+    const Id y = nearest.best;
+    return y != kNobody && nearest.second < nearest.value && alive(y) &&
+           (cell_[y].size == nearest.best_size || (Linkage::steadfast && may(x, y)));
+  }
+
+  bool may(Id x, Id y) const { return limits_ == nullptr || limits_->may(x, y); }
+
+  // No neighbour of x is closer than this, given how `best` has grown.
+  double bound(Id x) {
+    const Nearest& nearest = nearest_[x];
+    if (nearest.best == kNobody) return nearest.value;
+    const double others = nearest.second;
+    const Size size = cell_[root(nearest.best)].size;
+    if (size == nearest.best_size) return std::max(nearest.value, others);
+    return raised(std::max(linkage_.grown(nearest.value, others, nearest.best_size, size), others));
+  }
+
+  // The first look at a point: its row of the graph, each neighbour a cluster of one.
+  void look_at_row(Id x) {
+    Search search(linkage_.floor);
+    const Limits* const limits = limits_;
+    for (std::int64_t k = graph_.indptr[x]; k < graph_.indptr[x + 1]; ++k)
+      if (limits == nullptr || limits->may(x, graph_.indices[k]))
+        search.offer(graph_.indices[k], linkage_.value(edge(x, k), weight(x), weight(graph_.indices[k])));
+    keep(x, search);
+  }
+
+  // Combines x's lists into one, under the present clusters, and finds its nearest neighbour.
+  void look(Id x, Gather<Linkage>& gather) {
+    std::int64_t entries = 0;
+    for (Id owner = x; owner != kNobody; owner = chain_[owner].next) entries += length(owner);
+    gather.start(std::min(entries, clusters_));
+    for (Id owner = x; owner != kNobody; owner = chain_[owner].next) {
+      if (const auto& list = chain_[owner].list) {
+        read(x, list.ids(), list.size(), gather, [stats = list.stats()](std::int64_t k) { return stats[k]; });
+      } else {
+        const std::int64_t first = graph_.indptr[owner];
+        read(x, graph_.indices.data() + first, length(owner), gather,
+             [this, owner, first](std::int64_t k) { return edge(owner, first + k); });
+      }
+    }
+    if (limits_ != nullptr) gather.keep([&](Id y) { return limits_->may(x, y); });
+    Search search(linkage_.floor);
+    const double size = cell_[x].size;
+    for (std::size_t k = 0; k < gather.ids.size(); ++k)
+      search.offer(gather.ids[k], linkage_.value(gather.stats[k], size, cell_[gather.ids[k]].size));
+    keep(x, search);
+
+    if (chain_[x].next != kNobody || chain_[x].list) {
+      for (Id owner = x; owner != kNobody;) {
+        chain_[owner].list = {};
+        owner = std::exchange(chain_[owner].next, kNobody);
+      }
+      chain_[x].last = x;
+      chain_[x].list = List<Stat>(gather.ids, gather.stats);
+    }
+  }
+
+  // Points weigh 1 unless the engine is one for weights.
+  static constexpr bool kWeighed = std::is_same_v<Size, double> && Weighing<Linkage>;
+  double weight(Id point) const { return kWeighed ? static_cast<double>(cell_[point].size) : 1.0; }
+
+  // Entry k of the graph, which is in the row of `owner`.
+  Stat edge(Id owner, std::int64_t k) const {
+    if constexpr (kWeighed)
+      if (!weights_.empty())
+        return linkage_.of(graph_.weights[k], weights_[owner] * weights_[graph_.indices[k]]);
+    return linkage_.of(graph_.weights[k]);
+  }
+
+  std::int64_t length(Id owner) const {
+    const auto& list = chain_[owner].list;
+    return list ? list.size() : graph_.indptr[owner + 1] - graph_.indptr[owner];
+  }
+
+  template <class StatAt>
+  void read(Id x, const Id* ids, std::int64_t length, Gather<Linkage>& gather, const StatAt& stat) {
+    for (std::int64_t k = 0; k < length; ++k) {
+      if (k + kAhead < length) __builtin_prefetch(&cell_[ids[k + kAhead]]);
+      const Id id = root(ids[k]);
+      if (id != x) gather.add(id, stat(k));
+    }
+  }
+
+  void ask_for_owner(Id owner) const {
+    if (owner == kNobody) return;
+    __builtin_prefetch(&chain_[owner]);
+    __builtin_prefetch(&graph_.indptr[owner]);
+  }
+
+  void ask_for_list(Id owner) const {
+    if (owner == kNobody) return;
+    if (const auto& list = chain_[owner].list) {
+      prefetch(list.ids(), list.size());
+      prefetch(list.stats(), list.size());
+    } else {
+      prefetch(graph_.indices.data() + graph_.indptr[owner], length(owner));
+      prefetch(graph_.weights.data() + graph_.indptr[owner], length(owner));
+    }
+  }
+
+  // The first neighbours of a list; `read` asks for the others.
+  void ask_for_neighbors(Id owner) const {
+    if (owner == kNobody) return;
+    const auto& list = chain_[owner].list;
+    const Id* ids = list ? list.ids() : graph_.indices.data() + graph_.indptr[owner];
+    for (std::int64_t k = 0; k < std::min(length(owner), kAhead); ++k) __builtin_prefetch(&cell_[ids[k]]);
+  }
+
+  template <class T>
+  static void prefetch(const T* items, std::int64_t length) {
+    constexpr std::int64_t kMost = 1024;  // bytes; beyond, the machine has seen where it goes
+    const auto* bytes = reinterpret_cast<const char*>(items);
+    const std::int64_t size = std::min(length * static_cast<std::int64_t>(sizeof(T)), kMost);
+    for (std::int64_t b = 0; b < size; b += 64) __builtin_prefetch(bytes + b);
+  }
+
+  const GraphView graph_;
+  const std::span<const double> weights_;  // of the points; empty: 1 each
+  const Linkage linkage_;
+  const Limits* const limits_;
+  const double slack_;
+  bool listed_ = false;  // whether clusters to start from have lists already
+
+  Array<Chain> chain_;  // by cluster, at its smallest point
+
+  std::vector<Gather<Linkage>> gather_;  // by worker
+};
+
+}  // namespace agglo
