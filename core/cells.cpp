@@ -173,12 +173,12 @@ Approximation nearly_nearest(const Points<T>& points, std::int64_t k, Metric met
   both.insert(both.end(), chosen.begin(), chosen.end());
   std::optional<Truth<T>> truth;
   truth.emplace(truth_of(both, part(220, 260)));
-  Plan plan(wanted, effort.size, coded.coded(), points.d);
+  EffortPlan plan(wanted, effort.size, coded.coded(), points.d);
   if (tuning > 0) plan.learn(*truth, cells, coded, tuning, visitors, team);
   double aim = recall;
   for (bool enough = false; !enough;) {
-    Plan::Choice choice{std::min(wish.visits, near), wanted + 1 + std::max<std::int64_t>(8, wanted / 2),
-                        false};
+    EffortPlan::Choice choice{std::min(wish.visits, near), wanted + 1 + std::max<std::int64_t>(8, wanted / 2),
+                              false};
     if (wish.visits == 0) choice = plan.cheapest(aim);
     if (tuning > 0 && !choice.enough && !anyway) {
       if (effort.rounds == 0) {

@@ -18,10 +18,10 @@
 
 namespace agglo {
 
-class Plan {
+class EffortPlan {
  public:
   // `wanted` neighbours, by visits to cells of about `size` points in `coded` bytes each.
-  Plan(std::int64_t wanted, std::int64_t size, std::int64_t coded, std::int64_t d)
+  EffortPlan(std::int64_t wanted, std::int64_t size, std::int64_t coded, std::int64_t d)
       : wanted_(wanted),
         visit_(static_cast<double>(size) * (0.25 + 0.006 * static_cast<double>(coded)) +
                0.5 * static_cast<double>(coded)),

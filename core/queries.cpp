@@ -297,7 +297,7 @@ void CellIndex<T>::learn(double recall, std::uint64_t seed, Team& team) {
   std::vector<Visitor> visitors;
   for (int w = 0; w < team.size(); ++w)
     visitors.emplace_back(*images_, *cells_, *coded_, product_, blas_.sgemm);
-  agglo::Plan plan(neighbors, effort_.size, coded_->coded(), points_.d);
+  EffortPlan plan(neighbors, effort_.size, coded_->coded(), points_.d);
   plan.learn(truth, *cells_, *coded_, static_cast<std::int64_t>(places.size()), visitors, team);
   const auto choice = plan.cheapest(recall);
   effort_.visits = choice.visits;
