@@ -155,6 +155,7 @@ def test_sums_of_128_bits_and_a_schedule_of_its_own(spark, tmp_path, kind):
         n_points=20,
         kind=kind,
     )
+    assert grid(graph).wide == (kind == "distance")  # similarities have thresholds down to a thousandth
     tree = agglo.spark.scc(
         edges_of(spark, graph),
         f"{tmp_path}/run",
