@@ -25,7 +25,8 @@ def test_fit_writes_the_tree_that_the_library_makes(folder, blobs):
     out, err = run("fit", "X.npy", "-o", "deep/out", "-k", 10, "--labels", "y.npy", "--n-clusters", 3)
     assert names(folder / "deep/out") == FILES
     tree = agglo.Hierarchy.load("deep/out/tree.parquet")
-    expected = agglo.scc(agglo.neighbor_graph(blobs[0], n_neighbors=10, missing="mean"))
+    graph = agglo.neighbor_graph(blobs[0], n_neighbors=10, missing="mean")
+    expected = agglo.scc(graph, top="auto", X=blobs[0])
     assert_same_hierarchy(tree, expected)
     labels = pq.read_table("deep/out/labels.parquet")["label"].to_numpy()
     np.testing.assert_array_equal(labels, expected.cut(n_clusters=3))
@@ -47,17 +48,27 @@ def test_few_points_have_all_others_for_neighbors(folder, blobs):
 @pytest.mark.parametrize(
     ("options", "make"),
     [
-        (["--metric", "sqeuclidean"], lambda graph: agglo.scc(graph)),
-        (["--metric", "euclidean", "-k", "all"], lambda graph: agglo.scc(graph)),
-        (["--metric", "dot", "--linkage", "single"], lambda graph: agglo.scc(graph, linkage="single")),
-        (["-a", "affinity", "--linkage", "complete"], lambda graph: agglo.affinity(graph, linkage="complete")),
-        (["-a", "hac", "-j", "2"], lambda graph: agglo.hac(graph)),
-        (["--thresholds", "linear", "--n-thresholds", "7"], lambda graph: agglo.scc(graph, "linear", 7)),
-        (["--thresholds", "0.9,0.5,0.1"], lambda graph: agglo.scc(graph, [0.9, 0.5, 0.1])),
-        (["--advance", "until-stable"], lambda graph: agglo.scc(graph, advance="until-stable")),
+        (["--metric", "sqeuclidean"], lambda graph, **up: agglo.scc(graph, **up)),
+        (["--metric", "euclidean", "-k", "all"], lambda graph, **up: agglo.scc(graph, **up)),
+        (
+            ["--metric", "dot", "--linkage", "single"],
+            lambda graph, **up: agglo.scc(graph, linkage="single", **up),
+        ),
+        (
+            ["-a", "affinity", "--linkage", "complete"],
+            lambda graph, **up: agglo.affinity(graph, linkage="complete", **up),
+        ),
+        (["-a", "hac", "-j", "2"], lambda graph, **up: agglo.hac(graph, **up)),
+        (
+            ["--thresholds", "linear", "--n-thresholds", "7"],
+            lambda graph, **up: agglo.scc(graph, "linear", 7, **up),
+        ),
+        (["--thresholds", "0.9,0.5,0.1"], lambda graph, **up: agglo.scc(graph, [0.9, 0.5, 0.1], **up)),
+        (["--advance", "until-stable"], lambda graph, **up: agglo.scc(graph, advance="until-stable", **up)),
+        (["--top", "none"], lambda graph, **_: agglo.scc(graph)),
         (
             ["--linkage", "exact-average", "--top", "ward"],
-            lambda graph: agglo.scc(graph, linkage="exact-average", top="ward", X=np.load("X.npy")),
+            lambda graph, X, **_: agglo.scc(graph, linkage="exact-average", top="ward", X=X),
         ),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -66,7 +77,7 @@ def test_every_option_reaches_the_algorithm(folder, blobs, options, make):
     run("fit", "X.npy", "-o", "out", *options)
     metric = options[1] if "--metric" in options else "cosine"
     graph = agglo.neighbor_graph(blobs[0], "all" if "all" in options else 25, metric=metric, missing="mean")
-    assert_same_hierarchy(agglo.Hierarchy.load("out/tree.parquet"), make(graph))
+    assert_same_hierarchy(agglo.Hierarchy.load("out/tree.parquet"), make(graph, X=blobs[0], top="auto"))
 
 
 def test_without_a_rule_labels_are_of_the_persistent_round(fitted):
@@ -117,7 +128,7 @@ def test_json_is_all_that_is_on_stdout_and_says_what_the_record_says(folder):
         "seed": 0,
         "algorithm": "scc",
         "linkage": "average",
-        "top": None,
+        "top": "auto",
         "max_cluster_size": None,
         "threads": len(os.sched_getaffinity(0)),
     }
@@ -237,7 +248,7 @@ def test_the_names_to_choose_from_are_those_of_the_library():
     assert set(get_args(hints["metric"])) == set(METRICS)
     assert get_args(hints["method"]) == METHODS
     assert set(get_args(hints["linkage"])) == set(LINKAGES)
-    assert set(get_args(get_args(hints["top"])[0])) == set(VECTOR_LINKAGES)
+    assert set(get_args(hints["top"])) == {"auto", "none", *VECTOR_LINKAGES}
     assert set(get_args(get_args(hints["advance"])[0])) == set(ADVANCES)
 
 

@@ -52,7 +52,7 @@ def test_a_clusterer_is_the_functions_in_order(clusterer, metric, linkage):
     X, _ = blobs()
     fitted = clusterer(metric=metric, n_neighbors=7, linkage=linkage).fit(X)
     graph = neighbor_graph(X, 7, metric, missing="mean")
-    tree = CLUSTERERS[clusterer](graph, linkage=linkage)
+    tree = CLUSTERERS[clusterer](graph, linkage=linkage, top="auto", X=X)
     assert_same_hierarchy(fitted.tree_, tree)
     np.testing.assert_array_equal(fitted.graph_.to_scipy().toarray(), graph.to_scipy().toarray())
     assert (fitted.graph_.kind, fitted.graph_.metric) == (graph.kind, metric)
@@ -66,7 +66,7 @@ def test_the_schedule_goes_to_the_rounds(thresholds, advance):
     X, _ = blobs()
     schedule = {"thresholds": thresholds, "n_thresholds": 30, "advance": advance}
     fitted = SCC(metric="euclidean", n_neighbors=5, **schedule).fit(X)
-    tree = agglo.scc(neighbor_graph(X, 5, "euclidean", missing="mean"), **schedule)
+    tree = agglo.scc(neighbor_graph(X, 5, "euclidean", missing="mean"), **schedule, top="auto", X=X)
     assert_same_hierarchy(fitted.tree_, tree)
     assert fitted.tree_.about == tree.about
 
@@ -176,7 +176,8 @@ def test_tags_say_what_goes_in(clusterer):
 def test_any_numbers_go_in(clusterer, dtype):
     X = (20 + 5 * blobs()[0]).astype(dtype)
     fitted = clusterer(metric="euclidean", n_neighbors=5).fit(X)
-    assert_same_hierarchy(fitted.tree_, CLUSTERERS[clusterer](neighbor_graph(X, 5, "euclidean", missing="mean")))
+    graph = neighbor_graph(X, 5, "euclidean", missing="mean")
+    assert_same_hierarchy(fitted.tree_, CLUSTERERS[clusterer](graph, top="auto", X=X))
 
 
 @each

@@ -113,9 +113,10 @@ def test_copies_do_not_crowd_out_neighbours(name, metric):
     assert model.tree_.about["copies"] == 196
     assert (model.tree_.height[model.tree_.parent[200:400]] == 0).all()
     assert len(set(model.tree_.labels(round=1)[230:])) == 1
-    plain = agglo.neighbor_graph(X[[*range(201), 210, 220, 230]], 5, metric, missing="mean")
+    left = X[[*range(201), 210, 220, 230]]
+    plain = agglo.neighbor_graph(left, 5, metric, missing="mean")
     np.testing.assert_array_equal(model.graph_.weights, plain.weights)
-    alone = getattr(agglo, name)(plain, sample_weight=[1.0] * 200 + [10, 10, 10, 170])
+    alone = getattr(agglo, name)(plain, sample_weight=[1.0] * 200 + [10, 10, 10, 170], top="auto", X=left)
     assert [len(set(model.tree_.labels(round=round))) for round in range(2, len(model.tree_.rounds) + 1)] == (
         alone.rounds.after.tolist()
     )

@@ -93,7 +93,7 @@ def test_values_of_cosines_and_of_distances_have_one_scale():
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"top": "best"}, ValueError, "top='best' is unknown: pass None or one of exact-average"),
+        ({"top": "best"}, ValueError, "top='best' is unknown: pass None, .auto. or one of exact-average"),
         ({"top": "centroid"}, ValueError, "linkage='centroid' compares the points themselves.*pass X"),
         ({"top": "exact-average", "X": np.ones((2, 2))}, ValueError, "not known for a graph with metric='euclid"),
     ],
@@ -114,3 +114,35 @@ def test_clusterers_have_a_top(clusterer):
     for wrong in ({"top": "best"}, {"metric": "precomputed", "kind": "distance", "top": "ward"}):
         with pytest.raises(ValueError, match=r"top='best' is unknown|pass X, the points"):
             clusterer(**wrong).fit(np.eye(5))
+
+
+@pytest.mark.parametrize("clusterer", [agglo.SCC, agglo.Affinity, agglo.HAC])
+def test_clusterers_join_what_the_graph_leaves_apart_and_label_as_if_they_did_not(clusterer):
+    X, groups = far_apart()
+    settings = {"metric": "sqeuclidean", "n_neighbors": 5}
+    fitted, plain = clusterer(**settings).fit(X), clusterer(**settings, top=None).fit(X)
+    assert fitted.tree_.about["top"] == "exact-average"
+    assert fitted.tree_.about["graph_clusters"] == plain.tree_.rounds.after[-1] > 3
+    assert fitted.tree_.rounds.after[-1] == 1
+    assert "top" not in plain.tree_.about
+    np.testing.assert_array_equal(fitted.labels_, plain.labels_)
+    np.testing.assert_array_equal(fitted.tree_.layers(3), plain.tree_.layers(3))
+    labels = fitted.tree_.cut(n_clusters=3)
+    assert len(set(zip(labels.tolist(), groups.tolist(), strict=True))) == 3
+    again = np.concatenate([X, X[:7]])  # copies are a round before all others
+    np.testing.assert_array_equal(clusterer(**settings).fit(again).labels_[: len(X)], plain.labels_)
+
+
+def test_the_usual_top_is_for_graphs_that_end_of_points_that_have_means():
+    X, _ = far_apart()
+    graph = agglo.neighbor_graph(X, 5, "euclidean")
+    assert agglo.scc(graph, X=X, top="auto").about["top"] == "centroid"
+    assert "top" not in agglo.scc(graph, top="auto").about
+    assert "top" not in agglo.scc(graph, [1.0, 2.0], X=X, top="auto").about  # it is the thresholds that end
+    assert "top" not in agglo.scc(graph, X=X, top="auto", max_cluster_size=5).about
+    assert "top" not in agglo.scc(graph, linkage="ward", X=X, top="auto").about
+    assert "top" not in agglo.scc(agglo.neighbor_graph(X, "all", "euclidean"), X=X, top="auto").about
+    sets = agglo.neighbor_graph(np.eye(6, dtype=bool).repeat(3, axis=0), 2, "jaccard")
+    assert "top" not in agglo.scc(sets, X=np.eye(6).repeat(3, axis=0), top="auto").about
+    expected = agglo.reference.scc(graph, X=X, top="auto")
+    assert_same_hierarchy(agglo.scc(graph, X=X, top="auto"), expected)

@@ -23,11 +23,11 @@ from benchmarks.paper.runner import Job, Row
 from benchmarks.paper.sets import load
 
 NEIGHBORS = 25  # of the paper's graphs
-GRAPH_METHODS: dict[str, Callable[[agglo.NeighborGraph], Hierarchy]] = {
-    "scc": agglo.scc,
-    "scc-paper": lambda graph: agglo.scc(replace(graph, missing=None), "geometric", 200),
-    "affinity": agglo.affinity,
-    "hac-graph": agglo.hac,
+GRAPH_METHODS: dict[str, Callable[[agglo.NeighborGraph, Any], Hierarchy]] = {
+    "scc": lambda graph, X: agglo.scc(graph, X=X, top="auto"),
+    "scc-paper": lambda graph, X: agglo.scc(replace(graph, missing=None), "geometric", 200),
+    "affinity": lambda graph, X: agglo.affinity(graph, X=X, top="auto"),
+    "hac-graph": lambda graph, X: agglo.hac(graph, X=X, top="auto"),
 }
 FLAT = ("kmeans", "bisecting-kmeans")
 KINDS = ("odds", "geometric", "linear")
@@ -112,7 +112,7 @@ def _fitted(data: Dataset, method: str) -> list[Row]:
         graph, seconds = timed(lambda: _graph(data))
         found = []
         for name, make in GRAPH_METHODS.items():
-            tree, more = timed(lambda make=make: make(graph))  # type: ignore[misc]
+            tree, more = timed(lambda make=make: make(graph, data.X))  # type: ignore[misc]
             cost = {"graph_seconds": seconds, "seconds": more, "edges": graph.n_edges}
             found.append({**about, "method": name, **cost, **scores(tree, data.y)})
         return found

@@ -162,7 +162,7 @@ def persistent_round(tree: Hierarchy) -> int:
     Single points and one cluster for all are no answers, unless there is no round between them: then it is the
     last round.
     """
-    candidates = np.flatnonzero(tree.rounds.after > 1) + 1
+    candidates = np.flatnonzero(tree.rounds.after[: _on_graph(tree)] > 1) + 1
     if len(candidates) == 0:
         return len(tree.rounds)
     clusters, stays = _stays(tree)
@@ -192,7 +192,7 @@ def layer_rounds(tree: Hierarchy, n: int) -> list[int]:
     persistent one.
     """
     best = persistent_round(tree)
-    rounds = np.flatnonzero(tree.rounds.after > 1) + 1
+    rounds = np.flatnonzero(tree.rounds.after[: _on_graph(tree)] > 1) + 1
     if len(rounds) == 0 or n == 1:
         return [best]
     clusters, stays = _stays(tree)
@@ -226,17 +226,25 @@ def layer_rounds(tree: Hierarchy, n: int) -> list[int]:
 
 def _stays(tree: Hierarchy) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """The effective number of clusters after every round, and how long it stays; see :func:`persistent_round`."""
-    n, last = tree.n_leaves, len(tree.rounds)
-    reached = np.zeros(last + 2)  # one more, for the explicit root of a forest
-    np.maximum.at(reached, tree.round, tree.height)
-    ends = tree.round[tree.parent[:-1]]  # the round that took up a node, for all but the root
+    n, last = tree.n_leaves, _on_graph(tree)
+    round = np.minimum(tree.round, last + 1)
+    reached = np.zeros(last + 2)  # one more, for the explicit root of a forest, or all that is above the graph
+    np.maximum.at(reached, round, tree.height)
+    if last < len(tree.rounds):
+        reached[-1] = 0.0 if tree.about.get("missing", "ignore") == "ignore" else _farthest(tree)
+    ends = round[tree.parent[:-1]]  # the round that took up a node, for all but the root
     together = np.cumsum(np.bincount(ends[:n], minlength=last + 2))[: last + 1] / n
     stays = np.diff(_time(tree, np.maximum.accumulate(reached))) * together
     information = tree.size * np.log(tree.size)
-    made = np.bincount(tree.round, information, last + 2)
+    made = np.bincount(round, information, last + 2)
     gone = np.bincount(ends, information[:-1], last + 2)
     clusters = n / np.exp(np.cumsum(made - gone)[: last + 1] / n)
     return clusters, stays
+
+
+def _on_graph(tree: Hierarchy) -> int:
+    """The number of rounds on the graph, which those of a top follow."""
+    return int(np.count_nonzero(tree.rounds.after >= tree.about.get("graph_clusters", 0)))
 
 
 def _time(tree: Hierarchy, heights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
@@ -245,14 +253,18 @@ def _time(tree: Hierarchy, heights: npt.NDArray[np.float64]) -> npt.NDArray[np.f
     The average over all pairs loses closeness in proportion as clusters grow, for most of their pairs have no
     edge. So heights crowd below that of no edge, and it is equal ratios of closeness that are equal steps.
     """
-    missing = tree.about.get("missing", "ignore")
-    farthest = 0.0 if missing == "ignore" else float(missing)
-    if tree.about.get("kind") == "similarity":
-        farthest = float(tree.about["origin"]) - farthest
+    farthest = _farthest(tree)
     if farthest <= 0:
         return heights
     closeness: npt.NDArray[np.float64] = np.clip(1 - heights / farthest, _LEAST, 1.0)
     return -np.log(closeness)
+
+
+def _farthest(tree: Hierarchy) -> float:
+    """The height of a pair without an edge; 0 if distances say nothing of it."""
+    missing = tree.about.get("missing", "ignore")
+    farthest = 0.0 if missing == "ignore" else float(missing)
+    return float(tree.about["origin"]) - farthest if tree.about.get("kind") == "similarity" else farthest
 
 
 def by_size(

@@ -25,7 +25,7 @@ from agglo.search.checks import most_neighbors
 from agglo.search.features import SPARSE
 from agglo.search.missing import MissingRule, check_missing
 from agglo.tree import Hierarchy
-from agglo.vectors import VectorLinkageName
+from agglo.vectors import TopName
 
 
 class _Clusterer(Model, ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no types
@@ -43,7 +43,7 @@ class _Clusterer(Model, ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]
         recall: float = 0.95,
         missing: MissingRule = "mean",
         linkage: LinkageName | Linkage = "average",
-        top: VectorLinkageName | None = None,
+        top: TopName | None = "auto",
         round: SupportsIndex | RoundRule | None = None,
         height: SupportsFloat | None = None,
         kind: Kind | None = None,
@@ -239,9 +239,11 @@ class SCC(_Clusterer):
         the first and 200 for the others.
     linkage : {"average", "single", "complete", "exact-average", "centroid", "ward"} or Linkage, default="average"
         How close two clusters are; see :func:`agglo.scc`.
-    top : {"exact-average", "centroid", "ward"}, optional
-        How to merge the clusters that are left when the neighbour graph has no more edges between them; by default
-        they stay apart.
+    top : {"auto", "exact-average", "centroid", "ward"} or None, default="auto"
+        How to merge the clusters that are left when the neighbour graph has no more edges between them.
+        ``"auto"``: for linkages on the graph of dense points by ``"exact-average"``, or ``"centroid"`` if the
+        metric is ``euclidean``. None, and ``"auto"`` in all other cases: they stay apart. ``labels_`` by the rule
+        ``"persistent"`` are of rounds on the graph in any case.
     advance : {"every-round", "until-stable"}, default="every-round"
         When to go to the next threshold.
     round : int, "persistent" or "silhouette", optional
@@ -319,7 +321,7 @@ class SCC(_Clusterer):
         thresholds: ScheduleName | npt.ArrayLike = "odds",
         n_thresholds: int | None = None,
         linkage: LinkageName | Linkage = "average",
-        top: VectorLinkageName | None = None,
+        top: TopName | None = "auto",
         advance: Advance = "every-round",
         round: SupportsIndex | RoundRule | None = None,
         height: SupportsFloat | None = None,

@@ -27,7 +27,7 @@ from agglo.search.exact import exact
 from agglo.search.features import BINARY, Features
 from agglo.search.found import Found, Search
 from agglo.search.kdtree import kdtree
-from agglo.search.missing import MissingRule, check_missing, with_missing
+from agglo.search.missing import MissingRule, check_missing, farthest_of, with_missing
 from agglo.sketch import full_search_cost
 
 METRICS: dict[str, Kind] = {
@@ -163,12 +163,15 @@ def neighbor_graph(
     workers = threads(n_jobs)
     wish: dict[str, Any] = {"recall": recall, "random_state": random_state}
     if sp.issparse(X) or metric in BINARY:
+        features = Features(X, metric, method)
         points = X if sp.issparse(X) else check_points(X, compact=True)
-        graph = _of_features(Features(X, metric, method), n_neighbors, metric, method, workers, progress, **wish)
+        farthest = farthest_of(points, metric)
+        graph = _of_features(features, n_neighbors, metric, method, workers, progress, **wish)
     else:
         points = check_points(X, compact=True)
+        farthest = farthest_of(points, metric)  # before pages of a file are given back
         graph = _of_points(points, n_neighbors, metric, method, workers, progress, **wish)
-    return with_missing(graph, points, missing, random_state, workers)
+    return with_missing(graph, points, missing, farthest, random_state, workers)
 
 
 def _of_points(

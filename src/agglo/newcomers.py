@@ -15,7 +15,7 @@ from agglo.neighbors import METRICS, SEARCHES, cheapest
 from agglo.progress import Progress, phase
 from agglo.search.checks import warn_of_recall
 from agglo.search.features import Features
-from agglo.search.missing import MissingRule, with_missing
+from agglo.search.missing import MissingRule, farthest_of, with_missing
 from agglo.search.queries import Fitted
 
 SAMPLE = 256  # points that recall is measured on, as for cells
@@ -90,7 +90,8 @@ def grown(
         recall_estimate=estimate,
         n_jobs=n_jobs,
     )
-    return both, with_missing(both_graph, both.X, missing, fitted.random_state, workers)
+    farthest = farthest_of(both.X, fitted.metric)
+    return both, with_missing(both_graph, both.X, missing, farthest, fitted.random_state, workers)
 
 
 def _edges_of(graph: NeighborGraph) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:

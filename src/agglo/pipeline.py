@@ -45,7 +45,7 @@ class Plan:
     seed: int = 0
     algorithm: str = "scc"
     linkage: str = "average"
-    top: str | None = None
+    top: str | None = "auto"
     schedule: Mapping[str, Any] = field(default_factory=dict)  # thresholds, n_thresholds, advance: for SCC alone
     max_cluster_size: float | None = None
     rule: Mapping[str, Any] = field(default_factory=lambda: {"round": "persistent"})

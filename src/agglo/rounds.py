@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse.csgraph import connected_components
 
 from agglo import _core
 from agglo.constraints import Constraints, Groups, check_constraints
@@ -18,9 +19,9 @@ from agglo.linkage import GraphLinkageName, Linkage, LinkageName, check_linkage,
 from agglo.progress import Progress, phase
 from agglo.records import by_value
 from agglo.schedule import ScheduleName, schedule
-from agglo.top import joined
+from agglo.top import joined, usual_top
 from agglo.tree import Forest, Hierarchy
-from agglo.vectors import VECTOR_LINKAGES, VectorLinkage, VectorLinkageName
+from agglo.vectors import VECTOR_LINKAGES, TopName, VectorLinkage
 
 Advance = Literal["every-round", "until-stable"]
 ADVANCES = ("every-round", "until-stable")
@@ -92,7 +93,7 @@ def scc(
     n_jobs: int | None = None,
     *,
     X: npt.ArrayLike | None = None,
-    top: VectorLinkageName | None = None,
+    top: TopName | None = None,
     must_link: Groups | None = None,
     cannot_link: Groups | None = None,
     max_cluster_size: float | None = None,
@@ -122,9 +123,10 @@ def scc(
         Number of threads; all cores by default. The result does not depend on it.
     X : array-like of shape (n_points, n_features), optional
         The points, for linkages of the points themselves and for ``top``.
-    top : {"exact-average", "centroid", "ward"}, optional
+    top : {"auto", "exact-average", "centroid", "ward"}, optional
         How to merge the clusters that are left when the graph has no more edges between them; each such merge is a
-        round. By default they stay apart, under one root. See :mod:`agglo.top`.
+        round. ``"auto"`` is what :class:`agglo.SCC` does. By default they stay apart, under one root. See
+        :mod:`agglo.top`.
     must_link : array-like of shape (n_links, 2) or list of groups, optional
         Points that belong together, by their indices. They are merged before the first round, at height 0, each
         group a node.
@@ -171,7 +173,7 @@ def affinity(
     n_jobs: int | None = None,
     *,
     X: npt.ArrayLike | None = None,
-    top: VectorLinkageName | None = None,
+    top: TopName | None = None,
     must_link: Groups | None = None,
     cannot_link: Groups | None = None,
     max_cluster_size: float | None = None,
@@ -209,7 +211,7 @@ def hac(
     n_jobs: int | None = None,
     *,
     X: npt.ArrayLike | None = None,
-    top: VectorLinkageName | None = None,
+    top: TopName | None = None,
     must_link: Groups | None = None,
     cannot_link: Groups | None = None,
     max_cluster_size: float | None = None,
@@ -243,6 +245,7 @@ def hac(
 
 
 Engine = Callable[[NeighborGraph, Plan, Constraints | None], Forest]
+Top = VectorLinkage | partial[VectorLinkage]
 Planner = Callable[[GraphLinkageName | Linkage, npt.NDArray[np.float64] | None], Plan]
 
 
@@ -253,7 +256,7 @@ def made(
     linkage: LinkageName | Linkage,
     *,
     X: npt.ArrayLike | None = None,
-    top: VectorLinkageName | None = None,
+    top: TopName | None = None,
     must_link: Groups | None = None,
     cannot_link: Groups | None = None,
     max_cluster_size: float | None = None,
@@ -266,8 +269,8 @@ def made(
             "or of a SciPy matrix with NeighborGraph.from_scipy"
         )
     check_linkage(linkage)
-    if top is not None and top not in VECTOR_LINKAGES:
-        raise ValueError(f"top={top!r} is unknown: pass None or one of {', '.join(VECTOR_LINKAGES)}")
+    if top not in (None, "auto", *VECTOR_LINKAGES):
+        raise ValueError(f"top={top!r} is unknown: pass None, 'auto' or one of {', '.join(VECTOR_LINKAGES)}")
     constraints = None
     if not (must_link is cannot_link is max_cluster_size is sample_weight is None):
         constraints = check_constraints(graph.n_points, must_link, cannot_link, max_cluster_size, sample_weight)
@@ -277,7 +280,13 @@ def made(
         rule = VectorLinkage(graph, linkage, X, weights)
     else:
         rule = linkage
-    above = None if top is None else VectorLinkage(graph, top, X, weights)
+    above: Top | None = None
+    if top == "auto":
+        chosen = usual_top(graph.metric, linkage, X)
+        if chosen is not None:
+            above = partial(VectorLinkage, graph, chosen, X, weights)  # a copy of the points: only if it must be
+    elif top is not None:
+        above = VectorLinkage(graph, top, X, weights)  # which raises before the rounds
     return _hierarchy(engine, planner(rule, weights), graph, constraints, above)
 
 
@@ -345,7 +354,7 @@ def _hierarchy(
     plan: Plan,
     graph: NeighborGraph,
     constraints: Constraints | None,
-    top: VectorLinkage | None,
+    top: Top | None,
 ) -> Hierarchy:
     forest = engine(graph, plan, constraints)
     assert graph.missing is not None
@@ -361,6 +370,10 @@ def _hierarchy(
     if plan.mutual:
         forest = by_value(forest, kind == "similarity")
     about = {"linkage": name, "metric": graph.metric, **plan.about}
+    left = int(forest.after[-1]) if len(forest.after) else graph.n_points
+    if isinstance(top, partial):  # where it is the graph that ends, and not the thresholds or what is allowed
+        ended = left > 1 and left == connected_components(graph.to_scipy(), False, return_labels=False)
+        top = top() if ended else None
     if top is not None:
 
         def run(clusters: NeighborGraph, linkage: VectorLinkage, known: Constraints | None) -> Forest:
@@ -368,7 +381,7 @@ def _hierarchy(
             return by_value(merged, linkage.kind == "similarity")
 
         forest = joined(forest, top, kind, constraints, run)
-        about["top"] = str(top)
+        about |= {"top": str(top), "graph_clusters": left}
     if constraints is not None:
         about |= constraints.about()
     return Hierarchy.from_forest(forest, kind=kind, missing=missing, origin=max(1.0, float(closest)), about=about)

@@ -8,7 +8,7 @@ each merge a round of its own.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,9 +16,10 @@ import scipy.sparse as sp
 
 from agglo.constraints import Constraints
 from agglo.graph import Kind, NeighborGraph
+from agglo.linkage import GRAPH_LINKAGES
 from agglo.neighbors import neighbor_graph
 from agglo.tree import Forest
-from agglo.vectors import VectorLinkage
+from agglo.vectors import VECTOR_LINKAGES, VectorLinkage, VectorLinkageName
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -29,6 +30,17 @@ _ROWS = 65536  # points that are summed at a time
 
 Run = Callable[[NeighborGraph, VectorLinkage, Constraints | None], Forest]
 """Hierarchical agglomerative clustering of a graph by an engine, each merge a round of its own."""
+
+
+def usual_top(metric: str | None, linkage: object, X: Any) -> VectorLinkageName | None:
+    """What joins the clusters of a graph of points if nobody says: exact averages, or means where there are none.
+
+    None if there are no points that have means, or if a linkage of the points themselves has had its say.
+    """
+    if X is None or sp.issparse(X) or linkage not in GRAPH_LINKAGES:
+        return None
+    names: tuple[VectorLinkageName, ...] = ("exact-average", "centroid")
+    return next((name for name in names if metric in VECTOR_LINKAGES[name]), None)
 
 
 def joined(

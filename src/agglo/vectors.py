@@ -19,6 +19,7 @@ from agglo.inputs import Points, blocks, check_points
 from agglo.linkage import Float, Int, Valued
 
 VectorLinkageName = Literal["exact-average", "centroid", "ward"]
+TopName = VectorLinkageName | Literal["auto"]
 
 # What the points are compared by, for each linkage: where its value is a function of sizes, means and spreads.
 VECTOR_LINKAGES: dict[str, tuple[str, ...]] = {

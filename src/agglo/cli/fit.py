@@ -94,13 +94,14 @@ def fit(
         ),
     ] = "average",
     top: Annotated[
-        Literal["exact-average", "centroid", "ward"] | None,
+        Literal["auto", "none", "exact-average", "centroid", "ward"],
         typer.Option(
             metavar="NAME",
-            help="Merge what the graph leaves apart, too, by exact-average, centroid or ward of the points.",
+            help="Merge what the graph leaves apart by exact-average, centroid or ward of the points, or auto: "
+            "as points allow; or none.",
             rich_help_panel=TREE,
         ),
-    ] = None,
+    ] = "auto",
     thresholds: Annotated[
         str | None,
         typer.Option(
@@ -157,7 +158,7 @@ def fit(
             seed=seed,
             algorithm=algorithm,
             linkage=linkage,
-            top=top,
+            top=None if top == "none" else top,
             schedule={name: value for name, value in schedule.items() if value is not None},
             max_cluster_size=max_cluster_size,
             rule=rule_of(n_clusters, round, height) or {"round": "persistent"},

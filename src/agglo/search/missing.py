@@ -30,33 +30,33 @@ def check_missing(missing: object) -> None:
         raise ValueError(f"missing={missing!r} is neither a finite number nor 'mean', 'ignore' or None: pass one")
 
 
+def farthest_of(X: Any, metric: str) -> float | None:
+    """The farthest that two points can be by the metric, 0 for similarities; None where there is no bound."""
+    if metric in ("cosine", "dot"):
+        return 0.0
+    if metric in BINARY:
+        return 1.0
+    if are_unit(X):
+        return 4.0 if metric == "sqeuclidean" else 2.0
+    return None
+
+
 def with_missing(
-    graph: NeighborGraph, X: Any, missing: MissingRule, random_state: int, workers: int
+    graph: NeighborGraph, X: Any, missing: MissingRule, farthest: float | None, random_state: int, workers: int
 ) -> NeighborGraph:
     """The graph of ``X`` with the value that a pair without an edge is to have.
 
     ``"mean"`` is the mean of all pairs, of a sample of 1,000 points if there are more, or the farthest edge where
     that is farther: who was not among the nearest is not closer than these. None, and ``"mean"`` where all pairs
-    have an edge, is the farthest that two points can be by the metric, 0 for similarities, and the farthest edge
-    where there is no bound.
+    have an edge, is the farthest that two points can be, or the farthest edge where there is no bound.
     """
     complete = 2 * graph.n_edges == graph.n_points * (graph.n_points - 1)
     if missing is None or (missing == "mean" and (complete or not graph.n_edges)):
-        missing = _bound(X, graph)
+        missing = farthest
     elif missing == "mean":
         mean = _mean(X, graph.metric or "", random_state, workers)
         missing = min(mean, graph.least) if graph.kind == "similarity" else max(mean, graph.most)
     return replace(graph, missing=missing, checked=True)
-
-
-def _bound(X: Any, graph: NeighborGraph) -> float | None:
-    if graph.kind == "similarity":
-        return 0.0
-    if graph.metric in BINARY:
-        return 1.0
-    if are_unit(X):
-        return 4.0 if graph.metric == "sqeuclidean" else 2.0
-    return None
 
 
 def _mean(X: Any, metric: str, random_state: int, workers: int) -> float:
