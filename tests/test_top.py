@@ -146,3 +146,12 @@ def test_the_usual_top_is_for_graphs_that_end_of_points_that_have_means():
     assert "top" not in agglo.scc(sets, X=np.eye(6).repeat(3, axis=0), top="auto").about
     expected = agglo.reference.scc(graph, X=X, top="auto")
     assert_same_hierarchy(agglo.scc(graph, X=X, top="auto"), expected)
+
+
+def test_where_the_graph_merges_nothing_the_top_has_levels():
+    X, _ = far_apart()
+    graph = agglo.neighbor_graph(X, 5, "sqeuclidean")
+    tree = agglo.scc(graph, [1e-12], X=X, top="exact-average")
+    assert tree.about["graph_clusters"] == len(X)
+    labels = tree.cut(round="persistent")
+    assert 1 < len(set(labels.tolist())) < len(X)

@@ -160,7 +160,8 @@ def persistent_round(tree: Hierarchy) -> int:
        larger number of clusters of the two. The highest wins, and the coarser of equals.
 
     Single points and one cluster for all are no answers, unless there is no round between them: then it is the
-    last round.
+    last round. Rounds of a top (:mod:`agglo.top`) do not count: the clusters that the graph ends with stay as long
+    as those of a forest.
     """
     candidates = np.flatnonzero(tree.rounds.after[: _on_graph(tree)] > 1) + 1
     if len(candidates) == 0:
@@ -243,8 +244,9 @@ def _stays(tree: Hierarchy) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.flo
 
 
 def _on_graph(tree: Hierarchy) -> int:
-    """The number of rounds on the graph, which those of a top follow."""
-    return int(np.count_nonzero(tree.rounds.after >= tree.about.get("graph_clusters", 0)))
+    """The number of rounds on the graph, which those of a top follow; of all rounds if none was on the graph."""
+    found = int(np.count_nonzero(tree.rounds.after >= tree.about.get("graph_clusters", 0)))
+    return found or len(tree.rounds)
 
 
 def _time(tree: Hierarchy, heights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
