@@ -273,7 +273,7 @@ def test_a_verbose_fit_reports_both_phases(clusterer, monkeypatch):
     def recording(enabled):
         yield (lambda phase, done, total: reports.append(phase)) if enabled else None
 
-    monkeypatch.setattr("agglo.estimator.progress_bar", recording)
+    monkeypatch.setattr("agglo.clusterer.progress_bar", recording)
     X, _ = blobs()
     clusterer().fit(X)
     assert reports == []
@@ -330,7 +330,7 @@ def test_wrong_parameters_are_errors_at_fit(clusterer, parameters, error, match)
     ],
 )
 def test_wrong_parameters_are_found_before_the_search(parameters, match, monkeypatch):
-    monkeypatch.setattr("agglo.estimator.neighbor_graph", lambda *_, **__: pytest.fail("searched"))
+    monkeypatch.setattr("agglo.clusterer.neighbor_graph", lambda *_, **__: pytest.fail("searched"))
     with pytest.raises(ValueError, match=match):
         SCC(**parameters).fit(blobs()[0])
 

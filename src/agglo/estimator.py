@@ -1,215 +1,24 @@
-"""The stages in order, behind scikit-learn's conventions: points in, labels and tree out."""
+"""The clusterers: the stages in order behind scikit-learn's conventions, points in, labels and tree out."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from typing import Any, Literal, Self, SupportsFloat, SupportsIndex
+from typing import Any, Literal, SupportsFloat, SupportsIndex
 
-import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
-from sklearn.base import BaseEstimator, ClusterMixin
-from sklearn.utils.validation import validate_data
 
-from agglo.constraints import Groups, check_constraints
-from agglo.cut import RoundRule, check_rule
-from agglo.folding import folding, unfoldable, unfolded
-from agglo.graph import KINDS, Kind, NeighborGraph
-from agglo.linkage import Linkage, LinkageName, check_linkage
-from agglo.model import Model
-from agglo.neighbors import METRICS, neighbor_graph
-from agglo.progress import Progress, progress_bar
+from agglo.clusterer import Clusterer
+from agglo.cut import RoundRule
+from agglo.graph import Kind, NeighborGraph
+from agglo.linkage import Linkage, LinkageName
+from agglo.progress import Progress
 from agglo.rounds import Advance, affinity, hac, scc
 from agglo.schedule import ScheduleName
-from agglo.search.checks import most_neighbors
-from agglo.search.features import SPARSE
-from agglo.search.missing import MissingRule, check_missing
+from agglo.search.missing import MissingRule
 from agglo.tree import Hierarchy
 from agglo.vectors import TopName
 
 
-class _Clusterer(Model, ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no types
-    """What the clusterers share: all but which rounds to run. Their parameters are documented at :class:`SCC`."""
-
-    n_features_in_: int
-
-    def __init__(
-        self,
-        n_clusters: SupportsIndex | None = None,
-        *,
-        metric: str = "cosine",
-        n_neighbors: int | Literal["all"] = 25,
-        method: str = "auto",
-        recall: float = 0.95,
-        missing: MissingRule = "mean",
-        linkage: LinkageName | Linkage = "average",
-        top: TopName | None = "auto",
-        round: SupportsIndex | RoundRule | None = None,
-        height: SupportsFloat | None = None,
-        kind: Kind | None = None,
-        max_cluster_size: float | None = None,
-        random_state: int = 0,
-        n_jobs: int | None = None,
-        verbose: bool | int = False,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.metric = metric
-        self.n_neighbors = n_neighbors
-        self.method = method
-        self.recall = recall
-        self.missing = missing
-        self.linkage = linkage
-        self.top = top
-        self.round = round
-        self.height = height
-        self.kind = kind
-        self.max_cluster_size = max_cluster_size
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-
-    def fit(
-        self,
-        X: Any,
-        y: object = None,
-        sample_weight: npt.ArrayLike | None = None,
-        *,
-        must_link: Groups | None = None,
-        cannot_link: Groups | None = None,
-    ) -> Self:
-        """The estimator with ``labels_``, ``tree_`` and ``graph_`` of ``X``.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_points, n_features), NeighborGraph or matrix of shape (n_points, n_points)
-            The points, dense or, for ``cosine``, ``dot``, ``jaccard`` and ``hamming``, also sparse; with
-            ``metric="precomputed"`` a graph, or a sparse or dense matrix of ``kind``.
-        y : object
-            Not used; for pipelines.
-        sample_weight : array-like of shape (n_points,), optional
-            What each point counts as, a positive number; see :func:`agglo.scc`.
-        must_link, cannot_link : array-like of shape (n_links, 2) or list of groups, optional
-            Points that belong together, and points that do not, by their rows; see :func:`agglo.scc`.
-        """
-        given = self._validated(X)
-        n_points = given.n_points if isinstance(given, NeighborGraph) else given.shape[0]
-        rule = self._rule()
-        # What can be wrong is found before the search, which may take long: two points try out the rounds.
-        check_rule(n_points, **rule)
-        check_missing(self.missing)
-        pair = NeighborGraph.from_edges([0], [1], [1.0], kind=self._kind(given), metric=self.metric)
-        points = None if self.metric == "precomputed" else given
-        if isinstance(self.linkage, str):
-            self._rounds(pair, None if points is None else points[[0, 0]], None)
-        else:
-            check_linkage(self.linkage)  # which may be one of these points alone
-        self._known = check_constraints(n_points, must_link, cannot_link, self.max_cluster_size, sample_weight)
-        self._folding = unfoldable(n_points)
-        if points is not None and isinstance(self.linkage, str):
-            # A linkage of one's own may know the points by their rows, so that none can be left out.
-            self._folding = folding(points, self._known, self.n_jobs)
-            given = points = self._folding.rows(points)
-        with progress_bar(bool(self.verbose)) as progress:
-            graph = self._graph(given, progress)
-            self._keep(points, graph)
-            return self._finish(graph, points, progress)
-
-    def _finish(self, graph: NeighborGraph, X: Any, progress: Progress | None) -> Self:
-        self.graph_, self.graph_index_, rule = graph, self._folding.place, self._rule()
-        self._tree = self._rounds(graph, X, progress, **self._folding.constraints(self._known))
-        self.tree_ = unfolded(self._tree, self._folding, self._known)
-        self.round_ = None
-        if self.height is None:
-            self.round_ = self._round(rule["n_clusters"], rule["round"])
-        self.labels_ = self.tree_.cut(round=self.round_, height=self.height)
-        return self
-
-    @abstractmethod
-    def _rounds(self, graph: NeighborGraph, X: Any, progress: Progress | None, **known: Any) -> Hierarchy:
-        """The tree that the clusterer makes of a graph, and of the points if there are any."""
-
-    def _rule(self) -> dict[str, Any]:
-        rule = {"n_clusters": self.n_clusters, "round": self.round, "height": self.height}
-        if all(value is None for value in rule.values()):
-            rule["round"] = "persistent"
-        return rule
-
-    def _validated(self, X: Any, *, reset: bool = True) -> Any:
-        """``X`` as a graph or an array of finite numbers, its columns counted and their names noted."""
-        precomputed = self.metric == "precomputed"
-        if not precomputed and self.metric not in METRICS:
-            names = ", ".join(map(repr, [*METRICS, "precomputed"]))
-            raise ValueError(f"metric={self.metric!r} is unknown: pass one of {names}")
-        if isinstance(X, NeighborGraph) and reset:
-            if not precomputed:
-                raise TypeError(
-                    f"X is a NeighborGraph, but metric={self.metric!r} asks for points: "
-                    "pass metric='precomputed' for a graph"
-                )
-            self.n_features_in_ = X.n_points
-            return X
-        forms = "csr" if self.metric in SPARSE else precomputed
-        checked = validate_data(self, X, reset=reset, accept_sparse=forms)
-        if precomputed and reset and checked.shape[0] != checked.shape[1]:
-            raise ValueError(
-                f"X has shape {checked.shape}, but metric='precomputed' asks for a square matrix, a row and a "
-                "column a point: pass a metric to compare points by"
-            )
-        return checked
-
-    def _kind(self, given: Any) -> Kind:
-        """The kind of the graph that is to be clustered; an error where it is unknown or contradicted."""
-        if self.kind not in (None, *KINDS):
-            raise ValueError(f"kind={self.kind!r} is unknown: pass 'similarity' or 'distance'")
-        known: Kind
-        if isinstance(given, NeighborGraph):
-            known, what = given.kind, f"the graph is one of kind {given.kind!r}"
-        elif self.metric in METRICS:
-            known = METRICS[self.metric]
-            what = f"metric={self.metric!r} gives a graph of kind {known!r}"
-        elif self.kind is not None:
-            return self.kind
-        else:
-            raise ValueError(
-                "metric='precomputed' does not say what the numbers of the matrix mean: pass kind='distance' "
-                "(smaller is closer) or kind='similarity' (larger is closer)"
-            )
-        if self.kind not in (None, known):
-            raise ValueError(f"kind={self.kind!r} is wrong, because {what}: leave kind out")
-        return known
-
-    def _graph(self, given: Any, progress: Progress | None) -> NeighborGraph:
-        """The neighbour graph of what was given."""
-        if isinstance(given, NeighborGraph):
-            if self.missing not in ("mean", None):
-                raise ValueError(
-                    f"missing={self.missing!r}, but the graph has a value of its own, {given.missing}: leave it "
-                    "out, or pass dataclasses.replace(graph, missing=...)"
-                )
-            return given
-        n_points = given.shape[0]
-        if self.metric != "precomputed":
-            return neighbor_graph(
-                *(given, most_neighbors(self.n_neighbors, n_points), self.metric, self.method, self.n_jobs),
-                recall=self.recall,
-                missing=self.missing,
-                random_state=self.random_state,
-                progress=progress,
-            )
-        about: Any = {"kind": self._kind(given), "missing": None if self.missing == "mean" else self.missing}
-        if sp.issparse(given):
-            return NeighborGraph.from_scipy(given, **about, n_jobs=self.n_jobs)
-        everyone = np.broadcast_to(np.arange(n_points, dtype=np.int32), given.shape)
-        return NeighborGraph.from_neighbors(everyone, given, **about, n_jobs=self.n_jobs)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self.metric == "precomputed"
-        tags.input_tags.sparse = tags.input_tags.pairwise or self.metric in SPARSE
-        return tags
-
-
-class SCC(_Clusterer):
+class SCC(Clusterer):
     """Clusterer that runs the Sub-Cluster Component algorithm on the neighbour graph of the points.
 
     Parameters
@@ -367,7 +176,7 @@ class SCC(_Clusterer):
         )
 
 
-class Affinity(_Clusterer):
+class Affinity(Clusterer):
     """Clusterer in whose rounds every cluster joins its nearest neighbour, however far that is.
 
     Parameters and attributes are those of :class:`SCC`, without a schedule. There are few rounds, so that the
@@ -385,7 +194,7 @@ class Affinity(_Clusterer):
         return affinity(graph, self.linkage, self.n_jobs, X=X, top=self.top, **known, progress=progress)
 
 
-class HAC(_Clusterer):
+class HAC(Clusterer):
     """Clusterer that merges the two closest clusters, again and again, on the neighbour graph of the points.
 
     Parameters and attributes are those of :class:`SCC`, without a schedule. Every merge is a round, so that any

@@ -28,7 +28,7 @@ from agglo.search.queries import QUERIED, Fitted
 from agglo.tree import Hierarchy
 
 if TYPE_CHECKING:
-    from agglo.estimator import _Clusterer
+    from agglo.clusterer import Clusterer
 
 MODEL = "model.json"
 TREE = "tree.parquet"
@@ -43,7 +43,7 @@ _CHUNK = 1 << 24  # bytes that are read at a time
 
 
 def save(
-    model: _Clusterer, folder: str | os.PathLike[str], points: str | os.PathLike[str] | None = None
+    model: Clusterer, folder: str | os.PathLike[str], points: str | os.PathLike[str] | None = None
 ) -> list[Path]:
     """Write a fitted model to ``folder``; see :meth:`agglo.SCC.save`."""
     home = Path(folder)
@@ -96,7 +96,7 @@ def save(
     return paths
 
 
-def load(folder: str | os.PathLike[str]) -> _Clusterer:
+def load(folder: str | os.PathLike[str]) -> Clusterer:
     """The model that was saved to ``folder``, to go on with: predict, add points, cut.
 
     Nothing in the folder is executed, and everything is checked: files that are damaged, or not of one save, are
@@ -128,11 +128,11 @@ def load(folder: str | os.PathLike[str]) -> _Clusterer:
         raise _broken(home, f"{type(error).__name__}: {error}") from error
 
 
-def _model(home: Path, record: dict[str, Any]) -> _Clusterer:
+def _model(home: Path, record: dict[str, Any]) -> Clusterer:
     from agglo import estimator
 
     kinds = {"SCC": estimator.SCC, "Affinity": estimator.Affinity, "HAC": estimator.HAC}
-    model: _Clusterer = kinds[record["class"]](**{k: _value(v) for k, v in record["parameters"].items()})
+    model: Clusterer = kinds[record["class"]](**{k: _value(v) for k, v in record["parameters"].items()})
     graph, tree = _read_graph(home / GRAPH, record["graph"]), Hierarchy.load(home / TREE)
     model._known, model._folding = _read_known(home / KNOWN)
     model._tree = Hierarchy.load(home / GRAPH_TREE) if model._folding.n_copies else tree
