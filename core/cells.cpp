@@ -14,6 +14,7 @@
 #include "images.hpp"
 #include "kernels.hpp"
 #include "lists.hpp"
+#include "memory.hpp"
 #include "order.hpp"
 #include "partition.hpp"
 #include "plan.hpp"
@@ -86,11 +87,8 @@ class Finish {
     others_.resize(left);
   }
 
-  [[gnu::always_inline]] void ask_for(std::size_t s) const {
-    constexpr std::int64_t line = 64 / sizeof(T), most = 16;
-    if (s >= others_.size()) return;
-    for (std::int64_t j = 0; j < std::min(space_.d(), most * line); j += line)
-      __builtin_prefetch(space_.points().row(others_[s]) + j);
+  void ask_for(std::size_t s) const {
+    if (s < others_.size()) agglo::ask_for(space_.points().row(others_[s]), space_.d());
   }
 
   const Space<T>& space_;

@@ -41,6 +41,7 @@ class EagerNeighborhoods {
         clusters_(graph.size()),
         moments_(vectors, graph.size()),
         up_(graph.size()),
+        made_(graph.size()),
         nearest_(graph.size()),
         chain_(graph.size()),
         locks_(kLocks),
@@ -100,7 +101,7 @@ class EagerNeighborhoods {
     for (const auto& part : parts) names.push_back(part.member);
     std::sort(names.begin(), names.end());
     moments_.merge(names, workers_[worker].scratch);
-    chain_[cluster].made = rounds_;
+    made_[cluster] = rounds_;
   }
 
   void chain(Id cluster, Id x) {
@@ -151,7 +152,7 @@ class EagerNeighborhoods {
     Id next = kNobody;
     Id last = kNobody;  // at the cluster's smallest point
     List<double> list;
-    Id made = 0, listed = 0;  // the round in which the cluster was made, and the last one that its list knows
+    Id listed = 0;  // the last round that the list knows
   };
 
   struct Worker {
@@ -168,7 +169,7 @@ class EagerNeighborhoods {
     std::atomic_flag taken;
   };
 
-  bool fresh(Id x) const { return chain_[x].made == rounds_; }
+  bool fresh(Id x) const { return made_[x] == rounds_; }
   bool may(Id x, Id y) const { return limits_ == nullptr || limits_->may(x, y); }
 
   // A float that is no smaller.
@@ -238,10 +239,10 @@ class EagerNeighborhoods {
     const std::int64_t size = length(owner), first = graph_.indptr[owner];
     const Id* ids = chain.list ? chain.list.ids() : graph_.indices.data() + first;
     for (std::int64_t k = 0; k < size; ++k) {
-      if (k + kNames < size) __builtin_prefetch(&up_[ids[k + kNames]]);
+      if (k + kNames < size) agglo::ask_for(&up_[ids[k + kNames]]);
       const Id id = root(ids[k]);
       if (id == x) continue;
-      if (!same || id != ids[k] || chain_[id].made > chain.listed)
+      if (!same || id != ids[k] || made_[id] > chain.listed)
         gather.add(id, kUnknown);
       else
         gather.add(id, chain.list ? chain.list.stats()[k] : moments_.value(x, id, graph_.weights[first + k]));
@@ -254,8 +255,8 @@ class EagerNeighborhoods {
   }
 
   void ask_for(Id x) const {
-    moments_.prefetch(x);
-    __builtin_prefetch(&nearest_[x]);
+    moments_.ask_for(x);
+    agglo::ask_for(&nearest_[x]);
   }
 
   const GraphView graph_;
@@ -266,6 +267,7 @@ class EagerNeighborhoods {
 
   // By cluster, at its smallest point.
   Array<Id> up_;
+  Array<Id> made_;  // the round in which it was made
   Array<Nearest> nearest_;
   Array<Chain> chain_;
 

@@ -8,13 +8,14 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "memory.hpp"
+
 namespace agglo {
 namespace {
 
 constexpr std::int64_t kRows = 4096;  // rows in a chunk of parallel work
 constexpr std::int64_t kAhead = 4;    // rows from the one at hand to that whose memory is asked for
 constexpr std::int32_t kGap = -1;     // an edge that is no longer there
-constexpr std::int64_t kLine = 16;    // numbers of four bytes in a line of a cache
 
 // An edge as one number that sorts by target.
 std::uint64_t packed(std::int32_t target, float weight) {
@@ -40,11 +41,9 @@ void check(const DirectedView& rows) {
     }
 }
 
-// Asks for memory at the targets of a row that is a few rows ahead, for these are anywhere. Inlined, lest the
-// compiler drop a call that has no other effect.
+// Asks for memory at the targets of a row that is a few rows ahead, for these are anywhere.
 template <class Ask>
-[[gnu::always_inline]] inline void ask_ahead(const DirectedView& rows, std::int64_t i, std::int64_t ahead,
-                                             const Ask& ask) {
+void ask_ahead(const DirectedView& rows, std::int64_t i, std::int64_t ahead, const Ask& ask) {
   if (i + ahead >= rows.size()) return;
   for (std::int64_t k = rows.indptr[i + ahead]; k < rows.indptr[i + ahead + 1]; ++k)
     if (rows.targets[k] != -1) ask(rows.targets[k]);
@@ -55,13 +54,11 @@ std::vector<std::uint64_t> mutual(const DirectedView& rows, Team& team) {
   std::vector<std::uint64_t> bits(rows.targets.size() / 64 + 1, 0);
   team.ranges(rows.size(), kRows, [&](std::int64_t first, std::int64_t last, int) {
     for (std::int64_t i = first; i < last; ++i) {
-      ask_ahead(rows, i, 2 * kAhead,
-                [&](std::int32_t j) __attribute__((always_inline)) { __builtin_prefetch(&rows.indptr[j]); });
-      ask_ahead(rows, i, kAhead, [&](std::int32_t j) __attribute__((always_inline)) {
-        for (std::int64_t l = rows.indptr[j]; l < rows.indptr[j + 1]; l += kLine) {
-          __builtin_prefetch(&rows.targets[l]);
-          __builtin_prefetch(&rows.weights[l]);
-        }
+      ask_ahead(rows, i, 2 * kAhead, [&](std::int32_t j) { ask_for(&rows.indptr[j]); });
+      ask_ahead(rows, i, kAhead, [&](std::int32_t j) {
+        const std::int64_t start = rows.indptr[j], length = rows.indptr[j + 1] - start;
+        ask_for(rows.targets.data() + start, length);
+        ask_for(rows.weights.data() + start, length);
       });
       for (std::int64_t k = rows.indptr[i]; k < rows.indptr[i + 1]; ++k) {
         const std::int32_t j = rows.targets[k];
@@ -111,8 +108,7 @@ Graph united(const DirectedView& rows, Kind kind, Team& team) {
   const auto each_edge = [&](const std::int64_t* place, const auto& call) {
     team.ranges(n, kRows, [&](std::int64_t first, std::int64_t last, int) {
       for (std::int64_t i = first; i < last; ++i) {
-        ask_ahead(rows, i, kAhead,
-                  [&](std::int32_t j) __attribute__((always_inline)) { __builtin_prefetch(place + j, 1); });
+        ask_ahead(rows, i, kAhead, [&](std::int32_t j) { ask_for(place + j); });
         for (std::int64_t k = rows.indptr[i]; k < rows.indptr[i + 1]; ++k) {
           const std::int32_t j = rows.targets[k];
           if (j == -1 || j == i) continue;

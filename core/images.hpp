@@ -91,9 +91,7 @@ class ProjectedImages final : public Images {
     if (rows_.empty()) return project(places, rows);
     if (rows.size() < places.size() * width()) rows.resize(places.size() * width());
     for (std::size_t s = 0; s < places.size(); ++s) {
-      if (s + ahead < places.size())
-        for (std::int64_t j = 0; j < width(); j += 16)
-          __builtin_prefetch(rows_.data() + places[s + ahead] * width() + j);
+      if (s + ahead < places.size()) ask_for(rows_.data() + places[s + ahead] * width(), width());
       std::copy_n(rows_.data() + places[s] * width(), width(), rows.data() + s * width());
     }
   }

@@ -66,9 +66,8 @@ class LazyNeighborhoods final : public Neighborhoods<Size> {
     // What is known lies scattered in memory, and so do lists and the clusters they name: what will be read
     // soon is asked for early, step by step.
     for (std::size_t k = 0; k < clusters.size(); ++k) {
-      if (k + 16 < clusters.size()) __builtin_prefetch(&nearest_[clusters[k + 16]]);
-      if (k + 8 < clusters.size() && best(clusters[k + 8]) != kNobody)
-        __builtin_prefetch(&cell_[best(clusters[k + 8])]);
+      if (k + 16 < clusters.size()) ask_for(&nearest_[clusters[k + 16]]);
+      if (k + 8 < clusters.size() && best(clusters[k + 8]) != kNobody) ask_for(&cell_[best(clusters[k + 8])]);
       if (!settled(clusters[k], threshold)) pending.push_back(clusters[k]);
     }
     const auto ahead = [&](std::size_t k) { return k < pending.size() ? pending[k] : pending.back(); };
@@ -236,7 +235,7 @@ class LazyNeighborhoods final : public Neighborhoods<Size> {
   template <class StatAt>
   void read(Id x, const Id* ids, std::int64_t length, Gather<Linkage>& gather, const StatAt& stat) {
     for (std::int64_t k = 0; k < length; ++k) {
-      if (k + kAhead < length) __builtin_prefetch(&cell_[ids[k + kAhead]]);
+      if (k + kAhead < length) ask_for(&cell_[ids[k + kAhead]]);
       const Id id = root(ids[k]);
       if (id != x) gather.add(id, stat(k));
     }
@@ -244,18 +243,18 @@ class LazyNeighborhoods final : public Neighborhoods<Size> {
 
   void ask_for_owner(Id owner) const {
     if (owner == kNobody) return;
-    __builtin_prefetch(&chain_[owner]);
-    __builtin_prefetch(&graph_.indptr[owner]);
+    ask_for(&chain_[owner]);
+    ask_for(&graph_.indptr[owner]);
   }
 
   void ask_for_list(Id owner) const {
     if (owner == kNobody) return;
     if (const auto& list = chain_[owner].list) {
-      prefetch(list.ids(), list.size());
-      prefetch(list.stats(), list.size());
+      ask_for(list.ids(), list.size());
+      ask_for(list.stats(), list.size());
     } else {
-      prefetch(graph_.indices.data() + graph_.indptr[owner], length(owner));
-      prefetch(graph_.weights.data() + graph_.indptr[owner], length(owner));
+      ask_for(graph_.indices.data() + graph_.indptr[owner], length(owner));
+      ask_for(graph_.weights.data() + graph_.indptr[owner], length(owner));
     }
   }
 
@@ -264,15 +263,7 @@ class LazyNeighborhoods final : public Neighborhoods<Size> {
     if (owner == kNobody) return;
     const auto& list = chain_[owner].list;
     const Id* ids = list ? list.ids() : graph_.indices.data() + graph_.indptr[owner];
-    for (std::int64_t k = 0; k < std::min(length(owner), kAhead); ++k) __builtin_prefetch(&cell_[ids[k]]);
-  }
-
-  template <class T>
-  static void prefetch(const T* items, std::int64_t length) {
-    constexpr std::int64_t kMost = 1024;  // bytes; beyond, the machine has seen where it goes
-    const auto* bytes = reinterpret_cast<const char*>(items);
-    const std::int64_t size = std::min(length * static_cast<std::int64_t>(sizeof(T)), kMost);
-    for (std::int64_t b = 0; b < size; b += 64) __builtin_prefetch(bytes + b);
+    for (std::int64_t k = 0; k < std::min(length(owner), kAhead); ++k) ask_for(&cell_[ids[k]]);
   }
 
   const GraphView graph_;

@@ -135,11 +135,9 @@ class Moments {
     std::copy(scratch.mean.begin(), scratch.mean.end(), vectors_.means.data() + parts.front() * d);
   }
 
-  void prefetch(Id x) const {
-    const auto* row = reinterpret_cast<const char*>(mean(x));
-    const std::int64_t bytes = std::min<std::int64_t>(vectors_.d * sizeof(float), 1024);
-    for (std::int64_t b = 0; b < bytes; b += 64) __builtin_prefetch(row + b);
-    __builtin_prefetch(&moments_[x]);
+  void ask_for(Id x) const {
+    agglo::ask_for(mean(x), vectors_.d);
+    agglo::ask_for(&moments_[x]);
   }
 
  private:

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "memory.hpp"
 #include "neighbors.hpp"
 #include "space.hpp"
 
@@ -27,14 +28,10 @@ template <class T>
 void gather(const Space<T>& space, std::span<const std::int32_t> ids, std::span<const std::int32_t> places,
             std::vector<float>& images) {
   constexpr std::size_t ahead = 4;
-  constexpr std::int64_t line = 64 / sizeof(T), most = 32;
   const std::int64_t d = space.d();
   if (images.size() < places.size() * d) images.resize(places.size() * d);
   for (std::size_t s = 0; s < places.size(); ++s) {
-    if (s + ahead < places.size()) {
-      const T* row = space.points().row(ids[places[s + ahead]]);
-      for (std::int64_t j = 0; j < std::min(d, most * line); j += line) __builtin_prefetch(row + j);
-    }
+    if (s + ahead < places.size()) ask_for(space.points().row(ids[places[s + ahead]]), d);
     space.image(ids[places[s]], images.data() + s * d);
   }
 }

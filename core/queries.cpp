@@ -13,6 +13,7 @@
 #include "expand.hpp"
 #include "kernels.hpp"
 #include "lists.hpp"
+#include "memory.hpp"
 #include "multiply.hpp"
 #include "plan.hpp"
 #include "truth.hpp"
@@ -205,10 +206,8 @@ class CellIndex<T>::Finish {
   }
 
   void ask_for(std::size_t s) const {
-    constexpr std::int64_t line = 64 / sizeof(T), most = 16;
-    if (s >= others_.size()) return;
-    for (std::int64_t j = 0; j < std::min(index_.space_.d(), most * line); j += line)
-      __builtin_prefetch(index_.space_.points().row(others_[s]) + j);
+    const Space<T>& space = index_.space_;
+    if (s < others_.size()) agglo::ask_for(space.points().row(others_[s]), space.d());
   }
 
   const CellIndex& index_;

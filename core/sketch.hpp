@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "memory.hpp"
 #include "neighbors.hpp"
 #include "order.hpp"
 #include "parallel.hpp"
@@ -42,7 +43,7 @@ class OrderedRows {
   const float* images(std::int64_t first, std::int64_t last, std::vector<float>& scratch) const {
     scratch.resize((last - first) * space_.d());
     for (std::int64_t p = first; p < last; ++p) {
-      if (p + 4 < last) prefetch(space_.points().row(ids_[p + 4]), space_.d());
+      if (p + 4 < last) ask_for(space_.points().row(ids_[p + 4]), space_.d());
       space_.image(ids_[p], scratch.data() + (p - first) * space_.d());
     }
     return scratch.data();
@@ -51,12 +52,6 @@ class OrderedRows {
  private:
   static constexpr std::int64_t kRows = 256;  // rows in a chunk of work
   static constexpr std::int64_t kOrder = 16;  // coordinates that the order goes by
-
-  // For points lie where they lie, and not in the order they are needed.
-  static void prefetch(const T* row, std::int64_t d) {
-    constexpr std::int64_t line = 64 / sizeof(T), most = 16;
-    for (std::int64_t j = 0; j < std::min(d, most * line); j += line) __builtin_prefetch(row + j);
-  }
 
   void put_in_order(std::span<const double> basis, std::int64_t block, std::int64_t leaf, Gemm<double>* dgemm,
                     Team& team) {
