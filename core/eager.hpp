@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "adjacency.hpp"
+#include "chains.hpp"
 #include "graph.hpp"
 #include "limits.hpp"
 #include "linkage.hpp"
@@ -40,25 +41,30 @@ class EagerNeighborhoods {
         limits_(limits),
         clusters_(graph.size()),
         moments_(vectors, graph.size()),
-        up_(graph.size()),
-        made_(graph.size()),
+        state_(graph.size()),
         nearest_(graph.size()),
-        chain_(graph.size()),
+        chains_(graph),
         locks_(kLocks),
         workers_(workers) {
-    for (Id i = 0; i < clusters_; ++i) up_[i] = chain_[i].last = i;
+    for (Id i = 0; i < clusters_; ++i) state_[i].up = i;
   }
 
   Id best(Id x) const { return nearest_[x].best; }
   double value(Id x) const { return nearest_[x].value; }
   double reach(Id x) const { return std::max(nearest_[x].value, double{nearest_[x].second}); }
   Size size(Id x) const { return moments_.weight(x); }
-  bool alive(Id x) { return std::atomic_ref<Id>(up_[x]).load(std::memory_order_relaxed) == x; }
+  bool alive(Id x) { return std::atomic_ref<Id>(state_[x].up).load(std::memory_order_relaxed) == x; }
+
+  // Asks for what is known of a cluster ahead of the reading.
+  void ask_for(Id x) const {
+    moments_.ask_for(x);
+    agglo::ask_for(&nearest_[x]);
+  }
 
   // The cluster that i is in now.
   Id root(Id i) {
     // Threads shorten paths under each other's feet; any ancestor they see or leave is a right one.
-    const auto up = [this](Id j) { return std::atomic_ref<Id>(up_[j]); };
+    const auto up = [this](Id j) { return std::atomic_ref<Id>(state_[j].up); };
     for (Id parent = up(i).load(std::memory_order_relaxed); parent != i;) {
       const Id above = up(parent).load(std::memory_order_relaxed);
       if (above != parent) up(i).store(above, std::memory_order_relaxed);
@@ -70,19 +76,27 @@ class EagerNeighborhoods {
 
   // The first look at a point, or at a cluster to start from.
   void look_at_row(Id x) {
+    const std::span<const Id> names = chains_.names(x);
+    const float* weights = graph_.weights.data() + graph_.indptr[x];
     Nearest found;
-    for (std::int64_t k = graph_.indptr[x]; k < graph_.indptr[x + 1]; ++k)
-      if (may(x, graph_.indices[k]))
-        offer(found, graph_.indices[k], moments_.value(x, graph_.indices[k], graph_.weights[k]));
+    for (const Id y : names) moments_.ask_for_moment(y);
+    for (std::size_t k = 0; k < names.size(); ++k)
+      if (may(x, names[k])) offer(found, names[k], moments_.value(x, names[k], weights[k]));
     nearest_[x] = found;
   }
 
   // Makes the nearest neighbours of clusters exact where they may reach the threshold.
   void refresh(std::span<const Id> clusters, float threshold, int worker) {
+    std::vector<Id>& pending = workers_[worker].gather.pending;
+    pending.clear();
     for (const Id x : clusters) {
       const Nearest& nearest = nearest_[x];
       const bool exact = nearest.best != kNobody && nearest.second < nearest.value;
-      if (!exact && static_cast<float>(reach(x)) >= threshold) look(x, workers_[worker], rounds_ - 1);
+      if (!exact && static_cast<float>(reach(x)) >= threshold) pending.push_back(x);
+    }
+    for (std::size_t k = 0; k < pending.size(); ++k) {
+      ask_ahead(pending, k);
+      look(pending[k], workers_[worker], rounds_ - 1);
     }
   }
 
@@ -90,7 +104,7 @@ class EagerNeighborhoods {
 
   void unite(Id x, Id y) {
     const Id a = root(x), b = root(y);
-    if (a != b) up_[std::max(a, b)] = std::min(a, b);
+    if (a != b) state_[std::max(a, b)].up = std::min(a, b);
   }
 
   // Makes the cluster of the parts that were united.
@@ -101,21 +115,20 @@ class EagerNeighborhoods {
     for (const auto& part : parts) names.push_back(part.member);
     std::sort(names.begin(), names.end());
     moments_.merge(names, workers_[worker].scratch);
-    made_[cluster] = rounds_;
+    state_[cluster].made = rounds_;
   }
 
-  void chain(Id cluster, Id x) {
-    chain_[chain_[cluster].last].next = x;
-    chain_[cluster].last = chain_[x].last;
-  }
+  void chain(Id cluster, Id x) { chains_.append(cluster, x); }
 
-  // Compares a new cluster with its neighbours, and tells those that are not new themselves.
-  void tell(Id cluster, int worker) {
-    look(cluster, workers_[worker], rounds_);
-    const auto& [ids, values] =
-        std::pair(std::span(workers_[worker].gather.ids), std::span(workers_[worker].gather.stats));
-    for (std::size_t k = 0; k < ids.size(); ++k)
-      if (!fresh(ids[k])) hear(ids[k], cluster, values[k], worker);
+  // Compares new clusters with their neighbours, and tells those that are not new themselves.
+  void tell(std::span<const Id> clusters, int worker) {
+    const Gather<Edge>& gather = workers_[worker].gather;
+    for (std::size_t c = 0; c < clusters.size(); ++c) {
+      ask_ahead(clusters, c);
+      look(clusters[c], workers_[worker], rounds_);
+      for (std::size_t k = 0; k < gather.ids.size(); ++k)
+        if (!fresh(gather.ids[k])) hear(gather.ids[k], clusters[c], gather.stats[k], worker);
+    }
   }
 
   void forget(Id, Blend) { --clusters_; }
@@ -131,7 +144,7 @@ class EagerNeighborhoods {
 
  private:
   static constexpr std::size_t kLocks = 4096;
-  static constexpr std::size_t kAhead = 4;  // means that are asked for ahead of the reading
+  static constexpr std::size_t kMeans = 4;  // that are asked for ahead of the reading
 
   // Of an edge the linkage is kept; what is not a number is to be computed. Neighbours that have become one
   // have changed, all of them.
@@ -144,15 +157,13 @@ class EagerNeighborhoods {
     double value = kNone;
     Id best = kNobody;
     float second = -std::numeric_limits<float>::infinity();
-    Id heard = 0;  // the last round in which a new neighbour told of itself
+    Id heard = 0;   // the last round in which a new neighbour told of itself
+    Id listed = 0;  // the last round that the list knows
   };
 
-  // The points whose lists together are the cluster's; a point without a list has its row of the graph.
-  struct Chain {
-    Id next = kNobody;
-    Id last = kNobody;  // at the cluster's smallest point
-    List<double> list;
-    Id listed = 0;  // the last round that the list knows
+  struct State {
+    Id up;        // towards the cluster's smallest point, whose own `up` is itself
+    Id made = 0;  // the round in which the cluster was made
   };
 
   struct Worker {
@@ -169,7 +180,7 @@ class EagerNeighborhoods {
     std::atomic_flag taken;
   };
 
-  bool fresh(Id x) const { return made_[x] == rounds_; }
+  bool fresh(Id x) const { return state_[x].made == rounds_; }
   bool may(Id x, Id y) const { return limits_ == nullptr || limits_->may(x, y); }
 
   // A float that is no smaller.
@@ -182,7 +193,7 @@ class EagerNeighborhoods {
   static void offer(Nearest& nearest, Id candidate, double value) {
     const bool closer = value > nearest.value || (value == nearest.value && candidate < nearest.best);
     const double other = closer ? nearest.value : value;
-    if (other != kNone) nearest.second = std::max(nearest.second, above(other));
+    if (other > nearest.second) nearest.second = above(other);
     if (closer) nearest.value = value, nearest.best = candidate;
   }
 
@@ -204,14 +215,12 @@ class EagerNeighborhoods {
   // Combines x's lists into one, under the clusters of that round, and finds its nearest neighbour.
   void look(Id x, Worker& own, Id round) {
     Gather<Edge>& gather = own.gather;
-    std::int64_t entries = 0;
-    for (Id owner = x; owner != kNobody; owner = chain_[owner].next) entries += length(owner);
-    gather.start(std::min(entries, clusters_));
-    for (Id owner = x; owner != kNobody; owner = chain_[owner].next) read(x, owner, gather);
-    for (std::size_t k = 0; k < std::min(kAhead, gather.ids.size()); ++k) ask_for(gather.ids[k]);
+    gather.start(std::min(chains_.entries(x), clusters_));
+    for (Id owner = x; owner != kNobody; owner = chains_.next(owner)) read(x, owner, gather);
     Nearest found;
+    found.listed = round;
     for (std::size_t k = 0; k < gather.ids.size(); ++k) {
-      if (k + kAhead < gather.ids.size()) ask_for(gather.ids[k + kAhead]);
+      if (k + kMeans < gather.ids.size()) ask_for(gather.ids[k + kMeans]);
       const Id y = gather.ids[k];
       double& value = gather.stats[k];
       if (!may(x, y))
@@ -221,42 +230,31 @@ class EagerNeighborhoods {
       if (value != kNone) offer(found, y, value);
     }
     nearest_[x] = found;
-    for (Id owner = x; owner != kNobody;) {
-      chain_[owner].list = {};
-      owner = std::exchange(chain_[owner].next, kNobody);
-    }
-    chain_[x].last = x;
-    chain_[x].list = List<double>(gather.ids, gather.stats);
-    chain_[x].listed = round;
+    chains_.replace(x, List<double>(gather.ids, gather.stats));
   }
 
   // Adds the neighbours of x that one of its points knows, with the linkages that are still right.
   void read(Id x, Id owner, Gather<Edge>& gather) {
     constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
-    constexpr std::int64_t kNames = 12;  // that are asked for ahead
-    const Chain& chain = chain_[owner];
+    const std::span<const Id> names = chains_.names(owner);
+    const List<double>& list = chains_.list(owner);
     const bool same = !fresh(x) && owner == x;
-    const std::int64_t size = length(owner), first = graph_.indptr[owner];
-    const Id* ids = chain.list ? chain.list.ids() : graph_.indices.data() + first;
-    for (std::int64_t k = 0; k < size; ++k) {
-      if (k + kNames < size) agglo::ask_for(&up_[ids[k + kNames]]);
-      const Id id = root(ids[k]);
+    const Id listed = nearest_[x].listed;
+    for (std::size_t k = 0; k < names.size(); ++k) {
+      if (k + chains_.kNames < names.size()) agglo::ask_for(&state_[names[k + chains_.kNames]]);
+      const Id id = root(names[k]);
       if (id == x) continue;
-      if (!same || id != ids[k] || made_[id] > chain.listed)
+      if (gather.ids.size() < kMeans) ask_for(id);
+      if (!same || id != names[k] || state_[id].made > listed)
         gather.add(id, kUnknown);
       else
-        gather.add(id, chain.list ? chain.list.stats()[k] : moments_.value(x, id, graph_.weights[first + k]));
+        gather.add(id, list ? list.stats()[k] : moments_.value(x, id, graph_.weights[graph_.indptr[x] + k]));
     }
   }
 
-  std::int64_t length(Id owner) const {
-    const auto& list = chain_[owner].list;
-    return list ? list.size() : graph_.indptr[owner + 1] - graph_.indptr[owner];
-  }
-
-  void ask_for(Id x) const {
-    moments_.ask_for(x);
-    agglo::ask_for(&nearest_[x]);
+  void ask_ahead(std::span<const Id> clusters, std::size_t k) const {
+    chains_.ask_ahead(clusters, k, [this](Id name) { agglo::ask_for(&state_[name]); });
+    if (k + 2 < clusters.size()) ask_for(clusters[k + 2]);
   }
 
   const GraphView graph_;
@@ -266,10 +264,9 @@ class EagerNeighborhoods {
   Id rounds_ = 1;
 
   // By cluster, at its smallest point.
-  Array<Id> up_;
-  Array<Id> made_;  // the round in which it was made
+  Array<State> state_;
   Array<Nearest> nearest_;
-  Array<Chain> chain_;
+  Chains<double> chains_;
 
   std::vector<Lock> locks_;
   std::vector<Worker> workers_;

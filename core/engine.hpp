@@ -79,13 +79,15 @@ class Engine {
   using Part = agglo::Part<Size>;
 
   static constexpr std::int64_t kGrain = 512;
+  static constexpr std::int64_t kFew = 16;  // clusters of vectors, which are much work each
+  static constexpr std::size_t kAhead = 4;  // parts of them that are asked for ahead
 
   // One round at threshold t: nearest neighbours, those of them that reach it, components. Whether it merged.
   bool round(std::size_t t) {
     const auto start = Clock::now();
     const std::vector<Id> due = take(t);
     team_.ranges(
-        static_cast<std::int64_t>(due.size()), kGrain,
+        static_cast<std::int64_t>(due.size()), Near::kEager ? kFew : kGrain,
         [&](std::int64_t first, std::int64_t last, int worker) {
           near_.refresh({due.data() + first, due.data() + last}, thresholds_[t], worker);
         },
@@ -237,8 +239,7 @@ class Engine {
     forest_.size.resize(nodes + n);
     forest_.round.resize(nodes + n, static_cast<Id>(forest_.rounds.size() + 1));
     const auto each_cluster = [&](const auto& body) {
-      // A cluster of vectors is much work.
-      team_.ranges(static_cast<std::int64_t>(n), Near::kEager ? kGrain / 8 : kGrain,
+      team_.ranges(static_cast<std::int64_t>(n), Near::kEager ? kFew : kGrain,
                    [&](std::int64_t first, std::int64_t last, int worker) {
                      for (std::int64_t k = first; k < last; ++k)
                        body(k,
@@ -254,10 +255,14 @@ class Engine {
         leaves += forest_.size[node_[part.member]];
       }
       forest_.size[nodes + k] = leaves;
-      if constexpr (Near::kEager)
+      if constexpr (Near::kEager) {
+        const std::size_t next = made.first[k + 1] + kAhead;
+        for (std::size_t p = next; p < std::min(next + parts.size(), made.parts.size()); ++p)
+          near_.ask_for(made.parts[p].member);
         near_.make(made.clusters[k], parts, worker);
-      else
+      } else {
         near_.resize(made.clusters[k], size);
+      }
     });
     std::vector<typename Near::Blend> blends(n);
     each_cluster([&](std::size_t k, std::span<const Part> parts, int) {
@@ -273,8 +278,10 @@ class Engine {
       forest_.value[nodes + k] = sign_ * farthest;
     });
     if constexpr (Near::kEager)
-      each_cluster(
-          [&](std::size_t k, std::span<const Part>, int worker) { near_.tell(made.clusters[k], worker); });
+      team_.ranges(static_cast<std::int64_t>(n), kFew,
+                   [&](std::int64_t first, std::int64_t last, int worker) {
+                     near_.tell({made.clusters.data() + first, made.clusters.data() + last}, worker);
+                   });
     for (std::size_t k = 0; k < n; ++k) {
       near_.forget(made.clusters[k], blends[k]);
       node_[made.clusters[k]] = static_cast<Id>(nodes + k);

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "adjacency.hpp"
+#include "chains.hpp"
 #include "graph.hpp"
 #include "limits.hpp"
 #include "linkage.hpp"
@@ -40,16 +41,14 @@ class LazyNeighborhoods final : public Neighborhoods<Size> {
         linkage_(linkage),
         limits_(limits),
         slack_(1e-12 * (std::isfinite(linkage.floor) ? std::fabs(linkage.floor) : 0.0)),
-        chain_(graph.size()),
-        gather_(workers) {
-    for (Id i = 0; i < clusters_; ++i) chain_[i].last = i;
-  }
+        chains_(graph),
+        gather_(workers) {}
 
   // What to start from if x is a cluster already: its size, and the statistics of its row of the graph.
   void start(Id x, Size size, const std::vector<Stat>& stats) {
     cell_[x].size = size;
     const Id* row = graph_.indices.data() + graph_.indptr[x];
-    chain_[x].list = List<Stat>({row, stats.size()}, stats);
+    chains_.replace(x, List<Stat>({row, stats.size()}, stats));
     listed_ = true;
   }
 
@@ -63,22 +62,14 @@ class LazyNeighborhoods final : public Neighborhoods<Size> {
   void refresh(std::span<const Id> clusters, float threshold, int worker) override {
     std::vector<Id>& pending = gather_[worker].pending;
     pending.clear();
-    // What is known lies scattered in memory, and so do lists and the clusters they name: what will be read
-    // soon is asked for early, step by step.
+    // What is known lies scattered in memory, and is asked for early.
     for (std::size_t k = 0; k < clusters.size(); ++k) {
       if (k + 16 < clusters.size()) ask_for(&nearest_[clusters[k + 16]]);
       if (k + 8 < clusters.size() && best(clusters[k + 8]) != kNobody) ask_for(&cell_[best(clusters[k + 8])]);
       if (!settled(clusters[k], threshold)) pending.push_back(clusters[k]);
     }
-    const auto ahead = [&](std::size_t k) { return k < pending.size() ? pending[k] : pending.back(); };
     for (std::size_t k = 0; k < pending.size(); ++k) {
-      ask_for_owner(ahead(k + 12));
-      ask_for_owner(chain_[ahead(k + 8)].next);
-      const Id next = ahead(k + 4), now = ahead(k + 2);
-      ask_for_list(next);
-      ask_for_list(chain_[next].next);
-      ask_for_neighbors(now);
-      ask_for_neighbors(chain_[now].next);
+      chains_.ask_ahead(pending, k, [this](Id name) { ask_for(&cell_[name]); });
       look(pending[k], gather_[worker]);
     }
   }
@@ -89,9 +80,7 @@ class LazyNeighborhoods final : public Neighborhoods<Size> {
       const Nearest& nearest = nearest_[x];
       const bool inside = nearest.best != kNobody && root(nearest.best) == cluster;
       blend.add(inside ? double{nearest.second} : bound(x), size, linkage_.floor);
-      if (x == cluster) continue;
-      chain_[chain_[cluster].last].next = x;
-      chain_[cluster].last = chain_[x].last;
+      if (x != cluster) chains_.append(cluster, x);
     }
     return raised(blend.of(cell_[cluster].size));
   }
@@ -100,15 +89,6 @@ class LazyNeighborhoods final : public Neighborhoods<Size> {
   using Base = Neighborhoods<Size>;
   using Nearest = typename Base::Nearest;
   using Base::alive, Base::best, Base::cell_, Base::clusters_, Base::keep_bound, Base::nearest_, Base::root;
-
-  static constexpr std::int64_t kAhead = 12;  // how many neighbours ahead of the reading are asked for
-
-  // The points whose lists together are the cluster's; a point without a list has its row of the graph.
-  struct Chain {
-    Id next = kNobody;
-    Id last = kNobody;  // at the cluster's smallest point
-    List<Stat> list;
-  };
 
   struct Search {
     explicit Search(double floor) : others(floor) {}
@@ -186,17 +166,14 @@ class LazyNeighborhoods final : public Neighborhoods<Size> {
 
   // Combines x's lists into one, under the present clusters, and finds its nearest neighbour.
   void look(Id x, Gather<Linkage>& gather) {
-    std::int64_t entries = 0;
-    for (Id owner = x; owner != kNobody; owner = chain_[owner].next) entries += length(owner);
-    gather.start(std::min(entries, clusters_));
-    for (Id owner = x; owner != kNobody; owner = chain_[owner].next) {
-      if (const auto& list = chain_[owner].list) {
-        read(x, list.ids(), list.size(), gather, [stats = list.stats()](std::int64_t k) { return stats[k]; });
-      } else {
-        const std::int64_t first = graph_.indptr[owner];
-        read(x, graph_.indices.data() + first, length(owner), gather,
-             [this, owner, first](std::int64_t k) { return edge(owner, first + k); });
-      }
+    gather.start(std::min(chains_.entries(x), clusters_));
+    for (Id owner = x; owner != kNobody; owner = chains_.next(owner)) {
+      const std::span<const Id> names = chains_.names(owner);
+      if (const auto& list = chains_.list(owner))
+        read(x, names, gather, [stats = list.stats()](std::size_t k) { return stats[k]; });
+      else
+        read(x, names, gather,
+             [this, owner, first = graph_.indptr[owner]](std::size_t k) { return edge(owner, first + k); });
     }
     if (limits_ != nullptr) gather.keep([&](Id y) { return limits_->may(x, y); });
     Search search(linkage_.floor);
@@ -205,14 +182,7 @@ class LazyNeighborhoods final : public Neighborhoods<Size> {
       search.offer(gather.ids[k], linkage_.value(gather.stats[k], size, cell_[gather.ids[k]].size));
     keep(x, search);
 
-    if (chain_[x].next != kNobody || chain_[x].list) {
-      for (Id owner = x; owner != kNobody;) {
-        chain_[owner].list = {};
-        owner = std::exchange(chain_[owner].next, kNobody);
-      }
-      chain_[x].last = x;
-      chain_[x].list = List<Stat>(gather.ids, gather.stats);
-    }
+    if (!chains_.bare(x)) chains_.replace(x, List<Stat>(gather.ids, gather.stats));
   }
 
   // Points weigh 1 unless the engine is one for weights.
@@ -227,43 +197,13 @@ class LazyNeighborhoods final : public Neighborhoods<Size> {
     return linkage_.of(graph_.weights[k]);
   }
 
-  std::int64_t length(Id owner) const {
-    const auto& list = chain_[owner].list;
-    return list ? list.size() : graph_.indptr[owner + 1] - graph_.indptr[owner];
-  }
-
   template <class StatAt>
-  void read(Id x, const Id* ids, std::int64_t length, Gather<Linkage>& gather, const StatAt& stat) {
-    for (std::int64_t k = 0; k < length; ++k) {
-      if (k + kAhead < length) ask_for(&cell_[ids[k + kAhead]]);
-      const Id id = root(ids[k]);
+  void read(Id x, std::span<const Id> names, Gather<Linkage>& gather, const StatAt& stat) {
+    for (std::size_t k = 0; k < names.size(); ++k) {
+      if (k + chains_.kNames < names.size()) ask_for(&cell_[names[k + chains_.kNames]]);
+      const Id id = root(names[k]);
       if (id != x) gather.add(id, stat(k));
     }
-  }
-
-  void ask_for_owner(Id owner) const {
-    if (owner == kNobody) return;
-    ask_for(&chain_[owner]);
-    ask_for(&graph_.indptr[owner]);
-  }
-
-  void ask_for_list(Id owner) const {
-    if (owner == kNobody) return;
-    if (const auto& list = chain_[owner].list) {
-      ask_for(list.ids(), list.size());
-      ask_for(list.stats(), list.size());
-    } else {
-      ask_for(graph_.indices.data() + graph_.indptr[owner], length(owner));
-      ask_for(graph_.weights.data() + graph_.indptr[owner], length(owner));
-    }
-  }
-
-  // The first neighbours of a list; `read` asks for the others.
-  void ask_for_neighbors(Id owner) const {
-    if (owner == kNobody) return;
-    const auto& list = chain_[owner].list;
-    const Id* ids = list ? list.ids() : graph_.indices.data() + graph_.indptr[owner];
-    for (std::int64_t k = 0; k < std::min(length(owner), kAhead); ++k) ask_for(&cell_[ids[k]]);
   }
 
   const GraphView graph_;
@@ -273,7 +213,7 @@ class LazyNeighborhoods final : public Neighborhoods<Size> {
   const double slack_;
   bool listed_ = false;  // whether clusters to start from have lists already
 
-  Array<Chain> chain_;  // by cluster, at its smallest point
+  Chains<Stat> chains_;
 
   std::vector<Gather<Linkage>> gather_;  // by worker
 };

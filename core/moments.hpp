@@ -137,8 +137,9 @@ class Moments {
 
   void ask_for(Id x) const {
     agglo::ask_for(mean(x), vectors_.d);
-    agglo::ask_for(&moments_[x]);
+    ask_for_moment(x);
   }
+  void ask_for_moment(Id x) const { agglo::ask_for(&moments_[x]); }
 
  private:
   const Vectors vectors_;
