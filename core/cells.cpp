@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <string>
 #include <type_traits>
+#include <utility>
 
 #include "expand.hpp"
 #include "images.hpp"
@@ -28,11 +29,29 @@ namespace {
 // without the centre of their cell, coded in bytes (codes.hpp). Every point visits the cells whose centres
 // are closest to it, and keeps those of their members that look closest (visits.hpp); these are compared
 // exactly. How many cells and how many candidates that takes is known from a sample (plan.hpp), whose true
-// lists are found first (truth.hpp). What a point finds is up to it alone: nothing is shared, so time has no
-// say.
+// lists are found first (truth.hpp). Where points are in so many small groups that cells of the usual size
+// tear them apart, and no effort is enough, smaller cells are tried. What a point finds is up to it alone:
+// nothing is shared, so time has no say.
 
 constexpr std::int64_t kSize = 256;    // points in a cell
 constexpr std::int64_t kTuning = 128;  // points that the effort is chosen by
+
+// Cells, their members in codes, and what visits to them take.
+struct Cells {
+  Cells(const Images& images, std::int64_t size, std::int64_t wanted, std::int64_t d, Metric metric,
+        std::uint64_t seed, const Blas& blas, Team& team, const Report& parting, const Report& coding)
+      : partition(images, size, wanted + 1, metric == Metric::dot, seed, blas.sgemm, team, parting),
+        coded(images, partition, similarity(metric), team, coding),
+        plan(wanted, size, coded.coded(), d) {
+    for (int w = 0; w < team.size(); ++w)
+      visitors.emplace_back(images, partition, coded, similarity(metric), blas.sgemm);
+  }
+
+  const Partition partition;
+  const CodedCells coded;
+  std::vector<Visitor> visitors;
+  EffortPlan plan;
+};
 
 // Compares a point's candidates exactly and writes its list.
 template <class T>
@@ -133,7 +152,8 @@ Approximation nearly_nearest(const Points<T>& points, std::int64_t k, Metric met
     found.neighbors = {std::vector<std::int32_t>(n * k), std::vector<float>(n * k)};
   };
   Effort& effort = found.effort;
-  effort.size = std::max(wish.size == 0 ? kSize : wish.size, 4 * (wanted + 1));
+  const std::int64_t smallest = 4 * (wanted + 1);
+  effort.size = std::max(wish.size == 0 ? kSize : wish.size, smallest);
   effort.rounds = 0;
   if (wanted == 0) {
     make_lists();
@@ -148,20 +168,20 @@ Approximation nearly_nearest(const Points<T>& points, std::int64_t k, Metric met
     images = std::make_unique<WholeImages<T>>(space, ids);
   else
     images = std::make_unique<ProjectedImages<T>>(space, ids, basis, !product, blas.sgemm, team, part(0, 50));
-  const Partition cells(*images, effort.size, wanted + 1, metric == Metric::dot, chance(), blas.sgemm, team,
-                        part(50, 200));
-  const CodedCells coded(*images, cells, product, team, part(200, 220));
-  images->drop();  // each is asked for once more in a round of visits, which costs less than the room
-  make_lists();
-  std::vector<Visitor> visitors;
-  for (int w = 0; w < team.size(); ++w) visitors.emplace_back(*images, cells, coded, product, blas.sgemm);
-  const auto near = static_cast<std::int64_t>(cells.near(0).size());
+  std::unique_ptr<Cells> cells;
+  const auto make_cells = [&, own = chance()](std::int64_t size) {
+    effort.size = size;
+    cells.reset();
+    cells = std::make_unique<Cells>(*images, size, wanted, points.d, metric, own, blas, team, part(50, 200),
+                                    part(200, 220));
+  };
+  make_cells(effort.size);
 
   const auto truth_of = [&](std::span<const std::int32_t> chosen, const Report& progress) {
     std::vector<std::int32_t> places;
     for (const std::int32_t point : chosen) places.push_back(groups.group[point]);
     Truth<T> truth(space, ids, wanted, places);
-    if (!places.empty()) truth.find(cells, blas.sgemm, team, progress);
+    if (!places.empty()) truth.find(cells->partition, blas.sgemm, team, progress);
     return truth;
   };
   // One sample chooses the effort and another, which has no part in that, measures what it came to.
@@ -171,29 +191,47 @@ Approximation nearly_nearest(const Points<T>& points, std::int64_t k, Metric met
   both.insert(both.end(), chosen.begin(), chosen.end());
   std::optional<Truth<T>> truth;
   truth.emplace(truth_of(both, part(220, 260)));
-  EffortPlan plan(wanted, effort.size, coded.coded(), points.d);
-  if (tuning > 0) plan.learn(*truth, cells, coded, tuning, visitors, team);
+  // What a sample reaches, and whether that is enough.
+  const auto learn = [&] {
+    cells->plan.learn(*truth, cells->partition, cells->coded, tuning, cells->visitors, team);
+    const EffortPlan::Choice choice = cells->plan.cheapest(recall);
+    return std::pair(choice.enough, cells->plan.reached(choice).value);
+  };
+  if (tuning > 0) {
+    const std::int64_t usual = effort.size;
+    const auto before = learn();
+    if (!before.first && wish.size == 0 && usual > smallest) {
+      make_cells(smallest);
+      if (learn() < before && anyway) {
+        make_cells(usual);
+        learn();
+      }
+    }
+  }
+  images->drop();  // each is asked for once more in a round of visits, which costs less than the room
+  make_lists();
+  const auto near = static_cast<std::int64_t>(cells->partition.near(0).size());
   double aim = recall;
   for (bool enough = false; !enough;) {
     EffortPlan::Choice choice{std::min(wish.visits, near), wanted + 1 + std::max<std::int64_t>(8, wanted / 2),
                               false};
-    if (wish.visits == 0) choice = plan.cheapest(aim);
+    if (wish.visits == 0) choice = cells->plan.cheapest(aim);
     if (tuning > 0 && !choice.enough && !anyway) {
       if (effort.rounds == 0) {
-        found.recall = plan.reached(choice);
+        found.recall = cells->plan.reached(choice);
         found.neighbors = {};
       }
       break;
     }
-    if (cells.count() == 1) choice = {1, images->n(), false};  // which is to compare all
+    if (cells->partition.count() == 1) choice = {1, images->n(), false};  // which is to compare all
     effort.visits = choice.visits;
     effort.kept = wish.kept == 0 ? choice.kept : std::max(wish.kept, wanted + 1);
     ++effort.rounds;
     team.run(
-        cells.count(),
+        cells->partition.count(),
         [&](std::int64_t cell, int worker) {
-          Finish<T> finish(space, groups, coded, wanted, k, found.neighbors);
-          visitors[worker].visit(cell, effort.visits, effort.kept, finish);
+          Finish<T> finish(space, groups, cells->coded, wanted, k, found.neighbors);
+          cells->visitors[worker].visit(cell, effort.visits, effort.kept, finish);
         },
         effort.rounds == 1 ? part(300, all) : part(all, all));
     std::size_t from = tuning;
@@ -206,7 +244,7 @@ Approximation nearly_nearest(const Points<T>& points, std::int64_t k, Metric met
     enough = found.recall.value >= recall || !choice.enough || effort.rounds >= patience;
     aim += (1 - aim) / 2;
   }
-  for (std::int64_t i = 0; i < n; ++i) found.cells[i] = cells.home(groups.group[i]);
+  for (std::int64_t i = 0; i < n; ++i) found.cells[i] = cells->partition.home(groups.group[i]);
   return found;
 }
 

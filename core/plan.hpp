@@ -23,6 +23,7 @@ class EffortPlan {
   // `wanted` neighbours, by visits to cells of about `size` points in `coded` bytes each.
   EffortPlan(std::int64_t wanted, std::int64_t size, std::int64_t coded, std::int64_t d)
       : wanted_(wanted),
+        most_(kSeen / size + 1),
         visit_(static_cast<double>(size) * (0.25 + 0.006 * static_cast<double>(coded)) +
                0.5 * static_cast<double>(coded)),
         compare_(25 + 0.12 * static_cast<double>(d)) {
@@ -36,7 +37,7 @@ class EffortPlan {
   template <class T>
   void learn(const Truth<T>& truth, const Partition& cells, const CodedCells& coded, std::int64_t sample,
              std::vector<Visitor>& visitors, Team& team) {
-    const std::int64_t most = std::min(kVisits, static_cast<std::int64_t>(cells.near(0).size()));
+    const std::int64_t most = std::min(most_, static_cast<std::int64_t>(cells.near(0).size()));
     for (std::int64_t f = 1; f < most; f += std::max<std::int64_t>(1, f / 6)) visits_.push_back(f);
     visits_.push_back(most);
     shares_.assign(sample, {});
@@ -103,7 +104,7 @@ class EffortPlan {
 
  private:
   static constexpr double kLittle = 0.002;      // of recall, which is not worth all the effort there is
-  static constexpr std::int64_t kVisits = 128;  // at most
+  static constexpr std::int64_t kSeen = 32768;  // points that one may see on its visits, about
   static constexpr std::int64_t kMost = 8;      // times as many candidates as neighbours, at most
 
   std::optional<Choice> cheapest(double recall, double errors) const {
@@ -134,8 +135,8 @@ class EffortPlan {
     return {mean, error};
   }
 
-  const std::int64_t wanted_;
-  const double visit_, compare_;  // nanoseconds of a visit and of an exact comparison; their ratio counts
+  const std::int64_t wanted_, most_;  // neighbours; visits, at most
+  const double visit_, compare_;      // nanoseconds of a visit and of an exact comparison; their ratio counts
   std::vector<std::int64_t> visits_, kept_;
   std::vector<std::vector<float>> shares_;  // of each point of the sample, by visits and then by candidates
 };

@@ -270,3 +270,14 @@ def test_many_separate_clusters_are_told_apart():
     found = cells(X, 5, "euclidean", 2, None, size=24, recall=0.95)
     assert found.estimate.value >= 0.95
     assert found.parameters["visits"] <= 32
+
+
+def test_groups_that_are_smaller_than_cells_get_smaller_cells():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 32))[rng.integers(3000, size=150_000)] + 0.6 * rng.normal(size=(150_000, 32))
+    points = check_points(X.astype(np.float32))
+    usual = cells(points, 10, "cosine", 2, None, size=256, patient=False)
+    assert usual.estimate.value < 0.95
+    found = cells(points, 10, "cosine", 2, None, patient=False)
+    assert found.parameters["cell_size"] == 44
+    assert found.estimate.value >= 0.95
