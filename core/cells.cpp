@@ -29,8 +29,8 @@ namespace {
 // without the centre of their cell, coded in bytes (codes.hpp). Every point visits the cells whose centres
 // are closest to it, and keeps those of their members that look closest (visits.hpp); these are compared
 // exactly. How many cells and how many candidates that takes is known from a sample (plan.hpp), whose true
-// lists are found first (truth.hpp). Where points are in so many small groups that cells of the usual size
-// tear them apart, and no effort is enough, smaller cells are tried. What a point finds is up to it alone:
+// lists are found first (truth.hpp). Where no effort is enough, as points may be in so many small groups that
+// cells tear them apart, smaller cells are tried, and then better ones. What a point finds is up to it alone:
 // nothing is shared, so time has no say.
 
 constexpr std::int64_t kSize = 256;    // points in a cell
@@ -38,11 +38,12 @@ constexpr std::int64_t kTuning = 128;  // points that the effort is chosen by
 
 // Cells, their members in codes, and what visits to them take.
 struct Cells {
-  Cells(const Images& images, std::int64_t size, std::int64_t wanted, std::int64_t d, Metric metric,
-        std::uint64_t seed, const Blas& blas, Team& team, const Report& parting, const Report& coding)
-      : partition(images, size, wanted + 1, metric == Metric::dot, seed, blas.sgemm, team, parting),
+  Cells(const Images& images, std::int64_t size, bool thorough, std::int64_t wanted, std::int64_t d,
+        Metric metric, std::uint64_t seed, const Blas& blas, Team& team, const Report& parting,
+        const Report& coding)
+      : partition(images, size, wanted + 1, thorough, metric == Metric::dot, seed, blas.sgemm, team, parting),
         coded(images, partition, similarity(metric), team, coding),
-        plan(wanted, size, coded.coded(), d) {
+        plan(images.n(), wanted, size, coded.coded(), d) {
     for (int w = 0; w < team.size(); ++w)
       visitors.emplace_back(images, partition, coded, similarity(metric), blas.sgemm);
   }
@@ -169,13 +170,13 @@ Approximation nearly_nearest(const Points<T>& points, std::int64_t k, Metric met
   else
     images = std::make_unique<ProjectedImages<T>>(space, ids, basis, !product, blas.sgemm, team, part(0, 50));
   std::unique_ptr<Cells> cells;
-  const auto make_cells = [&, own = chance()](std::int64_t size) {
+  const auto make_cells = [&, own = chance()](std::int64_t size, bool thorough) {
     effort.size = size;
     cells.reset();
-    cells = std::make_unique<Cells>(*images, size, wanted, points.d, metric, own, blas, team, part(50, 200),
-                                    part(200, 220));
+    cells = std::make_unique<Cells>(*images, size, thorough, wanted, points.d, metric, own, blas, team,
+                                    part(50, 200), part(200, 220));
   };
-  make_cells(effort.size);
+  make_cells(effort.size, false);
 
   const auto truth_of = [&](std::span<const std::int32_t> chosen, const Report& progress) {
     std::vector<std::int32_t> places;
@@ -199,13 +200,18 @@ Approximation nearly_nearest(const Points<T>& points, std::int64_t k, Metric met
   };
   if (tuning > 0) {
     const std::int64_t usual = effort.size;
-    const auto before = learn();
-    if (!before.first && wish.size == 0 && usual > smallest) {
-      make_cells(smallest);
-      if (learn() < before && anyway) {
-        make_cells(usual);
-        learn();
-      }
+    const bool thorough = cells->partition.thorough();
+    auto best = std::pair(learn(), std::pair(usual, false));
+    const auto attempt = [&](std::int64_t size, bool better) {
+      if (best.first.first) return;
+      make_cells(size, better);
+      best = std::max(best, std::pair(learn(), std::pair(size, better)));
+    };
+    if (wish.size == 0 && usual > smallest) attempt(smallest, false);
+    if (!thorough) attempt(usual, true);
+    if (anyway && !best.first.first) {
+      make_cells(best.second.first, best.second.second);
+      learn();
     }
   }
   images->drop();  // each is asked for once more in a round of visits, which costs less than the room

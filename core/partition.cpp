@@ -14,12 +14,17 @@ namespace {
 
 constexpr std::int64_t kRows = 512;     // rows in a chunk of parallel work
 constexpr std::int64_t kBranches = 64;  // parts that a node is split into, at most
-constexpr std::int64_t kMany = 512;     // cells that a tree of splits may lead to
+constexpr std::int64_t kLeaves = 512;   // cells that a tree of splits may lead to
 constexpr std::int64_t kSample = 40;    // points for every part that its centre is found from
 constexpr int kDepth = 16;              // beyond it points that will not part are cut up as they lie
-constexpr int kRounds = 3;              // of moving places to closer cells
+constexpr int kRounds = 3;              // of moving places to closer cells,
+constexpr int kMoreRounds = 6;          // and while many are astray
+constexpr double kMany = 0.02;          // of a sample that are
+constexpr std::int64_t kTried = 1024;   // places in that sample
 constexpr int kPasses = 2;              // in which members far from a cell's centre are left out of it
 constexpr std::int64_t kClose = 24;     // cells that it looks for a closer one among,
+constexpr std::int64_t kFew = 2048;     // cells, so that looking at all of them costs little,
+constexpr std::int64_t kAll = 8192;     // or less than looking for groups of them,
 constexpr std::int64_t kProbes = 48;    // and groups of cells, if it is a stranger
 constexpr float kFar = 2;               // times the middle square of distances: beyond it are strangers
 
@@ -215,13 +220,14 @@ class Splitter {
 
 }  // namespace
 
-Partition::Partition(const Images& images, std::int64_t size, std::int64_t least, bool by_product,
-                     std::uint64_t seed, Gemm<float>* sgemm, Team& team, const Report& report)
+Partition::Partition(const Images& images, std::int64_t size, std::int64_t least, bool thorough,
+                     bool by_product, std::uint64_t seed, Gemm<float>* sgemm, Team& team,
+                     const Report& report)
     : centers_{images.width(), {}, {}} {
   const std::int64_t n = images.n();
   {
     Parts parts{std::vector<std::int32_t>(n), {0, n}};
-    if (n > kMany * size)
+    if (n > kLeaves * size)
       parts = scattered(images, size, seed, sgemm, team, report);
     else
       std::iota(parts.order.begin(), parts.order.end(), 0);
@@ -235,10 +241,13 @@ Partition::Partition(const Images& images, std::int64_t size, std::int64_t least
     std::sort(own.begin(), own.end());
     for (const std::int32_t p : own) home_[p] = static_cast<std::int32_t>(cell);
   });
-  for (int round = 0; round < kRounds && count() > 1; ++round) {
+  for (int round = 0; count() > 1; ++round) {
     find_centers(images, true, team, report);
     find_near(kClose, sgemm, team, report);
-    settle(closest_cells(images, sgemm, team, report), most_of(size), least);
+    thorough_ = thorough || count() <= kFew;
+    const bool lost = thorough_ && astray(images, sgemm, team) > kMany;
+    if (round >= (lost ? kMoreRounds : kRounds)) break;
+    settle(closest_cells(images, lost, sgemm, team, report), most_of(size), least);
   }
   // What is asked for in the end under a dot product are cells of large products, not of close points.
   find_centers(images, !by_product, team, report);
@@ -295,37 +304,50 @@ void Partition::find_near(std::int64_t reach, Gemm<float>* sgemm, Team& team, co
   near_ = close_centers(centers_, reach_, sgemm, team, report);
 }
 
+// The share of a sample of the places whose closest cell is not among those around their own.
+double Partition::astray(const Images& images, Gemm<float>* sgemm, Team& team) const {
+  const std::int64_t m = std::min(kTried, images.n());
+  std::vector<std::int32_t> sample(m), found(images.n());
+  for (std::int64_t s = 0; s < m; ++s) sample[s] = static_cast<std::int32_t>(s * images.n() / m);
+  find_closest(images, sample, centers_, count(), sgemm, team, {}, found);
+  const std::int64_t lost = std::count_if(sample.begin(), sample.end(), [&](std::int32_t p) {
+    const auto around = near(home(p));
+    return std::find(around.begin(), around.end(), found[p]) == around.end();
+  });
+  return static_cast<double>(lost) / static_cast<double>(m);
+}
+
 // The closest cell to every place: one of those around its own, or one of all for those that are strangers
-// where they are, whose own may be anywhere.
-std::vector<std::int32_t> Partition::closest_cells(const Images& images, Gemm<float>* sgemm, Team& team,
-                                                   const Report& report) const {
-  std::vector<std::int32_t> cells(images.n()), strangers;
+// where they are, whose own may be anywhere. If many are astray, all are taken for strangers.
+std::vector<std::int32_t> Partition::closest_cells(const Images& images, bool lost, Gemm<float>* sgemm,
+                                                   Team& team, const Report& report) const {
+  std::vector<std::int32_t> cells(images.n(), -1), strangers;
   std::vector<Scratch> scratch(team.size());
-  team.run(
-      count(),
-      [&](std::int64_t cell, int worker) {
-        Scratch& s = scratch[worker];
-        const auto own = members(cell), around = near(cell);
-        const std::int64_t m = static_cast<std::int64_t>(own.size()), width = images.width();
-        Centers centers{width, {}, {}};
-        for (const std::int32_t e : around) centers.add(center(e), offset(e));
-        images.gather(own, s.images);
-        multiply(sgemm, s.images.data(), m, centers.rows.data(), reach_, width, s.products);
-        std::vector<float> far(m);
-        for (std::int64_t i = 0; i < m; ++i) {
-          float* products = s.products.data() + i * reach_;
-          const std::int64_t c = closest(products, centers.offsets.data(), reach_);
-          far[i] = half_square(s.images.data() + i * width, width) - products[c];
-          cells[own[i]] = around[c];
-        }
-        const float most = kFar * middle(far);
-        for (std::int64_t i = 0; i < m; ++i)
-          if (far[i] > most) cells[own[i]] = -1;
-      },
-      report);
+  const auto look_around = [&](std::int64_t cell, int worker) {
+    Scratch& s = scratch[worker];
+    const auto own = members(cell), around = near(cell);
+    const std::int64_t m = static_cast<std::int64_t>(own.size()), width = images.width();
+    Centers centers{width, {}, {}};
+    for (const std::int32_t e : around) centers.add(center(e), offset(e));
+    images.gather(own, s.images);
+    multiply(sgemm, s.images.data(), m, centers.rows.data(), reach_, width, s.products);
+    std::vector<float> far(m);
+    for (std::int64_t i = 0; i < m; ++i) {
+      float* products = s.products.data() + i * reach_;
+      const std::int64_t c = closest(products, centers.offsets.data(), reach_);
+      far[i] = half_square(s.images.data() + i * width, width) - products[c];
+      cells[own[i]] = around[c];
+    }
+    const float most = kFar * middle(far);
+    for (std::int64_t i = 0; i < m; ++i)
+      if (far[i] > most) cells[own[i]] = -1;
+  };
+  if (!lost) team.run(count(), look_around, report);
   for (std::int64_t p = 0; p < images.n(); ++p)
     if (cells[p] < 0) strangers.push_back(static_cast<std::int32_t>(p));
-  if (!strangers.empty()) find_closest(images, strangers, centers_, kProbes, sgemm, team, report, cells);
+  if (!strangers.empty())
+    find_closest(images, strangers, centers_, count() <= kAll ? count() : kProbes, sgemm, team, report,
+                 cells);
   return cells;
 }
 

@@ -21,9 +21,10 @@ class Partition {
  public:
   static constexpr std::int64_t kNear = 512;
 
-  // Cells of about `size` points, which must be at least 4 * least.
-  Partition(const Images& images, std::int64_t size, std::int64_t least, bool by_product, std::uint64_t seed,
-            Gemm<float>* sgemm, Team& team, const Report& report);
+  // Cells of about `size` points, which must be at least 4 * least. A place whose closest cell is far from
+  // its own is found one if that is cheap, or if it is to be thorough.
+  Partition(const Images& images, std::int64_t size, std::int64_t least, bool thorough, bool by_product,
+            std::uint64_t seed, Gemm<float>* sgemm, Team& team, const Report& report);
 
   // Cells that are known: the home of each place, every cell being that of some.
   Partition(const Images& images, std::vector<std::int32_t> homes, bool by_product, Gemm<float>* sgemm,
@@ -31,6 +32,7 @@ class Partition {
 
   static std::int64_t most_of(std::int64_t size) { return size + size / 2; }
 
+  bool thorough() const { return thorough_; }
   std::int64_t count() const { return static_cast<std::int64_t>(indptr_.size()) - 1; }
   std::int32_t home(std::int64_t p) const { return home_[p]; }
   std::span<const std::int32_t> members(std::int64_t cell) const {
@@ -47,7 +49,8 @@ class Partition {
  private:
   void find_centers(const Images& images, bool squares, Team& team, const Report& report);
   void find_near(std::int64_t reach, Gemm<float>* sgemm, Team& team, const Report& report);
-  std::vector<std::int32_t> closest_cells(const Images& images, Gemm<float>* sgemm, Team& team,
+  double astray(const Images& images, Gemm<float>* sgemm, Team& team) const;
+  std::vector<std::int32_t> closest_cells(const Images& images, bool lost, Gemm<float>* sgemm, Team& team,
                                           const Report& report) const;
   void settle(std::span<const std::int32_t> closest, std::int64_t most, std::int64_t least);
 
@@ -56,6 +59,7 @@ class Partition {
   std::vector<std::int32_t> near_;            // reach_ cells close to each cell
   Centers centers_;
   std::int64_t reach_ = 0;
+  bool thorough_ = false;  // whether it was
 };
 
 }  // namespace agglo

@@ -20,10 +20,10 @@ namespace agglo {
 
 class EffortPlan {
  public:
-  // `wanted` neighbours, by visits to cells of about `size` points in `coded` bytes each.
-  EffortPlan(std::int64_t wanted, std::int64_t size, std::int64_t coded, std::int64_t d)
+  // `wanted` neighbours of each of n points, by visits to cells of about `size` points in `coded` bytes each.
+  EffortPlan(std::int64_t n, std::int64_t wanted, std::int64_t size, std::int64_t coded, std::int64_t d)
       : wanted_(wanted),
-        most_(kSeen / size + 1),
+        most_(std::max(kSeen, n / 3) / size + 1),
         visit_(static_cast<double>(size) * (0.25 + 0.006 * static_cast<double>(coded)) +
                0.5 * static_cast<double>(coded)),
         compare_(25 + 0.12 * static_cast<double>(d)) {
@@ -104,7 +104,7 @@ class EffortPlan {
 
  private:
   static constexpr double kLittle = 0.002;      // of recall, which is not worth all the effort there is
-  static constexpr std::int64_t kSeen = 32768;  // points that one may see on its visits, about
+  static constexpr std::int64_t kSeen = 32768;  // points that one may see on its visits, or a third of all
   static constexpr std::int64_t kMost = 8;      // times as many candidates as neighbours, at most
 
   std::optional<Choice> cheapest(double recall, double errors) const {

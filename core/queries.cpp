@@ -253,7 +253,7 @@ CellIndex<T>::CellIndex(const Points<T>& points, std::int64_t k, Metric metric, 
   if (!homes.empty())
     cells_ = std::make_unique<Partition>(*images_, std::move(homes), by_product, blas.sgemm, team, report);
   else
-    cells_ = std::make_unique<Partition>(*images_, effort_.size, wanted_ + 1, by_product, chance(),
+    cells_ = std::make_unique<Partition>(*images_, effort_.size, wanted_ + 1, false, by_product, chance(),
                                          blas.sgemm, team, report);
   coded_ = std::make_unique<CodedCells>(*images_, *cells_, product_, team, report);
   const auto near = static_cast<std::int64_t>(cells_->near(0).size());
@@ -296,7 +296,7 @@ void CellIndex<T>::learn(double recall, std::uint64_t seed, Team& team) {
   std::vector<Visitor> visitors;
   for (int w = 0; w < team.size(); ++w)
     visitors.emplace_back(*images_, *cells_, *coded_, product_, blas_.sgemm);
-  EffortPlan plan(neighbors, effort_.size, coded_->coded(), points_.d);
+  EffortPlan plan(points_.n, neighbors, effort_.size, coded_->coded(), points_.d);
   plan.learn(truth, *cells_, *coded_, static_cast<std::int64_t>(places.size()), visitors, team);
   const auto choice = plan.cheapest(recall);
   effort_.visits = choice.visits;

@@ -6,12 +6,14 @@
 #include <span>
 
 #include "groups.hpp"
+#include "multiply.hpp"
 #include "recall.hpp"
 
 namespace agglo {
 namespace {
 
 constexpr std::int64_t kRows = 8192;  // places in a chunk of work: so many that a block of them asks a group
+constexpr std::int64_t kBlock = 256;  // places that are compared with all centres at a time
 constexpr std::int64_t kProbes = 8;   // groups that are looked into
 constexpr std::int64_t kSample = 8;   // of so many places one tells which seeds have many around them
 constexpr std::int64_t kSeeds = 4;    // for every part of `size`
@@ -21,6 +23,22 @@ constexpr std::int64_t kSeeds = 4;    // for every part of `size`
 void find_closest(const Images& images, std::span<const std::int32_t> places, const Centers& centers,
                   std::int64_t probes, Gemm<float>* sgemm, Team& team, const Report& report,
                   std::span<std::int32_t> out) {
+  if (probes >= centers.count()) {
+    team.ranges(
+        static_cast<std::int64_t>(places.size()), kBlock,
+        [&](std::int64_t first, std::int64_t last, int) {
+          thread_local std::vector<float> rows, products;
+          const auto some = places.subspan(first, last - first);
+          images.gather(some, rows);
+          multiply(sgemm, rows.data(), last - first, centers.rows.data(), centers.count(), centers.width,
+                   products);
+          for (std::int64_t i = 0; i < last - first; ++i)
+            out[some[i]] = static_cast<std::int32_t>(
+                closest(products.data() + i * centers.count(), centers.offsets.data(), centers.count()));
+        },
+        report);
+    return;
+  }
   const auto balanced = static_cast<std::int64_t>(std::sqrt(static_cast<double>(probes * centers.count())));
   const Groups groups(centers, std::min(balanced, centers.count()), probes, sgemm, team);
   std::vector<Groups::Scratch> scratch(team.size());

@@ -272,12 +272,18 @@ def test_many_separate_clusters_are_told_apart():
     assert found.parameters["visits"] <= 32
 
 
-def test_groups_that_are_smaller_than_cells_get_smaller_cells():
+def test_groups_that_are_smaller_than_cells_are_not_torn_apart():
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(3000, 32))[rng.integers(3000, size=150_000)] + 0.6 * rng.normal(size=(150_000, 32))
-    points = check_points(X.astype(np.float32))
-    usual = cells(points, 10, "cosine", 2, None, size=256, patient=False)
-    assert usual.estimate.value < 0.95
-    found = cells(points, 10, "cosine", 2, None, patient=False)
-    assert found.parameters["cell_size"] == 44
+    X = rng.normal(size=(600, 64))[rng.integers(600, size=60_000)] + 0.8 * rng.normal(size=(60_000, 64))
+    found = cells(check_points(X.astype(np.float32)), 25, "euclidean", 2, None)
+    assert found.parameters["visits"] <= 16
     assert found.estimate.value >= 0.95
+
+
+def test_where_no_cells_are_enough_the_best_are_taken():
+    X = np.random.default_rng(0).normal(size=(50_000, 64)).astype(np.float32)
+    usual = cells(X, 10, "euclidean", 2, None, recall=0.99, size=256)
+    found = cells(X, 10, "euclidean", 2, None, recall=0.99)
+    assert usual.estimate.value < 0.99
+    assert found.parameters["cell_size"] == 256
+    np.testing.assert_array_equal(found.indices, usual.indices)
