@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <compare>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -9,7 +10,6 @@
 #include <stdexcept>
 #include <string>
 #include <type_traits>
-#include <utility>
 
 #include "expand.hpp"
 #include "images.hpp"
@@ -52,6 +52,15 @@ struct Cells {
   const CodedCells coded;
   std::vector<Visitor> visitors;
   EffortPlan plan;
+};
+
+// What a sample reaches with cells of one kind, and whether that is enough; the more, the better.
+struct Tried {
+  bool enough;
+  double recall;
+  std::int64_t size;
+  bool thorough;
+  auto operator<=>(const Tried&) const = default;
 };
 
 // Compares a point's candidates exactly and writes its list.
@@ -192,25 +201,24 @@ Approximation nearly_nearest(const Points<T>& points, std::int64_t k, Metric met
   both.insert(both.end(), chosen.begin(), chosen.end());
   std::optional<Truth<T>> truth;
   truth.emplace(truth_of(both, part(220, 260)));
-  // What a sample reaches, and whether that is enough.
   const auto learn = [&] {
     cells->plan.learn(*truth, cells->partition, cells->coded, tuning, cells->visitors, team);
     const EffortPlan::Choice choice = cells->plan.cheapest(recall);
-    return std::pair(choice.enough, cells->plan.reached(choice).value);
+    return Tried{choice.enough, cells->plan.reached(choice).value, effort.size, cells->partition.thorough()};
   };
   if (tuning > 0) {
-    const std::int64_t usual = effort.size;
-    const bool thorough = cells->partition.thorough();
-    auto best = std::pair(learn(), std::pair(usual, false));
-    const auto attempt = [&](std::int64_t size, bool better) {
-      if (best.first.first) return;
-      make_cells(size, better);
-      best = std::max(best, std::pair(learn(), std::pair(size, better)));
+    const Tried first = learn();
+    Tried best = first, last = first;
+    const auto attempt = [&](std::int64_t size, bool thorough) {
+      if (best.enough) return;
+      make_cells(size, thorough);
+      last = learn();
+      best = std::max(best, last);
     };
-    if (wish.size == 0 && usual > smallest) attempt(smallest, false);
-    if (!thorough) attempt(usual, true);
-    if (anyway && !best.first.first) {
-      make_cells(best.second.first, best.second.second);
+    if (wish.size == 0 && first.size > smallest) attempt(smallest, false);
+    if (!first.thorough) attempt(first.size, true);
+    if (anyway && best != last) {
+      make_cells(best.size, best.thorough);
       learn();
     }
   }

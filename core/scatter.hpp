@@ -19,7 +19,7 @@ struct Parts {
 };
 
 // Writes out[p], the closest centre, as far as it is in one of the `probes` groups of them that are closest,
-// for some of the places.
+// for some of the places. If there are no more centres than probes, all of them are looked at.
 void find_closest(const Images& images, std::span<const std::int32_t> places, const Centers& centers,
                   std::int64_t probes, Gemm<float>* sgemm, Team& team, const Report& report,
                   std::span<std::int32_t> out);
