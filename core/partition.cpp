@@ -18,9 +18,9 @@ constexpr std::int64_t kLeaves = 512;   // cells that a tree of splits may lead 
 constexpr std::int64_t kSample = 40;    // points for every part that its centre is found from
 constexpr int kDepth = 16;              // beyond it points that will not part are cut up as they lie
 constexpr int kRounds = 3;              // of moving places to closer cells,
-constexpr int kMoreRounds = 6;          // and while many are astray
-constexpr double kMany = 0.02;          // of a sample that are
-constexpr std::int64_t kTried = 1024;   // places in that sample
+constexpr int kMoreRounds = 6;          // or so many while many are astray:
+constexpr double kMany = 0.02;          // this share
+constexpr std::int64_t kTried = 1024;   // of a sample of so many
 constexpr int kPasses = 2;              // in which members far from a cell's centre are left out of it
 constexpr std::int64_t kClose = 24;     // cells that it looks for a closer one among,
 constexpr std::int64_t kFew = 2048;     // cells, so that looking at all of them costs little,
@@ -241,12 +241,12 @@ Partition::Partition(const Images& images, std::int64_t size, std::int64_t least
     std::sort(own.begin(), own.end());
     for (const std::int32_t p : own) home_[p] = static_cast<std::int32_t>(cell);
   });
-  for (int round = 0; count() > 1; ++round) {
+  thorough_ = thorough || count() <= kFew;
+  bool lost = thorough_;  // until few are astray, and so remain
+  for (int round = 0; round < (lost ? kMoreRounds : kRounds) && count() > 1; ++round) {
     find_centers(images, true, team, report);
     find_near(kClose, sgemm, team, report);
-    thorough_ = thorough || count() <= kFew;
-    const bool lost = thorough_ && astray(images, sgemm, team) > kMany;
-    if (round >= (lost ? kMoreRounds : kRounds)) break;
+    lost = lost && astray(images, sgemm, team) > kMany;
     settle(closest_cells(images, lost, sgemm, team, report), most_of(size), least);
   }
   // What is asked for in the end under a dot product are cells of large products, not of close points.
