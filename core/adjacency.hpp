@@ -25,6 +25,7 @@ class List {
   List(std::span<const Id> ids, const std::vector<Stat>& stats) : length_(static_cast<Id>(ids.size())) {
     block_.reset(static_cast<std::byte*>(std::malloc(ids.size() * (sizeof(Stat) + sizeof(Id)) + 1)));
     if (!block_) throw std::bad_alloc();
+    if (ids.empty()) return;  // memcpy takes no null pointers, not even for no bytes
     std::memcpy(block_.get(), stats.data(), ids.size() * sizeof(Stat));
     std::memcpy(block_.get() + ids.size() * sizeof(Stat), ids.data(), ids.size() * sizeof(Id));
   }

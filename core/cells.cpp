@@ -39,13 +39,11 @@ constexpr std::int64_t kTuning = 128;  // points that the effort is chosen by
 // Cells, their members in codes, and what visits to them take.
 struct Cells {
   Cells(const Images& images, std::int64_t size, bool thorough, std::int64_t wanted, std::int64_t d,
-        Metric metric, std::uint64_t seed, const Blas& blas, Team& team, const Report& parting,
-        const Report& coding)
-      : partition(images, size, wanted + 1, thorough, metric == Metric::dot, seed, blas.sgemm, team, parting),
+        Metric metric, std::uint64_t seed, Team& team, const Report& parting, const Report& coding)
+      : partition(images, size, wanted + 1, thorough, metric == Metric::dot, seed, team, parting),
         coded(images, partition, similarity(metric), team, coding),
         plan(images.n(), wanted, size, coded.coded(), d) {
-    for (int w = 0; w < team.size(); ++w)
-      visitors.emplace_back(images, partition, coded, similarity(metric), blas.sgemm);
+    for (int w = 0; w < team.size(); ++w) visitors.emplace_back(images, partition, coded, similarity(metric));
   }
 
   const Partition partition;
@@ -177,12 +175,12 @@ Approximation nearly_nearest(const Points<T>& points, std::int64_t k, Metric met
   if (basis.empty())
     images = std::make_unique<WholeImages<T>>(space, ids);
   else
-    images = std::make_unique<ProjectedImages<T>>(space, ids, basis, !product, blas.sgemm, team, part(0, 50));
+    images = std::make_unique<ProjectedImages<T>>(space, ids, basis, !product, team, part(0, 50));
   std::unique_ptr<Cells> cells;
   const auto make_cells = [&, own = chance()](std::int64_t size, bool thorough) {
     effort.size = size;
     cells.reset();
-    cells = std::make_unique<Cells>(*images, size, thorough, wanted, points.d, metric, own, blas, team,
+    cells = std::make_unique<Cells>(*images, size, thorough, wanted, points.d, metric, own, team,
                                     part(50, 200), part(200, 220));
   };
   make_cells(effort.size, false);

@@ -27,7 +27,7 @@ struct Approximation {
 
 // Like `nearest`, but each list holds the k closest of those that were compared exactly: of all in the cells
 // that a point visits, those that looked closest in bytes. Values are exact. It is a function of the points,
-// the basis, the seed and BLAS alone. Effort that is left to be chosen is what one sample of points takes to
+// the basis and the seed alone. Effort that is left to be chosen is what one sample of points takes to
 // reach `recall`; it is measured on another, and effort is added while it falls short, `patience` times.
 // Where no effort is enough, what comes closest is spent `anyway`, or nothing: then there are no lists,
 // unless less effort had seemed to be enough, and recall is that of the sample.

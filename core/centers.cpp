@@ -1,8 +1,6 @@
 #include "centers.hpp"
 
-#if defined(__x86_64__) && defined(__GNUC__)
-#define AGGLO_AVX2 1
-#endif
+#include "simd.hpp"
 
 namespace agglo {
 namespace {
@@ -39,20 +37,17 @@ template <class T>
   });
 }
 
-#ifdef AGGLO_AVX2
+#ifdef AGGLO_X86
 
 template <class T>
-[[gnu::target("avx2")]] double square_avx2(const double* center, const T* x, std::int64_t n) {
+[[AGGLO_AVX2]] double square_avx2(const double* center, const T* x, std::int64_t n) {
   return square(center, x, n);
 }
 
 template <class T>
-[[gnu::target("avx2")]] double square_and_move_avx2(double* center, const T* x, double share,
-                                                    std::int64_t n) {
+[[AGGLO_AVX2]] double square_and_move_avx2(double* center, const T* x, double share, std::int64_t n) {
   return square_and_move(center, x, share, n);
 }
-
-const bool has_avx2 = __builtin_cpu_supports("avx2");
 
 #endif
 
@@ -60,18 +55,12 @@ const bool has_avx2 = __builtin_cpu_supports("avx2");
 
 template <class T>
 double squared_distance_to(const double* center, const T* x, std::int64_t n) {
-#ifdef AGGLO_AVX2
-  if (has_avx2) return square_avx2(center, x, n);
-#endif
-  return square(center, x, n);
+  AGGLO_DISPATCH(square, (center, x, n));
 }
 
 template <class T>
 double pull(double* center, const T* x, double share, std::int64_t n) {
-#ifdef AGGLO_AVX2
-  if (has_avx2) return square_and_move_avx2(center, x, share, n);
-#endif
-  return square_and_move(center, x, share, n);
+  AGGLO_DISPATCH(square_and_move, (center, x, share, n));
 }
 
 template double squared_distance_to(const double*, const float*, std::int64_t);

@@ -4,8 +4,9 @@
 #include <cstring>
 #include <vector>
 
-#if defined(__x86_64__) && defined(__GNUC__)
-#define AGGLO_X86 1
+#include "simd.hpp"
+
+#ifdef AGGLO_X86
 #include <immintrin.h>
 #endif
 
@@ -89,12 +90,10 @@ std::int32_t four_of(const std::int8_t* row) {
   return four;
 }
 
-#define AGGLO_VNNI gnu::target("avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")
-
 template <int kRows, int kPanels>
-[[AGGLO_VNNI]] inline void tile_vnni(const std::int8_t* rows, std::int64_t coded, const std::uint8_t* panels,
-                                     const std::int32_t* excess, std::int32_t* products,
-                                     std::int64_t stride) {
+[[AGGLO_AVX512]] inline void tile_avx512(const std::int8_t* rows, std::int64_t coded,
+                                         const std::uint8_t* panels, const std::int32_t* excess,
+                                         std::int32_t* products, std::int64_t stride) {
   __m512i sums[kRows][kPanels];
   for (int i = 0; i < kRows; ++i)
     for (int p = 0; p < kPanels; ++p) sums[i][p] = _mm512_set1_epi32(-excess[i]);
@@ -111,36 +110,37 @@ template <int kRows, int kPanels>
 }
 
 template <int kRows>
-[[AGGLO_VNNI]] void rows_vnni(const std::int8_t* rows, std::int64_t coded, const std::uint8_t* panels,
-                              std::int64_t n_panels, const std::int32_t* excess, std::int32_t* products,
-                              std::int64_t stride) {
+[[AGGLO_AVX512]] void rows_avx512(const std::int8_t* rows, std::int64_t coded, const std::uint8_t* panels,
+                                  std::int64_t n_panels, const std::int32_t* excess, std::int32_t* products,
+                                  std::int64_t stride) {
   std::int64_t p = 0;
   for (; p + 2 <= n_panels; p += 2)
-    tile_vnni<kRows, 2>(rows, coded, panels + p * coded * kPanel, excess, products + p * kPanel, stride);
+    tile_avx512<kRows, 2>(rows, coded, panels + p * coded * kPanel, excess, products + p * kPanel, stride);
   if (p < n_panels)
-    tile_vnni<kRows, 1>(rows, coded, panels + p * coded * kPanel, excess, products + p * kPanel, stride);
+    tile_avx512<kRows, 1>(rows, coded, panels + p * coded * kPanel, excess, products + p * kPanel, stride);
 }
 
-void multiply_vnni(const std::int8_t* rows, std::int64_t n_rows, std::int64_t coded,
-                   const std::uint8_t* panels, std::int64_t n_panels, std::int32_t* products,
-                   std::int64_t stride) {
+void multiply_avx512(const std::int8_t* rows, std::int64_t n_rows, std::int64_t coded,
+                     const std::uint8_t* panels, std::int64_t n_panels, std::int32_t* products,
+                     std::int64_t stride) {
   constexpr std::int64_t most = 8;
   std::int32_t excess[most];
   for (std::int64_t i = 0; i < n_rows;) {
     const std::int64_t left = n_rows - i, now = left >= most ? most : left >= 4 ? 4 : left >= 2 ? 2 : 1;
     for (std::int64_t r = 0; r < now; ++r) excess[r] = correction(rows + (i + r) * coded, coded);
-    const auto tile = now == most ? rows_vnni<8>
-                      : now == 4  ? rows_vnni<4>
-                      : now == 2  ? rows_vnni<2>
-                                  : rows_vnni<1>;
+    const auto tile = now == most ? rows_avx512<8>
+                      : now == 4  ? rows_avx512<4>
+                      : now == 2  ? rows_avx512<2>
+                                  : rows_avx512<1>;
     tile(rows + i * coded, coded, panels, n_panels, excess, products + i * stride, stride);
     i += now;
   }
 }
 
-[[AGGLO_VNNI]] std::int64_t sift_vnni(const std::int32_t* products, const float* scales, const float* shifts,
-                                      float scale, float lift, float bar, std::int64_t begin,
-                                      std::int64_t end, std::int32_t first, Sieve& sieve) {
+[[AGGLO_AVX512]] std::int64_t sift_avx512(const std::int32_t* products, const float* scales,
+                                          const float* shifts, float scale, float lift, float bar,
+                                          std::int64_t begin, std::int64_t end, std::int32_t first,
+                                          Sieve& sieve) {
   const __m512 scale16 = _mm512_set1_ps(scale), lift16 = _mm512_set1_ps(lift), bar16 = _mm512_set1_ps(bar);
   const __m512i order = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
   for (std::int64_t c = begin; c < end; c += kPanel) {
@@ -161,20 +161,20 @@ void multiply_vnni(const std::int8_t* rows, std::int64_t n_rows, std::int64_t co
   return end;
 }
 
-[[AGGLO_VNNI]] Code coded_vnni(const float* row, const float* center, std::int64_t width, bool product,
+[[AGGLO_AVX512]] Code coded_avx512(const float* row, const float* center, std::int64_t width, bool product,
+                                   float* left, std::int8_t* code) {
+  return coded(row, center, width, product, left, code);
+}
+
+[[AGGLO_AVX2]] Code coded_avx2(const float* row, const float* center, std::int64_t width, bool product,
                                float* left, std::int8_t* code) {
   return coded(row, center, width, product, left, code);
 }
 
-[[gnu::target("avx2")]] Code coded_avx2(const float* row, const float* center, std::int64_t width,
-                                        bool product, float* left, std::int8_t* code) {
-  return coded(row, center, width, product, left, code);
-}
-
 // Sixteen numbers of four columns become words, whose products are summed by pairs.
-[[gnu::target("avx2")]] void multiply_avx2(const std::int8_t* rows, std::int64_t n_rows, std::int64_t coded,
-                                           const std::uint8_t* panels, std::int64_t n_panels,
-                                           std::int32_t* products, std::int64_t stride) {
+[[AGGLO_AVX2]] void multiply_avx2(const std::int8_t* rows, std::int64_t n_rows, std::int64_t coded,
+                                  const std::uint8_t* panels, std::int64_t n_panels, std::int32_t* products,
+                                  std::int64_t stride) {
   constexpr std::int64_t most = 2;
   for (std::int64_t i = 0; i < n_rows; i += most) {
     const std::int64_t now = std::min(most, n_rows - i);
@@ -208,10 +208,9 @@ void multiply_vnni(const std::int8_t* rows, std::int64_t n_rows, std::int64_t co
   }
 }
 
-[[gnu::target("avx2")]] std::int64_t sift_avx2(const std::int32_t* products, const float* scales,
-                                               const float* shifts, float scale, float lift, float bar,
-                                               std::int64_t begin, std::int64_t end, std::int32_t first,
-                                               Sieve& sieve) {
+[[AGGLO_AVX2]] std::int64_t sift_avx2(const std::int32_t* products, const float* scales, const float* shifts,
+                                      float scale, float lift, float bar, std::int64_t begin,
+                                      std::int64_t end, std::int32_t first, Sieve& sieve) {
   const __m256 scale8 = _mm256_set1_ps(scale), lift8 = _mm256_set1_ps(lift), bar8 = _mm256_set1_ps(bar);
   std::int64_t c = begin;
   for (; c + 8 <= end; c += 8) {
@@ -239,25 +238,11 @@ void multiply_vnni(const std::int8_t* rows, std::int64_t n_rows, std::int64_t co
 
 }  // namespace
 
-Instructions best_instructions() {
-#ifdef AGGLO_X86
-  static const Instructions best = [] {
-    if (__builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq"))
-      return Instructions::vnni;
-    return __builtin_cpu_supports("avx2") ? Instructions::avx2 : Instructions::plain;
-  }();
-  return best;
-#else
-  return Instructions::plain;
-#endif
-}
-
 Code encode(const float* row, const float* center, std::int64_t width, bool product, float* left,
             std::int8_t* code) {
 #ifdef AGGLO_X86
-  if (best_instructions() == Instructions::vnni) return coded_vnni(row, center, width, product, left, code);
-  if (best_instructions() == Instructions::avx2) return coded_avx2(row, center, width, product, left, code);
+  if (simd_level() == Simd::avx512) return coded_avx512(row, center, width, product, left, code);
+  if (simd_level() == Simd::avx2) return coded_avx2(row, center, width, product, left, code);
 #endif
   return coded(row, center, width, product, left, code);
 }
@@ -270,11 +255,11 @@ void put(const std::int8_t* code, std::int64_t coded, std::int64_t column, std::
 
 void code_products(const std::int8_t* rows, std::int64_t n_rows, std::int64_t coded,
                    const std::uint8_t* panels, std::int64_t n_panels, std::int32_t* products,
-                   std::int64_t stride, Instructions instructions) {
+                   std::int64_t stride) {
 #ifdef AGGLO_X86
-  if (instructions == Instructions::vnni)
-    return multiply_vnni(rows, n_rows, coded, panels, n_panels, products, stride);
-  if (instructions == Instructions::avx2)
+  if (simd_level() == Simd::avx512)
+    return multiply_avx512(rows, n_rows, coded, panels, n_panels, products, stride);
+  if (simd_level() == Simd::avx2)
     return multiply_avx2(rows, n_rows, coded, panels, n_panels, products, stride);
 #endif
   multiply_plain(rows, n_rows, coded, panels, n_panels, products, stride);
@@ -282,11 +267,11 @@ void code_products(const std::int8_t* rows, std::int64_t n_rows, std::int64_t co
 
 std::int64_t sift(const std::int32_t* products, const float* scales, const float* shifts, float scale,
                   float lift, float bar, std::int64_t begin, std::int64_t end, std::int32_t first,
-                  Sieve& sieve, Instructions instructions) {
+                  Sieve& sieve) {
 #ifdef AGGLO_X86
-  if (instructions == Instructions::vnni)
-    return sift_vnni(products, scales, shifts, scale, lift, bar, begin, end, first, sieve);
-  if (instructions == Instructions::avx2)
+  if (simd_level() == Simd::avx512)
+    return sift_avx512(products, scales, shifts, scale, lift, bar, begin, end, first, sieve);
+  if (simd_level() == Simd::avx2)
     return sift_avx2(products, scales, shifts, scale, lift, bar, begin, end, first, sieve);
 #endif
   return sift_plain(products, scales, shifts, scale, lift, bar, begin, end, first, sieve);

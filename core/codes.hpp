@@ -5,10 +5,6 @@
 
 namespace agglo {
 
-// The instructions that a machine may have for it.
-enum class Instructions { plain, avx2, vnni };
-Instructions best_instructions();
-
 constexpr std::int64_t kPanel = 16;  // columns that are multiplied at a time
 
 // Numbers that a coded row of `width` takes: a multiple of four.
@@ -30,7 +26,7 @@ void put(const std::int8_t* code, std::int64_t coded, std::int64_t column, std::
 // products[i * stride + c] = row i . column c, for `panels` panels of columns.
 void code_products(const std::int8_t* rows, std::int64_t n_rows, std::int64_t coded,
                    const std::uint8_t* panels, std::int64_t n_panels, std::int32_t* products,
-                   std::int64_t stride, Instructions instructions = best_instructions());
+                   std::int64_t stride);
 
 // The candidates of one row, while they are collected.
 struct Sieve {
@@ -43,6 +39,6 @@ struct Sieve {
 // in [begin, end) with s >= bar. Stops early when a sieve has no room for kPanel more, and returns where.
 std::int64_t sift(const std::int32_t* products, const float* scales, const float* shifts, float scale,
                   float lift, float bar, std::int64_t begin, std::int64_t end, std::int32_t first,
-                  Sieve& sieve, Instructions instructions = best_instructions());
+                  Sieve& sieve);
 
 }  // namespace agglo

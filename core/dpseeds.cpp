@@ -5,6 +5,7 @@
 #include <limits>
 #include <numeric>
 
+#include "elementary.hpp"
 #include "kernels.hpp"
 #include "scan.hpp"
 
@@ -88,7 +89,7 @@ class Sower {
     for (std::int64_t k = old_met + 1; k <= met_; ++k) {
       const double count = static_cast<double>(k), sum = distances_[k - 1];
       if (rule_ == SeedRule::bound) {
-        if (improved || (sum > 16 * lambda_ * count * (std::log2(count) + 2) && sum > 0)) continue;
+        if (improved || (sum > 16 * lambda_ * count * (log_of(count) / log_of(2.0) + 2) && sum > 0)) continue;
         improved = true;
         best_ = k;
       } else {

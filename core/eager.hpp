@@ -50,6 +50,8 @@ class EagerNeighborhoods {
   }
 
   Id best(Id x) const { return nearest_[x].best; }
+  Id nearest(Id x) const { return best(x); }
+  bool has_found_nearest(Id) const { return false; }
   double value(Id x) const { return nearest_[x].value; }
   double reach(Id x) const { return std::max(nearest_[x].value, double{nearest_[x].second}); }
   Size size(Id x) const { return moments_.weight(x); }
@@ -133,8 +135,8 @@ class EagerNeighborhoods {
 
   void forget(Id, Blend) { --clusters_; }
 
-  // Ends a round. Calls body(x) for clusters that are closer to a new one than they were to any other,
-  // perhaps repeatedly.
+  // Ends a round. Calls body(x) for clusters that are as close to a new one as they were to any other, or
+  // closer, perhaps repeatedly.
   template <class Body>
   void each_closer(const Body& body) {
     ++rounds_;
@@ -208,7 +210,7 @@ class EagerNeighborhoods {
       nearest.value = kNone;
     }
     if (value == kNone) return;
-    if (value > reach(x)) workers_[worker].closer.push_back(x);
+    if (value >= reach(x)) workers_[worker].closer.push_back(x);
     offer(nearest, cluster, value);
   }
 

@@ -2,10 +2,15 @@
 //
 // Every cluster is in the bucket of the first threshold that a bound on its best linkage reaches, and is not
 // looked at before: a run with many thresholds reads hardly more than a run with few.
+//
+// Where only mutual nearest neighbours merge, as in HAC, a round may merge a single pair. Then clusters that
+// have to wait for their nearest neighbour are in no bucket. They are looked at again when it has merged, and
+// other new clusters announce themselves to those that they are closer to.
 #pragma once
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <limits>
 #include <numeric>
 #include <span>
@@ -52,6 +57,7 @@ class Engine {
     if (thresholds_.empty()) thresholds_.push_back(-std::numeric_limits<float>::infinity());
     stay_ = plan.until_stable || plan.thresholds.empty();
     buckets_.resize(thresholds_.size());
+    if (plan_.mutual) waits_.resize(n_);
   }
 
   Forest run() {
@@ -79,8 +85,9 @@ class Engine {
   using Part = agglo::Part<Size>;
 
   static constexpr std::int64_t kGrain = 512;
-  static constexpr std::int64_t kFew = 16;  // clusters of vectors, which are much work each
-  static constexpr std::size_t kAhead = 4;  // parts of them that are asked for ahead
+  static constexpr std::int64_t kFew = 16;     // clusters of vectors, which are much work each
+  static constexpr std::size_t kFewMerge = 8;  // a round that merges a smaller share of clusters merges few
+  static constexpr std::size_t kAhead = 4;     // parts of them that are asked for ahead
 
   // One round at threshold t: nearest neighbours, those of them that reach it, components. Whether it merged.
   bool round(std::size_t t) {
@@ -92,6 +99,7 @@ class Engine {
           near_.refresh({due.data() + first, due.data() + last}, thresholds_[t], worker);
         },
         report_);
+    if constexpr (!Near::kEager) announce();
     std::vector<Id> joining = select(due, t);
     if (joining.empty()) return false;
     const std::size_t later = stay_ ? t : t + 1;
@@ -150,14 +158,69 @@ class Engine {
     for (const Id x : due) {
       const Id y = near_.best(x);
       if (y == kNobody || static_cast<float>(near_.value(x)) < thresholds_[t]) continue;
-      if (plan_.mutual && near_.best(y) != x) continue;
+      if (plan_.mutual && near_.nearest(y) != x) continue;
       bucket_[x] = kJoining;
       joining.push_back(x);
     }
+    // As long as many of them merge, to look at all of them again costs less than to have them wait.
+    const bool waits = plan_.mutual && kFewMerge * joining.size() < due.size();
     const std::size_t later = stay_ && !joining.empty() ? t : t + 1;
-    for (const Id x : due)
-      if (bucket_[x] != kJoining) shelve(x, later);
+    for (const Id x : due) {
+      if (bucket_[x] == kJoining) continue;
+      if (!waits)
+        shelve(x, later);
+      else if (near_.best(x) != kNobody && !near_.has_found_nearest(x))
+        wait(x);
+    }
+    if (waits) have_waited_ = true;
     return joining;
+  }
+
+  // ---- waiting ----
+
+  // Has x looked at again once its nearest neighbour has merged.
+  void wait(Id x) {
+    stop_waiting(x);
+    const Id y = near_.best(x), next = waits_[y].first;
+    waits_[x].next = next;
+    waits_[x].previous = y;
+    waits_[x].leads = true;
+    if (next != kNobody) {
+      waits_[next].previous = x;
+      waits_[next].leads = false;
+    }
+    waits_[y].first = x;
+  }
+
+  void stop_waiting(Id x) {
+    Wait& wait = waits_[x];
+    if (wait.previous == kNobody) return;
+    (wait.leads ? waits_[wait.previous].first : waits_[wait.previous].next) = wait.next;
+    if (wait.next != kNobody) {
+      waits_[wait.next].previous = wait.previous;
+      waits_[wait.next].leads = wait.leads;
+    }
+    wait.previous = wait.next = kNobody;
+  }
+
+  // Puts the clusters that wait for y back into the bucket of threshold t.
+  void wake(Id y, std::size_t t) {
+    while (waits_[y].first != kNobody) {
+      const Id x = waits_[y].first;
+      stop_waiting(x);
+      if (near_.alive(x) && bucket_[x] == kOut) shelve(x, t);
+    }
+  }
+
+  // Tells waiting clusters of the new clusters that are closer to them than those that they wait for.
+  void announce() {
+    const std::vector<Id> made = std::exchange(made_, {});
+    if (!have_waited_) return;
+    team_.ranges(static_cast<std::int64_t>(made.size()), kGrain,
+                 [&](std::int64_t first, std::int64_t last, int worker) {
+                   near_.announce({made.data() + first, made.data() + last}, worker);
+                 });
+    near_.each_announced([&](Id x) { wait(x); });
   }
 
   // ---- merging ----
@@ -287,6 +350,13 @@ class Engine {
       node_[made.clusters[k]] = static_cast<Id>(nodes + k);
       shelve(made.clusters[k], later);
     }
+    if (plan_.mutual) {
+      for (const Part& part : made.parts) stop_waiting(part.member);
+      for (const Part& part : made.parts) wake(part.member, later);
+      if constexpr (!Near::kEager)
+        std::copy_if(made.clusters.begin(), made.clusters.end(), std::back_inserter(made_),
+                     [&](Id x) { return near_.reach(x) != kNone; });
+    }
     if constexpr (Near::kEager) near_.each_closer([&](Id x) { shelve(x, later); });
     clusters_ -= static_cast<std::int64_t>(made.parts.size() - n);
   }
@@ -310,6 +380,17 @@ class Engine {
   std::vector<float> thresholds_;  // from near to far, larger being closer
   bool stay_;
   std::vector<std::vector<Id>> buckets_;
+
+  // If only mutual nearest neighbours merge: lists of the clusters that wait for each cluster.
+  struct Wait {
+    Id first = kNobody;                     // of those that wait for this cluster
+    Id previous = kNobody, next = kNobody;  // of those that wait for the same one as this cluster
+    bool leads = false;                     // whether it is the first; `previous` is then what it waits for
+  };
+  std::vector<Wait> waits_;
+  bool have_waited_ = false;
+  std::vector<Id> made_;  // new clusters that have neighbours, if only mutual nearest neighbours merge
+
   Forest forest_;
 };
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "kernels.hpp"
-#include "multiply.hpp"
+#include "product.hpp"
 #include "sift.hpp"
 
 namespace agglo {
@@ -43,8 +43,7 @@ std::int64_t closest(float* products, const float* offsets, std::int64_t n) {
   return std::find(products, products + n, *std::max_element(most, most + lanes)) - products;
 }
 
-Centers light_means(const float* rows, std::int64_t n, std::int64_t width, std::int64_t count,
-                    Gemm<float>* sgemm) {
+Centers light_means(const float* rows, std::int64_t n, std::int64_t width, std::int64_t count) {
   Centers means{width, {}, {}};
   for (std::int64_t c = 0; c < count; ++c) {
     const float* row = rows + (2 * c + 1) * n / (2 * count) * width;
@@ -57,7 +56,7 @@ Centers light_means(const float* rows, std::int64_t n, std::int64_t width, std::
     sizes.assign(count, 0);
     for (std::int64_t i = 0; i < n; ++i) {
       if (i % kRows == 0)
-        multiply(sgemm, rows + i * width, std::min(kRows, n - i), means.rows.data(), count, width, products);
+        multiply_rows(rows + i * width, std::min(kRows, n - i), means.rows.data(), count, width, products);
       const std::int64_t c = closest(products.data() + i % kRows * count, means.offsets.data(), count);
       ++sizes[c];
       for (std::int64_t j = 0; j < width; ++j) sums[c * width + j] += rows[i * width + j];
@@ -72,10 +71,8 @@ Centers light_means(const float* rows, std::int64_t n, std::int64_t width, std::
   return means;
 }
 
-Groups::Groups(const Centers& centers, std::int64_t groups, std::int64_t probes, Gemm<float>* sgemm,
-               Team& team)
+Groups::Groups(const Centers& centers, std::int64_t groups, std::int64_t probes, Team& team)
     : probes_(std::min(probes, groups)),
-      sgemm_(sgemm),
       leaders_{centers.width, {}, {}},
       members_{centers.width, {}, {}},
       ids_(centers.count()),
@@ -84,11 +81,11 @@ Groups::Groups(const Centers& centers, std::int64_t groups, std::int64_t probes,
   std::vector<float> sample;
   for (std::int64_t s = 0; s < m; ++s)
     sample.insert(sample.end(), centers.row(s * n / m), centers.row(s * n / m) + width);
-  leaders_ = light_means(sample.data(), m, width, groups, sgemm);
+  leaders_ = light_means(sample.data(), m, width, groups);
   std::vector<std::int64_t> group(n);
   team.ranges(n, kRows, [&](std::int64_t first, std::int64_t last, int) {
     std::vector<float> products;
-    multiply(sgemm, centers.row(first), last - first, leaders_.rows.data(), groups, width, products);
+    multiply_rows(centers.row(first), last - first, leaders_.rows.data(), groups, width, products);
     for (std::int64_t c = first; c < last; ++c)
       group[c] = closest(products.data() + (c - first) * groups, leaders_.offsets.data(), groups);
   });
@@ -115,8 +112,8 @@ void Groups::look(const float* rows, std::int64_t n, std::int64_t least, Scratch
   s.found.resize(groups);
   for (std::int64_t i = 0; i < n; ++i) {
     if (i % kRows == 0)
-      multiply(sgemm_, rows + i * width, std::min(kRows, n - i), leaders_.rows.data(), groups, width,
-               s.products);
+      multiply_rows(rows + i * width, std::min(kRows, n - i), leaders_.rows.data(), groups, width,
+                    s.products);
     float* closeness = s.products.data() + i % kRows * groups;
     for (std::int64_t g = 0; g < groups; ++g) closeness[g] -= leaders_.offsets[g];
     const float bar = std::nextafter(reached_by(probes_, closeness, groups), -kInfinity);
@@ -133,7 +130,7 @@ void Groups::look(const float* rows, std::int64_t n, std::int64_t least, Scratch
     s.rows.resize(asking * width);
     for (std::int64_t a = 0; a < asking; ++a)
       std::copy_n(rows + s.asking[g][a] * width, width, s.rows.data() + a * width);
-    multiply(sgemm_, s.rows.data(), asking, members_.row(begins_[g]), count, width, s.products);
+    multiply_rows(s.rows.data(), asking, members_.row(begins_[g]), count, width, s.products);
     for (std::int64_t a = 0; a < asking; ++a)
       take(s.asking[g][a], begins_[g], count, s.products.data() + a * count);
   }
@@ -170,11 +167,11 @@ void Groups::several(const float* rows, std::int64_t n, std::int64_t reach, Scra
   }
 }
 
-std::vector<std::int32_t> close_centers(const Centers& centers, std::int64_t reach, Gemm<float>* sgemm,
-                                        Team& team, const Report& report) {
+std::vector<std::int32_t> close_centers(const Centers& centers, std::int64_t reach, Team& team,
+                                        const Report& report) {
   constexpr std::int64_t block = 64;
   const std::int64_t n = centers.count(), look = std::max(kLeast, kLook * reach);
-  const Groups groups(centers, n <= kFew * look ? 1 : n / kMembers, look / kMembers, sgemm, team);
+  const Groups groups(centers, n <= kFew * look ? 1 : n / kMembers, look / kMembers, team);
   std::vector<std::int32_t> close(n * reach);
   std::vector<Groups::Scratch> scratch(team.size());
   team.ranges(

@@ -30,14 +30,13 @@ struct Centers {
 std::int64_t closest(float* products, const float* offsets, std::int64_t n);
 
 // Means of n rows by a few rounds of k-means, which begin with rows that are spread evenly.
-Centers light_means(const float* rows, std::int64_t n, std::int64_t width, std::int64_t count,
-                    Gemm<float>* sgemm);
+Centers light_means(const float* rows, std::int64_t n, std::int64_t width, std::int64_t count);
 
 // Centres in groups of close ones. A row looks for those closest to it in the groups closest to it: some are
 // missed, but few are looked at. It is the same for any number of threads.
 class Groups {
  public:
-  Groups(const Centers& centers, std::int64_t groups, std::int64_t probes, Gemm<float>* sgemm, Team& team);
+  Groups(const Centers& centers, std::int64_t groups, std::int64_t probes, Team& team);
 
   struct Scratch {
     std::vector<float> rows, products, best;
@@ -57,14 +56,13 @@ class Groups {
   void look(const float* rows, std::int64_t n, std::int64_t least, Scratch& s, const Take& take) const;
 
   const std::int64_t probes_;
-  Gemm<float>* const sgemm_;
   Centers leaders_, members_;         // of the groups; all centres, group by group
   std::vector<std::int32_t> ids_;     // of the members
   std::vector<std::int64_t> begins_;  // of the groups, in members
 };
 
 // For every centre the `reach` centres closest to it, itself first.
-std::vector<std::int32_t> close_centers(const Centers& centers, std::int64_t reach, Gemm<float>* sgemm,
-                                        Team& team, const Report& report);
+std::vector<std::int32_t> close_centers(const Centers& centers, std::int64_t reach, Team& team,
+                                        const Report& report);
 
 }  // namespace agglo

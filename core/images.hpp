@@ -10,6 +10,7 @@
 #include "multiply.hpp"
 #include "neighbors.hpp"
 #include "parallel.hpp"
+#include "product.hpp"
 #include "space.hpp"
 
 namespace agglo {
@@ -58,12 +59,11 @@ template <class T>
 class ProjectedImages final : public Images {
  public:
   ProjectedImages(const Space<T>& space, std::span<const std::int32_t> ids, std::span<const float> basis,
-                  bool distances, Gemm<float>* sgemm, Team& team, const Report& report)
+                  bool distances, Team& team, const Report& report)
       : Images(static_cast<std::int64_t>(ids.size()), static_cast<std::int64_t>(basis.size()) / space.d()),
         space_(space),
         ids_(ids),
         basis_(basis),
-        sgemm_(sgemm),
         rows_(ids.size() * width()),
         rests_(distances ? ids.size() : 0) {
     constexpr std::int64_t block = 256;
@@ -105,14 +105,13 @@ class ProjectedImages final : public Images {
   void project(std::span<const std::int32_t> places, std::vector<float>& rows) const {
     thread_local std::vector<float> images;
     agglo::gather(space_, ids_, places, images);
-    multiply(sgemm_, images.data(), static_cast<std::int64_t>(places.size()), basis_.data(), width(),
-             space_.d(), rows);
+    multiply_rows(images.data(), static_cast<std::int64_t>(places.size()), basis_.data(), width(), space_.d(),
+                  rows);
   }
 
   const Space<T>& space_;
   const std::span<const std::int32_t> ids_;
   const std::span<const float> basis_;
-  Gemm<float>* const sgemm_;
   Array<float> rows_;
   std::vector<float> rests_;
 };

@@ -3,16 +3,17 @@
 #include <algorithm>
 #include <type_traits>
 
-#if defined(__x86_64__) && defined(__GNUC__)
-#define AGGLO_AVX2 1
+#include "simd.hpp"
+
+#ifdef AGGLO_X86
 #include <immintrin.h>
 #endif
 
 namespace agglo {
 namespace {
 
-// Most kernels are written once, for any machine. Compiled a second time for AVX2 they give the same bits,
-// for nothing in them may be fused or reordered (see CMakeLists.txt).
+// Most kernels are written once and compiled a second time for AVX2. Both give the same bits, for nothing in
+// them may be fused or reordered (see CMakeLists.txt).
 
 struct Product {
   template <class Number>
@@ -42,9 +43,32 @@ template <class Term, class Number, class T>
   return ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7]));
 }
 
+// In float32, by 32 running sums, of which the first eight take what is left of a row.
+constexpr int kQuickLanes = 32;
+
+// The sum of eight running sums and of the terms from j on, in a fixed order.
 template <class Term, class T>
-[[gnu::always_inline]] inline float quick_sum(const T* x, const T* y, std::int64_t n) {
-  return sum<Term, float>(x, y, n);
+[[gnu::always_inline]] inline float finish_quick_sum(const float* lane, const T* x, const T* y,
+                                                     std::int64_t j, std::int64_t n) {
+  float rest = ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7]));
+  for (; j < n; ++j) rest += Term::template of<float>(static_cast<float>(x[j]), static_cast<float>(y[j]));
+  return rest;
+}
+
+template <class Term, class T>
+float quick_sum(const T* x, const T* y, std::int64_t n) {
+  float lane[kQuickLanes] = {};
+  const auto add = [&](std::int64_t j, float& to) __attribute__((always_inline)) {
+    to += Term::template of<float>(static_cast<float>(x[j]), static_cast<float>(y[j]));
+  };
+  std::int64_t j = 0;
+  for (; j + kQuickLanes <= n; j += kQuickLanes)
+    for (int l = 0; l < kQuickLanes; ++l) add(j + l, lane[l]);
+  for (; j + kLanes <= n; j += kLanes)
+    for (int l = 0; l < kLanes; ++l) add(j + l, lane[l]);
+  for (int l = 0; l < kLanes; ++l)
+    lane[l] = (lane[l] + lane[l + kLanes]) + (lane[l + 2 * kLanes] + lane[l + 3 * kLanes]);
+  return finish_quick_sum<Term>(lane, x, y, j, n);
 }
 
 template <class Number, class T>
@@ -85,60 +109,57 @@ template <class Number, class T>
   return count;
 }
 
-#ifdef AGGLO_AVX2
+#ifdef AGGLO_X86
 
 template <class Term, class Number, class T>
-[[gnu::target("avx2")]] Number sum_avx2(const T* x, const T* y, std::int64_t n) {
+[[AGGLO_AVX2]] Number sum_avx2(const T* x, const T* y, std::int64_t n) {
   return sum<Term, Number>(x, y, n);
 }
 
 // Eight numbers as float32.
-[[gnu::target("avx2")]] inline __m256 eight(const float* x) { return _mm256_loadu_ps(x); }
-[[gnu::target("avx2,f16c")]] inline __m256 eight(const Half* x) {
+[[AGGLO_AVX2]] inline __m256 load_avx2(const float* x) { return _mm256_loadu_ps(x); }
+[[AGGLO_AVX2]] inline __m256 load_avx2(const Half* x) {
   return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x)));
 }
-[[gnu::target("avx2")]] inline __m256 eight(const std::int8_t* x) {
+[[AGGLO_AVX2]] inline __m256 load_avx2(const std::int8_t* x) {
   return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(x))));
 }
-[[gnu::target("avx2")]] inline __m256 eight(const std::uint8_t* x) {
+[[AGGLO_AVX2]] inline __m256 load_avx2(const std::uint8_t* x) {
   return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(x))));
 }
 
+// By intrinsics, for compilers do not widen eight bytes at a time. Products are not fused with sums: plain
+// C++ has no quick way to do that.
 template <class Term, class T>
-[[gnu::target("avx2,fma,f16c")]] float quick_sum_avx2(const T* x, const T* y, std::int64_t n) {
+[[AGGLO_AVX2]] float quick_sum_avx2(const T* x, const T* y, std::int64_t n) {
   __m256 sums[4] = {_mm256_setzero_ps(), _mm256_setzero_ps(), _mm256_setzero_ps(), _mm256_setzero_ps()};
-  const auto add = [&](std::int64_t j, __m256& to) __attribute__((target("avx2,fma,f16c"))) {
-    __m256 a = eight(x + j), b = eight(y + j);
+  const auto add = [&](std::int64_t j, __m256& to) __attribute__((target("avx2,fma,f16c,popcnt"))) {
+    __m256 a = load_avx2(x + j), b = load_avx2(y + j);
     if constexpr (std::is_same_v<Term, SquaredDifference>) a = b = _mm256_sub_ps(a, b);
-    to = _mm256_fmadd_ps(a, b, to);
+    to = _mm256_add_ps(to, _mm256_mul_ps(a, b));
   };
   std::int64_t j = 0;
-  for (; j + 32 <= n; j += 32)
-    for (int s = 0; s < 4; ++s) add(j + 8 * s, sums[s]);
-  for (; j + 8 <= n; j += 8) add(j, sums[0]);
-  const __m256 all = _mm256_add_ps(_mm256_add_ps(sums[0], sums[1]), _mm256_add_ps(sums[2], sums[3]));
-  __m128 four = _mm_add_ps(_mm256_castps256_ps128(all), _mm256_extractf128_ps(all, 1));
-  four = _mm_add_ps(four, _mm_movehl_ps(four, four));
-  float rest = _mm_cvtss_f32(four) + _mm_cvtss_f32(_mm_movehdup_ps(four));
-  for (; j < n; ++j) rest += Term::template of<float>(static_cast<float>(x[j]), static_cast<float>(y[j]));
-  return rest;
+  for (; j + kQuickLanes <= n; j += kQuickLanes)
+    for (int s = 0; s < 4; ++s) add(j + kLanes * s, sums[s]);
+  for (; j + kLanes <= n; j += kLanes) add(j, sums[0]);
+  float lane[kLanes];
+  _mm256_storeu_ps(lane, _mm256_add_ps(_mm256_add_ps(sums[0], sums[1]), _mm256_add_ps(sums[2], sums[3])));
+  return finish_quick_sum<Term>(lane, x, y, j, n);
 }
 
 template <class Number, class T>
-[[gnu::target("avx2")]] void shift_avx2(const T* x, const Wide<T>* center, Number factor, std::int64_t n,
-                                        float* out) {
+[[AGGLO_AVX2]] void shift_avx2(const T* x, const Wide<T>* center, Number factor, std::int64_t n, float* out) {
   shift(x, center, factor, n, out);
 }
 
-[[gnu::target("avx2")]] float bisect_avx2(std::int64_t k, const float* values, std::int64_t n) {
+[[AGGLO_AVX2]] float bisect_avx2(std::int64_t k, const float* values, std::int64_t n) {
   return bisect(k, values, n);
 }
 
-[[gnu::target("avx2")]] int find_avx2(const float* products, const float* offsets, const float* reaches,
-                                      float own_offset, float own_reach, int begin, int end,
-                                      std::int32_t* found) {
+[[AGGLO_AVX2]] int find_avx2(const float* products, const float* offsets, const float* reaches,
+                             float own_offset, float own_reach, int begin, int end, std::int32_t* found) {
   const __m256 offset = _mm256_set1_ps(own_offset), reach = _mm256_set1_ps(own_reach);
-  const auto mask = [&](int j) __attribute__((target("avx2"))) {
+  const auto mask = [&](int j) __attribute__((target("avx2,fma,f16c,popcnt"))) {
     const __m256 own = _mm256_add_ps(reach, _mm256_loadu_ps(offsets + j));
     const __m256 other = _mm256_add_ps(offset, _mm256_loadu_ps(reaches + j));
     return _mm256_cmp_ps(_mm256_loadu_ps(products + j), _mm256_min_ps(own, other), _CMP_GE_OQ);
@@ -148,7 +169,7 @@ template <class Number, class T>
     const __m256 a = mask(j), b = mask(j + 8), c = mask(j + 16), d = mask(j + 24);
     const __m256 any = _mm256_or_ps(_mm256_or_ps(a, b), _mm256_or_ps(c, d));
     if (_mm256_testz_ps(any, any)) continue;  // by far the most
-    const auto bits = [](__m256 set) __attribute__((target("avx2"))) {
+    const auto bits = [](__m256 set) __attribute__((target("avx2,fma,f16c,popcnt"))) {
       return static_cast<std::uint32_t>(_mm256_movemask_ps(set));
     };
     std::uint32_t set = bits(a) | bits(b) << 8 | bits(c) << 16 | bits(d) << 24;
@@ -157,27 +178,21 @@ template <class Number, class T>
   return count + find(products, offsets, reaches, own_offset, own_reach, j, end, found + count);
 }
 
-const bool has_avx2 =
-    __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
-#define AGGLO_FASTEST(name, ...) return has_avx2 ? name##_avx2 __VA_ARGS__ : name __VA_ARGS__
-
-#else
-#define AGGLO_FASTEST(name, ...) return name __VA_ARGS__
 #endif
 
 template <class Term, class T>
 double exact(const T* x, const T* y, std::int64_t n) {
-  AGGLO_FASTEST(sum, <Term, double>(x, y, n));
+  AGGLO_DISPATCH(sum, <Term, double>(x, y, n));
 }
 
 template <class Term, class T>
 float quick(const T* x, const T* y, std::int64_t n) {
-  AGGLO_FASTEST(quick_sum, <Term>(x, y, n));
+  AGGLO_DISPATCH(quick_sum, <Term>(x, y, n));
 }
 
 template <class Number, class T>
 void shifted(const T* x, const Wide<T>* center, Number factor, std::int64_t n, float* out) {
-  AGGLO_FASTEST(shift, (x, center, factor, n, out));
+  AGGLO_DISPATCH(shift, (x, center, factor, n, out));
 }
 
 }  // namespace
@@ -224,12 +239,12 @@ AGGLO_QUICK_KERNELS(std::int8_t)
 AGGLO_QUICK_KERNELS(std::uint8_t)
 
 float reached_by(std::int64_t k, const float* values, std::int64_t n) {
-  AGGLO_FASTEST(bisect, (k, values, n));
+  AGGLO_DISPATCH(bisect, (k, values, n));
 }
 
 int survivors(const float* products, const float* offsets, const float* reaches, float own_offset,
               float own_reach, int begin, int end, std::int32_t* found) {
-  AGGLO_FASTEST(find, (products, offsets, reaches, own_offset, own_reach, begin, end, found));
+  AGGLO_DISPATCH(find, (products, offsets, reaches, own_offset, own_reach, begin, end, found));
 }
 
 }  // namespace agglo

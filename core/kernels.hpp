@@ -13,8 +13,7 @@ double dot(const T* x, const T* y, std::int64_t n);
 template <class T>
 double squared_distance(const T* x, const T* y, std::int64_t n);
 
-// The same in float32: faster, but no two machines need agree. No term is rounded more than n / 8 + 12 times.
-// Not for float64.
+// The same in float32, which is faster. No term is rounded more than n / 8 + 12 times. Not for float64.
 template <class T>
 float quick_dot(const T* x, const T* y, std::int64_t n);
 template <class T>

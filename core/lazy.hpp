@@ -35,7 +35,7 @@ class LazyNeighborhoods final : public Neighborhoods<Size> {
   // joined with a part may not be joined with the whole.
   LazyNeighborhoods(const GraphView& graph, std::span<const double> weights, const Linkage& linkage,
                     const Limits* limits, int workers)
-      : Neighborhoods<Size>(graph.size(), weights),
+      : Neighborhoods<Size>(graph.size(), weights, workers),
         graph_(graph),
         weights_(weights),
         linkage_(linkage),
@@ -74,6 +74,18 @@ class LazyNeighborhoods final : public Neighborhoods<Size> {
     }
   }
 
+  void announce(std::span<const Id> clusters, int worker) override {
+    for (const Id y : clusters) {
+      const List<Stat>& list = chains_.list(y);
+      for (std::int64_t k = 0; k < list.size(); ++k) {
+        const Id x = list.ids()[k];
+        if (nearest_[x].lasting) continue;
+        const double value = linkage_.value(list.stats()[k], cell_[y].size, cell_[x].size);
+        if (Base::is_nearer(y, value, nearest_[x])) offers_[worker].push_back({x, y, value});
+      }
+    }
+  }
+
   double take_in(Id cluster, std::span<const Part<Size>> parts) override {
     typename Linkage::Blend blend;
     for (const auto& [x, size] : parts) {
@@ -88,11 +100,13 @@ class LazyNeighborhoods final : public Neighborhoods<Size> {
  private:
   using Base = Neighborhoods<Size>;
   using Nearest = typename Base::Nearest;
-  using Base::alive, Base::best, Base::cell_, Base::clusters_, Base::keep_bound, Base::nearest_, Base::root;
+  using Base::alive, Base::best, Base::cell_, Base::clusters_, Base::keep_bound, Base::nearest_,
+      Base::offers_, Base::root;
 
   struct Search {
     explicit Search(double floor) : others(floor) {}
     void offer(Id candidate, double candidate_value) {
+      ++number;
       if (candidate_value > value || (candidate_value == value && candidate < best)) {
         others = std::max(others, value);
         value = candidate_value;
@@ -103,6 +117,7 @@ class LazyNeighborhoods final : public Neighborhoods<Size> {
     }
     Id best = kNobody;
     double value = kNone, others;
+    std::int64_t number = 0;
   };
 
   void keep(Id x, const Search& found) {
@@ -111,15 +126,15 @@ class LazyNeighborhoods final : public Neighborhoods<Size> {
     nearest.value = found.value;
     nearest.best_size = found.best == kNobody ? 0 : cell_[found.best].size;
     nearest.second = above(found.others);
+    nearest.lasting =
+        found.number == 1 || (Linkage::steadfast && limits_ == nullptr && nearest.second < nearest.value);
   }
 
   // A float that is no smaller, and larger by more than the rounding errors of a linkage's value: a neighbour
   // within them of the nearest may yet tie with it.
   float above(double bound) const {
     if (bound == kNone) return -std::numeric_limits<float>::infinity();
-    const double most = bound + 2e-15 * std::fabs(bound) + 2e-3 * slack_;
-    const auto rounded = static_cast<float>(most);
-    return rounded < most ? std::nextafter(rounded, std::numeric_limits<float>::infinity()) : rounded;
+    return Base::round_up(bound + 2e-15 * std::fabs(bound) + 2e-3 * slack_);
   }
 
   // A bound made safe from the rounding errors of its own computation.

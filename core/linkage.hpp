@@ -16,19 +16,24 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <type_traits>
 
 #include "graph.hpp"
+#include "int384.hpp"
 
 namespace agglo {
 
-// Edges between two clusters: their number, the sum of their weights as FixedPoint has it, and the weight of
-// the closest (single linkage) or the farthest one (complete linkage).
+// Edges between two clusters: their number, the sum of their weights as FixedPoint has it, in limbs of 64
+// bits, the lowest first, and the weight of the closest (single linkage) or the farthest one (complete
+// linkage).
 struct Edges {
   std::int64_t count;
-  __int128 sum;
+  std::span<const std::int64_t> sum;
   float weight;
 };
+
+constexpr int kFloatBits = 24;  // significant bits of a float
 
 constexpr double kNone = -std::numeric_limits<double>::infinity();
 
@@ -46,19 +51,29 @@ struct Weighted {
   double of(double size) const { return sum / size; }
 };
 
-// Weights are rounded to multiples of 2^-shift and summed as integers: a sum then depends neither on its
-// order nor on how it was grouped, which is what makes all engines agree. The caller chooses a shift for
-// which no sum overflows.
+// Weights are multiples of 2^-shift, or are rounded to such, and are summed as integers: a sum then depends
+// neither on its order nor on how it was grouped, which is what makes all engines agree. The caller chooses a
+// type of integers and a shift for which no sum overflows and no weight is rounded.
 template <class Sum>
 class FixedPoint {
  public:
+  static constexpr std::size_t kLimbs = sizeof(Sum) / sizeof(std::int64_t);
+
   FixedPoint(Kind kind, int shift)
       : up_(std::ldexp(kind == Kind::similarity ? 1.0 : -1.0, shift)), down_(std::ldexp(1.0, -shift)) {}
   Sum of(double weight) const {
-    if constexpr (sizeof(Sum) == 8)
+    if constexpr (kLimbs == 1)
       return std::llrint(weight * up_);
     else
       return static_cast<Sum>(std::rint(weight * up_));
+  }
+  static Sum of_limbs(std::span<const std::int64_t> limbs) {
+    if constexpr (kLimbs == 1)
+      return limbs[0];
+    else if constexpr (kLimbs == 2)
+      return static_cast<Sum>(limbs[1]) << 64 | static_cast<std::uint64_t>(limbs[0]);
+    else
+      return Sum(limbs);
   }
   double value(Sum sum) const { return static_cast<double>(sum) * down_; }
 
@@ -67,17 +82,18 @@ class FixedPoint {
 };
 
 // The mean over all pairs, one without an edge counting as 0.
+template <class Sum>
 class AverageLinkage {
  public:
-  using Stat = std::int64_t;
+  using Stat = Sum;
 
   AverageLinkage(Kind kind, int shift) : grid_(kind, shift) {}
 
   Stat of(float weight) const { return grid_.of(weight); }
   Stat of(float weight, double pairs) const { return grid_.of(weight * pairs); }
-  static Stat of_many(const Edges& edges) { return static_cast<Stat>(edges.sum); }
-  static void combine(Stat& a, Stat b) { a += b; }
-  double value(Stat sum, double a, double b) const { return grid_.value(sum) / (a * b); }
+  static Stat of_many(const Edges& edges) { return FixedPoint<Sum>::of_limbs(edges.sum); }
+  static void combine(Stat& a, const Stat& b) { a += b; }
+  double value(const Stat& sum, double a, double b) const { return grid_.value(sum) / (a * b); }
 
   using Blend = Weighted;
   static double grown(double was, double others, double old_size, double size) {
@@ -107,7 +123,7 @@ class CountedAverageLinkage {
 
   Stat of(float weight) const { return {grid_.of(weight), 1}; }
   Stat of(float weight, double pairs) const { return {grid_.of(weight * pairs), counts_.of(pairs)}; }
-  static Stat of_many(const Edges& edges) { return {static_cast<Sum>(edges.sum), edges.count}; }
+  static Stat of_many(const Edges& edges) { return {FixedPoint<Sum>::of_limbs(edges.sum), edges.count}; }
   static void combine(Stat& a, const Stat& b) { a.sum += b.sum, a.count += b.count; }
   double value(const Stat& stat, double a, double b) const {
     const double count = counts_.value(stat.count);
@@ -117,7 +133,7 @@ class CountedAverageLinkage {
 
   using Blend = std::conditional_t<Present, Closest, Weighted>;
   static double grown(double was, double others, double old_size, double size) {
-    return Present ? was : AverageLinkage::grown(was, others, old_size, size);
+    return Present ? was : AverageLinkage<Sum>::grown(was, others, old_size, size);
   }
   static constexpr bool steadfast = false;
   const double floor;

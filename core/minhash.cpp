@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "elementary.hpp"
 #include "order.hpp"
 #include "overlaps.hpp"
 #include "sift.hpp"
@@ -318,7 +319,7 @@ NearlyNearestSets nearly_nearest_sets(const Sets& sets, std::int64_t k, double r
       // Every band misses the same share of what others have missed, or more, for that is what is hard to
       // find.
       const double needed =
-          missed > 0 && aim < 1 ? static_cast<double>(bands) * std::log(1 - aim) / std::log(missed) : 0;
+          missed > 0 && aim < 1 ? static_cast<double>(bands) * log_of(1 - aim) / log_of(missed) : 0;
       const bool last = bands >= most || (!wish.patient && needed > kHopeless * static_cast<double>(most));
       if (1 - missed < aim && !last) continue;
       // A sample that decided nothing so far: what it says is not too good.

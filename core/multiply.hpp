@@ -1,4 +1,5 @@
-// Products of rows with rows, by whatever BLAS there is.
+// Products of rows with rows by BLAS, whose bits differ between processors. They may only rule out pairs, by
+// an error bound. Where their values decide, see product.hpp.
 #pragma once
 
 #include <algorithm>

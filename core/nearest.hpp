@@ -3,8 +3,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <limits>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "adjacency.hpp"
 #include "linkage.hpp"
@@ -37,6 +40,10 @@ class Neighborhoods {
   Id best(Id x) const { return nearest_[x].best; }        // nobody: not known
   double value(Id x) const { return nearest_[x].value; }  // of `best`; if there is none, a bound on any
 
+  // Whether the nearest neighbour of x stays the nearest, whatever it merges with.
+  bool has_found_nearest(Id x) const { return nearest_[x].lasting; }
+  Id nearest(Id x) { return has_found_nearest(x) ? root(best(x)) : best(x); }
+
   // No neighbour of x is or will be closer than this, as far as the last look tells.
   double reach(Id x) const {
     const Nearest& nearest = nearest_[x];
@@ -65,6 +72,27 @@ class Neighborhoods {
 
   // Makes the nearest neighbours of clusters exact, or finds bounds beyond `threshold` without reading lists.
   virtual void refresh(std::span<const Id> clusters, float threshold, int worker) = 0;
+
+  // Finds the neighbours of new clusters that have one of these for their nearest neighbour now. All of the
+  // new clusters must have been refreshed since they were made.
+  virtual void announce(std::span<const Id> clusters, int worker) = 0;
+
+  // Makes known what has been announced. Calls body(x) for clusters that have another nearest neighbour now,
+  // perhaps repeatedly.
+  template <class Body>
+  void each_announced(const Body& body) {
+    for (std::vector<Offer>& offers : offers_)
+      for (const Offer& offer : std::exchange(offers, {})) {
+        Nearest& nearest = nearest_[offer.to];
+        if (!is_nearer(offer.cluster, offer.value, nearest)) continue;
+        nearest.second = std::max(nearest.second, round_up(nearest.value));
+        nearest.value = offer.value;
+        nearest.best = offer.cluster;
+        nearest.best_size = cell_[offer.cluster].size;
+        nearest.lasting = false;
+        body(offer.to);
+      }
+  }
 
   // ---- merging, in this order: unite all, then resize all, then take in all, then forget all ----
 
@@ -95,9 +123,27 @@ class Neighborhoods {
     Id best = kNobody;
     Size best_size = 0;  // at the last look
     float second = -std::numeric_limits<float>::infinity();
+    bool lasting = false;  // whether `best` is the nearest for good, whatever it merges with
   };
 
-  Neighborhoods(std::int64_t n, std::span<const double> weights) : clusters_(n), cell_(n), nearest_(n) {
+  // A new cluster that may be the nearest neighbour of another one.
+  struct Offer {
+    Id to, cluster;
+    double value;
+  };
+
+  static bool is_nearer(Id cluster, double value, const Nearest& than) {
+    return value > than.value || (value == than.value && cluster < than.best);
+  }
+
+  // The smallest float that is no smaller.
+  static float round_up(double value) {
+    const auto rounded = static_cast<float>(value);
+    return rounded < value ? std::nextafter(rounded, std::numeric_limits<float>::infinity()) : rounded;
+  }
+
+  Neighborhoods(std::int64_t n, std::span<const double> weights, int workers)
+      : clusters_(n), cell_(n), nearest_(n), offers_(workers) {
     for (Id i = 0; i < clusters_; ++i)
       cell_[i] = {i, weights.empty() ? Size{1} : static_cast<Size>(weights[i])};
   }
@@ -105,6 +151,7 @@ class Neighborhoods {
   void keep_bound(Id x, double most) {
     nearest_[x].best = kNobody;
     nearest_[x].value = most;
+    nearest_[x].lasting = false;
   }
 
   std::int64_t clusters_;  // an upper bound on how many: what a table of neighbours may have to hold
@@ -112,6 +159,8 @@ class Neighborhoods {
   // By cluster, at its smallest point.
   Array<Cell> cell_;
   Array<Nearest> nearest_;
+
+  std::vector<std::vector<Offer>> offers_;  // by worker
 };
 
 }  // namespace agglo

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #include <type_traits>
 
@@ -24,6 +25,19 @@ struct Half {
 // The type that numbers of type T are computed with, where float64 is not needed: it holds them all.
 template <class T>
 using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
+
+// The power of two that scales squared lengths of at most `largest` > 0 to at most 1, by its square. It is
+// found without logarithms, whose bits differ between processors.
+inline double unit_scale(double largest) {
+  int exponent;
+  if (std::frexp(largest, &exponent) == 0.5)
+    --exponent;  // now 2^exponent is the least power that is not smaller
+  return std::ldexp(1.0, -(exponent >= 0 ? (exponent + 1) / 2 : exponent / 2));
+}
+
+// The largest factor that points are scaled by before they are compared. With it, squared distances of
+// numbers up to 1e100 stay finite.
+constexpr double kMostScale = 0x1p150;
 
 // Every search is instantiated for these.
 #define AGGLO_EACH_NUMBER(instantiate) \

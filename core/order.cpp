@@ -101,8 +101,8 @@ Copies copies(Hashes hashes, const std::function<bool(std::int32_t, std::int32_t
   result.group.resize(n);
   std::vector<std::int32_t> leaders;
   for (std::int64_t s = 0; s < n; ++s) {
-    const auto [code, i] = hashes[s];
-    if (s == 0 || hashes[s - 1].first != code) leaders.clear();
+    const std::int32_t i = hashes[s].second;
+    if (s == 0 || hashes[s - 1].first != hashes[s].first) leaders.clear();
     const auto leader =
         std::find_if(leaders.begin(), leaders.end(), [&](std::int32_t j) { return same(i, j); });
     result.group[i] = leader == leaders.end() ? i : *leader;

@@ -3,23 +3,38 @@
 #include <algorithm>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 
 namespace agglo {
+
+namespace {
+
+void stop(std::vector<std::thread>& workers, std::mutex& mutex, std::condition_variable& wake, bool& quit) {
+  {
+    std::lock_guard lock(mutex);
+    quit = true;
+  }
+  wake.notify_all();
+  for (auto& thread : workers) thread.join();
+}
+
+}  // namespace
 
 Team::Team(int threads) {
   if (threads < 1) throw std::invalid_argument("threads must be at least 1, got " + std::to_string(threads));
   workers_.reserve(static_cast<std::size_t>(threads - 1));
-  for (int worker = 1; worker < threads; ++worker) workers_.emplace_back([this, worker] { work(worker); });
+  try {
+    for (int worker = 1; worker < threads; ++worker) workers_.emplace_back([this, worker] { work(worker); });
+  } catch (const std::system_error& error) {
+    const auto started = workers_.size();
+    // ~Team does not run, and to destroy wake_ while threads wait for it would block forever.
+    stop(workers_, mutex_, wake_, quit_);
+    throw std::invalid_argument("n_jobs=" + std::to_string(threads) + ", but the system started only " +
+                                std::to_string(started + 1) + " threads (" + error.what() + "): pass fewer");
+  }
 }
 
-Team::~Team() {
-  {
-    std::lock_guard lock(mutex_);
-    quit_ = true;
-  }
-  wake_.notify_all();
-  for (auto& thread : workers_) thread.join();
-}
+Team::~Team() { stop(workers_, mutex_, wake_, quit_); }
 
 void Team::work(int worker) {
   std::uint64_t seen = 0;

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "kernels.hpp"
-#include "multiply.hpp"
+#include "product.hpp"
 #include "scatter.hpp"
 
 namespace agglo {
@@ -57,12 +57,11 @@ struct Scratch {
 class Splitter {
  public:
   Splitter(const Images& images, Parts parts, std::int64_t size, std::int64_t least, std::uint64_t seed,
-           Gemm<float>* sgemm, Team& team)
+           Team& team)
       : images_(images),
         size_(size),
         least_(least),
         seed_(seed),
-        sgemm_(sgemm),
         team_(team),
         scratch_(team.size()),
         order_(std::move(parts.order)),
@@ -113,8 +112,8 @@ class Splitter {
           const Centers& centers = nodes[chunk.node].centers;
           Scratch& s = scratch_[worker];
           images_.gather(places(chunk.begin, chunk.end), s.images);
-          multiply(sgemm_, s.images.data(), chunk.end - chunk.begin, centers.rows.data(), centers.count(),
-                   images_.width(), s.products);
+          multiply_rows(s.images.data(), chunk.end - chunk.begin, centers.rows.data(), centers.count(),
+                        images_.width(), s.products);
           for (std::int64_t b = chunk.begin; b < chunk.end; ++b)
             part_[b] =
                 static_cast<std::uint8_t>(closest(s.products.data() + (b - chunk.begin) * centers.count(),
@@ -140,7 +139,7 @@ class Splitter {
           order_[first + static_cast<std::int64_t>(chance % static_cast<std::uint64_t>(last - first))];
     }
     images_.gather(sample, s.images);
-    node.centers = light_means(s.images.data(), m, images_.width(), branches, sgemm_);
+    node.centers = light_means(s.images.data(), m, images_.width(), branches);
   }
 
   // Groups every node's places by part. Parts that are still too large are returned.
@@ -177,8 +176,8 @@ class Splitter {
     const std::int64_t count = node.centers.count();
     std::vector<std::int64_t> sizes(count, 0);
     for (std::int64_t b = node.begin; b < node.end; ++b) ++sizes[part_[b]];
-    multiply(sgemm_, node.centers.rows.data(), count, node.centers.rows.data(), count, images_.width(),
-             s.products);
+    multiply_rows(node.centers.rows.data(), count, node.centers.rows.data(), count, images_.width(),
+                  s.products);
     node.merged.resize(count);
     node.sizes.assign(count, 0);
     for (std::int64_t c = 0; c < count; ++c) {
@@ -209,7 +208,6 @@ class Splitter {
   const Images& images_;
   const std::int64_t size_, least_;
   const std::uint64_t seed_;
-  Gemm<float>* const sgemm_;
   Team& team_;
   std::vector<Scratch> scratch_;
   std::vector<std::int32_t> order_;
@@ -221,17 +219,16 @@ class Splitter {
 }  // namespace
 
 Partition::Partition(const Images& images, std::int64_t size, std::int64_t least, bool thorough,
-                     bool by_product, std::uint64_t seed, Gemm<float>* sgemm, Team& team,
-                     const Report& report)
+                     bool by_product, std::uint64_t seed, Team& team, const Report& report)
     : centers_{images.width(), {}, {}} {
   const std::int64_t n = images.n();
   {
     Parts parts{std::vector<std::int32_t>(n), {0, n}};
     if (n > kLeaves * size)
-      parts = scattered(images, size, seed, sgemm, team, report);
+      parts = scattered(images, size, seed, team, report);
     else
       std::iota(parts.order.begin(), parts.order.end(), 0);
-    Splitter splitter(images, std::move(parts), size, size / 4, seed, sgemm, team);
+    Splitter splitter(images, std::move(parts), size, size / 4, seed, team);
     indptr_ = splitter.split(report);
     members_ = splitter.order();
   }
@@ -245,17 +242,17 @@ Partition::Partition(const Images& images, std::int64_t size, std::int64_t least
   bool lost = thorough_;  // until few are astray, and so remain
   for (int round = 0; round < (lost ? kMoreRounds : kRounds) && count() > 1; ++round) {
     find_centers(images, true, team, report);
-    find_near(kClose, sgemm, team, report);
-    lost = lost && astray(images, sgemm, team) > kMany;
-    settle(closest_cells(images, lost, sgemm, team, report), most_of(size), least);
+    find_near(kClose, team, report);
+    lost = lost && astray(images, team) > kMany;
+    settle(closest_cells(images, lost, team, report), most_of(size), least);
   }
   // What is asked for in the end under a dot product are cells of large products, not of close points.
   find_centers(images, !by_product, team, report);
-  find_near(kNear, sgemm, team, report);
+  find_near(kNear, team, report);
 }
 
-Partition::Partition(const Images& images, std::vector<std::int32_t> homes, bool by_product,
-                     Gemm<float>* sgemm, Team& team, const Report& report)
+Partition::Partition(const Images& images, std::vector<std::int32_t> homes, bool by_product, Team& team,
+                     const Report& report)
     : members_(homes.size()), home_(std::move(homes)), centers_{images.width(), {}, {}} {
   indptr_.assign(*std::max_element(home_.begin(), home_.end()) + 2, 0);
   for (const std::int32_t cell : home_) ++indptr_[cell + 1];
@@ -263,7 +260,7 @@ Partition::Partition(const Images& images, std::vector<std::int32_t> homes, bool
   std::vector<std::int64_t> place(indptr_.begin(), indptr_.end() - 1);
   for (std::size_t p = 0; p < home_.size(); ++p) members_[place[home_[p]]++] = static_cast<std::int32_t>(p);
   find_centers(images, !by_product, team, report);
-  find_near(kNear, sgemm, team, report);
+  find_near(kNear, team, report);
 }
 
 void Partition::find_centers(const Images& images, bool squares, Team& team, const Report& report) {
@@ -299,17 +296,17 @@ void Partition::find_centers(const Images& images, bool squares, Team& team, con
       report);
 }
 
-void Partition::find_near(std::int64_t reach, Gemm<float>* sgemm, Team& team, const Report& report) {
+void Partition::find_near(std::int64_t reach, Team& team, const Report& report) {
   reach_ = std::min(count(), reach);
-  near_ = close_centers(centers_, reach_, sgemm, team, report);
+  near_ = close_centers(centers_, reach_, team, report);
 }
 
 // The share of a sample of the places whose closest cell is not among those around their own.
-double Partition::astray(const Images& images, Gemm<float>* sgemm, Team& team) const {
+double Partition::astray(const Images& images, Team& team) const {
   const std::int64_t m = std::min(kTried, images.n());
   std::vector<std::int32_t> sample(m), found(images.n());
   for (std::int64_t s = 0; s < m; ++s) sample[s] = static_cast<std::int32_t>(s * images.n() / m);
-  find_closest(images, sample, centers_, count(), sgemm, team, {}, found);
+  find_closest(images, sample, centers_, count(), team, {}, found);
   const std::int64_t lost = std::count_if(sample.begin(), sample.end(), [&](std::int32_t p) {
     const auto around = near(home(p));
     return std::find(around.begin(), around.end(), found[p]) == around.end();
@@ -319,8 +316,8 @@ double Partition::astray(const Images& images, Gemm<float>* sgemm, Team& team) c
 
 // The closest cell to every place: one of those around its own, or one of all for those that are strangers
 // where they are, whose own may be anywhere. If many are astray, all are taken for strangers.
-std::vector<std::int32_t> Partition::closest_cells(const Images& images, bool lost, Gemm<float>* sgemm,
-                                                   Team& team, const Report& report) const {
+std::vector<std::int32_t> Partition::closest_cells(const Images& images, bool lost, Team& team,
+                                                   const Report& report) const {
   std::vector<std::int32_t> cells(images.n(), -1), strangers;
   std::vector<Scratch> scratch(team.size());
   const auto look_around = [&](std::int64_t cell, int worker) {
@@ -330,7 +327,7 @@ std::vector<std::int32_t> Partition::closest_cells(const Images& images, bool lo
     Centers centers{width, {}, {}};
     for (const std::int32_t e : around) centers.add(center(e), offset(e));
     images.gather(own, s.images);
-    multiply(sgemm, s.images.data(), m, centers.rows.data(), reach_, width, s.products);
+    multiply_rows(s.images.data(), m, centers.rows.data(), reach_, width, s.products);
     std::vector<float> far(m);
     for (std::int64_t i = 0; i < m; ++i) {
       float* products = s.products.data() + i * reach_;
@@ -346,8 +343,7 @@ std::vector<std::int32_t> Partition::closest_cells(const Images& images, bool lo
   for (std::int64_t p = 0; p < images.n(); ++p)
     if (cells[p] < 0) strangers.push_back(static_cast<std::int32_t>(p));
   if (!strangers.empty())
-    find_closest(images, strangers, centers_, count() <= kAll ? count() : kProbes, sgemm, team, report,
-                 cells);
+    find_closest(images, strangers, centers_, count() <= kAll ? count() : kProbes, team, report, cells);
   return cells;
 }
 

@@ -85,15 +85,17 @@ struct ByMean {
   }
 };
 
+// The cluster that a new point joins, in which round, and how close it is; -1 if there is none.
+struct Joined {
+  std::int32_t node = -1, round = -1;
+  double value = std::numeric_limits<double>::quiet_NaN();
+};
+
 // The clusters around one new point, from round to round.
 template <class Near>
 class Replay {
  public:
   using Stat = typename Near::Stat;
-  struct Joined {
-    std::int32_t node = -1, round = -1;
-    double value = std::numeric_limits<double>::quiet_NaN();
-  };
 
   Joined run(const Ancestry& tree, std::span<const float> limits, const Near& near,
              std::span<const std::int32_t> targets, std::span<const float> weights) {
@@ -152,61 +154,79 @@ class Replay {
   std::vector<Around> around_;
 };
 
-// The edges of a new point: their weights, and the exponent of a power of two that they count as less than.
-struct Row {
-  std::span<const float> weights;
-  int total;
-
-  // Bits after the point such that sums of these weights are exact, or as fine as 62 bits allow.
-  int shift() const {
-    float largest = 0;
-    for (const float weight : weights) largest = std::max(largest, std::fabs(weight));
-    int exponent;
-    std::frexp(largest, &exponent);
-    return 62 - total - exponent;
-  }
-};
-
-Row row_of(const Ancestry& tree, std::span<const std::int32_t> targets, std::span<const float> weights) {
-  if (tree.weight.empty()) return {weights, static_cast<int>(std::bit_width(weights.size()))};
-  double sum = 0;
-  for (const std::int32_t leaf : targets)
-    if (leaf >= 0) sum += tree.weight[leaf];
-  int exponent;
-  std::frexp(sum, &exponent);
-  return {weights, exponent};
+// Replays the rounds for one new point.
+template <class Near>
+Joined join(const Ancestry& tree, std::span<const float> limits, const Near& near,
+            std::span<const std::int32_t> targets, std::span<const float> weights) {
+  thread_local Replay<Near> replay;  // whose memory serves many points
+  return replay.run(tree, limits, near, targets, weights);
 }
 
-// Calls run(linkage_of), which makes the linkage for the edges of one point.
+// How the weights of a new point's edges are summed: see Grid in src/agglo/linkage.py.
+struct RowGrid {
+  int shift, count_shift;
+  bool is_long;  // 64 bits are too few for exact sums
+};
+
+RowGrid grid_of(const Ancestry& tree, std::span<const std::int32_t> targets, std::span<const float> weights) {
+  const auto exponent_of = [](double value) {
+    int exponent;
+    std::frexp(value, &exponent);
+    return exponent;
+  };
+  const bool weighed = !tree.weight.empty();
+  int total = static_cast<int>(std::bit_width(weights.size())), one = 0;
+  if (weighed) {
+    double sum = 0, lightest = std::numeric_limits<double>::infinity();
+    for (const std::int32_t leaf : targets) {
+      if (leaf < 0) continue;
+      sum += tree.weight[leaf];
+      lightest = std::min(lightest, tree.weight[leaf]);
+    }
+    total = exponent_of(sum);
+    one = std::isfinite(lightest) ? exponent_of(lightest) - 1 : total;
+  }
+  float largest = 0, smallest = std::numeric_limits<float>::infinity();
+  for (const float weight : weights) {
+    largest = std::max(largest, std::fabs(weight));
+    if (weight != 0) smallest = std::min(smallest, std::fabs(weight));
+  }
+  const int room = 62 - total, shift = room - exponent_of(largest);
+  const bool is_long = largest > 0 && shift + one < kFloatBits - exponent_of(smallest);
+  return {shift + (is_long ? 64 * (static_cast<int>(Int384::kLimbs) - 1) : 0), weighed ? room : 0, is_long};
+}
+
+// Calls run(linkage) with the linkage for the edges of one point.
+template <class Sum, class Run>
+auto with_average(const Joining& joining, const RowGrid& grid, const Run& run) {
+  if (joining.missing)
+    return run(
+        CountedAverageLinkage<Sum, false>(joining.kind, *joining.missing, grid.shift, grid.count_shift));
+  return run(CountedAverageLinkage<Sum, true>(joining.kind, 0, grid.shift, grid.count_shift));
+}
+
 template <class Run>
-void with_linkage(const Joining& joining, const Run& run) {
-  const Kind kind = joining.kind;
+auto with_linkage(const Ancestry& tree, const Joining& joining, std::span<const std::int32_t> targets,
+                  std::span<const float> weights, const Run& run) {
   const auto missing = joining.missing;
-  const bool weighed = !joining.weights.empty();
   switch (joining.linkage) {
-    case Linkage::average:
-      if (missing)
-        return run([=](const Row& row) {
-          const int counts = weighed ? 62 - row.total : 0;
-          return CountedAverageLinkage<std::int64_t, false>(kind, *missing, row.shift(), counts);
-        });
-      return run([=](const Row& row) {
-        const int counts = weighed ? 62 - row.total : 0;
-        return CountedAverageLinkage<std::int64_t, true>(kind, 0, row.shift(), counts);
-      });
+    case Linkage::average: {
+      const RowGrid grid = grid_of(tree, targets, weights);
+      if (grid.is_long) return with_average<Int384>(joining, grid, run);
+      return with_average<std::int64_t>(joining, grid, run);
+    }
     case Linkage::single:
-      return run([=](const Row&) { return SingleLinkage(kind); });
+      return run(SingleLinkage(joining.kind));
     case Linkage::complete:
-      if (missing) return run([=](const Row&) { return CompleteLinkage(kind, *missing); });
-      return run([=](const Row&) { return PresentCompleteLinkage(kind); });
+      if (missing) return run(CompleteLinkage(joining.kind, *missing));
+      return run(PresentCompleteLinkage(joining.kind));
   }
   throw std::logic_error("unknown linkage");
 }
 
-// Replays the rounds for each new point by near_of(point, targets, weights).
-template <class NearOf>
-Attached replayed(const Ancestry& tree, const DirectedView& edges, std::span<const float> limits,
-                  const NearOf& near_of, Team& team, const Report& report) {
+// Joins each new point where replay(point, targets, weights) says.
+template <class Replay>
+Attached replayed(const DirectedView& edges, const Replay& replay, Team& team, const Report& report) {
   const std::int64_t n = edges.size();
   Attached result;
   result.node.resize(n);
@@ -215,12 +235,10 @@ Attached replayed(const Ancestry& tree, const DirectedView& edges, std::span<con
   team.ranges(
       n, kRows,
       [&](std::int64_t first, std::int64_t last, int) {
-        Replay<decltype(near_of(0, {}, {}))> replay;
         for (std::int64_t i = first; i < last; ++i) {
           const std::int64_t begin = edges.indptr[i], count = edges.indptr[i + 1] - begin;
-          const auto weights = edges.weights.subspan(begin, count);
-          const auto targets = edges.targets.subspan(begin, count);
-          const auto joined = replay.run(tree, limits, near_of(i, targets, weights), targets, weights);
+          const Joined joined =
+              replay(i, edges.targets.subspan(begin, count), edges.weights.subspan(begin, count));
           result.node[i] = joined.node;
           result.round[i] = joined.round;
           result.value[i] = joined.value;
@@ -239,25 +257,25 @@ Attached attached(std::span<const std::int32_t> parent, std::span<const std::int
                   std::span<const std::int32_t> round, std::int64_t leaves, const DirectedView& edges,
                   const Joining& joining, Team& team, const Report& report) {
   const Ancestry tree(parent, size, round, leaves, joining.weights);
-  Attached result;
-  with_linkage(joining, [&](const auto& linkage_of) {
-    const auto near_of = [&](std::int64_t, Targets targets, Weights weights) {
-      return ByEdges<decltype(linkage_of({}))>{tree, linkage_of(row_of(tree, targets, weights))};
-    };
-    result = replayed(tree, edges, joining.limits, near_of, team, report);
-  });
-  return result;
+  const auto replay = [&](std::int64_t, Targets targets, Weights weights) {
+    return with_linkage(tree, joining, targets, weights, [&]<class Linkage>(const Linkage& linkage) {
+      return join(tree, joining.limits, ByEdges<Linkage>{tree, linkage}, targets, weights);
+    });
+  };
+  return replayed(edges, replay, team, report);
 }
 
 Attached attached(std::span<const std::int32_t> parent, std::span<const std::int32_t> size,
                   std::span<const std::int32_t> round, std::int64_t leaves, const DirectedView& edges,
                   const ByMeans& means, Team& team, const Report& report) {
   const Comparison compare(means.linkage, means.metric, means.d);
-  const auto near_of = [&](std::int64_t i, Targets, Weights) {
+  const Ancestry tree(parent, size, round, leaves, {});
+  const auto replay = [&](std::int64_t i, Targets targets, Weights weights) {
     const float* point = means.points.data() + i * means.d;
-    return ByMean{means, compare, leaves, point, {1, dot(point, point, means.d), 0, true}};
+    const ByMean near{means, compare, leaves, point, {1, dot(point, point, means.d), 0, true}};
+    return join(tree, means.limits, near, targets, weights);
   };
-  return replayed(Ancestry(parent, size, round, leaves, {}), edges, means.limits, near_of, team, report);
+  return replayed(edges, replay, team, report);
 }
 
 NodeMoments node_moments(std::span<const std::int32_t> parent, std::int64_t leaves, const Vectors& vectors) {

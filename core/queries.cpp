@@ -16,6 +16,7 @@
 #include "memory.hpp"
 #include "multiply.hpp"
 #include "plan.hpp"
+#include "product.hpp"
 #include "truth.hpp"
 
 namespace agglo {
@@ -245,16 +246,15 @@ CellIndex<T>::CellIndex(const Points<T>& points, std::int64_t k, Metric metric, 
   if (basis_.empty())
     images_ = std::make_unique<WholeImages<T>>(space_, groups_.first);
   else
-    images_ = std::make_unique<ProjectedImages<T>>(space_, groups_.first, basis_, !product_, blas.sgemm, team,
-                                                   report);
+    images_ = std::make_unique<ProjectedImages<T>>(space_, groups_.first, basis_, !product_, team, report);
   std::mt19937_64 chance(seed);
   const bool by_product = metric == Metric::dot;
   auto homes = known_homes(cells);
   if (!homes.empty())
-    cells_ = std::make_unique<Partition>(*images_, std::move(homes), by_product, blas.sgemm, team, report);
+    cells_ = std::make_unique<Partition>(*images_, std::move(homes), by_product, team, report);
   else
     cells_ = std::make_unique<Partition>(*images_, effort_.size, wanted_ + 1, false, by_product, chance(),
-                                         blas.sgemm, team, report);
+                                         team, report);
   coded_ = std::make_unique<CodedCells>(*images_, *cells_, product_, team, report);
   const auto near = static_cast<std::int64_t>(cells_->near(0).size());
   if (effort_.visits == 0) learn(recall, chance(), team);
@@ -266,7 +266,7 @@ CellIndex<T>::CellIndex(const Points<T>& points, std::int64_t k, Metric metric, 
   for (std::int64_t c = 0; c < cells_->count(); ++c)
     centers.add(cells_->center(c), half_square(cells_->center(c), images_->width()));
   const auto balanced = static_cast<std::int64_t>(std::sqrt(static_cast<double>(kProbes * centers.count())));
-  homes_ = std::make_unique<Groups>(centers, std::min(balanced, centers.count()), kProbes, blas.sgemm, team);
+  homes_ = std::make_unique<Groups>(centers, std::min(balanced, centers.count()), kProbes, team);
 }
 
 // The cells of the distinct points; none, if they are not known or some are too small to fill a list.
@@ -294,8 +294,7 @@ void CellIndex<T>::learn(double recall, std::uint64_t seed, Team& team) {
   Truth<T> truth(space_, groups_.first, neighbors, places);
   truth.find(*cells_, blas_.sgemm, team, {});
   std::vector<Visitor> visitors;
-  for (int w = 0; w < team.size(); ++w)
-    visitors.emplace_back(*images_, *cells_, *coded_, product_, blas_.sgemm);
+  for (int w = 0; w < team.size(); ++w) visitors.emplace_back(*images_, *cells_, *coded_, product_);
   EffortPlan plan(points_.n, neighbors, effort_.size, coded_->coded(), points_.d);
   plan.learn(truth, *cells_, *coded_, static_cast<std::int64_t>(places.size()), visitors, team);
   const auto choice = plan.cheapest(recall);
@@ -323,7 +322,7 @@ void CellIndex<T>::find_homes(const Points<T>& queries, Batch& batch, Team& team
     if (basis_.empty()) {
       std::copy(images.begin(), images.end(), rows);
     } else {
-      multiply(blas_.sgemm, images.data(), last - first, basis_.data(), width, d, products);
+      multiply_rows(images.data(), last - first, basis_.data(), width, d, products);
       std::copy_n(products.data(), (last - first) * width, rows);
     }
     homes_->one(rows, last - first, scratch[worker], batch.home.data() + first);
@@ -334,8 +333,7 @@ template <class T>
 Neighbors CellIndex<T>::nearest_to(const Points<T>& queries, Team& team, const Report& report) const {
   Neighbors result{std::vector<std::int32_t>(queries.n * k_), std::vector<float>(queries.n * k_)};
   std::vector<Visitor> visitors;
-  for (int w = 0; w < team.size(); ++w)
-    visitors.emplace_back(*images_, *cells_, *coded_, product_, blas_.sgemm);
+  for (int w = 0; w < team.size(); ++w) visitors.emplace_back(*images_, *cells_, *coded_, product_);
   for (std::int64_t first = 0; first < queries.n; first += kBatch) {
     Batch batch{first, std::min(queries.n, first + kBatch), {}, {}, {}};
     find_homes(queries, batch, team);

@@ -15,17 +15,11 @@ namespace {
 
 // Calls `engine` with the linkage that a plan asks for.
 template <class Sum, class Run>
-Forest with_counted(const Plan& plan, const Run& engine) {
+Forest with_average(const Plan& plan, const Run& engine) {
   if (!plan.missing)
     return engine(CountedAverageLinkage<Sum, true>(plan.kind, 0, plan.shift, plan.count_shift));
+  if (*plan.missing == 0) return engine(AverageLinkage<Sum>(plan.kind, plan.shift));
   return engine(CountedAverageLinkage<Sum, false>(plan.kind, *plan.missing, plan.shift, plan.count_shift));
-}
-
-template <class Run>
-Forest with_average(const Plan& plan, const Run& engine) {
-  if (plan.wide) return with_counted<__int128>(plan, engine);
-  if (plan.missing && *plan.missing == 0) return engine(AverageLinkage(plan.kind, plan.shift));
-  return with_counted<std::int64_t>(plan, engine);
 }
 
 void check_size(const GraphView& graph) {
@@ -37,7 +31,15 @@ template <class Run>
 Forest with_linkage(const Plan& plan, const Run& engine) {
   switch (plan.linkage) {
     case Linkage::average:
-      return with_average(plan, engine);
+      switch (plan.limbs) {
+        case FixedPoint<std::int64_t>::kLimbs:
+          return with_average<std::int64_t>(plan, engine);
+        case FixedPoint<__int128>::kLimbs:
+          return with_average<__int128>(plan, engine);
+        case FixedPoint<Int384>::kLimbs:
+          return with_average<Int384>(plan, engine);
+      }
+      throw std::logic_error("no integers of " + std::to_string(plan.limbs) + " limbs");
     case Linkage::single:
       return engine(SingleLinkage(plan.kind));
     case Linkage::complete:
@@ -50,17 +52,12 @@ Forest with_linkage(const Plan& plan, const Run& engine) {
 // Clusters to start from, with the statistics of the edges between them.
 template <class Linkage>
 void start(LazyNeighborhoods<Linkage, double>& near, const GraphView& graph, const Clusters& clusters,
-           const Linkage& linkage, bool wide) {
-  const std::int64_t halves = wide ? 2 : 1;
+           const Linkage& linkage, std::size_t limbs) {
   std::vector<typename Linkage::Stat> stats;
   for (Id i = 0; i < graph.size(); ++i) {
     stats.clear();
     for (std::int64_t k = graph.indptr[i]; k < graph.indptr[i + 1]; ++k) {
-      __int128 sum = 0;
-      if (!clusters.sums.empty()) {
-        sum = clusters.sums[k * halves + halves - 1];
-        if (wide) sum = sum << 64 | static_cast<std::uint64_t>(clusters.sums[k * 2]);
-      }
+      const auto sum = clusters.sums.empty() ? clusters.sums : clusters.sums.subspan(k * limbs, limbs);
       stats.push_back(linkage.of_many({clusters.counts[k], sum, graph.weights[k]}));
     }
     near.start(i, clusters.sizes[i], stats);
@@ -104,7 +101,7 @@ Forest run_rounds(const GraphView& graph, const Clusters& clusters, const Plan& 
   check_size(graph);
   return with_linkage(plan, [&]<class Linkage>(const Linkage& linkage) {
     LazyNeighborhoods<Linkage, double> near(graph, {}, linkage, nullptr, team.size());
-    start(near, graph, clusters, linkage, plan.wide);
+    start(near, graph, clusters, linkage, plan.limbs);
     return Engine<Neighborhoods<double>>(graph.size(), near, plan, {}, nullptr, team, report).run();
   });
 }

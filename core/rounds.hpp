@@ -1,6 +1,7 @@
 // The rounds: from a neighbour graph to a tree.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -20,9 +21,9 @@ struct Plan {
   Kind kind = Kind::similarity;
   Linkage linkage = Linkage::average;
   std::optional<double> missing;  // the value of a pair without an edge; none: such pairs take no part
-  int shift = 0;        // averages: weights are rounded to multiples of 2^-shift and summed as integers
-  bool wide = false;    // of 128 bits instead of 64
-  int count_shift = 0;  // averages of points with weights: pairs are counted in multiples of 2^-count_shift
+  int shift = 0;          // averages: weights are rounded to multiples of 2^-shift and summed as integers
+  std::size_t limbs = 1;  // of 64 bits, that these integers have: 1, 2 or 6
+  int count_shift = 0;    // averages of points with weights: pairs are counted in multiples of 2^-count_shift
   std::span<const double> thresholds;  // from near to far; empty: no threshold at all
   bool until_stable = false;           // stay at a threshold until a round merges nothing
   bool mutual = false;                 // join only clusters that are each other's nearest neighbour
@@ -40,8 +41,8 @@ struct Round {
 struct Clusters {
   std::span<const double> sizes;         // how many points each is of; sums of them are to stay below 2^53
   std::span<const std::int64_t> counts;  // pairs of points with an edge
-  // Averages: sums of weights in steps of 2^-shift, negative for distances; wide: the lower and the upper 64
-  // bits of each.
+  // Averages: sums of weights in steps of 2^-shift, negative for distances; the limbs of each, the lowest
+  // first.
   std::span<const std::int64_t> sums;
 };
 

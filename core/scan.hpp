@@ -15,6 +15,7 @@
 
 #include "kernels.hpp"
 #include "neighbors.hpp"
+#include "numbers.hpp"
 #include "parallel.hpp"
 
 namespace agglo {
@@ -69,7 +70,7 @@ class Scan {
     });
     const double most = *std::max_element(longest.begin(), longest.end());
     // A power of two rounds nothing; its square must stay finite.
-    if (most > 0) scale_ = std::exp2(std::clamp(-std::ceil(std::log2(most) / 2), -500.0, 500.0));
+    if (most > 0) scale_ = std::clamp(unit_scale(most), 0x1p-500, 0x1p500);
     // Float32 products of d terms, summed in any order, err by at most gamma |x||c| <= gamma (|x|^2 + |c|^2)
     // / 2; 16 more roundings cover those of x and c, of the scores and of what they are compared with.
     const double unit = std::numeric_limits<float>::epsilon() / 2;

@@ -6,7 +6,7 @@
 #include <span>
 
 #include "groups.hpp"
-#include "multiply.hpp"
+#include "product.hpp"
 #include "recall.hpp"
 
 namespace agglo {
@@ -21,8 +21,7 @@ constexpr std::int64_t kSeeds = 4;    // for every part of `size`
 }  // namespace
 
 void find_closest(const Images& images, std::span<const std::int32_t> places, const Centers& centers,
-                  std::int64_t probes, Gemm<float>* sgemm, Team& team, const Report& report,
-                  std::span<std::int32_t> out) {
+                  std::int64_t probes, Team& team, const Report& report, std::span<std::int32_t> out) {
   if (probes >= centers.count()) {
     team.ranges(
         static_cast<std::int64_t>(places.size()), kBlock,
@@ -30,8 +29,8 @@ void find_closest(const Images& images, std::span<const std::int32_t> places, co
           thread_local std::vector<float> rows, products;
           const auto some = places.subspan(first, last - first);
           images.gather(some, rows);
-          multiply(sgemm, rows.data(), last - first, centers.rows.data(), centers.count(), centers.width,
-                   products);
+          multiply_rows(rows.data(), last - first, centers.rows.data(), centers.count(), centers.width,
+                        products);
           for (std::int64_t i = 0; i < last - first; ++i)
             out[some[i]] = static_cast<std::int32_t>(
                 closest(products.data() + i * centers.count(), centers.offsets.data(), centers.count()));
@@ -40,7 +39,7 @@ void find_closest(const Images& images, std::span<const std::int32_t> places, co
     return;
   }
   const auto balanced = static_cast<std::int64_t>(std::sqrt(static_cast<double>(probes * centers.count())));
-  const Groups groups(centers, std::min(balanced, centers.count()), probes, sgemm, team);
+  const Groups groups(centers, std::min(balanced, centers.count()), probes, team);
   std::vector<Groups::Scratch> scratch(team.size());
   team.ranges(
       static_cast<std::int64_t>(places.size()), kRows,
@@ -55,7 +54,7 @@ void find_closest(const Images& images, std::span<const std::int32_t> places, co
       report);
 }
 
-Parts scattered(const Images& images, std::int64_t size, std::uint64_t seed, Gemm<float>* sgemm, Team& team,
+Parts scattered(const Images& images, std::int64_t size, std::uint64_t seed, Team& team,
                 const Report& report) {
   const std::int64_t n = images.n(), width = images.width(), least = size / kSeeds;
   Centers centers{width, {}, {}};
@@ -68,7 +67,7 @@ Parts scattered(const Images& images, std::int64_t size, std::uint64_t seed, Gem
   }
   std::vector<std::int32_t> part(n);
   const auto assign = [&](std::span<const std::int32_t> places) {
-    find_closest(images, places, centers, kProbes, sgemm, team, report, part);
+    find_closest(images, places, centers, kProbes, team, report, part);
   };
   // Forgets centres of fewer than `enough` of some places; the largest stays, for it has more than the mean.
   // Then -1 is the part of places that had such a centre.

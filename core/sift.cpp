@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-#if defined(__x86_64__) && defined(__GNUC__)
-#define AGGLO_AVX2 1
-#endif
+#include "simd.hpp"
 
 namespace agglo {
 namespace {
@@ -74,26 +72,25 @@ template <class Test>
   return count;
 }
 
-#ifdef AGGLO_AVX2
+#ifdef AGGLO_X86
 
-[[gnu::target("avx2")]] int find_larger_avx2(const float* values, std::int64_t n, float bar,
-                                             std::int32_t* found) {
+[[AGGLO_AVX2]] int find_larger_avx2(const float* values, std::int64_t n, float bar, std::int32_t* found) {
   return find_larger(values, n, bar, found);
 }
 
-[[gnu::target("avx2")]] int find_products_avx2(const float* partial, const float* rest, std::int64_t n,
-                                               float own, float bar, std::int32_t* found) {
+[[AGGLO_AVX2]] int find_products_avx2(const float* partial, const float* rest, std::int64_t n, float own,
+                                      float bar, std::int32_t* found) {
   return find_products(partial, rest, n, own, bar, found);
 }
 
-[[gnu::target("avx2")]] int find_overlaps_avx2(const float* partial, const float* rest, const float* sizes,
-                                               std::int64_t n, float own, float size, float slope,
-                                               std::int32_t* found) {
+[[AGGLO_AVX2]] int find_overlaps_avx2(const float* partial, const float* rest, const float* sizes,
+                                      std::int64_t n, float own, float size, float slope,
+                                      std::int32_t* found) {
   return find_overlaps(partial, rest, sizes, n, own, size, slope, found);
 }
 
-[[gnu::target("popcnt")]] void count_bits_popcnt(const std::uint64_t* row, const std::uint64_t* rows,
-                                                 std::int64_t n, std::int64_t width, std::int32_t* out) {
+[[AGGLO_AVX2]] void count_bits_avx2(const std::uint64_t* row, const std::uint64_t* rows, std::int64_t n,
+                                    std::int64_t width, std::int32_t* out) {
   // A width that is known lets the loop over words be unrolled.
   switch (width) {
     case 1:
@@ -107,47 +104,35 @@ template <class Test>
   }
 }
 
-[[gnu::target("popcnt")]] int find_seeming_popcnt(const SetImage& own, float slope, const SetImage* images,
-                                                  const float* slopes, std::int64_t n, std::int32_t* found) {
+[[AGGLO_AVX2]] int find_seeming_avx2(const SetImage& own, float slope, const SetImage* images,
+                                     const float* slopes, std::int64_t n, std::int32_t* found) {
   return find_seeming(own, slope, images, slopes, n, found);
 }
 
-const bool has_popcnt = __builtin_cpu_supports("popcnt");
-const bool has_avx2 = __builtin_cpu_supports("avx2");
-#define AGGLO_FASTEST(name, ...) return has_avx2 ? name##_avx2 __VA_ARGS__ : name __VA_ARGS__
-
-#else
-#define AGGLO_FASTEST(name, ...) return name __VA_ARGS__
 #endif
 
 }  // namespace
 
 int larger(const float* values, std::int64_t n, float bar, std::int32_t* found) {
-  AGGLO_FASTEST(find_larger, (values, n, bar, found));
+  AGGLO_DISPATCH(find_larger, (values, n, bar, found));
 }
 int passing_products(const float* partial, const float* rest, std::int64_t n, float own, float bar,
                      std::int32_t* found) {
-  AGGLO_FASTEST(find_products, (partial, rest, n, own, bar, found));
+  AGGLO_DISPATCH(find_products, (partial, rest, n, own, bar, found));
 }
 int passing_overlaps(const float* partial, const float* rest, const float* sizes, std::int64_t n, float own,
                      float size, float slope, std::int32_t* found) {
-  AGGLO_FASTEST(find_overlaps, (partial, rest, sizes, n, own, size, slope, found));
+  AGGLO_DISPATCH(find_overlaps, (partial, rest, sizes, n, own, size, slope, found));
 }
 
 void different_bits(const std::uint64_t* row, const std::uint64_t* rows, std::int64_t n, std::int64_t width,
                     std::int32_t* out) {
-#ifdef AGGLO_AVX2
-  if (has_popcnt) return count_bits_popcnt(row, rows, n, width, out);
-#endif
-  count_bits(row, rows, n, width, out);
+  AGGLO_DISPATCH(count_bits, (row, rows, n, width, out));
 }
 
 int seem_overlapping(const SetImage& own, float slope, const SetImage* images, const float* slopes,
                      std::int64_t n, std::int32_t* found) {
-#ifdef AGGLO_AVX2
-  if (has_popcnt) return find_seeming_popcnt(own, slope, images, slopes, n, found);
-#endif
-  return find_seeming(own, slope, images, slopes, n, found);
+  AGGLO_DISPATCH(find_seeming, (own, slope, images, slopes, n, found));
 }
 
 }  // namespace agglo

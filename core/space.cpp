@@ -51,7 +51,7 @@ Space<T>::Space(const Points<T>& points, Metric metric, Team& team) : points_(po
       squares_[i] = squares_[i] > 0 ? 1 : 0;
     }
   } else if (largest > 0) {
-    factor_ = std::exp2(-std::ceil(std::log2(largest) / 2));
+    factor_ = std::min(unit_scale(largest), kMostScale);
     for (double& square : squares_) square *= factor_ * factor_;
   }
 }

@@ -178,7 +178,7 @@ class Products {
       largest = std::max(largest, it);
       if (cosine) result.push_back(it > 0 ? 1 / std::sqrt(it) : 0);
     }
-    if (!cosine) result.push_back(largest > 0 ? std::exp2(-std::ceil(std::log2(largest) / 2)) : 1);
+    if (!cosine) result.push_back(largest > 0 ? std::min(unit_scale(largest), kMostScale) : 1);
     return result;
   }
   double factor(std::int32_t row) const { return factors_[cosine_ ? row : 0]; }

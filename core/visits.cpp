@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "kernels.hpp"
+#include "product.hpp"
 
 namespace agglo {
 namespace {
@@ -59,7 +60,7 @@ void Visitor::rank(std::int64_t m, std::span<const std::int32_t> near) {
   centers_.resize(near.size() * width);
   for (std::size_t e = 0; e < near.size(); ++e)
     std::copy_n(cells_.center(near[e]), width, centers_.data() + e * width);
-  multiply(sgemm_, rows_.data(), m, centers_.data(), around, width, ranks_);
+  multiply_rows(rows_.data(), m, centers_.data(), around, width, ranks_);
   for (std::int64_t i = 0; i < m; ++i)
     for (std::int64_t e = 0; e < around; ++e) ranks_[i * around + e] -= cells_.offset(near[e]);
   left_.resize(width);

@@ -43,9 +43,8 @@ class CodedCells {
 // images.
 class Visitor {
  public:
-  Visitor(const Images& images, const Partition& cells, const CodedCells& coded, bool product,
-          Gemm<float>* sgemm)
-      : images_(images), cells_(cells), coded_(coded), product_(product), sgemm_(sgemm) {}
+  Visitor(const Images& images, const Partition& cells, const CodedCells& coded, bool product)
+      : images_(images), cells_(cells), coded_(coded), product_(product) {}
 
   // Lets every member of a cell visit the `visits` cells closest to it, and its own, and calls
   // take(place, slots) with the `keep` slots of the best scores, or all if they are fewer, in no order.
@@ -90,7 +89,6 @@ class Visitor {
   const Partition& cells_;
   const CodedCells& coded_;
   const bool product_;
-  Gemm<float>* const sgemm_;
 
   std::vector<float> rows_, centers_, ranks_, left_;  // of the visitors; of the cells around; their scores
   std::vector<std::vector<std::int32_t>> guests_;     // who visits each of the cells around

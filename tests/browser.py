@@ -3,6 +3,7 @@
 import contextlib
 import shutil
 import tempfile
+from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
@@ -21,14 +22,14 @@ FLAGS = [
 
 @contextlib.contextmanager
 def chromium():
-    """A browser with a profile of its own; an error with a remedy if there is none on this machine."""
-    found = next(filter(None, map(shutil.which, NAMES)), None)
-    if found is None:
-        raise FileNotFoundError(
-            f"the tests of the explorer need Chromium, and none of {', '.join(NAMES)} is on the path: install it, "
-            "on Debian and Ubuntu with apt-get install chromium"
-        )
+    """Start a browser with a profile of its own: the machine's, else the one that Playwright downloaded."""
     with tempfile.TemporaryDirectory() as profile, sync_playwright() as playwright:
+        found = next(filter(None, map(shutil.which, NAMES)), playwright.chromium.executable_path)
+        if not Path(found).exists():
+            raise FileNotFoundError(
+                f"tests of the explorer need Chromium: none of {', '.join(NAMES)} is on the path, and there is "
+                f"no {found}. Run ./run-tests, which installs it, or playwright install chromium"
+            )
         browser = playwright.chromium.launch_persistent_context(
             profile,
             executable_path=found,
@@ -42,3 +43,8 @@ def chromium():
         browser.set_default_timeout(30_000)
         yield browser
         browser.close()
+
+
+if __name__ == "__main__":
+    with chromium() as context:
+        print("Chromium", context.browser.version if context.browser else "starts")

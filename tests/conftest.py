@@ -37,7 +37,7 @@ def cluster(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def spark(request, tmp_path_factory):
-    """A session on that cluster, or on another one: AGGLO_SPARK_MASTER='local[2]' needs a single process."""
+    """A session on that cluster, or on the one that AGGLO_SPARK_MASTER names: local[2] is a single process."""
     from spark_cluster import connect
 
     url = os.environ.get("AGGLO_SPARK_MASTER") or request.getfixturevalue("cluster").url

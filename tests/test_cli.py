@@ -11,9 +11,10 @@ import typer
 from cli_runs import FILES, driven, names, run
 
 import agglo
-from agglo import cli
+from agglo import _core, cli
 from agglo.linkage import LINKAGES
 from agglo.neighbors import METHODS, METRICS
+from agglo.numbering import number_clusters
 from agglo.rounds import ADVANCES
 from agglo.testing import assert_same_hierarchy
 from agglo.vectors import VECTOR_LINKAGES
@@ -29,7 +30,7 @@ def test_fit_writes_the_tree_that_the_library_makes(folder, blobs):
     expected = agglo.scc(graph, top="auto", X=blobs[0])
     assert_same_hierarchy(tree, expected)
     labels = pq.read_table("deep/out/labels.parquet")["label"].to_numpy()
-    np.testing.assert_array_equal(labels, expected.cut(n_clusters=3))
+    np.testing.assert_array_equal(labels, number_clusters(expected.cut(n_clusters=3), X=blobs[0]))
     assert err == ""
     assert re.search(r"labels +3 clusters \(round \d+, closest to 3\); largest 40 40 40\n", out)
     assert "1.000 dendrogram purity, against 3 known classes" in out
@@ -80,10 +81,10 @@ def test_every_option_reaches_the_algorithm(folder, blobs, options, make):
     assert_same_hierarchy(agglo.Hierarchy.load("out/tree.parquet"), make(graph, X=blobs[0], top="auto"))
 
 
-def test_without_a_rule_labels_are_of_the_persistent_round(fitted):
+def test_without_a_rule_labels_are_of_the_persistent_round(fitted, blobs):
     tree = agglo.Hierarchy.load(fitted / "tree.parquet")
     labels = pq.read_table(fitted / "labels.parquet")["label"].to_numpy()
-    np.testing.assert_array_equal(labels, tree.cut(round="persistent"))
+    np.testing.assert_array_equal(labels, number_clusters(tree.cut(round="persistent"), X=blobs[0]))
 
 
 def test_all_formats_give_the_same_tree(folder):
@@ -118,7 +119,9 @@ def test_an_infinite_height_joins_all_that_merge(folder):
 def test_json_is_all_that_is_on_stdout_and_says_what_the_record_says(folder):
     out, err = run("fit", "X.npy", "-o", "out", "--json", "--labels", "y.npy")
     record = json.loads(out)
-    assert record == json.loads((folder / "out/run.json").read_text())
+    digests = ("files", "checksum")  # known once the files are written
+    written = json.loads((folder / "out/run.json").read_text())
+    assert record == {name: value for name, value in written.items() if name not in digests}
     assert record["parameters"] == {
         "metric": "cosine",
         "n_neighbors": 25,
@@ -136,7 +139,7 @@ def test_json_is_all_that_is_on_stdout_and_says_what_the_record_says(folder):
     assert record["rounds"][0]["before"] == 120
     assert record["rounds"][-1]["after"] == record["tree"]["fewest_clusters"]
     assert record["labels"]["rule"] == {"round": "persistent"}
-    assert set(record["versions"]) == {"python", "numpy", "scipy", "pyarrow"}
+    assert set(record["versions"]) == {"python", "numpy", "scipy", "pyarrow", "instructions"}
     assert err == ""
     for words in (["cut", "out", "--round", "-1"], ["eval", "out", "--labels", "y.npy"], ["info", "out"]):
         assert json.loads(run(*words, "--json")[0])
@@ -150,7 +153,7 @@ def test_quiet_says_nothing(folder):
 def test_warnings_are_one_line_each(folder):
     out, err = run("fit", "Xy.csv", "-o", "out", "-q")
     assert out == ""
-    assert err == "warning: Xy.csv: left out 'kind', not being numbers; choose columns with --columns\n"
+    assert err == "warning: Xy.csv: left out 'kind', without numbers; choose columns with --columns\n"
 
 
 @pytest.mark.parametrize(
@@ -206,7 +209,7 @@ def test_very_many_rounds_are_not_in_the_record(folder):
 
 
 def test_version():
-    assert run("--version")[0] == f"agglo {agglo.__version__}\n"
+    assert run("--version")[0] == f"agglo {agglo.__version__} (instructions: {_core.simd_level()})\n"
 
 
 def test_help_answers_without_loading_anything_heavy():
@@ -230,6 +233,10 @@ def test_demo(tmp_path, monkeypatch):
     record = json.loads((tmp_path / "agglo-demo/run.json").read_text())
     assert record["scores"]["dendrogram_purity"] > 0.85
     assert record["labels"]["clusters"] == 10
+    offered = out.splitlines()[-1].split()[1:]  # without the name of the command
+    assert offered == ["explore", "agglo-demo"]
+    run(*offered, "--html", "page.html")
+    assert "</html>" in (tmp_path / "page.html").read_text()
 
 
 def test_demo_without_matplotlib_says_how_to_get_the_picture(tmp_path):
@@ -259,7 +266,15 @@ def test_every_verb_option_and_exit_code_is_documented():
         for parameter in command.params:
             for option in parameter.opts:
                 assert not option.startswith("--") or f"`{option}" in text, (verb, option)
-    for code in (cli.USAGE, cli.BAD_INPUT, cli.CANNOT_WRITE, cli.NO_MEMORY, cli.INTERRUPTED, cli.TERMINATED):
+    for code in (
+        cli.USAGE,
+        cli.BAD_INPUT,
+        cli.CANNOT_WRITE,
+        cli.NO_MEMORY,
+        cli.INTERRUPTED,
+        cli.PIPE_CLOSED,
+        cli.TERMINATED,
+    ):
         assert f"| {code} |" in text
 
 

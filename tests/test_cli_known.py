@@ -18,6 +18,7 @@ def folder(tmp_path, monkeypatch):
     np.save(tmp_path / "cannot.npy", np.array([[2, 3, 12], [4, 9, 14]]))
     (tmp_path / "weights.csv").write_text("\n".join(["weight", *(str(1 + i % 3) for i in range(120))]) + "\n")
     (tmp_path / "wrong.csv").write_text("a,b\n0,1\n1.5,7\n")
+    (tmp_path / "text.csv").write_text("a\nx\n")
     (tmp_path / "far.csv").write_text("a,b\n0,120\n")
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -51,7 +52,13 @@ def test_copies_are_told_of(folder):
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (["--must-link", "wrong.csv"], 3, "wrong.csv holds no groups of points: pass a table with a row each"),
+        (
+            ["--must-link", "wrong.csv"],
+            3,
+            "wrong.csv holds no groups of points, but numbers that are not whole: pass a table with one row per",
+        ),
+        (["--must-link", "text.csv"], 3, "text.csv has no columns of numbers, but 'a': pass a table with one row"),
+        (["--sample-weight", "must.csv"], 3, "pass a file with one column, the weight of each point"),
         (["--cannot-link", "far.csv"], 3, "cannot_link names point 120, but there are 120 points"),
         (["--sample-weight", "must.csv"], 3, "has no column 'label'"),
         (["--max-cluster-size", "0"], 2, "max_cluster_size=0.0 is not a size"),

@@ -66,7 +66,10 @@ def test_a_model_from_python_is_read(folder):
 
 def test_what_cannot_be_predicted_is_said(folder):
     run("fit", "old.npy", "-o", "run", "-q")
-    assert "no model: there is no model.json" in run("predict", "run", "new.npy", code=cli.BAD_INPUT)[1]
+    assert (
+        "there is no model.json in it; run agglo fit again, with --keep-model"
+        in run("predict", "run", "new.npy", code=cli.BAD_INPUT)[1]
+    )
     run("fit", "old.npy", "-o", "run", "-q", "--keep-model")
     np.save("wide.npy", np.ones((3, 6)))
     assert "points of 6 columns, but those of the run have 5" in run(

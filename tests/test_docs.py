@@ -16,6 +16,11 @@ MODULES = sorted(
 )
 
 
+def on_spark(values):
+    """Mark what needs a Spark cluster."""
+    return [pytest.param(value, marks=pytest.mark.spark) if "spark" in str(value) else value for value in values]
+
+
 def snippets(text):
     """The Python blocks of a page, each with the number of lines before it."""
     for block in re.finditer(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
@@ -44,16 +49,15 @@ def run(text, name):
 @pytest.fixture(autouse=True)
 def _cluster_of_what_needs_one(request):
     """Examples on Spark run on the tests' own cluster, instead of starting Java once more."""
-    about = getattr(request.node, "callspec", None)
-    if about and any("spark" in getattr(value, "name", value) for value in about.params.values()):
+    if request.node.get_closest_marker("spark"):
         request.getfixturevalue("spark")
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize("page", on_spark(str(page.relative_to(ROOT)) for page in PAGES))
 def test_the_snippets_of_a_page_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "Agg")
-    run(page.read_text(encoding="utf-8"), page.name)
+    run((ROOT / page).read_text(encoding="utf-8"), Path(page).name)
 
 
 def test_a_snippet_that_is_wrong_is_found_with_its_line():
@@ -64,7 +68,7 @@ def test_a_snippet_that_is_wrong_is_found_with_its_line():
     assert error.traceback[-1].lineno + 1 == 4
 
 
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("name", on_spark(MODULES))
 def test_the_examples_of_docstrings_run(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert doctest.testmod(importlib.import_module(name)).failed == 0

@@ -14,12 +14,18 @@ from sklearn.metrics import pairwise_distances
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.estimator_checks import (
+    check_sample_weight_equivalence_on_dense_data,
+    check_sample_weight_equivalence_on_sparse_data,
+    estimator_checks_generator,
+    parametrize_with_checks,
+)
 from sklearn.utils.validation import check_is_fitted
 
 import agglo
 from agglo import HAC, SCC, Affinity, NeighborGraph, neighbor_graph
 from agglo.cut import persistent_round
+from agglo.numbering import number_clusters
 from agglo.testing import assert_same_hierarchy, check_hierarchy
 
 CLUSTERERS = {SCC: agglo.scc, Affinity: agglo.affinity, HAC: agglo.hac}
@@ -37,12 +43,45 @@ def blobs(n=90, seed=0):
 @pytest.mark.filterwarnings("ignore:[0-9]+ of [0-9]+ points are all zero:UserWarning")  # and so are some of theirs
 @parametrize_with_checks([SCC(), Affinity(), HAC()])
 def test_scikit_learns_own_checks(estimator, check, request):
-    if getattr(check, "func", check).__name__.startswith("check_sample_weight_equivalence"):
-        # It has weights of zero, too, and what is no point at all has no place in a tree.
-        with pytest.raises(ValueError, match=r"sample_weight\[2\] is 0, but weights are larger than zero"):
-            check(estimator)
+    run_check(estimator, check, request)
+
+
+LINKAGES = ["average", "single", "complete", "exact-average", "centroid", "ward"]
+
+
+def is_about_weights_or_state(check):
+    name = getattr(check, "func", check).__name__
+    return "sample_weight" in name or name in ("check_dict_unchanged", "check_fit_idempotent")
+
+
+@pytest.mark.parametrize(
+    ("estimator", "check"),
+    [
+        pytest.param(estimator, check, id=f"{estimator}-{check.func.__name__}")
+        for clusterer in CLUSTERERS
+        for linkage in LINKAGES
+        for estimator in [clusterer(metric="sqeuclidean", linkage=linkage)]
+        for _, check in estimator_checks_generator(estimator)
+        if is_about_weights_or_state(check)
+    ],
+)
+def test_scikit_learns_checks_of_weights_and_state_hold_for_all_linkages(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("linkage", LINKAGES)
+@pytest.mark.parametrize("metric", ["cosine", "sqeuclidean"])
+@each
+def test_integer_weights_are_repeated_points(clusterer, metric, linkage):
+    estimator = clusterer(metric=metric, linkage=linkage)
+    check_sample_weight_equivalence_on_dense_data(clusterer.__name__, estimator)
+    takes_sparse = metric == "cosine" and linkage in ("average", "single", "complete")
+    assert get_tags(estimator).input_tags.sparse == takes_sparse
+    if takes_sparse:
+        check_sample_weight_equivalence_on_sparse_data(clusterer.__name__, estimator)
     else:
-        run_check(estimator, check, request)
+        with pytest.raises(TypeError, match=r"(?i)sparse .* dense.*toarray"):
+            estimator.fit(sp.eye_array(5, format="csr"))
 
 
 @pytest.mark.parametrize("metric", ["cosine", "dot", "sqeuclidean", "euclidean"])
@@ -76,9 +115,9 @@ def test_with_nothing_said_labels_are_those_of_the_persistent_round(clusterer):
     X, y = blobs()
     fitted = clusterer(n_neighbors=10).fit(X)
     assert fitted.round_ == persistent_round(fitted.tree_)
-    np.testing.assert_array_equal(fitted.labels_, fitted.tree_.labels(round=fitted.round_))
-    np.testing.assert_array_equal(fitted.labels_, y)
-    np.testing.assert_array_equal(clusterer(n_neighbors=10, round="persistent").fit_predict(X), y)
+    np.testing.assert_array_equal(fitted.labels_, number_clusters(fitted.tree_.labels(round=fitted.round_), X=X))
+    np.testing.assert_array_equal(fitted.labels_, number_clusters(y, X=X))
+    np.testing.assert_array_equal(clusterer(n_neighbors=10, round="persistent").fit_predict(X), fitted.labels_)
 
 
 @each
@@ -86,10 +125,12 @@ def test_labels_follow_the_rule_that_is_given(clusterer):
     X, _ = blobs()
     for rule in ({"n_clusters": 5}, {"round": 1}, {"round": -1}, {"round": np.int64(0)}):
         fitted = clusterer(**rule).fit(X)
-        np.testing.assert_array_equal(fitted.labels_, fitted.tree_.cut(**rule))
-        np.testing.assert_array_equal(fitted.labels_, fitted.tree_.labels(round=fitted.round_))
+        np.testing.assert_array_equal(fitted.labels_, number_clusters(fitted.tree_.cut(**rule), X=X))
+        np.testing.assert_array_equal(
+            fitted.labels_, number_clusters(fitted.tree_.labels(round=fitted.round_), X=X)
+        )
     fitted = clusterer(height=0.01).fit(X)
-    np.testing.assert_array_equal(fitted.labels_, fitted.tree_.cut(height=0.01))
+    np.testing.assert_array_equal(fitted.labels_, number_clusters(fitted.tree_.cut(height=0.01), X=X))
     assert fitted.round_ is None
 
 
@@ -143,7 +184,7 @@ def test_a_precomputed_graph_gives_the_same_as_the_points(clusterer, kind):
     ):
         fitted = clusterer(metric="precomputed", **parameters).fit(given)
         assert_same_hierarchy(fitted.tree_, expected.tree_)
-        np.testing.assert_array_equal(fitted.labels_, expected.labels_)
+        np.testing.assert_array_equal(number_clusters(fitted.labels_, X=X), expected.labels_)
         assert fitted.n_features_in_ == 40
     assert clusterer(metric="precomputed").fit(graph).graph_ is graph
 
@@ -336,11 +377,11 @@ def test_wrong_parameters_are_found_before_the_search(parameters, match, monkeyp
 
 
 @each
-def test_a_round_that_there_was_not_is_an_error_and_the_tree_is_kept(clusterer):
+def test_a_round_that_does_not_exist_is_an_error_and_leaves_the_model_as_it_was(clusterer):
     estimator = clusterer(round=5000)
-    with pytest.raises(IndexError, match="round=5000 is out of range: the tree has"):
+    with pytest.raises(IndexError, match="round=5000 is out of range: a tree of 90 leaves has at most 89 rounds"):
         estimator.fit(blobs()[0])
-    check_hierarchy(estimator.tree_)
+    assert not hasattr(estimator, "tree_")
 
 
 @each
@@ -390,3 +431,86 @@ def test_the_search_can_be_chosen():
     assert fitted.graph_.recall_estimate.value >= 0.8
     assert SCC().fit(X).graph_.method == "exact"
     assert SCC().fit(X[:, :3]).graph_.method == "kdtree"
+
+
+@pytest.mark.parametrize("linkage", ["average", "ward"])
+@pytest.mark.parametrize("sparse", [False, True])
+@each
+def test_points_of_weight_zero_have_labels_and_no_part(clusterer, linkage, sparse, tmp_path):
+    X, _ = blobs()
+    form = sp.csr_array if sparse else np.asarray
+    metric, linkage = ("cosine", "single") if sparse else ("sqeuclidean", linkage)
+    weights = np.random.default_rng(0).integers(0, 3, len(X))
+    counted = weights > 0
+    settings = {"metric": metric, "linkage": linkage, "n_neighbors": 4, "top": None}
+    model = clusterer(**settings).fit(form(X), sample_weight=weights)
+    without = clusterer(**settings).fit(form(X[counted]), sample_weight=weights[counted])
+    assert_same_hierarchy(model.tree_, without.tree_)
+    np.testing.assert_array_equal(model.labels_[counted], without.labels_)
+    np.testing.assert_array_equal(model.labels_[~counted], without.predict(form(X[~counted])))
+    np.testing.assert_array_equal(model.predict(form(X)), without.predict(form(X)))
+    np.testing.assert_array_equal(model.graph_index_[~counted], -1)
+    np.testing.assert_array_equal(model.graph_index_[counted], without.graph_index_)
+    model.save(tmp_path / "model")
+    again = agglo.load(tmp_path / "model")
+    np.testing.assert_array_equal(again.labels_, model.labels_)
+    again.partial_fit(form(X[:9] + 0.01), sample_weight=[0] * 4 + [1] * 5).partial_fit(form(X[:2]), None, [0, 0])
+    model.partial_fit(form(X[:9] + 0.01), sample_weight=[0] * 4 + [1] * 5).partial_fit(form(X[:2]), None, [0, 0])
+    without.partial_fit(form(X[4:9] + 0.01))
+    assert len(model.labels_) == len(X) + 11
+    np.testing.assert_array_equal(again.labels_, model.labels_)
+    np.testing.assert_array_equal(model.labels_[:-11][counted], without.labels_[:-5])
+    np.testing.assert_array_equal(model.labels_[-7:-2], without.labels_[-5:])
+    np.testing.assert_array_equal(model.labels_[:-11][~counted], without.predict(form(X[~counted])))
+    np.testing.assert_array_equal(model.labels_[-2:], without.predict(form(X[:2])))
+
+
+@pytest.mark.parametrize(
+    ("settings", "inputs", "message"),
+    [
+        ({}, {"sample_weight": [0, 0, 0, 0]}, "sample_weight is zero for all points"),
+        ({}, {"sample_weight": [1, -1, 0, 1]}, r"sample_weight\[1\] is -1"),
+        ({}, {"sample_weight": [1, 1, np.nan, 1]}, r"sample_weight\[2\] is nan"),
+        ({}, {"sample_weight": [1, 1, 0, 1], "must_link": [(1, 2)]}, "names point 2, but its sample_weight is 0"),
+        ({}, {"sample_weight": [0, 1, 1, 1], "cannot_link": [[0, 1, 2, 3, 1][:4]]}, "names point 0"),
+        (
+            {"metric": "precomputed", "kind": "distance"},
+            {"sample_weight": [1, 1, 1, 0]},
+            r"sample_weight\[3\] is 0, but metric='precomputed' .*: leave it out of the graph or matrix",
+        ),
+    ],
+)
+def test_wrong_weights_are_errors(settings, inputs, message):
+    with pytest.raises(ValueError, match=message):
+        SCC(**settings).fit(np.eye(4), **inputs)
+
+
+def test_a_graph_has_no_points_of_weight_zero():
+    graph = neighbor_graph(np.eye(4), 2)
+    with pytest.raises(ValueError, match=r"sample_weight\[1\] is 0, but weights are larger than zero.*leave out"):
+        agglo.scc(graph, sample_weight=[1, 0, 1, 1])
+
+
+def test_duplicates_are_no_clusters_of_the_persistent_round():
+    X = np.repeat(np.array([[0.0], [1.0], [10.0], [12.0], [30.0], [31.0], [42.0], [44.0]]), 3, axis=0)
+    model = SCC(metric="euclidean").fit(X)
+    weighted = SCC(metric="euclidean").fit(X[::3], sample_weight=[3] * 8)
+    np.testing.assert_array_equal(model.labels_[::3], weighted.labels_)
+    assert model.round_ == persistent_round(model.tree_) == weighted.round_ + 1
+
+
+@pytest.mark.parametrize("random_state", [None, np.random.RandomState(3), np.int64(7), np.random])
+def test_random_states_are_those_of_scikit_learn(random_state, tmp_path):
+    X, _ = blobs()
+    model = SCC(random_state=random_state, n_jobs=np.int64(2)).fit(X)
+    neighbor_graph(X, random_state=random_state, n_jobs=np.int32(1))
+    if random_state is not np.random:
+        model.save(tmp_path / "model")
+        np.testing.assert_array_equal(agglo.load(tmp_path / "model").predict(X), model.predict(X))
+
+
+@pytest.mark.parametrize("random_state", [-1, 1.5, "a", True, np.random.default_rng(0)])
+def test_wrong_random_states_are_errors(random_state):
+    X, _ = blobs()
+    with pytest.raises((TypeError, ValueError), match=r"random_state=.*: pass"):
+        SCC(random_state=random_state).fit(X)

@@ -1,4 +1,9 @@
+import csv
 import re
+import threading
+from dataclasses import replace
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
 from urllib.parse import urlsplit
 
@@ -7,10 +12,15 @@ import pyarrow.parquet as pq
 import pytest
 from browser import chromium
 from explorable import TEXTS, write_run
+from forests import chain
 
-from agglo.explore import Explorer, open_run
+from agglo.explore import Explorer, open_run, open_tree
+from agglo.explore.opened import names_table
 from agglo.explore.page import save_page
 from agglo.explore.view import boxes
+from agglo.naming import Names
+
+pytestmark = pytest.mark.browser
 
 
 @pytest.fixture(scope="module")
@@ -306,3 +316,103 @@ def test_a_link_without_its_token_says_so(browser, served):
     page.locator("#message").wait_for()
     assert page.locator("#message").inner_text() == "the token is missing or wrong: open the printed link"
     page.close()
+
+
+HOSTILE = [
+    "</script><script>alert(1)</script>",
+    "<!--<script>alert(2)</script>",
+    "<img src=x onerror=alert(3)>",
+    "a\u2028b\u2029c",
+    "\u202eevil\u202c \u2066left",
+    "\0\x01\x1f\x7f",
+    '"}];alert(4);//',
+    "{{7*7}} ${alert(5)} `",
+    "&lt;b&gt; &amp;",
+    "\ufeff\ufffe\U0010ffff",
+    "=1+1",
+    "@SUM(A1)",
+    "long " * 100_000,
+    "",
+]
+
+
+@pytest.fixture(scope="module")
+def hostile():
+    tree = chain(len(HOSTILE))
+    inner = tree.n_nodes - tree.n_leaves
+    names = Names(
+        [HOSTILE[i % len(HOSTILE)] for i in range(inner)],
+        [HOSTILE] * inner,
+        [tree.leaves(node).tolist()[:5] for node in range(tree.n_leaves, tree.n_nodes)],
+    )
+    columns = {text[:40] or "empty": HOSTILE for text in HOSTILE}
+    opened = open_tree(tree, HOSTILE, columns)
+    return replace(opened, names=names_table(names), title="</title></script>\u202e<b>")
+
+
+@pytest.mark.parametrize("where", ["server", "file"])
+def test_no_text_breaks_out_of_the_page(page, hostile, where, tmp_path):
+    with Explorer(hostile) as explorer:
+        explorer.save(tmp_path / "page.html")
+        visit(page, explorer.url if where == "server" else (tmp_path / "page.html").as_uri())
+        own = page.locator("script").count()
+        assert own == (1 if where == "server" else 2)
+        root = hostile.tree.n_nodes - 1
+        assert page.title() == "</title></script>\u202e<b> – agglo explore"
+        seen = [box.node for box in boxes(hostile.tree, root, 0, limit=100, depth=5, share=0.0) if box.node >= 0]
+        for node in (*seen[1:7], root):
+            page.evaluate("node => { location.hash = `node=${node}` }", node)
+            shown(page, node)
+        if where == "server":
+            for column in list(hostile.items.columns)[:4]:
+                page.select_option("#colour", column)
+        for text in (HOSTILE[0], HOSTILE[2], "=1+1"):
+            page.fill("#query", text)
+            page.locator("#hits [role=option]").first.wait_for()
+        assert page.locator("script").count() == own
+        assert page.locator("#panel img, #panel b, #hits img, #legend img").count() == 0
+        page.wait_for_load_state("networkidle")
+
+
+def test_texts_of_one_file_are_exported_without_formulas(page, hostile, tmp_path):
+    save_page(hostile, tmp_path / "page.html")
+    visit(page, (tmp_path / "page.html").as_uri())
+    page.get_by_role("button", name="Select", exact=True).click()
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="Export CSV").click()
+    waiting.value.save_as(tmp_path / "clusters.csv")
+    with open(tmp_path / "clusters.csv", newline="", encoding="utf-8") as file:
+        rows = list(csv.reader(file.read().replace("\0", "\\0").splitlines(keepends=True)))
+    texts = {row[3] for row in rows[1:]}
+    assert {"'=1+1", "'@SUM(A1)", HOSTILE[0]} <= texts
+    assert not any(cell.startswith(("=", "@", "+", "-")) for row in rows for cell in row)
+
+
+def test_a_notebook_on_this_machine_shows_the_page_and_other_pages_do_not(browser, served, tmp_path):
+    (tmp_path / "notebook.html").write_text(f"<!doctype html><body>{served._repr_html_()}</body>")
+    handler = partial(QuietHandler, directory=tmp_path)
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as notebook:
+        thread = threading.Thread(target=notebook.serve_forever)
+        thread.start()
+        for address, is_shown in [
+            (f"http://localhost:{notebook.server_port}/notebook.html", True),
+            ((tmp_path / "notebook.html").as_uri(), False),
+        ]:
+            page = browser.new_page()
+            refused = []
+            page.on("console", lambda message, refused=refused: refused.append(message.text))
+            page.goto(address)
+            if is_shown:
+                page.frame_locator("iframe").locator("body[data-shown]").wait_for()
+            else:
+                while not any("frame-ancestors" in text for text in refused):
+                    page.wait_for_event("console")
+                assert page.frame_locator("iframe").locator("body[data-shown]").count() == 0
+            page.close()
+        notebook.shutdown()
+        thread.join()
+
+
+class QuietHandler(SimpleHTTPRequestHandler):
+    def log_message(self, *_):
+        pass

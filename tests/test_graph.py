@@ -1,12 +1,18 @@
+import copy
+import dataclasses
 import pickle
+import warnings
 
+import joblib
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from graphs import graphs
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.sparse.csgraph import connected_components
 
+import agglo
 from agglo import NeighborGraph
 
 
@@ -162,3 +168,130 @@ def test_neighbours_that_were_not_found_may_have_any_value(hole):
 def test_cells_must_be_one_a_point(cells):
     with pytest.raises(ValueError, match="cells must be a number from 0 to 2 for each of 3 points"):
         NeighborGraph([0, 0, 0, 0], np.empty(0, np.int32), np.empty(0, np.float32), "distance", cells=cells)
+
+
+def path_of_four():
+    return NeighborGraph.from_edges([0, 1, 2], [1, 2, 3], [1.0, 2.0, 3.0], kind="distance")
+
+
+def joblib_copy(graph, folder):
+    """Return the graph as a process of joblib gets it: with arrays that are mapped from a file."""
+    joblib.dump(graph, folder / "graph.joblib")
+    return joblib.load(folder / "graph.joblib", mmap_mode="r")
+
+
+@pytest.mark.parametrize(
+    "duplicate",
+    [
+        lambda graph, folder: graph,
+        lambda graph, folder: copy.copy(graph),
+        lambda graph, folder: copy.deepcopy(graph),
+        lambda graph, folder: dataclasses.replace(graph, missing=9.0),
+        lambda graph, folder: pickle.loads(pickle.dumps(graph)),
+        lambda graph, folder: pickle.loads(pickle.dumps(graph, protocol=2)),
+        joblib_copy,
+    ],
+)
+@pytest.mark.parametrize("of_core", [True, False])
+def test_arrays_of_a_graph_are_read_only(duplicate, of_core, tmp_path):
+    graph = path_of_four()
+    if not of_core:
+        columns = (column.copy() for column in (graph.indptr, graph.indices, graph.weights))
+        graph = NeighborGraph(*columns, kind="distance", cells=np.zeros(4, np.int32))
+    graph = duplicate(graph, tmp_path)
+    for column in (graph.indptr, graph.indices, graph.weights, graph.cells):
+        if column is not None:
+            with pytest.raises(ValueError, match="read-only"):
+                column[0] = 1
+            with pytest.raises(ValueError, match="WRITEABLE"):
+                column.flags.writeable = True
+    assert agglo.scc(graph).n_leaves == 4
+
+
+def test_a_graph_does_not_share_arrays_that_can_be_written():
+    model = path_of_four()
+    columns = [column.copy() for column in (model.indptr, model.indices, model.weights)]
+    views = [column.view() for column in columns]
+    for view in views:
+        view.flags.writeable = False
+    for arrays in (columns, views):
+        graph = NeighborGraph(*arrays, kind="distance")
+        for column, kept in zip(columns, (graph.indptr, graph.indices, graph.weights), strict=True):
+            assert not np.shares_memory(column, kept)
+
+
+def test_a_graph_keeps_read_only_arrays_without_a_copy():
+    graph = path_of_four()
+    again = NeighborGraph(graph.indptr, graph.indices, graph.weights, kind="distance")
+    assert np.shares_memory(again.weights, graph.weights)
+    assert np.shares_memory(again.indices, graph.indices)
+
+
+def test_buffers_of_a_pickle_cannot_be_written_through():
+    buffers = []
+    data = pickle.dumps(path_of_four(), protocol=5, buffer_callback=buffers.append)
+    memory = [bytearray(buffer.raw()) for buffer in buffers]
+    graph = pickle.loads(data, buffers=memory)
+    for buffer in memory:
+        buffer[:] = b"\xff" * len(buffer)
+    np.testing.assert_array_equal(graph.indices, path_of_four().indices)
+    np.testing.assert_array_equal(graph.weights, path_of_four().weights)
+
+
+def test_scipy_matrix_shares_read_only_arrays_and_its_copy_can_be_written():
+    graph = path_of_four()
+    matrix = graph.to_scipy()
+    assert np.shares_memory(matrix.data, graph.weights)
+    assert np.shares_memory(matrix.indices, graph.indices)
+    with pytest.raises(ValueError, match="read-only"):
+        matrix.data[0] = np.nan
+    assert connected_components(matrix)[0] == 1
+    changed = matrix.copy()
+    changed.data[:] = 0
+    changed.eliminate_zeros()
+    assert changed.nnz == 0
+    assert graph.weights.all()
+
+
+def test_only_the_core_is_trusted_about_invariants():
+    with pytest.raises(ValueError, match="not a neighbour graph"):
+        NeighborGraph([0, 1, 2], [7, 0], [1.0, 1.0], kind="distance", checked=True)
+
+
+@pytest.mark.parametrize("share", [2, -0.1, float("nan")])
+def test_a_share_of_the_weights_is_from_0_to_1(share):
+    with pytest.raises(ValueError, match="is not a share of the weights: pass a number from 0 to 1"):
+        path_of_four().beyond(0.0, True, share)
+
+
+def broken(format, **arrays):
+    """Return a SciPy matrix whose arrays were replaced after it was made, as SciPy allows."""
+    matrix = sp.csr_array(np.ones((3, 3), np.float32)).asformat(format)
+    for name, values in arrays.items():
+        setattr(matrix, name, np.array(values))
+    return matrix
+
+
+@pytest.mark.parametrize(
+    ("matrix", "cause"),
+    [
+        (broken("csr", indptr=[0, 6, 3, 9]), "indptr does not start at 0, or decreases"),
+        (broken("csc", indptr=[0, 6, 3, 9]), "not a valid CSC matrix: indptr does not start at 0, or decreases"),
+        (broken("csr", indptr=[0, 3, 6, 90]), "indptr ends at 90, with 9 indices and 9 values"),
+        (broken("csr", indptr=[0, 3, 9]), "indptr has 3 entries, not 4"),
+        (broken("csr", indices=[0, 1, 7] * 3), "indices go from 0 to 7, not from 0 to 2"),
+        (broken("csc", indices=[0, 1, -1] * 3), "indices go from -1 to 1"),
+        (broken("csr", data=[1.0]), "with 9 indices and 1 values"),
+    ],
+)
+def test_broken_matrices_are_errors(matrix, cause):
+    with pytest.raises(ValueError, match=cause):
+        NeighborGraph.from_scipy(matrix, kind="distance")
+
+
+def test_ids_with_gaps_are_warned_of():
+    with pytest.warns(UserWarning, match="has 5000001 points, of which at least 4999999 have no edge.*np.unique"):
+        NeighborGraph.from_edges([5_000_000], [7], [1.0], kind="distance")
+    with warnings.catch_warnings(action="error"):
+        NeighborGraph.from_edges([5_000_000], [7], [1.0], kind="distance", n_points=5_000_001)
+        NeighborGraph.from_edges([12], [7], [1.0], kind="distance")

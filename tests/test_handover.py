@@ -65,5 +65,5 @@ def test_scc_is_a_cluster_model_as_bertopic_documents_it():
     for fit in (lambda model: model.fit(X), lambda model: model.fit(X, y=None)):
         model = agglo.SCC(n_clusters=3, n_neighbors=5)
         fit(model)
-        assert model.labels_.tolist() == np.repeat([0, 1, 2], 20).tolist()
+        assert agglo.metrics.pairwise_f1(np.repeat([0, 1, 2], 20), model.labels_).f1 == 1
         assert model.labels_.dtype.kind == "i"

@@ -1,5 +1,7 @@
 import pickle
+import sys
 
+import joblib
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -8,6 +10,7 @@ from sklearn.metrics import adjusted_rand_score
 import agglo
 from agglo import HAC, SCC, Affinity, neighbor_graph
 from agglo.linkage import GraphLinkage
+from agglo.numbering import number_clusters
 from agglo.testing import assert_same_hierarchy
 
 CLUSTERERS = [SCC, Affinity, HAC]
@@ -106,7 +109,8 @@ def test_a_precomputed_model_takes_values(clusterer, kind):
     model = clusterer(metric=metric, n_neighbors="all").fit(X[:50])
     full = neighbor_graph(X, "all", metric).to_scipy().toarray()
     other = clusterer(metric="precomputed", kind=kind).fit(full[:50, :50])
-    expected = model.predict(X[50:])
+    # A graph has no rows to order equally large clusters by.
+    expected = model.predict(X[50:], labels=number_clusters(model.tree_.cut(round=model.round_)))
     np.testing.assert_array_equal(other.predict(full[50:, :50]), expected)
     np.testing.assert_array_equal(other.predict(sp.csr_array(full[50:, :50])), expected)
     with pytest.raises(ValueError, match=r"X has 60 features, but .* is expecting 50 features"):
@@ -240,3 +244,117 @@ def test_tops_take_no_new_points_in_that_the_graph_did_not(clusterer):
     new = X[:20] + np.float32(0.2)
     np.testing.assert_array_equal(topped.predict(new, round=last - 1), plain.predict(new, round=last - 1))
     assert (topped.predict(new, round=-1) >= -1).all()
+
+
+class Interrupter:
+    """A profiler that raises ``error`` at the event of number ``at``: a call of any function, or its return."""
+
+    def __init__(self, at, error):
+        self.at = at
+        self.error = error
+        self.count = 0
+
+    def __call__(self, frame, event, argument):
+        self.count += 1
+        if self.count == self.at:
+            raise self.error
+
+    def run(self, action):
+        """Run ``action``; return whether it ended without an error."""
+        sys.setprofile(self)
+        try:
+            action()
+        except (KeyboardInterrupt, Exception):  # libraries may turn the error into another one
+            return False
+        finally:
+            sys.setprofile(None)
+        return True
+
+
+def state(model):
+    """Return all that must change at once, as one value that can be compared."""
+    if not hasattr(model, "tree_"):
+        assert not [name for name in vars(model) if name.endswith("_") or name.startswith("_")]
+        return None
+    columns = (model.labels_, model.tree_.parent, model.graph_.indices, model._fitted.X, model.graph_index_)
+    return (model.n_features_in_, *(column.tobytes() for column in columns))
+
+
+@pytest.mark.parametrize("linkage", ["average", "ward"])
+@pytest.mark.parametrize("start", ["unfitted", "fitted", "partial_fit"])
+def test_an_exception_leaves_the_old_model_or_the_new_one(start, linkage):
+    X = np.vstack([groups(24)[0], groups(24)[0][:4]])
+
+    def model():
+        made = SCC(metric="sqeuclidean", linkage=linkage, n_neighbors=3, n_jobs=1)
+        return made if start == "unfitted" else made.fit(X[:12, :7] if start == "fitted" else X[:12])
+
+    def change(some):
+        return some.partial_fit(X[8:]) if start == "partial_fit" else some.fit(X)
+
+    old, new = state(model()), state(change(model()))
+    counter = Interrupter(-1, None)
+    counter.run(lambda: change(model()))
+    outcomes = set()
+    for at in np.linspace(1, counter.count, 30).astype(int):
+        some = model()
+        Interrupter(at, (KeyboardInterrupt, MemoryError)[at % 2]()).run(lambda some=some: change(some))
+        found = state(some)
+        assert found in (old, new)
+        outcomes.add(found)
+        if found is not None:
+            assert (some.predict(X[:12, : some.n_features_in_])[:8] >= 0).all()
+    assert old in outcomes
+    some = model()
+    Interrupter(counter.count // 2, KeyboardInterrupt()).run(lambda: change(some))
+    assert state(change(some)) == new  # the second try takes each point once
+
+
+def test_what_is_saved_after_an_exception_can_be_loaded(tmp_path):
+    X, _ = groups(40)
+    model = SCC(n_neighbors=3).fit(X[:20])
+    model.save(tmp_path / "model")
+    counter = Interrupter(-1, MemoryError())
+    counter.run(lambda: pickle.loads(pickle.dumps(model)).partial_fit(X[20:]))
+    for share in (0.3, 0.6, 0.9):
+        assert not Interrupter(int(share * counter.count), MemoryError()).run(lambda: model.partial_fit(X[20:]))
+        model.save(tmp_path / "model")
+        np.testing.assert_array_equal(agglo.load(tmp_path / "model").labels_, model.labels_)
+
+
+@pytest.mark.parametrize("linkage", ["average", "ward"])
+@pytest.mark.parametrize("form", [np.array, np.asfortranarray, lambda X: X.astype(np.int8), sp.csr_array, list])
+def test_a_model_does_not_share_the_points_that_were_given(form, linkage, tmp_path):
+    X, _ = groups(40)
+    given = form(np.rint(X * 8))
+    if sp.issparse(given) and linkage == "ward":
+        linkage = "single"
+    model = SCC(metric="cosine", linkage=linkage, n_neighbors=3, top=None).fit(given)
+    new = np.rint(X * 8) + 0.25
+    before = model.predict(new)
+    for column in (given.data, given.indices) if sp.issparse(given) else [given]:
+        column[:] = column[::-1] if isinstance(column, list) else column[::-1].copy()
+    np.testing.assert_array_equal(model.predict(new), before)
+    model.save(tmp_path / "model")
+    np.testing.assert_array_equal(agglo.load(tmp_path / "model").predict(new), before)
+
+
+def test_points_in_a_read_only_file_are_not_copied(tmp_path):
+    X, _ = groups(40)
+    np.save(tmp_path / "X.npy", X)
+    for mode, shared in (("r", True), ("c", False), ("r+", False)):
+        given = np.load(tmp_path / "X.npy", mmap_mode=mode)
+        model = SCC(n_neighbors=3).fit(given)
+        assert np.shares_memory(model._fitted.X, given) == shared
+
+
+@pytest.mark.parametrize("linkage", ["average", "ward"])
+@pytest.mark.parametrize("dtype", [np.float32, np.int8])
+def test_prediction_does_not_change_the_model(dtype, linkage):
+    X, _ = groups(40)
+    model = SCC(metric="sqeuclidean", linkage=linkage, n_neighbors=3).fit((8 * X).astype(dtype))
+    names, hash = dict(vars(model)), joblib.hash(model)
+    model.predict(8 * X + 0.3)
+    model.attach(8 * X + 0.3)
+    assert joblib.hash(model) == hash
+    assert vars(model) == names

@@ -58,6 +58,23 @@ def test_the_most_central_texts_come_first():
         np.testing.assert_allclose(found, best, rtol=1e-5)
 
 
+def test_of_equal_examples_and_terms_the_first_are_taken():
+    """Which of them a partial sort leaves in front depends on the processor."""
+    words = {kind: [f"{kind}{i:02}" for i in range(50)] for kind in "ab"}
+    # Every fourth text lacks the even words: it is less central, and these words are rarer. The rest is equal.
+    texts = [" ".join(own[1::2] if i % 4 == 0 else own) for own in words.values() for i in range(60)]
+    X = np.arange(120)[:, None] + np.repeat([[0], [999]], 60, axis=0)
+    tree = agglo.scc(agglo.neighbor_graph(X, 5, "euclidean"))
+    names = name_nodes(tree, texts)
+    for own, points in zip(words.values(), (range(60), range(60, 120)), strict=True):
+        node = next(v for v in range(120, tree.n_nodes) if set(tree.leaves(v).tolist()) == set(points))
+        whole = [i for i in tree.order[tree.start[node] :].tolist() if i % 4]
+        assert names.examples[node - 120] == whole[:5]
+        terms = names.terms[node - 120]
+        assert len(terms) >= 5
+        assert terms == own[::2][: len(terms)]
+
+
 def test_progress_is_told_and_small_clusters_are_called_by_a_text():
     X = [[0.0], [1.0], [50.0], [51.0], [52.0], [53.0]]
     tree = agglo.hac(agglo.neighbor_graph(X, "all", "euclidean"))

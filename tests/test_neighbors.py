@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import sys
@@ -346,3 +347,19 @@ agglo.neighbor_graph(X, progress=lambda name, done, total: print(done, total, fl
     assert child.returncode != 0
     done, total = map(int, (first + rest).splitlines()[-1].split())
     assert done < total / 2
+
+
+def test_more_threads_than_the_system_starts_are_an_error():
+    code = """
+import resource, numpy as np, agglo
+graph = agglo.neighbor_graph(np.eye(9), 2)
+resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
+try:
+    agglo.scc(graph, n_jobs=1000)
+except ValueError as error:
+    print(error)
+print(agglo.scc(graph, n_jobs=2).n_leaves)
+"""
+    child = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    expected = r"n_jobs=1000, but the system started only \d+ threads \(Resource .*\): pass fewer\n9\n"
+    assert re.fullmatch(expected, child.stdout), child.stderr

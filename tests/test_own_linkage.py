@@ -54,4 +54,4 @@ def test_the_median_is_that_of_the_edges(page, graph):
 
 def test_clusterers_take_a_linkage(page):
     X = [[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]]
-    assert agglo.SCC(2, linkage=page["Exponential"](3.0)).fit_predict(X).tolist() == [0, 0, 1, 1]
+    assert agglo.SCC(2, linkage=page["Exponential"](3.0)).fit_predict(X).tolist() == [1, 1, 0, 0]

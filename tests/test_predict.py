@@ -178,3 +178,14 @@ def test_what_cannot_be_attached_is_said():
         new.labels(2, labels=[0, 0, 1])
     with pytest.raises(ValueError, match=r"no node"):
         new.labels(labels=[0, 1, 0])
+
+
+@pytest.mark.parametrize("weights", [None, [1, 2, 1, 3, 1]])
+def test_a_new_point_with_edges_of_very_different_lengths_joins_the_nearest(weights):
+    ends = [0, 2], [1, 3], [1e-32, 1e-32]
+    graph = agglo.NeighborGraph.from_edges(*ends, n_points=5, kind="distance", missing="ignore")
+    tree = agglo.scc(graph, [1e-31, 1e20], sample_weight=weights)
+    rows = [[0, 2, 4], [0, 2, 4]], [[2e-30, 1e-30, 1e10], [1e-41, 2e-41, 1e10]]
+    found = agglo.attach(tree, *rows, sample_weight=weights)
+    assert found.node.tolist() == [tree.parent[2], 0]
+    assert found.height.tolist() == pytest.approx([1e-30, 1e-41], rel=1e-3, abs=0)

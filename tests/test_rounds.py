@@ -76,6 +76,68 @@ def linkage_by_definition(graph, weights, linkage, a, b):
     return {"average": lambda v: sum(v) / len(v), "single": max, "complete": min}[linkage](values)
 
 
+@st.composite
+def wide_graphs(draw):
+    """Small graphs with weights from the whole range of float32, subnormal numbers and zeros among them."""
+    n = draw(st.integers(2, 9))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    m = draw(st.integers(1, 3 * n))
+    span = draw(st.sampled_from([20, 40, 60, 126, 149]))
+    weights = np.ldexp(1 + rng.integers(0, 2**23, m) / 2**23, rng.integers(-span, min(span, 127) + 1, m))
+    weights *= rng.choice(draw(st.sampled_from([[1.0], [1.0, -1.0], [1.0, 0.0]])), m)
+    kind = draw(st.sampled_from(["similarity", "distance"]))
+    missing = draw(st.sampled_from([None, "ignore"]))
+    ends = rng.integers(0, n, m), rng.integers(0, n, m)
+    return NeighborGraph.from_edges(*ends, weights, n_points=n, kind=kind, missing=missing)
+
+
+def exact_averages(graph, sizes=None):
+    """Compute rounds of Affinity with exact sums of weights: a list of partitions."""
+    sizes = [1] * graph.n_points if sizes is None else sizes
+    rows = np.repeat(np.arange(graph.n_points), np.diff(graph.indptr)).tolist()
+    weights = dict(zip(zip(rows, graph.indices.tolist(), strict=True), graph.weights.tolist(), strict=True))
+    sign = 1 if graph.kind == "similarity" else -1
+
+    def value(a, b):
+        present = [(i, j) for i in a for j in b if (i, j) in weights]
+        if not present:
+            return None
+        total = float(sum(Fraction(weights[i, j]) * sizes[i] * sizes[j] for i, j in present))
+        count = float(sum(sizes[i] * sizes[j] for i, j in present))
+        pairs = float(sum(sizes[i] for i in a) * sum(sizes[j] for j in b))
+        if graph.missing == "ignore":
+            return sign * total / count
+        return (sign * total + sign * graph.missing * (pairs - count)) / pairs
+
+    clusters, partitions = [[i] for i in range(graph.n_points)], []
+    while True:
+        up = {a[0]: a[0] for a in clusters}
+        for a in clusters:
+            near = [(value(a, b), -b[0]) for b in clusters if b is not a]
+            near = [entry for entry in near if entry[0] is not None]
+            if near:
+                old, new = sorted((up[a[0]], up[-max(near)[1]]))
+                up = {name: old if root == new else root for name, root in up.items()}
+        if all(name == root for name, root in up.items()):
+            return partitions
+        roots = sorted(set(up.values()))
+        clusters = [sorted(i for a in clusters if up[a[0]] == root for i in a) for root in roots]
+        partitions.append(clusters)
+
+
+@settings(max_examples=200)
+@given(wide_graphs(), st.booleans())
+def test_averages_are_exact_over_the_whole_range_of_float32(graph, weighed):
+    sizes = [1 + i % 3 for i in range(graph.n_points)] if weighed else None
+    expected = exact_averages(graph, sizes)
+    for engine in (agglo, agglo.reference):
+        tree = engine.affinity(graph, sample_weight=sizes)
+        found = [tree.cut(round=i + 1) for i in range(len(tree.rounds))]
+        assert [
+            [np.flatnonzero(labels == c).tolist() for c in range(labels.max() + 1)] for labels in found
+        ] == expected
+
+
 @settings(max_examples=100)
 @given(st.data(), graphs(10, ["few", "negative", "all alike"]), st.sampled_from(LINKAGES), st.booleans())
 def test_every_round_is_the_definition(data, graph, linkage, until_stable):
@@ -237,3 +299,15 @@ def test_ctrl_c_stops_the_rounds():
 def test_bad_input_says_what_is_wrong(call, error, message):
     with pytest.raises(error, match=message):
         call(NeighborGraph.from_edges([0], [1], [0.5], kind="similarity"))
+
+
+@pytest.mark.parametrize("linkage", LINKAGES)
+@pytest.mark.parametrize("max_cluster_size", [None, 1000])
+def test_hac_of_a_long_chain_takes_no_pass_over_all_points_for_each_merge(linkage, max_cluster_size):
+    # Each round merges one pair. With a pass over all points per round, one of these runs takes a minute or more.
+    n = 100_000
+    ends = np.arange(n - 1), np.arange(1, n)
+    graph = NeighborGraph.from_edges(*ends, np.arange(1, n) / n, kind="similarity")
+    tree = agglo.hac(graph, linkage=linkage, max_cluster_size=max_cluster_size)
+    assert tree.n_leaves == n
+    assert len(tree.rounds) == n - tree.rounds.after[-1]  # one merge each

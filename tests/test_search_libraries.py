@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import types
 
 import numpy as np
 import pytest
@@ -53,11 +54,32 @@ def test_libraries_find_neighbours_with_exact_values(library, metric, few, monke
     assert found.parameters["recall"] == 0.9
 
 
+@pytest.mark.slow  # pynndescent is compiled as it is called, which takes over a minute
 def test_pynndescent():
     X = clustered(np.random.default_rng(2), 1500, 8)
     found = libraries.pynndescent(X, 10, "cosine", 2, None, recall=0.9, random_state=4)
     assert_found(found, X, 10, "cosine", 0.9)
     assert found.parameters["list_length"] >= 11
+
+
+class NNDescent:
+    """A stand-in for pynndescent's: lists of 100 and more are exact, shorter ones are wrong."""
+
+    def __init__(self, data, metric, n_neighbors, random_state, n_jobs):
+        assert metric == "euclidean"
+        assert random_state == 4
+        near = np.argsort(((data[:, None] - data[None]) ** 2).sum(axis=2), axis=1, kind="stable")
+        lists = near[:, :n_neighbors] if n_neighbors >= 100 else near[:, -n_neighbors:]
+        self.neighbor_graph = (lists, None)
+
+
+@pytest.mark.parametrize("metric", ["cosine", "sqeuclidean"])
+def test_the_lists_of_pynndescent_are_made_longer_until_recall_is_reached(metric, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pynndescent", types.SimpleNamespace(NNDescent=NNDescent))
+    X = clustered(np.random.default_rng(2), 500, 8)
+    found = libraries.pynndescent(X, 10, metric, 2, None, recall=0.9, random_state=4)
+    assert_found(found, X, 10, metric, 0.9)
+    assert found.parameters["list_length"] == 120  # after 30 and 60
     with pytest.raises(ValueError, match=r"metric='dot' is none that pynndescent searches by: pass another"):
         agglo.neighbor_graph(X, 10, "dot", "pynndescent")
 

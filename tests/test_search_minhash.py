@@ -174,7 +174,7 @@ def test_auto_searches_exactly_where_bands_fall_short(monkeypatch):
     monkeypatch.setattr(search_minhash, "_CHEAP", 1e3)
     monkeypatch.setattr(search_minhash, "_CHEAP_EACH", 10)
     monkeypatch.setattr(search_minhash, "MOST", 1)
-    X = sp.random_array((3000, 2000), density=0.01, rng=np.random.default_rng(0), format="csr")
+    X = sp.random_array((3000, 2000), density=0.01, random_state=np.random.default_rng(0), format="csr")
     graph = agglo.neighbor_graph(X, 5, "jaccard", recall=0.99)
     assert (graph.method, graph.recall_estimate) == ("exact", None)
     with pytest.warns(UserWarning, match=r"less than recall=0\.99.*minhash needs.*method='auto'") as warned:
@@ -186,7 +186,9 @@ def test_auto_searches_exactly_where_bands_fall_short(monkeypatch):
 
 def test_without_patience_it_ends_as_soon_as_it_is_hopeless(monkeypatch):
     monkeypatch.setattr(search_minhash, "MOST", 12)
-    rows = check_sets(sp.random_array((4000, 2000), density=0.01, rng=np.random.default_rng(0), format="csr"))
+    rows = check_sets(
+        sp.random_array((4000, 2000), density=0.01, random_state=np.random.default_rng(0), format="csr")
+    )
     patient, short = (minhash(rows, 5, 2, None, recall=0.999, bucket=20, patient=wish) for wish in (True, False))
     assert (patient.parameters["bands"], short.parameters["bands"]) == (12, 4)
     assert 0 < short.estimate.value < patient.estimate.value < 0.999

@@ -192,7 +192,7 @@ def broken():
         (sp.csr_array([[1.0, 2.0], [1e120, 2.0]]), {}, ValueError, r"X\[1, 0\] is 1e\+120, .*scale X down"),
         (sp.csr_array(np.eye(3, dtype=complex)), {}, TypeError, r"dtype complex128.*real numbers"),
         (sp.csr_array((0, 3)), {}, ValueError, r"empty, of shape \(0, 3\)"),
-        (broken(), {}, ValueError, r"not a valid sparse matrix.*out of range"),
+        (broken(), {}, ValueError, r"X is not a valid CSR matrix: indices go from 0 to 7"),
         (sp.eye(4), {"metric": "euclidean"}, TypeError, r"metric='euclidean' needs dense points.*TruncatedSVD"),
         (sp.eye(4), {"method": "cells"}, ValueError, r"method='cells' is for dense points.*pass method='exact'"),
         (sp.eye(4), {"n_neighbors": 4}, ValueError, r"n_neighbors=4 is too many for 4 points"),

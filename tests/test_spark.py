@@ -17,6 +17,8 @@ from agglo.spark.session import java_home
 from agglo.spark.stretch import stretch, warn_of_many_rounds
 from agglo.testing import assert_same_hierarchy
 
+pytestmark = pytest.mark.spark
+
 # Each example takes seconds; more of them can be asked for.
 EXAMPLES = int(os.environ.get("AGGLO_SPARK_EXAMPLES", "3"))
 
@@ -151,11 +153,11 @@ def test_sums_of_128_bits_and_a_schedule_of_its_own(spark, tmp_path, kind):
     graph = agglo.NeighborGraph.from_edges(
         rng.integers(0, 20, 50),
         rng.integers(0, 20, 50),
-        10.0 ** rng.uniform(-20, 20, 50),
+        10.0 ** rng.uniform(-14, 14, 50),
         n_points=20,
         kind=kind,
     )
-    assert grid(graph).wide == (kind == "distance")  # similarities have thresholds down to a thousandth
+    assert grid(graph).limbs == 2
     tree = agglo.spark.scc(
         edges_of(spark, graph),
         f"{tmp_path}/run",
@@ -164,6 +166,17 @@ def test_sums_of_128_bits_and_a_schedule_of_its_own(spark, tmp_path, kind):
         n_thresholds=2,
         handoff_edges=10,
     )
+    assert_same_hierarchy(tree.to_hierarchy(), agglo.scc(graph, n_thresholds=2))
+
+
+def test_weights_too_far_apart_for_decimals_are_an_error_unless_the_driver_sums(spark, tmp_path):
+    graph = agglo.NeighborGraph.from_edges([0, 1, 2, 3], [1, 2, 3, 4], [1.0, 1e-43, 1e-40, 0], kind="similarity")
+    edges = edges_of(spark, graph)
+    with pytest.raises(
+        ValueError, match=r"from 9.94922e-44 to 1 in magnitude, .* 4 such weights .* handoff_edges"
+    ):
+        agglo.spark.scc(edges, f"{tmp_path}/no", kind="similarity", n_thresholds=2, handoff_edges=0)
+    tree = agglo.spark.scc(edges, f"{tmp_path}/run", kind="similarity", n_thresholds=2)
     assert_same_hierarchy(tree.to_hierarchy(), agglo.scc(graph, n_thresholds=2))
 
 

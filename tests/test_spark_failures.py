@@ -17,6 +17,8 @@ from agglo.spark.folder import Folder, State
 from agglo.spark.owner import Owner
 from agglo.testing import assert_same_hierarchy
 
+pytestmark = pytest.mark.spark
+
 THRESHOLDS = [0.9, 0.6, 0.3]
 
 
@@ -55,6 +57,7 @@ def fit(spark, edges, run, **options):
     return agglo.spark.scc(spark.read.parquet(edges), str(run), **options)
 
 
+@pytest.mark.slow  # a cluster of its own processes takes a minute of processor time to start
 def test_a_worker_may_die_in_the_middle_of_a_round(cluster, spark, graph, edges, tmp_path):
     ended = threading.Event()
 
@@ -76,6 +79,7 @@ def test_a_worker_may_die_in_the_middle_of_a_round(cluster, spark, graph, edges,
     assert nothing_is_kept(spark)
 
 
+@pytest.mark.slow  # two more drivers start Java
 def test_a_submitted_driver_may_die_and_its_run_be_taken_up(request, spark, graph, edges, tmp_path):
     run = tmp_path / "run"
     spark.range(80).write.parquet(f"{tmp_path}/points")

@@ -12,6 +12,8 @@ import agglo
 from agglo import metrics
 from agglo.spark.folder import Folder
 
+pytestmark = pytest.mark.spark
+
 THRESHOLDS = np.linspace(0.9, 0.2, 20)  # makes a deep tree
 
 

@@ -130,7 +130,8 @@ def test_clusterers_join_what_the_graph_leaves_apart_and_label_as_if_they_did_no
     labels = fitted.tree_.cut(n_clusters=3)
     assert len(set(zip(labels.tolist(), groups.tolist(), strict=True))) == 3
     again = np.concatenate([X, X[:7]])  # copies are a round before all others
-    np.testing.assert_array_equal(clusterer(**settings).fit(again).labels_[: len(X)], plain.labels_)
+    labels = clusterer(**settings).fit(again).labels_[: len(X)]
+    assert agglo.metrics.pairwise_f1(plain.labels_, labels).f1 == 1
 
 
 def test_the_usual_top_is_for_graphs_that_end_of_points_that_have_means():

@@ -1,3 +1,4 @@
+import copy
 import pickle
 import re
 import sys
@@ -119,6 +120,21 @@ def test_columns_cannot_be_changed_and_what_was_given_can():
     with pytest.raises(ValueError, match="read-only"):
         tree.rounds.after[0] = 2
     assert size.flags.writeable
+    size[0] = 7
+    assert tree.size[0] == 1
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, lambda tree: pickle.loads(pickle.dumps(tree, 2))])
+def test_columns_of_copies_and_pickles_cannot_be_changed(duplicate):
+    TREE.children(4)  # derived columns are not copied
+    tree = duplicate(TREE)
+    columns = (tree.parent, tree.height, tree.size, tree.round, tree.rounds.after, tree.order, tree.start)
+    for column in columns:
+        with pytest.raises(ValueError, match="read-only"):
+            column[0] = 0
+        with pytest.raises(ValueError, match="WRITEABLE"):
+            column.flags.writeable = True
+    assert_same_hierarchy(tree, TREE)
 
 
 def test_pickling_keeps_the_tree():
@@ -180,8 +196,8 @@ def test_the_forest_that_came_in_is_left_alone():
     forest = random_forest(np.random.default_rng(0), 20, max_rounds=1)
     before = [column.copy() for column in forest]
     Hierarchy.from_forest(forest, kind="similarity", missing=0.0)
-    for column, copy in zip(forest, before, strict=True):
-        np.testing.assert_array_equal(column, copy)
+    for column, old in zip(forest, before, strict=True):
+        np.testing.assert_array_equal(column, old)
 
 
 def test_one_and_two_points():

@@ -11,6 +11,7 @@ from forests import chain, trees
 from hypothesis import given
 
 from agglo import Hierarchy
+from agglo.outputs import seal
 from agglo.testing import assert_same_hierarchy
 from agglo.tree import Rounds
 
@@ -142,6 +143,8 @@ def rewritten(path, change_table=lambda table: table, **change_record):
     TREE.save(path)
     table = pq.read_table(path)
     record = json.loads(table.schema.metadata[b"agglo.hierarchy"]) | change_record
+    del record["checksum"]
+    record = seal(record)
     table = change_table(table.replace_schema_metadata({"agglo.hierarchy": json.dumps(record)}))
     pq.write_table(table, path)
     return path

@@ -12,7 +12,7 @@ import agglo
 from agglo import NeighborGraph
 from agglo.constraints import check_weights
 from agglo.linkage import grid
-from agglo.predict import attach_rows
+from agglo.predict import Rows, attach_rows
 from agglo.testing import assert_same_hierarchy, check_hierarchy
 
 
@@ -102,6 +102,18 @@ def test_new_points_join_weighed_clusters_as_the_reference_says(data, graph, lin
         found = attach_rows(tree, rows, n_jobs=n_jobs, leaf_weights=weights)
         assert found.node.tolist() == expected.node.tolist()
         np.testing.assert_array_equal(found.height, expected.height)
+
+
+def test_new_points_with_edges_of_very_different_weights_join_as_the_reference_says():
+    graph = NeighborGraph.from_edges([0, 2], [1, 3], [7e19, 4.5e-9], kind="distance")
+    edges = np.array([3.6e19, 4.5e-9, 4.5e-9, 4.5e-9], np.float32)
+    rows = Rows(np.array([0, 4]), np.array([3, 2, 0, 1], np.int32), edges)
+    for seed in range(10):
+        weights = check_weights(4, np.random.default_rng(seed).uniform(0.1, 3.0, 4))
+        tree = agglo.scc(graph, sample_weight=weights)
+        found = attach_rows(tree, rows, leaf_weights=weights)
+        expected = agglo.reference.attach(tree, rows, weights)
+        assert (found.node, found.height) == (expected.node, expected.height)
 
 
 # ---- what a user relies on ----
@@ -199,9 +211,9 @@ def test_a_point_may_be_too_heavy():
 
 def test_the_grid_makes_room_for_weights():
     graph = line(0.9, 0.8, 0.7)
-    assert grid(graph, np.ones(4)) == grid(graph).__class__(grid(graph).shift, False, 60)
-    assert not grid(graph, np.array([1.0, 2, 3, 4])).wide
-    assert grid(graph, np.array([1.0, 2, 1e6, 4])).wide
+    assert grid(graph, np.ones(4)) == grid(graph).__class__(grid(graph).shift, 1, 60)
+    assert grid(graph, np.array([1.0, 2, 3, 4])).limbs == 1
+    assert grid(graph, np.array([1.0, 2, 1e6, 4])).limbs == 2
 
 
 def test_a_new_point_is_told_what_the_leaves_weigh():

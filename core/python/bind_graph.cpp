@@ -7,8 +7,8 @@ namespace agglo::python {
 namespace {
 
 nb::tuple columns(agglo::Graph&& graph) {
-  return nb::make_tuple(out(std::move(graph.indptr)), out(std::move(graph.indices)),
-                        out(std::move(graph.weights)));
+  return nb::make_tuple(read_only_out(std::move(graph.indptr)), read_only_out(std::move(graph.indices)),
+                        read_only_out(std::move(graph.weights)));
 }
 
 nb::tuple grouped(std::int64_t n, const In<std::int32_t>& sources, const In<std::int32_t>& targets,

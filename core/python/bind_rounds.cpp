@@ -9,7 +9,7 @@ namespace agglo::python {
 namespace {
 
 agglo::Plan plan_of(bool similarity, const std::string& linkage, std::optional<double> missing, int shift,
-                    bool wide, const In<double>& thresholds, bool until_stable, bool mutual) {
+                    std::size_t limbs, const In<double>& thresholds, bool until_stable, bool mutual) {
   agglo::Plan plan;
   plan.kind = kind_of(similarity);
   plan.linkage = linkage == "average"  ? agglo::Linkage::average
@@ -17,7 +17,7 @@ agglo::Plan plan_of(bool similarity, const std::string& linkage, std::optional<d
                                        : agglo::Linkage::complete;
   plan.missing = missing;
   plan.shift = shift;
-  plan.wide = wide;
+  plan.limbs = limbs;
   plan.thresholds = span(thresholds);
   plan.until_stable = until_stable;
   plan.mutual = mutual;
@@ -42,19 +42,20 @@ nb::tuple columns(int threads, const nb::object& progress, const Run& run) {
     after.push_back(round.after);
     seconds.push_back(round.seconds);
   }
-  return nb::make_tuple(out(std::move(forest.parent)), out(std::move(forest.value)),
-                        out(std::move(forest.size)), out(std::move(forest.round)), out(std::move(threshold)),
-                        out(std::move(before)), out(std::move(after)), out(std::move(seconds)));
+  return nb::make_tuple(read_only_out(std::move(forest.parent)), read_only_out(std::move(forest.value)),
+                        read_only_out(std::move(forest.size)), read_only_out(std::move(forest.round)),
+                        read_only_out(std::move(threshold)), read_only_out(std::move(before)),
+                        read_only_out(std::move(after)), read_only_out(std::move(seconds)));
 }
 
 nb::tuple run_rounds(const In<std::int64_t>& indptr, const In<std::int32_t>& indices,
                      const In<float>& weights, bool similarity, const std::string& linkage,
-                     std::optional<double> missing, int shift, bool wide, const In<double>& thresholds,
-                     bool until_stable, bool mutual, const In<std::int32_t>& must,
-                     const In<std::int32_t>& cannot, const In<std::int32_t>& groups, double most,
-                     const In<double>& point_weights, int count_shift, int threads,
-                     const nb::object& progress) {
-  agglo::Plan plan = plan_of(similarity, linkage, missing, shift, wide, thresholds, until_stable, mutual);
+                     std::optional<double> missing, int shift, std::size_t limbs,
+                     const In<double>& thresholds, bool until_stable, bool mutual,
+                     const In<std::int32_t>& must, const In<std::int32_t>& cannot,
+                     const In<std::int32_t>& groups, double most, const In<double>& point_weights,
+                     int count_shift, int threads, const nb::object& progress) {
+  agglo::Plan plan = plan_of(similarity, linkage, missing, shift, limbs, thresholds, until_stable, mutual);
   plan.count_shift = count_shift;
   const agglo::Constraints constraints{span(must), span(cannot), span(groups), most, span(point_weights)};
   return columns(threads, progress, [&](agglo::Team& team, const agglo::Report& report) {
@@ -90,10 +91,10 @@ nb::tuple run_rounds_of_clusters(const In<std::int64_t>& indptr, const In<std::i
                                  const In<float>& weights, const In<double>& sizes,
                                  const In<std::int64_t>& counts, const In<std::int64_t>& sums,
                                  bool similarity, const std::string& linkage, std::optional<double> missing,
-                                 int shift, bool wide, const In<double>& thresholds, bool until_stable,
-                                 bool mutual, int threads, const nb::object& progress) {
+                                 int shift, std::size_t limbs, const In<double>& thresholds,
+                                 bool until_stable, bool mutual, int threads, const nb::object& progress) {
   const agglo::Plan plan =
-      plan_of(similarity, linkage, missing, shift, wide, thresholds, until_stable, mutual);
+      plan_of(similarity, linkage, missing, shift, limbs, thresholds, until_stable, mutual);
   const agglo::Clusters clusters{span(sizes), span(counts), span(sums)};
   return columns(threads, progress, [&](agglo::Team& team, const agglo::Report& report) {
     return agglo::run_rounds(view(indptr, indices, weights), clusters, plan, team, report);
@@ -104,7 +105,7 @@ nb::tuple run_rounds_of_clusters(const In<std::int64_t>& indptr, const In<std::i
 
 void bind_rounds(nb::module_& module) {
   module.def("run_rounds", &run_rounds, "indptr"_a, "indices"_a, "weights"_a, "similarity"_a, "linkage"_a,
-             "missing"_a.none(), "shift"_a, "wide"_a, "thresholds"_a, "until_stable"_a, "mutual"_a, "must"_a,
+             "missing"_a.none(), "shift"_a, "limbs"_a, "thresholds"_a, "until_stable"_a, "mutual"_a, "must"_a,
              "cannot"_a, "groups"_a, "most"_a, "point_weights"_a, "count_shift"_a, "threads"_a,
              "progress"_a.none());
   module.def("run_rounds_of_vectors", &run_rounds_of_vectors, "indptr"_a, "indices"_a, "weights"_a,
@@ -113,7 +114,7 @@ void bind_rounds(nb::module_& module) {
              "threads"_a, "progress"_a.none());
   module.def("run_rounds_of_clusters", &run_rounds_of_clusters, "indptr"_a, "indices"_a, "weights"_a,
              "sizes"_a, "counts"_a, "sums"_a, "similarity"_a, "linkage"_a, "missing"_a.none(), "shift"_a,
-             "wide"_a, "thresholds"_a, "until_stable"_a, "mutual"_a, "threads"_a, "progress"_a.none());
+             "limbs"_a, "thresholds"_a, "until_stable"_a, "mutual"_a, "threads"_a, "progress"_a.none());
 }
 
 }  // namespace agglo::python

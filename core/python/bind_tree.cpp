@@ -53,8 +53,8 @@ nb::tuple tree_below(const In<std::int32_t>& parent, const In<std::int32_t>& siz
     nb::gil_scoped_release release;
     found = agglo::below(span(parent), span(size), leaves);
   }
-  return nb::make_tuple(out(std::move(found.indptr)), out(std::move(found.children)),
-                        out(std::move(found.start)), out(std::move(found.order)));
+  return nb::make_tuple(read_only_out(std::move(found.indptr)), read_only_out(std::move(found.children)),
+                        read_only_out(std::move(found.start)), read_only_out(std::move(found.order)));
 }
 
 nb::object tree_linkage(const In<std::int32_t>& parent, const In<double>& height,

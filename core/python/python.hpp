@@ -33,13 +33,24 @@ std::span<const T> span(const In<T>& array) {
   return {array.data(), array.shape(0)};
 }
 
-template <class Values>
-nb::object out(Values&& values) {
+// A vector as an array of `Element`, the type of its numbers or a const one.
+template <class Element, class Values>
+nb::object array_of(Values&& values) {
   using Owned = std::remove_cvref_t<Values>;
   auto* owned = new Owned(std::forward<Values>(values));
   nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<Owned*>(p); });
-  return nb::cast(
-      nb::ndarray<nb::numpy, typename Owned::value_type, nb::ndim<1>>(owned->data(), {owned->size()}, owner));
+  return nb::cast(nb::ndarray<nb::numpy, Element, nb::ndim<1>>(owned->data(), {owned->size()}, owner));
+}
+
+template <class Values>
+nb::object out(Values&& values) {
+  return array_of<typename std::remove_cvref_t<Values>::value_type>(std::forward<Values>(values));
+}
+
+// An array that Python cannot make writable, for the columns of graphs and trees: the core trusts them later.
+template <class Values>
+nb::object read_only_out(Values&& values) {
+  return array_of<const typename std::remove_cvref_t<Values>::value_type>(std::forward<Values>(values));
 }
 
 // Calls a Python progress function, and looks for Ctrl-C, at most every 50 ms.
@@ -105,6 +116,7 @@ inline agglo::Metric metric_of(const std::string& name) {
   throw std::invalid_argument("unknown metric " + name);
 }
 
+void bind_numerics(nb::module_& module);
 void bind_folding(nb::module_& module);
 void bind_graph(nb::module_& module);
 void bind_neighbors(nb::module_& module);

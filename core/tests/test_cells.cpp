@@ -43,7 +43,7 @@ void check_partition(std::int64_t n, std::int64_t size, std::int64_t least, bool
   std::vector<std::int32_t> ids(n);
   for (std::int64_t i = 0; i < n; ++i) ids[i] = static_cast<std::int32_t>(i);
   const agglo::WholeImages<float> images(space, ids);
-  const Partition cells(images, size, least, false, by_product, 1, blas.sgemm, team, {});
+  const Partition cells(images, size, least, false, by_product, 1, team, {});
   std::vector<int> seen(n, 0);
   for (std::int64_t c = 0; c < cells.count(); ++c) {
     const std::int64_t members = static_cast<std::int64_t>(cells.members(c).size());

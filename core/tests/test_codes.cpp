@@ -5,10 +5,10 @@
 
 #include "check.hpp"
 #include "codes.hpp"
+#include "simd.hpp"
 
 namespace {
 
-using agglo::Instructions;
 using agglo::kPanel;
 
 // Products and candidates must be those of plain C++, whatever instructions make them.
@@ -45,15 +45,12 @@ void check_width(std::int64_t width, std::int64_t n_rows, std::int64_t n_panels,
     make(true);
     std::copy(code.begin(), code.end(), rows.begin() + i * coded);
   }
-  std::vector<Instructions> known{Instructions::plain};
-  if (agglo::best_instructions() != Instructions::plain) known.push_back(Instructions::avx2);
-  if (agglo::best_instructions() == Instructions::vnni) known.push_back(Instructions::vnni);
   std::vector<float> first_scores;
   std::vector<std::int32_t> first_slots;
-  for (const Instructions instructions : known) {
+  for (const agglo::Simd level : agglo::available_levels()) {
+    agglo::set_simd_level(level);
     std::vector<std::int32_t> products(n_rows * columns);
-    agglo::code_products(rows.data(), n_rows, coded, panels.data(), n_panels, products.data(), columns,
-                         instructions);
+    agglo::code_products(rows.data(), n_rows, coded, panels.data(), n_panels, products.data(), columns);
     for (std::int64_t i = 0; i < n_rows; ++i)
       for (std::int64_t c = 0; c < columns; ++c) {
         std::int32_t sum = 0;
@@ -66,14 +63,13 @@ void check_width(std::int64_t width, std::int64_t n_rows, std::int64_t n_panels,
     const std::int64_t end = columns - 3;
     for (std::int64_t c = 0; c < end;) {
       agglo::Sieve sieve{scores.data(), slots.data(), 0, 2 * kPanel};
-      c = agglo::sift(products.data(), scales.data(), shifts.data(), 1e-4f, 0.5f, 0.0f, c, end, 100, sieve,
-                      instructions);
+      c = agglo::sift(products.data(), scales.data(), shifts.data(), 1e-4f, 0.5f, 0.0f, c, end, 100, sieve);
       CHECK(sieve.count <= sieve.room);
       all_scores.insert(all_scores.end(), scores.begin(), scores.begin() + sieve.count);
       all_slots.insert(all_slots.end(), slots.begin(), slots.begin() + sieve.count);
     }
     CHECK(!all_slots.empty() && all_slots.front() >= 100 && all_slots.back() < 100 + end);
-    if (instructions == Instructions::plain) {
+    if (level == agglo::Simd::plain) {
       first_scores = all_scores;
       first_slots = all_slots;
     }

@@ -2,7 +2,6 @@
 #include <random>
 #include <vector>
 
-#include "blas.hpp"
 #include "check.hpp"
 #include "groups.hpp"
 
@@ -47,7 +46,7 @@ void check_look(std::int64_t probes, bool squares, double least) {
   std::vector<std::int32_t> first;
   for (const int threads : {1, 3}) {
     Team team(threads);
-    const Groups groups(centers, 25, probes, blas.sgemm, team);
+    const Groups groups(centers, 25, probes, team);
     Groups::Scratch scratch;
     std::vector<std::int32_t> one(asking), several(asking * reach);
     groups.one(rows.data(), asking, scratch, one.data());
@@ -77,7 +76,7 @@ void check_close(std::int64_t n, std::int64_t reach) {
   const std::int64_t width = 5;
   const Centers centers = centers_of(made_up(n, width, 3), width, true);
   Team team(2);
-  const auto close = agglo::close_centers(centers, reach, blas.sgemm, team, {});
+  const auto close = agglo::close_centers(centers, reach, team, {});
   for (std::int64_t c = 0; c < n; ++c) {
     std::vector<std::int32_t> own(close.begin() + c * reach, close.begin() + (c + 1) * reach);
     CHECK(own[0] == c);
@@ -100,7 +99,7 @@ int main() {
 
   const std::vector<float> same(200 * 3, 1.0f);
   Team team(1);
-  const Groups groups(centers_of(same, 3, true), 20, 2, blas.sgemm, team);  // of which all but one are empty
+  const Groups groups(centers_of(same, 3, true), 20, 2, team);  // of which all but one are empty
   Groups::Scratch scratch;
   std::vector<std::int32_t> several(2 * 200);
   groups.several(same.data(), 2, 200, scratch, several.data());

@@ -1,3 +1,5 @@
+#include <cmath>
+#include <cstddef>
 #include <random>
 #include <vector>
 
@@ -24,8 +26,8 @@ Graph random_graph(std::int32_t n, int degree, unsigned seed, Kind kind, Team& t
   return united({rows.indptr, rows.indices, rows.weights}, kind, team);
 }
 
-void threads_do_not_matter(Kind kind, Linkage linkage, std::optional<double> missing, bool wide, bool stable,
-                           bool mutual, const Constraints& constraints = {}) {
+void threads_do_not_matter(Kind kind, Linkage linkage, std::optional<double> missing, std::size_t limbs,
+                           bool stable, bool mutual, const Constraints& constraints = {}) {
   Team one(1);
   const Graph graph = random_graph(400, 4, 7, kind, one);
   const GraphView view{graph.indptr, graph.indices, graph.weights};
@@ -36,8 +38,8 @@ void threads_do_not_matter(Kind kind, Linkage linkage, std::optional<double> mis
   plan.kind = kind;
   plan.linkage = linkage;
   plan.missing = missing;
-  plan.shift = wide ? 90 : 30;
-  plan.wide = wide;
+  plan.shift = static_cast<int>(64 * limbs) - 34;
+  plan.limbs = limbs;
   if (!mutual) plan.thresholds = thresholds;
   plan.until_stable = stable;
   plan.mutual = mutual;
@@ -96,7 +98,8 @@ void limits_hold() {
 }
 
 // Points are clusters of one: given as such, with the statistics of their edges, they make the same forest.
-void clusters_of_one_are_points(Kind kind, Linkage linkage, std::optional<double> missing, bool wide) {
+void clusters_of_one_are_points(Kind kind, Linkage linkage, std::optional<double> missing,
+                                std::size_t limbs) {
   Team team(2);
   const Graph graph = random_graph(300, 4, 11, kind, team);
   const GraphView view{graph.indptr, graph.indices, graph.weights};
@@ -107,14 +110,13 @@ void clusters_of_one_are_points(Kind kind, Linkage linkage, std::optional<double
   plan.kind = kind;
   plan.linkage = linkage;
   plan.missing = missing;
-  plan.shift = wide ? 70 : 30;
-  plan.wide = wide;
+  plan.shift = static_cast<int>(64 * limbs) - 34;
+  plan.limbs = limbs;
   for (const float weight : graph.weights) {
-    // Weights are eighths.
-    const __int128 sum = static_cast<__int128>(weight * (kind == Kind::similarity ? 8 : -8)) *
-                         (static_cast<__int128>(1) << (plan.shift - 3));
-    sums.push_back(static_cast<std::int64_t>(sum));
-    if (wide) sums.push_back(static_cast<std::int64_t>(sum >> 64));
+    // Weights are eighths; all their bits are in the highest limb.
+    const auto eighths = static_cast<std::int64_t>(weight * (kind == Kind::similarity ? 8 : -8));
+    sums.insert(sums.end(), limbs - 1, 0);
+    sums.push_back(eighths * (std::int64_t{1} << (plan.shift - 3 - 64 * (static_cast<int>(limbs) - 1))));
   }
   const Forest expected = run_rounds(view, plan, team);
   const Forest forest = run_rounds(view, Clusters{sizes, counts, sums}, plan, team);
@@ -122,6 +124,24 @@ void clusters_of_one_are_points(Kind kind, Linkage linkage, std::optional<double
   CHECK(forest.size == expected.size);
   CHECK(std::vector(forest.value.begin() + 300, forest.value.end()) ==
         std::vector(expected.value.begin() + 300, expected.value.end()));
+}
+
+// Sums of powers of two from 2^0 to 2^380 are exact, and are rounded once, when they become doubles.
+void long_integers_are_exact() {
+  for (const double sign : {1.0, -1.0})
+    for (int high = 60; high <= 380; ++high) {
+      Int384 sum(sign * std::ldexp(1.0, high));
+      CHECK(static_cast<double>(sum) == sign * std::ldexp(1.0, high));
+      sum += Int384(sign * std::ldexp(1.0, high - 53));  // half of the last bit: to even
+      CHECK(static_cast<double>(sum) == sign * std::ldexp(1.0, high));
+      sum += Int384(sign * 1.0);  // more than half
+      CHECK(static_cast<double>(sum) == sign * (std::ldexp(1.0, high) + std::ldexp(1.0, high - 52)));
+      sum += Int384(-sign * std::ldexp(1.0, high));
+      sum += Int384(-sign * std::ldexp(1.0, high - 53));
+      CHECK(static_cast<double>(sum) == sign);
+      sum += Int384(-sign * 3.0);
+      CHECK(static_cast<double>(sum) == -sign * 2.0);
+    }
 }
 
 }  // namespace
@@ -133,16 +153,27 @@ int main() {
     for (const Linkage linkage : {Linkage::average, Linkage::single, Linkage::complete})
       for (const std::optional<double> missing :
            {std::optional<double>(), std::optional(0.0), std::optional(1.0)})
-        for (const bool option : {false, true}) {
-          threads_do_not_matter(kind, linkage, missing, option, option, false);
-          threads_do_not_matter(kind, linkage, missing, option, false, true);
-          threads_do_not_matter(kind, linkage, missing, false, option, false, known.view(option ? 40 : 1e9));
-          clusters_of_one_are_points(kind, linkage, missing, option);
+        for (const std::size_t limbs : {1, 2, 6}) {
+          const bool option = limbs > 1;
+          threads_do_not_matter(kind, linkage, missing, limbs, option, false);
+          threads_do_not_matter(kind, linkage, missing, limbs, false, true);
+          threads_do_not_matter(kind, linkage, missing, limbs, option, false, known.view(option ? 40 : 1e9));
+          clusters_of_one_are_points(kind, linkage, missing, limbs);
         }
+  long_integers_are_exact();
 
   Team team(2);  // nothing to merge
   const std::vector<std::int64_t> indptr{0, 0, 0};
   const Forest forest = run_rounds({indptr, {}, {}}, Plan{}, team);
   CHECK(forest.parent == (std::vector<std::int32_t>{-1, -1}));
   CHECK(forest.rounds.empty());
+
+  const std::vector<std::int64_t> ends{0, 1, 2, 2};  // a pair, which has no neighbours once it is merged
+  const std::vector<std::int32_t> other{1, 0};
+  const std::vector<float> weights{1, 1};
+  Team one(1);
+  Plan mutual;
+  mutual.mutual = true;
+  mutual.missing = 0.0;
+  CHECK(run_rounds({ends, other, weights}, mutual, one).size == (std::vector<std::int32_t>{1, 1, 1, 2}));
 }

@@ -116,7 +116,7 @@ export class Page implements Source {
         rows.push([String(node), name, String(item.point), item.text, String(item.count)]);
       }
     }
-    const quoted = rows.map((row) => row.map((cell) => `"${cell.replaceAll('"', '""')}"`).join(","));
+    const quoted = rows.map((row) => row.map((cell) => `"${guarded(cell).replaceAll('"', '""')}"`).join(","));
     return new Blob([quoted.join("\n") + "\n"], { type: "text/csv" });
   };
 
@@ -137,6 +137,11 @@ export class Page implements Source {
     }
     return [...found].map((point) => this.points.get(point)!);
   }
+}
+
+/** The text, with an apostrophe before what a spreadsheet would run as a formula; see agglo/explore/export.py. */
+function guarded(text: string): string {
+  return /^[=+\-@\t\r\n＝＋－＠]/.test(text) ? `'${text}` : text;
 }
 
 function format(number: number): string {

@@ -49,7 +49,7 @@ export interface Item {
   point: number;
   text: string;
   count: number;
-  values: string[];
+  values: (string | null)[];
 }
 
 export interface Details {

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, ClassVar
 
 from scipy.linalg import cython_blas
 from threadpoolctl import ThreadpoolController
@@ -21,11 +22,11 @@ def dgemm() -> Any:
     return cython_blas.__pyx_capi__["dgemm"]
 
 
-class _BlasLimit:
-    """How many searches are under way, and the limit that the first of them set and the last lifts."""
+class _Searches:
+    """The searches under way, by thread, and the limit that the first of them set and the last lifts."""
 
-    lock = threading.Lock()
-    searches = 0
+    changed = threading.Condition()
+    entries: ClassVar[list[list[int]]] = []
     limiter: Any = None
 
 
@@ -36,14 +37,42 @@ def one_blas_thread() -> Iterator[None]:
     The limit is one of the process. So searches in several threads share it: if each set and restored its
     own, the last one to end could restore what another had set.
     """
-    with _BlasLimit.lock:
-        if _BlasLimit.searches == 0:
-            _BlasLimit.limiter = ThreadpoolController().limit(limits=1, user_api="blas")
-        _BlasLimit.searches += 1
+    # An entry per search, not per thread, as searches may be nested. It is told by identity, so that an exception
+    # at any point, such as Ctrl-C just after it was added, removes this entry and no other.
+    entry = [threading.get_ident()]
     try:
+        with _Searches.changed:
+            if not _Searches.entries:
+                _Searches.limiter = ThreadpoolController().limit(limits=1, user_api="blas")
+            _Searches.entries.append(entry)
         yield
     finally:
-        with _BlasLimit.lock:
-            _BlasLimit.searches -= 1
-            if _BlasLimit.searches == 0:
-                _BlasLimit.limiter.restore_original_limits()
+        with _Searches.changed:
+            _Searches.entries[:] = [other for other in _Searches.entries if other is not entry]
+            if not _Searches.entries and _Searches.limiter is not None:
+                _Searches.limiter.restore_original_limits()
+                _Searches.limiter = None
+            _Searches.changed.notify_all()
+
+
+# If a process forks while another of its threads is inside of OpenBLAS, the next product of the child may hang,
+# and even that of the parent: OpenBLAS stops its threads before a fork, and its locks are copied as they are. So a
+# fork waits for the searches of other threads, and none begins until it is done.
+
+
+def _before_fork() -> None:
+    _Searches.changed.acquire()
+    own = threading.get_ident()
+    _Searches.changed.wait_for(lambda: all(entry[0] == own for entry in _Searches.entries))
+
+
+def _after_fork_in_child() -> None:
+    _Searches.changed = threading.Condition()  # the old one is locked by a thread of the parent
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_before_fork,
+        after_in_parent=lambda: _Searches.changed.release(),
+        after_in_child=_after_fork_in_child,
+    )

@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClusterMixin
-from sklearn.utils.validation import validate_data
 
 from agglo.constraints import Groups, check_constraints
 from agglo.cut import RoundRule, check_rule
-from agglo.folding import folding, unfoldable, unfolded
+from agglo.folding import folding, private, unfoldable, unfolded
 from agglo.graph import KINDS, Kind, NeighborGraph
+from agglo.inputs import RandomStateLike, check_seed, validate_points
 from agglo.linkage import Linkage, LinkageName, check_linkage
 from agglo.model import Model
 from agglo.neighbors import METRICS, neighbor_graph
@@ -23,7 +23,7 @@ from agglo.search.checks import most_neighbors
 from agglo.search.features import SPARSE
 from agglo.search.missing import MissingRule, check_missing
 from agglo.tree import Hierarchy
-from agglo.vectors import TopName
+from agglo.vectors import VECTOR_LINKAGES, TopName
 
 
 class Clusterer(Model, ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no types
@@ -46,7 +46,7 @@ class Clusterer(Model, ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc] 
         height: SupportsFloat | None = None,
         kind: Kind | None = None,
         max_cluster_size: float | None = None,
-        random_state: int = 0,
+        random_state: RandomStateLike = 0,
         n_jobs: int | None = None,
         verbose: bool | int = False,
     ) -> None:
@@ -77,6 +77,9 @@ class Clusterer(Model, ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc] 
     ) -> Self:
         """The estimator with ``labels_``, ``tree_`` and ``graph_`` of ``X``.
 
+        If an exception is raised, Ctrl-C included, the estimator stays as it was. ``X`` may be changed afterwards:
+        points that can be written are copied. A file that is mapped read-only is not.
+
         Parameters
         ----------
         X : array-like of shape (n_points, n_features), NeighborGraph or matrix of shape (n_points, n_points)
@@ -85,15 +88,29 @@ class Clusterer(Model, ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc] 
         y : object
             Not used; for pipelines.
         sample_weight : array-like of shape (n_points,), optional
-            What each point counts as, a positive number; see :func:`agglo.scc`.
+            What each point counts as; see :func:`agglo.scc`. A point of weight 0 has no part in the clustering:
+            ``tree_`` and ``graph_`` are of the other points, in their order. Its label is that of :meth:`predict`,
+            -1 if no cluster is close enough. Constraints must not name it, and a graph must not have it.
         must_link, cannot_link : array-like of shape (n_links, 2) or list of groups, optional
             Points that belong together, and points that do not, by their rows; see :func:`agglo.scc`.
         """
+        with self._all_or_nothing() as draft:
+            draft._fit(X, sample_weight, must_link, cannot_link)
+        return self
+
+    def _fit(
+        self, X: Any, sample_weight: npt.ArrayLike | None, must_link: Groups | None, cannot_link: Groups | None
+    ) -> None:
+        """Do the work of :meth:`fit` on a draft."""
         given = self._validated(X)
         n_points = given.n_points if isinstance(given, NeighborGraph) else given.shape[0]
-        rule = self._rule()
+        rule, self._seed = self._rule(), check_seed(self.random_state)
+        constraints = (must_link, cannot_link, self.max_cluster_size, sample_weight)
+        self._known = check_constraints(n_points, *constraints, allow_zero=True)
+        weights = self._known.weights
+        counted = np.ones(n_points, bool) if weights is None else weights > 0
         # What can be wrong is found before the search, which may take long: two points try out the rounds.
-        check_rule(n_points, **rule)
+        check_rule(int(counted.sum()), **rule)
         check_missing(self.missing)
         pair = NeighborGraph.from_edges([0], [1], [1.0], kind=self._kind(given), metric=self.metric)
         points = None if self.metric == "precomputed" else given
@@ -101,26 +118,42 @@ class Clusterer(Model, ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc] 
             self._rounds(pair, None if points is None else points[[0, 0]], None)
         else:
             check_linkage(self.linkage)  # which may be one of these points alone
-        self._known = check_constraints(n_points, must_link, cannot_link, self.max_cluster_size, sample_weight)
-        self._folding = unfoldable(n_points)
+        for name in ("labels_", "_counted", "_uncounted"):
+            self.__dict__.pop(name, None)
+        if not counted.all():
+            self._check_uncounted(int(counted.argmin()))
+            self._known = self._known.restrict(np.flatnonzero(counted), n_points)
+            given = points = self._set_aside(given, counted)
+        self._folding = unfoldable(len(counted) if points is None else points.shape[0])
         if points is not None and isinstance(self.linkage, str):
             # A linkage of one's own may know the points by their rows, so that none can be left out.
             self._folding = folding(points, self._known, self.n_jobs)
             given = points = self._folding.rows(points)
         with progress_bar(bool(self.verbose)) as progress:
             graph = self._graph(given, progress)
+            if points is not None:
+                points = private(points, X)
             self._keep(points, graph)
-            return self._finish(graph, points, progress)
+            self._finish(graph, points, progress)
 
-    def _finish(self, graph: NeighborGraph, X: Any, progress: Progress | None) -> Self:
-        self.graph_, self.graph_index_, rule = graph, self._folding.place, self._rule()
+    def _finish(self, graph: NeighborGraph, X: Any, progress: Progress | None) -> None:
+        self.graph_, rule = graph, self._rule()
         self._tree = self._rounds(graph, X, progress, **self._folding.constraints(self._known))
         self.tree_ = unfolded(self._tree, self._folding, self._known)
         self.round_ = None
         if self.height is None:
             self.round_ = self._round(rule["n_clusters"], rule["round"])
-        self.labels_ = self.tree_.cut(round=self.round_, height=self.height)
-        return self
+        self._label(progress)
+
+    def _check_uncounted(self, point: int) -> None:
+        """Raise if a point of weight 0 cannot be labelled."""
+        cause = ""
+        if self.metric == "precomputed":
+            cause = "metric='precomputed' compares no points: leave it out of the graph or matrix"
+        elif not isinstance(self.linkage, str):
+            cause = "a linkage of your own cannot predict labels for such points: leave it out of X"
+        if cause:
+            raise ValueError(f"sample_weight[{point}] is 0, but {cause}")
 
     @abstractmethod
     def _rounds(self, graph: NeighborGraph, X: Any, progress: Progress | None, **known: Any) -> Hierarchy:
@@ -147,7 +180,7 @@ class Clusterer(Model, ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc] 
             self.n_features_in_ = X.n_points
             return X
         forms = "csr" if self.metric in SPARSE else precomputed
-        checked = validate_data(self, X, reset=reset, accept_sparse=forms)
+        checked = validate_points(self, X, reset=reset, accept_sparse=forms)
         if precomputed and reset and checked.shape[0] != checked.shape[1]:
             raise ValueError(
                 f"X has shape {checked.shape}, but metric='precomputed' asks for a square matrix, a row and a "
@@ -191,7 +224,7 @@ class Clusterer(Model, ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc] 
                 *(given, most_neighbors(self.n_neighbors, n_points), self.metric, self.method, self.n_jobs),
                 recall=self.recall,
                 missing=self.missing,
-                random_state=self.random_state,
+                random_state=self._seed,
                 progress=progress,
             )
         about: Any = {"kind": self._kind(given), "missing": None if self.missing == "mean" else self.missing}
@@ -203,5 +236,6 @@ class Clusterer(Model, ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc] 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self.metric == "precomputed"
-        tags.input_tags.sparse = tags.input_tags.pairwise or self.metric in SPARSE
+        means = isinstance(self.linkage, str) and self.linkage in VECTOR_LINKAGES  # of sparse points, are dense
+        tags.input_tags.sparse = tags.input_tags.pairwise or (self.metric in SPARSE and not means)
         return tags

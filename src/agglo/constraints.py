@@ -8,7 +8,7 @@ closest to the farthest, but for those whose clusters, as far as they have grown
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
 
@@ -16,6 +16,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
+
+from agglo.records import Immutable, read_only
 
 Ids = npt.NDArray[np.int32]
 Groups = npt.ArrayLike | Iterable[Sequence[int]]
@@ -26,7 +28,7 @@ _SMALL = 4  # members up to which a group that is to stay apart is kept as its p
 
 
 @dataclass(frozen=True, eq=False)
-class Constraints:
+class Constraints(Immutable):
     """Constraints that do not contradict each other.
 
     1. ``must``, ``cannot`` are pairs of distinct points, a row each;
@@ -39,6 +41,12 @@ class Constraints:
     groups: Ids
     most: float  # that a cluster may weigh; infinite: anything
     weights: npt.NDArray[np.float64] | None  # of the points; None: 1 each
+
+    def __post_init__(self) -> None:
+        for name in ("must", "cannot", "groups", "weights"):
+            given = getattr(self, name)
+            if given is not None:
+                object.__setattr__(self, name, read_only(np.asarray(given), given))
 
     @property
     def limited(self) -> bool:
@@ -59,6 +67,20 @@ class Constraints:
         """The points that are linked or kept apart."""
         return np.unique(np.concatenate([self.must.ravel(), self.cannot.ravel(), self.groups[:, 0]]))
 
+    def restrict(self, points: npt.NDArray[np.int64], n_points: int) -> Constraints:
+        """Return the constraints on ``points`` out of ``n_points``, numbered anew; the others have weight 0."""
+        place = np.full(n_points, -1, np.int32)
+        place[points] = np.arange(len(points), dtype=np.int32)
+        named = self.named()
+        if (place[named] < 0).any():
+            raise ValueError(
+                f"must_link or cannot_link names point {named[place[named] < 0][0]}, but its sample_weight is 0, "
+                "so it is not part of the clustering: drop the link, or give the point a weight"
+            )
+        groups = np.column_stack([place[self.groups[:, 0]], self.groups[:, 1]])
+        weights = None if self.weights is None else check_weights(len(points), self.weights[points])
+        return replace(self, must=place[self.must], cannot=place[self.cannot], groups=groups, weights=weights)
+
     def about(self) -> dict[str, Any]:
         """What to put on record."""
         apart = len(self.cannot) + len(np.unique(self.groups[:, 1]))
@@ -75,6 +97,8 @@ def check_constraints(
     cannot_link: Groups | None = None,
     max_cluster_size: float | None = None,
     sample_weight: npt.ArrayLike | None = None,
+    *,
+    allow_zero: bool = False,
 ) -> Constraints:
     """The constraints on so many points, of these weights or of weight 1, if they can be met.
 
@@ -92,14 +116,18 @@ def check_constraints(
     large = [row for group in apart if group.shape[1] > _SMALL for row in group]
     members = [np.column_stack([group, np.full(len(group), name)]) for name, group in enumerate(large)]
     most = np.inf if max_cluster_size is None else _largest(max_cluster_size)
-    weights = None if sample_weight is None else check_weights(n_points, sample_weight)
+    weights = None if sample_weight is None else check_weights(n_points, sample_weight, allow_zero=allow_zero)
     made = Constraints(_stack(must), _stack(small), _stack(members), most, weights)
     _check_contradictions(made, n_points)
     return made
 
 
-def check_weights(n_points: int, sample_weight: npt.ArrayLike) -> npt.NDArray[np.float64] | None:
+def check_weights(
+    n_points: int, sample_weight: npt.ArrayLike, *, allow_zero: bool = False, allow_all: bool = False
+) -> npt.NDArray[np.float64] | None:
     """A weight a point, on a grid so coarse that all sums of them are exact; None if each is 1.
+
+    ``allow_zero`` allows weights of 0, and ``allow_all`` that all of them are.
 
     The sum of all has at most 53 bits. Whole numbers stay as they are while their sum is below 2^52.
     """
@@ -108,22 +136,27 @@ def check_weights(n_points: int, sample_weight: npt.ArrayLike) -> npt.NDArray[np
         raise ValueError(
             f"sample_weight has shape {given.shape}, but there are {n_points} points: pass a weight for each"
         )
-    if given.dtype.kind not in "iuf":
+    if given.dtype.kind not in "iufb":
         raise TypeError(f"sample_weight has dtype {given.dtype}, but weights are numbers: pass integers or floats")
     weights = given.astype(np.float64)
-    wrong = ~((weights >= _LEAST) & (weights <= 1 / _LEAST))
+    wrong = ~((weights >= _LEAST) & (weights <= 1 / _LEAST)) & ~(allow_zero & (weights == 0))
     if wrong.any():
         point = int(wrong.argmax())
         raise ValueError(
             f"sample_weight[{point}] is {given[point]}, but weights are larger than zero, from {_LEAST:g} to "
             f"{1 / _LEAST:g}: leave out points that do not count"
         )
+    if not weights.any() and not allow_all:
+        raise ValueError(
+            "sample_weight is zero for all points, so there is nothing to cluster: give some a weight"
+        )
     if (weights == 1).all():
         return None
     step = np.ldexp(1.0, int(np.frexp(weights.sum())[1]) - 52)
     rounded = np.rint(weights / step) * step
-    if not rounded.all():
-        point = int(rounded.argmin())
+    lost = (rounded == 0) & (weights > 0)
+    if lost.any():
+        point = int(lost.argmax())
         raise ValueError(
             f"sample_weight[{point}] is {given[point]}, which is lost beside the weight of all points, "
             f"{weights.sum():g}: leave the point out, or lower the largest weights"

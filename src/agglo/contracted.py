@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -80,12 +80,12 @@ def rest(
             np.zeros(2 * m, np.float32) if averages else (sign * combined).astype(np.float32)[pair],
             contracted.sizes.astype(np.float64),
             contracted.edges.number[pair],
-            _halves(combined)[pair].ravel() if averages and fixed.wide else combined[pair] if averages else _NONE,
+            _limbs(combined, fixed.limbs)[pair].ravel() if averages else _NONE,
             similarity=sign == 1,
             linkage=plan.linkage,
             missing=None if missing == "ignore" else missing,
             shift=fixed.shift,
-            wide=fixed.wide,
+            limbs=fixed.limbs,
             thresholds=np.asarray(thresholds, np.float64),
             until_stable=plan.until_stable,
             mutual=plan.mutual,
@@ -98,8 +98,10 @@ def rest(
 _NONE = np.empty(0, np.int64)
 
 
-def _halves(sums: npt.NDArray[np.object_]) -> Ints:
-    """The lower and the upper 64 bits of integers of 128 bits, a row each."""
-    lower = np.array([int(value) & (2**64 - 1) for value in sums], np.uint64).view(np.int64)
-    upper = np.array([int(value) >> 64 for value in sums], np.int64)
-    return np.column_stack([lower, upper])
+def _limbs(sums: npt.NDArray[Any], number: int) -> Ints:
+    """Split integers into so many limbs of 64 bits, the lowest first, one row per integer."""
+    if number == 1:
+        return sums.astype(np.int64)[:, None]
+    wrapped = [int(value) % 2 ** (64 * number) for value in sums]
+    columns = [[value >> 64 * limb & (2**64 - 1) for value in wrapped] for limb in range(number)]
+    return np.array(columns, np.uint64).view(np.int64).T

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agglo import _core
+from agglo.elementary import exp, log
 
 if TYPE_CHECKING:
     from agglo.graph import NeighborGraph
@@ -98,6 +99,11 @@ def check_rule(
         raise ValueError(f"round={round!r} is unknown: pass an integer, or one of {', '.join(ROUND_RULES)}")
     elif round is not None and not isinstance(round, str) and not hasattr(round, "__index__"):
         raise TypeError(f"round={round!r} is not a round: pass an integer")
+    elif isinstance(round, SupportsIndex) and not -n_leaves <= operator.index(round) < n_leaves:
+        raise IndexError(
+            f"round={operator.index(round)} is out of range: a tree of {n_leaves} leaves has at most "
+            f"{n_leaves - 1} rounds, so pass a number below {n_leaves}, or -1 for the last round"
+        )
     elif height is not None:
         _limit(height)
 
@@ -108,8 +114,9 @@ def chosen_round(
     round: SupportsIndex | RoundRule | None,
     graph: NeighborGraph | None = None,
     random_state: int = 0,
+    weights: npt.NDArray[np.float64] | None = None,
 ) -> int:
-    """The round that ``n_clusters`` or ``round`` asks for, whichever is given."""
+    """The round that ``n_clusters`` or ``round`` asks for, whichever is given; ``weights`` are of the leaves."""
     if n_clusters is not None:
         return closest_round(tree, n_clusters)
     if round == "silhouette":
@@ -119,7 +126,7 @@ def chosen_round(
             raise ValueError("the rule silhouette needs the graph that the tree was made of: pass graph")
         return silhouette_round(tree, graph, random_state=random_state)
     if isinstance(round, str):
-        return persistent_round(tree)
+        return persistent_round(tree, weights)
     assert round is not None
     return round_number(tree, round)
 
@@ -146,7 +153,7 @@ def closest_round(tree: Hierarchy, n_clusters: SupportsIndex) -> int:
     return int(np.abs(counts - wanted).argmin())
 
 
-def persistent_round(tree: Hierarchy) -> int:
+def persistent_round(tree: Hierarchy, weights: npt.NDArray[np.float64] | None = None) -> int:
     """The round near whose number of clusters the merging stays longest.
 
     1. A round stays from the height that it reached until that which the next one reaches (the last of a
@@ -162,11 +169,15 @@ def persistent_round(tree: Hierarchy) -> int:
     Single points and one cluster for all are no answers, unless there is no round between them: then it is the
     last round. Rounds of a top (:mod:`agglo.top`) do not count: the clusters that the graph ends with stay as long
     as those of a forest.
+
+    Points that are equal or must be linked are merged before all others, whatever the structure of the data. So
+    that round is no answer, and what it merged counts as single points. ``weights``, one per leaf, count in place
+    of the numbers of points: a point of weight 3 counts as three equal points.
     """
-    candidates = np.flatnonzero(tree.rounds.after[: _on_graph(tree)] > 1) + 1
+    candidates = _candidates(tree)
     if len(candidates) == 0:
         return len(tree.rounds)
-    clusters, stays = _stays(tree)
+    clusters, stays = _stays(tree, weights)
     finer = np.cumsum(stays / clusters)
     coarser = np.cumsum((stays * clusters)[::-1])[::-1] - stays * clusters
     scores = (clusters * finer + coarser / clusters)[candidates]
@@ -193,14 +204,14 @@ def layer_rounds(tree: Hierarchy, n: int) -> list[int]:
     persistent one.
     """
     best = persistent_round(tree)
-    rounds = np.flatnonzero(tree.rounds.after[: _on_graph(tree)] > 1) + 1
+    rounds = _candidates(tree)
     if len(rounds) == 0 or n == 1:
         return [best]
     clusters, stays = _stays(tree)
     clusters = np.minimum.accumulate(clusters)  # they fall, but for rounding
     finer, coarser = np.cumsum(stays / clusters), np.cumsum(stays * clusters)
     if len(rounds) > _MOST_LEVELS:
-        numbers = np.log(clusters[rounds])
+        numbers = log(clusters[rounds])
         wanted = np.linspace(numbers[0], numbers[-1], _MOST_LEVELS - 1)
         rounds = np.union1d(rounds[np.searchsorted(-numbers, -wanted).clip(max=len(rounds) - 1)], [best])
     if len(rounds) <= n:
@@ -225,21 +236,39 @@ def layer_rounds(tree: Hierarchy, n: int) -> list[int]:
     return [int(rounds[index]) for index in reversed(chosen)]
 
 
-def _stays(tree: Hierarchy) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+def _candidates(tree: Hierarchy) -> npt.NDArray[np.intp]:
+    """Return the rounds that :func:`persistent_round` may answer with."""
+    rounds = np.flatnonzero(tree.rounds.after[: _on_graph(tree)] > 1) + 1
+    return rounds[rounds > _given_rounds(tree)]
+
+
+def _given_rounds(tree: Hierarchy) -> int:
+    """Return 1 if the first round merged points that are equal or must be linked, else 0."""
+    return int(len(tree.rounds) > 0 and ("copies" in tree.about or "must_link" in tree.about))
+
+
+def _stays(
+    tree: Hierarchy, weights: npt.NDArray[np.float64] | None = None
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """The effective number of clusters after every round, and how long it stays; see :func:`persistent_round`."""
-    n, last = tree.n_leaves, _on_graph(tree)
+    last = _on_graph(tree)
     round = np.minimum(tree.round, last + 1)
     reached = np.zeros(last + 2)  # one more, for the explicit root of a forest, or all that is above the graph
     np.maximum.at(reached, round, tree.height)
     if last < len(tree.rounds):
         reached[-1] = 0.0 if tree.about.get("missing", "ignore") == "ignore" else _farthest(tree)
     ends = round[tree.parent[:-1]]  # the round that took up a node, for all but the root
-    together = np.cumsum(np.bincount(ends[:n], minlength=last + 2))[: last + 1] / n
+    mass = tree.size.astype(np.float64)
+    if weights is not None:
+        mass = _core.sums_below(tree.parent, np.append(weights, np.zeros(tree.n_nodes - tree.n_leaves)))
+    total = mass[-1]
+    single = (round[:-1] <= _given_rounds(tree)) & (ends > _given_rounds(tree))
+    together = np.cumsum(np.bincount(ends[single], mass[:-1][single], last + 2))[: last + 1] / total
     stays = np.diff(_time(tree, np.maximum.accumulate(reached))) * together
-    information = tree.size * np.log(tree.size)
+    information = mass * log(mass)
     made = np.bincount(round, information, last + 2)
     gone = np.bincount(ends, information[:-1], last + 2)
-    clusters = n / np.exp(np.cumsum(made - gone)[: last + 1] / n)
+    clusters = total / exp(np.cumsum(made - gone)[: last + 1] / total)
     return clusters, stays
 
 
@@ -259,7 +288,8 @@ def _time(tree: Hierarchy, heights: npt.NDArray[np.float64]) -> npt.NDArray[np.f
     if farthest <= 0:
         return heights
     closeness: npt.NDArray[np.float64] = np.clip(1 - heights / farthest, _LEAST, 1.0)
-    return -np.log(closeness)
+    decades: npt.NDArray[np.float64] = -log(closeness)
+    return decades
 
 
 def _farthest(tree: Hierarchy) -> float:

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from agglo.clusterer import Clusterer
 from agglo.cut import RoundRule
 from agglo.graph import Kind, NeighborGraph
+from agglo.inputs import RandomStateLike
 from agglo.linkage import Linkage, LinkageName
 from agglo.progress import Progress
 from agglo.rounds import Advance, affinity, hac, scc
@@ -65,8 +66,9 @@ class SCC(Clusterer):
         What the numbers of a precomputed matrix are; needed there, and nowhere else.
     max_cluster_size : float, optional
         How many points a cluster may be of, or how much it may weigh; see :func:`agglo.scc`.
-    random_state : int, default=0
-        Where chance begins in a search for nearly all neighbours.
+    random_state : int, RandomState instance or None, default=0
+        The seed of a search for nearly all neighbours. The same integer gives the same result. None takes a seed
+        from NumPy's global random state, a ``RandomState`` instance gives one: each fit differs.
     n_jobs : int, optional
         Threads; None or -1 for all cores. The result does not depend on it.
     verbose : bool, default=False
@@ -75,9 +77,14 @@ class SCC(Clusterer):
     Attributes
     ----------
     labels_ : ndarray of int64 of shape (n_points,)
-        The cluster of each point, 0, 1, ... in order of first appearance. No point is left out as noise.
+        The cluster of each point. 0 is the largest cluster: that of the largest total weight, or of most points
+        if there are no weights. Of equally large clusters, the one with the smallest row of ``X`` comes first;
+        rows are compared column by column. So the numbers do not depend on the order of the points. Only clusters
+        that are still tied are in order of first appearance: those of a precomputed graph, and of equal points
+        kept apart. No point is left out as noise.
     tree_ : Hierarchy
-        The tree, for any other cut: ``tree_.cut(n_clusters=10)`` needs no second fit.
+        The tree, for any other cut: ``tree_.cut(n_clusters=10)`` needs no second fit. It numbers clusters in order
+        of first appearance.
     graph_ : NeighborGraph
         The neighbour graph, in which points that are equal are one.
     graph_index_ : ndarray of int64 of shape (n_points,)
@@ -136,7 +143,7 @@ class SCC(Clusterer):
         height: SupportsFloat | None = None,
         kind: Kind | None = None,
         max_cluster_size: float | None = None,
-        random_state: int = 0,
+        random_state: RandomStateLike = 0,
         n_jobs: int | None = None,
         verbose: bool | int = False,
     ) -> None:

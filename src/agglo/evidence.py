@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agglo import _core
+from agglo.elementary import geomspace, log
 from agglo.graph import NeighborGraph
 from agglo.tree import Hierarchy
 
@@ -66,7 +67,7 @@ def silhouette_round(tree: Hierarchy, graph: NeighborGraph, *, random_state: int
     if len(rounds) == 0:
         return len(tree.rounds)
     if len(rounds) > _MOST_ROUNDS:
-        wanted = np.geomspace(counts[rounds[0]], counts[rounds[-1]], _MOST_ROUNDS)
+        wanted = geomspace(counts[rounds[0]], counts[rounds[-1]], _MOST_ROUNDS)
         rounds = rounds[np.unique(np.searchsorted(-counts[rounds], -wanted).clip(max=len(rounds) - 1))]
     rng = np.random.default_rng(random_state)
     sample = np.arange(n) if n <= _SAMPLE else np.sort(rng.choice(n, _SAMPLE, replace=False))
@@ -106,7 +107,7 @@ def _score(
     margin = np.bincount(point[own], shares[own], len(sample))
     other = np.zeros(len(sample))
     np.maximum.at(other, point[~own], shares[~own])
-    tells = 1 - np.log(size[labels[sample]]) / np.log(len(labels))
+    tells = 1 - log(size[labels[sample]]) / log(len(labels))
     return float(((margin - other) * tells).mean())
 
 

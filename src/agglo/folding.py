@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from agglo import _core
 from agglo.constraints import Constraints, check_constraints
 from agglo.inputs import threads
+from agglo.records import Immutable, is_read_only, release
 from agglo.tree import Hierarchy, Rounds
 
 Ids = npt.NDArray[np.int64]
@@ -24,7 +25,7 @@ _ROWS = 4096  # copied at a time
 
 
 @dataclass(frozen=True, eq=False)
-class Folding:
+class Folding(Immutable):
     """Which points are folded into which.
 
     1. ``point`` has the first point of each set, ascending;
@@ -33,6 +34,10 @@ class Folding:
 
     point: Ids
     place: Ids
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "point", release(self.point))
+        object.__setattr__(self, "place", release(self.place))
 
     @property
     def n_copies(self) -> int:
@@ -43,14 +48,7 @@ class Folding:
         """The points that are left; in a temporary file if they are more than memory should hold."""
         if not self.n_copies:
             return X
-        if sp.issparse(X):
-            return X[self.point]
-        from agglo.tables import room  # slow to import, and seldom needed
-
-        left = room((len(self.point), X.shape[1]), X.dtype)
-        for first in range(0, len(left), _ROWS):
-            left[first : first + _ROWS] = X[self.point[first : first + _ROWS]]
-        return left
+        return take_rows(X, self.point)
 
     def weights(self, known: Constraints) -> npt.NDArray[np.float64] | None:
         """What the points that are left count as; None if each is 1."""
@@ -85,6 +83,33 @@ class Folding:
         place[rest] = len(self.point) + among.place
         fresh = rest[among.point]
         return Folding(np.concatenate([self.point, n + fresh]), np.concatenate([self.place, place])), fresh
+
+
+def take_rows(X: Any, rows: Ids) -> Any:
+    """Return a copy of these rows; in a temporary file if they are more than memory should hold."""
+    if sp.issparse(X):
+        return X[rows]
+    from agglo.tables import room  # slow to import, and seldom needed
+
+    taken = room((len(rows), X.shape[1]), X.dtype)
+    for first in range(0, len(taken), _ROWS):
+        taken[first : first + _ROWS] = X[rows[first : first + _ROWS]]
+    return taken
+
+
+def private(points: Any, source: Any) -> Any:
+    """Return ``points``, which were made of ``source``, copied if others could change them later."""
+    if sp.issparse(points):
+        shared = sp.issparse(source) and any(
+            np.may_share_memory(column, getattr(source, name, ()))
+            for name, column in (("data", points.data), ("indices", points.indices), ("indptr", points.indptr))
+        )
+        return points.copy() if shared else points
+    if is_read_only(points) or isinstance(source, list | tuple):
+        return points
+    if isinstance(source, np.ndarray) and not np.may_share_memory(points, source):
+        return points
+    return take_rows(points, np.arange(len(points)))  # a table of any other library may have views of its memory
 
 
 def unfoldable(n_points: int) -> Folding:
@@ -177,14 +202,20 @@ def _linked(tree: Hierarchy) -> npt.NDArray[np.bool_]:
     return np.asarray((tree.round == 1) & ("must_link" in tree.about))
 
 
+def canonical_rows(X: Any) -> Any:
+    """Return sparse rows with ascending columns, no entry twice and no zeros, copied only if necessary."""
+    rows = sp.csr_array(X, copy=False)
+    if not rows.has_canonical_format or not rows.data.all():
+        rows = rows.copy()
+        rows.sum_duplicates()
+        rows.eliminate_zeros()
+    return rows
+
+
 def _first_equal(X: Any, workers: int) -> Ids:
     """For each row the first one that is equal to it."""
     if sp.issparse(X):
-        rows = sp.csr_array(X, copy=False)
-        if not rows.has_canonical_format or not rows.data.all():
-            rows = rows.copy()
-            rows.sum_duplicates()
-            rows.eliminate_zeros()
+        rows = canonical_rows(X)
         ends = rows.indptr.astype(np.int64)
         same_places = _equal(ends, rows.indices, workers).astype(np.int64)
         pairs = same_places * rows.shape[0] + _equal(ends, rows.data, workers)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import InitVar, dataclass, field
 from functools import cached_property
@@ -12,13 +13,19 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from agglo import _core
-from agglo.inputs import threads
+from agglo.inputs import check_compressed, threads
+from agglo.records import Immutable, check_column, convert_column, read_only, release
 
 Kind = Literal["similarity", "distance"]
 Missing = float | Literal["ignore"]
 
 KINDS = ("similarity", "distance")
+TRUSTED = object()
+"""``checked=TRUSTED`` says that the core made the arrays, so that their invariants hold."""
+
 _MOST_POINTS = 2**30
+_FEW_NAMED = 0.1  # share of the points that edges must name, or there is a warning if these are many
+_MANY_POINTS = 1000
 
 
 class RecallEstimate(NamedTuple):
@@ -72,8 +79,10 @@ class WeighedGraph(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class NeighborGraph:
+class NeighborGraph(Immutable):
     """An undirected weighted graph over points, in compressed rows.
+
+    A graph never changes: its arrays are read-only. Those that are given are copied unless nobody can write them.
 
     Parameters
     ----------
@@ -90,8 +99,6 @@ class NeighborGraph:
         The share of the true neighbours that is in the graph, if a search measured it; None if all are.
     cells : ndarray of int32, optional
         The cell that each point was in when neighbours were searched, if by cells: new points are searched there.
-    checked : bool
-        That the invariants hold is known already, as of arrays that the core made; do not look.
 
     Notes
     -----
@@ -123,20 +130,23 @@ class NeighborGraph:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     recall_estimate: RecallEstimate | None = None
     cells: npt.NDArray[np.int32] | None = None
-    checked: InitVar[bool] = False
+    checked: InitVar[object] = None
 
-    def __post_init__(self, checked: bool) -> None:
+    def __post_init__(self, checked: object) -> None:
         if self.kind not in KINDS:
             raise ValueError(f"kind={self.kind!r} is unknown: pass 'similarity' or 'distance'")
         set_ = object.__setattr__
-        set_(self, "indptr", _column("indptr", self.indptr, np.dtype(np.int64)))
-        set_(self, "indices", _column("indices", self.indices, np.dtype(np.int32)))
-        set_(self, "weights", _column("weights", self.weights, np.dtype(np.float32)))
+        set_(self, "indptr", check_column("indptr", self.indptr, np.dtype(np.int64)))
+        set_(self, "indices", check_column("indices", self.indices, np.dtype(np.int32)))
+        set_(self, "weights", read_only(_check_weights("weights", self.weights), self.weights))
+        set_(self, "parameters", dict(self.parameters))
         if len(self.indptr) < 2:
             raise ValueError("the graph is empty: it has no points; pass at least one")
         if len(self.indptr) - 1 > _MOST_POINTS:
             raise ValueError(f"the graph has {len(self.indptr) - 1} points; at most 2^30 are possible")
-        message = "" if checked else _core.violation(self.indptr, self.indices, self.weights, threads(None))
+        message = (
+            "" if checked is TRUSTED else _core.violation(self.indptr, self.indices, self.weights, threads(None))
+        )
         if message:
             raise ValueError(
                 f"not a neighbour graph: {message}. "
@@ -144,7 +154,7 @@ class NeighborGraph:
             )
         set_(self, "missing", self._checked_missing())
         if self.cells is not None:
-            n, cells = self.n_points, _column("cells", self.cells, np.dtype(np.int32))
+            n, cells = self.n_points, check_column("cells", self.cells, np.dtype(np.int32))
             if len(cells) != n or not 0 <= cells.min() <= cells.max() < n:
                 raise ValueError(f"cells must be a number from 0 to {n - 1} for each of {n} points")
             set_(self, "cells", cells)
@@ -179,6 +189,7 @@ class NeighborGraph:
         """
         if not sp.issparse(matrix):
             raise TypeError(f"expected a SciPy sparse matrix, got {type(matrix).__name__}")
+        check_compressed("matrix", matrix)
         entries: Any = sp.coo_array(matrix)
         if entries.shape[0] != entries.shape[1]:
             raise ValueError(f"a graph's matrix must be square, got shape {entries.shape}")
@@ -206,7 +217,11 @@ class NeighborGraph:
         metric: str | None = None,
         n_jobs: int | None = None,
     ) -> NeighborGraph:
-        """Graph of the edges ``(sources[e], targets[e], weights[e])``, each given in one direction or both."""
+        """Graph of the edges ``(sources[e], targets[e], weights[e])``, each given in one direction or both.
+
+        Points are 0 to the largest index, or to ``n_points - 1``. If nearly all of them have no edge, because
+        indices are ids with gaps, there is a warning unless ``n_points`` is given.
+        """
         heads, tails = np.asarray(sources), np.asarray(targets)
         values = np.asarray(weights)
         if not heads.ndim == tails.ndim == values.ndim == 1 or not len(heads) == len(tails) == len(values):
@@ -226,13 +241,20 @@ class NeighborGraph:
             raise ValueError("the graph is empty: it has no points; pass n_points")
         if points > _MOST_POINTS:
             raise ValueError(f"the graph has {points} points; at most 2^30 are possible")
+        if n_points is None and points > _MANY_POINTS and 2 * len(heads) < _FEW_NAMED * points:
+            warnings.warn(
+                f"the largest index is {largest}, so the graph has {points} points, of which at least "
+                f"{points - 2 * len(heads)} have no edge. If the indices are ids with gaps, number the points "
+                "with np.unique(..., return_inverse=True); if not, pass n_points to say so",
+                stacklevel=2,
+            )
         if largest >= points:
             raise ValueError(f"an edge names point {largest}, but n_points={points}: indices go to {points - 1}")
         rows, ends, edges = _core.grouped(
             points,
             np.ascontiguousarray(heads, np.int32),
             np.ascontiguousarray(tails, np.int32),
-            _column("weights", values, np.dtype(np.float32)),
+            _check_weights("weights", values),
         )
         return cls._united(rows, ends, edges, kind, missing, n_jobs, metric=metric)
 
@@ -273,7 +295,7 @@ class NeighborGraph:
         return cls._united(
             np.arange(n + 1, dtype=np.int64) * lists.shape[1],
             np.ascontiguousarray(lists, np.int32).ravel(),
-            _column("values", weights.ravel(), np.dtype(np.float32)),
+            _check_weights("values", weights.ravel()),
             kind,
             missing,
             n_jobs,
@@ -299,7 +321,7 @@ class NeighborGraph:
         if kind not in KINDS:
             raise ValueError(f"kind={kind!r} is unknown: pass 'similarity' or 'distance'")
         rows, indices, united = _core.united(indptr, targets, weights, kind == "similarity", threads(n_jobs))
-        return cls(rows, indices, united, kind=kind, missing=missing, checked=True, **record)
+        return cls(rows, indices, united, kind=kind, missing=missing, checked=TRUSTED, **record)
 
     @property
     def n_points(self) -> int:
@@ -323,6 +345,8 @@ class NeighborGraph:
 
     def beyond(self, bound: float, up: bool, share: float) -> float | None:
         """Of the weights above ``bound`` (or below it) the one that a ``share`` of them do not lie beyond."""
+        if not 0 <= share <= 1:
+            raise ValueError(f"share={share!r} is not a share of the weights: pass a number from 0 to 1")
         found: float = _core.beyond(self.weights, bound, up, share)
         return None if np.isnan(found) else found
 
@@ -332,9 +356,15 @@ class NeighborGraph:
         return self.indptr.nbytes + self.indices.nbytes + self.weights.nbytes
 
     def to_scipy(self) -> sp.csr_array:
-        """The weights as a symmetric SciPy matrix, sharing memory with the graph."""
-        n = self.n_points
-        return sp.csr_array((self.weights, self.indices, self.indptr), shape=(n, n))
+        """Return the weights as a symmetric SciPy matrix.
+
+        It shares the read-only arrays of the graph. Functions that change a matrix in place, such as
+        ``eliminate_zeros``, need a copy: ``graph.to_scipy().copy()``.
+        """
+        n, indptr = self.n_points, self.indptr
+        if len(self.indices) <= np.iinfo(np.int32).max:
+            indptr = release(indptr.astype(np.int32))  # with two types of indices SciPy would copy the larger
+        return sp.csr_array((self.weights, self.indices, indptr), shape=(n, n))
 
     def __repr__(self) -> str:
         span = ""
@@ -344,19 +374,10 @@ class NeighborGraph:
         return f"NeighborGraph({self.n_points} points, {self.n_edges} edges, {self.kind}{span}, missing={missing})"
 
 
-def _column(name: str, values: Any, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    """``values`` as a contiguous column of ``dtype``, if that loses nothing but precision."""
-    given = np.asarray(values)
-    if given.ndim != 1:
-        raise ValueError(f"{name} must be one-dimensional, got shape {given.shape}")
-    if given.dtype.kind not in ("iuf" if dtype.kind == "f" else "iu") and given.size:
-        raise TypeError(f"{name} must be numbers of dtype {dtype}, got dtype {given.dtype}")
-    with np.errstate(over="ignore"):
-        column = np.ascontiguousarray(given, dtype)
-    if dtype.kind == "f":
-        if column.size and not (np.isfinite(column.min()) and np.isfinite(column.max())):
-            where = int(np.flatnonzero(~np.isfinite(column))[0])
-            raise ValueError(f"{name}[{where}] is {given[where]}: weights must be finite float32 numbers")
-    elif given.size and dtype.itemsize < given.dtype.itemsize and not np.array_equal(column, given):
-        raise ValueError(f"{name} holds {given.max()}, which does not fit {dtype}")
-    return column
+def _check_weights(name: str, values: Any) -> npt.NDArray[np.float32]:
+    """Return ``values`` as a column of finite float32 numbers."""
+    weights = convert_column(name, values, np.dtype(np.float32))
+    if weights.size and not (np.isfinite(weights.min()) and np.isfinite(weights.max())):
+        where = int(np.flatnonzero(~np.isfinite(weights))[0])
+        raise ValueError(f"{name}[{where}] is {np.asarray(values)[where]}: weights must be finite float32 numbers")
+    return weights

@@ -12,43 +12,78 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from agglo.frames import holds_vectors, to_array
+
 Points = npt.NDArray[np.float32 | np.float64 | np.float16 | np.int8 | np.uint8]
 
 _ROWS = 4096  # checked at a time, so that a check needs little memory and Ctrl-C is answered between
 _COMPACT = (np.float16, np.int8, np.uint8)  # what the searches widen as they go
+MOST_THREADS = 1024  # tens of thousands would use up those of all processes of the machine
 LARGEST = 1e100  # so that squares and their sums stay finite in float64
+# Weights are float32, with full precision down to 2^-126. From these scales on, weights down to 2^-26 of the
+# largest distance or product have it, and smaller ones are zero as far as sums of weights are concerned.
+LEAST_SCALE = {"euclidean": 2.0**-100, "sqeuclidean": 2.0**-50, "dot": 2.0**-50}
+LEAST_LENGTH = 2.0**-500  # of a row by cosine: the squares of smaller numbers are not precise in float64
 
 
-def threads(n_jobs: int | None) -> int:
+RandomStateLike = SupportsIndex | np.random.RandomState | None
+
+
+def check_seed(random_state: Any) -> int:
+    """Return a seed for ``random_state``, which is as of scikit-learn: an integer, a ``RandomState`` or None.
+
+    None takes one from NumPy's global random state.
+    """
+    if random_state is None or random_state is np.random:
+        return int(np.random.randint(2**31 - 1))  # noqa: NPY002  # so that numpy.random.seed has its effect
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31 - 1))
+    if isinstance(random_state, bool | np.bool_) or not hasattr(random_state, "__index__"):
+        raise TypeError(
+            f"random_state={random_state!r} is not a number: pass a non-negative integer, a "
+            "numpy.random.RandomState or None"
+        )
+    seed = operator.index(random_state)
+    if not 0 <= seed < 2**64:
+        raise ValueError(f"random_state={seed} is out of range: pass an integer from 0 to 2^64 - 1")
+    return seed
+
+
+def threads(n_jobs: SupportsIndex | None) -> int:
     """The number of threads that ``n_jobs`` asks for, as scikit-learn counts: None is all cores, -1 too."""
     available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if n_jobs is None:
         return available
-    if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or n_jobs == 0:
+    if isinstance(n_jobs, bool | np.bool_) or not hasattr(n_jobs, "__index__") or operator.index(n_jobs) == 0:
         raise ValueError(f"n_jobs={n_jobs!r} is not a number of threads: pass a positive integer, None or -1")
-    return n_jobs if n_jobs > 0 else max(1, available + 1 + n_jobs)
+    wanted = operator.index(n_jobs)
+    if wanted > MOST_THREADS:
+        raise ValueError(f"n_jobs={wanted} is more than {MOST_THREADS} threads: pass the number of cores, or None")
+    return wanted if wanted > 0 else max(1, available + 1 + wanted)
 
 
-def check_points(X: Any, *, half: bool = False, compact: bool = False) -> Points:
+def check_points(X: Any, *, half: bool = False, compact: bool = False, metric: str | None = None) -> Points:
     """The rows of ``X`` as a C-contiguous array of float32, or of float64 where float32 would lose something.
 
-    Takes whatever NumPy can read: arrays, nested lists, pandas and polars frames, Arrow tables. float32 and
-    float64 stay as they are (without a copy if contiguous, so that a file that is mapped into memory is not read
-    into it), other floats, booleans and integers become float32, integers beyond 2^24 float64. ``half`` leaves
-    float16 as it is, ``compact`` also int8, uint8 and booleans (as uint8). Anything that is not a table of finite
-    numbers is an error.
+    Takes whatever NumPy can read, tables of pandas, polars and Arrow, and single columns of vectors in these: see
+    :mod:`agglo.frames`. float32 and float64 stay as they are (without a copy if contiguous, so that a file that is
+    mapped into memory is not read into it), other floats, booleans and integers become float32, integers beyond
+    2^24 and longer floats float64. ``half`` leaves float16 as it is, ``compact`` also int8, uint8 and booleans (as
+    uint8). Anything that is not a table of finite numbers is an error. If ``metric`` is given, so are points
+    that are too small for its values, or whose rows are.
     """
-    if sp.issparse(X):
+    table = to_array(X)
+    if sp.issparse(table):
         raise TypeError(
-            f"X is a SciPy sparse {type(X).__name__}, but points must be dense for now: "
+            f"X is a SciPy sparse {type(table).__name__}, but points must be dense for now: "
             "pass X.toarray(), or a low-dimensional projection of it (sklearn.decomposition.TruncatedSVD)"
         )
-    if isinstance(X, np.ma.MaskedArray):
-        raise TypeError("X is a masked array, and points cannot have missing values: pass X.filled(value)")
     try:
-        given = np.asarray(X)
+        given = np.asarray(table)
     except ValueError as error:  # rows of different lengths
         raise ValueError(f"X is not a table of numbers ({error}): pass rows of one length") from error
+    if given.dtype == np.object_ and given.ndim == 2:
+        given = _from_objects(given)
     if given.dtype.kind not in "fiub":
         raise TypeError(
             f"X has dtype {given.dtype}, but points must be real numbers: convert it, e.g. to float32, "
@@ -72,9 +107,73 @@ def check_points(X: Any, *, half: bool = False, compact: bool = False) -> Points
     stays = any(given.dtype == dtype for dtype in kept)
     points = np.ascontiguousarray(given, given.dtype if stays else narrowest(given))
     if points.dtype.kind == "f":
-        for first, rows in blocks(points):
-            _check_values(rows, first)
+        _check_values(points, metric)
     return points
+
+
+def validate_points(estimator: Any, X: Any, *, reset: bool = True, accept_sparse: Any = False) -> Any:
+    """Return ``X`` as an array, or CSR matrix, of finite numbers that is valid input of a scikit-learn estimator.
+
+    Columns are counted and their names noted, or compared with those of the fit unless ``reset``.
+    """
+    from sklearn.utils import check_array
+    from sklearn.utils.validation import validate_data
+
+    table = to_array(X)
+    if sp.issparse(table):
+        check_compressed("X", table)
+    settings = {"accept_sparse": accept_sparse}
+    if table is X or holds_vectors(X, table):
+        checked = validate_data(estimator, table, reset=reset, **settings)
+    else:
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
+        checked = check_array(table, input_name="X", estimator=estimator, **settings)
+    dtype = checked.dtype.newbyteorder("=")
+    if dtype.kind == "f" and dtype.itemsize > 8:
+        dtype = np.dtype(np.float64)
+    return checked if dtype == checked.dtype and checked.dtype.isnative else checked.astype(dtype)
+
+
+def _from_objects(given: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    """Return an array of Python's numbers as float64."""
+    try:
+        return given.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(
+            f"X has dtype object and holds what is not a real number ({error}): convert it, e.g. to float32, "
+            "and leave out or encode columns that are not numbers"
+        ) from error
+
+
+def check_compressed(name: str, matrix: Any) -> None:
+    """Raise unless the index arrays of a SciPy CSR, CSC or BSR matrix are valid.
+
+    SciPy does not check them when a matrix is made, and reads outside of its arrays, or sorts them wrongly, later.
+    """
+    if matrix.format not in ("csr", "csc", "bsr"):
+        return
+    indptr, indices, data = matrix.indptr, matrix.indices, matrix.data
+    n_rows, n_columns = matrix.shape
+    if matrix.format == "bsr":
+        n_rows, n_columns = n_rows // matrix.blocksize[0], n_columns // matrix.blocksize[1]
+    if matrix.format == "csc":
+        n_rows, n_columns = n_columns, n_rows
+    cause = ""
+    if not indptr.ndim == indices.ndim == 1 or not indptr.dtype.kind == indices.dtype.kind == "i":
+        cause = f"indptr and indices are of {indptr.dtype} and {indices.dtype}, not columns of integers"
+    elif len(indptr) != n_rows + 1:
+        cause = f"indptr has {len(indptr)} entries, not {n_rows + 1}"
+    elif indptr[0] != 0 or (indptr[1:] < indptr[:-1]).any():
+        cause = "indptr does not start at 0, or decreases"
+    elif not indptr[-1] <= len(indices) == len(data):
+        cause = f"indptr ends at {indptr[-1]}, with {len(indices)} indices and {len(data)} values"
+    elif len(indices) and not 0 <= indices.min() <= indices.max() < n_columns:
+        cause = f"indices go from {indices.min()} to {indices.max()}, not from 0 to {n_columns - 1}"
+    if cause:
+        raise ValueError(
+            f"{name} is not a valid {matrix.format.upper()} matrix: {cause}. "
+            "Make it again from its rows, columns and data"
+        )
 
 
 def blocks(points: Points) -> Iterator[tuple[int, npt.NDArray[Any]]]:
@@ -116,10 +215,14 @@ def check_labels(
     if not len(clusters) or clusters.max() < 0 or clusters.min() < -1:
         span = f"from {clusters.min()} to {clusters.max()}" if len(clusters) else "nowhere"
         raise ValueError(f"labels go {span}, but clusters are numbered 0, 1, ..., and -1 is for points of none")
-    size = np.bincount(clusters[clusters >= 0])
-    if size.min() == 0:
-        raise ValueError(f"labels have no point of cluster {size.argmin()}, but go up to {len(size) - 1}")
-    return clusters, size
+    present = np.unique(clusters[clusters >= 0])
+    if len(present) <= present[-1]:  # before an array of so many entries is made
+        absent = int((present != np.arange(len(present))).argmax())
+        raise ValueError(
+            f"labels have no point of cluster {absent}, but go up to {present[-1]}: number clusters without gaps, "
+            "e.g. by np.unique(labels, return_inverse=True)[1]"
+        )
+    return clusters, np.bincount(clusters[clusters >= 0])
 
 
 def positive(name: str, number: SupportsIndex) -> int:
@@ -154,10 +257,51 @@ def check_leaves(X: Any, n_leaves: int) -> Points:
     return points
 
 
-def _check_values(rows: npt.NDArray[Any], first: int) -> None:
-    """Raise if a number is not finite, or too large to be squared."""
+def _check_values(points: Points, metric: str | None) -> None:
+    """Raise if a number is not finite or too large to be squared, or if all are too small for the metric."""
+    by_rows = metric == "cosine" and points.dtype == np.float64  # squares of float32 do not underflow in float64
+    axis = 1 if by_rows else 0 if metric in ("euclidean", "sqeuclidean") else None
+    low = high = np.zeros(0)
+    for first, rows in blocks(points):
+        smallest, largest = rows.min(axis=axis), rows.max(axis=axis)
+        _check_finite(rows, first, float(np.min(smallest)), float(np.max(largest)))
+        if by_rows:
+            check_lengths(np.maximum(largest, -smallest), first)
+        elif metric is not None:
+            low = np.minimum(low, smallest) if first else smallest
+            high = np.maximum(high, largest) if first else largest
+    if metric in LEAST_SCALE:
+        check_scale(np.asarray(low, np.float64), np.asarray(high, np.float64), metric)
+
+
+def check_lengths(largest: npt.NDArray[Any], first: int = 0) -> None:
+    """Raise if a row, given its largest magnitude, is not zero but too short for cosines; ``first`` is row 0."""
+    short = (largest > 0) & (largest < LEAST_LENGTH)
+    if short.any():
+        row = int(short.argmax())
+        raise ValueError(
+            f"the largest magnitude in row {first + row} of X is {largest[row]:g}, and squares of numbers below "
+            f"{LEAST_LENGTH:.2g} underflow, which cosines need: scale X up"
+        )
+
+
+def check_scale(low: npt.NDArray[np.float64], high: npt.NDArray[np.float64], metric: str) -> None:
+    """Raise if the weights of points would underflow, given the least and greatest number of X or its columns."""
+    if metric == "dot":
+        scale, what = float(np.max(np.maximum(high, -low), initial=0.0)), "largest magnitude in X"
+    else:
+        scale, what = float(np.max(high - low, initial=0.0)), "largest range of a column of X"
+    if 0 < scale < LEAST_SCALE[metric]:
+        raise ValueError(
+            f"the {what} is {scale:g}, below {LEAST_SCALE[metric]:.2g}, so weights by metric={metric!r} would "
+            "underflow in float32: scale X up"
+        )
+
+
+def _check_finite(rows: npt.NDArray[Any], first: int, smallest: float, greatest: float) -> None:
+    """Raise if a number is not finite, or too large to be squared, given the least and the greatest."""
     largest = min(LARGEST, float(np.finfo(rows.dtype).max))
-    if rows.min() >= -largest and rows.max() <= largest:  # false if there is a NaN
+    if smallest >= -largest and greatest <= largest:  # false if there is a NaN
         return
     row, column = np.argwhere(~(np.abs(rows) <= largest))[0]
     value = rows[row, column]

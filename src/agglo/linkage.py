@@ -13,7 +13,6 @@ import numpy.typing as npt
 
 from agglo import _core
 from agglo.graph import Kind, Missing, NeighborGraph, WeighedGraph
-from agglo.schedule import threshold_range
 
 GraphLinkageName = Literal["average", "single", "complete"]
 LinkageName = Literal["average", "single", "complete", "exact-average", "centroid", "ward"]
@@ -21,6 +20,10 @@ GRAPH_LINKAGES: tuple[GraphLinkageName, ...] = ("average", "single", "complete")
 LINKAGES: tuple[LinkageName, ...] = (*GRAPH_LINKAGES, "exact-average", "centroid", "ward")
 
 _MOST_BITS = 60  # by which an edge may count for less than all together
+_ROOM = 62  # bits of the highest limb of a sum, without its sign and one to spare
+_FLOAT_BITS = 24  # significant bits of a float32
+_LIMBS = (1, 2, 6)  # numbers of 64-bit limbs that a sum of the rounds may have
+ROW_LIMBS = (1, 6)  # the same for a sum over the edges of one new point
 
 Float = npt.NDArray[np.float64]
 Int = npt.NDArray[np.int64]
@@ -200,42 +203,66 @@ class Statistics(NamedTuple):
 class Grid:
     """Fixed-point numbers for the weights of a graph: multiples of 2^-shift.
 
-    Weights rounded to it and summed as integers have exact sums, whatever their order or grouping, and that is
-    what makes all engines agree to the last bit. ``wide`` asks for integers of 128 bits instead of 64.
+    Weights summed as integers have exact sums, whatever their order or grouping, and that is what makes all
+    engines agree to the last bit. The integers have ``limbs`` of 64 bits: 1, 2 or 6.
     """
 
     shift: int
-    wide: bool
+    limbs: int
     count_shift: int = 0
     """Pairs of points with an edge are counted in multiples of 2^-count_shift, if points have weights."""
 
+    @property
+    def is_long(self) -> bool:
+        """Whether sums do not fit int64, so that NumPy keeps them as Python integers."""
+        return self.limbs > 1
+
 
 def grid(graph: WeighedGraph, weights: Float | None = None) -> Grid:
-    """The finest grid on which no sum of the graph's weights overflows.
+    """Choose the shortest integers for which sums of the graph's weights are exact, and the finest grid for them.
 
-    64 bits are enough unless the smallest threshold that :func:`agglo.schedule.threshold_range` would use is so
-    much smaller than the largest weight that it would keep less than 16 significant bits.
+    64 bits hold the weights of most graphs, 128 bits those of nearly all others, and 384 bits all of float32.
 
-    With ``weights`` of the points, an edge counts as often as the product of those of its ends says; it is between
-    the lightest points that 16 bits are asked for.
+    With ``weights`` of the points, an edge counts as often as the product of those of its ends says. Even between
+    the lightest points, each weight of an edge then keeps the bits that float32 has.
     """
-    largest = max(graph.most, -graph.least, 0.0)
-    exponent = int(np.frexp(largest)[1])  # largest < 2^exponent
+    largest, smallest = max(graph.most, -graph.least, 0.0), smallest_weight(graph)
     total, one = graph.n_edges.bit_length(), 0  # the edges count as less than 2^total, and each as 2^one or more
     if weights is not None:
         assert isinstance(graph, NeighborGraph)
         # A product is at most the mean of the squares.
-        total = int(np.frexp(weights**2 @ np.diff(graph.indptr) / 2)[1])
+        total = int(np.frexp((weights**2 * np.diff(graph.indptr)).sum() / 2)[1])
         one = int(np.frexp(weights.min() ** 2)[1]) - 1
         if graph.n_edges and total - one > _MOST_BITS:
             raise ValueError(
                 f"sample_weight goes from {weights.min():g} to {weights.max():g}, and sums over {graph.n_edges} "
                 "edges of so different weights lose the lightest: lower the largest weights or raise the smallest"
             )
-    room = 62 - total  # bits for one weight
-    smallest = min(map(abs, threshold_range(graph)))
-    wide = 0 < smallest < largest and exponent - int(np.frexp(smallest)[1]) + 16 > room + one
-    return Grid(room + 64 * wide - exponent, wide, 0 if weights is None else room)
+    return fixed_point(largest, smallest, total, one, 0 if weights is None else _ROOM - total)
+
+
+def fixed_point(
+    largest: float, smallest: float, total: int, one: int, count_shift: int, choices: tuple[int, ...] = _LIMBS
+) -> Grid:
+    """Choose the grid for weights from ``smallest`` to ``largest``, which count 2^one times or more each.
+
+    Together they count less than 2^total times. Both are magnitudes; ``smallest`` is that of no zero. ``choices``
+    are the numbers of limbs that a sum may have, ascending.
+    """
+    shift = _ROOM - total - int(np.frexp(largest)[1])
+    needed = 0 if largest == 0 else _FLOAT_BITS - int(np.frexp(smallest)[1]) - one  # bits after the point
+    limbs = next(limbs for limbs in choices if needed <= shift + 64 * (limbs - 1))
+    return Grid(shift + 64 * (limbs - 1), limbs, count_shift)
+
+
+def smallest_weight(graph: WeighedGraph) -> float:
+    """Return the smallest magnitude among the weights that are not zero; infinity if there are none."""
+    if graph.least > 0:
+        return graph.least
+    if graph.most < 0:
+        return -graph.most
+    found = [graph.beyond(0.0, up, 0.0) for up in (True, False)]
+    return min((abs(weight) for weight in found if weight is not None), default=np.inf)
 
 
 class GraphLinkage:
@@ -276,7 +303,7 @@ class GraphLinkage:
             signed = signed * counts
             number = np.rint(np.ldexp(counts, self.grid.count_shift)).astype(np.int64)
         steps = np.rint(np.ldexp(signed, self.grid.shift))
-        if not self.grid.wide:
+        if not self.grid.is_long:
             return Statistics(steps.astype(np.int64), number)
         return Statistics(np.array([int(step) for step in steps], object), number)
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from agglo import inputs, treefile
-from agglo.records import Column, fixed
+from agglo.outputs import open_scratch
+from agglo.records import Column
 from agglo.tree import Hierarchy
 
 
@@ -30,7 +30,7 @@ def load_mapped(path: str | os.PathLike[str]) -> Hierarchy:
     """
     tree = treefile.load(path, keep=mapped)
     # Where children and leaves stand is derived when first asked for; what is kept of it is mapped, too.
-    tree.__dict__["_below"] = tuple(fixed(mapped(column)) for column in tree._below)
+    tree.__dict__["_below"] = tuple(mapped(column) for column in tree._below)
     pa.default_memory_pool().release_unused()
     forget(tree)
     return tree
@@ -40,8 +40,8 @@ def mapped(column: Column) -> Column:
     """The same numbers in a temporary file, mapped read-only."""
     if not column.size:  # an empty file cannot be mapped
         return column
-    with tempfile.TemporaryFile(prefix="agglo-") as file:
-        np.ascontiguousarray(column).tofile(file)
+    with open_scratch(column.nbytes) as file:
+        file.write(np.ascontiguousarray(column).data)
         file.flush()
         view: np.memmap[Any, Any] = np.memmap(file, column.dtype, "r", shape=column.shape)
     return view.view(np.ndarray)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from agglo import _core
 from agglo.coherence import Coherence as Coherence
 from agglo.coherence import coherence as coherence
+from agglo.frames import to_array
 from agglo.tree import Hierarchy
 
 
@@ -180,7 +181,7 @@ def dp_means_cost(X: npt.ArrayLike, labels: npt.ArrayLike, lam: SupportsFloat) -
     """
     from sklearn.utils import check_array  # takes long to import, and nothing else here needs it
 
-    points = np.ascontiguousarray(check_array(X, dtype=[np.float64, np.float32], input_name="X"))
+    points = np.ascontiguousarray(check_array(to_array(X), dtype=[np.float64, np.float32], input_name="X"))
     clusters = label_codes("labels", labels)
     if len(clusters) != len(points):
         raise ValueError(f"labels has {len(clusters)} entries, but X has {len(points)} points: pass one a point")

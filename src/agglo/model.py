@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self, SupportsFloat, SupportsIndex
@@ -15,13 +17,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from agglo.constraints import Constraints, check_weights
 from agglo.cut import RoundRule, check_rule, chosen_round
-from agglo.folding import Folding, node_names, unfoldable
+from agglo.folding import Folding, node_names, take_rows, unfoldable
 from agglo.graph import NeighborGraph
-from agglo.inputs import threads
+from agglo.inputs import RandomStateLike, threads
 from agglo.neighbors import neighbor_graph
 from agglo.newcomers import grown
-from agglo.predict import Attached, Known, Placed, Rows, attach_rows, known_of
-from agglo.progress import phase, progress_bar
+from agglo.numbering import number_clusters, order_of_appearance
+from agglo.predict import Attached, Placed, Rows, attach_rows, known_of
+from agglo.progress import Progress, phase, progress_bar
+from agglo.records import release
 from agglo.search.checks import most_neighbors
 from agglo.search.missing import MissingRule
 from agglo.search.queries import Fitted
@@ -44,15 +48,17 @@ class Model(ABC):
     method: str
     recall: float
     missing: MissingRule
-    random_state: int
+    random_state: RandomStateLike
     n_jobs: int | None
     verbose: bool | int
     linkage: Any
     _fitted: Fitted | None  # the points of the graph; None if none were given
-    _folding: Folding  # of all points to those
-    _known: Constraints  # of all points
+    _folding: Folding  # of all points of positive weight to those
+    _known: Constraints  # of all points of positive weight
     _tree: Hierarchy  # of the points of the graph
-    _nodes: tuple[Hierarchy, Known] | None = None  # what new points were compared with, and of which tree
+    _seed: int  # that random_state gave for this fit
+    _counted: npt.NDArray[np.int64] | None = None  # the points of positive weight; None if that is all
+    _uncounted: Any = None  # the rows of the others; all else is of the points of positive weight alone
 
     @abstractmethod
     def fit(self, X: Any, y: object = None, sample_weight: npt.ArrayLike | None = None) -> Self:
@@ -63,14 +69,14 @@ class Model(ABC):
         """``X`` as an array of finite numbers."""
 
     @abstractmethod
-    def _finish(self, graph: NeighborGraph, X: Any, progress: Any) -> Self:
-        """The estimator with the tree and the labels of a graph."""
+    def _finish(self, graph: NeighborGraph, X: Any, progress: Any) -> None:
+        """Set the tree and the labels of a graph."""
 
     def _keep(self, X: Any, graph: NeighborGraph) -> None:
         """Keep the points that were fitted, for those to come."""
         self._fitted, self.query_method_ = None, None
         if self.metric != "precomputed":
-            settings = (graph.method, graph.parameters, self.recall, self.random_state, graph.cells)
+            settings = (graph.method, graph.parameters, self.recall, self._seed, graph.cells)
             self._fitted = Fitted(X, self.metric, *settings)
             self.query_method_ = self._fitted.method
 
@@ -98,25 +104,62 @@ class Model(ABC):
         (array([ 0,  1, -1]), array([0, 1, 1]))
         """
         check_is_fitted(self)
-        new = self._validated(X, reset=False)
         with progress_bar(bool(self.verbose)) as progress:
-            if self._fitted is None:
-                weights = self._folding.weights(self._known)
-                return attach_rows(self.tree_, _rows_of_matrix(new), None, self.n_jobs, progress, weights)
-            workers, report = threads(self.n_jobs), phase(progress, "neighbours")
-            new = self._fitted.alike(new)
-            k = self.graph_.parameters["n_neighbors"]
-            k = len(self._fitted) if k == "all" else min(k, len(self._fitted))
-            targets, values = self._fitted.nearest(new, k, workers, report)
-            rows = Rows(np.arange(len(targets) + 1, dtype=np.int64) * k, targets.ravel(), values.ravel())
-            copies = self._fitted.copies(new, workers)
-            weights = self._folding.weights(self._known)
-            vectors = None
-            if self._tree.about["linkage"] in VECTOR_LINKAGES:
-                if self._nodes is None or self._nodes[0] is not self._tree:
-                    self._nodes = self._tree, known_of(self._tree, self._fitted.X, weights)
-                vectors = Placed(self._nodes[1], self._nodes[1].linkage.like(new))
-            return self._all(attach_rows(self._tree, rows, copies, self.n_jobs, progress, weights, vectors))
+            return self._attach(self._validated(X, reset=False), progress)
+
+    def _attach(self, new: Any, progress: Progress | None) -> Attached:
+        """Do the work of :meth:`attach` for valid points."""
+        weights = self._folding.weights(self._known)
+        if self._fitted is None:
+            return attach_rows(self.tree_, _rows_of_matrix(new), None, self.n_jobs, progress, weights)
+        workers, report = threads(self.n_jobs), phase(progress, "neighbours")
+        fitted, new = self._fitted.match(new)
+        k = self.graph_.parameters["n_neighbors"]
+        k = len(fitted) if k == "all" else min(k, len(fitted))
+        targets, values = fitted.nearest(new, k, workers, report)
+        rows = Rows(np.arange(len(targets) + 1, dtype=np.int64) * k, targets.ravel(), values.ravel())
+        copies = fitted.copies(new, workers)
+        vectors = None
+        if self._tree.about["linkage"] in VECTOR_LINKAGES:
+            if fitted.moments is None or fitted.moments[0] is not self._tree:
+                fitted.moments = self._tree, known_of(self._tree, fitted.X, weights)
+            known = fitted.moments[1]
+            vectors = Placed(known, known.linkage.like(new))
+        return self._all(attach_rows(self._tree, rows, copies, self.n_jobs, progress, weights, vectors))
+
+    def _label(self, progress: Progress | None) -> None:
+        """Set what there is an entry of for each point, also for points of weight 0."""
+        X = None if self._fitted is None else self._fitted.X
+        found = self.tree_.cut(**self._default_rule())
+        self.labels_ = number_clusters(found, self._known.weights, X, self._folding.place)
+        self.graph_index_ = self._folding.place
+        if self._counted is not None:
+            n_points = len(self._counted) + self._uncounted.shape[0]
+            others = np.setdiff1d(np.arange(n_points), self._counted, assume_unique=True)
+            labels, index = np.empty(n_points, np.int64), np.full(n_points, -1)
+            labels[self._counted], index[self._counted] = self.labels_, self.graph_index_
+            labels[others] = self._label_new(self._attach(self._uncounted, progress), self.labels_)
+            self.labels_, self.graph_index_ = labels, index
+
+    def _default_rule(self) -> dict[str, Any]:
+        """Return the rule of the cut that ``labels_`` are."""
+        return {"round": self.round_, "height": self.height if self.round_ is None else None}
+
+    def _label_new(self, new: Attached, leaf_labels: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return the labels of new points by the default rule, numbered as those of the tree's leaves."""
+        found = new.labels(**self._default_rule())  # numbered by first appearance
+        return np.where(found < 0, -1, order_of_appearance(leaf_labels)[found])
+
+    def _set_aside(self, X: Any, counted: npt.NDArray[np.bool_]) -> Any:
+        """Return the points of positive weight out of ``X``, and keep the others for their labels."""
+        before = 0 if not hasattr(self, "labels_") else len(self.labels_)
+        if counted.all() and self._counted is None:
+            return X
+        old = np.arange(before) if self._counted is None else self._counted
+        self._counted = release(np.concatenate([old, before + np.flatnonzero(counted)]))
+        others = take_rows(X, np.flatnonzero(~counted))
+        self._uncounted = others if self._uncounted is None else _stack(self._uncounted, others)
+        return take_rows(X, np.flatnonzero(counted))
 
     def _all(self, new: Attached) -> Attached:
         """Where new points are in the tree of all points, if ``new`` says it of that of the graph's points."""
@@ -132,7 +175,8 @@ class Model(ABC):
     def _round(self, n_clusters: SupportsIndex | None, round: SupportsIndex | RoundRule | None) -> int:
         """The round of ``tree_`` that a rule asks for; one that looks at the graph sees the points in it."""
         tree = self._tree if round == "silhouette" else self.tree_
-        return chosen_round(tree, n_clusters, round, self.graph_) + len(self.tree_.rounds) - len(tree.rounds)
+        found = chosen_round(tree, n_clusters, round, self.graph_, weights=self._known.weights)
+        return found + len(self.tree_.rounds) - len(tree.rounds)
 
     def predict(
         self,
@@ -143,7 +187,7 @@ class Model(ABC):
         height: SupportsFloat | None = None,
         labels: npt.ArrayLike | None = None,
     ) -> npt.NDArray[np.int64]:
-        """The clusters of new points, numbered as in ``labels_``; -1 for those that none would have taken in.
+        """Assign new points to clusters, numbered as in ``labels_``; -1 if no cluster would have taken them in.
 
         A new point joins the cluster that the rounds would have merged it into: see :func:`agglo.attach`. A copy
         of a fitted point is where that is.
@@ -154,7 +198,8 @@ class Model(ABC):
             As of :meth:`attach`.
         n_clusters, round, height, labels
             Another cut of the tree than that of ``labels_``: a rule of :meth:`agglo.Hierarchy.cut`, or labels that
-            it gave by any other rule.
+            it gave by any other rule. Clusters are then numbered as that method numbers them, in order of first
+            appearance, or as in ``labels``.
 
         Examples
         --------
@@ -172,10 +217,11 @@ class Model(ABC):
         rule = {"n_clusters": n_clusters, "round": round, "height": height}
         if labels is None:
             if all(value is None for value in rule.values()):
-                rule |= {"round": self.round_, "height": self.height if self.round_ is None else None}
+                leaf_labels = self.labels_ if self._counted is None else self.labels_[self._counted]
+                return self._label_new(self.attach(X), leaf_labels)
             check_rule(self.tree_.n_leaves, **rule)  # type: ignore[arg-type]  # before the search
-            if rule["round"] is not None:
-                rule["round"] = self._round(None, round if round is not None else self.round_)
+            if round is not None:
+                rule["round"] = self._round(None, round)
         return self.attach(X).labels(**rule, labels=labels)  # type: ignore[arg-type]
 
     def partial_fit(self, X: Any, y: object = None, sample_weight: npt.ArrayLike | None = None) -> Self:
@@ -183,7 +229,8 @@ class Model(ABC):
 
         New points are searched among the old ones and each other, and old points take new neighbours in that are
         closer than theirs. Then the rounds are run again, on the graph of all. Where neighbours are found exactly,
-        the result is that of a fit of all points. The first call is a fit.
+        the result is that of a fit of all points. The first call is a fit. If an exception is raised, Ctrl-C
+        included, the estimator stays as it was.
 
         Parameters
         ----------
@@ -192,7 +239,7 @@ class Model(ABC):
         y : object
             Not used; for pipelines.
         sample_weight : array-like of shape (n_new,), optional
-            What each of the new points counts as.
+            What each of the new points counts as, as of :meth:`fit`.
 
         Examples
         --------
@@ -203,12 +250,40 @@ class Model(ABC):
         """
         if not hasattr(self, "tree_"):
             return self.fit(X, sample_weight=sample_weight)
+        with self._all_or_nothing() as draft:
+            draft._fit_more(X, sample_weight)
+        return self
+
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[Self]:
+        """Yield a copy of the estimator to be fitted, whose state replaces that of the estimator in one step.
+
+        An exception in between, such as Ctrl-C or want of memory, leaves the estimator as it was.
+        """
+        draft = object.__new__(type(self))
+        draft.__dict__ = self.__dict__.copy()
+        yield draft
+        self.__dict__ = draft.__dict__
+
+    def _fit_more(self, X: Any, sample_weight: npt.ArrayLike | None) -> None:
+        """Do the work of :meth:`partial_fit` on a draft."""
         if self._fitted is None:
             raise ValueError(
                 "metric='precomputed' has no points that others could be compared with: "
                 "make the graph of all points, and fit that"
             )
-        old, new = self._fitted, self._fitted.alike(self._validated(X, reset=False))
+        given = self._validated(X, reset=False)
+        counted = np.ones(given.shape[0], bool)
+        if sample_weight is not None:
+            check_weights(len(counted), sample_weight, allow_zero=True, allow_all=True)
+            counted = np.asarray(sample_weight) != 0
+            sample_weight = np.asarray(sample_weight)[counted]
+        given = self._set_aside(given, counted)
+        if not given.shape[0]:
+            with progress_bar(bool(self.verbose)) as progress:
+                self._label(progress)
+            return
+        old, new = self._fitted.match(given)
         known = _with_more(self._known, len(self._folding.place), new.shape[0], sample_weight)
         folded, fresh = self._folding, np.arange(new.shape[0])
         if isinstance(self.linkage, str):
@@ -221,7 +296,10 @@ class Model(ABC):
             if n_neighbors == "all":
                 both = old.with_more(new[fresh])
                 graph = neighbor_graph(
-                    both, "all", self.metric, n_jobs=self.n_jobs, missing=self.missing, progress=progress
+                    *(both, "all", self.metric, "auto", self.n_jobs),
+                    missing=self.missing,
+                    random_state=self._seed,
+                    progress=progress,
                 )
                 self._keep(both, graph)
             elif len(fresh):
@@ -229,7 +307,7 @@ class Model(ABC):
                     old, graph, new[fresh], n_neighbors, self.missing, self.n_jobs, progress
                 )
             self._folding, self._known = folded, known
-            return self._finish(graph, self._fitted.X, progress)
+            self._finish(graph, self._fitted.X, progress)
 
     def save(self, folder: str | os.PathLike[str], *, points: str | os.PathLike[str] | None = None) -> list[Path]:
         """Write the fitted model to a folder, for :func:`agglo.load`; returns the files.
@@ -258,6 +336,13 @@ def _with_more(known: Constraints, n_old: int, n_new: int, sample_weight: npt.Ar
         return known
     parts = [np.ones(n_old) if known.weights is None else known.weights, np.ones(n_new) if new is None else new]
     return replace(known, weights=check_weights(n_old + n_new, np.concatenate(parts)))
+
+
+def _stack(first: Any, second: Any) -> Any:
+    """Return the rows of two arrays or sparse matrices, one after the other."""
+    if sp.issparse(first) or sp.issparse(second):
+        return sp.vstack([sp.csr_array(first), sp.csr_array(second)], format="csr")
+    return np.concatenate([first, second])
 
 
 def _rows_of_matrix(matrix: Any) -> Rows:

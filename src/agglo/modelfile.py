@@ -11,7 +11,7 @@ import json
 import math
 import os
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,20 +23,27 @@ from agglo import __version__
 from agglo.constraints import Constraints, check_constraints
 from agglo.folding import Folding
 from agglo.graph import NeighborGraph, RecallEstimate
-from agglo.outputs import replacing_all
+from agglo.outputs import file_digest, is_intact, locate, read_stable, write_array
+from agglo.records import release
+from agglo.runfolder import (
+    GRAPH,
+    GRAPH_TREE,
+    KNOWN,
+    MODEL,
+    MODEL_FILES,
+    POINTS,
+    RECORDS,
+    SPARSE_POINTS,
+    TREE,
+    Write,
+    write_folder,
+)
 from agglo.search.queries import QUERIED, Fitted
 from agglo.tree import Hierarchy
 
 if TYPE_CHECKING:
     from agglo.clusterer import Clusterer
 
-MODEL = "model.json"
-TREE = "tree.parquet"
-GRAPH_TREE = "graph_tree.parquet"
-GRAPH = "graph.npz"
-KNOWN = "known.npz"
-POINTS = "points.npy"
-SPARSE_POINTS = "points.npz"
 VERSION = 1
 
 _CHUNK = 1 << 24  # bytes that are read at a time
@@ -49,15 +56,24 @@ def save(
     home = Path(folder)
     if home.exists() and not home.is_dir():
         raise FileExistsError(f"cannot write to {home}: it is a file; pass the name of a folder")
-    if home.exists() and any(home.iterdir()) and not (home / MODEL).exists() and not (home / TREE).exists():
+    others = home.exists() and any(not entry.name.startswith(".agglo-") for entry in home.iterdir())
+    if others and not locate(home, MODEL).exists() and not locate(home, TREE).exists():
         raise FileExistsError(
             f"will not write to {home}: it is not empty and holds no model; choose another folder"
         )
+    files, record = contents(model, points)
+    return write_folder(home, files, {MODEL: record})
+
+
+def contents(
+    model: Clusterer, points: str | os.PathLike[str] | None = None
+) -> tuple[dict[str, Write], dict[str, Any]]:
+    """Return functions that write the files of a fitted model, by their names, and its record."""
     fitted = model._fitted
-    writers: dict[str, Callable[[Path], None]] = {
+    writers: dict[str, Write] = {
         TREE: model.tree_.save,
         GRAPH: lambda path: _write_graph(model.graph_, path),
-        KNOWN: lambda path: _write_known(model._known, model._folding, path),
+        KNOWN: lambda path: _write_known(model, path),
     }
     if model._folding.n_copies:
         writers[GRAPH_TREE] = model._tree.save
@@ -65,35 +81,32 @@ def save(
     if fitted is not None:
         X = fitted.X
         about = {"sparse": bool(sp.issparse(X)), "method": fitted.method, "effort": fitted.effort}
+        about["seed"] = int(fitted.random_state)
         if points is not None:
+            if model._counted is not None:
+                raise ValueError("points is given, but some have weight 0 and are saved apart: leave it out")
             about |= _reference(X, Path(points), model._folding)
         elif sp.issparse(X):
             writers[SPARSE_POINTS] = lambda path: _write_sparse(X, path)
         else:
-            writers[POINTS] = lambda path: _write_array(X, path)
+            writers[POINTS] = lambda path: write_array(X, path)
     elif points is not None:
         raise ValueError("points is given, but the model is of a graph and has none: leave it out")
+    parameters = model.get_params(deep=False)
+    if isinstance(model.random_state, np.random.RandomState):
+        parameters["random_state"] = model._seed  # the seed that it gave
     record = {
         "agglo": __version__,
         "version": VERSION,
         "class": type(model).__name__,
-        "parameters": {name: _plain(name, value) for name, value in model.get_params(deep=False).items()},
+        "parameters": {name: _plain(name, value) for name, value in parameters.items()},
         "round": model.round_,
         "features": int(model.n_features_in_),
         "feature_names": [str(name) for name in getattr(model, "feature_names_in_", [])],
         "graph": _about_graph(model.graph_),
         "points": about,
     }
-    home.mkdir(parents=True, exist_ok=True)
-    paths = [home / name for name in (*writers, MODEL)]
-    with replacing_all(paths) as partials:
-        for (_, write), partial in zip(writers.items(), partials, strict=False):
-            write(partial)
-        # What belongs together is known by its content: files of another save are found out.
-        sums = {name: _checksum_of_file(partial) for name, partial in zip(writers, partials, strict=False)}
-        text = json.dumps({**record, "files": sums}, indent=2, allow_nan=False)
-        partials[-1].write_text(text + "\n", encoding="utf-8")
-    return paths
+    return writers, record
 
 
 def load(folder: str | os.PathLike[str]) -> Clusterer:
@@ -114,14 +127,17 @@ def load(folder: str | os.PathLike[str]) -> Clusterer:
     array([0, 1])
     """
     home = Path(folder)
-    if not (home / MODEL).is_file():
-        raise FileNotFoundError(f"{home} holds no model: there is no {MODEL} in it; write one with save")
+    return read_stable(home, RECORDS, lambda: _load(home))
+
+
+def _load(home: Path) -> Clusterer:
     record = _record(home)
     for name, known in record["files"].items():
-        if not (home / name).is_file():
+        path = locate(home, name)
+        if not path.is_file():
             raise FileNotFoundError(f"{home} holds no whole model: {name} is not there; save it again")
-        if _checksum_of_file(home / name) != known:
-            raise ValueError(f"{home / name} is damaged, or not of the same save as {MODEL}: save the model again")
+        if file_digest(path) != known:
+            raise ValueError(f"{path} is damaged, or not of the same save as {MODEL}: save the model again")
     try:
         return _model(home, record)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
@@ -133,16 +149,17 @@ def _model(home: Path, record: dict[str, Any]) -> Clusterer:
 
     kinds = {"SCC": estimator.SCC, "Affinity": estimator.Affinity, "HAC": estimator.HAC}
     model: Clusterer = kinds[record["class"]](**{k: _value(v) for k, v in record["parameters"].items()})
-    graph, tree = _read_graph(home / GRAPH, record["graph"]), Hierarchy.load(home / TREE)
-    model._known, model._folding = _read_known(home / KNOWN)
-    model._tree = Hierarchy.load(home / GRAPH_TREE) if model._folding.n_copies else tree
-    model.graph_index_ = model._folding.place
+    graph, tree = _read_graph(locate(home, GRAPH), record["graph"]), Hierarchy.load(locate(home, TREE))
+    model._known, model._folding = _read_known(locate(home, KNOWN))
+    _read_uncounted(model, locate(home, KNOWN))
+    model._tree = Hierarchy.load(locate(home, GRAPH_TREE)) if model._folding.n_copies else tree
     about, fitted = record["points"], None
     if about is not None:
         if about["method"] not in QUERIED:
             raise ValueError(f"method {about['method']!r} is unknown")
         X = _points(home, about, model._folding)
-        settings = (about["method"], about["effort"], model.recall, model.random_state, graph.cells)
+        model._seed = int(about.get("seed", model.random_state))
+        settings = (about["method"], about["effort"], model.recall, model._seed, graph.cells)
         fitted = Fitted(X, str(graph.metric), *settings)
         if X.shape[1] != record["features"] or len(fitted) != graph.n_points:
             raise ValueError(f"the points are of shape {X.shape}, and the graph has {graph.n_points}")
@@ -154,22 +171,26 @@ def _model(home: Path, record: dict[str, Any]) -> Clusterer:
     if record["feature_names"]:
         model.feature_names_in_ = np.array(record["feature_names"], object)
     model.round_ = record["round"]
-    model.labels_ = tree.cut(round=model.round_, height=model.height if model.round_ is None else None)
+    model._label(None)
     return model
 
 
 def _record(home: Path) -> dict[str, Any]:
+    path = locate(home, MODEL)
+    if not path.is_file():
+        raise FileNotFoundError(f"{home} holds no model: there is no {MODEL} in it; write one with save")
     try:
-        record = json.loads((home / MODEL).read_text(encoding="utf-8"))
+        record = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise _broken(home, f"it is not JSON ({error})") from error
     version = record.get("version") if isinstance(record, dict) else None
     if version != VERSION:
         raise _broken(home, f"it is of version {version}, and this agglo reads version {VERSION}")
     files = record.get("files")
-    known = {TREE, GRAPH, KNOWN, GRAPH_TREE, POINTS, SPARSE_POINTS}
-    if not isinstance(files, dict) or not {TREE, GRAPH, KNOWN} <= set(files) <= known:
+    if not isinstance(files, dict) or not {TREE, GRAPH, KNOWN} <= set(files) <= MODEL_FILES:
         raise _broken(home, "it does not list the files of a model")
+    if not is_intact(record):
+        raise _broken(home, "it is damaged (its checksum is that of another content)")
     checked: dict[str, Any] = record
     return checked
 
@@ -219,12 +240,13 @@ def _write_graph(graph: NeighborGraph, path: Path) -> None:
 def _read_arrays(path: Path, names: tuple[str, ...]) -> list[npt.NDArray[Any]]:
     try:
         with np.load(path, allow_pickle=False) as arrays:
-            return [arrays[name] for name in names]
+            return [release(arrays[name]) for name in names]
     except (OSError, zipfile.BadZipFile, EOFError) as error:
         raise ValueError(f"{path} cannot be read: {error}") from error
 
 
-def _write_known(known: Constraints, folded: Folding, path: Path) -> None:
+def _write_known(model: Clusterer, path: Path) -> None:
+    known, folded = model._known, model._folding
     weights = np.empty(0) if known.weights is None else known.weights
     with path.open("wb") as file:
         np.savez(
@@ -235,7 +257,37 @@ def _write_known(known: Constraints, folded: Folding, path: Path) -> None:
             cannot=known.cannot,
             groups=known.groups,
             most=np.array(known.most),
+            **_uncounted_arrays(model),  # type: ignore[arg-type]  # none of them is called allow_pickle
         )
+
+
+def _uncounted_arrays(model: Clusterer) -> dict[str, npt.NDArray[Any]]:
+    """Return which points are of positive weight, and the rows of the others; nothing if all are."""
+    if model._counted is None:
+        return {}
+    if not sp.issparse(model._uncounted):
+        return {"counted": model._counted, "uncounted": model._uncounted}
+    rows = sp.csr_array(model._uncounted)
+    columns = {name: getattr(rows, name) for name in ("data", "indices", "indptr")}
+    return {"counted": model._counted} | {f"uncounted_{name}": column for name, column in columns.items()}
+
+
+def _read_uncounted(model: Clusterer, path: Path) -> None:
+    """Set what :func:`_uncounted_arrays` wrote, if it is there."""
+    with np.load(path, allow_pickle=False) as arrays:
+        if "counted" not in arrays:
+            return
+        model._counted = release(arrays["counted"])
+        if "uncounted" in arrays:
+            model._uncounted = arrays["uncounted"]
+        else:
+            columns = tuple(arrays[f"uncounted_{name}"] for name in ("data", "indices", "indptr"))
+            model._uncounted = sp.csr_array(columns)
+    counted, n_points = model._counted, len(model._counted) + model._uncounted.shape[0]
+    if len(counted) != len(model._folding.place) or not 0 <= counted[0] <= counted[-1] < n_points:
+        raise ValueError(f"{path} does not say which points are of positive weight")
+    if (np.diff(counted) <= 0).any():
+        raise ValueError(f"{path} does not say which points are of positive weight")
 
 
 def _read_known(path: Path) -> tuple[Constraints, Folding]:
@@ -265,11 +317,6 @@ def _read_graph(path: Path, about: Mapping[str, Any]) -> NeighborGraph:
     return NeighborGraph(indptr, indices, weights, **known)
 
 
-def _write_array(X: npt.NDArray[Any], path: Path) -> None:
-    with path.open("wb") as file:
-        np.save(file, X, allow_pickle=False)
-
-
 def _write_sparse(X: Any, path: Path) -> None:
     with path.open("wb") as file:
         sp.save_npz(file, sp.csr_array(X), compressed=False)
@@ -278,8 +325,8 @@ def _write_sparse(X: Any, path: Path) -> None:
 def _points(home: Path, about: Mapping[str, Any], folded: Folding) -> Any:
     if "path" not in about:
         if about["sparse"]:
-            return sp.csr_array(sp.load_npz(home / SPARSE_POINTS))
-        return np.lib.format.open_memmap(home / POINTS, mode="r")
+            return sp.csr_array(sp.load_npz(locate(home, SPARSE_POINTS)))
+        return np.lib.format.open_memmap(locate(home, POINTS), mode="r")
     path = Path(about["path"])
     if not path.is_file():
         raise ValueError(f"the points were saved by reference, and {path} is not there any more: bring it back")
@@ -314,12 +361,4 @@ def _checksum(X: npt.NDArray[Any]) -> str:
     rows = max(1, _CHUNK // max(1, X.nbytes // max(1, len(X))))
     for first in range(0, len(X), rows):
         digest.update(np.ascontiguousarray(X[first : first + rows]).view(np.uint8).data)
-    return digest.hexdigest()
-
-
-def _checksum_of_file(path: Path) -> str:
-    digest = hashlib.blake2b(digest_size=16)
-    with path.open("rb") as file:
-        while chunk := file.read(_CHUNK):
-            digest.update(chunk)
     return digest.hexdigest()

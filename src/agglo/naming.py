@@ -143,9 +143,7 @@ class _Words:
             return []
         share = counts / counts.sum()
         weight = share * np.log(share / np.sqrt(around[1][found] * self.everywhere[found])) * self.rarity[found]
-        first = np.argpartition(-weight, _TERMS)[:_TERMS] if len(found) > 4 * _TERMS else np.arange(len(found))
-        first = first[np.lexsort((found[first], -weight[first]))][:_TERMS]
-        return [str(self.vocabulary[found[i]]) for i in first if weight[i] > _NOTHING]
+        return [str(self.vocabulary[found[i]]) for i in _largest(weight, _TERMS) if weight[i] > _NOTHING]
 
 
 class _Central:
@@ -178,6 +176,14 @@ class _Central:
                 words = np.unique(words, return_inverse=True)[1]
             sums = np.bincount(words, weight)
             scores = np.bincount(self.row[begin:end] - first, weight * sums[words], minlength=size)
-        chosen = np.argpartition(-scores, _EXAMPLES)[:_EXAMPLES] if size > 4 * _EXAMPLES else np.arange(size)
-        chosen = chosen[np.lexsort((chosen, -scores[chosen]))][:_EXAMPLES]
-        return [int(point) for point in self.tree.order[first + chosen]]
+        return [int(point) for point in self.tree.order[first + _largest(scores, _EXAMPLES)]]
+
+
+def _largest(values: npt.NDArray[Any], k: int) -> Ints:
+    """Select the positions of the k largest values, the largest first; of equal values the first."""
+    if len(values) > k:
+        # argpartition would select among the values equal to the k-th as the processor's sort leaves them.
+        candidates = np.flatnonzero(values >= np.partition(values, -k)[-k])
+    else:
+        candidates = np.arange(len(values))
+    return candidates[np.argsort(-values[candidates], kind="stable")[:k]]

@@ -11,8 +11,18 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from agglo import _core
+from agglo.frames import to_array
 from agglo.graph import Kind, NeighborGraph
-from agglo.inputs import Points, check_points, for_core, forget, threads
+from agglo.inputs import (
+    Points,
+    RandomStateLike,
+    check_compressed,
+    check_points,
+    check_seed,
+    for_core,
+    forget,
+    threads,
+)
 from agglo.progress import Progress, phase
 from agglo.search import libraries
 from agglo.search.cells import cells
@@ -69,7 +79,7 @@ def neighbor_graph(
     *,
     recall: float = 0.95,
     missing: MissingRule = None,
-    random_state: int = 0,
+    random_state: RandomStateLike = 0,
     progress: Progress | None = None,
 ) -> NeighborGraph:
     """Graph that joins every point with its nearest neighbours.
@@ -77,7 +87,8 @@ def neighbor_graph(
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n_points, n_features)
-        The points: floats, integers or booleans, in an array, a list, or a pandas, polars or Arrow table.
+        The points: floats, integers or booleans, in an array, a list, or a pandas, polars or Arrow table, or in
+        one column of vectors of such a table.
         float64, float32, float16, int8, uint8 and booleans are searched where they are, without a copy, if their
         rows are contiguous, and be it in a file (``numpy.load(..., mmap_mode="r")``). A SciPy sparse matrix or
         array of any format is searched as it is, by ``cosine``, ``dot``, ``jaccard`` or ``hamming``.
@@ -113,9 +124,9 @@ def neighbor_graph(
         say so, see the notes. ``"ignore"``: such pairs take no part. By default as far as can be: 0 for
         similarities, for distances 4 (``sqeuclidean``) or 2 (``euclidean``) if the points are of unit length, no
         two being farther apart, 1 for ``jaccard`` and ``hamming``, and the largest edge otherwise.
-    random_state : int, default=0
-        Where chance begins. The same number gives the same graph, whatever the number of threads, but
-        for ``scann``.
+    random_state : int, RandomState instance or None, default=0
+        The random seed. The same integer gives the same graph, whatever the number of threads, but for ``scann``.
+        None takes a seed from NumPy's global random state, and a ``RandomState`` instance gives one.
     progress : callable, optional
         Called as ``progress(phase, done, total)`` from time to time.
 
@@ -158,20 +169,24 @@ def neighbor_graph(
         raise ValueError(f"metric={metric!r} is unknown: pass one of {', '.join(map(repr, METRICS))}")
     if method not in METHODS:
         raise ValueError(f"method={method!r} is unknown: pass one of {', '.join(map(repr, METHODS))}")
-    check_wish(recall, random_state)
+    check_wish(recall)
+    seed = check_seed(random_state)
     check_missing(missing)
     workers = threads(n_jobs)
-    wish: dict[str, Any] = {"recall": recall, "random_state": random_state}
+    wish: dict[str, Any] = {"recall": recall, "random_state": seed}
+    X = to_array(X)
+    if sp.issparse(X):
+        check_compressed("X", X)
     if sp.issparse(X) or metric in BINARY:
         features = Features(X, metric, method)
         points = X if sp.issparse(X) else check_points(X, compact=True)
         farthest = farthest_of(points, metric)
         graph = _of_features(features, n_neighbors, metric, method, workers, progress, **wish)
     else:
-        points = check_points(X, compact=True)
+        points = check_points(X, compact=True, metric=metric)
         farthest = farthest_of(points, metric)  # before pages of a file are given back
         graph = _of_points(points, n_neighbors, metric, method, workers, progress, **wish)
-    return with_missing(graph, points, missing, farthest, random_state, workers)
+    return with_missing(graph, points, missing, farthest, seed, workers)
 
 
 def _of_points(
@@ -196,7 +211,7 @@ def _of_points(
     if n_neighbors == "all":
         _check_all(method)
         values = _core.all_pairs(for_core(points), metric, workers, report)
-        return _complete(values, len(points), about)
+        return _complete(values, points, about)
 
     def search(name: str) -> Found:
         more = {"patient": method != "auto"} if name == "cells" else {}
@@ -205,11 +220,12 @@ def _of_points(
         return found
 
     chosen = cheapest(points, metric, wish["recall"]) if method == "auto" else method
-    return _searched(search, chosen, method, wish["recall"], int(n_neighbors), workers, about)
+    return _searched(search, points, chosen, method, wish["recall"], int(n_neighbors), workers, about)
 
 
 def _searched(
     search: Callable[[str], Found],
+    points: Any,
     chosen: str,
     method: str,
     recall: float,
@@ -226,7 +242,7 @@ def _searched(
         else:
             _log.info("recall %s of %s falls short of %g: searching exactly", estimate, chosen, recall)
             chosen, found = "exact", search("exact")
-    check_finite(found.values)
+    check_finite(found.values, points)
     n, how = len(found.indices), "" if found.estimate is None else f", recall {found.estimate}"
     _log.info("%d neighbours of %d points by %s%s: %s", n_neighbors, n, chosen, how, found.parameters)
     return NeighborGraph.from_neighbors(
@@ -266,7 +282,7 @@ def _of_features(
     report = phase(progress, "neighbours")
     if n_neighbors == "all":
         _check_all(method)
-        return _complete(features.all_pairs(workers, report), len(features), about)
+        return _complete(features.all_pairs(workers, report), features.X, about)
 
     def search(name: str) -> Found:
         wish: dict[str, Any] = {}
@@ -275,7 +291,7 @@ def _of_features(
         return features.search(int(n_neighbors), workers, report, name, **wish)
 
     chosen = features.choice(recall) if method == "auto" else method
-    return _searched(search, chosen, method, recall, int(n_neighbors), workers, about)
+    return _searched(search, features.X, chosen, method, recall, int(n_neighbors), workers, about)
 
 
 def _check_all(method: str) -> None:
@@ -284,9 +300,10 @@ def _check_all(method: str) -> None:
         raise ValueError("n_neighbors='all' compares all pairs, which is method='exact': pass that, or 'auto'")
 
 
-def _complete(values: npt.NDArray[np.float32], n: int, about: dict[str, Any]) -> NeighborGraph:
+def _complete(values: npt.NDArray[np.float32], points: Any, about: dict[str, Any]) -> NeighborGraph:
     """The graph of all pairs, whose values are given row by row."""
-    check_finite(values)
+    check_finite(values, points)
+    n = points.shape[0]
     columns = np.broadcast_to(np.arange(n, dtype=np.int32), (n, n))
     rows = np.arange(n + 1, dtype=np.int64) * (n - 1)
     about |= {"method": "exact", "parameters": {"n_neighbors": "all"}}

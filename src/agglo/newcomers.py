@@ -10,7 +10,7 @@ import numpy.typing as npt
 from agglo import _core
 from agglo.blas import one_blas_thread, sgemm
 from agglo.graph import NeighborGraph, RecallEstimate
-from agglo.inputs import for_core, threads
+from agglo.inputs import check_points, for_core, threads
 from agglo.neighbors import METRICS, SEARCHES, cheapest
 from agglo.progress import Progress, phase
 from agglo.search.checks import warn_of_recall
@@ -43,7 +43,7 @@ def grown(
     fitted, graph
         The old points, and their graph.
     new : array or sparse matrix
-        New points, as :meth:`agglo.search.queries.Fitted.alike` makes them.
+        New points, as :meth:`agglo.search.queries.Fitted.match` makes them.
     n_neighbors : int
         Less than the number of old and new points together.
     missing, n_jobs, progress
@@ -52,7 +52,10 @@ def grown(
     workers, report = threads(n_jobs), phase(progress, "neighbours")
     n, more = len(fitted), new.shape[0]
     settings: Any = (fitted.metric, fitted.method, {}, fitted.recall, fitted.random_state)
-    both = Fitted(fitted.with_more(new), *settings)
+    points = fitted.with_more(new)
+    both = Fitted(
+        points if fitted.features else check_points(points, compact=True, metric=fitted.metric), *settings
+    )
     edges = [_edges_of(graph)]
 
     def add(sources: npt.NDArray[Any], lists: tuple[npt.NDArray[Any], npt.NDArray[Any]], first: int) -> None:

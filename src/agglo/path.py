@@ -12,6 +12,7 @@ from agglo import _core
 from agglo.cut import CENTERS, Centers, number_of_clusters
 from agglo.inputs import check_leaves, for_core, threads
 from agglo.progress import Progress, phase
+from agglo.records import Immutable, release
 from agglo.tree import Hierarchy
 
 Floats = npt.NDArray[np.float64]
@@ -108,7 +109,7 @@ def dp_means_path(
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class DPMeansPath:
+class DPMeansPath(Immutable):
     """The least DP-means cost of a tree's partitions as a function of the price of a cluster.
 
     It is piecewise linear, concave and increasing. Made by :func:`dp_means_path`.
@@ -128,6 +129,12 @@ class DPMeansPath:
     """For each node, the point that is its center; None if centers are means."""
     critical: Floats
     """For each node, the price from which on it costs no more than any way of splitting it."""
+
+    def __post_init__(self) -> None:
+        for name in ("lambdas", "within", "n_clusters", "node_cost", "node_center", "critical"):
+            given = getattr(self, name)
+            if given is not None:
+                object.__setattr__(self, name, release(given))
 
     @property
     def costs(self) -> Floats:

@@ -14,19 +14,21 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from agglo import __version__, metrics
+from agglo import __version__, _core, metrics
 from agglo.constraints import Constraints, check_constraints
 from agglo.cut import check_rule, chosen_round
 from agglo.files import read_labels, read_points
 from agglo.folding import Folding, folding, unfolded
 from agglo.graph import NeighborGraph
-from agglo.inputs import check_points, threads
+from agglo.inputs import check_points, check_seed, threads
 from agglo.neighbors import METRICS, neighbor_graph
+from agglo.numbering import number_clusters
 from agglo.progress import Progress
 from agglo.rounds import affinity, hac, scc
-from agglo.search.checks import check_wish, most_neighbors
+from agglo.search.checks import check_n_neighbors, check_wish, most_neighbors
 from agglo.search.missing import MissingRule, check_missing
 from agglo.search.sparse import check_sparse
+from agglo.tables import CsvOptions, ReadError
 from agglo.tree import Hierarchy
 
 _MOST_ROUNDS = 1000  # in a record; HAC has one a merge, and all are in the tree's file
@@ -56,7 +58,10 @@ class Plan:
             options = ", ".join("--" + name.replace("_", "-") for name in self.schedule)
             raise ValueError(f"--algorithm {self.algorithm} has no thresholds: leave out {options}")
         threads(self.n_jobs)
-        check_wish(self.recall, self.seed)
+        check_wish(self.recall)
+        check_seed(self.seed)
+        if self.n_neighbors != "all":  # whose memory depends on the number of points
+            check_n_neighbors(self.n_neighbors, 2**31)
         check_missing(self.missing)
         pair = NeighborGraph.from_edges([0], [1], [1.0], kind=METRICS[self.metric], metric=self.metric)
         self.tree(pair, np.eye(2, dtype=np.float32))  # tries the rest out
@@ -94,14 +99,16 @@ class Run:
 
 def read(
     path: Path,
-    label_path: Path | None,
-    label_column: str | None,
-    columns: list[str] | None,
-    array: str | None,
-    header: bool,
+    label_path: Path | None = None,
+    label_column: str | None = None,
+    *,
+    columns: list[str] | None = None,
+    drop: list[str] | None = None,
+    array: str | None = None,
+    csv: CsvOptions | None = None,
     known: Mapping[str, Path | None] | None = None,
 ) -> Data:
-    """Points and, if asked for, classes and what else is known, out of files; checked in full before work."""
+    """Read points from a file, and classes and constraints from others if they are given; check all of them."""
     if label_path is not None and label_path.exists() and path.exists() and label_path.samefile(path):
         if label_column is None:
             raise ValueError(
@@ -110,7 +117,7 @@ def read(
             )
         label_path = None
     inside = label_column if label_path is None else None
-    points = read_points(path, columns=columns, array=array, label_column=inside, header=header)
+    points = read_points(path, columns=columns, drop=drop or (), array=array, label_column=inside, csv=csv)
     try:
         X = points.X
         if sp.issparse(X):
@@ -118,14 +125,14 @@ def read(
         else:
             X = check_points(X, compact=True)
     except (ValueError, TypeError) as error:
-        raise ValueError(f"{path} holds no points that can be clustered: {error}") from error
+        raise ValueError(f"{path} cannot be clustered: {error}") from error
     given = points.labels
     if label_path is not None:
-        given = read_labels(label_path, column=label_column, header=header)
+        given = read_labels(label_path, column=label_column, csv=csv)
     about = {"path": str(path), "columns": points.columns, "classes_from": str(label_path or inside or "") or None}
     there = {name: file for name, file in (known or {}).items() if file is not None}
     facts: dict[str, Any] = {
-        name: read_labels(file, header=header) if name == "sample_weight" else groups(file, header)
+        name: read_weights(file, csv) if name == "sample_weight" else groups(file, csv)
         for name, file in there.items()
     }
     check_constraints(X.shape[0], **facts)
@@ -133,20 +140,32 @@ def read(
     return Data(X, None if given is None else classes(given, X.shape[0]), about, facts)
 
 
-def groups(path: Path, header: bool) -> npt.NDArray[np.int64]:
-    """Groups of points out of a file, a row each: the numbers of their rows."""
-    given = read_points(path, header=header).X
-    if sp.issparse(given) or given.ndim != 2 or not np.array_equal(given, given.astype(np.int64)):
-        raise ValueError(
-            f"{path} holds no groups of points: pass a table with a row each, of the numbers of their rows, from 0"
-        )
+def read_weights(path: Path, csv: CsvOptions | None = None) -> npt.NDArray[Any]:
+    """Read the weights of points from a file: its only column, or the column ``label``."""
+    try:
+        return read_labels(path, csv=csv)
+    except ReadError as error:
+        raise ReadError(error.cause, "pass a file with one column, the weight of each point") from error
+
+
+def groups(path: Path, csv: CsvOptions | None = None) -> npt.NDArray[np.int64]:
+    """Read groups of points from a file: one row per group, with the row numbers of its points."""
+    remedy = "pass a table with one row per group: the numbers of the rows of DATA in it, from 0"
+    try:
+        given = read_points(path, csv=csv, row_numbers=True).X
+    except ReadError as error:
+        raise ReadError(error.cause, remedy) from error
+    if sp.issparse(given) or given.ndim != 2 or given.dtype.kind not in "iufb" or not np.isfinite(given).all():
+        raise ReadError(f"{path} holds no groups of points", remedy)
+    if not np.array_equal(given, given.astype(np.int64)):
+        raise ReadError(f"{path} holds no groups of points, but numbers that are not whole", remedy)
     return np.asarray(given.astype(np.int64))
 
 
 def classes(labels: npt.NDArray[Any], n_points: int) -> npt.NDArray[np.int32]:
     """Known classes as numbers from 0, if a tree of so many points can be scored with them."""
     if len(labels) != n_points:
-        raise ValueError(f"there are {len(labels)} known classes for {n_points} points: pass one a point")
+        raise ValueError(f"there are {len(labels)} known classes for {n_points} points: pass one per point")
     codes = metrics.label_codes("labels", labels)
     if int(codes.max()) + 1 == n_points:
         raise ValueError(
@@ -175,6 +194,7 @@ def run(plan: Plan, data: Data, progress: Progress | None = None) -> Run:
     tree = unfolded(graph_tree, folded, known)
     merged = time.perf_counter()
     labels, about = cut(tree, plan.rule)
+    labels = number_clusters(labels, known.weights, X, folded.place)
     record = {
         "agglo": __version__,
         "data": {
@@ -216,6 +236,7 @@ def run(plan: Plan, data: Data, progress: Progress | None = None) -> Run:
         "versions": {
             "python": platform.python_version(),
             **{name: version(name) for name in ("numpy", "scipy", "pyarrow")},
+            "instructions": _core.simd_level(),
         },
     }
     return Run(data, known, folded, X, graph, graph_tree, tree, labels, record)
@@ -232,6 +253,7 @@ def model_of(plan: Plan, run: Run) -> Any:
     model.n_features_in_ = run.data.X.shape[1]
     if run.data.about["columns"]:
         model.feature_names_in_ = np.array(run.data.about["columns"], object)
+    model._seed = plan.seed
     model._keep(run.X, run.graph)
     model._known, model._folding, model._tree = run.known, run.folded, run.graph_tree
     model.graph_, model.graph_index_ = run.graph, run.folded.place

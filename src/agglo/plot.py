@@ -269,11 +269,17 @@ def overview(
     return figure
 
 
+def check_name(path: str | os.PathLike[str]) -> str:
+    """Return the format of a picture that the name of its file asks for."""
+    form = Path(path).suffix.lstrip(".").lower()
+    if form not in Figure().canvas.get_supported_filetypes():
+        raise ValueError(f"a picture cannot be written to {path}: end the name in .png, .svg or .pdf")
+    return form
+
+
 def save(figure: Figure, path: str | os.PathLike[str], *, form: str | None = None) -> None:
     """Write a figure to ``path``, whole or not at all, in the format ``form`` or else what its name ends in."""
-    form = Path(path).suffix.lstrip(".").lower() if form is None else form
-    if form not in figure.canvas.get_supported_filetypes():
-        raise ValueError(f"a picture cannot be written to {path}: end the name in .png, .svg or .pdf")
+    form = check_name(path) if form is None else form
     with replacing(path) as partial:
         figure.savefig(partial, format=form)
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from agglo.constraints import Constraints, check_constraints
 from agglo.graph import NeighborGraph
 from agglo.growth import Growth, starts
-from agglo.linkage import GraphLinkage, GraphLinkageName, Linkage, LinkageName, rows
+from agglo.linkage import ROW_LIMBS, GraphLinkage, GraphLinkageName, Grid, Linkage, LinkageName, fixed_point, rows
 from agglo.predict import Attached, Rows, checked, limits, placed
 from agglo.rounds import Advance, Plan, affinity_plan, hac_plan, made, scc_plan
 from agglo.schedule import ScheduleName
@@ -209,22 +209,32 @@ def _by_edges(
     missing, own = tree.about["missing"], weights[inside].astype(np.float64)
     size = float(tree.size[node] if leaf_weights is None else leaf_weights[tree.leaves(node)].sum())
     if tree.about["linkage"] == "average":
-        # A sum in whole steps depends on no order; 62 bits hold it.
-        counts, room, count_shift = np.ones(len(leaves)), 62 - len(row).bit_length(), 0
-        if leaf_weights is not None:
-            counts = leaf_weights[leaves]
-            room = count_shift = 62 - int(np.frexp(counts.sum())[1])
-        shift = room - int(np.frexp(np.abs(row.astype(np.float64)).max(initial=0.0))[1])
-        steps = np.rint(np.ldexp(own * counts[inside], shift)).astype(np.int64).sum()
-        total = np.ldexp(float(steps), -shift)
-        steps = np.rint(np.ldexp(counts[inside], count_shift)).astype(np.int64).sum()
-        pairs = np.ldexp(float(steps), -count_shift)
+        fixed, counts = row_grid(row, leaves, leaf_weights)
+        steps = np.rint(np.ldexp(own * counts[inside], fixed.shift))
+        total = np.ldexp(float(sum(int(step) for step in steps)), -fixed.shift)
+        steps = np.rint(np.ldexp(counts[inside], fixed.count_shift)).astype(np.int64).sum()
+        pairs = np.ldexp(float(steps), -fixed.count_shift)
         return float(total / pairs if missing == "ignore" else (total + missing * (size - pairs)) / size)
     similarity, all_there = tree.about["kind"] == "similarity", missing == "ignore" or len(own) == size
     if tree.about["linkage"] == "single":
         return float(own.max() if similarity else own.min())
     farthest = own if all_there else np.append(own, missing)
     return float(farthest.min() if similarity else farthest.max())
+
+
+def row_grid(
+    row: npt.NDArray[np.float32], leaves: npt.NDArray[np.int32], leaf_weights: Floats | None
+) -> tuple[Grid, Floats]:
+    """Choose the grid for the edges of one new point, and return how much each of them counts."""
+    sizes = np.abs(row.astype(np.float64))
+    total, one, counts = len(row).bit_length(), 0, np.ones(len(leaves))
+    if leaf_weights is not None:
+        counts = leaf_weights[leaves]
+        total = int(np.frexp(counts.sum())[1])
+        one = int(np.frexp(counts.min())[1]) - 1
+    count_shift = 0 if leaf_weights is None else 62 - total
+    smallest = sizes.min(initial=np.inf, where=sizes > 0)
+    return fixed_point(sizes.max(initial=0.0), smallest, total, one, count_shift, ROW_LIMBS), counts
 
 
 def _by_means(

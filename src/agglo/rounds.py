@@ -333,7 +333,7 @@ def core_engine(
         linkage=plan.linkage,
         missing=None if graph.missing == "ignore" else graph.missing,
         shift=fixed.shift,
-        wide=fixed.wide,
+        limbs=fixed.limbs,
         count_shift=fixed.count_shift,
         **shared,
     )

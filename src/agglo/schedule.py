@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from agglo.elementary import geomspace, log
 from agglo.graph import WeighedGraph
 
 ScheduleName = Literal["odds", "geometric", "linear", "doubling"]
@@ -18,7 +19,7 @@ _COSINE = (1.0, 0.001)
 _UNIT_SQEUCLIDEAN = (0.001, 4.0)
 
 _NUMBER = 200  # thresholds of the paper's experiments
-_RATIO = 1000 ** (1 / 15_980)  # a twentieth of the finest step of the paper, 800 thresholds from 1 to 0.001
+_STEPS = 15_980  # for a ratio of 1000: twenty for each of the finest schedule of the paper, 800 thresholds
 _FLOAT32 = 2.0**-22  # differences to a number other than 0 that float32 can still tell apart
 _FEW = 0.001  # the share of edges, at either end, that may not stretch the range
 
@@ -124,13 +125,15 @@ def schedule(
             "pass thresholds='linear' or an array"
         )
     if thresholds == "geometric":
-        return np.geomspace(nearest, farthest, n_thresholds)
+        return geomspace(nearest, farthest, n_thresholds)
     first = nearest
     if graph.kind == "distance":
         first = min(nearest, graph.beyond(0.0, True, 0.0) or nearest)
-    factor = 2.0 if farthest > nearest else 0.5
-    steps = int(np.ceil(np.abs(np.log2(farthest / first))))
-    return first * factor ** np.arange(steps + 1.0)
+    fraction, steps = math.frexp(max(farthest, first) / min(farthest, first))
+    if fraction == 0.5:
+        steps -= 1  # 2 ** steps is now the least power of two that is not smaller than the ratio
+    exponents = np.arange(steps + 1) if farthest > nearest else -np.arange(steps + 1)
+    return np.ldexp(first, exponents)
 
 
 def _odds(graph: WeighedGraph, number: int | None, linkage: str, mass: float) -> npt.NDArray[np.float64]:
@@ -167,8 +170,8 @@ def _odds(graph: WeighedGraph, number: int | None, linkage: str, mass: float) ->
 def _ratios(first: float, last: float, number: int | None) -> npt.NDArray[np.float64]:
     """Numbers from first up to last in equal ratios, as many as given, or in ratios of the default."""
     if number is None:
-        number = 1 + math.ceil(math.log(last / first) / math.log(_RATIO))
-    return np.geomspace(first, last, number) if number > 1 else np.array([last])
+        number = 1 + math.ceil(log(last / first) / log(1000.0) * _STEPS)
+    return geomspace(first, last, number) if number > 1 else np.array([last])
 
 
 def _given(graph: WeighedGraph, thresholds: npt.ArrayLike) -> npt.NDArray[np.float64]:

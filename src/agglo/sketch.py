@@ -8,11 +8,10 @@ is exact with any choice: what is estimated here decides its time alone.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
+from agglo import _core
 from agglo.inputs import Points
 
 Floats = npt.NDArray[np.float64]
@@ -67,12 +66,17 @@ def main_directions(points: Points, metric: str) -> npt.NDArray[np.float32]:
         return nothing
     rows = points[np.sort(rng.choice(n, min(n, _FEW), replace=False))]
     center = np.zeros(d) if metric in SIMILARITIES else rows.mean(axis=0, dtype=np.float64)
-    images = _images(rows, center, metric).astype(np.float32)
-    basis = _directions(images, rng, iterations=2)
-    squares = np.square(images @ basis.T).sum(axis=0, dtype=np.float64).cumsum()
-    enough = int(np.searchsorted(squares, _SEEN * np.square(images).sum(dtype=np.float64))) + 1
+    images = _images(rows, center, metric)
+    largest = float(np.abs(images).max())
+    if largest == 0:
+        return nothing
+    scaled = np.ldexp(images, -np.frexp(largest)[1]).astype(np.float32)
+    # A search that may err depends on these, so they must have the same bits on every machine: BLAS has not.
+    count = max(width for width in _WIDTHS if width <= d / 2)
+    basis, squares = _core.main_directions(scaled, count, 2)
+    enough = int(np.searchsorted(squares.cumsum(), _SEEN * np.square(scaled).sum(dtype=np.float64))) + 1
     enough = -(-enough // 16) * 16
-    return basis[:enough].astype(np.float32) if enough <= len(basis) else nothing
+    return basis.reshape(count, d)[:enough] if enough <= count else nothing
 
 
 def _images(rows: Points, center: Floats, metric: str) -> Floats:
@@ -84,12 +88,12 @@ def _images(rows: Points, center: Floats, metric: str) -> Floats:
     return images
 
 
-def _directions(images: npt.NDArray[Any], rng: np.random.Generator, iterations: int = 3) -> npt.NDArray[Any]:
+def _directions(images: Floats, rng: np.random.Generator) -> Floats:
     """Nearly the principal directions of the images, by subspace iteration, in decreasing order."""
     d = images.shape[1]
     subspace = rng.standard_normal((d, max(width for width in _WIDTHS if width <= d / 2)), np.float32)
     subspace = subspace.astype(images.dtype)
-    for _ in range(iterations):
+    for _ in range(3):
         subspace, _ = np.linalg.qr(images.T @ (images @ subspace))
     inside = images @ subspace
     _, axes = np.linalg.eigh(inside.T @ inside)

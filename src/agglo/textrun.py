@@ -19,6 +19,7 @@ from agglo.files import read_points
 from agglo.lexical import lexical_features
 from agglo.naming import Names, name_nodes
 from agglo.progress import Progress
+from agglo.tables import ReadError
 from agglo.texts import Texts
 
 _BLOCK = 1024  # texts that a model is given at a time
@@ -42,7 +43,10 @@ class TextRun:
 
 def embeddings_of(path: Path, texts: Texts) -> npt.NDArray[Any]:
     """Vectors out of a file with a row for each row of the file of texts, of those rows that texts are from."""
-    X = read_points(path).X
+    try:
+        X = read_points(path).X
+    except ReadError as error:
+        raise ReadError(error.cause, "pass the vectors alone, as one array in a .npy file") from error
     if X.ndim != 2 or len(X) != texts.n_rows:
         raise ValueError(
             f"{path} has an array of shape {X.shape}, but there are {texts.n_rows} rows of texts: pass one row of "

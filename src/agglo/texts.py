@@ -15,6 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from agglo.tables import FOREIGN
+
 FORMATS = (".csv", ".tsv", ".txt", ".parquet")
 _OWN = ("text", "count")  # columns of items that have a meaning of their own
 
@@ -54,7 +56,9 @@ class Texts:
         return pa.table(own | self.columns)
 
 
-def read_texts(path: Path, column: str | None = None, encoding: str = "utf-8") -> Texts:
+def read_texts(
+    path: Path, column: str | None = None, encoding: str = "utf-8", delimiter: str | None = None
+) -> Texts:
     r"""The texts of a column of a .csv, .tsv or .parquet file, or the lines of a .txt file.
 
     Texts that differ only in case, in spaces or in how letters with marks are encoded are the same. Rows without a
@@ -68,6 +72,8 @@ def read_texts(path: Path, column: str | None = None, encoding: str = "utf-8") -
         The column of texts; may be left out if there is but one.
     encoding : str
         How the file encodes text.
+    delimiter : str, optional
+        What separates the cells of a .csv or .tsv file, if not commas or tabs.
 
     Examples
     --------
@@ -80,7 +86,12 @@ def read_texts(path: Path, column: str | None = None, encoding: str = "utf-8") -
     """
     form = path.suffix.lower()
     if form not in FORMATS:
-        raise ValueError(f"{path} is of no format that texts are read from: end its name in {', '.join(FORMATS)}")
+        raise ValueError(
+            f"{path} cannot be read: files whose names end in {form!r} are not supported; pass one of "
+            f"{', '.join(FORMATS)}"
+        )
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} cannot be read: it is a folder; pass the name of a file")
     if not path.is_file():
         raise FileNotFoundError(f"{path} cannot be read: there is no such file; check its name")
     if form == ".parquet":
@@ -90,12 +101,22 @@ def read_texts(path: Path, column: str | None = None, encoding: str = "utf-8") -
         if form == ".txt":
             names, rows = ["text"], ([line] for line in text.splitlines())
         else:
-            names, rows = _csv(path, text, "\t" if form == ".tsv" else ",")
+            names, rows = _csv(path, text, delimiter or ("\t" if form == ".tsv" else ","))
+            mark = next((mark for mark in ";\t|" if mark in names[0]), None)
+            if len(names) == 1 and mark and column is None and delimiter is None:
+                shown = "tab" if mark == "\t" else mark
+                raise ValueError(
+                    f"{path} has one column, {names[0]!r}, that looks separated by {shown!r}: pass "
+                    f"--delimiter {shown!r}, or name the column with --column"
+                )
     return _folded(path, rows, names, _place(path, names, column))
 
 
 def _decoded(path: Path, encoding: str) -> str:
     content = path.read_bytes()
+    for mark, (what, remedy) in FOREIGN.items():
+        if content.startswith(mark):
+            raise ValueError(f"{path} {what}: {remedy}")
     if encoding.lower().replace("_", "-") in ("utf-8", "utf8"):
         if content.startswith((b"\xff\xfe", b"\xfe\xff")):
             raise ValueError(f"{path} is not encoded as UTF-8, but as UTF-16: pass --encoding utf-16")

@@ -113,7 +113,7 @@ def _moments(
     means = (sums / weights[:, None]).astype(np.float32)
     for block in blocks:
         away = points[block].astype(np.float64) - means[labels[block]]
-        squares = np.einsum("ij,ij->i", away, away)
+        squares = np.square(away).sum(axis=1)  # whose order of summation, unlike that of einsum, is fixed
         spreads += np.bincount(labels[block], weights=each[block] * squares, minlength=n_clusters)
     return _Moments(means, spreads, weights)
 

@@ -16,14 +16,14 @@ import numpy.typing as npt
 from agglo import _core
 from agglo.cut import Centers, RoundRule, Stragglers, cut, layers, nodes_of, round_number
 from agglo.graph import KINDS, Kind, Missing, NeighborGraph
-from agglo.records import Column, fixed
+from agglo.records import Column, Immutable, check_column, release
 from agglo.records import Forest as Forest
 from agglo.records import Round as Round
 from agglo.records import Rounds as Rounds
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Hierarchy:
+class Hierarchy(Immutable):
     """A tree over points, any number of children a node, and the partition after each round that made it.
 
     Parameters
@@ -78,7 +78,7 @@ class Hierarchy:
     def __post_init__(self) -> None:
         set_ = object.__setattr__
         for name, dtype in (("parent", "i4"), ("height", "f8"), ("size", "i4"), ("round", "i4")):
-            set_(self, name, _column(name, getattr(self, name), np.dtype(dtype)))
+            set_(self, name, check_column(name, getattr(self, name), np.dtype(dtype)))
         if not isinstance(self.rounds, Rounds):
             raise TypeError(f"rounds must be a Rounds, got {type(self.rounds).__name__}")
         lengths = [len(self.parent), len(self.height), len(self.size), len(self.round)]
@@ -136,7 +136,9 @@ class Hierarchy:
         if kind == "similarity":
             record["origin"] = float(origin)
         rounds = Rounds(forest.threshold, forest.before, forest.after, forest.seconds)
-        return cls(parent, height + 0.0, size, round, rounds, record | dict(about or {}))  # -0.0 becomes 0.0
+        height = release(height + 0.0)  # -0.0 becomes 0.0
+        parent, size, round = (column if len(roots) == 1 else release(column) for column in (parent, size, round))
+        return cls(parent, height, size, round, rounds, record | dict(about or {}))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Hierarchy:
@@ -338,7 +340,7 @@ class Hierarchy:
     @cached_property
     def _below(self) -> tuple[Column, Column, Column, Column]:
         indptr, children, start, order = _core.tree_below(self.parent, self.size, self.n_leaves)
-        return fixed(indptr), fixed(children), fixed(start), fixed(order)
+        return indptr, children, start, order
 
     def _node(self, node: SupportsIndex) -> int:
         try:
@@ -410,16 +412,3 @@ class Hierarchy:
             f"Hierarchy({self.n_leaves} leaves, {self.n_nodes} nodes, {len(self.rounds)} rounds, "
             f"height {self.height[-1]:.4g})"
         )
-
-
-def _column(name: str, values: Any, dtype: np.dtype[Any]) -> Column:
-    """``values`` as a contiguous column of ``dtype``, if that loses nothing."""
-    given = np.asarray(values)
-    if given.ndim != 1:
-        raise ValueError(f"{name} must be one-dimensional, got shape {given.shape}")
-    if given.size and given.dtype.kind not in ("iuf" if dtype.kind == "f" else "iu"):
-        raise TypeError(f"{name} must be numbers of dtype {dtype}, got dtype {given.dtype}")
-    column = np.ascontiguousarray(given, dtype)
-    if dtype.kind == "i" and given.dtype.itemsize >= dtype.itemsize and not np.array_equal(column, given):
-        raise ValueError(f"{name} holds {given.max()}, which does not fit {dtype}")
-    return fixed(column)

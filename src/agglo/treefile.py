@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from agglo.outputs import replacing
+from agglo.outputs import is_intact, replacing, seal
 from agglo.records import Column
 from agglo.tree import Hierarchy, Rounds
 
@@ -33,12 +34,12 @@ def save(tree: Hierarchy, path: str | os.PathLike[str]) -> None:
         values = getattr(tree.rounds, name)
         spread = values[which] if len(values) else np.zeros(tree.n_nodes)
         columns.append(pa.array(spread, kind, mask=~merged))
-    record = {"version": VERSION, "rounds": len(tree.rounds), "about": dict(tree.about)}
+    record = seal({"version": VERSION, "rounds": len(tree.rounds), "about": dict(tree.about)})
     schema = pa.schema(COLUMNS | ROUND_COLUMNS, metadata={KEY: json.dumps(record).encode()})
-    with replacing(path) as partial:
+    with replacing(path) as partial, partial.open("wb") as file:  # Arrow cannot open a name that is not UTF-8
         pq.write_table(
             pa.Table.from_arrays(columns, schema=schema),
-            partial,
+            file,
             compression="zstd",
             write_page_checksum=True,
         )
@@ -51,21 +52,28 @@ def load(path: str | os.PathLike[str], *, keep: Callable[[Column], Column] = lam
     """
     name = Path(path)
     with name.open("rb") as file:  # a file that is missing or may not be read is an OSError of its own
-        try:
+        with _reading(name):
             parquet = pq.ParquetFile(file, page_checksum_verification=True)
             record = _record(name, parquet.schema_arrow, parquet.metadata.num_rows)
-            columns = {
-                column: keep(_column(name, parquet, column, kind))
-                for column, kind in (COLUMNS | ROUND_COLUMNS).items()
-            }
-        except (pa.ArrowException, OSError) as error:
-            raise _broken(name, f"it is damaged, cut short or not Parquet ({error})") from error
+        columns = {}
+        for column, kind in (COLUMNS | ROUND_COLUMNS).items():
+            with _reading(name):
+                values = _column(name, parquet, column, kind)
+            columns[column] = keep(values)  # may fail for reasons of its own, such as a full disk
     try:
         rounds = _rounds(columns, record["rounds"])
         nodes = {column: columns[column] for column in COLUMNS}
         return Hierarchy(**nodes, rounds=rounds, about=record["about"])
     except (ValueError, IndexError) as error:
         raise _broken(name, str(error)) from error
+
+
+@contextmanager
+def _reading(name: Path) -> Iterator[None]:
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        raise _broken(name, f"it is damaged, cut short or not Parquet ({error})") from error
 
 
 def _column(name: Path, parquet: Any, column: str, kind: Any) -> Column:
@@ -94,6 +102,8 @@ def _record(name: Path, schema: Any, n_nodes: int) -> dict[str, Any]:
         raise _broken(name, f"it is of version {version}, and this agglo reads version {VERSION}")
     if type(record.get("rounds")) is not int or not isinstance(record.get("about"), dict):
         raise _broken(name, "its metadata lack the number of rounds or what is on record")
+    if not is_intact(record):
+        raise _broken(name, "its metadata are damaged (their checksum is that of another content)")
     if not 0 <= record["rounds"] < n_nodes:
         raise _broken(name, f"its metadata count {record['rounds']} rounds for {n_nodes} nodes")
     checked: dict[str, Any] = record

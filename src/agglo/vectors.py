@@ -100,7 +100,7 @@ class VectorLinkage:
             )
         self.linkage = linkage
         self.metric: str = graph.metric
-        given = _dense(X)
+        given = _dense(X, self.metric)
         self.center = _center(given, self.metric)
         self.points = _moved(given, self.metric, self.center)
         self.spreads: Float | None = None
@@ -114,7 +114,10 @@ class VectorLinkage:
         if self.metric == "cosine" and similar:
             self.farthest = -_ROUNDING
             return
-        squares = np.einsum("ij,ij->i", self.points, self.points, dtype=np.float64)
+        # Their order of summation, unlike that of einsum, does not depend on the processor.
+        squares = np.concatenate(
+            [np.square(rows, dtype=np.float64).sum(axis=1) for _, rows in blocks(self.points)]
+        )
         if similar:
             self.farthest = -float(squares.max()) * _ROUNDING
         else:
@@ -131,7 +134,8 @@ class VectorLinkage:
 
     def like(self, X: Any) -> npt.NDArray[np.float32]:
         """Other points, as the linkage takes them."""
-        given = _dense(X)
+        # A new point may be as close to the others as it likes: distances need no scale.
+        given = _dense(X, self.metric if self.metric in ("cosine", "dot") else None)
         if given.shape[1] != len(self.center):
             raise ValueError(
                 f"the new points have {given.shape[1]} columns, but those of the tree {len(self.center)}: pass "
@@ -227,14 +231,14 @@ def _squares(a: Float, b: Float, inner: Float) -> Float:
     return np.maximum(a + b - 2 * inner, 0.0)
 
 
-def _dense(X: Any) -> Points:
+def _dense(X: Any, metric: str | None) -> Points:
     """Points that have a mean."""
     if sp.issparse(X):
         raise TypeError(
             f"X is a SciPy sparse {type(X).__name__}, but the mean of sparse points is dense: pass X.toarray(), "
             "or take linkage='average', which asks for nothing but the graph"
         )
-    return check_points(X, half=True)
+    return check_points(X, half=True, metric=metric)
 
 
 def _center(points: Points, metric: str) -> Float:
@@ -254,7 +258,10 @@ def _moved(points: Points, metric: str, center: Float) -> npt.NDArray[np.float32
         if metric == "cosine":
             length = np.linalg.norm(moved, axis=1, keepdims=True)
             moved /= np.where(length > 0, length, 1.0)
-        if np.abs(moved).max(initial=0.0) > 1e18:
-            raise ValueError("X holds numbers beyond 1e18, too large for means in float32: scale X down")
+        largest = np.abs(moved).max(initial=0.0)
+        if largest > 1e18:
+            raise ValueError(
+                f"X holds numbers beyond 1e18, up to {largest:g}, too large for means in float32: scale X down"
+            )
         prepared[first : first + len(rows)] = moved
     return prepared

@@ -10,11 +10,10 @@ from typing import Any, Self, SupportsIndex
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClusterMixin
-from sklearn.utils.validation import validate_data
 
 from agglo import _core
 from agglo.cut import check_rule
-from agglo.inputs import Points, check_points
+from agglo.inputs import Points, check_points, validate_points
 from agglo.tree import Hierarchy, Rounds
 
 
@@ -37,7 +36,7 @@ class TreeBaseline(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]  # s
             Not used; for pipelines.
         """
         self._check()
-        points = check_points(validate_data(self, X))
+        points = check_points(validate_points(self, X))
         if self.n_clusters is not None:
             check_rule(len(points), self.n_clusters, None, None)
         self.tree_ = self._tree(points)

@@ -60,14 +60,19 @@ def earlier_neighbors(rows: Rows, k: int, *, dot: bool) -> npt.NDArray[np.int32]
             score -= squares[:last]
         score[:, first:][np.arange(last - first) >= np.arange(last - first)[:, None]] = -np.inf
         few = min(k, last)
-        if few == 1:
-            best = score.argmax(axis=1)[:, None]
-        elif few < last:
-            best = np.argpartition(score, last - few, axis=1)[:, last - few :]
-        else:
-            best = np.broadcast_to(np.arange(last), score.shape)
-        near = np.take_along_axis(score, best, axis=1)
-        ranked = np.take_along_axis(best, np.lexsort((best, -near), axis=1), axis=1).astype(np.int32)
-        ranked[ranked >= np.arange(first, last)[:, None]] = -1
-        found[first:last, :few] = ranked
+        best = score.argmax(axis=1)[:, None] if few == 1 else _largest_per_row(score, few)
+        best[best >= np.arange(first, last)[:, None]] = -1
+        found[first:last, :few] = best
     return found
+
+
+def _largest_per_row(values: npt.NDArray[np.float32], k: int) -> npt.NDArray[np.int64]:
+    """Select the columns of the k largest values of each row, the largest first; of equal values the first."""
+    width = values.shape[1]
+    # argpartition would select among the values equal to the k-th as the processor's sort leaves them.
+    bars = np.partition(values, width - k, axis=1)[:, width - k]
+    rows, columns = np.nonzero(values >= bars[:, None])
+    order = np.lexsort((columns, -values[rows, columns], rows))
+    starts = np.searchsorted(rows, np.arange(len(values)))  # each row has at least k of them
+    best: npt.NDArray[np.int64] = columns[order[starts[:, None] + np.arange(k)]]
+    return best

@@ -3,13 +3,14 @@
 # Each adds its verbs, in the order of the help.
 from agglo.cli import fit, predict, text, trees, explore, spark, demo  # isort: skip
 from agglo.cli.app import app, main
-from agglo.cli.ends import BAD_INPUT, CANNOT_WRITE, INTERRUPTED, NO_MEMORY, TERMINATED, USAGE
+from agglo.cli.ends import BAD_INPUT, CANNOT_WRITE, INTERRUPTED, NO_MEMORY, PIPE_CLOSED, TERMINATED, USAGE
 
 __all__ = [
     "BAD_INPUT",
     "CANNOT_WRITE",
     "INTERRUPTED",
     "NO_MEMORY",
+    "PIPE_CLOSED",
     "TERMINATED",
     "USAGE",
     "app",

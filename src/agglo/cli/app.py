@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from typing import Annotated, NoReturn
@@ -28,6 +29,7 @@ def main() -> None:
         raise SystemExit(TERMINATED)  # unlike the default, lets files be cleaned up
 
     signal.signal(signal.SIGTERM, terminated)
+    _open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="replace")  # type: ignore[union-attr]  # no terminal is too old for a ×
     try:
@@ -36,9 +38,22 @@ def main() -> None:
         sys.exit(INTERRUPTED)
 
 
+def _open_closed_streams() -> None:
+    """Open standard streams that the caller closed, lest a file get their numbers and be printed into."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # gets the smallest number that is free
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(number, "r" if number == 0 else "w", closefd=False))  # noqa: SIM115
+
+
 def _version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"agglo {__version__}")
+        from agglo import _core  # which takes its time, and is needed here alone
+
+        typer.echo(f"agglo {__version__} (instructions: {_core.simd_level()})")
         raise typer.Exit
 
 

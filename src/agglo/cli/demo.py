@@ -40,5 +40,9 @@ def demo(
         paths = runfolder.save_run(out, run.tree, run.labels, run.record, picture)
     rows = [*summary.of_run(run.record), ("written", ", ".join(map(str, paths)))]
     name = "agglo" if shutil.which("agglo") else sys.argv[0]  # as it can be typed again
-    rows += [("next", f"{name} info {out}"), ("", f"{name} cut {out} --n-clusters 20 -o labels.csv")]
+    rows += [
+        ("next", f"{name} info {out}"),
+        ("", f"{name} cut {out} --n-clusters 20 -o labels.csv"),
+        ("", f"{name} explore {out}"),
+    ]
     tell(run.record, rows, as_json, quiet)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import json
 import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, NoReturn, ParamSpec
 
 import typer
@@ -19,11 +20,12 @@ BAD_INPUT = 3
 CANNOT_WRITE = 4
 NO_MEMORY = 5
 INTERRUPTED = 130
+PIPE_CLOSED = 141
 TERMINATED = 143
 
 EPILOG = (
     "Exit codes: 0 done, 2 wrong or unfitting options, 3 input that cannot be used, 4 output that cannot be "
-    "written, 5 not enough memory, 130 interrupted, 143 terminated."
+    "written, 5 not enough memory, 130 interrupted, 141 the reader of a pipe has gone, 143 terminated."
 )
 
 P = ParamSpec("P")
@@ -45,9 +47,11 @@ def failing(code: int, prefix: str = "") -> Iterator[None]:
     except BrokenPipeError:
         raise
     except OSError as error:
-        if error.strerror is None or error.filename is None:
-            raise CommandError(code, f"{prefix}{error}") from error
-        raise CommandError(code, f"{prefix}{error.filename}: {error.strerror}") from error
+        cause = error.strerror or str(error)
+        where = "" if error.filename is None else f"{error.filename}: "
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):  # of a temporary file, too
+            code = CANNOT_WRITE
+        raise CommandError(code, f"{prefix}{where}{cause}") from error
     except (ValueError, TypeError, IndexError, ImportError) as error:
         raise CommandError(code, f"{prefix}{error}") from error
 
@@ -69,14 +73,27 @@ def verb(function: Callable[P, None]) -> Callable[P, None]:
                 _end(NO_MEMORY, f"not enough memory ({error}): take fewer points or fewer neighbours")
             except KeyboardInterrupt:
                 _end(INTERRUPTED, "interrupted")
+            except BrokenPipeError:  # as `| head -1` does; nobody is left to be told
+                _discard_stdout()
+                raise typer.Exit(PIPE_CLOSED) from None
 
     return run
 
 
 def complain(kind: str, message: str) -> None:
-    """Print an error, a warning or a note on stderr."""
+    """Print an error, a warning or a note on stderr, if it can be printed: work goes on without readers."""
     colour = {"error": "red", "warning": "yellow", "note": "blue"}[kind]
-    typer.echo(typer.style(f"{kind}: ", fg=colour, bold=True) + message, err=True)
+    with suppress(OSError):
+        _print(typer.style(f"{kind}: ", fg=colour, bold=True) + message, err=True)
+
+
+def _print(text: str, err: bool = False) -> None:
+    typer.echo(text, err=err, color=False if os.environ.get("NO_COLOR") else None)
+
+
+def _discard_stdout() -> None:
+    """Let Python's last flush of stdout succeed."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _end(code: int, message: str) -> NoReturn:
@@ -93,10 +110,10 @@ def tell(result: dict[str, Any], rows: list[tuple[str, str]], as_json: bool, qui
     else:
         text = "\n".join(typer.style(f"{key:<9}", fg="cyan") + value for key, value in rows)
     try:
-        typer.echo(text)
+        _print(text)
         sys.stdout.flush()
     except BrokenPipeError:
         raise
     except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python would try and fail once more
+        _discard_stdout()
         raise CommandError(CANNOT_WRITE, f"the result could not be printed: {error.strerror or error}") from error

@@ -44,12 +44,15 @@ def explore(
     The link is for this machine alone, and the token in it lets you in.
     """
     with failing(USAGE):
+        from agglo import outputs
         from agglo.explore import open_run
         from agglo.explore.page import save_page
 
         if column is not None and items is None:
             raise ValueError("--column names a column of --items: pass that, too")
     if html is not None:
+        with failing(CANNOT_WRITE):
+            outputs.check_file(html)
         with failing(BAD_INPUT):
             opened = open_run(run, items, column)
         with failing(CANNOT_WRITE):

@@ -17,14 +17,21 @@ from agglo.cli.options import (
     OUTPUT,
     TREE,
     AsJson,
+    Columns,
+    Delimiter,
+    Drop,
+    Encoding,
     Force,
+    Header,
     Height,
     Jobs,
     NClusters,
-    NoHeader,
+    NpzArray,
     Out,
     Quiet,
     Round,
+    csv_options,
+    feature_names,
     float_or_name,
     number_or_name,
     numbers_or_name,
@@ -47,11 +54,12 @@ def fit(
         str | None,
         typer.Option(help="Column of known classes, in that file or in DATA.", rich_help_panel=INPUT),
     ] = None,
-    columns: Annotated[
-        str | None, typer.Option(help="Columns that are features: a,b,c.", rich_help_panel=INPUT)
-    ] = None,
-    array: Annotated[str | None, typer.Option(help="Array of an .npz file.", rich_help_panel=INPUT)] = None,
-    no_header: NoHeader = False,
+    columns: Columns = None,
+    drop: Drop = None,
+    array: NpzArray = None,
+    header: Header = None,
+    encoding: Encoding = "utf-8",
+    delimiter: Delimiter = None,
     metric: Annotated[
         Literal["cosine", "dot", "sqeuclidean", "euclidean", "jaccard", "hamming"],
         typer.Option(
@@ -146,7 +154,7 @@ def fit(
     the round near whose number of clusters the merging stays longest.
     """
     with failing(USAGE):
-        from agglo import pipeline, runfolder, summary
+        from agglo import modelfile, pipeline, runfolder, summary
 
         schedule = {"thresholds": numbers_or_name(thresholds), "n_thresholds": n_thresholds, "advance": advance}
         plan = pipeline.Plan(
@@ -164,17 +172,16 @@ def fit(
             rule=rule_of(n_clusters, round, height) or {"round": "persistent"},
             n_jobs=jobs,
         )
-        names = None if columns is None else columns.split(",")
+        names = feature_names(columns, drop)
+        csv = csv_options(header, encoding, delimiter)
     with failing(CANNOT_WRITE):
         runfolder.check_folder(out, force=force)
     known = {"must_link": must_link, "cannot_link": cannot_link, "sample_weight": sample_weight}
-    given = (data, labels, label_column, names, array, not no_header, known)
-    run = clustered(plan, quiet, lambda: pipeline.read(*given))
+    points = {**names, "array": array, "csv": csv, "known": known}
+    run = clustered(plan, quiet, lambda: pipeline.read(data, labels, label_column, **points))
     with failing(CANNOT_WRITE, f"nothing was written to {out}: "):
-        paths = runfolder.save_run(out, run.tree, run.labels, run.record)
-    if keep_model:
-        with failing(CANNOT_WRITE, f"the run is in {out}, but its model is not: "):
-            paths += [path for path in pipeline.model_of(plan, run).save(out) if path not in paths]
+        model = modelfile.contents(pipeline.model_of(plan, run)) if keep_model else None
+        paths = runfolder.save_run(out, run.tree, run.labels, run.record, model=model)
     tell(run.record, [*summary.of_run(run.record), ("written", ", ".join(map(str, paths)))], as_json, quiet)
 
 

@@ -22,8 +22,23 @@ Round = Annotated[
 Height = Annotated[
     float | None, typer.Option(help="Cut at a height: a distance, or 1 - cosine.", rich_help_panel=LABELS)
 ]
-NoHeader = Annotated[
-    bool, typer.Option("--no-header", help="The first line of a CSV is data.", rich_help_panel=INPUT)
+Columns = Annotated[str | None, typer.Option(help="Columns that are features: a,b,c.", rich_help_panel=INPUT)]
+Drop = Annotated[
+    str | None, typer.Option(help="Columns that are no features, to leave out: a,b.", rich_help_panel=INPUT)
+]
+NpzArray = Annotated[str | None, typer.Option("--array", help="Array of an .npz file.", rich_help_panel=INPUT)]
+Header = Annotated[
+    bool | None,
+    typer.Option(
+        "--header/--no-header",
+        help="Whether the first line of a CSV file names the columns.",
+        rich_help_panel=INPUT,
+    ),
+]
+Encoding = Annotated[str, typer.Option(help="Encoding of CSV files.", rich_help_panel=INPUT)]
+Delimiter = Annotated[
+    str | None,
+    typer.Option(help="Separator of cells in CSV files: ';', '|' or tab.", rich_help_panel=INPUT),
 ]
 Jobs = Annotated[
     int | None, typer.Option("--jobs", "-j", help="Threads; all cores by default.", rich_help_panel=OUTPUT)
@@ -33,6 +48,30 @@ Force = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.", rich_help_panel=OUTPUT)]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no summary.", rich_help_panel=OUTPUT)]
+
+
+def csv_options(header: bool | None, encoding: str, delimiter: str | None) -> Any:
+    """Return how CSV files are written."""
+    from agglo.tables import CsvOptions
+
+    return CsvOptions(header, encoding, "\t" if delimiter in ("tab", "\\t") else delimiter)
+
+
+def feature_names(columns: str | None, drop: str | None) -> dict[str, Any]:
+    """Return the columns to take or to leave out."""
+    from agglo.tables import split_names
+
+    if columns is not None and drop is not None:
+        raise ValueError("--columns names all features, so there is nothing to --drop: pass one of them")
+    names: dict[str, Any] = {}
+    for option, text in (("columns", columns), ("drop", drop)):
+        names[option] = found = None if text is None else split_names(text)
+        twice = next((name for name in found or () if (found or []).count(name) > 1), None)
+        if option == "columns" and found is not None and not all(found):
+            raise ValueError(f"--columns {text} has an empty name: pass names of columns with commas between them")
+        if twice is not None:
+            raise ValueError(f"--{option} {text} names {twice!r} twice: name each once")
+    return names
 
 
 def rule_of(n_clusters: int | None, round: str | None, height: float | None) -> dict[str, Any] | None:

@@ -9,7 +9,24 @@ import typer
 
 from agglo.cli.app import app
 from agglo.cli.ends import BAD_INPUT, CANNOT_WRITE, EPILOG, USAGE, failing, tell, verb
-from agglo.cli.options import INPUT, OUTPUT, AsJson, Height, Jobs, NClusters, NoHeader, Quiet, Round, rule_of
+from agglo.cli.options import (
+    OUTPUT,
+    AsJson,
+    Columns,
+    Delimiter,
+    Drop,
+    Encoding,
+    Header,
+    Height,
+    Jobs,
+    NClusters,
+    NpzArray,
+    Quiet,
+    Round,
+    csv_options,
+    feature_names,
+    rule_of,
+)
 
 
 @app.command(epilog=EPILOG)
@@ -19,8 +36,12 @@ def predict(
         Path, typer.Argument(metavar="RUN", help="Folder that agglo fit --keep-model wrote, or of a saved model.")
     ],
     data: Annotated[Path, typer.Argument(metavar="NEW", help="New points: as DATA of agglo fit.")],
-    array: Annotated[str | None, typer.Option(help="Array of an .npz file.", rich_help_panel=INPUT)] = None,
-    no_header: NoHeader = False,
+    columns: Columns = None,
+    drop: Drop = None,
+    array: NpzArray = None,
+    header: Header = None,
+    encoding: Encoding = "utf-8",
+    delimiter: Delimiter = None,
     n_clusters: NClusters = None,
     round: Round = None,
     height: Height = None,
@@ -37,20 +58,41 @@ def predict(
     Labels are like those of the run, or by --n-clusters, --round or --height.
     """
     with failing(USAGE):
-        from agglo import files, modelfile, pipeline
+        from agglo import files, modelfile, outputs, pipeline, runfolder
+        from agglo.inputs import threads
 
         rule = rule_of(n_clusters, round, height) or {}
         files.check_label_format(out)
+        features = feature_names(columns, drop)
+        csv = csv_options(header, encoding, delimiter)
+    with failing(CANNOT_WRITE):
+        outputs.check_file(out)
     with failing(BAD_INPUT):
+        if not run.is_dir():
+            raise FileNotFoundError(
+                f"{run} holds no model: it is no folder; pass one that agglo fit --keep-model wrote"
+            )
+        if not outputs.locate(run, runfolder.MODEL).exists():
+            raise FileNotFoundError(
+                f"{run} holds no model, which predictions need: there is no {runfolder.MODEL} in it; "
+                "run agglo fit again, with --keep-model"
+            )
         model = modelfile.load(run)
+    with failing(USAGE):
+        model.set_params(n_jobs=threads(jobs), verbose=not quiet)
+        if rule:
+            pipeline.cut(model.tree_, rule)  # an error before the search, if it cannot be followed
+    with failing(BAD_INPUT):
         names = list(model.__dict__.pop("feature_names_in_", []))  # columns are chosen by them, here
-        table = data.suffix.lower() in (".parquet", ".csv", ".tsv")
-        X = pipeline.read(data, None, None, names if names and table else None, array, not no_header).X
+        is_table = data.suffix.lower() in (".parquet", ".csv", ".tsv")
+        if names and is_table and columns is None and drop is None:
+            features["columns"] = names
+        X = pipeline.read(data, **features, array=array, csv=csv).X
         if X.shape[1] != model.n_features_in_:
             raise ValueError(
-                f"{data} has points of {X.shape[1]} columns, but those of the run have {model.n_features_in_}"
+                f"{data} has points of {X.shape[1]} columns, but those of the run have {model.n_features_in_}: "
+                "pass points with the same features"
             )
-    model.set_params(n_jobs=jobs, verbose=not quiet)
     with failing(USAGE):
         labels = model.predict(X, **rule)
     with failing(CANNOT_WRITE):

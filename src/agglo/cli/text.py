@@ -17,6 +17,8 @@ from agglo.cli.options import (
     INPUT,
     OUTPUT,
     AsJson,
+    Delimiter,
+    Encoding,
     Force,
     Height,
     Jobs,
@@ -24,6 +26,7 @@ from agglo.cli.options import (
     Out,
     Quiet,
     Round,
+    csv_options,
     number_or_name,
     rule_of,
 )
@@ -37,7 +40,8 @@ def text(
     column: Annotated[
         str | None, typer.Option(help="Column of texts, if there are others.", rich_help_panel=INPUT)
     ] = None,
-    encoding: Annotated[str, typer.Option(help="How the file encodes text.", rich_help_panel=INPUT)] = "utf-8",
+    encoding: Encoding = "utf-8",
+    delimiter: Delimiter = None,
     embeddings: Annotated[
         Path | None,
         typer.Option(help="Vectors, a row for each row of FILE: .npy, .npz or .parquet.", rich_help_panel=INPUT),
@@ -71,6 +75,7 @@ def text(
 
         if embeddings is not None and model is not None:
             raise ValueError("--embeddings and --model are two ways to have vectors: pass one of them")
+        csv = csv_options(None, encoding, delimiter)
         plan = pipeline.Plan(
             n_neighbors=number_or_name("--n-neighbors", n_neighbors, "all"),
             rule=rule_of(n_clusters, round, height) or {"round": "persistent"},
@@ -82,7 +87,7 @@ def text(
         if progress:
             progress("reading", 0, 1)
         with failing(BAD_INPUT):
-            found = texts.read_texts(file, column, encoding)
+            found = texts.read_texts(file, column, encoding, csv.delimiter)
             X, about = textrun.vectors(found, embeddings, model, progress)
         about = {"path": str(file), "columns": column, **about}
         with failing(USAGE):

@@ -13,12 +13,19 @@ from agglo.cli.options import (
     INPUT,
     OUTPUT,
     AsJson,
+    Columns,
+    Delimiter,
+    Drop,
+    Encoding,
+    Header,
     Height,
     NClusters,
-    NoHeader,
+    NpzArray,
     Quiet,
     Round,
     RunPath,
+    csv_options,
+    feature_names,
     rule_of,
 )
 
@@ -39,13 +46,16 @@ def cut(
 ) -> None:
     """Choose a flat clustering of a tree; write its labels with --out."""
     with failing(USAGE):
-        from agglo import files, pipeline, runfolder, summary
+        from agglo import files, outputs, pipeline, runfolder, summary
 
         rule = rule_of(n_clusters, round, height)
         if rule is None:
             raise ValueError("a cut needs a rule: pass one of --n-clusters, --round and --height")
         if out is not None:
             files.check_label_format(out)
+    if out is not None:
+        with failing(CANNOT_WRITE):
+            outputs.check_file(out)
     with failing(BAD_INPUT):
         tree = runfolder.load_tree(run)
     with failing(USAGE):
@@ -69,7 +79,9 @@ def evaluate(
     label_column: Annotated[
         str | None, typer.Option(help="Column (.npz: array) of known classes.", rich_help_panel=INPUT)
     ] = None,
-    no_header: NoHeader = False,
+    header: Header = None,
+    encoding: Encoding = "utf-8",
+    delimiter: Delimiter = None,
     n_clusters: NClusters = None,
     round: Round = None,
     height: Height = None,
@@ -84,9 +96,10 @@ def evaluate(
         from agglo import files, pipeline, runfolder, summary
 
         rule = rule_of(n_clusters, round, height)
+        csv = csv_options(header, encoding, delimiter)
     with failing(BAD_INPUT):
         tree = runfolder.load_tree(run)
-        y = pipeline.classes(files.read_labels(labels, column=label_column, header=not no_header), tree.n_leaves)
+        y = pipeline.classes(files.read_labels(labels, column=label_column, csv=csv), tree.n_leaves)
     with failing(USAGE):
         flat, about = pipeline.cut(tree, rule or {"n_clusters": int(y.max()) + 1})
     scores = pipeline.scores(tree, flat, y)
@@ -101,8 +114,8 @@ def info(run: RunPath, as_json: AsJson = False, quiet: Quiet = False) -> None:
     with failing(USAGE):
         from agglo import pipeline, runfolder, summary
     with failing(BAD_INPUT):
-        tree = runfolder.load_tree(run)
-        record = runfolder.load_record(run) or pipeline.tree_record(tree)
+        tree, record = runfolder.load_run(run)
+        record = record or pipeline.tree_record(tree)
     tell(record, [*summary.of_run(record), *summary.of_rounds(tree)], as_json, quiet)
 
 
@@ -115,10 +128,18 @@ def plot(
         typer.Option(metavar="NAME", help="overview, icicle, dendrogram, rounds or dp-means."),
     ] = "overview",
     data: Annotated[
-        Path | None, typer.Option(help="The points: for dp-means, and to be seen in an overview.")
+        Path | None,
+        typer.Option(help="The points: for dp-means, and to be seen in an overview.", rich_help_panel=INPUT),
     ] = None,
-    array: Annotated[str | None, typer.Option(help="Array of an .npz file.")] = None,
-    label_column: Annotated[str | None, typer.Option(help="Column of DATA that is no feature.")] = None,
+    columns: Columns = None,
+    drop: Drop = None,
+    array: NpzArray = None,
+    label_column: Annotated[
+        str | None, typer.Option(help="Column of known classes, which is no feature.", rich_help_panel=INPUT)
+    ] = None,
+    header: Header = None,
+    encoding: Encoding = "utf-8",
+    delimiter: Delimiter = None,
     n_clusters: NClusters = None,
     round: Round = None,
     height: Height = None,
@@ -133,7 +154,7 @@ def plot(
     Colours are those of the clusters at --n-clusters, --round or --height, else --round persistent.
     """
     with failing(USAGE):
-        from agglo import pipeline, runfolder
+        from agglo import outputs, pipeline, runfolder
 
         try:
             from agglo import plot as pictures
@@ -142,16 +163,34 @@ def plot(
         rule = rule_of(n_clusters, round, height) or {"round": "persistent"}
         if kind == "dp-means" and data is None:
             raise ValueError("--kind dp-means needs the points that the tree is of: pass --data")
+        features = feature_names(columns, drop)
+        csv = csv_options(header, encoding, delimiter)
+    with failing(CANNOT_WRITE):
+        pictures.check_name(out)
+        outputs.check_file(out)
     with failing(BAD_INPUT):
         tree = runfolder.load_tree(run)
-        X = None if data is None else pipeline.read(data, None, label_column, None, array, True).X
+    with failing(USAGE):
+        labels, about = pipeline.cut(tree, rule)
+    with failing(BAD_INPUT):
+        if data is not None and columns is None and drop is None and data.suffix.lower() not in (".npy", ".npz"):
+            features["columns"] = _columns_of(run)
+        X = None if data is None else pipeline.read(data, None, label_column, **features, array=array, csv=csv).X
         if X is not None and not hasattr(X, "__array__"):
             raise ValueError(f"{data} holds sparse points, which cannot be drawn: leave out --data")
         if X is not None and len(X) != tree.n_leaves:
             raise ValueError(f"{data} has {len(X)} points, but the tree has {tree.n_leaves}: pass its own")
     with failing(USAGE):
-        labels, about = pipeline.cut(tree, rule)
         figure = pictures.draw(tree, kind, labels, X)
     with failing(CANNOT_WRITE):
         pictures.save(figure, out)
     tell({"run": str(run), "kind": kind, **about, "written": str(out)}, [("written", str(out))], as_json, quiet)
+
+
+def _columns_of(run: Path) -> list[str] | None:
+    """Return the columns that a run was made of, if it was made of a table."""
+    from agglo import runfolder
+
+    record = (runfolder.load_record(run) if run.is_dir() else None) or {}
+    columns = record.get("data", {}).get("columns")
+    return columns if isinstance(columns, list) else None

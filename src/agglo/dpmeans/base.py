@@ -12,10 +12,9 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import validate_data
 
 from agglo import _core
-from agglo.inputs import Points, check_points, threads
+from agglo.inputs import Points, check_points, threads, validate_points
 from agglo.metrics import dp_means_cost
 
 
@@ -75,7 +74,7 @@ class DPMeansSolver(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
         check_share("tol", self.tol)
         self._check()
         workers = threads(self.n_jobs)
-        points = check_points(validate_data(self, X))
+        points = check_points(validate_points(self, X))
         chance = check_random_state(self.random_state)
         costs = np.empty(n_init)
         best: Found | None = None

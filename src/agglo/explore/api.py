@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import io
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.csv
-import pyarrow.parquet as pq
 
 from agglo.explore.colours import Colouring, colouring
+from agglo.explore.export import csv_parts, parquet_parts
 from agglo.explore.opened import Opened
-from agglo.explore.schema import About
+from agglo.explore.schema import About, BadRequestError, File
 from agglo.explore.view import boxes, crumbs
 
 _MOST_ROUNDS = 300  # that a slider can tell apart
@@ -89,7 +87,9 @@ class Item:
     point: int
     text: Annotated[str, About("Its text, cut if it is very long.")]
     count: Annotated[int, About("How often it occurred.")]
-    values: Annotated[list[str], About("Its other columns, in the order of the run's.")]
+    values: Annotated[
+        list[str | None], About("Its other columns as exact text, in the order of the run's; null if it has none.")
+    ]
 
 
 @dataclass(frozen=True)
@@ -117,15 +117,6 @@ class Items:
     items: list[Item]
 
 
-@dataclass(frozen=True)
-class File:
-    """Bytes to be saved."""
-
-    name: str
-    kind: str
-    content: bytes
-
-
 def run(opened: Opened) -> Run:
     """What the opened run is."""
     tree = opened.tree
@@ -144,7 +135,7 @@ def run(opened: Opened) -> Run:
         root=tree.n_nodes - 1,
         kind=str(tree.about.get("kind", "distance")),
         start=opened.start,
-        rounds=[Step(round, number, None if t != t else t) for round, number, t in steps],
+        rounds=[Step(round, number, t if math.isfinite(t) else None) for round, number, t in steps],
         columns=opened.items.columns,
         texts=opened.items.has_text,
     )
@@ -227,14 +218,9 @@ def items(
 ) -> Items:
     """The points of a node, the most frequent first, else in the order of the tree."""
     points = opened.points(_node(opened, node))
-    count = opened.items.count
-    if count is not None:
-        last = min(offset + limit, len(points))
-        rank = np.arange(len(points)) - (count[points].astype(np.int64) << 32)
-        first = np.argpartition(rank, last - 1)[:last] if last < len(points) else np.arange(len(points))
-        points = points[first[np.argsort(rank[first])]]
-        return Items(int(opened.tree.size[node]), items_of(opened, points[offset:]))
-    return Items(len(points), items_of(opened, points[offset : offset + limit]))
+    if opened.items.count is not None:
+        points = _most_frequent(points, opened.items.count[points], offset + limit)
+    return Items(int(opened.tree.size[node]), items_of(opened, points[offset : offset + limit]))
 
 
 def search(
@@ -259,24 +245,11 @@ def export(
     nodes: Annotated[list[int], About("The nodes whose points are wanted.", least=0)],
     format: Annotated[Literal["csv", "parquet"], About("The kind of file.")] = "csv",
 ) -> File:
-    """The points of nodes as a table: ``cluster``, ``name`` and ``point``, then what is known of them."""
+    """The points of nodes as a table, one row per node and point: ``cluster``, ``name``, ``point``, columns."""
     chosen = [_node(opened, node) for node in dict.fromkeys(nodes)]
-    points = np.concatenate([opened.points(node) for node in chosen])
-    sizes = opened.tree.size[chosen]
-    names = pa.array([opened.name(node) for node in chosen])
-    columns = {
-        "cluster": pa.array(np.repeat(np.array(chosen, np.int64), sizes)),
-        "name": names.take(pa.array(np.repeat(np.arange(len(chosen)), sizes))),
-        "point": pa.array(points),
-    }
-    table = pa.table(columns | opened.items.rows(points))
-    stream = io.BytesIO()
     if format == "csv":
-        pa.csv.write_csv(_plain(table), stream)
-    else:
-        pq.write_table(table, stream, compression="zstd")
-    kind = "text/csv; charset=utf-8" if format == "csv" else "application/vnd.apache.parquet"
-    return File(f"clusters.{format}", kind, stream.getvalue())
+        return File("clusters.csv", "text/csv; charset=utf-8", csv_parts(opened, chosen))
+    return File("clusters.parquet", "application/vnd.apache.parquet", parquet_parts(opened, chosen))
 
 
 ROUTES: dict[str, Callable[..., Any]] = {
@@ -293,8 +266,18 @@ ROUTES: dict[str, Callable[..., Any]] = {
 
 def _node(opened: Opened, node: int) -> int:
     if node >= opened.tree.n_nodes:
-        raise ValueError(f"there is no node {node}: the tree has nodes 0 to {opened.tree.n_nodes - 1}")
+        raise BadRequestError(f"there is no node {node}: the tree has nodes 0 to {opened.tree.n_nodes - 1}")
     return node
+
+
+def _most_frequent(points: Any, count: Any, most: int) -> Any:
+    """Return the ``most`` points with the largest counts, the largest first, equal ones in their order."""
+    if most < len(points):  # sort these alone
+        smallest = np.partition(count, len(count) - most)[len(count) - most]
+        equal = np.flatnonzero(count == smallest)[: most - np.count_nonzero(count > smallest)]
+        chosen = np.union1d(np.flatnonzero(count > smallest), equal)
+        points, count = points[chosen], count[chosen]
+    return points[np.argsort(-count, kind="stable")]
 
 
 def _crumb(opened: Opened, node: int) -> Crumb:
@@ -312,12 +295,3 @@ def items_of(opened: Opened, points: Any) -> list[Item]:
     counts = np.ones(len(points), np.int64) if opened.items.count is None else opened.items.count[points]
     rows = zip(points.tolist(), texts, counts.tolist(), values, strict=True)
     return [Item(point, text, int(count), row) for point, text, count, row in rows]
-
-
-def _plain(table: Any) -> Any:
-    """The table as CSV can hold it: columns of anything but numbers and text as text."""
-    for place, field in enumerate(table.schema):
-        if pa.types.is_nested(field.type) or pa.types.is_dictionary(field.type):
-            text = pa.array([None if value is None else str(value) for value in table[place].to_pylist()])
-            table = table.set_column(place, field.name, text)
-    return table

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from typing import Any
 
@@ -40,10 +41,17 @@ class Colouring:
         values = self._values[first : first + int(self._size[node])]
         if self._names is None:
             known = values[np.isfinite(values)]
-            return (float(known.mean()), None) if len(known) else (None, None)
+            return (_mean(known), None) if len(known) else (None, None)
         counts = np.bincount(values + 1, minlength=MOST_KINDS + 1)
         most = int(counts.argmax())
         return float(most - 1), float(counts[most] / len(values))
+
+
+def _mean(values: npt.NDArray[np.float64]) -> float:
+    with np.errstate(over="ignore"):
+        mean = float(values.mean())
+    # The sum of large floats may be infinite where their mean is not.
+    return mean if math.isfinite(mean) else float((values / len(values)).sum())
 
 
 @lru_cache(maxsize=2)

@@ -10,17 +10,26 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from agglo import runfolder
 from agglo.cut import persistent_round
-from agglo.explore.items import Items, make_table, map_table, read_table
+from agglo.explore.items import SHORT, Items, make_table, map_table, read_table
+from agglo.explore.values import cut
 from agglo.mapped import forget, load_mapped
 from agglo.naming import Names, name_nodes
 from agglo.tree import Hierarchy
 
 N_EXAMPLES = 5
 _LOOKED_AT = 5000  # points of a large cluster that are looked at for its examples
-_SHORT = 80  # characters of a text that a name is made of
+_NAMES = pa.schema(
+    [
+        ("name", pa.large_string()),
+        ("terms", pa.large_list(pa.large_string())),
+        ("examples", pa.large_list(pa.int32())),
+    ]
+)
+_LONGEST_NAME = 300  # characters: some terms, and a text
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,11 +59,11 @@ class Opened:
     def name(self, node: int) -> str:
         """What a node is called: by its name if it has one, else by the text of its first example."""
         if node >= self.tree.n_leaves and self.names is not None:
-            return str(self.names["name"][node - self.tree.n_leaves])
+            return cut(str(self.names["name"][node - self.tree.n_leaves]), _LONGEST_NAME)
         if node >= self.tree.n_leaves and not self.items.has_text:
             return f"cluster {node}"
         text = self.items.texts(self.examples(node, 1))[0]
-        return text if len(text) <= _SHORT else text[: _SHORT - 1] + "…"
+        return cut(text, SHORT)
 
     def points(self, node: int) -> npt.NDArray[np.int32]:
         """The points of a node, those that are close in the tree side by side."""
@@ -76,7 +85,7 @@ class Opened:
         """The terms that set a node apart, the most telling first; none where they are not on file."""
         if node < self.tree.n_leaves or self.names is None:
             return []
-        return list(self.names["terms"][node - self.tree.n_leaves].as_py())
+        return [cut(term, SHORT) for term in self.names["terms"][node - self.tree.n_leaves].as_py()]
 
 
 def open_run(path: Path, items: Path | None = None, column: str | None = None) -> Opened:
@@ -84,21 +93,35 @@ def open_run(path: Path, items: Path | None = None, column: str | None = None) -
 
     Only these files are ever read.
     """
-    file = runfolder.tree_file(path)
-    tree = load_mapped(file)
+    if path.is_dir():
+        return runfolder.read_run(path, lambda files: _open_files(path, files, items, column))
+    if not path.exists():
+        raise FileNotFoundError(f"cannot read {path}: there is no such folder or file; check its name")
+    tree = load_mapped(path)
+    table = None if items is None else read_table(items, column)
+    return _opened(path, tree, table, items, None, None)
+
+
+def _open_files(path: Path, files: runfolder.RunFiles, items: Path | None, column: str | None) -> Opened:
+    tree = load_mapped(files.tree())
     table = names = None
+    source = items or files.find(runfolder.ITEMS)
     if items is not None:
         table = read_table(items, column)
-    elif path.is_dir() and (path / runfolder.ITEMS).is_file():
-        table = map_table(path / runfolder.ITEMS)
-    if path.is_dir() and (path / runfolder.NAMES).is_file():
-        names = checked_names(map_table(path / runfolder.NAMES), tree, path / runfolder.NAMES)
+    elif source is not None:
+        table = map_table(source)
+    named = files.find(runfolder.NAMES)
+    if named is not None:
+        names = checked_names(map_table(named), tree, named)
+    start = ((files.record or {}).get("labels") or {}).get("round")
+    return _opened(path, tree, table, source, names, start)
+
+
+def _opened(path: Path, tree: Hierarchy, table: Any, source: Path | None, names: Any, start: Any) -> Opened:
     try:
         known = Items(tree.n_leaves, table)
     except ValueError as error:
-        raise ValueError(f"{items or path / runfolder.ITEMS} does not fit the tree: {error}") from None
-    record = (runfolder.load_record(path) if path.is_dir() else None) or {}
-    start = (record.get("labels") or {}).get("round")
+        raise ValueError(f"{source} does not fit the tree: {error}") from None
     if not isinstance(start, int) or not 0 <= start <= len(tree.rounds):
         start = persistent_round(tree)
     forget(tree)
@@ -116,9 +139,7 @@ def open_tree(tree: Hierarchy, texts: Sequence[str] | None, columns: Mapping[str
 
 def names_table(names: Names) -> Any:
     """Names as a table."""
-    kinds = (pa.large_string(), pa.large_list(pa.large_string()), pa.large_list(pa.int32()))
-    columns = zip(names._fields, names, kinds, strict=True)
-    return pa.table({field: pa.array(values, kind) for field, values, kind in columns})
+    return pa.table([pa.array(values, field.type) for values, field in zip(names, _NAMES, strict=True)], _NAMES)
 
 
 def checked_names(names: Any, tree: Hierarchy, path: Path) -> Any:
@@ -130,4 +151,19 @@ def checked_names(names: Any, tree: Hierarchy, path: Path) -> Any:
             f"it has no column {min(missing)!r}" if missing else f"it has {names.num_rows} rows for {inner} nodes"
         )
         raise ValueError(f"{path} does not fit the tree: {cause}; run agglo text again")
-    return names.combine_chunks()
+    try:
+        whole = pa.table({column.name: names[column.name].cast(column.type) for column in _NAMES}).combine_chunks()
+    except (pa.ArrowException, KeyError) as error:
+        raise ValueError(
+            f"{path} has columns of other types than names have ({error}); run agglo text again"
+        ) from None
+    gaps = [column.name for column in _NAMES if whole[column.name].null_count]
+    points = pc.list_flatten(whole["examples"])
+    outside = pc.any(pc.or_(pc.less(points, 0), pc.greater_equal(points, tree.n_leaves))).as_py()
+    some = pc.all(pc.greater(pc.list_value_length(whole["examples"]), 0)).as_py()
+    if gaps or outside or some is False or points.null_count or pc.list_flatten(whole["terms"]).null_count:
+        raise ValueError(
+            f"{path} does not fit the tree: a node has no name, or examples that are no points of it; "
+            "run agglo text again"
+        )
+    return whole

@@ -7,7 +7,7 @@ import html
 import inspect
 import math
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -18,6 +18,10 @@ _PLAIN = {int: "integer", float: "number", str: "string", bool: "boolean"}
 _LONGEST = 10_000  # characters of a text, or entries of a list, that are taken in a question
 
 
+class BadRequestError(ValueError):
+    """A request that is wrong, with what is wrong and what to do about it."""
+
+
 @dataclass(frozen=True)
 class About:
     """What a parameter or a field means, and its bounds."""
@@ -25,6 +29,15 @@ class About:
     text: str
     least: float | None = None
     most: float | None = None
+
+
+@dataclass(frozen=True)
+class File:
+    """A file to be saved, made piece by piece."""
+
+    name: str
+    kind: str
+    parts: Iterator[bytes]
 
 
 @dataclass(frozen=True)
@@ -58,33 +71,33 @@ def arguments(function: Callable[..., Any], query: Mapping[str, list[str]]) -> d
 
     Raises
     ------
-    ValueError
+    BadRequestError
         If one is unknown, missing, given twice, no such thing or out of bounds.
     """
     known = {parameter.name: parameter for parameter in parameters(function)}
     unknown = next((name for name in query if name not in known), None)
     if unknown is not None:
         listed = ", ".join(known) or "none"
-        raise ValueError(f"there is no parameter {unknown[:50]!r}: pass one of {listed}")
+        raise BadRequestError(f"there is no parameter {unknown[:50]!r}: pass one of {listed}")
     given = {}
     for name, parameter in known.items():
         texts = query.get(name, [])
         if len(texts) > 1:
-            raise ValueError(f"{name} is given {len(texts)} times: pass it once")
+            raise BadRequestError(f"{name} is given {len(texts)} times: pass it once")
         if texts:
             given[name] = _value(parameter, texts[0])
         elif parameter.required:
-            raise ValueError(f"{name} is missing: {parameter.about.text or 'pass it'}")
+            raise BadRequestError(f"{name} is missing: {parameter.about.text or 'pass it'}")
     return given
 
 
 def _value(parameter: Parameter, text: str) -> Any:
     name, kind = parameter.name, parameter.kind
     if len(text) > _LONGEST:
-        raise ValueError(f"{name} has {len(text)} characters: pass at most {_LONGEST}")
+        raise BadRequestError(f"{name} has {len(text)} characters: pass at most {_LONGEST}")
     if get_origin(kind) is Literal:
         if text not in get_args(kind):
-            raise ValueError(f"{name}={text[:50]!r} is unknown: pass one of {', '.join(get_args(kind))}")
+            raise BadRequestError(f"{name}={text[:50]!r} is unknown: pass one of {', '.join(get_args(kind))}")
         return text
     if kind is str:
         return text
@@ -101,13 +114,13 @@ def _number(parameter: Parameter, kind: Any, text: str) -> int | float:
         number: int | float = kind(text)
     except ValueError:
         what = "whole number" if kind is int else "number"
-        raise ValueError(f"{parameter.name}={text[:50]!r} is no {what}: pass one") from None
+        raise BadRequestError(f"{parameter.name}={text[:50]!r} is no {what}: pass one") from None
     if not math.isfinite(number) or number > 2**53:
-        raise ValueError(f"{parameter.name}={text[:50]} is too large or not finite: pass another")
+        raise BadRequestError(f"{parameter.name}={text[:50]} is too large or not finite: pass another")
     if about.least is not None and number < about.least:
-        raise ValueError(f"{parameter.name}={number} is too small: pass at least {about.least:g}")
+        raise BadRequestError(f"{parameter.name}={number} is too small: pass at least {about.least:g}")
     if about.most is not None and number > about.most:
-        raise ValueError(f"{parameter.name}={number} is too large: pass at most {about.most:g}")
+        raise BadRequestError(f"{parameter.name}={number} is too large: pass at most {about.most:g}")
     return number
 
 
@@ -127,10 +140,11 @@ def openapi(routes: Mapping[str, Callable[..., Any]]) -> dict[str, Any]:
     paths = {}
     for address, function in routes.items():
         answer = get_type_hints(function, include_extras=True)["return"]
-        content = {"application/json": {"schema": _schema(answer, schemas)}}
-        if getattr(answer, "__name__", "") == "File":
+        if answer is File:
             binary = {"type": "string", "format": "binary"}
             content = {"text/csv": {"schema": binary}, "application/vnd.apache.parquet": {"schema": binary}}
+        else:
+            content = {"application/json": {"schema": _schema(answer, schemas)}}
         refused = {"application/json": {"schema": error}}
         paths[address] = {
             "get": {
@@ -141,10 +155,10 @@ def openapi(routes: Mapping[str, Callable[..., Any]]) -> dict[str, Any]:
                     "200": {"description": "The answer.", "content": content},
                     "400": {"description": "A parameter is wrong; the error says which.", "content": refused},
                     "403": {"description": "The token is missing or wrong.", "content": refused},
+                    "500": {"description": "The answer failed; the error says why.", "content": refused},
                 },
             }
         }
-    schemas.pop("File", None)
     return {
         "openapi": "3.1.0",
         "info": {"title": "agglo explore", "version": __version__, "summary": "A hierarchy, looked into."},
@@ -195,7 +209,7 @@ def _schema(kind: Any, schemas: dict[str, Any]) -> dict[str, Any]:
         schemas[name] = {
             "type": "object",
             "description": inspect.getdoc(kind),
-            "properties": {field: _schema(hint, schemas) for field, hint in hints.items() if hint is not bytes},
+            "properties": {field: _schema(hint, schemas) for field, hint in hints.items()},
             "required": list(hints),
             "additionalProperties": False,
         }

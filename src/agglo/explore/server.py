@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import secrets
 import socket
 import sys
 import threading
+import time
 from collections.abc import Mapping
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
+from operator import itemgetter
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from agglo.explore import api, schema
 from agglo.explore.opened import Opened
 from agglo.explore.page import MAX_BYTES, save_page
+from agglo.explore.schema import BadRequestError
 from agglo.mapped import forget
 
 STATIC = {
@@ -27,10 +31,18 @@ STATIC = {
     "/app.css": ("app.css", "text/css; charset=utf-8"),
 }
 _HOST = "127.0.0.1"
+_JSON = "application/json; charset=utf-8"
+_MOST_CONNECTIONS = 64  # each of which has a thread
+_AT_ONCE = 4  # answers that are computed, whatever the number of connections: each may need memory
 _FORGET = 20  # answers, after which the pages of the tree's file that they read are let go
 # Nothing from elsewhere is loaded, and nothing is told to anyone.
 _POLICY = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
-_POLICY += "connect-src 'self'; base-uri 'none'; form-action 'none'"
+_POLICY += "connect-src 'self'; base-uri 'none'; form-action 'none'; "
+# Only notebooks on this machine show the page in a frame: in a browser, or in the editor.
+_POLICY += "frame-ancestors 'self' http://localhost:* http://127.0.0.1:* https://localhost:* https://127.0.0.1:* "
+_POLICY += "vscode-webview: vscode-file:"
+_BUSY = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 1\r\nConnection: close\r\n\r\n"
+_log = logging.getLogger(__name__)
 
 
 class Explorer:
@@ -108,48 +120,126 @@ class Explorer:
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
+    request_queue_size = 128
+    patience = 60.0  # seconds that a connection may take for its next request
 
     def __init__(self, explorer: Explorer, port: int) -> None:
         self.explorer = explorer
         self.connections: set[Any] = set()
+        self.waiting: dict[Any, float] = {}  # connections without a whole request, and since when
+        self.turns = threading.BoundedSemaphore(_AT_ONCE)
         super().__init__((_HOST, port), _Handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
+        if len(self.connections) >= _MOST_CONNECTIONS:
+            self._drop_waiting()
+        if len(self.connections) >= _MOST_CONNECTIONS:  # all are being answered
+            with contextlib.suppress(OSError):
+                request.sendall(_BUSY)
+            self.shutdown_request(request)
+            return
         self.connections.add(request)
+        self.waiting[request] = time.monotonic()
         super().process_request(request, client_address)
+
+    def _drop_waiting(self) -> None:
+        """End the connection that has been waiting longest, so that idle ones cannot keep others out."""
+        waiting = list(self.waiting.items())  # a copy: other threads change it
+        if waiting:
+            self._end(min(waiting, key=itemgetter(1))[0])
+
+    def service_actions(self) -> None:
+        """End connections that are too slow; called several times a second."""
+        before = time.monotonic() - self.patience
+        for connection, since in list(self.waiting.items()):
+            if since < before:
+                self._end(connection)
+
+    def _end(self, connection: Any) -> None:
+        self.waiting.pop(connection, None)
+        self.connections.discard(connection)
+        with contextlib.suppress(OSError):  # it has just ended by itself
+            connection.shutdown(socket.SHUT_RDWR)
 
     def shutdown_request(self, request: Any) -> None:
         self.connections.discard(request)
+        self.waiting.pop(request, None)
         super().shutdown_request(request)
 
     def server_close(self) -> None:
         super().server_close()
         for connection in list(self.connections):  # browsers keep theirs, and would still be answered
-            with contextlib.suppress(OSError):  # it has just ended by itself
-                connection.shutdown(socket.SHUT_RDWR)
+            self._end(connection)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        if not isinstance(sys.exception(), ConnectionError):  # a reader may leave when it likes
-            super().handle_error(request, client_address)
+        error = sys.exception()
+        if not isinstance(error, ConnectionError | TimeoutError):  # a reader may leave when it likes
+            _log.error("a connection failed: %s", describe_error(error))
 
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server_version = "agglo"
     sys_version = ""
-    timeout = 60
+    timeout = 60  # seconds that one read or write may take
     server: _Server
+
+    def handle_one_request(self) -> None:
+        """Read a request and answer it."""
+        self.server.waiting[self.connection] = time.monotonic()
+        super().handle_one_request()
 
     def do_GET(self) -> None:
         """Answer a question."""
-        explorer = self.server.explorer
-        # A name that someone else's server resolves to this machine must not open it to that server's pages.
-        if self.headers.get("Host") not in {f"{name}:{explorer.port}" for name in (_HOST, "localhost")}:
+        self.server.waiting.pop(self.connection, None)
+        self._answering = False
+        try:
+            self._check_request()
+            self._route()
+        except BadRequestError as error:
+            self._refuse(HTTPStatus.BAD_REQUEST, str(error))
+        except _ForbiddenError as error:
+            self._refuse(HTTPStatus.FORBIDDEN, str(error))
+        except (ConnectionError, TimeoutError):
+            raise
+        except Exception as error:
+            cause = describe_error(error)
+            _log.error("the answer to %s failed: %s", self.path.partition("?")[0][:100], cause)
+            if self._answering:  # too late for another answer: without its end the reader knows that it failed
+                self.close_connection = True
+                return
+            self._refuse(HTTPStatus.INTERNAL_SERVER_ERROR, f"the answer failed: {cause}")
+
+    def do_HEAD(self) -> None:
+        """Answer a question without a body."""
+        self.do_GET()
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """Refuse a request that could not be read, or whose method is not supported."""
+        self.request_version = self.protocol_version  # until a request is read it is HTTP/0.9, without headers
+        if code == HTTPStatus.NOT_IMPLEMENTED:
             self._refuse(
-                HTTPStatus.FORBIDDEN, "this server answers to its own address alone: open the printed link"
+                HTTPStatus.METHOD_NOT_ALLOWED, "this method is not supported: use GET", {"Allow": "GET, HEAD"}
             )
             return
-        address = urlsplit(self.path)
+        self._refuse(HTTPStatus(code), message or HTTPStatus(code).phrase)
+
+    def _check_request(self) -> None:
+        explorer = self.server.explorer
+        # A name that someone else's server resolves to this machine must not open it to that server's pages.
+        own = [[f"{name}:{explorer.port}"] for name in (_HOST, "localhost")]
+        if self.headers.get_all("Host") not in own:
+            raise _ForbiddenError("this server answers to its own address alone: open the printed link")
+        if "Transfer-Encoding" in self.headers or self.headers.get("Content-Length", "0").strip() != "0":
+            raise BadRequestError("requests have no body: leave out Content-Length and Transfer-Encoding")
+        if not self.path.isascii():
+            raise BadRequestError("the address has characters that are not ASCII: percent-encode them as UTF-8")
+
+    def _route(self) -> None:
+        try:
+            address = urlsplit(self.path)
+        except ValueError as error:
+            raise BadRequestError(f"the address cannot be read ({error}): pass a path, see /docs") from None
         if address.path in STATIC:
             name, kind = STATIC[address.path]
             self._send(files("agglo.explore").joinpath("static", name).read_bytes(), kind)
@@ -164,32 +254,49 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self, path: str, text: str) -> None:
         explorer = self.server.explorer
-        try:
-            query = parse_qs(
-                text, keep_blank_values=True, strict_parsing=bool(text), errors="strict", max_num_fields=50
-            )
-            token = (query.pop("token", None) or [self.headers.get("X-Agglo-Token", "")])[0]
-            if not secrets.compare_digest(token.encode(), explorer.token.encode()):
-                self._refuse(HTTPStatus.FORBIDDEN, "the token is missing or wrong: open the printed link")
-                return
-            function = api.ROUTES[path]
-            result = function(explorer.opened, **schema.arguments(function, query))
+        query = _parse_query(text)
+        token = (query.pop("token", None) or [self.headers.get("X-Agglo-Token", "")])[0]
+        if not secrets.compare_digest(token.encode(), explorer.token.encode()):
+            raise _ForbiddenError("the token is missing or wrong: open the printed link")
+        function = api.ROUTES[path]
+        arguments = schema.arguments(function, query)
+        with self.server.turns:
+            result = function(explorer.opened, **arguments)
+            content = b"" if isinstance(result, schema.File) else _to_json(schema.plain(result))
             explorer.answered()
-        except ValueError as error:
-            self._refuse(HTTPStatus.BAD_REQUEST, str(error))
-            return
-        if isinstance(result, api.File):
-            disposition = {"Content-Disposition": f'attachment; filename="{result.name}"'}
-            self._send(result.content, result.kind, headers=disposition)
+        if isinstance(result, schema.File):
+            self._send_file(result)
         else:
-            self._send_json(schema.plain(result))
+            self._send(content, _JSON)
 
-    def _refuse(self, status: HTTPStatus, message: str) -> None:
-        self._send_json({"error": message}, status)
+    def _send_file(self, file: schema.File) -> None:
+        """Send a file piece by piece, so that only one piece of it is in memory."""
+        chunked = self.request_version != "HTTP/1.0"
+        headers = {"Content-Disposition": f'attachment; filename="{file.name}"'}
+        headers |= {"Transfer-Encoding": "chunked"} if chunked else {"Connection": "close"}
+        if self.command == "HEAD":
+            self._send_head(file.kind, headers)
+            return
+        part = self._next_part(file)  # before the headers: what goes wrong often goes wrong at once
+        self._send_head(file.kind, headers)
+        while part is not None:
+            if part:  # an empty chunk would be the last
+                self.wfile.write(b"%x\r\n%b\r\n" % (len(part), part) if chunked else part)
+            part = self._next_part(file)
+        if chunked:
+            self.wfile.write(b"0\r\n\r\n")
 
-    def _send_json(self, value: Any, status: HTTPStatus = HTTPStatus.OK) -> None:
-        content = json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
-        self._send(content, "application/json; charset=utf-8", status)
+    def _next_part(self, file: schema.File) -> bytes | None:
+        with self.server.turns:
+            return next(file.parts, None)
+
+    def _refuse(self, status: HTTPStatus, message: str, headers: Mapping[str, str] | None = None) -> None:
+        # What follows may be the body of what was refused, and must not be read as a request.
+        self.close_connection = True
+        self._send(_to_json({"error": message}), _JSON, status, {"Connection": "close", **(headers or {})})
+
+    def _send_json(self, value: Any) -> None:
+        self._send(_to_json(value), _JSON)
 
     def _send(
         self,
@@ -198,19 +305,50 @@ class _Handler(BaseHTTPRequestHandler):
         status: HTTPStatus = HTTPStatus.OK,
         headers: Mapping[str, str] | None = None,
     ) -> None:
-        self.send_response(status)
+        self._send_head(kind, {"Content-Length": str(len(content)), **(headers or {})}, status)
+        if self.command != "HEAD":
+            self.wfile.write(content)
+
+    def _send_head(self, kind: str, headers: Mapping[str, str], status: HTTPStatus = HTTPStatus.OK) -> None:
         fixed = {
             "Content-Type": kind,
-            "Content-Length": str(len(content)),
             "Cache-Control": "no-store",
             "Content-Security-Policy": _POLICY,
             "Referrer-Policy": "no-referrer",
             "X-Content-Type-Options": "nosniff",
         }
-        for name, value in {**fixed, **(headers or {})}.items():
+        self.send_response(status)
+        for name, value in {**fixed, **headers}.items():
             self.send_header(name, value)
+        self._answering = True
         self.end_headers()
-        self.wfile.write(content)
 
     def log_message(self, *_: Any) -> None:
         """Say nothing: the terminal is for the link."""
+
+
+class _ForbiddenError(Exception):
+    """A request of someone who may not ask."""
+
+
+def describe_error(error: BaseException | None) -> str:
+    """Return the kind and the message of an error on one line."""
+    message = " ".join(str(error).split())
+    return f"{type(error).__name__}: {message}"[:500]
+
+
+def _parse_query(text: str) -> dict[str, list[str]]:
+    try:
+        return parse_qs(
+            text, keep_blank_values=True, strict_parsing=bool(text), errors="strict", max_num_fields=50
+        )
+    except UnicodeDecodeError:
+        raise BadRequestError(
+            "the address has percent-encoded bytes that are no UTF-8, such as a lone surrogate: encode it as UTF-8"
+        ) from None
+    except ValueError as error:
+        raise BadRequestError(f"the parameters cannot be read ({error}): pass name=value&name=value") from None
+
+
+def _to_json(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")

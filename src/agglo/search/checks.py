@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 
 from agglo.graph import RecallEstimate
 from agglo.inputs import Points, blocks
@@ -16,14 +17,10 @@ _UNIT = 1e-3  # how far from 1 the squared length of "unit-length" points may be
 _LARGEST = np.finfo(np.float32).max
 
 
-def check_wish(recall: float, random_state: int) -> None:
-    """Raise if these are no share and no seed."""
+def check_wish(recall: float) -> None:
+    """Raise if this is no share."""
     if not 0 < recall <= 1:
         raise ValueError(f"recall={recall!r} is not a share of the neighbours: pass a number above 0, at most 1")
-    if isinstance(random_state, bool) or not isinstance(random_state, (int, np.integer)):
-        raise TypeError(f"random_state={random_state!r} is not a number: pass a non-negative integer")
-    if not 0 <= random_state < 2**64:
-        raise ValueError(f"random_state={random_state} is out of range: pass an integer from 0 to 2^64 - 1")
 
 
 def most_neighbors(n_neighbors: Any, n: int) -> Any:
@@ -93,11 +90,15 @@ def warn_of_recall(method: str, estimate: RecallEstimate, recall: float, stackle
 def are_unit(points: Points) -> bool:
     """Whether all points are of length 1, nearly."""
     with np.errstate(over="ignore"):
-        return all(np.all(np.abs(np.einsum("ij,ij->i", rows, rows) - 1) <= _UNIT) for _, rows in blocks(points))
+        return all(np.all(np.abs(np.square(rows).sum(axis=1) - 1) <= _UNIT) for _, rows in blocks(points))
 
 
-def check_finite(values: npt.NDArray[np.float32]) -> None:
-    """Raise if values that the core found do not fit float32."""
+def check_finite(values: npt.NDArray[np.float32], *points: Any) -> None:
+    """Raise if values that the core found for ``points``, arrays or sparse matrices, do not fit float32."""
     # A value that is not a number would not reach the bound either.
     if values.size and not (values.min() >= -_LARGEST and values.max() <= _LARGEST):
-        raise ValueError("the points are so far apart that their values exceed float32: scale X down")
+        numbers = [X.tocsr().data if sp.issparse(X) else X for X in points]
+        largest = max(max(float(np.max(X)), -float(np.min(X))) for X in numbers if X.size)
+        raise ValueError(
+            f"the largest magnitude in X is {largest:g}, and values of its points exceed float32: scale X down"
+        )

@@ -51,6 +51,7 @@ class Features:
                 f"method={method!r} is for {other}, and X is {what} by metric={metric!r}: pass method="
                 + " or ".join(map(repr, methods[::-1]))
             )
+        self.X = X
         self.points: Any
         self._nearest: Callable[..., Lists]
         self._pairs: Callable[..., npt.NDArray[np.float32]]
@@ -61,7 +62,7 @@ class Features:
             self.points = check_sets(X)
             self._nearest, self._pairs = nearest_sets, all_pairs_of_sets
         else:
-            self.points = check_sparse(X)
+            self.points = check_sparse(X, metric)
             self._nearest, self._pairs = partial(nearest, metric=metric), partial(all_pairs, metric=metric)
             if metric == "cosine":
                 warn_of_zero_rows(self.points.empty(), len(self.points), stacklevel=4)
@@ -81,12 +82,12 @@ class Features:
         if method == "minhash":
             return minhash(self.points, n_neighbors, workers, report, **wish)
         indices, values = self._nearest(self.points, n_neighbors, workers=workers, report=report)
-        check_finite(values)
+        check_finite(values, self.X)
         shape = (len(self), n_neighbors)
         return Found(indices.reshape(shape), values.reshape(shape), None, {})
 
     def all_pairs(self, workers: int, report: Report | None) -> npt.NDArray[np.float32]:
         """The values of all pairs, row by row."""
         values: npt.NDArray[np.float32] = self._pairs(self.points, workers=workers, report=report)
-        check_finite(values)
+        check_finite(values, self.X)
         return values

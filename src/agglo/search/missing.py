@@ -10,7 +10,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from agglo import _core
-from agglo.graph import Missing, NeighborGraph
+from agglo.graph import TRUSTED, Missing, NeighborGraph
 from agglo.inputs import check_points, for_core
 from agglo.search.checks import are_unit, check_finite
 from agglo.search.features import BINARY
@@ -56,7 +56,7 @@ def with_missing(
     elif missing == "mean":
         mean = _mean(X, graph.metric or "", random_state, workers)
         missing = min(mean, graph.least) if graph.kind == "similarity" else max(mean, graph.most)
-    return replace(graph, missing=missing, checked=True)
+    return replace(graph, missing=missing, checked=TRUSTED)
 
 
 def _mean(X: Any, metric: str, random_state: int, workers: int) -> float:
@@ -77,5 +77,5 @@ def _pairs(X: Any, metric: str, workers: int) -> npt.NDArray[np.float32]:
         values = all_pairs(check_sparse(X), metric, workers, None)
     else:
         values = _core.all_pairs(for_core(check_points(X, compact=True)), metric, workers, None)
-    check_finite(values)
+    check_finite(values, X)
     return values

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from agglo import _core
 from agglo.blas import dgemm, one_blas_thread, sgemm
-from agglo.inputs import Points, check_points, for_core
+from agglo.inputs import Points, blocks, check_points, for_core
 from agglo.search.checks import check_finite
 from agglo.search.features import BINARY
 from agglo.search.found import Report
@@ -72,33 +72,41 @@ class Fitted:
         self.random_state = random_state
         self.effort = {name: int(effort.get(name, 0)) for name in ("cell_size", "visits", "candidates")}
         self._cells = np.empty(0, np.int32) if cells is None else cells
+        self.moments: Any = None  # what linkages of the points keep of a tree's nodes, and of which tree
         self._indexes: dict[int, Any] = {}
         self._hashes: tuple[npt.NDArray[np.uint64], npt.NDArray[np.intp]] | None = None
+        self._as_floats: Fitted | None = None
 
     def __len__(self) -> int:
         return int(self.X.shape[0])
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_indexes": {}, "_hashes": None}
+        return self.__dict__ | {"moments": None, "_indexes": {}, "_hashes": None, "_as_floats": None}
 
-    def alike(self, X: Any) -> Any:
-        """New points in the form that the fitted ones have: of their type, and sparse as they are.
+    def match(self, X: Any) -> tuple[Fitted, Any]:
+        """Return fitted and new points of one type, and new points sparse if the fitted ones are.
 
-        Floats are rounded to the type of the fitted points; where those are integers and new ones are not, the
-        fitted ones become float32.
+        Floats are rounded to the type of the fitted points. If those are integers and new ones are not, the fitted
+        points are returned as float32; these points themselves do not change.
         """
         if self.features:
             if sp.issparse(self.X):
-                return sp.csr_array(X)
-            return X.toarray() if sp.issparse(X) else np.asarray(X)
-        new = check_points(X, compact=True)
+                return self, sp.csr_array(X)
+            return self, X.toarray() if sp.issparse(X) else np.asarray(X)
+        # A query may be as close to a fitted point, or to another query, as it likes: distances need no scale.
+        by_size = self.metric if self.metric in ("cosine", "dot") else None
+        new = check_points(X, compact=True, metric=by_size)
         if new.dtype == self.X.dtype:
-            return new
+            return self, new
         if self.X.dtype.kind != "f" and not np.array_equal(new.astype(self.X.dtype), new):
-            self.X = self.X.astype(np.float32)
-            self._indexes, self._hashes = {}, None
+            if self._as_floats is None:
+                settings = (self.metric, self.method, self.effort, self.recall, self.random_state, self._cells)
+                self._as_floats = Fitted(self.X.astype(np.float32), *settings)
+            return self._as_floats.match(new)
+        if self.metric == "cosine" and self.X.dtype.kind == "f":
+            _check_rounded_lengths(new, self.X.dtype)
         with np.errstate(over="ignore"):
-            return check_points(new.astype(self.X.dtype), compact=True)
+            return self, check_points(new.astype(self.X.dtype), compact=True, metric=by_size)
 
     def with_more(self, new: Any) -> Any:
         """The fitted points and, after them, new ones that are alike."""
@@ -109,7 +117,7 @@ class Fitted:
     def nearest(self, new: Any, n_neighbors: int, workers: int, report: Report | None) -> Lists:
         """The closest fitted points of each new one, and their values; -1 where there are no more.
 
-        ``new`` are points that are :meth:`alike`, and ``n_neighbors`` is at most as many as there are fitted.
+        ``new`` are points that are :meth:`match`, and ``n_neighbors`` is at most as many as there are fitted.
         """
         if self.features:
             lists = nearest_features(self.X, new, n_neighbors, self.metric, workers, report)
@@ -117,7 +125,7 @@ class Fitted:
             with one_blas_thread():
                 lists = self._nearest_points(new, n_neighbors, workers, report)
         indices, values = lists
-        check_finite(values)
+        check_finite(values, self.X, new)
         shape = (new.shape[0], n_neighbors)
         return indices.reshape(shape), values.reshape(shape)
 
@@ -176,8 +184,22 @@ def nearest_features(
         rows = check_sets(both)
         lists = _core.nearest_sets_to(rows.indptr, rows.indices, rows.columns, *given, workers, report)
     else:
-        lists = _core.sparse_nearest_to(*check_sparse(both), *given, metric == "cosine", workers, report)
+        lists = _core.sparse_nearest_to(*check_sparse(both, metric), *given, metric == "cosine", workers, report)
     return lists
+
+
+def _check_rounded_lengths(new: Points, dtype: np.dtype[Any]) -> None:
+    """Raise if a row is not zero but too short to keep its direction when it is rounded to ``dtype``."""
+    least = float(np.finfo(dtype).tiny)
+    for first, rows in blocks(new):
+        largest = np.abs(rows).max(axis=1)
+        short = (largest > 0) & (largest < least)
+        if short.any():
+            row = int(short.argmax())
+            raise ValueError(
+                f"the largest magnitude in row {first + row} of X is {largest[row]:g}, below the {least:.2g} that "
+                f"{dtype}, the type of the fitted points, holds with full precision: scale X up"
+            )
 
 
 def _same_rows(left: Any, right: Any) -> npt.NDArray[np.bool_]:

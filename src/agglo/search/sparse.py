@@ -9,7 +9,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from agglo import _core
-from agglo.inputs import LARGEST, narrowest
+from agglo.inputs import LARGEST, check_lengths, check_scale, narrowest
 from agglo.search.found import Report
 
 _LANES = 8  # running sums of the core: a column's number modulo this says which it is added to
@@ -35,10 +35,11 @@ class SparseRows(NamedTuple):
         return np.flatnonzero(np.diff(self.indptr) == 0)
 
 
-def check_sparse(X: Any) -> SparseRows:
+def check_sparse(X: Any, metric: str | None = None) -> SparseRows:
     """The rows of a SciPy sparse matrix or array of any format, repeated entries added up and zeros left out.
 
-    Raises if it is not a table of finite numbers. The arrays of a CSR matrix that is in order are not copied.
+    Raises if it is not a table of finite numbers, or if they are too small for ``metric``. The arrays of a CSR
+    matrix that is in order are not copied.
     """
     if X.ndim != 2:
         raise ValueError(f"X has {X.ndim} dimensions, shape {X.shape}, but points are the rows of a table")
@@ -57,6 +58,15 @@ def check_sparse(X: Any) -> SparseRows:
         own.sum_duplicates()
         own.eliminate_zeros()
         indptr, indices, values = own.indptr.astype(np.int64), own.indices, own.data
+    if metric == "cosine" and len(values):
+        full = np.flatnonzero(np.diff(indptr))
+        lengths = np.zeros(X.shape[0])
+        lengths[full] = np.maximum.reduceat(np.abs(values), indptr[full])
+        check_lengths(lengths)
+    elif metric == "dot":
+        check_scale(
+            np.array([values.min(initial=0)], np.float64), np.array([values.max(initial=0)], np.float64), metric
+        )
     columns = X.shape[1]
     if columns > len(indices) + _SPARE or columns > np.iinfo(np.int32).max:
         indices, columns = _renumbered(indices)

@@ -19,14 +19,27 @@ import numpy.typing as npt
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from agglo.graph import Kind, Missing
-from agglo.linkage import GraphLinkageName, Grid
+from agglo.graph import Kind, Missing, WeighedGraph
+from agglo.linkage import GraphLinkageName, Grid, smallest_weight
 
 WIDE = "decimal(38,0)"
+_MOST_LIMBS = 2  # of a sum that fits it
 _HALF = 2.0**63
 
 # Rounding may lift a linkage above the closest pair that it is made of, by less than this share of it.
 _SLACK = 1e-6
+
+
+def check_sums(graph: WeighedGraph, fixed: Grid) -> None:
+    """Raise if sums of the weights do not fit decimals."""
+    if fixed.limbs <= _MOST_LIMBS:
+        return
+    largest, smallest = max(graph.most, -graph.least), smallest_weight(graph)
+    raise ValueError(
+        f"the weights are from {smallest:g} to {largest:g} in magnitude, and exact sums of {graph.n_edges} such "
+        "weights do not fit the 38 digits of Spark's decimals: set handoff_edges to the number of edges or more, "
+        "so that the driver does all rounds, leave out the smallest weights, or use linkage='single' or 'complete'"
+    )
 
 
 class SqlLinkage:
@@ -52,7 +65,7 @@ class SqlLinkage:
 
     def _steps(self, steps: Column) -> Column:
         """Whole doubles as exact integers."""
-        if not self.grid.wide:
+        if not self.grid.is_long:
             return steps.cast("long")
         # A decimal is made of a double's digits, not of its bits; through two longs it is exact. Both halves
         # are truncated towards zero, so that they have no more bits than the weight.
@@ -65,7 +78,7 @@ class SqlLinkage:
         """Aggregates that combine the statistics of rows that have become one pair."""
         combine = {"average": F.sum, "single": F.max, "complete": F.min}[self.linkage]
         combined = combine("combined")
-        if self.linkage == "average" and self.grid.wide:
+        if self.linkage == "average" and self.grid.is_long:
             combined = combined.cast(WIDE)
         return [combined.alias("combined"), F.sum("count").alias("count")]
 

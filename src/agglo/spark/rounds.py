@@ -19,6 +19,7 @@ from agglo.rounds import Advance, Plan, affinity_plan, scc_plan
 from agglo.schedule import ScheduleName
 from agglo.spark.edges import (
     Numbers,
+    PreparedGraph,
     check_options,
     check_supported,
     checked,
@@ -29,12 +30,13 @@ from agglo.spark.edges import (
 from agglo.spark.folder import EDGES, GRAPH, MERGES, MOVES, NEAREST, Folder, State
 from agglo.spark.handoff import HandedOff, handed_off
 from agglo.spark.hierarchy import SparkHierarchy, plan_of
-from agglo.spark.linkage import SqlLinkage
+from agglo.spark.linkage import SqlLinkage, check_sums
 from agglo.spark.round import close_enough, components, contracted, find_hubs, merges, nearest
 from agglo.spark.stretch import between, stretch, warn_of_many_rounds
 from agglo.spark.whole import Whole, prepare_whole, whole
 
 HANDOFF_EDGES = 5_000_000
+_FORMAT = 2  # of what is noted of a run
 _FEW = 200_000  # merges that may be sent to every machine
 
 
@@ -169,9 +171,16 @@ class _Run:
         return SparkHierarchy(self.folder.spark, self.folder.path)
 
     def _go_on(self, head: dict[str, Any], handoff_edges: int) -> None:
+        if head["format"] != _FORMAT:
+            raise ValueError(
+                f"cannot resume the run in {self.folder.path}: it is of format {head['format']}, which another "
+                f"version of agglo wrote, but this one writes {_FORMAT}; pass another path to start anew"
+            )
         self.plan = plan_of(head)
         self.numbers, self.grid = Numbers(**head["graph"]), Grid(*head["grid"])
         linkage: GraphLinkageName = head["parameters"]["linkage"]
+        if linkage == "average" and not 0 < self.numbers.n_edges <= handoff_edges:  # else all sums are the core's
+            check_sums(PreparedGraph(self.numbers, self.folder.read(GRAPH)), self.grid)
         self.linkage = SqlLinkage(linkage, self.numbers.kind, self.numbers.missing, self.grid)
         # Larger is closer, as inside every engine.
         self.thresholds = None if self.plan.thresholds is None else self.linkage.sign * self.plan.thresholds
@@ -225,11 +234,11 @@ class _Run:
         if self.whole is None:
             warn_of_many_rounds(plan, graph, handoff_edges)
         head = {
-            "format": 1,
+            "format": _FORMAT,
             "parameters": about,
             "input": found,
             "graph": {name: getattr(graph, name) for name in Numbers._fields},
-            "grid": [fixed.shift, fixed.wide],
+            "grid": [fixed.shift, fixed.limbs],
             "thresholds": None if plan.thresholds is None else plan.thresholds.tolist(),
             "about": plan.about,
         }

@@ -1,0 +1,61 @@
+// Searches in sparse rows, sets and bits, against searches in the same rows written out.
+#include "../tests/blas.hpp"
+#include "bits.hpp"
+#include "input.hpp"
+#include "minhash.hpp"
+#include "neighbors.hpp"
+#include "sets.hpp"
+#include "sparse.hpp"
+
+using namespace agglo;
+
+namespace {
+
+bool same(const Neighbors& a, const Neighbors& b) { return a.indices == b.indices && a.values == b.values; }
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  Input input(data, size);
+  const std::int64_t n = input.integer(2, 30), columns = input.integer(1, 40), k = input.integer(1, n - 1);
+  const bool both = compare_threads(input);
+  std::vector<std::int64_t> indptr{0};
+  std::vector<std::int32_t> indices;
+  std::vector<float> values, dense(n * columns, 0.0f);
+  for (std::int64_t i = 0; i < n; ++i) {
+    for (std::int64_t c = input.integer(0, columns); c < columns; c += input.integer(1, columns)) {
+      const auto value = input.real<float>(1e18);
+      indices.push_back(static_cast<std::int32_t>(c));
+      values.push_back(value);
+      dense[i * columns + c] = value;
+    }
+    indptr.push_back(static_cast<std::int64_t>(indices.size()));
+  }
+  const SparseRows<float> rows{indptr, indices, values, columns};
+  for (const Metric metric : {Metric::dot, Metric::cosine}) {
+    const Neighbors found = nearest(rows, k, metric, one_thread());
+    if (both) CHECK(same(found, nearest(rows, k, metric, two_threads())));
+    // The lists of dense rows, as far as they are similar at all.
+    const Neighbors full =
+        nearest(Points<float>{dense.data(), n, columns}, k, metric, {}, blas, one_thread());
+    for (std::size_t s = 0; s < full.values.size(); ++s) {
+      if (found.indices[s] < 0) continue;
+      CHECK(found.indices[s] == full.indices[s] && found.values[s] == full.values[s]);
+    }
+  }
+  const Sets sets{indptr, indices, {}, columns};
+  const Neighbors overlaps = nearest_sets(sets, k, one_thread());
+  if (both) CHECK(same(overlaps, nearest_sets(sets, k, two_threads())));
+  const auto nearly = nearly_nearest_sets(sets, k, 0.9, {0, 2, true}, 4, 4, 1, one_thread());
+  if (both)
+    CHECK(same(nearly.neighbors,
+               nearly_nearest_sets(sets, k, 0.9, {0, 2, true}, 4, 4, 1, two_threads()).neighbors));
+
+  const std::int64_t width = input.integer(1, 5);
+  std::vector<std::uint64_t> words(n * width);
+  for (std::uint64_t& word : words) word = input.read<std::uint64_t>();
+  const BitRows bits{words, n, width, 64 * width};
+  const Neighbors closest = nearest_bits(bits, k, one_thread());
+  if (both) CHECK(same(closest, nearest_bits(bits, k, two_threads())));
+  return 0;
+}

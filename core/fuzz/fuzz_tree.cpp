@@ -1,0 +1,96 @@
+// Trees: validation of any columns, and what is done with valid ones.
+#include <numeric>
+
+#include "costs.hpp"
+#include "exactly.hpp"
+#include "input.hpp"
+#include "path.hpp"
+#include "tree.hpp"
+
+using namespace agglo;
+
+namespace {
+
+// Columns of any content are either a tree or a violation in words.
+void check_validation(Input& input) {
+  const std::int64_t nodes = input.integer(0, 6);
+  std::vector<std::int32_t> parent, size, round;
+  std::vector<double> height;
+  for (std::int64_t v = 0; v < nodes; ++v) {
+    parent.push_back(static_cast<std::int32_t>(input.integer(0, 8) - 1));
+    size.push_back(static_cast<std::int32_t>(input.integer(0, 6)));
+    round.push_back(static_cast<std::int32_t>(input.integer(0, 4) - 1));
+    height.push_back(input.read<double>());
+  }
+  std::vector<std::int64_t> before, after;
+  for (std::int64_t left = input.integer(0, 3); left > 0; --left) {
+    before.push_back(input.integer(0, 6));
+    after.push_back(input.integer(0, 6));
+  }
+  violation({parent, height, size, round}, before, after);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t length) {
+  Input input(data, length);
+  const std::int64_t leaves = input.integer(0, 40);
+  if (leaves == 0) {
+    check_validation(input);
+    return 0;
+  }
+  const bool both = compare_threads(input);
+  // Roots merge, a few at a time, until one is left.
+  std::vector<std::int32_t> parent(leaves, -1), size(leaves, 1), round(leaves, 0), roots(leaves);
+  std::vector<double> height(leaves, 0.0), costs(leaves, 0.0);
+  std::iota(roots.begin(), roots.end(), 0);
+  std::vector<std::int64_t> before, after;
+  while (roots.size() > 1) {
+    const auto first =
+        static_cast<std::size_t>(input.integer(0, static_cast<std::int64_t>(roots.size()) - 2));
+    const auto most = static_cast<std::int64_t>(roots.size() - first);
+    const auto count = static_cast<std::size_t>(input.integer(2, std::min<std::int64_t>(most, 5)));
+    const auto node = static_cast<std::int32_t>(parent.size());
+    std::int32_t below = 0;
+    double highest = 0, dearest = 0;
+    for (std::size_t r = first; r < first + count; ++r) {
+      parent[roots[r]] = node;
+      below += size[roots[r]];
+      highest = std::max(highest, height[roots[r]]);
+      dearest += costs[roots[r]];
+    }
+    before.push_back(static_cast<std::int64_t>(roots.size()));
+    roots.erase(roots.begin() + static_cast<std::int64_t>(first) + 1,
+                roots.begin() + static_cast<std::int64_t>(first + count));
+    roots[first] = node;
+    after.push_back(static_cast<std::int64_t>(roots.size()));
+    parent.push_back(-1);
+    size.push_back(below);
+    round.push_back(static_cast<std::int32_t>(before.size()));
+    height.push_back(highest + static_cast<double>(input.integer(0, 3)));
+    costs.push_back(dearest + static_cast<double>(input.integer(0, 5)));
+  }
+  if (leaves > 1) CHECK(violation({parent, height, size, round}, before, after).empty());
+  CHECK(settled(parent, height) == height);
+
+  const Below tree = below(parent, size, leaves);
+  largest_children(tree, size);
+  CHECK(linkage({parent, height, size, round}, leaves).size() == static_cast<std::size_t>(4 * (leaves - 1)));
+
+  const Path path = price_path(parent, costs, leaves);
+  CHECK(path.clusters.back() == 1);
+  for (std::size_t piece = 1; piece < path.prices.size(); ++piece)
+    CHECK(path.prices[piece] > path.prices[piece - 1] && path.clusters[piece] < path.clusters[piece - 1]);
+  for (const Run& run : possible_numbers(parent, leaves)) CHECK(1 <= run.first && run.last <= leaves);
+
+  std::vector<float> points(leaves * 2);
+  for (float& x : points) x = input.real<float>(1e6);
+  for (const Centers centers : {Centers::means, Centers::points}) {
+    const auto one = node_costs(Points<float>{points.data(), leaves, 2}, parent, size, centers, one_thread());
+    if (!both) continue;
+    const auto two =
+        node_costs(Points<float>{points.data(), leaves, 2}, parent, size, centers, two_threads());
+    CHECK(one.costs == two.costs && one.centers == two.centers);
+  }
+  return 0;
+}

@@ -1,0 +1,71 @@
+// Integers of 384 bits: exact sums of weights over the whole range of float32.
+#pragma once
+
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace agglo {
+
+// Two's complement, the lowest 64 bits first. No operation checks for overflow.
+class Int384 {
+ public:
+  static constexpr std::size_t kLimbs = 6;
+
+  Int384() = default;
+
+  // Converts a whole number whose magnitude is below 2^383. The conversion is exact.
+  explicit Int384(double whole) {
+    int exponent;
+    auto digits = static_cast<std::int64_t>(std::ldexp(std::frexp(whole, &exponent), 53));
+    exponent -= 53;
+    if (exponent < 0) digits /= std::int64_t{1} << -exponent, exponent = 0;
+    const auto first = static_cast<std::size_t>(exponent) / 64;
+    const auto shifted = static_cast<__int128>(digits) * (static_cast<__int128>(1) << exponent % 64);
+    for (std::size_t k = 0; k < kLimbs; ++k) {
+      if (k < first)
+        limbs_[k] = 0;
+      else
+        limbs_[k] = static_cast<std::uint64_t>(shifted >> (k == first ? 0 : k == first + 1 ? 64 : 127));
+    }
+  }
+
+  explicit Int384(std::span<const std::int64_t> limbs) {
+    for (std::size_t k = 0; k < kLimbs; ++k) limbs_[k] = static_cast<std::uint64_t>(limbs[k]);
+  }
+
+  Int384& operator+=(const Int384& other) {
+    unsigned __int128 carry = 0;
+    for (std::size_t k = 0; k < kLimbs; ++k) {
+      carry += static_cast<unsigned __int128>(limbs_[k]) + other.limbs_[k];
+      limbs_[k] = static_cast<std::uint64_t>(carry);
+      carry >>= 64;
+    }
+    return *this;
+  }
+
+  // Rounds to the nearest double; ties go to the even one.
+  explicit operator double() const {
+    const bool negative = limbs_[kLimbs - 1] >> 63;
+    Int384 magnitude = *this;
+    if (negative) {
+      for (std::uint64_t& limb : magnitude.limbs_) limb = ~limb;
+      magnitude += Int384(1.0);
+    }
+    std::size_t last = kLimbs - 1;
+    while (last > 1 && magnitude.limbs_[last] == 0) --last;
+    auto top = static_cast<unsigned __int128>(magnitude.limbs_[last]) << 64 | magnitude.limbs_[last - 1];
+    // The 128 highest bits have more than 54 significant ones if there are any below. These decide ties only.
+    for (std::size_t k = 0; k + 1 < last; ++k)
+      if (magnitude.limbs_[k] != 0) top |= 1;
+    const double value = std::ldexp(static_cast<double>(top), static_cast<int>(64 * (last - 1)));
+    return negative ? -value : value;
+  }
+
+ private:
+  std::array<std::uint64_t, kLimbs> limbs_;
+};
+
+}  // namespace agglo

@@ -1,0 +1,208 @@
+"""Values of any Arrow type as the explorer shows them: text, or a number to average, or nothing."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Floats = npt.NDArray[np.float64]
+
+
+def single_array(column: Any) -> Any:
+    """Return a chunked column as one array, from which rows can be selected without copying the rest."""
+    kind = column.type
+    if pa.types.is_string_view(kind) or (column.num_chunks > 1 and pa.types.is_string(kind)):
+        column = column.cast(pa.large_string())
+    elif pa.types.is_binary_view(kind) or (column.num_chunks > 1 and pa.types.is_binary(kind)):
+        column = column.cast(pa.large_binary())
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    return pa.concat_arrays(column.chunks or [pa.nulls(0, column.type)])
+
+
+def select_rows(array: Any, rows: Any) -> Any:
+    """Return the entries of ``array`` at ``rows``, an Arrow array of int64; a null row gives a null entry."""
+    try:
+        return array.take(rows)
+    except pa.ArrowNotImplementedError:  # run-end encoded, views, and whatever holds them
+        if not len(rows):
+            return array.slice(0, 0)
+        missing = pa.nulls(1, array.type) if rows.null_count else None
+        return pa.concat_arrays([missing if row is None else array.slice(row, 1) for row in rows.to_pylist()])
+
+
+def decode(array: Any) -> Any:
+    """Return the same values without an encoding: no dictionary, no run ends, no extension type."""
+    kind = array.type
+    if isinstance(kind, pa.BaseExtensionType):
+        if kind == pa.uuid():
+            texts = [None if value is None else str(uuid.UUID(bytes=value)) for value in array.storage.to_pylist()]
+            return pa.array(texts, pa.large_string())
+        return array.storage.cast(pa.bool_()) if kind == pa.bool8() else decode(array.storage)
+    if pa.types.is_dictionary(kind):
+        if len(array.dictionary) > len(array):  # after a selection: do not convert what is not used
+            return decode(select_rows(array.dictionary, array.indices.cast(pa.int64())))
+        return select_rows(_widen(decode(array.dictionary)), array.indices.cast(pa.int64()))
+    if pa.types.is_run_end_encoded(kind):
+        ends = array.run_ends.to_numpy()
+        run = np.searchsorted(ends, np.arange(array.offset, array.offset + len(array)), side="right")
+        return select_rows(_widen(decode(array.values)), pa.array(run, pa.int64()))
+    return array
+
+
+def is_number(kind: Any) -> bool:
+    """Whether values of this Arrow type are numbers: integers, floats or decimals, encoded or not."""
+    if isinstance(kind, pa.BaseExtensionType):
+        return kind != pa.bool8() and is_number(kind.storage_type)
+    if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
+        return is_number(kind.value_type)
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+def is_text(kind: Any) -> bool:
+    """Whether values of this Arrow type are texts, encoded or not."""
+    if isinstance(kind, pa.BaseExtensionType):
+        return is_text(kind.storage_type)
+    if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
+        return is_text(kind.value_type)
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def to_floats(array: Any) -> Floats:
+    """Return an array of numbers as float64, rounded where it must be; nulls are NaN."""
+    floats = decode(array).cast(pa.float64(), safe=False)
+    return np.asarray(floats.to_numpy(zero_copy_only=False), np.float64)
+
+
+def to_text(array: Any, longest: int | None = None) -> Any:
+    """Return an array of any type as texts, an Arrow array of strings; nulls stay null.
+
+    Numbers are exact: all digits of an integer or a decimal, and of a float as many as identify it.
+    Bytes are text if they are UTF-8, otherwise hexadecimal, ``0x…``. Lists, structs and maps are JSON.
+    Texts are the array itself.
+
+    Parameters
+    ----------
+    array : pyarrow.Array
+        The values.
+    longest : int, optional
+        The number of characters of each text that are needed: entries of lists after it are left out.
+    """
+    array = decode(array)
+    kind = array.type
+    types = pa.types
+    if types.is_string(kind) or types.is_large_string(kind):
+        return array
+    if types.is_timestamp(kind) and kind.tz is not None:
+        try:
+            return array.cast(pa.large_string())
+        except pa.ArrowInvalid:  # this machine does not know the time zone
+            return array.view(pa.timestamp(kind.unit, "UTC")).cast(pa.large_string())
+    if types.is_duration(kind):
+        texts = array.cast(pa.string())
+        return pc.binary_join_element_wise(texts, kind.unit, " ")
+    if _is_binary(kind):
+        texts = [None if value is None else _decode_bytes(value) for value in array.to_pylist()]
+    elif types.is_interval(kind):
+        texts = [None if value is None else _format_interval(value) for value in array.to_pylist()]
+    elif types.is_union(kind):
+        texts = [to_text(value, longest)[0].as_py() for value in _union_values(array)]
+    elif types.is_nested(kind):
+        pairs = zip(_to_json(array, longest), array.is_valid().to_pylist(), strict=True)
+        texts = [text if known else None for text, known in pairs]
+    else:
+        return array.cast(pa.large_string())
+    return pa.array(texts, pa.large_string())
+
+
+def cut(text: str, longest: int) -> str:
+    """Return ``text``, or if it is longer than ``longest`` its beginning and an ellipsis."""
+    return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def _to_json(array: Any, longest: int | None) -> list[str]:
+    """Return each value as JSON."""
+    array = decode(array)
+    kind = array.type
+    types = pa.types
+    if types.is_struct(kind):
+        names = [json.dumps(kind.field(i).name, ensure_ascii=False) for i in range(kind.num_fields)]
+        # Not flatten(): with a union inside it ends the process (pyarrow 26).
+        columns = [_to_json(array.field(i), longest) for i in range(kind.num_fields)]
+        return [
+            "{" + ", ".join(f"{name}: {column[row]}" for name, column in zip(names, columns, strict=True)) + "}"
+            if known
+            else "null"
+            for row, known in enumerate(array.is_valid().to_pylist())
+        ]
+    if types.is_union(kind):
+        return [_to_json(value, longest)[0] for value in _union_values(array)]
+    if types.is_nested(kind):  # lists and maps
+        return [_list_to_json(scalar, longest) for scalar in array]
+    texts = to_text(array, longest).to_pylist()
+    if is_number(kind):  # JSON has no NaN and no infinity
+        return ["null" if text is None else f'"{text}"' if text[-1] in "nf" else text for text in texts]
+    if types.is_boolean(kind):
+        return ["null" if text is None else text for text in texts]
+    return ["null" if text is None else json.dumps(text, ensure_ascii=False) for text in texts]
+
+
+def _list_to_json(scalar: Any, longest: int | None) -> str:
+    if not scalar.is_valid:
+        return "null"
+    values = scalar.values
+    if longest is not None and len(values) > longest:  # each entry takes a character, and is cut off by then
+        values = values.slice(0, longest)
+    if not pa.types.is_map(scalar.type):
+        return "[" + ", ".join(_to_json(values, longest)) + "]"
+    keys, entries = values.field(0), values.field(1)
+    names = [json.dumps(text, ensure_ascii=False) for text in to_text(keys, longest).to_pylist()]
+    pairs = zip(names, _to_json(entries, longest), strict=True)
+    return "{" + ", ".join(f"{name}: {entry}" for name, entry in pairs) + "}"
+
+
+def _union_values(array: Any) -> list[Any]:
+    """Return the value of each row as an array of one entry, of the type that it has in this row."""
+    kind = array.type
+    place = {code: i for i, code in enumerate(kind.type_codes)}
+    fields = [array.field(i) for i in range(kind.num_fields)]
+    # The buffers, because type_codes and offsets of a slice are those of the whole array's beginning (pyarrow 26).
+    buffers = array.buffers()
+    codes = np.frombuffer(buffers[1], np.int8)[array.offset :][: len(array)].tolist() if len(array) else []
+    rows: Any = range(len(array))
+    if kind.mode == "dense" and len(array):
+        rows = np.frombuffer(buffers[2], np.int32)[array.offset :][: len(array)].tolist()
+    return [fields[place[code]].slice(row, 1) for code, row in zip(codes, rows, strict=True)]
+
+
+def _widen(array: Any) -> Any:
+    """Return texts with 64-bit offsets: repeated by an encoding they may be more than 2 GB."""
+    wide = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}.get(array.type)
+    return array if wide is None else array.cast(wide)
+
+
+def _is_binary(kind: Any) -> bool:
+    types = pa.types
+    return bool(
+        types.is_binary(kind)
+        or types.is_large_binary(kind)
+        or types.is_binary_view(kind)
+        or types.is_fixed_size_binary(kind)
+    )
+
+
+def _decode_bytes(value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return "0x" + value.hex()
+
+
+def _format_interval(value: Any) -> str:
+    return f"{value.months} months {value.days} days {value.nanoseconds} ns"
