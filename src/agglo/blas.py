@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import threading
+import time
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar
@@ -22,57 +24,76 @@ def dgemm() -> Any:
     return cython_blas.__pyx_capi__["dgemm"]
 
 
-class _Searches:
-    """The searches under way, by thread, and the limit that the first of them set and the last lifts."""
+class _Search:
+    """A search under way."""
 
-    changed = threading.Condition()
-    entries: ClassVar[list[list[int]]] = []
+    def __init__(self) -> None:
+        self.thread = threading.get_ident()
+
+
+class _Searches:
+    """The searches under way, and the limit on BLAS threads that the first of them sets and the last lifts.
+
+    A ``with`` statement of a plain lock cannot be interrupted between acquiring it and entering the block, unlike
+    one of a ``Condition``, which is written in Python: Ctrl-C there would leave the lock acquired for good. The set
+    is weak, so that a search that an exception ends at any point drops out of it.
+    """
+
+    lock = threading.Lock()
+    running: ClassVar[weakref.WeakSet[_Search]] = weakref.WeakSet()
     limiter: Any = None
+    forking = False
 
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Keep BLAS to the thread that calls it, for the core brings its own threads.
+    """Limit BLAS to the calling thread, because the core has threads of its own.
 
-    The limit is one of the process. So searches in several threads share it: if each set and restored its
+    The limit holds for the whole process. So searches in several threads share it: if each set and restored its
     own, the last one to end could restore what another had set.
     """
-    # An entry per search, not per thread, as searches may be nested. It is told by identity, so that an exception
-    # at any point, such as Ctrl-C just after it was added, removes this entry and no other.
-    entry = [threading.get_ident()]
+    search = _Search()
     try:
-        with _Searches.changed:
-            if not _Searches.entries:
+        with _Searches.lock:
+            if _Searches.limiter is None:
                 _Searches.limiter = ThreadpoolController().limit(limits=1, user_api="blas")
-            _Searches.entries.append(entry)
+            _Searches.running.add(search)
         yield
     finally:
-        with _Searches.changed:
-            _Searches.entries[:] = [other for other in _Searches.entries if other is not entry]
-            if not _Searches.entries and _Searches.limiter is not None:
+        with _Searches.lock:
+            _Searches.running.discard(search)
+            if not _Searches.running and _Searches.limiter is not None:
                 _Searches.limiter.restore_original_limits()
                 _Searches.limiter = None
-            _Searches.changed.notify_all()
 
 
-# If a process forks while another of its threads is inside of OpenBLAS, the next product of the child may hang,
-# and even that of the parent: OpenBLAS stops its threads before a fork, and its locks are copied as they are. So a
-# fork waits for the searches of other threads, and none begins until it is done.
+# If a process forks while another of its threads is inside OpenBLAS, the next product of the child may hang, and
+# even that of the parent: OpenBLAS stops its threads before a fork, and its locks are copied as they are. So a fork
+# waits for the searches of other threads, and none starts until the fork is done.
 
 
 def _before_fork() -> None:
-    _Searches.changed.acquire()
     own = threading.get_ident()
-    _Searches.changed.wait_for(lambda: all(entry[0] == own for entry in _Searches.entries))
+    while True:
+        _Searches.lock.acquire()
+        _Searches.forking = True
+        if all(search.thread == own for search in _Searches.running):
+            return
+        _after_fork_in_parent()
+        time.sleep(0.001)
+
+
+def _after_fork_in_parent() -> None:
+    if _Searches.forking:  # False if an exception, such as Ctrl-C, ended the wait
+        _Searches.forking = False
+        _Searches.lock.release()
 
 
 def _after_fork_in_child() -> None:
-    _Searches.changed = threading.Condition()  # the old one is locked by a thread of the parent
+    _Searches.lock, _Searches.forking = threading.Lock(), False  # the old one is locked by a thread of the parent
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
-        before=_before_fork,
-        after_in_parent=lambda: _Searches.changed.release(),
-        after_in_child=_after_fork_in_child,
+        before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child
     )
