@@ -10,12 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agglo import _core
 from agglo.elementary import exp, geomspace, log
 
 LEVELS = ("plain", "avx2", "avx512")
 DIGESTS = Path(__file__).with_name("digests.json")
-AVAILABLE = LEVELS[: LEVELS.index(_core.simd_level()) + 1]
 
 
 def run(*command, **environment):
@@ -29,12 +27,26 @@ def run(*command, **environment):
     )
 
 
+def available_levels():
+    """List the SIMD levels of this processor, also where AGGLO_SIMD limits this process to a lower one."""
+    environment = {name: value for name, value in os.environ.items() if name != "AGGLO_SIMD"}
+    command = [sys.executable, "-c", "from agglo import _core; print(_core.simd_level())"]
+    best = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.strip()
+    return LEVELS[: LEVELS.index(best) + 1]
+
+
+AVAILABLE = available_levels()
+
+
 def fewer_features():
     """An environment in which NumPy, BLAS and the C library use the instructions of old processors."""
-    from numpy._core import _multiarray_umath as numpy_core
+    try:
+        from numpy._core import _multiarray_umath as numpy_core
+    except ImportError:  # NumPy 1
+        from numpy.core import _multiarray_umath as numpy_core
 
-    wanted = [name for name in numpy_core.__cpu_dispatch__ if numpy_core.__cpu_features__[name]]
-    environment = {"NPY_DISABLE_CPU_FEATURES": " ".join(wanted)}
+    used = [name for name in numpy_core.__cpu_dispatch__ if numpy_core.__cpu_features__[name]]
+    environment = {"NPY_DISABLE_CPU_FEATURES": os.environ.get("NPY_DISABLE_CPU_FEATURES", " ".join(used))}
     if platform.machine() == "x86_64":
         environment["OPENBLAS_CORETYPE"] = "Prescott"
         environment["GLIBC_TUNABLES"] = "glibc.cpu.hwcaps=-AVX2,-FMA,-AVX512F,-ERMS"
