@@ -1,6 +1,6 @@
 """Print digests of results, one per name, as JSON.
 
-The digests in ``digests.json`` pin the results of the public API. They hold on every processor and for every
+The digests in ``digests.json`` pin the results of the public API. They must hold on every processor and for every
 supported version of NumPy, SciPy and scikit-learn. ``test_portability.py`` compares them with the results of this
 script at each SIMD level. After an intended change of results, write the file again::
 
