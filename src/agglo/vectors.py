@@ -31,9 +31,9 @@ VECTOR_LINKAGES: dict[str, tuple[str, ...]] = {
 
 _LANES = 8  # of running sums, as in the core
 _ROUNDING = 1 + 1e-5  # by how much float32 may take a mean beyond the points
-_EPSILON = float(np.finfo(np.float32).eps)  # twice the rounding of a point, relative to its length
-_CLEAR = 10  # a distance is preserved if it is at least so many times the rounding of its two points
-_FEW = 0.05  # the share of edges that may be shorter without a warning, such as those of near duplicates
+EPSILON = float(np.finfo(np.float32).eps)  # twice the rounding of a point, relative to its length
+CLEAR = 10  # a distance is preserved if it is at least so many times the rounding of its two points
+FEW = 0.05  # the share of edges that may be shorter without a warning, such as those of near duplicates
 _EDGES = 1 << 20  # about how many edges are compared at a time
 
 
@@ -135,15 +135,15 @@ class VectorLinkage:
             most = 2 * weighed.sum() if linkage == "ward" else 4 * squares.max()
             self.farthest = float(np.sqrt(most) if self.metric == "euclidean" else most) * _ROUNDING
         if self.metric in ("sqeuclidean", "euclidean") and isinstance(graph, NeighborGraph):
-            self.lost, self.rounding = _lost_edges(graph, _EPSILON * np.sqrt(squares))
+            self.lost, self.rounding = _lost_edges(graph, EPSILON * np.sqrt(squares))
 
     def warn_of_rounding(self, stacklevel: int) -> None:
         """Warn if float32 rounds points by too much for the distances between neighbours."""
-        if self.lost > _FEW:
+        if self.lost > FEW:
             warnings.warn(
                 f"linkage={self.linkage!r} keeps means in float32, but {self.lost:.0%} of the edges are shorter "
-                f"than {_CLEAR} times its rounding: it rounds their points by up to {self.rounding:.2g}, because "
-                f"these are up to {self.rounding / _EPSILON:.2g} from the mean of all. Clusters may be wrong: "
+                f"than {CLEAR} times its rounding: it rounds their points by up to {self.rounding:.2g}, because "
+                f"these are up to {self.rounding / EPSILON:.2g} from the mean of all. Clusters may be wrong: "
                 "move groups of points that are far apart closer together, cluster each of them alone, or pass "
                 "linkage='average', which compares points by the weights of the graph alone",
                 stacklevel=stacklevel + 1,
@@ -292,12 +292,12 @@ def _moved(points: Points, metric: str, center: Float) -> npt.NDArray[np.float32
 def _lost_edges(graph: NeighborGraph, rounding: Float) -> tuple[float, float]:
     """Return the share of edges that are lost in rounding, and the largest rounding of their points.
 
-    ``rounding`` has one number per point. A positive edge is lost if it is shorter than ``_CLEAR`` times that of
-    its point. Both results are 0 if the largest rounding shows that the share is at most ``_FEW``.
+    ``rounding`` has one number per point. A positive edge is lost if it is shorter than ``CLEAR`` times that of
+    its point. Both results are 0 if the largest rounding shows that the share is at most ``FEW``.
     """
     squared = graph.metric == "sqeuclidean"
-    bounds = np.square(_CLEAR * rounding) if squared else _CLEAR * rounding
-    short = graph.beyond(0.0, True, _FEW)
+    bounds = np.square(CLEAR * rounding) if squared else CLEAR * rounding
+    short = graph.beyond(0.0, True, FEW)
     if short is None or short >= bounds.max():
         return 0.0, 0.0
     lost = positive = 0
