@@ -109,4 +109,12 @@ std::vector<float> all_pairs_of_bits(const BitRows& rows, Team& team, const Repo
   return values;
 }
 
+PairCloseness pair_closeness_of_bits(const BitRows& rows) {
+  return [rows](std::int32_t i, std::int32_t j) {
+    std::int32_t different;
+    different_bits(rows.row(i), rows.row(j), 1, rows.width, &different);
+    return -static_cast<double>(different);
+  };
+}
+
 }  // namespace agglo

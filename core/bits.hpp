@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "candidates.hpp"
 #include "neighbors.hpp"
 #include "parallel.hpp"
 
@@ -29,5 +30,8 @@ Neighbors nearest_bits_to(const BitRows& rows, std::int64_t base, std::int64_t k
 
 // The distance of every pair: n - 1 values for each row in turn, by the index of the other.
 std::vector<float> all_pairs_of_bits(const BitRows& rows, Team& team, const Report& report = {});
+
+// The closeness that these searches rank by, minus the number of bits that differ, for rows that outlive it.
+PairCloseness pair_closeness_of_bits(const BitRows& rows);
 
 }  // namespace agglo

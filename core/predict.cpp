@@ -308,29 +308,4 @@ NodeMoments node_moments(std::span<const std::int32_t> parent, std::int64_t leav
   return result;
 }
 
-Neighbors closest(const DirectedView& rows, std::int64_t k, Kind kind, Team& team) {
-  const std::int64_t n = rows.size();
-  const float sign = kind == Kind::similarity ? -1.0f : 1.0f;
-  Neighbors result{std::vector<std::int32_t>(n * k, -1), std::vector<float>(n * k, 0.0f)};
-  team.ranges(n, kRows, [&](std::int64_t first, std::int64_t last, int) {
-    std::vector<std::pair<float, std::int32_t>> row;
-    for (std::int64_t i = first; i < last; ++i) {
-      row.clear();
-      for (std::int64_t e = rows.indptr[i]; e < rows.indptr[i + 1]; ++e)
-        if (rows.targets[e] >= 0 && rows.targets[e] != i)
-          row.push_back({sign * rows.weights[e], rows.targets[e]});
-      std::sort(row.begin(), row.end());
-      std::int64_t slot = i * k;
-      for (const auto& [weight, target] : row) {
-        const auto own = result.indices.begin() + i * k, end = result.indices.begin() + slot;
-        if (slot == (i + 1) * k) break;
-        if (std::find(own, end, target) != end) continue;
-        result.indices[slot] = target;
-        result.values[slot++] = sign * weight;
-      }
-    }
-  });
-  return result;
-}
-
 }  // namespace agglo

@@ -65,8 +65,4 @@ Attached attached(std::span<const std::int32_t> parent, std::span<const std::int
                   std::span<const std::int32_t> round, std::int64_t leaves, const DirectedView& edges,
                   const ByMeans& means, Team& team, const Report& report = {});
 
-// The closest k of each row of directed edges, or all if they are fewer, by (weight, smaller target), no
-// target twice: k of each in turn, -1 and the weight 0 where there are no more.
-Neighbors closest(const DirectedView& rows, std::int64_t k, Kind kind, Team& team);
-
 }  // namespace agglo

@@ -49,4 +49,18 @@ std::vector<float> all_pairs_of_sets(const Sets& sets, Team& team, const Report&
   return values;
 }
 
+PairCloseness pair_closeness_of_sets(const Sets& sets) {
+  return [sets](std::int32_t i, std::int32_t j) {
+    const auto left = sets.row(i), right = sets.row(j);
+    std::int64_t common = 0;
+    for (std::size_t e = 0, f = 0; e < left.size() && f < right.size();) {
+      common += left[e] == right[f];
+      const bool next_left = left[e] <= right[f], next_right = right[f] <= left[e];
+      e += next_left;
+      f += next_right;
+    }
+    return closeness_of(sets.size(i), sets.size(j), common);
+  };
+}
+
 }  // namespace agglo

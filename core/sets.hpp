@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "candidates.hpp"
 #include "inverted.hpp"
 #include "neighbors.hpp"
 #include "parallel.hpp"
@@ -26,5 +27,8 @@ Neighbors nearest_sets_to(const Sets& sets, std::int64_t base, std::int64_t k, T
 
 // The distance of every pair: n - 1 values for each set in turn, by the index of the other.
 std::vector<float> all_pairs_of_sets(const Sets& sets, Team& team, const Report& report = {});
+
+// The closeness that these searches rank by, for sets that outlive it.
+PairCloseness pair_closeness_of_sets(const Sets& sets);
 
 }  // namespace agglo

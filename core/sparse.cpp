@@ -129,6 +129,34 @@ class Products {
     return total(lane) * (factor(x.row) * factor(row));
   }
 
+  // The same of two rows whose factors are known; columns of one row alone would add zeros.
+  static double closeness(const SparseRows<T>& rows, std::int32_t i, std::int32_t j, double scale) {
+    double lane[kLanes] = {};
+    const auto left = rows.row(i), right = rows.row(j);
+    for (std::size_t e = 0, f = 0; e < left.size() && f < right.size();) {
+      if (left[e] == right[f])
+        lane[static_cast<std::uint32_t>(left[e]) % kLanes] +=
+            static_cast<double>(rows.numbers(i)[e]) * static_cast<double>(rows.numbers(j)[f]);
+      const bool next_left = left[e] <= right[f], next_right = right[f] <= left[e];
+      e += next_left;
+      f += next_right;
+    }
+    return total(lane) * scale;
+  }
+
+  // One of each row under cosine, else one for all.
+  static std::vector<double> factors(const SparseRows<T>& rows, bool cosine) {
+    double largest = 0;
+    std::vector<double> result;
+    for (std::int32_t i = 0; i < rows.n(); ++i) {
+      const double it = square(rows, i);
+      largest = std::max(largest, it);
+      if (cosine) result.push_back(it > 0 ? 1 / std::sqrt(it) : 0);
+    }
+    if (!cosine) result.push_back(largest > 0 ? std::min(unit_scale(largest), kMostScale) : 1);
+    return result;
+  }
+
   float value(double closeness) const {
     if (cosine_) return static_cast<float>(std::clamp(closeness, -1.0, 1.0));
     return static_cast<float>(closeness / (factors_[0] * factors_[0]));
@@ -169,18 +197,6 @@ class Products {
     return total(lane);
   }
 
-  // One of each row under cosine, else one for all.
-  static std::vector<double> factors(const SparseRows<T>& rows, bool cosine) {
-    double largest = 0;
-    std::vector<double> result;
-    for (std::int32_t i = 0; i < rows.n(); ++i) {
-      const double it = square(rows, i);
-      largest = std::max(largest, it);
-      if (cosine) result.push_back(it > 0 ? 1 / std::sqrt(it) : 0);
-    }
-    if (!cosine) result.push_back(largest > 0 ? std::min(unit_scale(largest), kMostScale) : 1);
-    return result;
-  }
   double factor(std::int32_t row) const { return factors_[cosine_ ? row : 0]; }
 
   SparseRows<T> rows_;
@@ -235,6 +251,14 @@ std::vector<float> all_pairs(const SparseRows<T>& rows, Metric metric, Team& tea
   return values;
 }
 
+template <class T>
+PairCloseness pair_closeness(const SparseRows<T>& rows, Metric metric) {
+  const bool cosine = metric == Metric::cosine;
+  return [rows, cosine, factors = Products<T>::factors(rows, cosine)](std::int32_t i, std::int32_t j) {
+    return Products<T>::closeness(rows, i, j, factors[cosine ? i : 0] * factors[cosine ? j : 0]);
+  };
+}
+
 template Neighbors nearest(const SparseRows<float>&, std::int64_t, Metric, Team&, const Report&);
 template Neighbors nearest(const SparseRows<double>&, std::int64_t, Metric, Team&, const Report&);
 template Neighbors nearest_to(const SparseRows<float>&, std::int64_t, std::int64_t, Metric, Team&,
@@ -243,5 +267,7 @@ template Neighbors nearest_to(const SparseRows<double>&, std::int64_t, std::int6
                               const Report&);
 template std::vector<float> all_pairs(const SparseRows<float>&, Metric, Team&, const Report&);
 template std::vector<float> all_pairs(const SparseRows<double>&, Metric, Team&, const Report&);
+template PairCloseness pair_closeness(const SparseRows<float>&, Metric);
+template PairCloseness pair_closeness(const SparseRows<double>&, Metric);
 
 }  // namespace agglo

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "candidates.hpp"
 #include "inverted.hpp"
 #include "neighbors.hpp"
 #include "parallel.hpp"
@@ -28,5 +29,9 @@ Neighbors nearest_to(const SparseRows<T>& rows, std::int64_t base, std::int64_t 
 // The similarity of every pair: n - 1 values for each row in turn, by the index of the other.
 template <class T>
 std::vector<float> all_pairs(const SparseRows<T>& rows, Metric metric, Team& team, const Report& report = {});
+
+// The closeness that these searches rank by, for rows that outlive it.
+template <class T>
+PairCloseness pair_closeness(const SparseRows<T>& rows, Metric metric);
 
 }  // namespace agglo

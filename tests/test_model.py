@@ -185,6 +185,38 @@ def test_copies_and_ties_are_added_alike():
     assert_same_hierarchy(model.tree_, whole.tree_)
 
 
+def near_ties(metric, form, n=120, seed=5):
+    """Points whose float64 values often differ by less than float32 can hold."""
+    rng = np.random.default_rng(seed)
+    if metric != "jaccard":
+        return form(rng.integers(1, 4, (n, 3)) * (1 + 1e-9 * rng.random((n, 3))))
+    # Three large sets, and sets at Jaccard distances 1/2 - 1/2 / (40001 + 2 * more) from the first of them.
+    X = np.zeros((n, 40_500), np.uint8)
+    X[:3, :40_001] = 1
+    X[[1, 2], [0, 1]] = 0
+    for row, more in zip(X[3:], rng.permutation(n - 3), strict=True):
+        row[: 20_001 + more] = 1
+        row[40_001 : 40_001 + 2 * more] = 1
+    return form(X)
+
+
+@pytest.mark.parametrize(
+    ("metric", "method", "form"),
+    [
+        *((m, s, np.asarray) for m in ("cosine", "dot", "sqeuclidean", "euclidean") for s in ("exact", "kdtree")),
+        *((m, "exact", sp.csr_array) for m in ("cosine", "dot", "jaccard")),
+        ("jaccard", "exact", np.asarray),
+    ],
+)
+def test_near_ties_are_added_alike(metric, method, form):
+    X = near_ties(metric, form)
+    settings = {"metric": metric, "method": method, "n_neighbors": 4}
+    model = SCC(**settings).fit(X[:60])
+    for first, last in ((60, 61), (61, 90), (90, X.shape[0])):
+        model.partial_fit(X[first:last])
+        assert_same_graph(model.graph_, SCC(**settings).fit(X[:last]).graph_)
+
+
 @pytest.mark.parametrize("n_neighbors", ["all", 200])
 def test_few_points_have_all_others_for_neighbours(n_neighbors):
     X, _ = groups(30)

@@ -47,6 +47,23 @@ def far_apart():
     return np.repeat(centres, 10, axis=0) + rng.normal(size=(120, 2)), np.repeat(np.arange(3), 40)
 
 
+@pytest.mark.parametrize(("metric", "top"), [("sqeuclidean", "exact-average"), ("euclidean", "centroid")])
+def test_means_that_float32_does_not_tell_apart_are_reported(metric, top):
+    X, groups = far_apart()
+    message = rf"top='{top}' merges 12 clusters by their means in float32, but .* pass top=None"
+    for scale, is_reported in ((1e6, False), (1e9, True)):
+        # Points are rounded to about 0.1 or 100, and means of clusters are 50 apart.
+        points = X + scale * (groups == 2)[:, None]
+        graph = agglo.neighbor_graph(points, 5, metric)
+        if is_reported:
+            with pytest.warns(UserWarning, match=message) as found:
+                agglo.hac(graph, X=points, top="auto")
+            assert found[0].filename == __file__
+        else:
+            agglo.hac(graph, X=points, top="auto")
+        agglo.hac(graph)
+
+
 @pytest.mark.parametrize("top", ["exact-average", "centroid", "ward"])
 def test_the_top_finds_what_the_graph_cannot(top):
     X, groups = far_apart()

@@ -91,6 +91,51 @@ def test_copies_are_at_distance_zero_however_far_from_the_origin():
             assert sorted(tree.rounds.after[tree.height[72 : 72 + 64] < 1e-3])[0] == 8
 
 
+def two_sites(apart, share=0.5, seed=0):
+    """Ten clusters of points, a share of them at a site that is so far away in each column."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(5, size=300) + 5 * (np.arange(300) < 300 * share)
+    centers = rng.uniform(0, 10, (10, 2)) + apart * (np.arange(10) >= 5)[:, None]
+    return centers[y] + 0.15 * rng.normal(size=(300, 2)), y
+
+
+TOO_COARSE = (
+    r"linkage='{}' keeps means in float32, but \d+% of the edges are shorter than 10 times its rounding: it "
+    r"rounds their points by up to 8\.\d, because these are up to 7\.\de\+07 from the mean of all\. Clusters may "
+    r"be wrong: move groups of points .* or pass linkage='average'"
+)
+
+
+@pytest.mark.parametrize("n_neighbors", [10, "all"])
+@pytest.mark.parametrize(("linkage", "metric"), [case for case in CASES if "euclidean" in case[1]])
+def test_points_that_float32_does_not_tell_apart_are_reported(linkage, metric, n_neighbors):
+    X, y = two_sites(1e8)
+    graph = agglo.neighbor_graph(X, n_neighbors, metric)
+    with pytest.warns(UserWarning, match=TOO_COARSE.format(linkage)) as found:
+        agglo.scc(graph, linkage=linkage, X=X)
+    assert found[0].filename == __file__
+    # What the message advises: sites that are less far apart, one site alone, and another linkage.
+    for points in (X - (1e8 - 100) * (y >= 5)[:, None], X[y >= 5]):
+        agglo.scc(agglo.neighbor_graph(points, n_neighbors, metric), linkage=linkage, X=points)
+    agglo.scc(graph, linkage="average")
+
+
+def test_a_small_site_is_reported_as_well():
+    X, _ = two_sites(1e9, 0.1)
+    with pytest.warns(UserWarning, match="float32"):
+        agglo.SCC(10, metric="euclidean", linkage="ward", n_neighbors=8).fit(X)
+
+
+@pytest.mark.parametrize("apart", [0, 1e3, 1e4])
+@each_case
+def test_ordinary_points_are_not_reported(linkage, metric, apart):
+    X, _ = two_sites(apart)
+    X = np.concatenate([X, X[:5], X[:1] + 1e-9])  # duplicates and near duplicates
+    if "euclidean" in metric:
+        X = np.concatenate([X, X[:1] + 1e5])  # and a point that is far from all
+    agglo.hac(agglo.neighbor_graph(X, 10, metric), linkage=linkage, X=X)
+
+
 def test_sums_have_the_order_that_they_say():
     rng = np.random.default_rng(0)
     values = rng.normal(size=40) * 10.0 ** rng.integers(-8, 8, 40)

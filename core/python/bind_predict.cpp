@@ -71,17 +71,6 @@ nb::tuple attached_by_means(const In<std::int32_t>& parent, const In<std::int32_
   return columns(std::move(found));
 }
 
-nb::tuple closest(const In<std::int64_t>& indptr, const In<std::int32_t>& targets, const In<float>& weights,
-                  std::int64_t k, bool similarity, int threads) {
-  agglo::Neighbors found;
-  {
-    nb::gil_scoped_release release;
-    agglo::Team team(threads);
-    found = agglo::closest({span(indptr), span(targets), span(weights)}, k, kind_of(similarity), team);
-  }
-  return nb::make_tuple(out(std::move(found.indices)), out(std::move(found.values)));
-}
-
 }  // namespace
 
 void bind_predict(nb::module_& module) {
@@ -92,7 +81,6 @@ void bind_predict(nb::module_& module) {
   module.def("attached_by_means", &attached_by_means, "parent"_a, "size"_a, "round"_a, "leaves"_a, "indptr"_a,
              "targets"_a, "weights"_a, "points"_a, "weight"_a, "square"_a, "spread"_a, "mean"_a, "limits"_a,
              "linkage"_a, "metric"_a, "threads"_a, "progress"_a.none());
-  module.def("closest", &closest, "indptr"_a, "targets"_a, "weights"_a, "k"_a, "similarity"_a, "threads"_a);
 }
 
 }  // namespace agglo::python

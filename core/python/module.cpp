@@ -12,6 +12,7 @@ NB_MODULE(_core, module) {
   bind_graph(module);
   bind_neighbors(module);
   bind_queries(module);
+  bind_candidates(module);
   bind_sparse(module);
   bind_rounds(module);
   bind_predict(module);

@@ -121,6 +121,7 @@ void bind_folding(nb::module_& module);
 void bind_graph(nb::module_& module);
 void bind_neighbors(nb::module_& module);
 void bind_queries(nb::module_& module);
+void bind_candidates(nb::module_& module);
 void bind_sparse(nb::module_& module);
 void bind_rounds(nb::module_& module);
 void bind_predict(nb::module_& module);

@@ -62,18 +62,6 @@ void check_linkages() {
   CHECK(farthest.node[0] == 5 && farthest.value[0] == 0.25);
 }
 
-void check_closest() {
-  const std::vector<std::int64_t> indptr{0, 5, 5, 7};
-  const std::vector<std::int32_t> targets{2, 1, -1, 2, 0, 0, 1};
-  const std::vector<float> weights{3, 1, 9, 2, 0, 5, 5};
-  Team team(2);
-  const auto near = agglo::closest({indptr, targets, weights}, 2, Kind::distance, team);
-  CHECK((near.indices == std::vector<std::int32_t>{1, 2, -1, -1, 0, 1}));
-  CHECK((near.values == std::vector<float>{1, 2, 0, 0, 5, 5}));
-  const auto alike = agglo::closest({indptr, targets, weights}, 1, Kind::similarity, team);
-  CHECK((alike.indices == std::vector<std::int32_t>{2, -1, 0}) && alike.values[0] == 3);
-}
-
 // By means: {0, 1} is at 0.5, {2, 3} at 11, on a line.
 void check_means() {
   std::vector<float> points{0, 1, 10, 12};
@@ -114,7 +102,6 @@ void check_means() {
 int main() {
   check_rounds();
   check_linkages();
-  check_closest();
   check_means();
   return 0;
 }

@@ -79,13 +79,13 @@ def grown(
     columns = (np.concatenate(column) for column in zip(*edges, strict=True))
     rows = _core.grouped(n + more, *(np.ascontiguousarray(c, t) for c, t in zip(columns, "iif", strict=True)))
     edges.clear()
-    indices, values = _core.closest(*rows, n_neighbors, kind == "similarity", workers)
-    estimate = _estimate(both, indices.reshape(-1, n_neighbors), workers) if fitted.method == "cells" else None
+    indices, values = both.select_closest(rows, n_neighbors, workers)
+    estimate = _estimate(both, indices, workers) if fitted.method == "cells" else None
     if estimate is not None and estimate.value < fitted.recall:
         warn_of_recall("partial_fit by cells", estimate, fitted.recall, stacklevel=4)
     both_graph = NeighborGraph.from_neighbors(
-        indices.reshape(-1, n_neighbors),
-        values.reshape(-1, n_neighbors),
+        indices,
+        values,
         kind=kind,
         metric=fitted.metric,
         method=graph.method,

@@ -278,6 +278,7 @@ def made(
     rule: GraphLinkageName | Linkage
     if linkage == "exact-average" or linkage == "centroid" or linkage == "ward":
         rule = VectorLinkage(graph, linkage, X, weights)
+        rule.warn_of_rounding(stacklevel=3)
     else:
         rule = linkage
     above: Top | None = None

@@ -7,19 +7,21 @@ each merge a round of its own.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
+from scipy.spatial import cKDTree
 
 from agglo.constraints import Constraints
 from agglo.graph import Kind, NeighborGraph
 from agglo.linkage import GRAPH_LINKAGES
 from agglo.neighbors import neighbor_graph
 from agglo.tree import Forest
-from agglo.vectors import VECTOR_LINKAGES, VectorLinkage, VectorLinkageName
+from agglo.vectors import CLEAR, EPSILON, FEW, VECTOR_LINKAGES, VectorLinkage, VectorLinkageName
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -61,11 +63,15 @@ def joined(
     run : callable
         The engine.
     """
+    is_first = True
     while True:
         roots, labels = _roots(forest)
         if len(roots) == 1:
             return forest
         means, spreads, weights = _moments(linkage.points, labels, len(roots), constraints)
+        if is_first and linkage.lost > FEW:
+            _warn_of_rounding(linkage, means)
+        is_first = False
         above = run(
             _graph(means, linkage.metric),
             linkage.of_clusters(means, spreads),
@@ -116,6 +122,23 @@ def _moments(
         squares = np.square(away).sum(axis=1)  # whose order of summation, unlike that of einsum, is fixed
         spreads += np.bincount(labels[block], weights=each[block] * squares, minlength=n_clusters)
     return _Moments(means, spreads, weights)
+
+
+def _warn_of_rounding(linkage: VectorLinkage, means: npt.NDArray[np.float32]) -> None:
+    """Warn if float32 rounds means of clusters by too much for the distances between them."""
+    rounding = EPSILON * np.linalg.norm(means.astype(np.float64), axis=1)
+    nearest = cKDTree(means).query(means, 2)[0][:, 1]
+    is_lost = nearest < CLEAR * rounding
+    if is_lost.mean() > FEW:
+        largest = rounding[is_lost].max()
+        warnings.warn(
+            f"top={linkage.linkage!r} merges {len(means)} clusters by their means in float32, but the nearest "
+            f"mean of {is_lost.mean():.0%} of them is closer than {CLEAR} times its rounding: it rounds means by "
+            f"up to {largest:.2g}, because they are up to {largest / EPSILON:.2g} from the "
+            "mean of all points. Merges at the top of the tree may be wrong: move groups of points that are far "
+            "apart closer together, cluster each of them alone, or pass top=None",
+            stacklevel=6,
+        )
 
 
 def _graph(means: npt.NDArray[np.float32], metric: str) -> NeighborGraph:

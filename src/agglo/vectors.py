@@ -8,6 +8,7 @@ proposes which clusters are compared. The native core does the same, in the same
 from __future__ import annotations
 
 import copy
+import warnings
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -30,6 +31,10 @@ VECTOR_LINKAGES: dict[str, tuple[str, ...]] = {
 
 _LANES = 8  # of running sums, as in the core
 _ROUNDING = 1 + 1e-5  # by how much float32 may take a mean beyond the points
+EPSILON = float(np.finfo(np.float32).eps)  # twice the rounding of a point, relative to its length
+CLEAR = 10  # a distance is preserved if it is at least so many times the rounding of its two points
+FEW = 0.05  # the share of edges that may be shorter without a warning, such as those of near duplicates
+_EDGES = 1 << 20  # about how many edges are compared at a time
 
 
 class Moments(NamedTuple):
@@ -79,7 +84,8 @@ class VectorLinkage:
     -----
     Two single points are as close as their edge says. A mean is kept in float32 and computed in float64 from those
     of the parts, in order of name. Distances do not depend on where the origin is, so it is moved to the mean of
-    all points first, and is where float32 is finest.
+    all points first, and is where float32 is finest. Where neighbours are much closer to each other than to that
+    mean, float32 does not tell them apart: :meth:`warn_of_rounding` reports it.
     """
 
     reducible = False  # a part without an edge may be the closest, and nobody knew
@@ -104,6 +110,8 @@ class VectorLinkage:
         self.center = _center(given, self.metric)
         self.points = _moved(given, self.metric, self.center)
         self.spreads: Float | None = None
+        self.lost = 0.0  # the share of edges that float32 is too coarse for
+        self.rounding = 0.0  # its largest rounding of the points of such edges
         if len(self.points) != graph.n_points:
             raise ValueError(
                 f"X has {len(self.points)} rows, but the graph {graph.n_points} points: pass the points that it "
@@ -126,6 +134,20 @@ class VectorLinkage:
             weighed = squares if weights is None else weights * squares
             most = 2 * weighed.sum() if linkage == "ward" else 4 * squares.max()
             self.farthest = float(np.sqrt(most) if self.metric == "euclidean" else most) * _ROUNDING
+        if self.metric in ("sqeuclidean", "euclidean") and isinstance(graph, NeighborGraph):
+            self.lost, self.rounding = _lost_edges(graph, EPSILON * np.sqrt(squares))
+
+    def warn_of_rounding(self, stacklevel: int) -> None:
+        """Warn if float32 rounds points by too much for the distances between neighbours."""
+        if self.lost > FEW:
+            warnings.warn(
+                f"linkage={self.linkage!r} keeps means in float32, but {self.lost:.0%} of the edges are shorter "
+                f"than {CLEAR} times its rounding: it rounds their points by up to {self.rounding:.2g}, because "
+                f"these are up to {self.rounding / EPSILON:.2g} from the mean of all. Clusters may be wrong: "
+                "move groups of points that are far apart closer together, cluster each of them alone, or pass "
+                "linkage='average', which compares points by the weights of the graph alone",
+                stacklevel=stacklevel + 1,
+            )
 
     def handed_over(self) -> npt.NDArray[np.float32]:
         """The points, for an engine to write to; the linkage has none after that, and cannot be run again."""
@@ -265,3 +287,28 @@ def _moved(points: Points, metric: str, center: Float) -> npt.NDArray[np.float32
             )
         prepared[first : first + len(rows)] = moved
     return prepared
+
+
+def _lost_edges(graph: NeighborGraph, rounding: Float) -> tuple[float, float]:
+    """Return the share of edges that are lost in rounding, and the largest rounding of their points.
+
+    ``rounding`` has one number per point. A positive edge is lost if it is shorter than ``CLEAR`` times that of
+    its point. Both results are 0 if the largest rounding shows that the share is at most ``FEW``.
+    """
+    squared = graph.metric == "sqeuclidean"
+    bounds = np.square(CLEAR * rounding) if squared else CLEAR * rounding
+    short = graph.beyond(0.0, True, FEW)
+    if short is None or short >= bounds.max():
+        return 0.0, 0.0
+    lost = positive = 0
+    largest = 0.0
+    step = max(1, _EDGES * graph.n_points // len(graph.weights))
+    for first in range(0, graph.n_points, step):
+        starts = graph.indptr[first : first + step + 1]
+        weights = graph.weights[starts[0] : starts[-1]]
+        point = np.repeat(np.arange(first, first + len(starts) - 1), np.diff(starts))
+        is_lost = (weights > 0) & (weights < bounds[point])
+        positive += int(np.count_nonzero(weights > 0))
+        lost += int(np.count_nonzero(is_lost))
+        largest = max(largest, float(rounding[point[is_lost]].max(initial=0.0)))
+    return lost / positive, largest

@@ -31,6 +31,9 @@ QUERIED = {
 }
 """By the method that found the neighbours of the fitted points, the one that finds those of new ones."""
 
+Candidates = tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], npt.NDArray[np.float32]]
+"""Directed edges in compressed rows: where each row begins, targets and values."""
+
 
 class Fitted:
     """Points that were fitted, and what is needed to find the neighbours of others among them.
@@ -145,6 +148,27 @@ class Fitted:
                 )
             lists = self._indexes[k].nearest_to(queries, workers, report)
         return lists
+
+    def select_closest(self, candidates: Candidates, n_neighbors: int, workers: int) -> Lists:
+        """Select the closest candidates of every fitted point, in the order of a search; -1 if there are fewer.
+
+        ``candidates`` are rows of edges between the fitted points: ``indptr``, ``indices`` and float32 values.
+        Values that are equal in float32 are compared in float64, as searches do.
+        """
+        lists: Lists
+        given = (*candidates, n_neighbors, workers)
+        if not self.features:
+            lists = _core.select_closest(for_core(self.X), self.metric, *given)
+        elif self.metric == "hamming":
+            lists = _core.select_closest_bits(*check_bits(self.X), *given)
+        elif self.metric == "jaccard":
+            rows = check_sets(self.X)
+            lists = _core.select_closest_sets(rows.indptr, rows.indices, rows.columns, *given)
+        else:
+            rows = check_sparse(self.X, self.metric)
+            lists = _core.select_closest_sparse(*rows, self.metric == "cosine", *given)
+        indices, values = lists
+        return indices.reshape(-1, n_neighbors), values.reshape(-1, n_neighbors)
 
     def copies(self, new: Any, workers: int) -> npt.NDArray[np.int64]:
         """The first fitted point that is the same as each new one; -1 where there is none."""
