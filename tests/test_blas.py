@@ -44,11 +44,9 @@ def test_a_process_may_fork_while_another_thread_searches():
     assert done.stdout == "same\n", done.stderr
 
 
-@pytest.mark.filterwarnings(
-    "ignore::pytest.PytestUnraisableExceptionWarning"
-)  # a file that threadpoolctl had open
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # a file of threadpoolctl
 def test_an_exception_while_a_search_begins_leaves_neither_it_nor_the_lock_behind():
-    """A search that stayed listed would block forks of other threads; a lock that stayed acquired, all searches."""
+    """A search that stayed listed would block forks; a lock that stayed acquired, all searches."""
     events = 0
 
     def interrupt(at):

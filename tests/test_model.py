@@ -316,9 +316,7 @@ def state(model):
     return (model.n_features_in_, *(column.tobytes() for column in columns))
 
 
-@pytest.mark.filterwarnings(
-    "ignore::pytest.PytestUnraisableExceptionWarning"
-)  # a file that threadpoolctl had open
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # a file of threadpoolctl
 @pytest.mark.parametrize("linkage", ["average", "ward"])
 @pytest.mark.parametrize("start", ["unfitted", "fitted", "partial_fit"])
 def test_an_exception_leaves_the_old_model_or_the_new_one(start, linkage):

@@ -34,9 +34,9 @@ class _Search:
 class _Searches:
     """The searches under way, and the limit on BLAS threads that the first of them sets and the last lifts.
 
-    A ``with`` statement of a plain lock cannot be interrupted between acquiring it and entering the block, unlike
-    one of a ``Condition``, which is written in Python: Ctrl-C there would leave the lock acquired for good. The set
-    is weak, so that a search that an exception ends at any point drops out of it.
+    The lock is a plain one, because Ctrl-C cannot interrupt its ``with`` statement between acquiring it and
+    entering the block. A ``Condition`` is written in Python, and Ctrl-C could leave it acquired for good. The set
+    is weak, so that a search drops out of it at whatever point an exception ends it.
     """
 
     lock = threading.Lock()
@@ -68,8 +68,8 @@ def one_blas_thread() -> Iterator[None]:
 
 
 # If a process forks while another of its threads is inside OpenBLAS, the next product of the child may hang, and
-# even that of the parent: OpenBLAS stops its threads before a fork, and its locks are copied as they are. So a fork
-# waits for the searches of other threads, and none starts until the fork is done.
+# even that of the parent: OpenBLAS stops its threads before a fork, and its locks are copied as they are. So a
+# fork waits for the searches of other threads, and none starts until the fork is done.
 
 
 def _before_fork() -> None:
