@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import agglo
-from agglo.lexical import lexical_features
+from agglo.text.features import lexical_features
 
 FEWEST = 100  # clusters of a round that is compared
 

@@ -33,8 +33,8 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 import agglo
-from agglo import dpmeans
-from agglo.dpmeans.passes import refined
+from agglo.paper import dpmeans
+from agglo.paper.dpmeans.passes import refined
 
 PRICES = (0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0)
 TREES = ("scc round", "scc cut", "ward cut", "ward refined")

@@ -17,10 +17,10 @@ import numpy as np
 import scipy.sparse as sp
 
 import agglo
-from agglo import metrics
-from agglo.linkage import LinkageName
-from agglo.vectors import VectorLinkageName
-from benchmarks.paper.sets import available, load
+from agglo.evaluation import metrics
+from agglo.paper.experiments.sets import available, load
+from agglo.rounds.linkage import LinkageName
+from agglo.rounds.vector_linkage import VectorLinkageName
 
 LINKAGES: tuple[LinkageName, ...] = ("average", "exact-average", "centroid", "ward")
 TOPS: tuple[VectorLinkageName, ...] = ("exact-average", "centroid", "ward")

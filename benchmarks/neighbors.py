@@ -67,8 +67,9 @@ class Library:
 
 
 def agglo_search(recall: float, X: Floats, _: Any) -> Lists:
-    from agglo.inputs import check_points, threads
-    from agglo.search.cells import cells
+    from agglo._validation import threads
+    from agglo.neighbors.dense import cells
+    from agglo.points.validation import check_points
 
     return cells(check_points(X), K, "sqeuclidean", threads(None), None, recall=recall)[0]
 

@@ -22,8 +22,8 @@ import numpy.typing as npt
 
 import agglo
 from agglo import _core
-from agglo.cut import Centers
 from agglo.testing import random_forest
+from agglo.tree.cut import Centers
 
 Array = npt.NDArray[Any]
 

@@ -26,7 +26,7 @@ from scipy.sparse.csgraph import minimum_spanning_tree
 from scipy.spatial import cKDTree
 
 import agglo
-from agglo.vectors import VECTOR_LINKAGES
+from agglo.rounds.vector_linkage import VECTOR_LINKAGES
 
 NEIGHBORS, THRESHOLDS, DIMENSIONS, VECTORS = 25, 200, 6, 128
 

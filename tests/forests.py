@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from agglo import Hierarchy
 from agglo.testing import random_forest
-from agglo.tree import Forest
+from agglo.tree.hierarchy import Forest
 
 
 @st.composite

@@ -2,14 +2,13 @@ import doctest
 import importlib
 import inspect
 import pkgutil
-import re
 from pathlib import Path
 
 import pytest
+from snippets import ROOT, run
 
 import agglo
 
-ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 MODULES = sorted(
     module.name for module in pkgutil.walk_packages(agglo.__path__, "agglo.") if not module.name.endswith("._core")
@@ -19,31 +18,6 @@ MODULES = sorted(
 def on_spark(values):
     """Mark what needs a Spark cluster."""
     return [pytest.param(value, marks=pytest.mark.spark) if "spark" in str(value) else value for value in values]
-
-
-def snippets(text):
-    """The Python blocks of a page, each with the number of lines before it."""
-    for block in re.finditer(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
-        yield text.count("\n", 0, block.start(1)), block[1]
-
-
-def run(text, name):
-    """Run the snippets of a page one after the other, as one program; those with >>> must print what they say.
-
-    It returns what they defined.
-    """
-    namespace = {"__name__": "__main__"}
-    for line, code in snippets(text):
-        if code.startswith(">>>"):
-            test = doctest.DocTestParser().get_doctest(code, namespace, name, name, line)
-            report = []
-            failed, _ = doctest.DocTestRunner().run(test, out=report.append, clear_globs=False)
-            namespace = test.globs
-            if failed:
-                raise AssertionError("".join(report))
-        else:
-            exec(compile("\n" * line + code, name, "exec"), namespace)
-    return namespace
 
 
 @pytest.fixture(autouse=True)

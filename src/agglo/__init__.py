@@ -12,60 +12,82 @@ __all__ = [
     "NeighborGraph",
     "affinity",
     "attach",
-    "baselines",
     "contents",
-    "datasets",
     "dp_means_path",
-    "dpmeans",
     "hac",
-    "handover",
     "load",
     "metrics",
     "neighbor_graph",
     "reference",
     "scc",
-    "spark",
+    "topic_models",
 ]
 
 if TYPE_CHECKING:
-    from agglo import baselines, contents, datasets, dpmeans, handover, metrics, reference, spark
-    from agglo.estimator import HAC, SCC, Affinity
-    from agglo.graph import NeighborGraph
-    from agglo.linkage import Linkage
-    from agglo.modelfile import load
-    from agglo.neighbors import neighbor_graph
-    from agglo.path import dp_means_path
-    from agglo.predict import attach
-    from agglo.rounds import affinity, hac, scc
-    from agglo.tree import Hierarchy
+    from agglo.estimators.model_folder import load
+    from agglo.estimators.scc import HAC, SCC, Affinity
+    from agglo.evaluation import clusters as contents
+    from agglo.evaluation import metrics
+    from agglo.neighbors.graph import NeighborGraph
+    from agglo.neighbors.search import neighbor_graph
+    from agglo.rounds import reference
+    from agglo.rounds.algorithms import affinity, hac, scc
+    from agglo.rounds.attach import attach
+    from agglo.rounds.linkage import Linkage
+    from agglo.text import topic_models
+    from agglo.tree.dp_means import dp_means_path
+    from agglo.tree.hierarchy import Hierarchy
 else:
-    # Each name is imported when it is first used, so that `agglo --help` need not wait for SciPy and scikit-learn.
-    _HOME = {
-        "Affinity": "estimator",
-        "HAC": "estimator",
-        "Hierarchy": "tree",
-        "Linkage": "linkage",
-        "NeighborGraph": "graph",
-        "SCC": "estimator",
-        "affinity": "rounds",
-        "attach": "predict",
-        "dp_means_path": "path",
-        "hac": "rounds",
-        "load": "modelfile",
-        "neighbor_graph": "neighbors",
-        "scc": "rounds",
+    # Each name is imported when it is first used, so that `agglo --help` does not wait for SciPy and scikit-learn.
+    _CLASSES_AND_FUNCTIONS = {
+        "Affinity": "estimators.scc",
+        "HAC": "estimators.scc",
+        "Hierarchy": "tree.hierarchy",
+        "Linkage": "rounds.linkage",
+        "NeighborGraph": "neighbors.graph",
+        "SCC": "estimators.scc",
+        "affinity": "rounds.algorithms",
+        "attach": "rounds.attach",
+        "dp_means_path": "tree.dp_means",
+        "hac": "rounds.algorithms",
+        "load": "estimators.model_folder",
+        "neighbor_graph": "neighbors.search",
+        "scc": "rounds.algorithms",
+    }
+    _MODULES = {
+        "contents": "evaluation.clusters",
+        "metrics": "evaluation.metrics",
+        "paper": "paper",
+        "plot": "plot",
+        "reference": "rounds.reference",
+        "spark": "spark",
+        "topic_models": "text.topic_models",
+    }
+    _MOVED = {  # old name of a documented module: new name
+        "baselines": "paper.baselines",
+        "datasets": "paper.datasets",
+        "dpmeans": "paper.dpmeans",
+        "handover": "text.topic_models",
     }
 
     def __getattr__(name):
-        if name not in __all__:
-            raise AttributeError(f"module 'agglo' has no attribute {name!r}")
         from importlib import import_module
 
-        if name not in _HOME:
-            return import_module(f"agglo.{name}")
-        found = getattr(import_module(f"agglo.{_HOME[name]}"), name)
-        globals()[name] = found
-        return found
+        if name in _CLASSES_AND_FUNCTIONS:
+            found = getattr(import_module(f"agglo.{_CLASSES_AND_FUNCTIONS[name]}"), name)
+            globals()[name] = found
+            return found
+        if name in _MODULES:
+            try:
+                return import_module(f"agglo.{_MODULES[name]}")
+            except ImportError as error:  # an optional library is not installed: hasattr(agglo, name) is False
+                raise AttributeError(f"agglo.{name} cannot be imported: {error}") from error
+        if name in _MOVED:
+            import warnings
+
+            warnings.warn(f"agglo.{name} is agglo.{_MOVED[name]} now: use that", FutureWarning, stacklevel=2)
+            return import_module(f"agglo.{_MOVED[name]}")
+        raise AttributeError(f"module 'agglo' has no attribute {name!r}")
 
     def __dir__():
         return sorted({*globals(), *__all__})

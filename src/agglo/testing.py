@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from agglo.tree import Forest, Hierarchy
+from agglo.tree.hierarchy import Forest, Hierarchy
 
 
 def random_forest(

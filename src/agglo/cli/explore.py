@@ -44,9 +44,9 @@ def explore(
     The link is for this machine alone, and the token in it lets you in.
     """
     with failing(USAGE):
-        from agglo import outputs
         from agglo.explore import open_run
         from agglo.explore.page import save_page
+        from agglo.io import atomic as outputs
 
         if column is not None and items is None:
             raise ValueError("--column names a column of --items: pass that, too")

@@ -39,7 +39,7 @@ from agglo.cli.options import (
 )
 
 if TYPE_CHECKING:  # what takes long to import is imported by the verb that needs it
-    from agglo.pipeline import Run
+    from agglo.cli.pipeline import Run
 
 
 @app.command(epilog=EPILOG)
@@ -70,11 +70,10 @@ def fit(
         str, typer.Option("--n-neighbors", "-k", help="Neighbours a point, or 'all'.", rich_help_panel=GRAPH)
     ] = "25",
     method: Annotated[
-        Literal["auto", "exact", "kdtree", "cells", "faiss", "hnswlib", "pynndescent", "scann", "minhash"],
+        Literal["auto", "exact", "kdtree", "cells", "minhash"],
         typer.Option(
             metavar="NAME",
-            help="How neighbours are found: auto, exact, kdtree, cells, minhash, faiss, hnswlib, pynndescent or "
-            "scann.",
+            help="How neighbours are found: auto, exact, kdtree, cells or minhash.",
             rich_help_panel=GRAPH,
         ),
     ] = "auto",
@@ -154,7 +153,10 @@ def fit(
     the round near whose number of clusters the merging stays longest.
     """
     with failing(USAGE):
-        from agglo import modelfile, pipeline, runfolder, summary
+        from agglo.cli import pipeline
+        from agglo.cli import report as summary
+        from agglo.estimators import model_folder as modelfile
+        from agglo.io import run_folder as runfolder
 
         schedule = {"thresholds": numbers_or_name(thresholds), "n_thresholds": n_thresholds, "advance": advance}
         plan = pipeline.Plan(
@@ -187,7 +189,7 @@ def fit(
 
 def clustered(plan: Any, quiet: bool, read: Callable[[], Any]) -> Run:
     """Read, search and merge, with a progress bar."""
-    from agglo import pipeline
+    from agglo.cli import pipeline
     from agglo.progress import progress_bar
 
     with progress_bar(not quiet) as progress:

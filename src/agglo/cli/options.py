@@ -52,14 +52,14 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no 
 
 def csv_options(header: bool | None, encoding: str, delimiter: str | None) -> Any:
     """Return how CSV files are written."""
-    from agglo.tables import CsvOptions
+    from agglo.io.tables import CsvOptions
 
     return CsvOptions(header, encoding, "\t" if delimiter in ("tab", "\\t") else delimiter)
 
 
 def feature_names(columns: str | None, drop: str | None) -> dict[str, Any]:
     """Return the columns to take or to leave out."""
-    from agglo.tables import split_names
+    from agglo.io.tables import split_names
 
     if columns is not None and drop is not None:
         raise ValueError("--columns names all features, so there is nothing to --drop: pass one of them")

@@ -58,8 +58,12 @@ def predict(
     Labels are like those of the run, or by --n-clusters, --round or --height.
     """
     with failing(USAGE):
-        from agglo import files, modelfile, outputs, pipeline, runfolder
-        from agglo.inputs import threads
+        from agglo._validation import threads
+        from agglo.cli import pipeline
+        from agglo.estimators import model_folder as modelfile
+        from agglo.io import atomic as outputs
+        from agglo.io import points as files
+        from agglo.io import run_folder as runfolder
 
         rule = rule_of(n_clusters, round, height) or {}
         files.check_label_format(out)

@@ -70,8 +70,12 @@ def text(
     Texts are compared by the words and letters in them, or by --embeddings or --model.
     """
     with failing(USAGE):
-        from agglo import pipeline, runfolder, summary, textrun, texts
+        from agglo.cli import pipeline
+        from agglo.cli import report as summary
+        from agglo.io import run_folder as runfolder
         from agglo.progress import progress_bar
+        from agglo.text import reader as texts
+        from agglo.text import run as textrun
 
         if embeddings is not None and model is not None:
             raise ValueError("--embeddings and --model are two ways to have vectors: pass one of them")

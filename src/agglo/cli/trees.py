@@ -46,7 +46,11 @@ def cut(
 ) -> None:
     """Choose a flat clustering of a tree; write its labels with --out."""
     with failing(USAGE):
-        from agglo import files, outputs, pipeline, runfolder, summary
+        from agglo.cli import pipeline
+        from agglo.cli import report as summary
+        from agglo.io import atomic as outputs
+        from agglo.io import points as files
+        from agglo.io import run_folder as runfolder
 
         rule = rule_of(n_clusters, round, height)
         if rule is None:
@@ -93,7 +97,10 @@ def evaluate(
     F1 is that of a cut, by default at the number of classes, and of the best round.
     """
     with failing(USAGE):
-        from agglo import files, pipeline, runfolder, summary
+        from agglo.cli import pipeline
+        from agglo.cli import report as summary
+        from agglo.io import points as files
+        from agglo.io import run_folder as runfolder
 
         rule = rule_of(n_clusters, round, height)
         csv = csv_options(header, encoding, delimiter)
@@ -112,7 +119,9 @@ def evaluate(
 def info(run: RunPath, as_json: AsJson = False, quiet: Quiet = False) -> None:
     """Tell what a run did, and the clusters after its rounds."""
     with failing(USAGE):
-        from agglo import pipeline, runfolder, summary
+        from agglo.cli import pipeline
+        from agglo.cli import report as summary
+        from agglo.io import run_folder as runfolder
     with failing(BAD_INPUT):
         tree, record = runfolder.load_run(run)
         record = record or pipeline.tree_record(tree)
@@ -154,10 +163,12 @@ def plot(
     Colours are those of the clusters at --n-clusters, --round or --height, else --round persistent.
     """
     with failing(USAGE):
-        from agglo import outputs, pipeline, runfolder
+        from agglo.cli import pipeline
+        from agglo.io import atomic as outputs
+        from agglo.io import run_folder as runfolder
 
         try:
-            from agglo import plot as pictures
+            from agglo.plot import pictures as pictures
         except ImportError as error:
             raise ValueError(str(error)) from None
         rule = rule_of(n_clusters, round, height) or {"round": "persistent"}
@@ -189,7 +200,7 @@ def plot(
 
 def _columns_of(run: Path) -> list[str] | None:
     """Return the columns that a run was made of, if it was made of a table."""
-    from agglo import runfolder
+    from agglo.io import run_folder as runfolder
 
     record = (runfolder.load_record(run) if run.is_dir() else None) or {}
     columns = record.get("data", {}).get("columns")

@@ -11,7 +11,7 @@ import numpy as np
 
 from agglo.explore.colours import Colouring, colouring
 from agglo.explore.export import csv_parts, parquet_parts
-from agglo.explore.opened import Opened
+from agglo.explore.run import Opened
 from agglo.explore.schema import About, BadRequestError, File
 from agglo.explore.view import boxes, crumbs
 

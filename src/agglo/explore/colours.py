@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agglo.explore.items import MOST_KINDS
-from agglo.explore.opened import Opened
+from agglo.explore.run import Opened
 
 
 class Colouring:

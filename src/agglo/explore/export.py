@@ -12,7 +12,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from agglo.explore.items import unique_names
-from agglo.explore.opened import Opened
+from agglo.explore.run import Opened
 from agglo.explore.values import decode, is_number, to_text
 
 _STEP = 2**13  # rows that are selected at once, at most; fewer if they are long: a text may have many megabytes

@@ -225,8 +225,8 @@ def map_table(path: str | os.PathLike[str]) -> Any:
 
 def read_table(path: Path, column: str | None) -> Any:
     """Items out of a .parquet, .csv, .tsv or .arrow file, with the column that is named as their text."""
-    from agglo.files import read_rows
-    from agglo.tables import ReadError
+    from agglo.io.points import read_rows
+    from agglo.io.tables import ReadError
 
     try:
         table = map_table(path) if path.suffix.lower() == ".arrow" else read_rows(path)

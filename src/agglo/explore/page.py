@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from agglo.explore import api
-from agglo.explore.opened import Opened
+from agglo.explore.run import Opened
 from agglo.explore.schema import plain
 from agglo.explore.view import boxes
-from agglo.outputs import replacing
+from agglo.io.atomic import replacing
 
 MAX_BYTES = 3_000_000
 _MOST_BOXES = 20_000

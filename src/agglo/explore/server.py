@@ -20,10 +20,10 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from agglo.explore import api, schema
-from agglo.explore.opened import Opened
 from agglo.explore.page import MAX_BYTES, save_page
+from agglo.explore.run import Opened
 from agglo.explore.schema import BadRequestError
-from agglo.mapped import forget
+from agglo.io.tree_file import forget
 
 STATIC = {
     "/": ("index.html", "text/html; charset=utf-8"),

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from agglo.tree import Hierarchy
+from agglo.tree.hierarchy import Hierarchy
 
 _WHOLE = 0.8  # a child with more than this share of its parent is nearly the parent, and is passed over
 _STEPS = 500  # such children that are passed over in one box, at most

@@ -11,8 +11,8 @@ from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from agglo.graph import KINDS, Kind, Missing
-from agglo.linkage import GRAPH_LINKAGES, LINKAGES
+from agglo.neighbors.graph import KINDS, Kind, Missing
+from agglo.rounds.linkage import GRAPH_LINKAGES, LINKAGES
 from agglo.spark.folder import GRAPH, POINTS, Folder
 
 _BINS = 4096  # of a histogram that comes to the driver

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from pyspark.sql import Column, DataFrame, Observation, Window
 from pyspark.sql import functions as F
 
-from agglo.metrics import PairwiseScores, RoundScores
+from agglo.evaluation.metrics import PairwiseScores, RoundScores
 from agglo.spark.folder import Folder
 from agglo.spark.hierarchy import SparkHierarchy
 from agglo.spark.round import Kept

@@ -16,8 +16,8 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from agglo.records import Round
 from agglo.spark.owner import Ownership
+from agglo.tree.forest import Round
 
 POINTS = "points"  # id: the number of a point; name: what the user calls it, the same if that is a number
 GRAPH = "graph"  # lo < hi: ids; weight: of the closest edge between them

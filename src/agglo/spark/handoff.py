@@ -10,11 +10,11 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from agglo.contracted import Contracted, rest
-from agglo.graph import Kind, Missing
-from agglo.linkage import Grid, Statistics
-from agglo.records import Forest, Round
-from agglo.rounds import Plan
+from agglo.neighbors.graph import Kind, Missing
+from agglo.rounds.algorithms import Plan
+from agglo.rounds.linkage import Grid, Statistics
+from agglo.spark.contracted_graph import Contracted, rest
+from agglo.tree.forest import Forest, Round
 
 Ints = npt.NDArray[np.int64]
 

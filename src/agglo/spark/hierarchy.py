@@ -11,12 +11,12 @@ import numpy.typing as npt
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from agglo.records import Forest, Rounds
-from agglo.rounds import Plan
+from agglo.rounds.algorithms import Plan
 from agglo.spark.edges import Numbers
 from agglo.spark.folder import GRAPH, POINTERS, POINTS, Folder, State
 from agglo.spark.round import followed
-from agglo.tree import Hierarchy
+from agglo.tree.forest import Forest, Rounds
+from agglo.tree.hierarchy import Hierarchy
 
 Ints = npt.NDArray[np.int64]
 _MERGES = {

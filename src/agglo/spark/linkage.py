@@ -1,4 +1,4 @@
-"""The linkages of :mod:`agglo.linkage` as SQL expressions, so that both come to the same numbers.
+"""The linkages of :mod:`agglo.rounds.linkage` as SQL expressions, so that both come to the same numbers.
 
 Columns of a contracted graph, a row a pair of clusters with an edge between them; larger is closer, a distance
 being used with its sign turned:
@@ -19,8 +19,8 @@ import numpy.typing as npt
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from agglo.graph import Kind, Missing, WeighedGraph
-from agglo.linkage import GraphLinkageName, Grid, smallest_weight
+from agglo.neighbors.graph import Kind, Missing, WeighedGraph
+from agglo.rounds.linkage import GraphLinkageName, Grid, smallest_weight
 
 WIDE = "decimal(38,0)"
 _MOST_LIMBS = 2  # of a sum that fits it

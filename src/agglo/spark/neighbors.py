@@ -20,9 +20,9 @@ from pyspark.sql import functions as F
 
 import agglo
 from agglo import _core
-from agglo.graph import Kind, Missing, RecallEstimate
-from agglo.inputs import positive
-from agglo.neighbors import METRICS
+from agglo._validation import positive
+from agglo.neighbors.graph import Kind, Missing, RecallEstimate
+from agglo.neighbors.search import METRICS
 from agglo.spark.edges import id_type
 from agglo.spark.folder import Folder
 from agglo.spark.round import Kept

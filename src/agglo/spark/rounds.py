@@ -11,12 +11,11 @@ import numpy.typing as npt
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
-from agglo.graph import Kind, Missing, WeighedGraph
-from agglo.linkage import GRAPH_LINKAGES, GraphLinkageName, Grid, check_linkage, grid
+from agglo.neighbors.graph import Kind, Missing, WeighedGraph
 from agglo.progress import Progress
-from agglo.records import Round
-from agglo.rounds import Advance, Plan, affinity_plan, scc_plan
-from agglo.schedule import ScheduleName
+from agglo.rounds.algorithms import Advance, Plan, affinity_plan, scc_plan
+from agglo.rounds.linkage import GRAPH_LINKAGES, GraphLinkageName, Grid, check_linkage, grid
+from agglo.rounds.schedule import ScheduleName
 from agglo.spark.edges import (
     Numbers,
     PreparedGraph,
@@ -34,6 +33,7 @@ from agglo.spark.linkage import SqlLinkage, check_sums
 from agglo.spark.round import close_enough, components, contracted, find_hubs, merges, nearest
 from agglo.spark.stretch import between, stretch, warn_of_many_rounds
 from agglo.spark.whole import Whole, prepare_whole, whole
+from agglo.tree.forest import Round
 
 HANDOFF_EDGES = 5_000_000
 _FORMAT = 2  # of what is noted of a run

@@ -15,8 +15,8 @@ import numpy.typing as npt
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from agglo.graph import WeighedGraph
-from agglo.rounds import Plan
+from agglo.neighbors.graph import WeighedGraph
+from agglo.rounds.algorithms import Plan
 from agglo.spark.linkage import SqlLinkage
 
 _SAMPLE = 100_000  # clusters that tell well enough how many take part

@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from agglo.graph import Kind, Missing, NeighborGraph
+from agglo.neighbors.graph import Kind, Missing, NeighborGraph
 from agglo.progress import Progress
-from agglo.rounds import Plan, core_engine
+from agglo.rounds.algorithms import Plan, core_engine
 from agglo.spark.folder import GRAPH, POINTS, Folder
 from agglo.spark.handoff import HandedOff
 

@@ -1,1 +1,0 @@
-"""The tables and figures of the paper, each by one command; ``python -m benchmarks.paper --help`` says how."""

@@ -1,0 +1,1 @@
+"""Clusterers with the conventions of scikit-learn."""

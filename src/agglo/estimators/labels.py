@@ -1,0 +1,162 @@
+"""Numbers of the clusters of a partition that do not depend on the order of the points."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from agglo.points.dedup import canonical_rows
+
+Ids = npt.NDArray[np.int64]
+
+
+def number_clusters(
+    labels: Ids, weights: npt.NDArray[np.float64] | None = None, X: Any = None, rows: Ids | None = None
+) -> Ids:
+    """Renumber clusters by falling weight, ties by their smallest row, independently of the order of the points.
+
+    Parameters
+    ----------
+    labels : ndarray of int64 of shape (n_points,)
+        The cluster of each point, 0, 1, ..., none empty.
+    weights : ndarray of float64 of shape (n_points,), optional
+        Sample weights; by default each point counts as 1. The cluster of the largest total weight becomes 0.
+    X : array or sparse matrix, optional
+        The points, finite numbers. Of clusters of equal weight, the one that holds the smallest row comes first.
+        Rows are compared column by column. The order of sparse rows is that of the same rows in a dense array.
+    rows : ndarray of int64 of shape (n_points,), optional
+        The row of ``X`` that has each point; by default its own. Duplicates may share a row.
+
+    Returns
+    -------
+    ndarray of int64 of shape (n_points,)
+        The new labels. Clusters that are still tied keep the order of ``labels``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from agglo.estimators.labels import number_clusters
+    >>> X = np.array([[7.0], [9.0], [1.0], [2.0], [3.0], [8.0]])
+    >>> number_clusters(np.array([0, 0, 1, 2, 2, 2]), X=X)
+    array([1, 1, 2, 0, 0, 0])
+    >>> number_clusters(np.array([0, 0, 1, 1, 2, 2]), X=X)
+    array([2, 2, 0, 0, 1, 1])
+    """
+    if weights is None:
+        total: npt.NDArray[Any] = np.bincount(labels)
+    else:
+        order = np.argsort(weights)  # a rounded sum depends on the order of its terms
+        total = np.bincount(labels[order], weights[order])
+    rank = _refine(np.zeros(len(total), np.int64), -total)
+    if X is not None:
+        _order_by_rows(rank, labels, X, rows)
+    number = np.empty_like(rank)
+    number[np.argsort(rank, kind="stable")] = np.arange(len(rank))
+    return number[labels]
+
+
+def order_of_appearance(labels: Ids) -> Ids:
+    """Return the labels in the order in which they first appear, each once.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from agglo.estimators.labels import order_of_appearance
+    >>> order_of_appearance(np.array([1, 1, 0, 2, 0]))
+    array([1, 0, 2])
+    """
+    first = np.full(labels.max() + 1, len(labels))
+    np.minimum.at(first, labels, np.arange(len(labels)))
+    return np.argsort(first)
+
+
+def _order_by_rows(rank: Ids, labels: Ids, X: Any, rows: Ids | None) -> None:
+    """Refine, in place, the ranks of tied clusters by the smallest row of each.
+
+    Rows are read key by key. After each key, a cluster's candidates are the rows whose keys so far are its
+    smallest ones. Clusters of one rank agree in these keys. Only candidates of tied clusters are read.
+    """
+    clusters = np.flatnonzero(np.bincount(rank, minlength=len(rank))[rank] > 1)  # all that are still tied
+    if not len(clusters):
+        return
+    position = np.full(len(rank), -1)
+    position[clusters] = np.arange(len(clusters))
+    points = np.flatnonzero(position[labels] >= 0)
+    owner = position[labels[points]]  # of each candidate, its place in clusters
+    candidates = points if rows is None else rows[points]
+    clusters, candidates, owner = _drop_settled(rank, clusters, candidates, owner)
+    for key_of in _row_keys(X):
+        if not len(clusters):
+            return
+        key = key_of(candidates)
+        if (key == key[0]).all():
+            continue
+        smallest = np.empty(len(clusters), key.dtype)
+        smallest[owner] = key  # any of a cluster's, to start from
+        np.minimum.at(smallest, owner, key)
+        kept = key == smallest[owner]
+        rank[clusters] = _refine(rank[clusters], smallest)
+        clusters, candidates, owner = _drop_settled(rank, clusters, candidates[kept], owner[kept])
+
+
+def _drop_settled(rank: Ids, clusters: Ids, candidates: Ids, owner: Ids) -> tuple[Ids, Ids, Ids]:
+    """Drop clusters whose rank is theirs alone or whose ties have one and the same row, and their candidates."""
+    _, tie, count = np.unique(rank[clusters], return_inverse=True, return_counts=True)
+    own = tie[owner]
+    row = np.empty(len(count), np.int64)
+    row[own] = candidates  # any of the tie's
+    differ = np.zeros(len(count), bool)
+    differ[own[candidates != row[own]]] = True
+    open_ = (differ & (count > 1))[tie]
+    position = np.cumsum(open_) - 1
+    kept = open_[owner]
+    return clusters[open_], candidates[kept], position[owner[kept]]
+
+
+def _refine(rank: Ids, key: npt.NDArray[Any]) -> Ids:
+    """Return ranks by ``rank`` and then ``key``: the rank of an item is the number of items before its ties."""
+    order = np.lexsort((key, rank))
+    ranks, keys = rank[order], key[order]
+    is_first = np.append(True, ranks[1:] != ranks[:-1])
+    is_new = is_first | np.append(True, keys[1:] != keys[:-1])
+    at = np.arange(len(order))
+    before = np.maximum.accumulate(np.where(is_new, at, 0)) - np.maximum.accumulate(np.where(is_first, at, 0))
+    refined = np.empty_like(rank)
+    refined[order] = ranks + before
+    return refined
+
+
+def _row_keys(X: Any) -> Iterator[Callable[[Ids], npt.NDArray[Any]]]:
+    """Yield functions that return one key of given rows each; rows are ordered by the first key that differs."""
+    if not sp.issparse(X):
+        for column in range(X.shape[1]):
+            yield lambda rows, column=column: X[rows, column]  # type: ignore[misc]
+        return
+    matrix = canonical_rows(X)
+    length = np.diff(matrix.indptr)
+    for entry in range(int(length.max(initial=0))):
+        yield lambda rows, entry=entry: _signed_columns(matrix, length, rows, entry)  # type: ignore[misc]
+        yield lambda rows, entry=entry: _entries(matrix.data, matrix, length, rows, entry)  # type: ignore[misc]
+
+
+def _signed_columns(matrix: Any, length: Ids, rows: Ids, entry: int) -> Ids:
+    """Return a key that orders rows by the sign and column of their next entry, if they agree in all before.
+
+    A row whose next entry is in a later column has a zero in the earlier one. So a negative entry in an earlier
+    column makes the smaller row, and a positive entry the larger row. The end of a row lies between both.
+    """
+    value = _entries(matrix.data, matrix, length, rows, entry)
+    left = matrix.shape[1] - _entries(matrix.indices, matrix, length, rows, entry).astype(np.int64)
+    return np.where(value < 0, -left, np.where(value == 0, 0, left))
+
+
+def _entries(values: npt.NDArray[Any], matrix: Any, length: Ids, rows: Ids, entry: int) -> npt.NDArray[Any]:
+    """Return what ``values`` has of an entry of each of these rows; 0 for rows that have ended."""
+    there = entry < length[rows]
+    found = np.zeros(len(rows), values.dtype)
+    found[there] = values[matrix.indptr[rows[there]].astype(np.int64) + entry]
+    return found

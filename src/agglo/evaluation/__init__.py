@@ -1,0 +1,1 @@
+"""Scores of trees and labels, and descriptions of clusters."""

@@ -1,0 +1,1 @@
+"""Files: tables, trees and folders of runs, written atomically."""

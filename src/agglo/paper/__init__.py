@@ -1,0 +1,1 @@
+"""Every method and experiment of the paper that agglo implements."""

@@ -1,0 +1,133 @@
+"""Grinch: points join a tree that rotations and grafts rearrange, under any linkage."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, SupportsIndex
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.preprocessing import normalize
+
+from agglo import _core
+from agglo.paper.baselines.online import OnlineBaseline, centered, earlier_neighbors
+from agglo.paper.dpmeans.base import check_count
+from agglo.points.validation import Points
+
+LINKAGES = ("average", "centroid", "single", "complete")
+METRICS = ("cosine", "sqeuclidean")
+
+
+class Grinch(OnlineBaseline):
+    """Clusterer that inserts points one after another and moves whole subtrees where they belong.
+
+    The algorithm of Monath and others [1]_. A new point goes to its nearest leaf and from there upwards, to the
+    first node that is no closer to its sibling than to the point. Then each node above the new point looks for a
+    graft: a node elsewhere such that both are closer to each other than to their siblings. That is moved, and
+    what it leaves behind gets the sibling that it is closest to.
+
+    Parameters
+    ----------
+    n_clusters : int, optional
+        Number of clusters of ``labels_``; by default those of the persistent round.
+    linkage : {"average", "centroid", "single", "complete"}, default="average"
+        How close two nodes are: the mean over all pairs of points, the closeness of their means, or that of the
+        closest or the farthest pair. The last two look at all pairs of two nodes: set a ``cap`` for many points.
+    metric : {"cosine", "sqeuclidean"}, default="cosine"
+        How points are compared; a point of zeros has cosine 0 with all.
+    n_neighbors : int or "all", default=25
+        Seek grafts among that many points nearest to the new one; ``"all"``: among all points, for every
+        node anew, which the guarantee needs and which takes time n for each.
+    cap : int, optional
+        Nodes of more points are neither rotated past nor grafted.
+    single_elimination : bool, default=False
+        The first node above a new point that finds no graft is the last to look for one.
+    graft : bool, default=True
+        Whether there are grafts; without, only rotations.
+    shuffle : bool, default=True
+        Insert the points in random order; otherwise in the order of the rows.
+    random_state : int, RandomState or None, default=None
+        Where the order comes from. An integer makes results repeatable.
+
+    Attributes
+    ----------
+    tree_ : Hierarchy
+        The tree; the height of a node is the linkage of its children as a distance, 1 - cosine or a squared
+        distance, and at least that of the nodes below.
+    labels_ : ndarray of int64 of shape (n_points,)
+        The cluster of each point.
+    n_features_in_ : int
+        Number of columns of ``X``.
+
+    References
+    ----------
+    .. [1] N. Monath, A. Kobren, A. Krishnamurthy, M. Glass and A. McCallum, "Scalable Hierarchical Clustering with
+       Tree Grafting", KDD 2019.
+
+    Examples
+    --------
+    >>> from agglo.paper.baselines import Grinch
+    >>> Grinch(2, metric="sqeuclidean", random_state=0).fit_predict([[0.0], [10.0], [1.0], [12.0]])
+    array([0, 1, 0, 1])
+    """
+
+    def __init__(
+        self,
+        n_clusters: SupportsIndex | None = None,
+        *,
+        linkage: Literal["average", "centroid", "single", "complete"] = "average",
+        metric: Literal["cosine", "sqeuclidean"] = "cosine",
+        n_neighbors: int | Literal["all"] = 25,
+        cap: int | None = None,
+        single_elimination: bool = False,
+        graft: bool = True,
+        shuffle: bool = True,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.linkage = linkage
+        self.metric = metric
+        self.n_neighbors = n_neighbors
+        self.cap = cap
+        self.single_elimination = single_elimination
+        self.graft = graft
+        self.shuffle = shuffle
+        self.random_state = random_state
+
+    def _check(self) -> None:
+        if self.linkage not in LINKAGES:
+            raise ValueError(f"linkage={self.linkage!r} is unknown: pass one of {', '.join(LINKAGES)}")
+        if self.metric not in METRICS:
+            raise ValueError(f"metric={self.metric!r} is unknown: pass one of {', '.join(METRICS)}")
+        if self.n_neighbors != "all":
+            check_count("n_neighbors", self.n_neighbors)
+        if self.cap is not None:
+            check_count("cap", self.cap)
+
+    def _grown(self, points: Points) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float64], dict[str, Any]]:
+        cosine = self.metric == "cosine"
+        if cosine:
+            rows, scale = np.ascontiguousarray(normalize(points), np.float32), 1.0
+        else:
+            rows, scale = centered(points)
+        k = 1 if self.n_neighbors == "all" else int(self.n_neighbors)
+        parent, value = _core.grinch(
+            rows,
+            earlier_neighbors(rows, k, dot=cosine),
+            self.linkage,
+            cosine,
+            self.n_neighbors == "all",
+            bool(self.graft),
+            bool(self.single_elimination),
+            int(self.cap or 0),
+            None,
+        )
+        about = {
+            "method": "grinch",
+            "linkage": self.linkage,
+            "metric": self.metric,
+            "n_neighbors": "all" if self.n_neighbors == "all" else k,
+            "cap": None if self.cap is None else int(self.cap),
+            "single_elimination": bool(self.single_elimination),
+            "graft": bool(self.graft),
+        }
+        return parent, 1 - value if cosine else -value * scale**2, about

@@ -1,0 +1,282 @@
+"""Methods that well-kept libraries have, with their trees as Hierarchies: dense HAC, Birch and HDBSCAN."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any, Literal, SupportsIndex
+
+import numpy as np
+import numpy.typing as npt
+import scipy.cluster.hierarchy
+import scipy.spatial.distance
+import sklearn.cluster
+from sklearn.metrics import pairwise_distances_argmin
+from sklearn.neighbors import NearestNeighbors
+
+from agglo.paper.baselines.base import TreeBaseline, assembled, in_order
+from agglo.points.validation import Points
+from agglo.tree.hierarchy import Hierarchy
+
+LINKAGES = ("average", "centroid", "complete", "single", "ward", "weighted")
+METRICS = ("cosine", "euclidean", "sqeuclidean")
+
+
+class DenseHAC(TreeBaseline):
+    """Hierarchical agglomerative clustering of all pairs of points, as SciPy does it.
+
+    Parameters
+    ----------
+    n_clusters : int, optional
+        Number of clusters of ``labels_``; by default those of the persistent round.
+    linkage : {"average", "centroid", "complete", "single", "ward", "weighted"}, default="average"
+        How far two clusters are apart. ``"centroid"`` and ``"ward"`` are defined for ``metric="euclidean"`` only.
+    metric : {"cosine", "euclidean", "sqeuclidean"}, default="cosine"
+        How far two points are apart; a point of zeros has cosine 0 with all.
+
+    Attributes
+    ----------
+    tree_ : Hierarchy
+        The tree; its heights are linkage values.
+    labels_ : ndarray of int64 of shape (n_points,)
+        The cluster of each point.
+    n_features_in_ : int
+        Number of columns of ``X``.
+
+    Notes
+    -----
+    Takes O(n²) time and 4·n² bytes of memory. :class:`agglo.HAC` with ``n_neighbors="all"`` gives the same tree
+    for ``"average"``, ``"single"`` and ``"complete"``.
+
+    Examples
+    --------
+    >>> from agglo.paper.baselines import DenseHAC
+    >>> DenseHAC(2, metric="euclidean").fit_predict([[0.0], [1.0], [10.0], [12.0]])
+    array([0, 0, 1, 1])
+    """
+
+    def __init__(
+        self, n_clusters: SupportsIndex | None = None, *, linkage: str = "average", metric: str = "cosine"
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.linkage = linkage
+        self.metric = metric
+
+    def _check(self) -> None:
+        if self.linkage not in LINKAGES:
+            raise ValueError(f"linkage={self.linkage!r} is unknown: pass one of {', '.join(LINKAGES)}")
+        if self.metric not in METRICS:
+            raise ValueError(f"metric={self.metric!r} is unknown: pass one of {', '.join(METRICS)}")
+        if self.linkage in ("centroid", "ward") and self.metric != "euclidean":
+            raise ValueError(
+                f"linkage={self.linkage!r} is not defined for metric={self.metric!r}: pass metric='euclidean' "
+                "(and points of length 1, if their directions are to count)"
+            )
+
+    def _tree(self, points: Points) -> Hierarchy:
+        about = {"method": "dense HAC", "linkage": self.linkage, "metric": self.metric}
+        n = len(points)
+        if n == 1:
+            return assembled([-1], 1, [0.0], about)
+        distances = scipy.spatial.distance.pdist(points, self.metric)
+        if self.metric == "cosine":
+            distances[np.isnan(distances)] = 1.0
+            np.clip(distances, 0.0, 2.0, out=distances)
+        return of_linkage(scipy.cluster.hierarchy.linkage(distances, self.linkage), about)
+
+
+class Birch(TreeBaseline):
+    """The tree of clustering features that scikit-learn's Birch grows.
+
+    A point is a leaf below the subcluster whose centre is nearest, as with scikit-learn.
+
+    Parameters
+    ----------
+    n_clusters : int, optional
+        Number of clusters of ``labels_``, which scikit-learn makes of the subclusters by Ward's method; by default
+        the subclusters themselves.
+    threshold : float, default=0.5
+        The largest radius of a subcluster, above 0.
+    branching_factor : int, default=50
+        The most subclusters in a node.
+
+    Attributes
+    ----------
+    tree_ : Hierarchy
+        The tree; the height of a node is the sum of squared distances of its points to their mean.
+    labels_ : ndarray of int64 of shape (n_points,)
+        The cluster of each point.
+    n_features_in_ : int
+        Number of columns of ``X``.
+
+    Examples
+    --------
+    >>> from agglo.paper.baselines import Birch
+    >>> Birch(threshold=1.0).fit_predict([[0.0], [1.0], [10.0], [12.0]])
+    array([0, 0, 1, 1])
+    """
+
+    def __init__(
+        self, n_clusters: SupportsIndex | None = None, *, threshold: float = 0.5, branching_factor: int = 50
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.threshold = threshold
+        self.branching_factor = branching_factor
+
+    def _tree(self, points: Points) -> Hierarchy:
+        model = sklearn.cluster.Birch(
+            threshold=self.threshold, branching_factor=self.branching_factor, n_clusters=None
+        ).fit(points)
+        centers: list[npt.NDArray[Any]] = []
+        above: list[int] = []  # of the subclusters, each numbered after its parent; -1 for those of the root
+        bottom: list[int] = []
+        waiting = [(entry, -1) for entry in model.root_.subclusters_]
+        while waiting:
+            entry, over = waiting.pop()
+            above.append(over)
+            if entry.child_ is None:
+                bottom.append(len(above) - 1)
+                centers.append(entry.centroid_)
+            else:
+                waiting += [(inner, len(above) - 1) for inner in entry.child_.subclusters_]
+        nearest = pairwise_distances_argmin(points, np.asarray(centers, points.dtype))
+        self._model = model
+        # Numbered from the top; turned around, children come before their parents and the root is last.
+        last = len(points) + len(above)
+        subclusters = last - 1 - np.asarray(above[::-1])
+        leaves = last - 1 - np.asarray(bottom)[nearest]
+        about = {
+            "method": "birch",
+            "threshold": float(self.threshold),
+            "branching_factor": int(self.branching_factor),
+        }
+        return assembled(np.concatenate([leaves, subclusters, [-1]]), len(points), points, about)
+
+    def _labels(self, points: Points) -> npt.NDArray[np.int64]:
+        if self.n_clusters is not None:
+            self._model.set_params(n_clusters=operator.index(self.n_clusters)).partial_fit()
+        return in_order(self._model.predict(points))
+
+
+class HDBSCAN(TreeBaseline):
+    """Single linkage of mutual reachability distances, whose stable clusters scikit-learn's HDBSCAN picks.
+
+    Parameters
+    ----------
+    n_clusters : int, optional
+        Number of clusters of ``labels_``, cut from the tree without noise; by default the clusters that HDBSCAN
+        itself selects, where -1 is noise.
+    min_cluster_size : int, default=5
+        The least size of a cluster that HDBSCAN selects; at least 2.
+    min_samples : int, optional
+        A point's core distance is that to its ``min_samples``-th nearest point, itself counted;
+        ``min_cluster_size`` by default, and no more than there are points.
+    cluster_selection_method : {"eom", "leaf"}, default="eom"
+        How HDBSCAN selects.
+
+    Attributes
+    ----------
+    tree_ : Hierarchy
+        The tree of single linkage over all points; heights are mutual reachability distances.
+    labels_ : ndarray of int64 of shape (n_points,)
+        The cluster of each point.
+    n_features_in_ : int
+        Number of columns of ``X``.
+
+    Notes
+    -----
+    scikit-learn keeps its tree to itself, so the spanning tree is made here, by Prim's algorithm in O(n²) time and
+    O(n) memory; what HDBSCAN selects takes scikit-learn the same once more.
+
+    Examples
+    --------
+    >>> from agglo.paper.baselines import HDBSCAN
+    >>> fitted = HDBSCAN(min_cluster_size=3).fit([[0.0], [1.0], [2.0], [10.0], [12.0], [14.0], [60.0]])
+    >>> fitted.labels_
+    array([ 0,  0,  0,  1,  1,  1, -1])
+    >>> fitted.tree_.height[-6:]
+    array([ 2.,  2.,  4.,  4.,  8., 48.])
+    """
+
+    def __init__(
+        self,
+        n_clusters: SupportsIndex | None = None,
+        *,
+        min_cluster_size: int = 5,
+        min_samples: int | None = None,
+        cluster_selection_method: Literal["eom", "leaf"] = "eom",
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.min_cluster_size = min_cluster_size
+        self.min_samples = min_samples
+        self.cluster_selection_method = cluster_selection_method
+
+    def _tree(self, points: Points) -> Hierarchy:
+        asked = self.min_cluster_size if self.min_samples is None else self.min_samples
+        samples = min(asked, len(points))
+        about = {"method": "hdbscan", "min_samples": int(samples)}
+        if len(points) == 1:
+            return assembled([-1], 1, [0.0], about)
+        near = NearestNeighbors(n_neighbors=samples).fit(points).kneighbors(points)[0]
+        return of_linkage(_spanning_linkage(points, near[:, -1]), about)
+
+    def _labels(self, points: Points) -> npt.NDArray[np.int64]:
+        if self.n_clusters is not None:
+            return super()._labels(points)
+        if len(points) == 1:
+            return np.array([-1])
+        model = sklearn.cluster.HDBSCAN(
+            min_cluster_size=self.min_cluster_size,
+            min_samples=self.tree_.about["min_samples"],
+            cluster_selection_method=self.cluster_selection_method,
+            copy=True,
+        )
+        labels: npt.NDArray[np.int64] = model.fit(points).labels_.astype(np.int64)
+        return labels
+
+
+def of_linkage(rows: npt.NDArray[np.float64], about: dict[str, Any]) -> Hierarchy:
+    """The Hierarchy of SciPy's linkage matrix."""
+    n = len(rows) + 1
+    parent = np.full(2 * n - 1, -1, np.int32)
+    parent[rows[:, :2].astype(np.int64)] = np.arange(n, 2 * n - 1)[:, None]
+    return assembled(parent, n, np.concatenate([np.zeros(n), rows[:, 2]]), about)
+
+
+def _spanning_linkage(points: Points, core: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """SciPy's linkage matrix of single linkage on mutual reachability distances, by Prim's algorithm."""
+    n = len(points)
+    centered = points - points.mean(axis=0, dtype=np.float64)  # so that products are no larger than they need be
+    squares = np.einsum("ij,ij->i", centered, centered)
+    best, nearest = np.full(n, np.inf), np.zeros(n, np.int64)
+    edges = np.empty((n - 1, 3))
+    out = np.arange(n) > 0
+    newest = 0
+    for step in range(n - 1):
+        square = squares + squares[newest] - 2 * (centered @ centered[newest])
+        reach = np.maximum(np.sqrt(np.maximum(square, 0)), np.maximum(core, core[newest]))
+        closer = out & (reach < best)
+        best[closer], nearest[closer] = reach[closer], newest
+        newest = int(np.where(out, best, np.inf).argmin())
+        edges[step] = nearest[newest], newest, best[newest]
+        out[newest] = False
+    return _merged(edges[np.argsort(edges[:, 2], kind="stable")])
+
+
+def _merged(edges: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """The linkage matrix of a spanning tree, its edges in ascending order."""
+    n = len(edges) + 1
+    rows = np.empty((n - 1, 4))
+    cluster, size = list(range(2 * n - 1)), [1] * n
+    for step, (a, b, length) in enumerate(edges.tolist()):
+        left, right = _find(cluster, int(a)), _find(cluster, int(b))
+        rows[step] = left, right, length, size[left] + size[right]
+        size.append(size[left] + size[right])
+        cluster[left] = cluster[right] = n + step
+    return rows
+
+
+def _find(cluster: list[int], node: int) -> int:
+    while cluster[node] != node:
+        cluster[node] = cluster[cluster[node]]  # so that the next one has half the way
+        node = cluster[node]
+    return node

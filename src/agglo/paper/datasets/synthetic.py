@@ -1,0 +1,136 @@
+"""Seeded data of which the truth is known: a Dirichlet-process mixture, and data for which theorems hold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from agglo.neighbors.graph import NeighborGraph
+from agglo.paper.datasets.dataset import Dataset
+
+
+def dp_mixture(
+    n_points: int,
+    n_features: int = 10,
+    *,
+    concentration: float = 5.0,
+    separation: float = 3.0,
+    random_state: int = 0,
+) -> Dataset:
+    """Points of a Dirichlet-process mixture of Gaussians, as in the paper's comparison with HAC.
+
+    A class takes a share of the points by breaking a stick, each time at a Beta(1, ``concentration``) share of
+    what is left. Its center is Gaussian with standard deviation ``separation`` in each column, and its points
+    are Gaussian about the center with standard deviation 1.
+
+    Parameters
+    ----------
+    n_points, n_features : int
+        The shape of the set.
+    concentration : float, default=5.0
+        The larger, the more classes; about ``concentration * log(n_points / concentration)`` have points.
+    separation : float, default=3.0
+        How far centers are apart, in standard deviations of a class.
+    random_state : int, default=0
+        The same number gives the same set.
+
+    Examples
+    --------
+    >>> from agglo.paper.datasets import dp_mixture
+    >>> dp_mixture(200, 2, random_state=1)
+    Dataset(dp-mixture: 200 points, 2 columns, 20 classes, euclidean)
+    """
+    for name, value in [("n_points", n_points), ("n_features", n_features)]:
+        if value < 1:
+            raise ValueError(f"{name}={value} must be at least 1")
+    for name, number in [("concentration", concentration), ("separation", separation)]:
+        if not 0 < number < np.inf:
+            raise ValueError(f"{name}={number} must be positive and finite")
+    rng = np.random.default_rng(random_state)
+    draws = rng.uniform(size=n_points)
+    left = np.ones(1)  # what is left of the stick after each break; broken until every draw falls on a piece
+    while 1 - left[-1] <= draws.max():
+        left = np.append(left, left[-1] * rng.beta(concentration, 1.0, size=64).cumprod())
+    y = _renamed(np.searchsorted(1 - left[1:], draws, side="right"))
+    centers = separation * rng.normal(size=(int(y.max()) + 1, n_features))
+    return Dataset("dp-mixture", centers[y] + rng.normal(size=(n_points, n_features)), y, "euclidean")
+
+
+def delta_separated(
+    sizes: Sequence[int], delta: float = 6.0, *, squared: bool = False, random_state: int = 0
+) -> Dataset:
+    """Points within a distance of 1 of centers that are ``delta`` apart: δ-separated, with R = 1.
+
+    Some round of SCC with doubling thresholds is the truth, on the complete graph, if ``delta`` is at least 6 for
+    distances, or 30 for squared distances (the paper's first theorem).
+
+    Parameters
+    ----------
+    sizes : sequence of int
+        The size of each class.
+    delta : float, default=6.0
+        The least distance of two centers, in units of the farthest distance of a point to its center.
+    squared : bool, default=False
+        Whether both are squared distances.
+    random_state : int, default=0
+        The same number gives the same set.
+
+    Examples
+    --------
+    >>> from agglo.paper.datasets import delta_separated
+    >>> delta_separated([3, 4])
+    Dataset(delta-separated: 7 points, 3 columns, 2 classes, euclidean)
+    """
+    y = _classes(sizes)
+    if not 0 < delta < np.inf:
+        raise ValueError(f"delta={delta} must be positive and finite")
+    rng = np.random.default_rng(random_state)
+    k = len(sizes)
+    centers = np.zeros((k, k + 1))  # an axis each, and one more, so that points of one class are not in a line
+    apart = np.sqrt(delta) if squared else delta
+    centers[np.arange(k), np.arange(k)] = apart / np.sqrt(2) * (1 + 1e-9)
+    offsets = rng.normal(size=(len(y), k + 1))
+    offsets *= rng.uniform(0, 1, (len(y), 1)) / np.linalg.norm(offsets, axis=1, keepdims=True)
+    return Dataset("delta-separated", centers[y] + offsets, y, "sqeuclidean" if squared else "euclidean")
+
+
+def model_separated(sizes: Sequence[int], *, random_state: int = 0) -> tuple[NeighborGraph, npt.NDArray[np.int64]]:
+    """The complete graph of distances for which clusters are model-based separated, and the class of each point.
+
+    Pairs of a class are at random distances from 1 to 2, all others from 3 to 4. So average, single and complete
+    linkage find any two subsets of a class closer than subsets of two classes, which is the definition with a
+    latent graph that joins all points of a class. The tree of HAC contains the truth, and that of SCC does for
+    some thresholds (the paper's proposition).
+
+    Parameters
+    ----------
+    sizes : sequence of int
+        The size of each class.
+    random_state : int, default=0
+        The same number gives the same graph.
+
+    Examples
+    --------
+    >>> from agglo.paper.datasets import model_separated
+    >>> graph, y = model_separated([2, 3])
+    >>> graph.n_edges, y
+    (10, array([0, 0, 1, 1, 1]))
+    """
+    y = _classes(sizes)
+    rng = np.random.default_rng(random_state)
+    i, j = np.triu_indices(len(y), 1)
+    distances = np.where(y[i] == y[j], rng.uniform(1, 2, len(i)), rng.uniform(3, 4, len(i)))
+    return NeighborGraph.from_edges(i, j, distances, n_points=len(y), kind="distance"), y
+
+
+def _classes(sizes: Sequence[int]) -> npt.NDArray[np.int64]:
+    if len(sizes) == 0 or min(sizes) < 1:
+        raise ValueError(f"sizes={list(sizes)} must be the size of each class, at least 1 of at least one class")
+    return np.repeat(np.arange(len(sizes), dtype=np.int64), sizes)
+
+
+def _renamed(y: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Classes as 0, 1, ... without gaps."""
+    return np.asarray(np.unique(y, return_inverse=True)[1], np.int64)

@@ -1,0 +1,203 @@
+"""The rows of results as tables in Markdown; pictures are in pictures.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from agglo.paper.experiments.pictures import draw
+from agglo.paper.experiments.plan import SAMPLE
+from agglo.paper.experiments.runner import Results, Row
+
+TITLES = {
+    "scc": "SCC",
+    "scc-paper": "SCC, the paper's thresholds",
+    "affinity": "Affinity",
+    "hac-graph": "HAC, same graph",
+    "hac": "HAC",
+    "perch": "Perch",
+    "grinch": "Grinch",
+    "ghhc": "gHHC",
+    "hkm": "HKM",
+    "birch": "Birch",
+    "hdbscan": "HDBSCAN",
+    "rhc": "RHC",
+    "kmeans": "k-means",
+    "bisecting-kmeans": "bisecting k-means",
+}
+OWN = ("scc-paper", "hac-graph")  # variants of ours, which take no part in who is best
+ON_GRAPH = (*OWN, "scc", "affinity")
+FEWEST = 0.0005  # differences that three digits do not show
+
+
+def write(results: Results, folder: Path) -> None:
+    """Write tables.md and the pictures."""
+    parts = [
+        "# Tables",
+        "",
+        "Made by `python -m agglo.paper` of [results.jsonl](results.jsonl). – is not asked or not run.",
+    ]
+    for points, title in [(None, "whole sets"), (SAMPLE, f"samples of {SAMPLE:,} points")]:
+        made = _by_set(results.of("trees", points=points))
+        if made:
+            parts += _scores(made, "purity", f"Dendrogram purity, {title}")
+            parts += _scores(
+                made, "f1", f"Pairwise F1 of the round closest to the true number of clusters, {title}"
+            )
+            parts += _scores(made, "best_f1", f"Pairwise F1 of the best round, {title}")
+            parts += _times(made, f"CPU seconds, {title}")
+    parts += _rounds(results) + _growth(results) + _grid(results)
+    for name, alt in draw(results, folder):
+        parts += ["", f"![{alt}]({name})"]
+    (folder / "tables.md").write_text("\n".join(parts) + "\n", encoding="utf-8")
+
+
+Made = dict[str, dict[str, Row]]
+
+
+def _by_set(rows: Iterable[Row]) -> Made:
+    made: Made = {}
+    for row in rows:
+        made.setdefault(row["set"], {})[row["method"]] = row
+    return {name: row for name, row in made.items() if "scc" in row}
+
+
+def best_of(rows: dict[str, Row], field: str) -> float:
+    """The best value of a field among the methods that are compared."""
+    return max(float(row[field]) for method, row in rows.items() if method not in OWN and field in row)
+
+
+def standing(made: Made, field: str) -> tuple[int, int]:
+    """On how many sets SCC is best, none being better in three digits; and of how many.
+
+    Only those sets count on which a method finished that does not start from SCC's graph.
+    """
+    compared = [
+        rows for rows in made.values() if any(field in row for name, row in rows.items() if name not in ON_GRAPH)
+    ]
+    first = sum(rows["scc"][field] >= best_of(rows, field) - FEWEST for rows in compared)
+    return first, len(compared)
+
+
+def _scores(made: Made, field: str, title: str) -> list[str]:
+    methods = [name for name in TITLES if any(field in rows.get(name, {}) for rows in made.values())]
+
+    def cell(rows: dict[str, Row], method: str) -> str:
+        row = rows.get(method)
+        if row is None:
+            return "–"
+        if field not in row:
+            return str(row["status"]) if row["status"] != "ok" else "–"
+        text = f"{row[field]:.3f}"
+        is_best = method not in OWN and row[field] >= best_of(rows, field) - FEWEST
+        return f"**{text}**" if is_best else text
+
+    first, of = standing(made, field)
+    lines = _table(
+        ["set", "points", "classes", *(TITLES[name] for name in methods)],
+        (
+            [name, f"{rows['scc']['n']:,}", f"{rows['scc']['classes']:,}", *(cell(rows, m) for m in methods)]
+            for name, rows in made.items()
+        ),
+    )
+    return [
+        "",
+        f"## {title}",
+        "",
+        f"SCC is best on {first} of the {of} sets on which rivals other than Affinity finished; bold is the best.",
+        *lines,
+    ]
+
+
+def _times(made: Made, title: str) -> list[str]:
+    methods = [name for name in TITLES if any("seconds" in rows.get(name, {}) for rows in made.values())]
+
+    def cell(rows: dict[str, Row], method: str) -> str:
+        row = rows.get(method)
+        if row is None:
+            return "–"
+        if "seconds" not in row:
+            return str(row["status"])
+        graph = f"{row['graph_seconds']:.2f} + " if "graph_seconds" in row else ""
+        return f"{graph}{row['seconds']:.2f}"
+
+    lines = _table(
+        ["set", *(TITLES[name] for name in methods)],
+        ([name, *(cell(rows, m) for m in methods)] for name, rows in made.items()),
+    )
+    return ["", f"## {title}", "", "Graph + algorithm, where there is a graph.", *lines]
+
+
+def _rounds(results: Results) -> list[str]:
+    found = [row for row in results.of("rounds", status="ok") if row["kind"] != "affinity"]
+    if not found:
+        return []
+    kinds = sorted({row["kind"] for row in found}, key=["odds", "geometric", "linear"].index)
+    numbers = sorted({row["number"] for row in found})
+
+    def mean(kind: str, number: int, field: str) -> float:
+        values = [row[field] for row in found if (row["kind"], row["number"]) == (kind, number)]
+        return float(sum(values) / len(values))
+
+    parts = []
+    for field, title in [("purity", "Dendrogram purity"), ("best_f1", "Best F1")]:
+        lines = _table(
+            ["thresholds", *map(str, numbers)],
+            ([kind, *(f"{mean(kind, number, field):.3f}" for number in numbers)] for kind in kinds),
+        )
+        sets = len({row["set"] for row in found})
+        parts += ["", f"## {title} by number and kind of thresholds, mean over {sets} sets", *lines]
+    return parts
+
+
+def _growth(results: Results) -> list[str]:
+    found = list(results.of("growth"))
+    if not found:
+        return []
+    sizes = sorted({row["points"] for row in found})
+    methods = [name for name in TITLES if any(row["method"] == name for row in found)]
+    rows = {(row["points"], row["method"]): row for row in found}
+
+    def cell(points: int, method: str) -> str:
+        row = rows.get((points, method))
+        if row is None:
+            return "–"
+        if row["status"] != "ok":
+            return str(row["status"])
+        return f"{row['purity']:.3f}, {row['seconds'] + row.get('graph_seconds', 0.0):.2f} s"
+
+    lines = _table(
+        ["points", *(TITLES[m] for m in methods)], ([f"{n:,}", *(cell(n, m) for m in methods)] for n in sizes)
+    )
+    return ["", "## Purity and CPU seconds by number of points of a Dirichlet-process mixture", *lines]
+
+
+def _grid(results: Results) -> list[str]:
+    found = list(results.of("grid"))
+    if not found:
+        return []
+    paper = {("iris", "scc"): 0.926, ("iris", "rhc"): 0.955, ("wine", "scc"): 0.975, ("wine", "rhc"): 0.944}
+    described: Callable[[Row], str] = lambda row: ", ".join(  # noqa: E731
+        f"{key} {row[key]}" for key in ("metric", "n_neighbors", "kind", "number", "alpha", "nu") if key in row
+    )
+    lines = _table(
+        ["set", "method", "columns", "best purity", "paper", "of", "at"],
+        (
+            [
+                row["set"],
+                TITLES[row["method"]],
+                row.get("columns", ""),
+                f"{row['purity']:.3f}" if "purity" in row else row["status"],
+                f"{paper[row['set'], row['method']]:.3f}",
+                f"{row['tried']:,}" if "tried" in row else "",
+                described(row),
+            ]
+            for row in found
+        ),
+    )
+    return ["", "## Iris and Wine: the best dendrogram purity over a grid of parameters", *lines]
+
+
+def _table(head: list[str], rows: Iterable[list[str]]) -> list[str]:
+    lines = ["", "| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
+    return lines + ["| " + " | ".join(row) + " |" for row in rows]

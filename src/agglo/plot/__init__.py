@@ -1,0 +1,14 @@
+"""Pictures of trees and clusters; needs matplotlib: ``pip install 'agglo[plot]'``."""
+
+from agglo.plot.dendrogram import dendrogram
+from agglo.plot.pictures import (
+    draw,
+    icicle,
+    overview,
+    prices,
+    rounds,
+    save,
+    scatter,
+)
+
+__all__ = ["dendrogram", "draw", "icicle", "overview", "prices", "rounds", "save", "scatter"]

@@ -1,0 +1,1 @@
+"""Points: what a user passes in, checked once."""

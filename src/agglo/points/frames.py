@@ -1,0 +1,166 @@
+"""Points in tables of pandas, polars, Arrow and what speaks Arrow, such as a relation of DuckDB.
+
+A point is a row of numbers, or one entry in a single column of vectors. No library is imported here unless the
+object that is given comes from it.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from agglo._arrays import release
+
+Array = npt.NDArray[Any]
+
+
+def to_array(X: Any) -> Any:
+    """Return ``X`` as an array or SciPy sparse matrix; anything that is no table of a known library as it is.
+
+    Missing entries are an error, except where they become NaN, which a check for finite numbers finds.
+    """
+    if isinstance(X, np.ndarray):
+        if isinstance(X, np.matrix):
+            raise TypeError("X is a numpy.matrix, which is not supported: pass np.asarray(X)")
+        if np.ma.is_masked(X):
+            raise TypeError("X is a masked array with missing values: pass X.filled(value), or drop such rows")
+        return np.asarray(X) if isinstance(X, np.ma.MaskedArray) else X
+    if sp.issparse(X) or isinstance(X, list | tuple):
+        return X
+    if _is_instance(X, "pandas", "DataFrame", "Series"):
+        return _from_pandas(X)
+    if _is_instance(X, "polars", "DataFrame", "Series"):
+        return _from_polars(X)
+    if hasattr(X, "__arrow_c_stream__") or hasattr(X, "__arrow_c_array__"):
+        return _from_arrow(X)
+    return X
+
+
+def holds_vectors(X: Any, array: Any) -> bool:
+    """Return whether ``array`` was made of one column of vectors, so that its columns have no names."""
+    return not hasattr(X, "shape") or len(X.shape) < 2 or X.shape[1] != array.shape[1]
+
+
+def rows_of_lists(values: Any, where: str, first: int = 0, width: int | None = None) -> Array:
+    """Return the lists of numbers in an Arrow column as the rows of an array.
+
+    ``where`` names the column in errors, ``first`` is the number of its first row, and ``width`` the number of
+    entries that each list must have; by default that of the first.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if values.null_count:
+        row = first + int(pc.is_null(values).to_numpy().argmax())
+        raise ValueError(f"{where} has no vector in row {row}: fill or drop it")
+    lengths = pc.list_value_length(values).to_numpy()
+    if not len(lengths):
+        return np.empty((0, width or 0))
+    width = int(lengths[0]) if width is None else width
+    if (lengths != width).any():
+        row = int((lengths != width).argmax())
+        raise ValueError(
+            f"{where} has {width} numbers in its first row, but {lengths[row]} in row {first + row}: points need "
+            "the same number of features"
+        )
+    kind = values.type.value_type
+    X = np.empty((len(values), width), np.float64 if pa.types.is_decimal(kind) else kind.to_pandas_dtype())
+    row = 0
+    for chunk in values.chunks:  # all at once could exceed the 32-bit offsets of Arrow's lists
+        numbers = chunk.flatten()
+        if numbers.null_count:
+            empty = first + row + int(numbers.is_null().to_numpy(zero_copy_only=False).argmax()) // width
+            raise ValueError(f"{where} has an empty entry in row {empty}: fill or drop it")
+        X[row : row + len(chunk)] = numbers.to_numpy(zero_copy_only=False).reshape(len(chunk), width)
+        row += len(chunk)
+    return X
+
+
+def _is_instance(X: Any, library: str, *names: str) -> bool:
+    """Return whether ``X`` is of a class of a library; if it is, the library has been imported."""
+    module = sys.modules.get(library)
+    return module is not None and isinstance(X, tuple(getattr(module, name) for name in names))
+
+
+def _from_pandas(X: Any) -> Any:
+    import pandas as pd
+
+    columns = [X] if isinstance(X, pd.Series) else [X.iloc[:, column] for column in range(X.shape[1])]
+    if len(columns) == 1 and _is_vectors(columns[0]):
+        return _stack_vectors(columns[0])
+    dtypes = [column.dtype for column in columns]
+    if columns and all(isinstance(dtype, pd.SparseDtype) for dtype in dtypes) and X.ndim == 2:
+        return X.sparse.to_coo()
+    extensions = [isinstance(dtype, pd.api.extensions.ExtensionDtype) for dtype in dtypes]
+    if not any(extensions) or X.ndim == 1:
+        return np.asarray(X)
+    for column in columns:
+        missing = column.isna().to_numpy(bool)
+        if missing.any():
+            raise ValueError(
+                f"X has no number in row {missing.argmax()} of column {column.name!r}: fill or drop such rows"
+            )
+    parts = [column.to_numpy(_numpy_dtype(column)) for column in columns]
+    return release(np.column_stack(parts))
+
+
+def _numpy_dtype(column: Any) -> Any:
+    """Return the NumPy dtype of a column of an extension dtype; None if it has none."""
+    dtype = getattr(column.dtype, "numpy_dtype", column.dtype)
+    return dtype if isinstance(dtype, np.dtype) else None
+
+
+def _is_vectors(column: Any) -> bool:
+    """Return whether the first entry of a pandas column is a vector."""
+    if not len(column) or (isinstance(column.dtype, np.dtype) and column.dtype != np.object_):
+        return False
+    first = column.iloc[0]
+    return isinstance(first, list | tuple | np.ndarray) and np.ndim(first) == 1
+
+
+def _stack_vectors(column: Any) -> Array:
+    lengths = [np.size(entry) if isinstance(entry, list | tuple | np.ndarray) else -1 for entry in column]
+    if len(set(lengths)) > 1:
+        row = next(row for row, length in enumerate(lengths) if length != lengths[0])
+        found = "no vector" if lengths[row] < 0 else f"{lengths[row]} numbers"
+        raise ValueError(
+            f"X has {lengths[0]} numbers in its first row, but {found} in row {row}: points need the same number "
+            "of features"
+        )
+    return release(np.array([np.asarray(entry) for entry in column]))
+
+
+def _from_polars(X: Any) -> Any:
+    import polars as pl
+
+    if isinstance(X, pl.Series):
+        X = X.to_frame()
+        if not isinstance(X.dtypes[0], pl.List | pl.Array):
+            return X.to_series().to_numpy()
+    if X.width == 1 and isinstance(X.dtypes[0], pl.List | pl.Array):
+        return _from_arrow(X.to_arrow())
+    return np.asarray(X.to_numpy())
+
+
+def _from_arrow(X: Any) -> Any:
+    import pyarrow as pa
+
+    if isinstance(X, pa.Array | pa.ChunkedArray):
+        X = pa.table({"X": X})
+    table = X if isinstance(X, pa.Table) else pa.table(X)
+    if table.num_columns == 1:
+        column, kind = table.column(0), table.schema.field(0).type
+        is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+        if is_list:
+            return release(rows_of_lists(column, f"column {table.schema.names[0]!r} of X"))
+    for name, column in zip(table.schema.names, table.columns, strict=True):
+        if column.null_count:
+            row = int(column.is_null().to_numpy().argmax())
+            raise ValueError(f"X has no number in row {row} of column {name!r}: fill or drop such rows")
+    if not table.num_columns:
+        return np.empty((table.num_rows, 0))
+    return release(np.column_stack([column.to_numpy() for column in table.columns]))

@@ -1,0 +1,1 @@
+"""Rounds of merging: from a neighbour graph to a tree."""

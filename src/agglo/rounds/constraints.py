@@ -1,0 +1,271 @@
+"""What a user knows beforehand: what points weigh, which belong together or do not, how large clusters may get.
+
+A tree obeys its constraints after every round. Points that must be linked are merged before the first round. A
+cluster's candidates are only those neighbours that it may join, and the pairs of a round are united from the
+closest to the farthest, but for those whose clusters, as far as they have grown in it, may no longer be united.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from agglo._arrays import Immutable, read_only
+
+Ids = npt.NDArray[np.int32]
+Groups = npt.ArrayLike | Iterable[Sequence[int]]
+"""Groups of points by their indices: an array of a row each, or sequences, which need not be of one length."""
+
+_LEAST = 1e-50  # so that products of two weights, and sums of them, are far from the ends of float64
+_SMALL = 4  # members up to which a group that is to stay apart is kept as its pairs
+
+
+@dataclass(frozen=True, eq=False)
+class Constraints(Immutable):
+    """Constraints that do not contradict each other.
+
+    1. ``must``, ``cannot`` are pairs of distinct points, a row each;
+    2. ``groups`` has a row (point, group) for each member of a group too large to be kept as its pairs;
+    3. no two points that are kept apart, and no points heavier together than ``most``, are linked by ``must``.
+    """
+
+    must: Ids
+    cannot: Ids
+    groups: Ids
+    most: float  # that a cluster may weigh; infinite: anything
+    weights: npt.NDArray[np.float64] | None  # of the points; None: 1 each
+
+    def __post_init__(self) -> None:
+        for name in ("must", "cannot", "groups", "weights"):
+            given = getattr(self, name)
+            if given is not None:
+                object.__setattr__(self, name, read_only(np.asarray(given), given))
+
+    @property
+    def limited(self) -> bool:
+        """Whether there are clusters that may not be joined."""
+        return bool(len(self.cannot) or len(self.groups) or np.isfinite(self.most))
+
+    def all_cannot(self) -> npt.NDArray[np.int64]:
+        """All pairs that are kept apart, those of large groups among them."""
+        large = [_pairs(group[None, :]) for group in self.large_groups()]
+        return np.concatenate([self.cannot.astype(np.int64), *large])
+
+    def large_groups(self) -> list[Ids]:
+        """The members of each group that is too large to be kept as its pairs."""
+        ends = np.flatnonzero(np.diff(self.groups[:, 1])) + 1
+        return np.split(self.groups[:, 0], ends) if len(self.groups) else []
+
+    def named(self) -> Ids:
+        """The points that are linked or kept apart."""
+        return np.unique(np.concatenate([self.must.ravel(), self.cannot.ravel(), self.groups[:, 0]]))
+
+    def restrict(self, points: npt.NDArray[np.int64], n_points: int) -> Constraints:
+        """Return the constraints on ``points`` out of ``n_points``, numbered anew; the others have weight 0."""
+        place = np.full(n_points, -1, np.int32)
+        place[points] = np.arange(len(points), dtype=np.int32)
+        named = self.named()
+        if (place[named] < 0).any():
+            raise ValueError(
+                f"must_link or cannot_link names point {named[place[named] < 0][0]}, but its sample_weight is 0, "
+                "so it is not part of the clustering: drop the link, or give the point a weight"
+            )
+        groups = np.column_stack([place[self.groups[:, 0]], self.groups[:, 1]])
+        weights = None if self.weights is None else check_weights(len(points), self.weights[points])
+        return replace(self, must=place[self.must], cannot=place[self.cannot], groups=groups, weights=weights)
+
+    def about(self) -> dict[str, Any]:
+        """What to put on record."""
+        apart = len(self.cannot) + len(np.unique(self.groups[:, 1]))
+        most = self.most if np.isfinite(self.most) else None
+        given = {"must_link": len(self.must), "cannot_link": apart, "max_cluster_size": most}
+        if self.weights is not None:
+            given["weight"] = float(self.weights.sum())
+        return {name: value for name, value in given.items() if value}
+
+
+def check_constraints(
+    n_points: int,
+    must_link: Groups | None = None,
+    cannot_link: Groups | None = None,
+    max_cluster_size: float | None = None,
+    sample_weight: npt.ArrayLike | None = None,
+    *,
+    allow_zero: bool = False,
+) -> Constraints:
+    """The constraints on so many points, of these weights or of weight 1, if they can be met.
+
+    Examples
+    --------
+    >>> from agglo.rounds.constraints import check_constraints
+    >>> check_constraints(5, must_link=[[0, 1, 2]], cannot_link=[[2, 3]]).must
+    array([[0, 1],
+           [1, 2]], dtype=int32)
+    """
+    linked = _groups("must_link", must_link, n_points)
+    must = [group[:, step : step + 2] for group in linked for step in range(group.shape[1] - 1)]
+    apart = _groups("cannot_link", cannot_link, n_points)
+    small = [_pairs(group) for group in apart if group.shape[1] <= _SMALL]
+    large = [row for group in apart if group.shape[1] > _SMALL for row in group]
+    members = [np.column_stack([group, np.full(len(group), name)]) for name, group in enumerate(large)]
+    most = np.inf if max_cluster_size is None else _largest(max_cluster_size)
+    weights = None if sample_weight is None else check_weights(n_points, sample_weight, allow_zero=allow_zero)
+    made = Constraints(_stack(must), _stack(small), _stack(members), most, weights)
+    _check_contradictions(made, n_points)
+    return made
+
+
+def check_weights(
+    n_points: int, sample_weight: npt.ArrayLike, *, allow_zero: bool = False, allow_all: bool = False
+) -> npt.NDArray[np.float64] | None:
+    """A weight a point, on a grid so coarse that all sums of them are exact; None if each is 1.
+
+    ``allow_zero`` allows weights of 0, and ``allow_all`` that all of them are.
+
+    The sum of all has at most 53 bits. Whole numbers stay as they are while their sum is below 2^52.
+    """
+    given = np.asarray(sample_weight)
+    if given.shape != (n_points,):
+        raise ValueError(
+            f"sample_weight has shape {given.shape}, but there are {n_points} points: pass a weight for each"
+        )
+    if given.dtype.kind not in "iufb":
+        raise TypeError(f"sample_weight has dtype {given.dtype}, but weights are numbers: pass integers or floats")
+    weights = given.astype(np.float64)
+    wrong = ~((weights >= _LEAST) & (weights <= 1 / _LEAST)) & ~(allow_zero & (weights == 0))
+    if wrong.any():
+        point = int(wrong.argmax())
+        raise ValueError(
+            f"sample_weight[{point}] is {given[point]}, but weights are larger than zero, from {_LEAST:g} to "
+            f"{1 / _LEAST:g}: leave out points that do not count"
+        )
+    if not weights.any() and not allow_all:
+        raise ValueError(
+            "sample_weight is zero for all points, so there is nothing to cluster: give some a weight"
+        )
+    if (weights == 1).all():
+        return None
+    step = np.ldexp(1.0, int(np.frexp(weights.sum())[1]) - 52)
+    rounded = np.rint(weights / step) * step
+    lost = (rounded == 0) & (weights > 0)
+    if lost.any():
+        point = int(lost.argmax())
+        raise ValueError(
+            f"sample_weight[{point}] is {given[point]}, which is lost beside the weight of all points, "
+            f"{weights.sum():g}: leave the point out, or lower the largest weights"
+        )
+    return np.asarray(rounded)
+
+
+def _groups(name: str, given: Groups | None, n_points: int) -> list[npt.NDArray[np.int64]]:
+    """Groups of at least two distinct points, those of one size as the rows of an array."""
+    if given is None:
+        return []
+    if isinstance(given, np.ndarray) and given.ndim == 2:
+        tables = [given]
+    else:
+        by_size: dict[int, list[Any]] = {}
+        for place, group in enumerate(_rows(name, given)):
+            try:
+                by_size.setdefault(len(group), []).append(group)
+            except TypeError:
+                raise TypeError(
+                    f"{name}[{place}] is {group!r}, but {name} has groups of points: pass a list of pairs, "
+                    "[(0, 1)]"
+                ) from None
+        tables = [np.asarray(groups) for _, groups in sorted(by_size.items())]
+    return [_checked(name, table, n_points) for table in tables if len(table)]
+
+
+def _rows(name: str, given: Any) -> list[Any]:
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        raise TypeError(f"{name}={given!r} is no list of groups of points: pass a list of pairs, [(0, 1)]")
+    return list(given)
+
+
+def _checked(name: str, table: npt.NDArray[Any], n_points: int) -> npt.NDArray[np.int64]:
+    if table.ndim != 2 or table.dtype.kind not in "iu":
+        raise TypeError(
+            f"{name} has groups of dtype {table.dtype}, but points are named by integers: pass their indices, "
+            f"0 to {n_points - 1}"
+        )
+    if table.shape[1] < 2:
+        raise ValueError(
+            f"{name} has the group {table[0].tolist()}, which relates no points: pass two or more a group"
+        )
+    outside = (table < 0) | (table >= n_points)
+    if outside.any():
+        row, column = np.argwhere(outside)[0]
+        raise ValueError(
+            f"{name} names point {table[row, column]}, but there are {n_points} points: indices go from 0 to "
+            f"{n_points - 1}"
+        )
+    ordered = np.sort(table, axis=1)
+    twice = (ordered[:, 1:] == ordered[:, :-1]).any(axis=1)
+    if twice.any():
+        raise ValueError(
+            f"{name} has the group {table[twice.argmax()].tolist()}, which names a point twice: leave one out"
+        )
+    return table.astype(np.int64)
+
+
+def _largest(given: Any) -> float:
+    if isinstance(given, bool) or not isinstance(given, Real):
+        raise TypeError(f"max_cluster_size={given!r} is not a size: pass a number of points, or a weight")
+    if not 0 < float(given) < np.inf:
+        raise ValueError(f"max_cluster_size={given!r} is not a size: pass a positive number, or None for any size")
+    return float(given)
+
+
+def _pairs(groups: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """All pairs of points of the groups in the rows."""
+    first, second = np.triu_indices(groups.shape[1], 1)
+    return np.column_stack([groups[:, first].ravel(), groups[:, second].ravel()]).astype(np.int64)
+
+
+def _stack(tables: list[npt.NDArray[np.int64]]) -> Ids:
+    stacked = np.concatenate(tables) if tables else np.empty((0, 2), np.int64)
+    return np.ascontiguousarray(stacked, np.int32)
+
+
+def _check_contradictions(made: Constraints, n_points: int) -> None:
+    weights = made.weights
+    if weights is not None and weights.max() > made.most:
+        point = int(weights.argmax())
+        raise ValueError(
+            f"point {point} weighs {weights[point]:g}, which is more than max_cluster_size={made.most:g}: "
+            "raise the size or lower the weight"
+        )
+    if made.most < 1 and weights is None:
+        raise ValueError(f"max_cluster_size={made.most:g} is less than a point, which counts as 1: raise it")
+    if not len(made.must):
+        return
+    links = (np.ones(len(made.must), bool), (made.must[:, 0], made.must[:, 1]))
+    linked = connected_components(coo_array(links, shape=(n_points, n_points)), directed=False)[1]
+    weight = np.bincount(linked, weights)
+    if weight.max() > made.most:
+        group = np.flatnonzero(linked == weight.argmax())
+        raise ValueError(
+            f"must_link joins {len(group)} points that weigh {weight.max():g} together, point {group[0]} among "
+            f"them, but max_cluster_size={made.most:g}: raise the size or drop links"
+        )
+    clash = made.cannot[linked[made.cannot[:, 0]] == linked[made.cannot[:, 1]]]
+    if not len(clash) and len(made.groups):
+        keys = np.column_stack([linked[made.groups[:, 0]], made.groups[:, 1]])
+        order = np.lexsort(keys.T)
+        same = np.flatnonzero((np.diff(keys[order], axis=0) == 0).all(axis=1))
+        clash = np.stack([made.groups[order[same], 0], made.groups[order[same + 1], 0]], axis=1)
+    if len(clash):
+        a, b = sorted(clash[0].tolist())
+        how = "" if ((made.must == (a, b)) | (made.must == (b, a))).all(axis=1).any() else ", by way of others,"
+        raise ValueError(
+            f"cannot_link keeps points {a} and {b} apart, but must_link joins them{how} as it does "
+            f"{np.count_nonzero(linked == linked[a])} points in all: drop one of the two"
+        )

@@ -1,0 +1,191 @@
+"""The top of a tree: what is left of a graph's clusters when its edges end, joined by their points themselves.
+
+A sparse graph may fall apart, and then its tree ends as a forest, whose roots have nothing to say of which of them
+are close. Their means do: the roots are merged by a linkage of :mod:`agglo.rounds.vector_linkage`, on a fresh
+graph of them, each merge a round of its own.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from scipy.spatial import cKDTree
+
+from agglo.neighbors.graph import Kind, NeighborGraph
+from agglo.neighbors.search import neighbor_graph
+from agglo.rounds.constraints import Constraints
+from agglo.rounds.linkage import GRAPH_LINKAGES
+from agglo.rounds.vector_linkage import CLEAR, EPSILON, FEW, VECTOR_LINKAGES, VectorLinkage, VectorLinkageName
+from agglo.tree.hierarchy import Forest
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+ALL_PAIRS = 2000  # clusters up to which each is compared with every other
+_NEIGHBORS = 25
+_ROWS = 65536  # points that are summed at a time
+
+Run = Callable[[NeighborGraph, VectorLinkage, Constraints | None], Forest]
+"""Hierarchical agglomerative clustering of a graph by an engine, each merge a round of its own."""
+
+
+def usual_top(metric: str | None, linkage: object, X: Any) -> VectorLinkageName | None:
+    """What joins the clusters of a graph of points if nobody says: exact averages, or means where there are none.
+
+    None if there are no points that have means, or if a linkage of the points themselves has had its say.
+    """
+    if X is None or sp.issparse(X) or linkage not in GRAPH_LINKAGES:
+        return None
+    names: tuple[VectorLinkageName, ...] = ("exact-average", "centroid")
+    return next((name for name in names if metric in VECTOR_LINKAGES[name]), None)
+
+
+def joined(
+    forest: Forest, linkage: VectorLinkage, kind: Kind, constraints: Constraints | None, run: Run
+) -> Forest:
+    """The forest with its roots merged, as far as the constraints allow.
+
+    Parameters
+    ----------
+    forest : Forest
+        What an engine made of the points of ``linkage``.
+    linkage : VectorLinkage
+        By which the roots are merged.
+    kind : {"similarity", "distance"}
+        What the values of the forest are; those of the new nodes will be the same.
+    constraints : Constraints, optional
+        What the forest obeys.
+    run : callable
+        The engine.
+    """
+    is_first = True
+    while True:
+        roots, labels = _roots(forest)
+        if len(roots) == 1:
+            return forest
+        means, spreads, weights = _moments(linkage.points, labels, len(roots), constraints)
+        if is_first and linkage.lost > FEW:
+            _warn_of_rounding(linkage, means)
+        is_first = False
+        above = run(
+            _graph(means, linkage.metric),
+            linkage.of_clusters(means, spreads),
+            _of_clusters(constraints, labels, weights),
+        )
+        if not len(above.threshold):
+            return forest
+        forest = _stacked(forest, roots, above._replace(value=_as(kind, linkage, above.value)))
+
+
+def _roots(forest: Forest) -> tuple[Ints, Ints]:
+    """The roots in order of their smallest points, and which of them each point is under."""
+    up = np.where(forest.parent < 0, np.arange(len(forest.parent)), forest.parent)
+    while True:
+        higher = up[up]
+        if np.array_equal(higher, up):
+            break
+        up = higher
+    found, first, labels = np.unique(up[forest.round == 0], return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    return found[order], place[labels]
+
+
+class _Moments(NamedTuple):
+    means: npt.NDArray[np.float32]
+    spreads: Floats
+    weights: Floats
+
+
+def _moments(
+    points: npt.NDArray[np.float32], labels: Ints, n_clusters: int, constraints: Constraints | None
+) -> _Moments:
+    """Means, sums of squared distances to them, and weights of clusters."""
+    each = np.ones(len(points)) if constraints is None or constraints.weights is None else constraints.weights
+    weights: Floats = np.bincount(labels, weights=each, minlength=n_clusters).astype(np.float64)
+    sums = np.zeros((n_clusters, points.shape[1]))
+    spreads = np.zeros(n_clusters)
+    blocks = [slice(first, first + _ROWS) for first in range(0, len(points), _ROWS)]
+    for block in blocks:
+        own, weight = labels[block], each[block]
+        member = sp.csr_array((weight, (own, np.arange(len(own)))), shape=(n_clusters, len(own)))
+        sums += member @ points[block].astype(np.float64)
+    means = (sums / weights[:, None]).astype(np.float32)
+    for block in blocks:
+        away = points[block].astype(np.float64) - means[labels[block]]
+        squares = np.square(away).sum(axis=1)  # whose order of summation, unlike that of einsum, is fixed
+        spreads += np.bincount(labels[block], weights=each[block] * squares, minlength=n_clusters)
+    return _Moments(means, spreads, weights)
+
+
+def _warn_of_rounding(linkage: VectorLinkage, means: npt.NDArray[np.float32]) -> None:
+    """Warn if float32 rounds means of clusters by too much for the distances between them."""
+    rounding = EPSILON * np.linalg.norm(means.astype(np.float64), axis=1)
+    nearest = cKDTree(means).query(means, 2)[0][:, 1]
+    is_lost = nearest < CLEAR * rounding
+    if is_lost.mean() > FEW:
+        largest = rounding[is_lost].max()
+        warnings.warn(
+            f"top={linkage.linkage!r} merges {len(means)} clusters by their means in float32, but the nearest "
+            f"mean of {is_lost.mean():.0%} of them is closer than {CLEAR} times its rounding: it rounds means by "
+            f"up to {largest:.2g}, because they are up to {largest / EPSILON:.2g} from the "
+            "mean of all points. Merges at the top of the tree may be wrong: move groups of points that are far "
+            "apart closer together, cluster each of them alone, or pass top=None",
+            stacklevel=6,
+        )
+
+
+def _graph(means: npt.NDArray[np.float32], metric: str) -> NeighborGraph:
+    """Which clusters to compare: all pairs, or the nearest means where these are too many."""
+    n = len(means)
+    if n > ALL_PAIRS:
+        return neighbor_graph(means, _NEIGHBORS, metric)
+    everyone = np.broadcast_to(np.arange(n, dtype=np.int32), (n, n))
+    # Weights are not looked at: clusters are no points.
+    return NeighborGraph.from_neighbors(everyone, np.zeros((n, n)), kind="distance", metric=metric)
+
+
+def _of_clusters(constraints: Constraints | None, labels: Ints, weights: Floats) -> Constraints:
+    """What is known of the points, told of the clusters that they are in."""
+    none = np.empty((0, 2), np.int32)
+    if constraints is None:
+        return Constraints(none, none, none, np.inf, weights)
+    groups = constraints.groups.copy()
+    groups[:, 0] = labels[groups[:, 0]]
+    return Constraints(none, labels[constraints.cannot].astype(np.int32), groups, constraints.most, weights)
+
+
+def _as(kind: Kind, linkage: VectorLinkage, values: Floats) -> Floats:
+    """Values of the linkage on the scale of the tree: unit vectors have the squared distance 2 - 2 cosines."""
+    if linkage.kind == kind:
+        return values
+    return 1 - values / 2 if kind == "similarity" else 2 - 2 * values
+
+
+def _stacked(forest: Forest, roots: Ints, above: Forest) -> Forest:
+    """A forest with another one over its roots."""
+    below, n_roots, rounds = len(forest.parent), len(roots), len(forest.threshold)
+    new = len(above.parent) - n_roots
+    node = np.concatenate([roots, below + np.arange(new)])
+    parent = np.concatenate([forest.parent, np.full(new, -1, np.int32)])
+    inner = above.parent >= 0
+    parent[node[inner]] = node[above.parent[inner]]
+    size = np.concatenate([forest.size, np.zeros(new, np.int32)])
+    for child in node[inner]:  # which come before their parents
+        size[parent[child]] += size[child]
+    return Forest(
+        parent,
+        np.concatenate([forest.value, above.value[n_roots:]]),
+        size,
+        np.concatenate([forest.round, rounds + above.round[n_roots:]]).astype(np.int32),
+        np.concatenate([forest.threshold, above.threshold]),
+        np.concatenate([forest.before, above.before]),
+        np.concatenate([forest.after, above.after]),
+        np.concatenate([forest.seconds, above.seconds]),
+    )

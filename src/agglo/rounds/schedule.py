@@ -1,0 +1,199 @@
+"""The thresholds of the rounds: from near to far, one after the other."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from agglo._math import geomspace, log
+from agglo.neighbors.graph import WeighedGraph
+
+ScheduleName = Literal["odds", "geometric", "linear", "doubling"]
+SCHEDULES = ("odds", "geometric", "linear", "doubling")
+
+# The range of the paper's schedules, for cosine similarities and for unit-length squared Euclidean distances.
+_COSINE = (1.0, 0.001)
+_UNIT_SQEUCLIDEAN = (0.001, 4.0)
+
+_NUMBER = 200  # thresholds of the paper's experiments
+_STEPS = 15_980  # for a ratio of 1000: twenty for each of the finest schedule of the paper, 800 thresholds
+_FLOAT32 = 2.0**-22  # differences to a number other than 0 that float32 can still tell apart
+_FEW = 0.001  # the share of edges, at either end, that may not stretch the range
+
+
+def threshold_range(graph: WeighedGraph) -> tuple[float, float]:
+    """The nearest and the farthest threshold that make sense for ``graph``.
+
+    Similarities: from 1 (or the largest weight, if that is larger) down to a thousandth of it, as the paper
+    does for cosines. Unit-length squared Euclidean distances: from 0.001 up to 4, as in the paper. Other
+    distances: from the weight that a thousandth of all positive weights do not exceed, so that a few near
+    duplicates do not stretch the range, up to the largest weight or ``missing``, whichever is larger.
+    """
+    if graph.kind == "similarity":
+        if -1 <= graph.least <= graph.most <= 1:
+            return _COSINE
+        nearest = max(1.0, graph.most)
+        return nearest, nearest * _COSINE[1]
+    if not graph.n_edges:
+        return 0.0, 0.0
+    if graph.metric == "sqeuclidean" and graph.missing == _UNIT_SQEUCLIDEAN[1]:
+        return _UNIT_SQEUCLIDEAN
+    farthest = graph.most
+    if graph.missing != "ignore":
+        farthest = max(farthest, float(graph.missing or 0.0))
+    if farthest <= 0:
+        return graph.least, farthest
+    low = graph.beyond(0.0, True, _FEW)
+    return farthest if low is None else low, farthest
+
+
+def schedule(
+    graph: WeighedGraph,
+    thresholds: ScheduleName | npt.ArrayLike = "odds",
+    n_thresholds: int | None = None,
+    linkage: str = "average",
+    mass: float | None = None,
+) -> npt.NDArray[np.float64]:
+    """The thresholds for ``graph``, from near to far.
+
+    Parameters
+    ----------
+    graph : NeighborGraph
+        What is to be clustered. Its kind and weights give the range.
+    thresholds : {"odds", "geometric", "linear", "doubling"} or array-like
+        ``"odds"``: the ratio of how much closer a pair is than one without an edge, to how far it is, falls in
+        equal ratios; see the notes. ``"geometric"`` and ``"linear"``: the thresholds themselves are in equal
+        ratios or equal steps, over the range of :func:`threshold_range`. ``"doubling"``: τ₀·2ⁱ from the smallest
+        positive distance until the farthest is covered (similarities are halved), the schedule of the paper's
+        theorem. An array is used as it is.
+    n_thresholds : int, optional
+        How many, for the first three; with one, it is the farthest. By default 200, as in the paper, and for
+        ``"odds"`` twenty for each that the paper tried at most, 800 from 1 to 0.001: some ten thousands.
+    linkage : str
+        What the thresholds are for. Only averages over pairs without an edge leave the range of the weights.
+    mass : float, optional
+        What all points weigh, the lightest being 1; by default their number.
+
+    Notes
+    -----
+    Near and far ask for different scales. Clusters that are apart are told from each other by ratios of
+    distances, as in the paper's theorem: between cosines of 0.9999 and 0.99 there may be as many levels as between
+    0.99 and 0. But the average of two clusters is diluted by the pairs without an edge: for clusters of a and b
+    points it comes as close as 1 / (a b) to the value of such a pair, and this is where large clusters are told
+    from each other. With the distance d of a pair, as a share of the distance of one without an edge, (1 - d) / d
+    does for both: it is 1 / d where d is small and 1 - d where it is not. It falls from the nearest edge to 4 / n²
+    of the farthest one, the least average that two clusters of n points can have with an edge between them; so all
+    of these merge. A thousandth of the edges at either end are left out, so that a few do not stretch the range,
+    and it goes at least as far as 0.001. For other linkages, and if pairs without an edge are ignored, distances
+    are in equal ratios up to the farthest edge.
+
+    The finer the steps, the closer is the tree to that of HAC, and the less depends on which clusters happen to be
+    within one step. A threshold at which nothing merges costs nothing.
+
+    Examples
+    --------
+    >>> from agglo import NeighborGraph
+    >>> from agglo.rounds.schedule import schedule
+    >>> graph = NeighborGraph.from_edges([0, 1], [1, 2], [0.9, 0.5], kind="similarity")
+    >>> schedule(graph, "geometric", 4).round(3).tolist()
+    [1.0, 0.1, 0.01, 0.001]
+    >>> schedule(graph, "odds", 4).round(3).tolist()
+    [0.9, 0.302, 0.02, 0.001]
+    """
+    if not isinstance(thresholds, str):
+        return _given(graph, thresholds)
+    if thresholds not in SCHEDULES:
+        raise ValueError(f"thresholds={thresholds!r} is unknown: pass one of {', '.join(SCHEDULES)}, or an array")
+    if n_thresholds is not None and (
+        isinstance(n_thresholds, bool) or not isinstance(n_thresholds, int | np.integer) or n_thresholds < 1
+    ):
+        raise ValueError(f"n_thresholds={n_thresholds!r} must be a positive integer")
+    if thresholds == "odds":
+        return _odds(graph, n_thresholds, linkage, float(graph.n_points) if mass is None else mass)
+    n_thresholds = _NUMBER if n_thresholds is None else n_thresholds
+    nearest, farthest = threshold_range(graph)
+    if nearest == farthest or (n_thresholds == 1 and thresholds != "doubling"):
+        return np.array([farthest])
+    if thresholds == "linear":
+        return np.linspace(nearest, farthest, n_thresholds)
+    if min(nearest, farthest) <= 0:
+        raise ValueError(
+            f"{thresholds} thresholds need a positive range, but the weights give {nearest:g} to {farthest:g}: "
+            "pass thresholds='linear' or an array"
+        )
+    if thresholds == "geometric":
+        return geomspace(nearest, farthest, n_thresholds)
+    first = nearest
+    if graph.kind == "distance":
+        first = min(nearest, graph.beyond(0.0, True, 0.0) or nearest)
+    fraction, steps = math.frexp(max(farthest, first) / min(farthest, first))
+    if fraction == 0.5:
+        steps -= 1  # 2 ** steps is now the least power of two that is not smaller than the ratio
+    exponents = np.arange(steps + 1) if farthest > nearest else -np.arange(steps + 1)
+    return np.ldexp(first, exponents)
+
+
+def _odds(graph: WeighedGraph, number: int | None, linkage: str, mass: float) -> npt.NDArray[np.float64]:
+    """Thresholds of equal ratios of odds, or of distances where averages are not diluted; see :func:`schedule`."""
+    up = graph.kind == "distance"  # whether weights get larger from near to far
+    sign = 1.0 if up else -1.0
+    closest = min(0.0, graph.least) if up else max(1.0, graph.most)
+
+    def distance(weight: float | None, otherwise: float) -> float:
+        return otherwise if weight is None else sign * (weight - closest)
+
+    diluted = linkage == "average" and graph.missing != "ignore"
+    farthest = distance(graph.most if up else graph.least, 0.0) if graph.n_edges else 0.0
+    if diluted:
+        absent = sign * (float(graph.missing or 0.0) - closest)
+        farthest = max(absent, farthest) if sign > 0 or absent <= 0 else absent
+    if farthest <= 0:  # copies of one point, or no edge at all
+        return np.array([closest])
+    nearest = min(distance(graph.beyond(closest, up, _FEW), farthest), farthest / 2)
+    if not diluted:
+        return closest + sign * _ratios(nearest, farthest, number)
+    # How much closer than a pair without an edge those edges are that hardly are.
+    closer = 1 - distance(graph.beyond(closest + sign * farthest, not up, _FEW), 0.0) / farthest
+    closer = max(closer, 2.0**-53)  # less than that is lost in rounding
+    least = min(_COSINE[1], 4 * closer / mass**2)
+    zero = closest + sign * farthest == 0.0  # float32 tells numbers near 0 apart, however small
+    odds = 1 / _ratios(nearest / (farthest - nearest), 1 / (least if zero else max(least, _FLOAT32)), number)
+    if zero:
+        return np.asarray(closest * odds / (1 + odds))
+    odds[-1] = 0.0  # what float32 cannot tell apart ends together, at the value of a pair without an edge
+    return np.asarray(closest + sign * farthest / (1 + odds))
+
+
+def _ratios(first: float, last: float, number: int | None) -> npt.NDArray[np.float64]:
+    """Numbers from first up to last in equal ratios, as many as given, or in ratios of the default."""
+    if number is None:
+        number = 1 + math.ceil(log(last / first) / log(1000.0) * _STEPS)
+    return geomspace(first, last, number) if number > 1 else np.array([last])
+
+
+def _given(graph: WeighedGraph, thresholds: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    given: npt.NDArray[Any] = np.atleast_1d(np.asarray(thresholds))
+    if given.dtype.kind not in "iuf" or given.ndim != 1 or len(given) == 0:
+        raise ValueError(
+            f"thresholds must be a name or a one-dimensional array of numbers, got dtype {given.dtype} "
+            f"and shape {given.shape}"
+        )
+    values = given.astype(np.float64)
+    if not np.isfinite(values).all():
+        where = int((~np.isfinite(values)).argmax())
+        raise ValueError(
+            f"thresholds[{where}] is {values[where]}, but thresholds are finite: leave it out, or end with the "
+            "value of the farthest pair"
+        )
+    steps = np.diff(values) if graph.kind == "distance" else -np.diff(values)
+    if (steps <= 0).any():
+        where = int((steps <= 0).argmax())
+        order = "increasing (distances)" if graph.kind == "distance" else "decreasing (similarities)"
+        raise ValueError(
+            f"thresholds must be strictly {order}, from near to far, but thresholds[{where}]={values[where]:g} is "
+            f"followed by {values[where + 1]:g}: sort them and drop duplicates"
+        )
+    return values

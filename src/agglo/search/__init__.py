@@ -1,1 +1,0 @@
-"""Ways to find the neighbours of points, each in a module of its own."""

@@ -1,0 +1,1 @@
+"""Short texts: features, names of clusters, topic models."""

@@ -1,0 +1,1 @@
+"""The tree, and flat clusterings cut out of it."""

@@ -1,0 +1,115 @@
+"""The forest that an engine builds, and the record of each round."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from agglo import _core
+from agglo._arrays import Immutable, read_only
+
+
+class Forest(NamedTuple):
+    """What an engine returns: one entry a node in the first four columns, one a round in the others.
+
+    Leaves come first, then the merged clusters in order of round and, inside a round, of smallest leaf.
+    """
+
+    parent: npt.NDArray[np.int32]
+    """The node that a node merged into; -1 for a root, of which there may be many."""
+    value: npt.NDArray[np.float64]
+    """The farthest linkage value that was joined to make the node, in the graph's unit; unused at leaves."""
+    size: npt.NDArray[np.int32]
+    """The number of leaves."""
+    round: npt.NDArray[np.int32]
+    """The merging round that made the node, from 1; 0 for leaves."""
+    threshold: npt.NDArray[np.float64]
+    """The round's threshold; NaN where the schedule has none."""
+    before: npt.NDArray[np.int64]
+    """The number of clusters before the round."""
+    after: npt.NDArray[np.int64]
+    """The number of clusters after the round, which is smaller."""
+    seconds: npt.NDArray[np.float64]
+    """How long the round took."""
+
+
+class Round(NamedTuple):
+    """The record of a round that merged."""
+
+    threshold: float
+    before: int
+    after: int
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Rounds(Immutable, Sequence[Round]):
+    """A record for each round that merged, kept as columns because there may be as many rounds as points."""
+
+    threshold: npt.NDArray[np.float64]
+    before: npt.NDArray[np.int64]
+    after: npt.NDArray[np.int64]
+    seconds: npt.NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        for name, dtype in (("threshold", "f8"), ("before", "i8"), ("after", "i8"), ("seconds", "f8")):
+            given = getattr(self, name)
+            object.__setattr__(self, name, read_only(np.ascontiguousarray(given, dtype), given))
+        shapes = {self.threshold.shape, self.before.shape, self.after.shape, self.seconds.shape}
+        if len(shapes) != 1 or self.threshold.ndim != 1:
+            raise ValueError(f"the columns of the rounds must be one-dimensional and of one length, got {shapes}")
+
+    def __len__(self) -> int:
+        return len(self.threshold)
+
+    @overload
+    def __getitem__(self, index: int) -> Round: ...
+    @overload
+    def __getitem__(self, index: slice) -> Rounds: ...
+    def __getitem__(self, index: int | slice) -> Round | Rounds:
+        if isinstance(index, slice):
+            return Rounds(self.threshold[index], self.before[index], self.after[index], self.seconds[index])
+        columns = (self.threshold[index], self.before[index], self.after[index], self.seconds[index])
+        return Round(*(column.item() for column in columns))
+
+    def __repr__(self) -> str:
+        span = f", {self.before[0]} to {self.after[-1]} clusters" if len(self) else ""
+        return f"Rounds({len(self)} rounds{span})"
+
+
+def by_value(forest: Forest, similarity: bool) -> Forest:
+    """The same binary forest with its merges in order of linkage, each a round of its own: what HAC would do.
+
+    A merge counts as no closer than those it is made of, so that children come before their parents. What must be
+    linked, which is infinitely close, stays the one round that it is.
+    """
+    linked = np.isinf(forest.value)
+    n = int(((forest.round == 0) | linked).sum())  # nodes that stay where they are
+    rounds = int(linked.any())  # and the rounds that they are of
+    merges = len(forest.parent) - n
+    distance = -forest.value[n:] if similarity else forest.value[n:]
+    settled = _core.tree_settled(forest.parent, np.concatenate([np.full(n, -np.inf), distance]))[n:]
+    order = np.argsort(settled, kind="stable")
+    place = np.empty(merges, np.int32)
+    place[order] = np.arange(merges, dtype=np.int32)
+    old = np.concatenate([np.arange(n), n + order])
+    parent = forest.parent[old]
+    inner = parent >= n
+    parent[inner] = n + place[parent[inner] - n]
+    clusters = int(forest.before[rounds]) if merges else 0
+    left = clusters - np.arange(merges)
+    unknown = np.full(merges, np.nan)
+    return Forest(
+        parent,
+        forest.value[old],
+        forest.size[old],
+        np.concatenate([forest.round[:n], rounds + np.arange(1, merges + 1, dtype=np.int32)]),
+        np.concatenate([forest.threshold[:rounds], unknown]),
+        np.concatenate([forest.before[:rounds], left]),
+        np.concatenate([forest.after[:rounds], left - 1]),
+        np.concatenate([forest.seconds[:rounds], unknown]),
+    )

@@ -1,0 +1,418 @@
+import csv
+import re
+import threading
+from dataclasses import replace
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from importlib.resources import files
+from urllib.parse import urlsplit
+
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+from browser import chromium
+from explorable import TEXTS, write_run
+from forests import chain
+
+from agglo.explore import Explorer, open_run, open_tree
+from agglo.explore.page import save_page
+from agglo.explore.run import names_table
+from agglo.explore.view import boxes
+from agglo.text.names import Names
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with chromium() as context:
+        yield context
+
+
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("run") / "animals"
+    write_run(folder)
+    return open_run(folder)
+
+
+@pytest.fixture(scope="module")
+def served(opened):
+    with Explorer(opened) as explorer:
+        yield explorer
+
+
+@pytest.fixture
+def page(browser):
+    """A page that must not complain, show a dialog, or ask anyone but its own server."""
+    page = browser.new_page()
+    wrong = []
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
+    page.on("dialog", lambda dialog: (wrong.append(dialog.message), dialog.dismiss()))
+    page.on("request", lambda request: asked.append(request.url))
+    asked = []
+    yield page
+    origin = urlsplit(page.url)[:2]
+    page.close()
+    assert wrong == []
+    assert {urlsplit(url)[:2] for url in asked if not url.startswith(("data:", "blob:"))} <= {origin}
+
+
+def visit(page, url):
+    page.goto(url)
+    page.wait_for_selector("body[data-shown]")
+
+
+def shown(page, node, round=""):
+    page.wait_for_function("at => document.body.dataset.shown?.startsWith(at)", arg=f"{node}/{round}")
+
+
+def click(page, node, **options):
+    """Click on the box of a node, near its top, where nothing else lies over it."""
+    box = page.evaluate("node => { const r = agglo.rectangle(node); return r && [r.x, r.y, r.width] }", node)
+    assert box is not None, f"node {node} is not seen"
+    x, y, width = box
+    modifier = options.get("modifier")
+    if modifier:
+        page.keyboard.down(modifier)
+    page.mouse.click(x + width / 2, y + 5)
+    if modifier:
+        page.keyboard.up(modifier)
+
+
+def crumbs(page):
+    return page.locator("#crumbs button").all_inner_texts()
+
+
+def largest(opened):
+    """The largest box below the root."""
+    box = boxes(opened.tree, opened.tree.n_nodes - 1, 0, limit=100, depth=1, share=0.0)[1]
+    assert box.size > 2
+    return box.node
+
+
+def test_the_page_opens_and_draws(page, served):
+    visit(page, served.url)
+    assert page.title() == "animals – agglo explore"
+    assert crumbs(page) == ["animals"]
+    assert page.locator("#panel h1").inner_text() == "animals"
+    colours = page.evaluate(
+        """() => { const c = document.querySelector("#view");
+        const data = new Uint32Array(c.getContext("2d").getImageData(0, 0, c.width, c.height).data.buffer);
+        return new Set(data).size }"""
+    )
+    assert colours > 20, "boxes, and text on them"
+
+
+def test_the_script_is_small_and_the_page_names_no_other_host():
+    static = files("agglo.explore").joinpath("static")
+    assert sorted(entry.name for entry in static.iterdir()) == ["app.css", "app.js", "index.html"]
+    assert len(static.joinpath("app.js").read_bytes()) < 100_000
+    for name in ("index.html", "app.css", "app.js"):
+        assert not re.search(r"https?://(?!www\.w3\.org)", static.joinpath(name).read_text("utf-8"))
+
+
+def test_a_click_zooms_in_and_the_browser_goes_back(page, served, opened):
+    visit(page, served.url)
+    root, node = opened.tree.n_nodes - 1, largest(opened)
+    click(page, node)
+    shown(page, node)
+    assert crumbs(page) == ["animals", opened.name(node)]
+    assert page.locator("#panel h1").inner_text() == opened.name(node)
+    assert f"node={node}" in page.url
+    page.go_back()
+    shown(page, root)
+    assert crumbs(page) == ["animals"]
+    click(page, node)
+    shown(page, node)
+    page.locator("#crumbs button").first.click()
+    shown(page, root)
+
+
+def test_search_leads_to_an_item(page, served, opened):
+    visit(page, served.url)
+    page.keyboard.press("/")
+    page.keyboard.type("white RHINO")
+    page.locator("#hits [role=option]").first.wait_for()
+    assert page.locator("#hits .said").inner_text() == "3 items found"
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    page.wait_for_function("() => document.querySelector('#panel .kind').textContent === 'Item'")
+    found = page.locator("#panel h1").inner_text()
+    assert found in TEXTS
+    assert "white rhino" in found
+    assert len(crumbs(page)) > 1, "it is zoomed to the cluster that the item is in"
+    assert page.evaluate("node => agglo.rectangle(node) !== undefined", TEXTS.index(found))
+
+
+def test_what_is_not_there_is_not_found(page, served):
+    visit(page, served.url)
+    page.fill("#query", "zebra")
+    page.wait_for_function("() => document.querySelector('#hits .said')?.textContent === 'Nothing found'")
+
+
+def test_the_slider_goes_through_the_rounds(page, served, opened):
+    visit(page, served.url)
+    slider = page.locator("#round")
+    last = len(opened.tree.rounds)
+    assert slider.input_value() == str(opened.start)
+    slider.focus()
+    page.keyboard.press("Home")
+    shown(page, opened.tree.n_nodes - 1, 0)
+    assert page.locator("#granularity").inner_text() == "single items, 20"
+    assert page.evaluate("() => agglo.rectangle(0) !== undefined"), "items are seen"
+    page.keyboard.press("End")
+    shown(page, opened.tree.n_nodes - 1, last)
+    number = int(opened.tree.rounds.after[-1])
+    assert page.locator("#granularity").inner_text() == f"{number} cluster{'s' if number > 1 else ''}"
+    assert f"round={last}" in page.url
+
+
+@pytest.mark.parametrize("form", ["CSV", "Parquet"])
+def test_selected_clusters_are_exported(page, served, opened, form, tmp_path):
+    visit(page, served.url)
+    node = largest(opened)
+    click(page, node, modifier="Shift")
+    assert page.locator(".chosen h2").inner_text() == "1 cluster selected"
+    assert f"selected={node}" in page.url
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name=f"Export {form}").click()
+    path = tmp_path / waiting.value.suggested_filename
+    assert path.name == f"clusters.{form.lower()}"
+    waiting.value.save_as(path)
+    table = pyarrow.csv.read_csv(path) if form == "CSV" else pq.read_table(path)
+    points = opened.points(node).tolist()
+    assert table["point"].to_pylist() == points
+    assert table["text"].to_pylist() == [TEXTS[point] for point in points]
+    page.get_by_role("button", name="Deselect", exact=True).click()
+    assert page.locator(".chosen h2").count() == 0
+
+
+def test_a_link_keeps_the_view(page, served, opened, browser):
+    visit(page, served.url)
+    node = largest(opened)
+    click(page, node)
+    shown(page, node)
+    page.get_by_text("Icicle").click()
+    page.select_option("#colour", "source")
+    page.wait_for_selector("#legend .key")
+    page.get_by_role("button", name="Select", exact=True).click()
+    page.get_by_role("button", name="Copy link").click()
+    page.get_by_role("button", name="Copied").wait_for()
+    link = page.evaluate("() => navigator.clipboard.readText()")
+    other = browser.new_page()
+    visit(other, link)
+    assert crumbs(other) == crumbs(page)
+    assert other.locator("#mode input:checked").get_attribute("value") == "icicle"
+    assert other.locator("#colour").input_value() == "source"
+    assert other.locator(".chosen .link").inner_text() == opened.name(node)
+    assert other.locator("#legend .key").all_inner_texts() == ["web", "book", "other, none or mixed"]
+    other.close()
+
+
+def test_texts_are_shown_as_they_are(page, served):
+    visit(page, served.url)
+    point = next(i for i, text in enumerate(TEXTS) if text.startswith("<script>"))
+    page.fill("#query", "<script>")
+    page.locator("#hits [role=option]").wait_for()
+    page.keyboard.press("Enter")
+    page.wait_for_function("text => document.querySelector('#panel h1').textContent === text", arg=TEXTS[point])
+    assert page.locator("script").count() == 1, "the page's own"
+    assert "count\n16" in page.locator("#panel dl").last.inner_text()
+
+
+def test_the_keyboard_is_enough(page, served, opened):
+    visit(page, served.url)
+    view = page.locator("#view")
+    view.focus()
+    page.keyboard.press("ArrowRight")
+    first = page.locator("#live").inner_text()
+    assert re.search(r", (\d+ points|a single item), 1 of \d+$", first)
+    page.keyboard.press("ArrowRight")
+    assert re.search(r", 2 of \d+$", page.locator("#live").inner_text())
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("Space")
+    assert page.locator(".chosen h2").inner_text() == "1 cluster selected"
+    page.keyboard.press("Enter")
+    page.wait_for_function("() => document.querySelectorAll('#crumbs button').length === 2")
+    page.keyboard.press("Backspace")
+    page.wait_for_function("() => document.querySelectorAll('#crumbs button').length === 1")
+    nameless = page.evaluate(
+        """() => [...document.querySelectorAll("button, input, select, canvas")].filter(e => e.checkVisibility()
+        && !(e.getAttribute("aria-label") || e.innerText || e.labels?.[0]?.innerText)).map(e => e.outerHTML)"""
+    )
+    assert nameless == []
+
+
+def test_light_and_dark(page, served):
+    page.emulate_media(color_scheme="dark")
+    visit(page, served.url)
+    theme = "() => document.documentElement.dataset.theme"
+    paper = "() => getComputedStyle(document.body).backgroundColor"
+    assert page.evaluate(theme) == "dark"
+    dark = page.evaluate(paper)
+    page.get_by_role("button", name="Switch between light and dark").click()
+    assert page.evaluate(theme) == "light"
+    assert page.evaluate(paper) != dark
+    page.reload()
+    page.wait_for_selector("body[data-shown]")
+    assert page.evaluate(theme) == "light", "what was chosen stays"
+    page.evaluate("() => localStorage.clear()")
+
+
+def test_items_are_paged(page, served, opened):
+    visit(page, served.url)
+    page.wait_for_selector(".pages")
+    assert page.locator(".pages span").inner_text() == "1–20 of 20"
+    assert page.locator(".items .link").count() == 20
+    page.locator(".items .link").first.click()
+    page.wait_for_function("text => document.querySelector('#panel h1').textContent === text", arg=TEXTS[-1])
+
+
+def test_the_docs_can_be_read(page, served):
+    page.goto(served.url.split("?")[0] + "docs")
+    assert page.locator("h2").count() > 10
+
+
+def test_one_file_works_from_a_disk(page, opened, tmp_path):
+    path = tmp_path / "page.html"
+    save_page(opened, path)
+    visit(page, path.as_uri())
+    node = largest(opened)
+    click(page, node)
+    shown(page, node)
+    assert crumbs(page) == ["animals", opened.name(node)]
+    page.fill("#query", "<script>")
+    page.locator("#hits [role=option]").wait_for()
+    page.keyboard.press("Enter")
+    page.wait_for_function("() => document.querySelector('#panel h1').textContent.startsWith('<script>')")
+    page.locator("#crumbs button").first.click()
+    shown(page, opened.tree.n_nodes - 1)
+    page.locator("#round").focus()
+    page.keyboard.press("Home")
+    shown(page, opened.tree.n_nodes - 1, 0)
+    click(page, node, modifier="Shift")
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="Export CSV").click()
+    waiting.value.save_as(tmp_path / "clusters.csv")
+    table = pyarrow.csv.read_csv(tmp_path / "clusters.csv")
+    assert sorted(table["point"].to_pylist()) == sorted(opened.points(node).tolist())
+
+
+def test_a_server_that_is_gone_is_told(browser, opened):
+    page = browser.new_page()
+    with Explorer(opened) as explorer:
+        visit(page, explorer.url)
+    click(page, largest(opened))
+    page.locator("#message").wait_for()
+    assert page.locator("#message").inner_text() == "The server does not answer. Is agglo explore still running?"
+    page.close()
+
+
+def test_a_link_without_its_token_says_so(browser, served):
+    page = browser.new_page()
+    page.goto(served.url.split("?")[0])
+    page.locator("#message").wait_for()
+    assert page.locator("#message").inner_text() == "the token is missing or wrong: open the printed link"
+    page.close()
+
+
+HOSTILE = [
+    "</script><script>alert(1)</script>",
+    "<!--<script>alert(2)</script>",
+    "<img src=x onerror=alert(3)>",
+    "a\u2028b\u2029c",
+    "\u202eevil\u202c \u2066left",
+    "\0\x01\x1f\x7f",
+    '"}];alert(4);//',
+    "{{7*7}} ${alert(5)} `",
+    "&lt;b&gt; &amp;",
+    "\ufeff\ufffe\U0010ffff",
+    "=1+1",
+    "@SUM(A1)",
+    "long " * 100_000,
+    "",
+]
+
+
+@pytest.fixture(scope="module")
+def hostile():
+    tree = chain(len(HOSTILE))
+    inner = tree.n_nodes - tree.n_leaves
+    names = Names(
+        [HOSTILE[i % len(HOSTILE)] for i in range(inner)],
+        [HOSTILE] * inner,
+        [tree.leaves(node).tolist()[:5] for node in range(tree.n_leaves, tree.n_nodes)],
+    )
+    columns = {text[:40] or "empty": HOSTILE for text in HOSTILE}
+    opened = open_tree(tree, HOSTILE, columns)
+    return replace(opened, names=names_table(names), title="</title></script>\u202e<b>")
+
+
+@pytest.mark.parametrize("where", ["server", "file"])
+def test_no_text_breaks_out_of_the_page(page, hostile, where, tmp_path):
+    with Explorer(hostile) as explorer:
+        explorer.save(tmp_path / "page.html")
+        visit(page, explorer.url if where == "server" else (tmp_path / "page.html").as_uri())
+        own = page.locator("script").count()
+        assert own == (1 if where == "server" else 2)
+        root = hostile.tree.n_nodes - 1
+        assert page.title() == "</title></script>\u202e<b> – agglo explore"
+        seen = [box.node for box in boxes(hostile.tree, root, 0, limit=100, depth=5, share=0.0) if box.node >= 0]
+        for node in (*seen[1:7], root):
+            page.evaluate("node => { location.hash = `node=${node}` }", node)
+            shown(page, node)
+        if where == "server":
+            for column in list(hostile.items.columns)[:4]:
+                page.select_option("#colour", column)
+        for text in (HOSTILE[0], HOSTILE[2], "=1+1"):
+            page.fill("#query", text)
+            page.locator("#hits [role=option]").first.wait_for()
+        assert page.locator("script").count() == own
+        assert page.locator("#panel img, #panel b, #hits img, #legend img").count() == 0
+        page.wait_for_load_state("networkidle")
+
+
+def test_texts_of_one_file_are_exported_without_formulas(page, hostile, tmp_path):
+    save_page(hostile, tmp_path / "page.html")
+    visit(page, (tmp_path / "page.html").as_uri())
+    page.get_by_role("button", name="Select", exact=True).click()
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="Export CSV").click()
+    waiting.value.save_as(tmp_path / "clusters.csv")
+    with open(tmp_path / "clusters.csv", newline="", encoding="utf-8") as file:
+        rows = list(csv.reader(file.read().replace("\0", "\\0").splitlines(keepends=True)))
+    texts = {row[3] for row in rows[1:]}
+    assert {"'=1+1", "'@SUM(A1)", HOSTILE[0]} <= texts
+    assert not any(cell.startswith(("=", "@", "+", "-")) for row in rows for cell in row)
+
+
+def test_a_notebook_on_this_machine_shows_the_page_and_other_pages_do_not(browser, served, tmp_path):
+    (tmp_path / "notebook.html").write_text(f"<!doctype html><body>{served._repr_html_()}</body>")
+    handler = partial(QuietHandler, directory=tmp_path)
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as notebook:
+        thread = threading.Thread(target=notebook.serve_forever)
+        thread.start()
+        for address, is_shown in [
+            (f"http://localhost:{notebook.server_port}/notebook.html", True),
+            ((tmp_path / "notebook.html").as_uri(), False),
+        ]:
+            page = browser.new_page()
+            refused = []
+            page.on("console", lambda message, refused=refused: refused.append(message.text))
+            page.goto(address)
+            if is_shown:
+                page.frame_locator("iframe").locator("body[data-shown]").wait_for()
+            else:
+                while not any("frame-ancestors" in text for text in refused):
+                    page.wait_for_event("console")
+                assert page.frame_locator("iframe").locator("body[data-shown]").count() == 0
+            page.close()
+        notebook.shutdown()
+        thread.join()
+
+
+class QuietHandler(SimpleHTTPRequestHandler):
+    def log_message(self, *_):
+        pass

@@ -1,0 +1,143 @@
+"""Rounds that represent the merging: the one that lasts, and layers of several."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from forests import trees
+from hypothesis import given
+from hypothesis import strategies as st
+
+import agglo
+from agglo import NeighborGraph
+from agglo.tree.persistence import layer_rounds, persistent_round
+
+
+def same_partition(a, b):
+    pairs = np.unique(np.column_stack([a, b]), axis=0)
+    return len(pairs) == len(np.unique(a)) == len(np.unique(b))
+
+
+def stays_and_numbers(tree):
+    """How long every round stays, and its number of clusters, as the definition says it, point by point."""
+    missing = tree.about["missing"]
+    if tree.about["kind"] == "similarity":
+        farthest = tree.about["origin"] - (0.0 if missing == "ignore" else missing)
+    else:
+        farthest = math.inf if missing in ("ignore", 0.0) else missing
+
+    def time(height):
+        if farthest == math.inf:
+            return height
+        return -math.log(min(1, max(0.001, 1 - height / farthest)))
+
+    last = len(tree.rounds)
+    reached = [max(tree.height[tree.round <= index]) for index in range(last + 2)]
+    stays, numbers = [], []
+    for index in range(last + 1):
+        sizes = np.bincount(tree.labels(round=index))
+        shares = sizes / sizes.sum()
+        numbers.append(math.exp(-(shares * np.log(shares)).sum()))
+        stays.append((time(reached[index + 1]) - time(reached[index])) * shares[sizes > 1].sum())
+    return stays, numbers
+
+
+def persistence(tree):
+    """The score of every round, pair by pair of rounds."""
+    stays, numbers = stays_and_numbers(tree)
+    return [sum(stay * min(k, m) / max(k, m) for stay, k in zip(stays, numbers, strict=True)) for m in numbers]
+
+
+@given(trees())
+def test_the_persistent_round_has_the_highest_score(tree):
+    round_ = persistent_round(tree)
+    np.testing.assert_array_equal(tree.cut(round="persistent"), tree.labels(round=round_))
+    scores = persistence(tree)
+    between = [index for index, record in enumerate(tree.rounds, start=1) if record.after > 1]
+    if between:
+        assert round_ in between
+        assert scores[round_] >= max(scores[index] for index in between) - 1e-9
+    else:
+        assert round_ == len(tree.rounds)
+
+
+def planted(rng, n, centers, spread):
+    """Points around ``centers``, and which one each belongs to."""
+    y = np.arange(n) % len(centers)
+    return centers[y] + spread * rng.normal(size=(n, centers.shape[1])), y
+
+
+# With fewer points in a cluster than neighbours, Affinity merges finished clusters before others are: not tried.
+@pytest.mark.parametrize(("name", "n"), [("scc", 40), ("hac", 40), ("scc", 900), ("hac", 900), ("affinity", 900)])
+@pytest.mark.parametrize("metric", ["cosine", "sqeuclidean", "euclidean"])
+def test_separate_clusters_are_the_persistent_ones(name, n, metric):
+    X, y = planted(np.random.default_rng(n), n, np.eye(8), 0.01)
+    tree = getattr(agglo, name)(agglo.neighbor_graph(X, 10, metric))
+    assert same_partition(tree.cut(round="persistent"), y)
+
+
+@pytest.mark.parametrize("metric", ["cosine", "euclidean"])
+def test_twins_and_stragglers_do_not_turn_the_choice(metric):
+    # Two points that all but coincide, and one far from all: by ratios of heights the first are a level that lasts
+    # of single points but one pair, by differences the second is one of a point against the rest.
+    X, y = planted(np.random.default_rng(5), 600, np.eye(6), 0.05)
+    X = np.vstack([X, X[0] + 1e-6, -5 * np.ones(6)])
+    tree = agglo.hac(agglo.neighbor_graph(X, 25, metric))
+    assert same_partition(tree.cut(round="persistent")[:600], y)
+
+
+@pytest.mark.parametrize("factor", [2.0**-20, 2.0**20])
+def test_the_unit_of_distances_does_not_matter(factor):
+    X = np.random.default_rng(2).normal(size=(300, 3))
+    here = agglo.hac(agglo.neighbor_graph(X, 10, "euclidean"))
+    there = agglo.hac(agglo.neighbor_graph(factor * X, 10, "euclidean"))
+    assert persistent_round(here) == persistent_round(there)
+
+
+def test_between_nothing_and_everything_there_is_no_persistent_round():
+    pair = NeighborGraph.from_edges([0], [1], [0.5], kind="distance")
+    assert agglo.scc(pair).cut(round="persistent").tolist() == [0, 0]
+    apart = NeighborGraph.from_edges([], [], [], n_points=3, kind="distance")
+    assert agglo.scc(apart).cut(round="persistent").tolist() == [0, 1, 2]
+    alone = NeighborGraph.from_edges([], [], [], n_points=1, kind="similarity")
+    assert agglo.scc(alone).cut(round="persistent").tolist() == [0]
+
+
+def test_copies_without_other_neighbours_are_the_clusters():
+    graph = NeighborGraph.from_edges([0, 1, 3], [1, 2, 4], [0, 0, 0], kind="distance")  # missing is 0 as well
+    assert agglo.scc(graph, thresholds=[0.0]).cut(round="persistent").tolist() == [0, 0, 0, 1, 1]
+
+
+@given(trees(max_points=12), st.integers(1, 4))
+def test_layers_represent_the_merging_best(tree, n):
+    between = [index for index, record in enumerate(tree.rounds, start=1) if record.after > 1]
+    rounds = layer_rounds(tree, n)
+    layers = tree.layers(n)
+    assert layers.shape == (len(rounds), tree.n_leaves)
+    for labels, round_ in zip(layers, rounds, strict=True):
+        np.testing.assert_array_equal(labels, tree.labels(round=round_))
+    if not between:
+        assert rounds == [len(tree.rounds)]
+        return
+    assert rounds == sorted(set(rounds))
+    assert set(rounds) <= set(between)
+    assert len(rounds) == min(n, len(between))
+    stays, numbers = stays_and_numbers(tree)
+
+    def score(chosen):
+        near = [max(min(k, numbers[r]) / max(k, numbers[r]) for r in chosen) for k in numbers]
+        return sum(stay * ratio for stay, ratio in zip(stays, near, strict=True))
+
+    best = max(score(chosen) for chosen in itertools.combinations(between, len(rounds)))
+    assert score(rounds) >= best - 1e-9
+    assert layer_rounds(tree, 1) == [persistent_round(tree)]
+
+
+def test_layers_of_a_tree_of_a_round_a_merge():
+    X, _ = planted(np.random.default_rng(3), 2000, np.eye(8), 0.2)
+    tree = agglo.hac(agglo.neighbor_graph(X, 10))
+    counts = tree.layers(5).max(axis=1) + 1
+    assert len(counts) == 5
+    assert (np.diff(counts) < 0).all()
+    assert tree.layers().shape == (4, 2000)
