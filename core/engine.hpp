@@ -5,7 +5,8 @@
 //
 // Where only mutual nearest neighbours merge, as in HAC, a round may merge a single pair. Then clusters that
 // have to wait for their nearest neighbour are in no bucket. They are looked at again when it has merged, and
-// other new clusters announce themselves to those that they are closer to.
+// other new clusters announce themselves to those that they are closer to. If the lists of hubs are read too
+// often, HubHac runs the remaining rounds.
 #pragma once
 
 #include <algorithm>
@@ -74,8 +75,12 @@ class Engine {
     for (Id i = 0; i < n_; ++i) shelve(i, 0);
     if (!must_.empty()) link();
     for (std::size_t t = 0; t < thresholds_.size() && clusters_ > 1; ++t)
-      while (round(t) && stay_) {
-      }
+      while (round(t) && stay_)
+        if constexpr (!Near::kEager)
+          if (plan_.mutual && plan_.thresholds.empty() && near_.has_hubs()) {
+            finish();
+            break;
+          }
     return std::move(forest_);
   }
 
@@ -119,6 +124,28 @@ class Engine {
     }
     merge(components(linked), 0);
     record(std::numeric_limits<double>::quiet_NaN(), start);
+  }
+
+  // Runs the remaining rounds of HAC on a graph with hubs.
+  void finish() {
+    auto start = Clock::now();
+    near_.finish([&](std::span<const Merge> merges) {
+      const auto round = static_cast<Id>(forest_.rounds.size() + 1);
+      for (const auto& [low, high, value] : merges) {
+        const auto node = static_cast<Id>(forest_.parent.size());
+        forest_.parent[node_[low]] = forest_.parent[node_[high]] = node;
+        forest_.parent.push_back(kNobody);
+        forest_.value.push_back(sign_ * value);
+        forest_.size.push_back(forest_.size[node_[low]] + forest_.size[node_[high]]);
+        forest_.round.push_back(round);
+        node_[low] = node;
+        if (limits_) limits_->unite(low, high);
+      }
+      clusters_ -= static_cast<std::int64_t>(merges.size());
+      record(std::numeric_limits<double>::quiet_NaN(), start);
+      start = Clock::now();
+      if (round % kGrain == 0) report_(0, 0);
+    });
   }
 
   // Puts on record a round that has merged.

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cmath>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -45,6 +46,9 @@ class Int384 {
     }
     return *this;
   }
+
+  // Some total order, not that of the numbers.
+  auto operator<=>(const Int384&) const = default;
 
   // Rounds to the nearest double; ties go to the even one.
   explicit operator double() const {

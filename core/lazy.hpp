@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <span>
 #include <type_traits>
@@ -19,6 +20,7 @@
 #include "adjacency.hpp"
 #include "chains.hpp"
 #include "graph.hpp"
+#include "hac.hpp"
 #include "limits.hpp"
 #include "linkage.hpp"
 #include "memory.hpp"
@@ -35,7 +37,7 @@ class LazyNeighborhoods final : public Neighborhoods<Size> {
   // joined with a part may not be joined with the whole.
   LazyNeighborhoods(const GraphView& graph, std::span<const double> weights, const Linkage& linkage,
                     const Limits* limits, int workers)
-      : Neighborhoods<Size>(graph.size(), weights, workers),
+      : Neighborhoods<Size>(graph.size(), graph.indptr[graph.size()], weights, workers),
         graph_(graph),
         weights_(weights),
         linkage_(linkage),
@@ -62,6 +64,7 @@ class LazyNeighborhoods final : public Neighborhoods<Size> {
   void refresh(std::span<const Id> clusters, float threshold, int worker) override {
     std::vector<Id>& pending = gather_[worker].pending;
     pending.clear();
+    std::int64_t read = static_cast<std::int64_t>(clusters.size());
     // What is known lies scattered in memory, and is asked for early.
     for (std::size_t k = 0; k < clusters.size(); ++k) {
       if (k + 16 < clusters.size()) ask_for(&nearest_[clusters[k + 16]]);
@@ -70,13 +73,16 @@ class LazyNeighborhoods final : public Neighborhoods<Size> {
     }
     for (std::size_t k = 0; k < pending.size(); ++k) {
       chains_.ask_ahead(pending, k, [this](Id name) { ask_for(&cell_[name]); });
+      read += chains_.entries(pending[k]);
       look(pending[k], gather_[worker]);
     }
+    work_[worker] += read;
   }
 
   void announce(std::span<const Id> clusters, int worker) override {
     for (const Id y : clusters) {
       const List<Stat>& list = chains_.list(y);
+      work_[worker] += list.size();
       for (std::int64_t k = 0; k < list.size(); ++k) {
         const Id x = list.ids()[k];
         if (nearest_[x].lasting) continue;
@@ -84,6 +90,26 @@ class LazyNeighborhoods final : public Neighborhoods<Size> {
         if (Base::is_nearer(y, value, nearest_[x])) offers_[worker].push_back({x, y, value});
       }
     }
+  }
+
+  void finish(const std::function<void(std::span<const Merge>)>& record) override {
+    HubHac<Linkage, Size> hac(linkage_, limits_);
+    std::vector<Id> number(cell_.size(), kNobody);
+    Id count = 0;
+    for (Id x = 0; x < static_cast<Id>(cell_.size()); ++x) {
+      if (!alive(x)) continue;
+      hac.add(x, cell_[x].size);
+      number[x] = count++;
+    }
+    Gather<Linkage>& gather = gather_.front();
+    for (Id x = 0; x < static_cast<Id>(cell_.size()); ++x) {
+      if (!alive(x)) continue;
+      combine(x, gather);
+      chains_.replace(x, {});
+      for (std::size_t k = 0; k < gather.ids.size(); ++k)
+        if (gather.ids[k] > x) hac.add_edge(number[x], number[gather.ids[k]], gather.stats[k]);
+    }
+    hac.run(record);
   }
 
   double take_in(Id cluster, std::span<const Part<Size>> parts) override {
@@ -101,7 +127,7 @@ class LazyNeighborhoods final : public Neighborhoods<Size> {
   using Base = Neighborhoods<Size>;
   using Nearest = typename Base::Nearest;
   using Base::alive, Base::best, Base::cell_, Base::clusters_, Base::keep_bound, Base::nearest_,
-      Base::offers_, Base::root;
+      Base::offers_, Base::root, Base::work_;
 
   struct Search {
     explicit Search(double floor) : others(floor) {}
@@ -179,8 +205,8 @@ class LazyNeighborhoods final : public Neighborhoods<Size> {
     keep(x, search);
   }
 
-  // Combines x's lists into one, under the present clusters, and finds its nearest neighbour.
-  void look(Id x, Gather<Linkage>& gather) {
+  // Combines x's lists into one, under the present clusters.
+  void combine(Id x, Gather<Linkage>& gather) {
     gather.start(std::min(chains_.entries(x), clusters_));
     for (Id owner = x; owner != kNobody; owner = chains_.next(owner)) {
       const std::span<const Id> names = chains_.names(owner);
@@ -191,6 +217,11 @@ class LazyNeighborhoods final : public Neighborhoods<Size> {
              [this, owner, first = graph_.indptr[owner]](std::size_t k) { return edge(owner, first + k); });
     }
     if (limits_ != nullptr) gather.keep([&](Id y) { return limits_->may(x, y); });
+  }
+
+  // Combines x's lists, and finds its nearest neighbour.
+  void look(Id x, Gather<Linkage>& gather) {
+    combine(x, gather);
     Search search(linkage_.floor);
     const double size = cell_[x].size;
     for (std::size_t k = 0; k < gather.ids.size(); ++k)

@@ -10,10 +10,12 @@
 // and, because all of them are reducible, two bounds that let the rounds look at few lists:
 //   Blend                 an upper bound on the union's linkage to any one cluster, from its parts' bounds
 //   grown(...)            an upper bound on the linkage to a neighbour that has since grown
+//   growth                how a linkage changes if one of the clusters grows and gets no edges by it
 #pragma once
 
 #include <algorithm>
 #include <cmath>
+#include <compare>
 #include <cstdint>
 #include <limits>
 #include <span>
@@ -34,6 +36,9 @@ struct Edges {
 };
 
 constexpr int kFloatBits = 24;  // significant bits of a float
+
+// It stays, falls at most once, or changes every time.
+enum class Growth { none, once, gradual };
 
 constexpr double kNone = -std::numeric_limits<double>::infinity();
 
@@ -100,6 +105,7 @@ class AverageLinkage {
     return (was * old_size + others * (size - old_size)) / size;
   }
   static constexpr bool steadfast = false;
+  static constexpr Growth growth = Growth::gradual;
   static constexpr double floor = 0;
 
  private:
@@ -114,6 +120,7 @@ class CountedAverageLinkage {
   struct Stat {
     Sum sum;
     std::int64_t count;
+    auto operator<=>(const Stat&) const = default;
   };
 
   CountedAverageLinkage(Kind kind, double missing, int shift, int count_shift = 0)
@@ -136,6 +143,7 @@ class CountedAverageLinkage {
     return Present ? was : AverageLinkage<Sum>::grown(was, others, old_size, size);
   }
   static constexpr bool steadfast = false;
+  static constexpr Growth growth = Present ? Growth::none : Growth::gradual;
   const double floor;
 
  private:
@@ -162,6 +170,7 @@ class SingleLinkage {
   using Blend = Closest;
   static double grown(double was, double, double, double) { return was; }
   static constexpr bool steadfast = true;
+  static constexpr Growth growth = Growth::none;
   static constexpr double floor = kNone;
 
  private:
@@ -203,6 +212,7 @@ class CompleteLinkage {
   };
   static double grown(double was, double, double, double) { return was; }
   static constexpr bool steadfast = false;
+  static constexpr Growth growth = Growth::once;
 
  private:
   float sign_;

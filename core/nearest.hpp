@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <numeric>
 #include <span>
 #include <utility>
 #include <vector>
@@ -20,6 +22,12 @@ template <class Size>
 struct Part {
   Id member;
   Size size;
+};
+
+// Two clusters that merge, by id, and their linkage.
+struct Merge {
+  Id low, high;
+  double value;
 };
 
 // Size is a whole number where clusters are made of points, and a double, which holds larger ones and exactly
@@ -94,6 +102,20 @@ class Neighborhoods {
       }
   }
 
+  // ---- hubs ----
+
+  // Whether so many list entries and clusters have been read that there must be hubs. HAC by average linkage
+  // on an ordinary neighbour graph reads about three times the entries of the graph.
+  bool has_hubs() const {
+    constexpr std::int64_t kMost = 8;
+    return std::accumulate(work_.begin(), work_.end(), std::int64_t{0}) > kMost * entries_;
+  }
+
+  // Merges mutual nearest neighbours until there are none, with a structure that does not read the whole list
+  // of a hub at every merge. Calls record(merges) for every round, ordered by id. Nothing else may be called
+  // after it.
+  virtual void finish(const std::function<void(std::span<const Merge>)>& record) = 0;
+
   // ---- merging, in this order: unite all, then resize all, then take in all, then forget all ----
 
   void unite(Id x, Id y) {
@@ -142,8 +164,8 @@ class Neighborhoods {
     return rounded < value ? std::nextafter(rounded, std::numeric_limits<float>::infinity()) : rounded;
   }
 
-  Neighborhoods(std::int64_t n, std::span<const double> weights, int workers)
-      : clusters_(n), cell_(n), nearest_(n), offers_(workers) {
+  Neighborhoods(std::int64_t n, std::int64_t edges, std::span<const double> weights, int workers)
+      : entries_(n + edges), clusters_(n), cell_(n), nearest_(n), offers_(workers), work_(workers) {
     for (Id i = 0; i < clusters_; ++i)
       cell_[i] = {i, weights.empty() ? Size{1} : static_cast<Size>(weights[i])};
   }
@@ -154,6 +176,8 @@ class Neighborhoods {
     nearest_[x].lasting = false;
   }
 
+  const std::int64_t entries_;  // points and entries of the graph
+
   std::int64_t clusters_;  // an upper bound on how many: what a table of neighbours may have to hold
 
   // By cluster, at its smallest point.
@@ -161,6 +185,7 @@ class Neighborhoods {
   Array<Nearest> nearest_;
 
   std::vector<std::vector<Offer>> offers_;  // by worker
+  std::vector<std::int64_t> work_;          // likewise: list entries and clusters read so far
 };
 
 }  // namespace agglo

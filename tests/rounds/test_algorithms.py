@@ -311,3 +311,66 @@ def test_hac_of_a_long_chain_takes_no_pass_over_all_points_for_each_merge(linkag
     tree = agglo.hac(graph, linkage=linkage, max_cluster_size=max_cluster_size)
     assert tree.n_leaves == n
     assert len(tree.rounds) == n - tree.rounds.after[-1]  # one merge each
+
+
+# ---- hubs: clusters with many neighbours ----
+
+
+def star(n, weights, hub):
+    """A graph of one hub and n leaves."""
+    return NeighborGraph.from_edges(np.full(n, hub), np.delete(np.arange(n + 1), hub), weights, kind="similarity")
+
+
+def tied_grid(side, ids, kind):
+    ids = ids.reshape(side, side)
+    ends = (np.r_[ids[:, :-1].ravel(), ids[:-1].ravel()], np.r_[ids[:, 1:].ravel(), ids[1:].ravel()])
+    return NeighborGraph.from_edges(*ends, np.full(len(ends[0]), 0.5), kind=kind)
+
+
+def caterpillar(n, legs):
+    """A graph of a path of n points, which merges from its end, and a leg at each of them."""
+    spine = np.arange(n)
+    ends = np.r_[spine[:-1], spine], np.r_[spine[1:], spine + n]
+    return NeighborGraph.from_edges(*ends, np.r_[1 + spine[1:] / n, legs], kind="similarity")
+
+
+def random_hubs(n, rng, decimals, kind, missing):
+    ends = np.r_[rng.integers(0, n, n), rng.integers(0, 3, n)], np.r_[rng.integers(0, n, n), rng.integers(0, n, n)]
+    weights = np.round(rng.random(2 * n), decimals) + 0.1
+    return NeighborGraph.from_edges(*ends, weights, n_points=n, kind=kind, missing=missing)
+
+
+def hub_graphs():
+    rng = np.random.default_rng(3)
+    n = 300
+    yield "star", star(n, rng.random(n), 0)
+    yield "star of the last point", star(n, np.sort(rng.random(n)), n)
+    yield "star with ties", star(n, np.full(n, 0.5), 150)
+    yield "caterpillar", caterpillar(n // 2, rng.random(n // 2))
+    for kind in ("similarity", "distance"):
+        yield f"grid, {kind}", tied_grid(18, np.arange(18 * 18), kind)
+        yield f"shuffled grid, {kind}", tied_grid(18, rng.permutation(18 * 18), kind)
+        for decimals in (1, 7):
+            for missing in (None, "ignore", 0.6):
+                graph = random_hubs(n, rng, decimals, kind, missing)
+                yield f"random, {kind}, {decimals} decimals, missing={missing}", graph
+
+
+@pytest.mark.parametrize("linkage", LINKAGES)
+@pytest.mark.parametrize("graph", [pytest.param(graph, id=name) for name, graph in hub_graphs()])
+def test_hac_of_hubs_is_its_reference(graph, linkage):
+    n = graph.n_points
+    for known in ({}, {"max_cluster_size": n // 3}, {"sample_weight": 1 + np.arange(n) % 3 / 2}):
+        tree = agglo.hac(graph, linkage=linkage, **known)
+        assert_same_hierarchy(tree, agglo.reference.hac(graph, linkage=linkage, **known))
+
+
+@pytest.mark.parametrize("linkage", LINKAGES)
+def test_hac_of_a_large_star_reads_no_list_of_all_leaves_for_each_merge(linkage):
+    # Each round merges one leaf. If it read all the other leaves, one of these runs would take minutes.
+    n = 200_000
+    weights = np.random.default_rng(0).permutation(n).astype(np.float32) / n
+    tree = agglo.hac(star(n, weights, 0), linkage=linkage)
+    assert len(tree.rounds) == n
+    if linkage == "single":
+        np.testing.assert_allclose(tree.height[n + 1 :], 1 - np.sort(weights)[::-1], rtol=0, atol=1e-6)
