@@ -2,10 +2,10 @@
 #include <span>
 
 #include "../tests/blas.hpp"
-#include "cells.hpp"
 #include "input.hpp"
-#include "kdtree.hpp"
-#include "queries.hpp"
+#include "ivf/ivf.hpp"
+#include "neighbors/kdtree.hpp"
+#include "neighbors/query.hpp"
 
 using namespace agglo;
 

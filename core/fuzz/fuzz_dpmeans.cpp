@@ -2,9 +2,9 @@
 #include <numeric>
 
 #include "../tests/blas.hpp"
-#include "dpmeans.hpp"
-#include "dpseeds.hpp"
 #include "input.hpp"
+#include "paper/dp_seeds.hpp"
+#include "paper/dpmeans.hpp"
 
 using namespace agglo;
 

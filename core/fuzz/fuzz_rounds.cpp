@@ -2,9 +2,9 @@
 #include <array>
 #include <optional>
 
-#include "graph.hpp"
 #include "input.hpp"
-#include "rounds.hpp"
+#include "neighbors/graph.hpp"
+#include "rounds/rounds.hpp"
 
 using namespace agglo;
 

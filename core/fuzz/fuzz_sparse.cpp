@@ -1,11 +1,11 @@
 // Searches in sparse rows, sets and bits, against searches in the same rows written out.
 #include "../tests/blas.hpp"
-#include "bits.hpp"
 #include "input.hpp"
-#include "minhash.hpp"
-#include "neighbors.hpp"
-#include "sets.hpp"
-#include "sparse.hpp"
+#include "neighbors/exact.hpp"
+#include "sparse/cosine.hpp"
+#include "sparse/hamming.hpp"
+#include "sparse/jaccard.hpp"
+#include "sparse/minhash.hpp"
 
 using namespace agglo;
 

@@ -1,11 +1,11 @@
 // Trees: validation of any columns, and what is done with valid ones.
 #include <numeric>
 
-#include "costs.hpp"
-#include "exactly.hpp"
 #include "input.hpp"
-#include "path.hpp"
-#include "tree.hpp"
+#include "tree/exact_k.hpp"
+#include "tree/node_costs.hpp"
+#include "tree/price_path.hpp"
+#include "tree/tree.hpp"
 
 using namespace agglo;
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "../tests/check.hpp"
-#include "parallel.hpp"
+#include "base/thread_pool.hpp"
 
 class Input {
  public:

@@ -1,7 +1,7 @@
 #include <nanobind/stl/string.h>
 
-#include "grinch.hpp"
-#include "perch.hpp"
+#include "paper/grinch.hpp"
+#include "paper/perch.hpp"
 #include "python.hpp"
 
 namespace agglo::python {

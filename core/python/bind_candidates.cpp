@@ -1,10 +1,10 @@
 #include <nanobind/stl/string.h>
 
-#include "bits.hpp"
-#include "candidates.hpp"
+#include "neighbors/candidates.hpp"
 #include "python.hpp"
-#include "sets.hpp"
-#include "sparse.hpp"
+#include "sparse/cosine.hpp"
+#include "sparse/hamming.hpp"
+#include "sparse/jaccard.hpp"
 
 namespace agglo::python {
 namespace {

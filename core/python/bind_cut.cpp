@@ -1,8 +1,8 @@
-#include "centers.hpp"
-#include "costs.hpp"
-#include "exactly.hpp"
-#include "path.hpp"
 #include "python.hpp"
+#include "simd/center_products.hpp"
+#include "tree/exact_k.hpp"
+#include "tree/node_costs.hpp"
+#include "tree/price_path.hpp"
 
 namespace agglo::python {
 namespace {

@@ -1,6 +1,6 @@
-#include "dpmeans.hpp"
-#include "dpseeds.hpp"
-#include "exemplars.hpp"
+#include "paper/dp_seeds.hpp"
+#include "paper/dpmeans.hpp"
+#include "paper/exemplars.hpp"
 #include "python.hpp"
 
 namespace agglo::python {

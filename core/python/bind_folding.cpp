@@ -1,4 +1,4 @@
-#include "folding.hpp"
+#include "points/duplicates.hpp"
 #include "python.hpp"
 
 namespace agglo::python {

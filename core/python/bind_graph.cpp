@@ -1,6 +1,6 @@
 #include <nanobind/stl/string.h>
 
-#include "graph.hpp"
+#include "neighbors/graph.hpp"
 #include "python.hpp"
 
 namespace agglo::python {

@@ -1,5 +1,5 @@
-#include "metrics.hpp"
 #include "python.hpp"
+#include "tree/purity.hpp"
 
 namespace agglo::python {
 namespace {

@@ -1,10 +1,10 @@
 #include <nanobind/stl/string.h>
 
-#include "cells.hpp"
-#include "kdtree.hpp"
-#include "neighbors.hpp"
+#include "ivf/ivf.hpp"
+#include "neighbors/exact.hpp"
+#include "neighbors/kdtree.hpp"
+#include "neighbors/recall.hpp"
 #include "python.hpp"
-#include "recall.hpp"
 
 namespace agglo::python {
 namespace {

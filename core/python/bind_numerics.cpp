@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "directions.hpp"
-#include "elementary.hpp"
+#include "base/elementary.hpp"
+#include "points/projection.hpp"
 #include "python.hpp"
-#include "simd.hpp"
+#include "simd/dispatch.hpp"
 
 namespace agglo::python {
 namespace {

@@ -1,8 +1,8 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
-#include "predict.hpp"
 #include "python.hpp"
+#include "tree/attach.hpp"
 #include "vectors.hpp"
 
 namespace agglo::python {

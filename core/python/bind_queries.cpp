@@ -3,9 +3,9 @@
 
 #include <memory>
 
-#include "kdtree.hpp"
+#include "neighbors/kdtree.hpp"
+#include "neighbors/query.hpp"
 #include "python.hpp"
-#include "queries.hpp"
 
 namespace agglo::python {
 namespace {

@@ -2,7 +2,7 @@
 #include <nanobind/stl/string.h>
 
 #include "python.hpp"
-#include "rounds.hpp"
+#include "rounds/rounds.hpp"
 #include "vectors.hpp"
 
 namespace agglo::python {

@@ -1,8 +1,8 @@
-#include "bits.hpp"
-#include "minhash.hpp"
 #include "python.hpp"
-#include "sets.hpp"
-#include "sparse.hpp"
+#include "sparse/cosine.hpp"
+#include "sparse/hamming.hpp"
+#include "sparse/jaccard.hpp"
+#include "sparse/minhash.hpp"
 
 namespace agglo::python {
 namespace {

@@ -1,8 +1,8 @@
 #include <nanobind/stl/string.h>
 
-#include "path.hpp"
 #include "python.hpp"
-#include "tree.hpp"
+#include "tree/price_path.hpp"
+#include "tree/tree.hpp"
 
 namespace agglo::python {
 namespace {

@@ -1,5 +1,5 @@
 #include "python.hpp"
-#include "simd.hpp"
+#include "simd/dispatch.hpp"
 
 NB_MODULE(_core, module) {
   using namespace agglo::python;

@@ -15,10 +15,10 @@
 #include <type_traits>
 #include <utility>
 
-#include "graph.hpp"
-#include "neighbors.hpp"
-#include "parallel.hpp"
-#include "space.hpp"
+#include "base/thread_pool.hpp"
+#include "neighbors/exact.hpp"
+#include "neighbors/graph.hpp"
+#include "points/space.hpp"
 
 namespace agglo::python {
 

@@ -1,8 +1,8 @@
 // Points as linkages of the points themselves take them.
 #pragma once
 
-#include "moments.hpp"
 #include "python.hpp"
+#include "rounds/moments.hpp"
 
 namespace agglo::python {
 

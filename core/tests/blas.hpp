@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "check.hpp"
-#include "neighbors.hpp"
+#include "neighbors/exact.hpp"
 
 // The one case that the core asks of it: C = A'B.
 template <class Real>

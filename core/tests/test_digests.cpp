@@ -8,22 +8,22 @@
 #include <string>
 #include <vector>
 
-#include "bits.hpp"
+#include "base/elementary.hpp"
 #include "blas.hpp"
-#include "cells.hpp"
 #include "check.hpp"
-#include "directions.hpp"
-#include "dpmeans.hpp"
-#include "dpseeds.hpp"
-#include "elementary.hpp"
-#include "kdtree.hpp"
-#include "minhash.hpp"
-#include "product.hpp"
-#include "queries.hpp"
-#include "rounds.hpp"
-#include "sets.hpp"
-#include "simd.hpp"
-#include "sparse.hpp"
+#include "ivf/ivf.hpp"
+#include "neighbors/kdtree.hpp"
+#include "neighbors/query.hpp"
+#include "paper/dp_seeds.hpp"
+#include "paper/dpmeans.hpp"
+#include "points/projection.hpp"
+#include "rounds/rounds.hpp"
+#include "simd/dispatch.hpp"
+#include "simd/product.hpp"
+#include "sparse/cosine.hpp"
+#include "sparse/hamming.hpp"
+#include "sparse/jaccard.hpp"
+#include "sparse/minhash.hpp"
 
 using namespace agglo;
 

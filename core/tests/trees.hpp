@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "tree.hpp"
+#include "tree/tree.hpp"
 
 struct Tree {
   std::vector<std::int32_t> parent;

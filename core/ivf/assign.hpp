@@ -1,0 +1,233 @@
+// Which points are close to which centres: all pairs that may be, found by blocks of products.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <numeric>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "base/numbers.hpp"
+#include "base/thread_pool.hpp"
+#include "neighbors/exact.hpp"
+#include "simd/dot.hpp"
+
+namespace agglo {
+
+// first, first + 1, ... last - 1.
+inline std::vector<std::int32_t> numbers(std::int64_t first, std::int64_t last) {
+  std::vector<std::int32_t> ids(last - first);
+  std::iota(ids.begin(), ids.end(), static_cast<std::int32_t>(first));
+  return ids;
+}
+
+// Products in float32, made by sgemm, only rule out the pairs that their error bound excludes. The squared
+// distance of every other pair is summed in float64. So what comes out depends neither on BLAS nor on how the
+// work was cut into blocks, and no table of all distances is ever in memory.
+//
+// A pair's score is half its squared distance less half the point's square: |c|^2 / 2 - x.c, where x and c
+// are seen from about the middle of the points and scaled by a power of two that makes the longest about 1.
+template <class T>
+class Scan {
+ public:
+  // The scratch space of one worker: some 4 MB.
+  struct Bench {
+    std::vector<float> rows, columns, products, offsets;
+    std::vector<float> reach, slack;
+    std::vector<double> row, squares;
+    std::vector<std::int32_t> found;
+  };
+
+  Scan(const Points<T>& points, Gemm<float>* sgemm, Team& team) : points_(points), sgemm_(sgemm) {
+    const std::int64_t n = points.n, d = points.d;
+    if (d > kMostColumns)
+      throw std::invalid_argument("points of at most " + std::to_string(kMostColumns) +
+                                  " columns can be clustered, got " + std::to_string(d) +
+                                  "; reduce their dimension first");
+    block_ = std::min(kBlock, std::max<std::int64_t>(64, kPanel / d / 64 * 64));
+    origin_.assign(d, 0.0);
+    const std::int64_t sample = std::min<std::int64_t>(n, 1024);
+    for (std::int64_t s = 0; s < sample; ++s) {
+      const T* x = points.row(s * n / sample);
+      for (std::int64_t j = 0; j < d; ++j) origin_[j] += x[j] / static_cast<double>(sample);
+    }
+    std::vector<double> longest((n + kRows - 1) / kRows);
+    team.ranges(n, kRows, [&](std::int64_t first, std::int64_t last, int) {
+      std::vector<double> shifted(d);
+      double most = 0;
+      for (std::int64_t i = first; i < last; ++i) {
+        const T* x = points.row(i);
+        for (std::int64_t j = 0; j < d; ++j) shifted[j] = x[j] - origin_[j];
+        most = std::max(most, dot(shifted.data(), shifted.data(), d));
+      }
+      longest[first / kRows] = most;
+    });
+    const double most = *std::max_element(longest.begin(), longest.end());
+    // A power of two rounds nothing; its square must stay finite.
+    if (most > 0) scale_ = std::clamp(unit_scale(most), 0x1p-500, 0x1p500);
+    // Float32 products of d terms, summed in any order, err by at most gamma |x||c| <= gamma (|x|^2 + |c|^2)
+    // / 2; 16 more roundings cover those of x and c, of the scores and of what they are compared with.
+    const double unit = std::numeric_limits<float>::epsilon() / 2;
+    const double gamma = static_cast<double>(d) * unit / (1 - static_cast<double>(d) * unit);
+    relative_ = gamma / 2 + 16 * unit;
+    absolute_ = static_cast<double>(d) * std::numeric_limits<float>::min();
+  }
+
+  const Points<T>& points() const { return points_; }
+
+  // Rows that are best shown to `pairs` at a time.
+  std::int64_t block() const { return block_; }
+
+  // Calls visit(r, c, squared distance) for every r and c such that rows[r] and the centre ids[c] are no
+  // farther apart than reach(r), a squared distance, and for some others. Those of one row come in order of
+  // c. What visit does may lower reach(r). With `only_nearest`, pairs may be left out if the row has a nearer
+  // centre. Centre k is the d numbers from centers + k * d on, somewhere among the points.
+  template <class Reach, class Visit>
+  void pairs(std::span<const std::int32_t> rows, const double* centers, std::span<const std::int32_t> ids,
+             bool only_nearest, Bench& bench, const Reach& reach, const Visit& visit) const {
+    const std::int64_t d = points_.d, height = static_cast<std::int64_t>(rows.size());
+    bench.rows.resize(height * d);
+    bench.squares.resize(height);
+    bench.slack.resize(height);
+    bench.row.resize(d);
+    for (std::int64_t r = 0; r < height; ++r) {
+      bench.squares[r] = panel(points_.row(rows[r]), bench.rows.data() + r * d);
+      bench.slack[r] = static_cast<float>(slack(bench.squares[r]));
+    }
+    const std::int64_t count = static_cast<std::int64_t>(ids.size());
+    for (std::int64_t left = 0; left < count; left += block_) {
+      const std::int64_t width = std::min(block_, count - left);
+      bench.columns.resize(width * d);
+      bench.offsets.resize(width);
+      bench.products.resize(height * width);
+      bench.found.resize(width);
+      double most = 0;
+      for (std::int64_t c = 0; c < width; ++c) {
+        const double square = panel(centers + ids[left + c] * d, bench.columns.data() + c * d);
+        bench.offsets[c] = static_cast<float>(square / 2 - slack(square));
+        most = std::max(most, slack(square));
+      }
+      multiply(bench, width, height);
+      for (std::int64_t r = 0; r < height; ++r) {
+        const float* products = bench.products.data() + r * width;
+        const auto limit = [&] {
+          return static_cast<float>((reach(r) * (scale_ * scale_) - bench.squares[r]) / 2) + bench.slack[r];
+        };
+        float bar = limit();
+        const float least = lowest(bench.offsets.data(), products, width);
+        if (!(least <= bar)) continue;  // by far the most
+        if (only_nearest) bar = std::min(bar, least + 2 * (static_cast<float>(most) + bench.slack[r]));
+        std::int64_t candidates = 0;
+        for (std::int64_t c = 0; c < width; ++c) {
+          bench.found[candidates] = static_cast<std::int32_t>(c);
+          candidates += bench.offsets[c] - products[c] <= bar;
+        }
+        std::copy_n(points_.row(rows[r]), d, bench.row.begin());
+        for (std::int64_t s = 0; s < candidates; ++s) {
+          const std::int64_t c = bench.found[s];
+          const double* center = centers + ids[left + c] * d;
+          visit(r, left + c, squared_distance(bench.row.data(), center, d));
+        }
+      }
+    }
+  }
+
+  // Where a row has a centre among `ids` at less than square[row], or at just that and of smaller id than
+  // label[row], these become its squared distance and id.
+  void nearest(std::span<const std::int32_t> rows, const double* centers, std::span<const std::int32_t> ids,
+               std::vector<double>& square, std::vector<std::int32_t>& label, Team& team,
+               const Report& report) {
+    if (rows.empty() || ids.empty()) return;
+    benches_.resize(team.size());
+    const std::int64_t height = static_cast<std::int64_t>(rows.size());
+    const std::int64_t width = static_cast<std::int64_t>(ids.size());
+    const std::int64_t strips = (height + block_ - 1) / block_;
+    // Few rows and many centres: several workers share the rows, and the best of their findings counts.
+    const std::int64_t most = (width + block_ - 1) / block_;
+    const std::int64_t parts = strips >= 2 * team.size() ? 1 : std::min<std::int64_t>(most, 2 * team.size());
+    std::vector<std::pair<double, std::int32_t>> best(height * parts);
+    team.run(
+        strips * parts,
+        [&](std::int64_t chunk, int worker) {
+          const std::int64_t strip = chunk / parts, part = chunk % parts;
+          const std::int64_t first = strip * block_, last = std::min(height, first + block_);
+          const std::int64_t from = most * part / parts * block_;
+          const std::int64_t to = std::min(width, most * (part + 1) / parts * block_);
+          auto* found = best.data() + part * height + first;
+          for (std::int64_t r = first; r < last; ++r) found[r - first] = {square[rows[r]], label[rows[r]]};
+          pairs(
+              rows.subspan(first, last - first), centers, ids.subspan(from, to - from), true,
+              benches_[worker], [&](std::int64_t r) { return found[r].first; },
+              [&](std::int64_t r, std::int64_t c, double distance) {
+                found[r] = std::min(found[r], {distance, ids[from + c]});
+              });
+        },
+        report);
+    for (std::int64_t r = 0; r < height; ++r)
+      for (std::int64_t part = 0; part < parts; ++part) {
+        const auto& found = best[part * height + r];
+        if (found < std::pair(square[rows[r]], label[rows[r]]))
+          std::tie(square[rows[r]], label[rows[r]]) = found;
+      }
+  }
+
+ private:
+  static constexpr std::int64_t kBlock = 512;         // rows or centres multiplied at a time
+  static constexpr std::int64_t kPanel = 512 * 1024;  // numbers of theirs, unless that makes it too thin
+  static constexpr std::int64_t kRows = 1024;         // rows in a chunk of other work
+  static constexpr std::int64_t kMostColumns =
+      1 << 22;  // beyond it, the bound of float32 products says nothing
+
+  double slack(double square) const { return relative_ * square + absolute_; }
+
+  // A row as sgemm sees it, and its square.
+  template <class U>
+  double panel(const U* x, float* out) const {
+    double sums[4] = {};
+    for (std::int64_t j = 0; j < points_.d; ++j) {
+      const double shifted = (x[j] - origin_[j]) * scale_;
+      out[j] = static_cast<float>(shifted);
+      sums[j % 4] += shifted * shifted;
+    }
+    return (sums[0] + sums[2]) + (sums[1] + sums[3]);
+  }
+
+  // products[r][c] = rows[r] . columns[c], which Fortran sees as columns of columns.
+  void multiply(Bench& bench, std::int64_t width, std::int64_t height) const {
+    char transposed = 'T', plain = 'N';
+    int m = static_cast<int>(width), n = static_cast<int>(height), k = static_cast<int>(points_.d);
+    float one = 1, zero = 0;
+    sgemm_(&transposed, &plain, &m, &n, &k, &one, bench.columns.data(), &k, bench.rows.data(), &k, &zero,
+           bench.products.data(), &m);
+  }
+
+  // The least of offsets - products.
+  static float lowest(const float* offsets, const float* products, std::int64_t width) {
+    constexpr int kLanes = 16;  // so that they fit wide registers
+    float lanes[kLanes];
+    std::fill_n(lanes, kLanes, std::numeric_limits<float>::infinity());
+    std::int64_t c = 0;
+    for (; c + kLanes <= width; c += kLanes)
+      for (int lane = 0; lane < kLanes; ++lane) {
+        const float score = offsets[c + lane] - products[c + lane];
+        lanes[lane] = score < lanes[lane] ? score : lanes[lane];
+      }
+    for (; c < width; ++c) lanes[0] = std::min(lanes[0], offsets[c] - products[c]);
+    return *std::min_element(lanes, lanes + kLanes);
+  }
+
+  Points<T> points_;
+  Gemm<float>* sgemm_;
+  std::int64_t block_;
+  std::vector<double> origin_;
+  double scale_ = 1, relative_, absolute_;
+  std::vector<Bench> benches_;
+};
+
+}  // namespace agglo

@@ -1,0 +1,280 @@
+#include "ivf/codes.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "simd/dispatch.hpp"
+
+#ifdef AGGLO_X86
+#include <immintrin.h>
+#endif
+
+namespace agglo {
+namespace {
+
+constexpr int kLanes = 16;                   // running sums; part of what a sum is
+constexpr float kNothing = 1e-30;            // below it a number is taken to be 0, lest its inverse overflow
+constexpr std::int64_t kBytes = 4 * kPanel;  // of four numbers of a panel's columns
+
+// Columns are stored with 128 added, for one side of the machine's product is unsigned.
+constexpr int kShift = 128;
+
+[[gnu::always_inline]] inline Code coded(const float* row, const float* center, std::int64_t width,
+                                         bool product, float* left, std::int8_t* code) {
+  float most[kLanes] = {}, total[kLanes] = {};
+  const auto add = [&](std::int64_t j, int l) {
+    const float difference = row[j] - center[j];
+    const float size = difference < 0 ? -difference : difference;
+    left[j] = difference;
+    most[l] = size > most[l] ? size : most[l];
+    total[l] += product ? row[j] * center[j] : difference * difference;
+  };
+  std::int64_t j = 0;
+  for (; j + kLanes <= width; j += kLanes)
+    for (int l = 0; l < kLanes; ++l) add(j + l, l);
+  for (int l = 0; j < width; ++j, ++l) add(j, l);
+  for (int half = kLanes / 2; half > 0; half /= 2)
+    for (int l = 0; l < half; ++l) {
+      most[l] = std::max(most[l], most[l + half]);
+      total[l] += total[l + half];
+    }
+  const float largest = most[0] > kNothing ? most[0] : 0, inverse = largest > 0 ? 127 / largest : 0;
+  for (j = 0; j < width; ++j) {
+    const float number = left[j] * inverse;
+    code[j] = static_cast<std::int8_t>(static_cast<std::int32_t>(number + (number < 0 ? -0.5f : 0.5f)));
+  }
+  for (; j < coded_width(width); ++j) code[j] = 0;
+  return {largest / 127, product ? total[0] : total[0] / -2};
+}
+
+void multiply_plain(const std::int8_t* rows, std::int64_t n_rows, std::int64_t coded,
+                    const std::uint8_t* panels, std::int64_t n_panels, std::int32_t* products,
+                    std::int64_t stride) {
+  for (std::int64_t i = 0; i < n_rows; ++i)
+    for (std::int64_t panel = 0; panel < n_panels; ++panel) {
+      const std::uint8_t* four = panels + panel * coded * kPanel;
+      std::int32_t sums[kPanel] = {};
+      for (std::int64_t j = 0; j < coded; j += 4, four += kBytes)
+        for (std::int64_t c = 0; c < kPanel; ++c)
+          for (int l = 0; l < 4; ++l) sums[c] += (four[4 * c + l] - kShift) * rows[i * coded + j + l];
+      std::copy_n(sums, kPanel, products + i * stride + panel * kPanel);
+    }
+}
+
+std::int64_t sift_plain(const std::int32_t* products, const float* scales, const float* shifts, float scale,
+                        float lift, float bar, std::int64_t begin, std::int64_t end, std::int32_t first,
+                        Sieve& sieve) {
+  for (std::int64_t c = begin; c < end; ++c) {
+    if ((c - begin) % kPanel == 0 && sieve.count + kPanel > sieve.room) return c;
+    const float score = static_cast<float>(products[c]) * scales[c] * scale - shifts[c] + lift;
+    if (!(score >= bar)) continue;
+    sieve.scores[sieve.count] = score;
+    sieve.slots[sieve.count++] = first + static_cast<std::int32_t>(c);
+  }
+  return end;
+}
+
+#ifdef AGGLO_X86
+
+// Sums of a row's numbers, by which products of shifted columns are too large.
+std::int32_t correction(const std::int8_t* row, std::int64_t coded) {
+  std::int32_t sum = 0;
+  for (std::int64_t j = 0; j < coded; ++j) sum += row[j];
+  return kShift * sum;
+}
+
+std::int32_t four_of(const std::int8_t* row) {
+  std::int32_t four;
+  std::memcpy(&four, row, sizeof four);
+  return four;
+}
+
+template <int kRows, int kPanels>
+[[AGGLO_AVX512]] inline void tile_avx512(const std::int8_t* rows, std::int64_t coded,
+                                         const std::uint8_t* panels, const std::int32_t* excess,
+                                         std::int32_t* products, std::int64_t stride) {
+  __m512i sums[kRows][kPanels];
+  for (int i = 0; i < kRows; ++i)
+    for (int p = 0; p < kPanels; ++p) sums[i][p] = _mm512_set1_epi32(-excess[i]);
+  for (std::int64_t j = 0; j < coded; j += 4) {
+    __m512i columns[kPanels];
+    for (int p = 0; p < kPanels; ++p) columns[p] = _mm512_loadu_si512(panels + (p * coded + j) * kPanel);
+    for (int i = 0; i < kRows; ++i) {
+      const __m512i four = _mm512_set1_epi32(four_of(rows + i * coded + j));
+      for (int p = 0; p < kPanels; ++p) sums[i][p] = _mm512_dpbusd_epi32(sums[i][p], columns[p], four);
+    }
+  }
+  for (int i = 0; i < kRows; ++i)
+    for (int p = 0; p < kPanels; ++p) _mm512_storeu_si512(products + i * stride + p * kPanel, sums[i][p]);
+}
+
+template <int kRows>
+[[AGGLO_AVX512]] void rows_avx512(const std::int8_t* rows, std::int64_t coded, const std::uint8_t* panels,
+                                  std::int64_t n_panels, const std::int32_t* excess, std::int32_t* products,
+                                  std::int64_t stride) {
+  std::int64_t p = 0;
+  for (; p + 2 <= n_panels; p += 2)
+    tile_avx512<kRows, 2>(rows, coded, panels + p * coded * kPanel, excess, products + p * kPanel, stride);
+  if (p < n_panels)
+    tile_avx512<kRows, 1>(rows, coded, panels + p * coded * kPanel, excess, products + p * kPanel, stride);
+}
+
+void multiply_avx512(const std::int8_t* rows, std::int64_t n_rows, std::int64_t coded,
+                     const std::uint8_t* panels, std::int64_t n_panels, std::int32_t* products,
+                     std::int64_t stride) {
+  constexpr std::int64_t most = 8;
+  std::int32_t excess[most];
+  for (std::int64_t i = 0; i < n_rows;) {
+    const std::int64_t left = n_rows - i, now = left >= most ? most : left >= 4 ? 4 : left >= 2 ? 2 : 1;
+    for (std::int64_t r = 0; r < now; ++r) excess[r] = correction(rows + (i + r) * coded, coded);
+    const auto tile = now == most ? rows_avx512<8>
+                      : now == 4  ? rows_avx512<4>
+                      : now == 2  ? rows_avx512<2>
+                                  : rows_avx512<1>;
+    tile(rows + i * coded, coded, panels, n_panels, excess, products + i * stride, stride);
+    i += now;
+  }
+}
+
+[[AGGLO_AVX512]] std::int64_t sift_avx512(const std::int32_t* products, const float* scales,
+                                          const float* shifts, float scale, float lift, float bar,
+                                          std::int64_t begin, std::int64_t end, std::int32_t first,
+                                          Sieve& sieve) {
+  const __m512 scale16 = _mm512_set1_ps(scale), lift16 = _mm512_set1_ps(lift), bar16 = _mm512_set1_ps(bar);
+  const __m512i order = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+  for (std::int64_t c = begin; c < end; c += kPanel) {
+    if (sieve.count + kPanel > sieve.room) return c;
+    const auto there = static_cast<__mmask16>(end - c >= kPanel ? 0xffff : (1u << (end - c)) - 1);
+    const __m512 product = _mm512_cvtepi32_ps(_mm512_maskz_loadu_epi32(there, products + c));
+    const __m512 scaled =
+        _mm512_mul_ps(_mm512_mul_ps(product, _mm512_maskz_loadu_ps(there, scales + c)), scale16);
+    const __m512 score =
+        _mm512_add_ps(_mm512_sub_ps(scaled, _mm512_maskz_loadu_ps(there, shifts + c)), lift16);
+    const __mmask16 passed = _mm512_mask_cmp_ps_mask(there, score, bar16, _CMP_GE_OQ);
+    if (passed == 0) continue;
+    const __m512i slots = _mm512_add_epi32(order, _mm512_set1_epi32(first + static_cast<std::int32_t>(c)));
+    _mm512_storeu_ps(sieve.scores + sieve.count, _mm512_maskz_compress_ps(passed, score));
+    _mm512_storeu_si512(sieve.slots + sieve.count, _mm512_maskz_compress_epi32(passed, slots));
+    sieve.count += __builtin_popcount(passed);
+  }
+  return end;
+}
+
+[[AGGLO_AVX512]] Code coded_avx512(const float* row, const float* center, std::int64_t width, bool product,
+                                   float* left, std::int8_t* code) {
+  return coded(row, center, width, product, left, code);
+}
+
+[[AGGLO_AVX2]] Code coded_avx2(const float* row, const float* center, std::int64_t width, bool product,
+                               float* left, std::int8_t* code) {
+  return coded(row, center, width, product, left, code);
+}
+
+// Sixteen numbers of four columns become words, whose products are summed by pairs.
+[[AGGLO_AVX2]] void multiply_avx2(const std::int8_t* rows, std::int64_t n_rows, std::int64_t coded,
+                                  const std::uint8_t* panels, std::int64_t n_panels, std::int32_t* products,
+                                  std::int64_t stride) {
+  constexpr std::int64_t most = 2;
+  for (std::int64_t i = 0; i < n_rows; i += most) {
+    const std::int64_t now = std::min(most, n_rows - i);
+    const std::int8_t* row[most] = {rows + i * coded, rows + (i + now - 1) * coded};
+    const std::int32_t excess[most] = {correction(row[0], coded), correction(row[1], coded)};
+    for (std::int64_t panel = 0; panel < n_panels; ++panel) {
+      const std::uint8_t* four = panels + panel * coded * kPanel;
+      __m256i sums[most][4];
+      for (auto& of_row : sums)
+        for (__m256i& sum : of_row) sum = _mm256_setzero_si256();
+      for (std::int64_t j = 0; j < coded; j += 4, four += kBytes) {
+        __m256i numbers[most];
+        for (int r = 0; r < most; ++r)
+          numbers[r] = _mm256_broadcastq_epi64(_mm_cvtepi8_epi16(_mm_cvtsi32_si128(four_of(row[r] + j))));
+        for (int q = 0; q < 4; ++q) {
+          const __m256i columns =
+              _mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(four + q * kBytes / 4)));
+          for (int r = 0; r < most; ++r)
+            sums[r][q] = _mm256_add_epi32(sums[r][q], _mm256_madd_epi16(columns, numbers[r]));
+        }
+      }
+      for (std::int64_t r = 0; r < now; ++r)
+        for (int q = 0; q < 4; q += 2) {
+          const __m256i pairs = _mm256_hadd_epi32(sums[r][q], sums[r][q + 1]);
+          const __m256i eight =
+              _mm256_sub_epi32(_mm256_permute4x64_epi64(pairs, 0xd8), _mm256_set1_epi32(excess[r]));
+          _mm256_storeu_si256(
+              reinterpret_cast<__m256i*>(products + (i + r) * stride + panel * kPanel + q * 4), eight);
+        }
+    }
+  }
+}
+
+[[AGGLO_AVX2]] std::int64_t sift_avx2(const std::int32_t* products, const float* scales, const float* shifts,
+                                      float scale, float lift, float bar, std::int64_t begin,
+                                      std::int64_t end, std::int32_t first, Sieve& sieve) {
+  const __m256 scale8 = _mm256_set1_ps(scale), lift8 = _mm256_set1_ps(lift), bar8 = _mm256_set1_ps(bar);
+  std::int64_t c = begin;
+  for (; c + 8 <= end; c += 8) {
+    if ((c - begin) % kPanel == 0 && sieve.count + kPanel > sieve.room) return c;
+    const __m256 product =
+        _mm256_cvtepi32_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(products + c)));
+    const __m256 scaled = _mm256_mul_ps(_mm256_mul_ps(product, _mm256_loadu_ps(scales + c)), scale8);
+    const __m256 score = _mm256_add_ps(_mm256_sub_ps(scaled, _mm256_loadu_ps(shifts + c)), lift8);
+    auto passed = static_cast<unsigned>(_mm256_movemask_ps(_mm256_cmp_ps(score, bar8, _CMP_GE_OQ)));
+    if (passed == 0) continue;
+    float scores[8];
+    _mm256_storeu_ps(scores, score);
+    for (; passed; passed &= passed - 1) {
+      const int at = __builtin_ctz(passed);
+      sieve.scores[sieve.count] = scores[at];
+      sieve.slots[sieve.count++] = first + static_cast<std::int32_t>(c) + at;
+    }
+  }
+  // There is room, for the last stop was less than a panel ago.
+  if (c == end || ((c - begin) % kPanel == 0 && sieve.count + kPanel > sieve.room)) return c;
+  return sift_plain(products, scales, shifts, scale, lift, bar, c, end, first, sieve);
+}
+
+#endif
+
+}  // namespace
+
+Code encode(const float* row, const float* center, std::int64_t width, bool product, float* left,
+            std::int8_t* code) {
+#ifdef AGGLO_X86
+  if (simd_level() == Simd::avx512) return coded_avx512(row, center, width, product, left, code);
+  if (simd_level() == Simd::avx2) return coded_avx2(row, center, width, product, left, code);
+#endif
+  return coded(row, center, width, product, left, code);
+}
+
+void put(const std::int8_t* code, std::int64_t coded, std::int64_t column, std::uint8_t* panels) {
+  std::uint8_t* to = panels + column / kPanel * kPanel * coded + column % kPanel * 4;
+  for (std::int64_t j = 0; j < coded; j += 4, to += kBytes)
+    for (int l = 0; l < 4; ++l) to[l] = static_cast<std::uint8_t>(code[j + l] + kShift);
+}
+
+void code_products(const std::int8_t* rows, std::int64_t n_rows, std::int64_t coded,
+                   const std::uint8_t* panels, std::int64_t n_panels, std::int32_t* products,
+                   std::int64_t stride) {
+#ifdef AGGLO_X86
+  if (simd_level() == Simd::avx512)
+    return multiply_avx512(rows, n_rows, coded, panels, n_panels, products, stride);
+  if (simd_level() == Simd::avx2)
+    return multiply_avx2(rows, n_rows, coded, panels, n_panels, products, stride);
+#endif
+  multiply_plain(rows, n_rows, coded, panels, n_panels, products, stride);
+}
+
+std::int64_t sift(const std::int32_t* products, const float* scales, const float* shifts, float scale,
+                  float lift, float bar, std::int64_t begin, std::int64_t end, std::int32_t first,
+                  Sieve& sieve) {
+#ifdef AGGLO_X86
+  if (simd_level() == Simd::avx512)
+    return sift_avx512(products, scales, shifts, scale, lift, bar, begin, end, first, sieve);
+  if (simd_level() == Simd::avx2)
+    return sift_avx2(products, scales, shifts, scale, lift, bar, begin, end, first, sieve);
+#endif
+  return sift_plain(products, scales, shifts, scale, lift, bar, begin, end, first, sieve);
+}
+
+}  // namespace agglo

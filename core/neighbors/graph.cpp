@@ -1,0 +1,249 @@
+#include "neighbors/graph.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <stdexcept>
+
+#include "base/memory.hpp"
+
+namespace agglo {
+namespace {
+
+constexpr std::int64_t kRows = 4096;  // rows in a chunk of parallel work
+constexpr std::int64_t kAhead = 4;    // rows from the one at hand to that whose memory is asked for
+constexpr std::int32_t kGap = -1;     // an edge that is no longer there
+
+// An edge as one number that sorts by target.
+std::uint64_t packed(std::int32_t target, float weight) {
+  return std::uint64_t{static_cast<std::uint32_t>(target)} << 32 | std::bit_cast<std::uint32_t>(weight);
+}
+std::int32_t target_of(std::uint64_t edge) { return static_cast<std::int32_t>(edge >> 32); }
+float weight_of(std::uint64_t edge) { return std::bit_cast<float>(static_cast<std::uint32_t>(edge)); }
+
+void check(const DirectedView& rows) {
+  const std::int64_t n = rows.size();
+  if (n > std::numeric_limits<std::int32_t>::max() / 2)
+    throw std::invalid_argument("a graph holds at most 2^30 points, got " + std::to_string(n));
+  for (std::int64_t i = 0; i < n; ++i)
+    for (std::int64_t k = rows.indptr[i]; k < rows.indptr[i + 1]; ++k) {
+      const std::int32_t j = rows.targets[k];
+      if (j < -1 || j >= n)
+        throw std::out_of_range("edge (" + std::to_string(i) + ", " + std::to_string(j) +
+                                ") names a point outside 0.." + std::to_string(n - 1));
+      if (j != -1 && !std::isfinite(rows.weights[k]))
+        throw std::invalid_argument("edge (" + std::to_string(i) + ", " + std::to_string(j) +
+                                    ") has weight " + std::to_string(rows.weights[k]) +
+                                    "; weights must be finite");
+    }
+}
+
+// Asks for memory at the targets of a row that is a few rows ahead, for these are anywhere.
+template <class Ask>
+void ask_ahead(const DirectedView& rows, std::int64_t i, std::int64_t ahead, const Ask& ask) {
+  if (i + ahead >= rows.size()) return;
+  for (std::int64_t k = rows.indptr[i + ahead]; k < rows.indptr[i + ahead + 1]; ++k)
+    if (rows.targets[k] != -1) ask(rows.targets[k]);
+}
+
+// Which edges (i, j) come with an edge (j, i) of the same weight, a bit for each.
+std::vector<std::uint64_t> mutual(const DirectedView& rows, Team& team) {
+  std::vector<std::uint64_t> bits(rows.targets.size() / 64 + 1, 0);
+  team.ranges(rows.size(), kRows, [&](std::int64_t first, std::int64_t last, int) {
+    for (std::int64_t i = first; i < last; ++i) {
+      ask_ahead(rows, i, 2 * kAhead, [&](std::int32_t j) { ask_for(&rows.indptr[j]); });
+      ask_ahead(rows, i, kAhead, [&](std::int32_t j) {
+        const std::int64_t start = rows.indptr[j], length = rows.indptr[j + 1] - start;
+        ask_for(rows.targets.data() + start, length);
+        ask_for(rows.weights.data() + start, length);
+      });
+      for (std::int64_t k = rows.indptr[i]; k < rows.indptr[i + 1]; ++k) {
+        const std::int32_t j = rows.targets[k];
+        if (j == -1) continue;
+        bool back = false;
+        for (std::int64_t l = rows.indptr[j]; l < rows.indptr[j + 1]; ++l)
+          back |= rows.targets[l] == i && rows.weights[l] == rows.weights[k];
+        if (back)
+          std::atomic_ref(bits[k / 64]).fetch_or(std::uint64_t{1} << k % 64, std::memory_order_relaxed);
+      }
+    }
+  });
+  return bits;
+}
+
+}  // namespace
+
+Graph grouped(std::int64_t n, std::span<const std::int32_t> sources, std::span<const std::int32_t> targets,
+              std::span<const float> weights) {
+  Graph rows;
+  rows.indptr.assign(static_cast<std::size_t>(n) + 1, 0);
+  for (const std::int32_t i : sources) {
+    if (i < 0 || i >= n)
+      throw std::out_of_range("an edge starts at point " + std::to_string(i) + ", outside 0.." +
+                              std::to_string(n - 1));
+    ++rows.indptr[i + 1];
+  }
+  std::partial_sum(rows.indptr.begin(), rows.indptr.end(), rows.indptr.begin());
+  rows.indices.resize(sources.size());
+  rows.weights.resize(sources.size());
+  std::vector<std::int64_t> place(rows.indptr.begin(), rows.indptr.end() - 1);
+  for (std::size_t e = 0; e < sources.size(); ++e) {
+    const std::int64_t at = place[sources[e]]++;
+    rows.indices[at] = targets[e];
+    rows.weights[at] = weights[e];
+  }
+  return rows;
+}
+
+Graph united(const DirectedView& rows, Kind kind, Team& team) {
+  check(rows);
+  const std::int64_t n = rows.size();
+  const bool similarity = kind == Kind::similarity;
+  const std::vector<std::uint64_t> both = mutual(rows, team);
+  // Calls call(i, j, weight) for every edge, and where that is not an edge itself also call(j, i, weight),
+  // from several threads and in any order. `place` is what a call for j writes to.
+  const auto each_edge = [&](const std::int64_t* place, const auto& call) {
+    team.ranges(n, kRows, [&](std::int64_t first, std::int64_t last, int) {
+      for (std::int64_t i = first; i < last; ++i) {
+        ask_ahead(rows, i, kAhead, [&](std::int32_t j) { ask_for(place + j); });
+        for (std::int64_t k = rows.indptr[i]; k < rows.indptr[i + 1]; ++k) {
+          const std::int32_t j = rows.targets[k];
+          if (j == -1 || j == i) continue;
+          call(i, j, rows.weights[k]);
+          if (!(both[k / 64] >> k % 64 & 1)) call(j, static_cast<std::int32_t>(i), rows.weights[k]);
+        }
+      }
+    });
+  };
+
+  Graph graph;
+  graph.indptr.assign(static_cast<std::size_t>(n) + 1, 0);
+  each_edge(graph.indptr.data() + 1, [&](std::int64_t i, std::int32_t, float) {
+    std::atomic_ref(graph.indptr[i + 1]).fetch_add(1, std::memory_order_relaxed);
+  });
+  std::partial_sum(graph.indptr.begin(), graph.indptr.end(), graph.indptr.begin());
+  graph.indices.resize(static_cast<std::size_t>(graph.indptr[n]));
+  graph.weights.resize(static_cast<std::size_t>(graph.indptr[n]));
+  each_edge(graph.indptr.data(), [&](std::int64_t i, std::int32_t j, float weight) {
+    const std::int64_t at = std::atomic_ref(graph.indptr[i]).fetch_add(1, std::memory_order_relaxed);
+    graph.indices[at] = j;
+    graph.weights[at] = weight;
+  });
+  // Every row's begin has become its end, which is where the next begins.
+  std::copy_backward(graph.indptr.begin(), graph.indptr.end() - 1, graph.indptr.end());
+  graph.indptr[0] = 0;
+
+  // Each row in order, whatever order it came in, with the closest of parallel edges.
+  const auto closer = [&](float a, float b) { return similarity ? std::max(a, b) : std::min(a, b); };
+  team.ranges(n, kRows, [&](std::int64_t first, std::int64_t last, int) {
+    std::vector<std::uint64_t> own;
+    for (std::int64_t i = first; i < last; ++i) {
+      own.clear();
+      for (std::int64_t k = graph.indptr[i]; k < graph.indptr[i + 1]; ++k)
+        own.push_back(packed(graph.indices[k], graph.weights[k]));
+      std::sort(own.begin(), own.end());
+      std::int64_t at = graph.indptr[i];
+      for (std::size_t e = 0; e < own.size();) {
+        const std::int32_t j = target_of(own[e]);
+        float weight = weight_of(own[e]);
+        for (++e; e < own.size() && target_of(own[e]) == j; ++e) weight = closer(weight, weight_of(own[e]));
+        graph.indices[at] = j;
+        graph.weights[at++] = weight;
+      }
+      std::fill(graph.indices.begin() + at, graph.indices.begin() + graph.indptr[i + 1], kGap);
+    }
+  });
+
+  // Close the gaps that parallel edges have left.
+  std::int64_t at = 0;
+  for (std::int64_t i = 0, begin = 0; i < n; ++i) {
+    const std::int64_t end = graph.indptr[i + 1];
+    std::int64_t size = end - begin;
+    while (size > 0 && graph.indices[begin + size - 1] == kGap) --size;
+    if (at != begin) {
+      std::copy_n(graph.indices.begin() + begin, size, graph.indices.begin() + at);
+      std::copy_n(graph.weights.begin() + begin, size, graph.weights.begin() + at);
+    }
+    begin = end;
+    at += size;
+    graph.indptr[i + 1] = at;
+  }
+  graph.indices.resize(static_cast<std::size_t>(at));
+  graph.weights.resize(static_cast<std::size_t>(at));
+  return graph;
+}
+
+float beyond(std::span<const float> weights, double bound, bool up, double share) {
+  // Keys are in the order of the weights, from the bound: their upper half is found first, then the lower.
+  const auto key = [up](float weight) {
+    const auto bits = std::bit_cast<std::uint32_t>(weight);
+    const std::uint32_t ascending = bits >> 31 ? ~bits : bits | 0x80000000u;
+    return up ? ascending : ~ascending;
+  };
+  const auto counts = [&](float weight) { return up ? weight > bound : weight < bound; };
+  std::vector<std::int64_t> upper(1 << 16, 0), lower(1 << 16, 0);
+  std::int64_t number = 0;
+  for (const float weight : weights)
+    if (counts(weight)) ++number, ++upper[key(weight) >> 16];
+  if (number == 0) return std::numeric_limits<float>::quiet_NaN();
+  auto rank = static_cast<std::int64_t>(share * static_cast<double>(number - 1));
+  const auto place = [&rank](const std::vector<std::int64_t>& histogram) {
+    std::uint32_t half = 0;
+    while (rank >= histogram[half]) rank -= histogram[half++];
+    return half;
+  };
+  const std::uint32_t first = place(upper);
+  for (const float weight : weights)
+    if (counts(weight) && key(weight) >> 16 == first) ++lower[key(weight) & 0xffff];
+  const std::uint32_t found = first << 16 | place(lower);
+  const std::uint32_t ascending = up ? found : ~found;
+  return std::bit_cast<float>(ascending >> 31 ? ascending & 0x7fffffffu : ~ascending);
+}
+
+std::string violation(const GraphView& graph, Team& team) {
+  const std::int64_t n = graph.size();
+  if (n < 0 || graph.indptr[0] != 0) return "indptr must start at 0";
+  for (std::int64_t i = 0; i < n; ++i)
+    if (graph.indptr[i + 1] < graph.indptr[i]) return "indptr decreases at row " + std::to_string(i);
+  const std::size_t nnz = static_cast<std::size_t>(graph.indptr[n]);
+  if (graph.indices.size() != nnz || graph.weights.size() != nnz)
+    return "indptr ends at " + std::to_string(nnz) + " but there are " +
+           std::to_string(graph.indices.size()) + " indices and " + std::to_string(graph.weights.size()) +
+           " weights";
+
+  const std::int64_t chunks = (n + kRows - 1) / kRows;
+  std::vector<std::string> found(static_cast<std::size_t>(chunks));
+  const auto edge = [](std::int64_t i, std::int64_t j) {
+    return "(" + std::to_string(i) + ", " + std::to_string(j) + ")";
+  };
+  const auto check = [&](std::int64_t i, std::int64_t k) -> std::string {
+    const std::int32_t j = graph.indices[k];
+    if (j < 0 || j >= n) return "edge " + edge(i, j) + " names a point outside 0.." + std::to_string(n - 1);
+    if (j == i) return "point " + std::to_string(i) + " has an edge to itself";
+    if (k > graph.indptr[i] && graph.indices[k - 1] >= j)
+      return "the indices of row " + std::to_string(i) + " are not strictly increasing";
+    if (!std::isfinite(graph.weights[k]))
+      return "edge " + edge(i, j) + " has weight " + std::to_string(graph.weights[k]);
+    const auto row = graph.indices.subspan(graph.indptr[j], graph.indptr[j + 1] - graph.indptr[j]);
+    const auto back = std::lower_bound(row.begin(), row.end(), static_cast<std::int32_t>(i));
+    if (back == row.end() || *back != i)
+      return "edge " + edge(i, j) + " has no edge " + edge(j, i) + " to match";
+    if (graph.weights[graph.indptr[j] + (back - row.begin())] != graph.weights[k])
+      return "edges " + edge(i, j) + " and " + edge(j, i) + " differ in weight";
+    return {};
+  };
+  team.ranges(n, kRows, [&](std::int64_t first, std::int64_t last, int) {
+    std::string& message = found[first / kRows];
+    for (std::int64_t i = first; i < last && message.empty(); ++i)
+      for (std::int64_t k = graph.indptr[i]; k < graph.indptr[i + 1] && message.empty(); ++k)
+        message = check(i, k);
+  });
+  for (const auto& message : found)
+    if (!message.empty()) return message;
+  return {};
+}
+
+}  // namespace agglo

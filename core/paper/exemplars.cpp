@@ -1,0 +1,336 @@
+#include "paper/exemplars.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+#include "ivf/assign.hpp"
+#include "paper/settle.hpp"
+#include "paper/shares.hpp"
+#include "simd/dot.hpp"
+
+namespace agglo {
+namespace {
+
+constexpr double kFar = std::numeric_limits<double>::infinity();
+constexpr std::int64_t kColumns = 1024;  // columns in a chunk of work
+constexpr int kSteps = 30;               // of the prices between two looks at all points
+constexpr int kSweeps = 50;              // over the columns for a step
+constexpr double kLittle = 0.1;  // of the distance of sums of shares from 1 may move in the last of them
+constexpr double kIdle = 0.5;    // of lambda: a column that pays less, and has no shares, goes
+constexpr double kAlone = 1.01;  // of lambda may a point pay at most
+constexpr double kLoose = 1e-2;  // sums of shares are so close to 1 when steps end early, in the first round
+constexpr double kTight = 1e-9;  // and at last
+
+template <class T>
+class Solver {
+ public:
+  Solver(const Points<T>& points, std::span<const double> weights, const ExemplarPlan& plan,
+         Gemm<float>* sgemm, Team& team, const Report& report)
+      : points_(points),
+        weights_(weights),
+        plan_(plan),
+        team_(team),
+        report_(report),
+        scan_(points, sgemm, team),
+        centers_(points.data, points.data + points.n * points.d),
+        benches_(team.size()),
+        price_(points.n),
+        sum_(points.n, 1.0),
+        paid_(points.n),
+        everyone_(numbers(0, points.n)) {}
+
+  Exemplars run(std::span<const std::int32_t> seeds, std::span<const std::int32_t> labels) {
+    begin(seeds, labels);
+    Exemplars result;
+    result.converged = false;
+    while (!result.converged && static_cast<std::int64_t>(result.history.size()) < plan_.max_iter) {
+      done_ = static_cast<std::int64_t>(result.history.size());
+      for (int i = 0; i < kSteps && step() > still_; ++i)
+        if (report_) report_(done_, plan_.max_iter);
+      still_ = std::max(still_ / 2, kTight);
+      look();
+      relaxed_ = std::min(relaxed_, relaxed_value(columns_, sum_, weights_, plan_.lambda));
+      round();
+      result.history.push_back(cost_);
+      result.converged = std::min(relaxed_, cost_) - bound_ <= plan_.tol * std::min(relaxed_, cost_);
+    }
+    result.cost = cost_;
+    result.exemplars = std::move(open_);
+    result.labels = std::move(nearest_);
+    result.relaxed = std::min(relaxed_, cost_);       // whole exemplars are a solution of the relaxation
+    result.bound = std::min(bound_, result.relaxed);  // above it by rounding only
+    return result;
+  }
+
+ private:
+  Report tick() const {
+    return [this](std::int64_t, std::int64_t) {
+      if (report_) report_(done_, plan_.max_iter);
+    };
+  }
+
+  // Seeds as exemplars, and prices by which the points of each just pay for it.
+  void begin(std::span<const std::int32_t> seeds, std::span<const std::int32_t> labels) {
+    std::vector<double> weight(seeds.size(), 0.0);
+    for (std::int64_t i = 0; i < points_.n; ++i) weight[labels[i]] += weights_[i];
+    double total = 0, mean = 0;
+    for (std::int64_t i = 0; i < points_.n; ++i) {
+      const std::int32_t seed = seeds[labels[i]];
+      const double square = squared(i, seed);
+      price_[i] = std::min(square + plan_.lambda / weight[labels[i]], plan_.lambda / weights_[i]);
+      mean += weights_[i] * price_[i];
+      total += weights_[i];
+    }
+    rho_ = mean / total;
+    std::vector<std::int32_t> ids(seeds.begin(), seeds.end());
+    columns_ = gathered(ids);
+    for (std::size_t c = 0; c < columns_.size(); ++c) {
+      Column& column = columns_[c];
+      column.shares.assign(column.rows.size(), 0.0);
+      for (std::size_t s = 0; s < column.rows.size(); ++s)
+        if (labels[column.rows[s]] == static_cast<std::int32_t>(c)) column.shares[s] = 1;
+      column.largest = 1;
+    }
+    total_shares();
+  }
+
+  double squared(std::int64_t i, std::int64_t j) const {
+    return squared_distance(centers_.data() + i * points_.d, centers_.data() + j * points_.d, points_.d);
+  }
+
+  // The sums that shares have, from the shares: so that roundings do not pile up.
+  void total_shares() {
+    std::fill(sum_.begin(), sum_.end(), 0.0);
+    for (const Column& column : columns_)
+      for (std::size_t s = 0; s < column.rows.size(); ++s) sum_[column.rows[s]] += column.shares[s];
+  }
+
+  // Calls visit(i, place of j in ids, squared distance) for all i and j in ids nearer than reach(i), each
+  // column in order of i, columns of different chunks at the same time.
+  template <class Reach, class Visit>
+  void near(std::span<const std::int32_t> ids, const Reach& reach, const Visit& visit) {
+    team_.ranges(
+        static_cast<std::int64_t>(ids.size()), kColumns,
+        [&](std::int64_t first, std::int64_t last, int worker) {
+          for (std::int64_t top = 0; top < points_.n; top += scan_.block()) {
+            const auto rows = std::span(everyone_).subspan(top, std::min(scan_.block(), points_.n - top));
+            scan_.pairs(
+                rows, centers_.data(), ids.subspan(first, last - first), false, benches_[worker],
+                [&](std::int64_t r) { return reach(rows[r]); },
+                [&](std::int64_t r, std::int64_t c, double square) {
+                  if (square < reach(rows[r])) visit(rows[r], first + c, square);
+                });
+          }
+        },
+        tick());
+  }
+
+  // Columns without shares, with all rows that could have one at prices near the present ones.
+  std::vector<Column> gathered(std::span<const std::int32_t> ids) {
+    std::vector<Column> columns(ids.size());
+    near(
+        ids, [&](std::int64_t i) { return price_[i] + rho_; },
+        [&](std::int64_t i, std::int64_t c, double square) {
+          columns[c].rows.push_back(static_cast<std::int32_t>(i));
+          columns[c].squares.push_back(square);
+        });
+    for (std::size_t c = 0; c < columns.size(); ++c) {
+      columns[c].id = ids[c];
+      columns[c].shares.assign(columns[c].rows.size(), 0.0);
+    }
+    return columns;
+  }
+
+  // Sweeps over the columns until little moves, and one step of the prices; the largest distance of a sum of
+  // shares from 1. (A step after every sweep is quicker where it converges, but can go in circles for ever.)
+  double step() {
+    double off = 0;
+    for (int sweep = 0; sweep < kSweeps; ++sweep) {
+      double moved = 0;
+      for (std::size_t c = 0; c < columns_.size(); ++c)
+        moved = std::max(moved, update(columns_[sweep % 2 == 0 ? c : columns_.size() - 1 - c]));
+      off = 0;
+      for (const double sum : sum_) off = std::max(off, std::abs(1 - sum));
+      if (moved <= std::max(kLittle * off, still_)) break;
+    }
+    // No solution of the dual has a price below 0, or above what a point pays for itself alone. A little more
+    // is allowed, for only a column that pays more than lambda comes in.
+    for (std::int64_t i = 0; i < points_.n; ++i)
+      price_[i] = std::clamp(price_[i] + rho_ * (1 - sum_[i]), 0.0, kAlone * plan_.lambda / weights_[i]);
+    return off;
+  }
+
+  // The shares of a column that are best while all others stay: with v what a row would take, all of it up to
+  // a level such that the sum of what is cut off pays for the exemplar, lambda / rho. The largest change.
+  double update(Column& column) {
+    const double pay = plan_.lambda / rho_;
+    wants_.resize(column.rows.size());
+    double sum = 0, weight = 0;
+    for (std::size_t s = 0; s < column.rows.size(); ++s) {
+      const std::int32_t i = column.rows[s];
+      const double want = 1 - (sum_[i] - column.shares[s]) + (price_[i] - column.squares[s]) / rho_;
+      wants_[s] = want;
+      if (want <= 0) continue;
+      sum += weights_[i] * want;
+      weight += weights_[i];
+    }
+    double level = 0, moved = 0;
+    if (sum > pay) level = water_level(column.rows, wants_, weights_, pay, sum, weight);
+    column.largest = 0;
+    for (std::size_t s = 0; s < column.rows.size(); ++s) {
+      const double share = std::clamp(wants_[s], 0.0, level);
+      moved = std::max(moved, std::abs(share - column.shares[s]));
+      sum_[column.rows[s]] += share - column.shares[s];
+      column.shares[s] = share;
+      column.largest = std::max(column.largest, share);
+    }
+    return moved;
+  }
+
+  // Looks at all columns at the present prices: a bound, and columns that pay come in.
+  void look() {
+    std::fill(paid_.begin(), paid_.end(), 0.0);
+    near(
+        everyone_, [&](std::int64_t i) { return price_[i]; },
+        [&](std::int64_t i, std::int64_t j, double square) {
+          paid_[j] += weights_[i] * (price_[i] - square);
+        });
+    std::vector<std::int32_t> paying;
+    double most = plan_.lambda;
+    for (std::int64_t j = 0; j < points_.n; ++j) {
+      most = std::max(most, paid_[j]);
+      if (paid_[j] > plan_.lambda) paying.push_back(static_cast<std::int32_t>(j));
+    }
+    // Prices scaled down satisfy the dual, for what they pay is convex in the scale and 0 at 0.
+    double sum = 0;
+    for (std::int64_t i = 0; i < points_.n; ++i) sum += weights_[i] * price_[i];
+    bound_ = std::max(bound_, sum * (plan_.lambda / most));
+
+    const auto most_first = [&](std::int32_t a, std::int32_t b) {
+      return std::pair(-paid_[a], a) < std::pair(-paid_[b], b);
+    };
+    std::sort(paying.begin(), paying.end(), most_first);
+    const auto room = static_cast<std::size_t>(std::max<std::int64_t>(256, points_.n / 8));
+    const bool all = paying.size() <= room;
+    if (!all) paying.resize(room);
+    std::vector<Column> found = gathered(paying);
+    if (all) lower(found);
+    keep(found);
+  }
+
+  // The bound of prices lowered no more than the columns ask that pay too much, which are all given.
+  void lower(const std::vector<Column>& paying) {
+    std::vector<double> lowered = price_;
+    for (const Column& column : paying) {
+      wants_.resize(column.rows.size());
+      double sum = 0, weight = 0;
+      for (std::size_t s = 0; s < column.rows.size(); ++s) {
+        const std::int32_t i = column.rows[s];
+        wants_[s] = price_[i] - column.squares[s];
+        if (wants_[s] <= 0) continue;
+        sum += weights_[i] * wants_[s];
+        weight += weights_[i];
+      }
+      if (sum <= plan_.lambda) continue;
+      const double level =
+          water_level(column.rows, wants_, weights_, plan_.lambda, sum, weight) * (1 + 1e-12);
+      for (std::size_t s = 0; s < column.rows.size(); ++s) {
+        if (wants_[s] <= 0) continue;
+        const std::int32_t i = column.rows[s];
+        lowered[i] = std::min(lowered[i], std::max(price_[i] - level, column.squares[s]));
+      }
+    }
+    double sum = 0;
+    for (std::int64_t i = 0; i < points_.n; ++i) sum += weights_[i] * lowered[i];
+    bound_ = std::max(bound_, sum);
+  }
+
+  // The columns for the next sweeps: those with shares, with the rows that the prices now allow, and of the
+  // others those that pay without the points that others before them have served.
+  void keep(std::vector<Column>& paying) {
+    std::vector<std::int32_t> ids;
+    std::vector<Column> old;
+    for (Column& column : columns_) {
+      if (column.largest == 0 && paid_[column.id] < kIdle * plan_.lambda) continue;
+      ids.push_back(column.id);
+      old.push_back(std::move(column));
+    }
+    columns_ = gathered(ids);
+    std::vector<char> present(points_.n, false);
+    for (std::size_t c = 0; c < old.size(); ++c) {
+      std::size_t from = 0;  // rows are in order
+      present[ids[c]] = true;
+      columns_[c].largest = old[c].largest;
+      for (std::size_t s = 0; s < columns_[c].rows.size(); ++s) {
+        while (from < old[c].rows.size() && old[c].rows[from] < columns_[c].rows[s]) ++from;
+        if (from < old[c].rows.size() && old[c].rows[from] == columns_[c].rows[s])
+          columns_[c].shares[s] = old[c].shares[from];
+      }
+    }
+    std::vector<char> served(points_.n, false);
+    for (Column& column : paying) {
+      if (present[column.id]) continue;
+      double paid = 0;
+      for (std::size_t s = 0; s < column.rows.size(); ++s)
+        if (const std::int32_t i = column.rows[s]; !served[i])
+          paid += weights_[i] * std::max(0.0, price_[i] - column.squares[s]);
+      if (paid <= plan_.lambda / 2) continue;
+      for (std::size_t s = 0; s < column.rows.size(); ++s)
+        if (price_[column.rows[s]] > column.squares[s]) served[column.rows[s]] = true;
+      columns_.push_back(std::move(column));
+    }
+    total_shares();
+  }
+
+  // Opens exemplars that pay, and keeps them, once settled, if they cost less than any before.
+  void round() {
+    auto [cost, opened] = opened_by(columns_, weights_, plan_.lambda);
+    if (cost >= rounded_) return;
+    rounded_ = cost;
+    Settled<T> settled(scan_, weights_, centers_, plan_.lambda, std::move(opened), team_, tick());
+    if (settled.cost() >= cost_) return;
+    cost_ = settled.cost();
+    open_ = settled.take_exemplars();
+    nearest_ = settled.take_labels();
+  }
+
+  const Points<T> points_;
+  const std::span<const double> weights_;
+  const ExemplarPlan plan_;
+  Team& team_;
+  const Report& report_;
+  Scan<T> scan_;
+  std::vector<double> centers_;  // the points again, as the scan wants them
+  std::vector<typename Scan<T>::Bench> benches_;
+  std::vector<double> price_, sum_, paid_;  // of each point: its price, its shares, what others pay for it
+  std::vector<std::int32_t> everyone_;
+  std::vector<Column> columns_;
+  std::vector<double> wants_;
+  double still_ = kLoose;
+  double rho_ = 1;  // how strongly sums of shares are held to 1
+  double cost_ = kFar, relaxed_ = kFar, bound_ = 0;
+  double rounded_ = kFar;  // the least cost before settling
+  std::vector<std::int32_t> open_, nearest_;
+  std::int64_t done_ = 0;
+};
+
+}  // namespace
+
+template <class T>
+Exemplars exemplars(const Points<T>& points, std::span<const double> weights,
+                    std::span<const std::int32_t> seeds, std::span<const std::int32_t> labels,
+                    const ExemplarPlan& plan, Gemm<float>* sgemm, Team& team, const Report& report) {
+  return Solver<T>(points, weights, plan, sgemm, team, report).run(seeds, labels);
+}
+
+#define AGGLO_EXEMPLARS(T)                                                                               \
+  template Exemplars exemplars(const Points<T>&, std::span<const double>, std::span<const std::int32_t>, \
+                               std::span<const std::int32_t>, const ExemplarPlan&, Gemm<float>*, Team&,  \
+                               const Report&)
+AGGLO_EXEMPLARS(float);
+AGGLO_EXEMPLARS(double);
+
+}  // namespace agglo

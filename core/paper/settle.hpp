@@ -1,0 +1,152 @@
+// Exemplars that have been chosen, put in order: each point at the nearest, none that costs more than it
+// saves.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/thread_pool.hpp"
+#include "ivf/assign.hpp"
+#include "simd/dot.hpp"
+
+namespace agglo {
+
+// `centers` are the scan's points in float64, `open` the exemplars among them, at least one.
+template <class T>
+class Settled {
+ public:
+  Settled(const Scan<T>& scan, std::span<const double> weights, std::span<const double> centers,
+          double lambda, std::vector<std::int32_t> open, Team& team, const Report& report)
+      : scan_(scan),
+        weights_(weights),
+        centers_(centers),
+        lambda_(lambda),
+        team_(team),
+        report_(report),
+        everyone_(numbers(0, scan.points().n)),
+        benches_(team.size()),
+        open_(std::move(open)) {
+    finish();
+  }
+
+  double cost() const { return cost_; }
+  std::vector<std::int32_t> take_exemplars() { return std::move(open_); }  // ascending
+  std::vector<std::int32_t> take_labels() { return std::move(nearest_); }  // by their places
+
+ private:
+  static constexpr double kFar = std::numeric_limits<double>::infinity();
+
+  const Points<T>& points() const { return scan_.points(); }
+
+  // Every point to the nearest exemplar; those go that cost more than their points would cost elsewhere, and
+  // move to where they serve theirs best, as long as that lowers the cost.
+  void finish() {
+    std::sort(open_.begin(), open_.end());
+    for (;;) {
+      const std::int64_t k = static_cast<std::int64_t>(open_.size());
+      std::vector<double> first(points().n, kFar), second(points().n, kFar);
+      std::vector<std::int32_t> next(points().n, -1);
+      nearest_.assign(points().n, -1);
+      const std::int64_t strips = (points().n + scan_.block() - 1) / scan_.block();
+      team_.run(
+          strips,
+          [&](std::int64_t strip, int worker) {
+            const std::int64_t top = strip * scan_.block();
+            const auto rows = std::span(everyone_).subspan(top, std::min(scan_.block(), points().n - top));
+            scan_.pairs(
+                rows, centers_.data(), open_, false, benches_[worker],
+                [&](std::int64_t r) { return second[rows[r]]; },
+                [&](std::int64_t r, std::int64_t c, double square) {
+                  const std::int32_t i = rows[r];
+                  if (square < first[i]) {
+                    second[i] = std::exchange(first[i], square);
+                    next[i] = std::exchange(nearest_[i], static_cast<std::int32_t>(c));
+                  } else if (square < second[i]) {
+                    second[i] = square;
+                    next[i] = static_cast<std::int32_t>(c);
+                  }
+                });
+          },
+          report_);
+      cost_ = lambda_ * static_cast<double>(k);
+      std::vector<double> loss(k, 0.0);
+      for (std::int64_t i = 0; i < points().n; ++i) {
+        cost_ += weights_[i] * first[i];
+        loss[nearest_[i]] += weights_[i] * (second[i] - first[i]);
+      }
+      if (!close(loss, next) && !move()) return;
+    }
+  }
+
+  // Puts exemplars where their points are best served: at the one nearest the mean. Whether any moved.
+  bool move() {
+    const std::size_t k = open_.size();
+    std::vector<double> means(k * points().d, 0.0), weight(k, 0.0), least(k, kFar);
+    for (std::int64_t i = 0; i < points().n; ++i) {
+      weight[nearest_[i]] += weights_[i];
+      for (std::int64_t j = 0; j < points().d; ++j)
+        means[nearest_[i] * points().d + j] += weights_[i] * centers_[i * points().d + j];
+    }
+    for (std::size_t c = 0; c < k; ++c)
+      for (std::int64_t j = 0; j < points().d; ++j) means[c * points().d + j] /= weight[c];
+    const auto to_mean = [&](std::int64_t i, std::size_t c) {
+      return squared_distance(centers_.data() + i * points().d, means.data() + c * points().d, points().d);
+    };
+    for (std::size_t c = 0; c < k; ++c) least[c] = to_mean(open_[c], c) * (1 - 1e-9);  // no move by rounding
+    bool any = false;
+    for (std::int64_t i = 0; i < points().n; ++i) {
+      const std::int32_t c = nearest_[i];
+      const double square = to_mean(i, c);
+      if (square >= least[c]) continue;
+      least[c] = square;
+      open_[c] = static_cast<std::int32_t>(i);
+      any = true;
+    }
+    if (any) std::sort(open_.begin(), open_.end());
+    return any;
+  }
+
+  // Closes exemplars whose loss is less than their price, unless where their points would go closes, too;
+  // whether there were any.
+  bool close(const std::vector<double>& loss, const std::vector<std::int32_t>& next) {
+    const std::int64_t k = static_cast<std::int64_t>(open_.size());
+    if (k == 1) return false;
+    std::vector<std::vector<std::int32_t>> refuge(k);  // where the points of each would go
+    for (std::int64_t i = 0; i < points().n; ++i) refuge[nearest_[i]].push_back(next[i]);
+    std::vector<std::int32_t> order = numbers(0, k);
+    std::sort(order.begin(), order.end(),
+              [&](std::int32_t a, std::int32_t b) { return std::pair(loss[a], a) < std::pair(loss[b], b); });
+    std::vector<char> needed(k, false), closed(k, false);
+    bool any = false;
+    for (const std::int32_t c : order) {
+      if (!(loss[c] < lambda_)) break;
+      if (needed[c] ||
+          std::any_of(refuge[c].begin(), refuge[c].end(), [&](std::int32_t other) { return closed[other]; }))
+        continue;
+      closed[c] = true;
+      any = true;
+      for (const std::int32_t other : refuge[c]) needed[other] = true;
+    }
+    std::vector<std::int32_t> kept;
+    for (std::int64_t c = 0; c < k; ++c)
+      if (!closed[c]) kept.push_back(open_[c]);
+    open_ = std::move(kept);
+    return any;
+  }
+
+  const Scan<T>& scan_;
+  const std::span<const double> weights_, centers_;
+  const double lambda_;
+  Team& team_;
+  const Report report_;
+  const std::vector<std::int32_t> everyone_;
+  std::vector<typename Scan<T>::Bench> benches_;
+  std::vector<std::int32_t> open_, nearest_;
+  double cost_ = kFar;
+};
+
+}  // namespace agglo

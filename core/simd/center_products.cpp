@@ -1,0 +1,73 @@
+#include "simd/center_products.hpp"
+
+#include "simd/dispatch.hpp"
+
+namespace agglo {
+namespace {
+
+constexpr int kLanes = 8;  // running sums, so many that they fill wide registers; part of what a sum is
+
+// Written once for any machine. Compiled a second time for AVX2 it gives the same bits, for nothing in it may
+// be fused or reordered (see CMakeLists.txt).
+template <class Step>
+[[gnu::always_inline]] inline double sum(std::int64_t n, const Step& step) {
+  double lane[kLanes] = {};
+  std::int64_t j = 0;
+  for (; j + kLanes <= n; j += kLanes)
+    for (int l = 0; l < kLanes; ++l) lane[l] += step(j + l);
+  for (int l = 0; j < n; ++j, ++l) lane[l] += step(j);
+  return ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7]));
+}
+
+template <class T>
+[[gnu::always_inline]] inline double square(const double* center, const T* x, std::int64_t n) {
+  return sum(n, [=](std::int64_t j) __attribute__((always_inline)) {
+    const double difference = x[j] - center[j];
+    return difference * difference;
+  });
+}
+
+template <class T>
+[[gnu::always_inline]] inline double square_and_move(double* center, const T* x, double share,
+                                                     std::int64_t n) {
+  return sum(n, [=](std::int64_t j) __attribute__((always_inline)) {
+    const double difference = x[j] - center[j];
+    center[j] += share * difference;
+    return difference * difference;
+  });
+}
+
+#ifdef AGGLO_X86
+
+template <class T>
+[[AGGLO_AVX2]] double square_avx2(const double* center, const T* x, std::int64_t n) {
+  return square(center, x, n);
+}
+
+template <class T>
+[[AGGLO_AVX2]] double square_and_move_avx2(double* center, const T* x, double share, std::int64_t n) {
+  return square_and_move(center, x, share, n);
+}
+
+#endif
+
+}  // namespace
+
+template <class T>
+double squared_distance_to(const double* center, const T* x, std::int64_t n) {
+  AGGLO_DISPATCH(square, (center, x, n));
+}
+
+template <class T>
+double pull(double* center, const T* x, double share, std::int64_t n) {
+  AGGLO_DISPATCH(square_and_move, (center, x, share, n));
+}
+
+template double squared_distance_to(const double*, const float*, std::int64_t);
+template double squared_distance_to(const double*, const double*, std::int64_t);
+template double squared_distance_to(const double*, const Half*, std::int64_t);
+template double pull(double*, const float*, double, std::int64_t);
+template double pull(double*, const double*, double, std::int64_t);
+template double pull(double*, const Half*, double, std::int64_t);
+
+}  // namespace agglo

@@ -1,0 +1,250 @@
+#include "simd/dot.hpp"
+
+#include <algorithm>
+#include <type_traits>
+
+#include "simd/dispatch.hpp"
+
+#ifdef AGGLO_X86
+#include <immintrin.h>
+#endif
+
+namespace agglo {
+namespace {
+
+// Most kernels are written once and compiled a second time for AVX2. Both give the same bits, for nothing in
+// them may be fused or reordered (see CMakeLists.txt).
+
+struct Product {
+  template <class Number>
+  static Number of(Number x, Number y) {
+    return x * y;
+  }
+};
+
+struct SquaredDifference {
+  template <class Number>
+  static Number of(Number x, Number y) {
+    return (x - y) * (x - y);
+  }
+};
+
+constexpr int kLanes = 8;  // running sums, so many that they fill wide registers; part of what a sum is
+
+template <class Term, class Number, class T>
+[[gnu::always_inline]] inline Number sum(const T* x, const T* y, std::int64_t n) {
+  Number lane[kLanes] = {};
+  std::int64_t j = 0;
+  for (; j + kLanes <= n; j += kLanes)
+    for (int l = 0; l < kLanes; ++l)
+      lane[l] += Term::template of<Number>(static_cast<Number>(x[j + l]), static_cast<Number>(y[j + l]));
+  for (int l = 0; j < n; ++j, ++l)
+    lane[l] += Term::template of<Number>(static_cast<Number>(x[j]), static_cast<Number>(y[j]));
+  return ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7]));
+}
+
+// In float32, by 32 running sums, of which the first eight take what is left of a row.
+constexpr int kQuickLanes = 32;
+
+// The sum of eight running sums and of the terms from j on, in a fixed order.
+template <class Term, class T>
+[[gnu::always_inline]] inline float finish_quick_sum(const float* lane, const T* x, const T* y,
+                                                     std::int64_t j, std::int64_t n) {
+  float rest = ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7]));
+  for (; j < n; ++j) rest += Term::template of<float>(static_cast<float>(x[j]), static_cast<float>(y[j]));
+  return rest;
+}
+
+template <class Term, class T>
+float quick_sum(const T* x, const T* y, std::int64_t n) {
+  float lane[kQuickLanes] = {};
+  const auto add = [&](std::int64_t j, float& to) __attribute__((always_inline)) {
+    to += Term::template of<float>(static_cast<float>(x[j]), static_cast<float>(y[j]));
+  };
+  std::int64_t j = 0;
+  for (; j + kQuickLanes <= n; j += kQuickLanes)
+    for (int l = 0; l < kQuickLanes; ++l) add(j + l, lane[l]);
+  for (; j + kLanes <= n; j += kLanes)
+    for (int l = 0; l < kLanes; ++l) add(j + l, lane[l]);
+  for (int l = 0; l < kLanes; ++l)
+    lane[l] = (lane[l] + lane[l + kLanes]) + (lane[l + 2 * kLanes] + lane[l + 3 * kLanes]);
+  return finish_quick_sum<Term>(lane, x, y, j, n);
+}
+
+template <class Number, class T>
+[[gnu::always_inline]] inline void shift(const T* x, const Wide<T>* center, Number factor, std::int64_t n,
+                                         float* out) {
+  for (std::int64_t j = 0; j < n; ++j)
+    out[j] = static_cast<float>((static_cast<Wide<T>>(x[j]) - center[j]) * factor);
+}
+
+[[gnu::always_inline]] inline float bisect(std::int64_t k, const float* values, std::int64_t n) {
+  float low = values[0], high = values[0];
+  for (std::int64_t s = 1; s < n; ++s) {
+    low = std::min(low, values[s]);
+    high = std::max(high, values[s]);
+  }
+  for (;;) {  // at least k values reach low, all the time
+    const float middle = low + (high - low) / 2;
+    if (!(low < middle && middle < high)) return low;
+    std::int32_t count = 0;
+    for (std::int64_t s = 0; s < n; ++s) count += values[s] >= middle;
+    if (count < k) {
+      high = middle;
+    } else {
+      low = middle;
+      if (count == k) return low;
+    }
+  }
+}
+
+[[gnu::always_inline]] inline int find(const float* products, const float* offsets, const float* reaches,
+                                       float own_offset, float own_reach, int begin, int end,
+                                       std::int32_t* found) {
+  int count = 0;
+  for (int j = begin; j < end; ++j) {
+    found[count] = j;
+    count += products[j] >= std::min(own_reach + offsets[j], reaches[j] + own_offset);
+  }
+  return count;
+}
+
+#ifdef AGGLO_X86
+
+template <class Term, class Number, class T>
+[[AGGLO_AVX2]] Number sum_avx2(const T* x, const T* y, std::int64_t n) {
+  return sum<Term, Number>(x, y, n);
+}
+
+// Eight numbers as float32.
+[[AGGLO_AVX2]] inline __m256 load_avx2(const float* x) { return _mm256_loadu_ps(x); }
+[[AGGLO_AVX2]] inline __m256 load_avx2(const Half* x) {
+  return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x)));
+}
+[[AGGLO_AVX2]] inline __m256 load_avx2(const std::int8_t* x) {
+  return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(x))));
+}
+[[AGGLO_AVX2]] inline __m256 load_avx2(const std::uint8_t* x) {
+  return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(x))));
+}
+
+// By intrinsics, for compilers do not widen eight bytes at a time. Products are not fused with sums: plain
+// C++ has no quick way to do that.
+template <class Term, class T>
+[[AGGLO_AVX2]] float quick_sum_avx2(const T* x, const T* y, std::int64_t n) {
+  __m256 sums[4] = {_mm256_setzero_ps(), _mm256_setzero_ps(), _mm256_setzero_ps(), _mm256_setzero_ps()};
+  const auto add = [&](std::int64_t j, __m256& to) __attribute__((target("avx2,fma,f16c,popcnt"))) {
+    __m256 a = load_avx2(x + j), b = load_avx2(y + j);
+    if constexpr (std::is_same_v<Term, SquaredDifference>) a = b = _mm256_sub_ps(a, b);
+    to = _mm256_add_ps(to, _mm256_mul_ps(a, b));
+  };
+  std::int64_t j = 0;
+  for (; j + kQuickLanes <= n; j += kQuickLanes)
+    for (int s = 0; s < 4; ++s) add(j + kLanes * s, sums[s]);
+  for (; j + kLanes <= n; j += kLanes) add(j, sums[0]);
+  float lane[kLanes];
+  _mm256_storeu_ps(lane, _mm256_add_ps(_mm256_add_ps(sums[0], sums[1]), _mm256_add_ps(sums[2], sums[3])));
+  return finish_quick_sum<Term>(lane, x, y, j, n);
+}
+
+template <class Number, class T>
+[[AGGLO_AVX2]] void shift_avx2(const T* x, const Wide<T>* center, Number factor, std::int64_t n, float* out) {
+  shift(x, center, factor, n, out);
+}
+
+[[AGGLO_AVX2]] float bisect_avx2(std::int64_t k, const float* values, std::int64_t n) {
+  return bisect(k, values, n);
+}
+
+[[AGGLO_AVX2]] int find_avx2(const float* products, const float* offsets, const float* reaches,
+                             float own_offset, float own_reach, int begin, int end, std::int32_t* found) {
+  const __m256 offset = _mm256_set1_ps(own_offset), reach = _mm256_set1_ps(own_reach);
+  const auto mask = [&](int j) __attribute__((target("avx2,fma,f16c,popcnt"))) {
+    const __m256 own = _mm256_add_ps(reach, _mm256_loadu_ps(offsets + j));
+    const __m256 other = _mm256_add_ps(offset, _mm256_loadu_ps(reaches + j));
+    return _mm256_cmp_ps(_mm256_loadu_ps(products + j), _mm256_min_ps(own, other), _CMP_GE_OQ);
+  };
+  int count = 0, j = begin;
+  for (; j + 32 <= end; j += 32) {
+    const __m256 a = mask(j), b = mask(j + 8), c = mask(j + 16), d = mask(j + 24);
+    const __m256 any = _mm256_or_ps(_mm256_or_ps(a, b), _mm256_or_ps(c, d));
+    if (_mm256_testz_ps(any, any)) continue;  // by far the most
+    const auto bits = [](__m256 set) __attribute__((target("avx2,fma,f16c,popcnt"))) {
+      return static_cast<std::uint32_t>(_mm256_movemask_ps(set));
+    };
+    std::uint32_t set = bits(a) | bits(b) << 8 | bits(c) << 16 | bits(d) << 24;
+    for (; set; set &= set - 1) found[count++] = j + __builtin_ctz(set);
+  }
+  return count + find(products, offsets, reaches, own_offset, own_reach, j, end, found + count);
+}
+
+#endif
+
+template <class Term, class T>
+double exact(const T* x, const T* y, std::int64_t n) {
+  AGGLO_DISPATCH(sum, <Term, double>(x, y, n));
+}
+
+template <class Term, class T>
+float quick(const T* x, const T* y, std::int64_t n) {
+  AGGLO_DISPATCH(quick_sum, <Term>(x, y, n));
+}
+
+template <class Number, class T>
+void shifted(const T* x, const Wide<T>* center, Number factor, std::int64_t n, float* out) {
+  AGGLO_DISPATCH(shift, (x, center, factor, n, out));
+}
+
+}  // namespace
+
+template <class T>
+double dot(const T* x, const T* y, std::int64_t n) {
+  return exact<Product>(x, y, n);
+}
+
+template <class T>
+double squared_distance(const T* x, const T* y, std::int64_t n) {
+  return exact<SquaredDifference>(x, y, n);
+}
+
+template <class T>
+float quick_dot(const T* x, const T* y, std::int64_t n) {
+  return quick<Product>(x, y, n);
+}
+
+template <class T>
+float quick_squared_distance(const T* x, const T* y, std::int64_t n) {
+  return quick<SquaredDifference>(x, y, n);
+}
+
+template <class T>
+void shifted_scaled(const T* x, const Wide<T>* center, double factor, std::int64_t n, float* out) {
+  if (!std::is_same_v<T, double> && 1e-30 < factor && factor < 1e30)
+    shifted(x, center, static_cast<float>(factor), n, out);
+  else
+    shifted(x, center, factor, n, out);
+}
+
+#define AGGLO_KERNELS(T)                                              \
+  template double dot(const T*, const T*, std::int64_t);              \
+  template double squared_distance(const T*, const T*, std::int64_t); \
+  template void shifted_scaled(const T*, const Wide<T>*, double, std::int64_t, float*);
+AGGLO_EACH_NUMBER(AGGLO_KERNELS)
+#define AGGLO_QUICK_KERNELS(T)                                \
+  template float quick_dot(const T*, const T*, std::int64_t); \
+  template float quick_squared_distance(const T*, const T*, std::int64_t);
+AGGLO_QUICK_KERNELS(float)
+AGGLO_QUICK_KERNELS(Half)
+AGGLO_QUICK_KERNELS(std::int8_t)
+AGGLO_QUICK_KERNELS(std::uint8_t)
+
+float reached_by(std::int64_t k, const float* values, std::int64_t n) {
+  AGGLO_DISPATCH(bisect, (k, values, n));
+}
+
+int survivors(const float* products, const float* offsets, const float* reaches, float own_offset,
+              float own_reach, int begin, int end, std::int32_t* found) {
+  AGGLO_DISPATCH(find, (products, offsets, reaches, own_offset, own_reach, begin, end, found));
+}
+
+}  // namespace agglo

@@ -1,0 +1,273 @@
+#include "sparse/cosine.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+namespace agglo {
+namespace {
+
+constexpr int kLanes = 8;  // running sums, as of dense points: see kernels.cpp
+
+// Rows as they are searched: with what they are multiplied so that float32 products are safe, as in Space.
+template <class T>
+class Products {
+ public:
+  struct Query;
+
+  Products(const SparseRows<T>& rows, Metric metric, Copies copied)
+      : groups(std::move(copied)),
+        ids(groups.first),
+        rows_(rows),
+        cosine_(metric == Metric::cosine),
+        factors_(factors(rows, cosine_)),
+        postings(rows, ids,
+                 [this](std::int32_t i, T number) { return static_cast<float>(number * factor(i)); }),
+        levels(postings) {
+    for (const std::int32_t i : ids) longest_ = std::max(longest_, std::sqrt(square(i)) * factor(i));
+    std::array<double, Levels::count> rest;
+    for (auto& column : levels.rest) column.resize(ids.size());
+    for (std::size_t p = 0; p < ids.size(); ++p) {
+      set_rest(ids[p], rest);
+      for (int level = 0; level + 1 < Levels::count; ++level) {
+        levels.rest[level][p] = static_cast<float>(rest[level]);
+        most_[level] = std::max(most_[level], rest[level]);
+      }
+    }
+  }
+
+  struct Query {
+    explicit Query(const Products& products) : numbers(products.rows_.columns, T(0)) {}
+
+    std::vector<Term> terms;
+    std::array<double, Levels::count> rest;  // the length of what the row has beyond a level
+    double slack;                            // by how much float32 may err
+    double order;                            // by how much sums in different orders may differ
+    std::vector<T> numbers;                  // of the row, by columns
+    std::int32_t row = -1;
+  };
+
+  void begin(std::int32_t row, Query& x) const {
+    scatter(row, x);
+    set_rest(x.row, x.rest);
+    x.terms.clear();
+    const auto columns = rows_.row(x.row);
+    for (std::size_t e = 0; e < columns.size(); ++e) {
+      const float weight = static_cast<float>(rows_.numbers(x.row)[e] * factor(x.row));
+      x.terms.push_back({columns[e], levels.of[columns[e]], weight, postings.length(columns[e])});
+    }
+    std::sort(x.terms.begin(), x.terms.end());
+    // Of m products, each rounded once and of numbers rounded once, and their sum; see Lists for the same.
+    const double unit = std::numeric_limits<float>::epsilon() / 2, m = static_cast<double>(columns.size());
+    const double length = std::sqrt(square(x.row)) * factor(x.row);
+    x.order = (m + 16) * std::numeric_limits<double>::epsilon();
+    x.slack = (m + 16) * unit * length * longest_ + (m + 1) * std::numeric_limits<float>::min();
+  }
+
+  double unseen(const Query& x, int level) const { return x.rest[level] * most_[level] + x.slack; }
+
+  std::int64_t passing(const Query& x, int level, double bar, const float* partial, std::int64_t first,
+                       std::int64_t n, std::int32_t* found) const {
+    const auto [own, least] = test(x, level, bar);
+    if (level + 1 == Levels::count) level = 0;  // whatever it is, it counts nothing
+    return passing_products(partial, levels.rest[level].data() + first, n, own, least, found);
+  }
+  std::int64_t passing_of(const Query& x, int level, double bar, const float* partial,
+                          const std::int32_t* places, std::int64_t n, std::int32_t* found) const {
+    const auto [own, least] = test(x, level, bar);
+    const float* rest = levels.rest[level + 1 == Levels::count ? 0 : level].data();
+    std::int64_t count = 0;
+    for (std::int64_t j = 0; j < n; ++j) {
+      found[count] = places[j];
+      count += partial[places[j]] + own * rest[places[j]] >= least;
+    }
+    return count;
+  }
+  double lower(const Query& x, std::int32_t q) const { return quick(x, ids[q]) - x.order; }
+  double exact(const Query& x, std::int32_t q, float, double bar) const {
+    const double about = quick(x, ids[q]);
+    return about < bar - x.order ? about : closeness(x, ids[q]);
+  }
+  double self(std::int32_t row) const { return square(row) * (factor(row) * factor(row)); }
+  std::pair<std::int64_t, std::int64_t> span(const Query&, double) const {
+    return {0, static_cast<std::int64_t>(ids.size())};
+  }
+
+  void scatter(std::int32_t row, Query& x) const {
+    if (x.row >= 0)
+      for (const std::int32_t column : rows_.row(x.row)) x.numbers[column] = 0;
+    x.row = row;
+    const auto columns = rows_.row(row);
+    for (std::size_t e = 0; e < columns.size(); ++e) x.numbers[columns[e]] = rows_.numbers(row)[e];
+  }
+
+  // Closeness but for a rounding: in as few sums as fit registers.
+  double quick(const Query& x, std::int32_t row) const {
+    const std::int32_t* columns = rows_.indices.data();
+    const T *values = rows_.values.data(), *numbers = x.numbers.data();
+    double sums[4] = {};
+    std::int64_t e = rows_.indptr[row];
+    const std::int64_t end = rows_.indptr[row + 1];
+    const auto product = [&](std::int64_t at) {
+      return static_cast<double>(numbers[columns[at]]) * static_cast<double>(values[at]);
+    };
+    for (; e + 4 <= end; e += 4)
+      for (int l = 0; l < 4; ++l) sums[l] += product(e + l);
+    for (; e < end; ++e) sums[0] += product(e);
+    return ((sums[0] + sums[1]) + (sums[2] + sums[3])) * (factor(x.row) * factor(row));
+  }
+
+  double closeness(const Query& x, std::int32_t row) const {
+    double lane[kLanes] = {};
+    for (std::int64_t e = rows_.indptr[row]; e < rows_.indptr[row + 1]; ++e) {
+      const std::int32_t column = rows_.indices[e];
+      lane[static_cast<std::uint32_t>(column) % kLanes] +=
+          static_cast<double>(x.numbers[column]) * static_cast<double>(rows_.values[e]);
+    }
+    return total(lane) * (factor(x.row) * factor(row));
+  }
+
+  // The same of two rows whose factors are known; columns of one row alone would add zeros.
+  static double closeness(const SparseRows<T>& rows, std::int32_t i, std::int32_t j, double scale) {
+    double lane[kLanes] = {};
+    const auto left = rows.row(i), right = rows.row(j);
+    for (std::size_t e = 0, f = 0; e < left.size() && f < right.size();) {
+      if (left[e] == right[f])
+        lane[static_cast<std::uint32_t>(left[e]) % kLanes] +=
+            static_cast<double>(rows.numbers(i)[e]) * static_cast<double>(rows.numbers(j)[f]);
+      const bool next_left = left[e] <= right[f], next_right = right[f] <= left[e];
+      e += next_left;
+      f += next_right;
+    }
+    return total(lane) * scale;
+  }
+
+  // One of each row under cosine, else one for all.
+  static std::vector<double> factors(const SparseRows<T>& rows, bool cosine) {
+    double largest = 0;
+    std::vector<double> result;
+    for (std::int32_t i = 0; i < rows.n(); ++i) {
+      const double it = square(rows, i);
+      largest = std::max(largest, it);
+      if (cosine) result.push_back(it > 0 ? 1 / std::sqrt(it) : 0);
+    }
+    if (!cosine) result.push_back(largest > 0 ? std::min(unit_scale(largest), kMostScale) : 1);
+    return result;
+  }
+
+  float value(double closeness) const {
+    if (cosine_) return static_cast<float>(std::clamp(closeness, -1.0, 1.0));
+    return static_cast<float>(closeness / (factors_[0] * factors_[0]));
+  }
+
+  Copies groups;
+  const std::vector<std::int32_t>& ids;  // of the distinct rows, by place
+  const double floor = 0;
+
+ private:
+  // What passing_products() is to be given, so that nothing is lost to rounding.
+  std::pair<float, float> test(const Query& x, int level, double bar) const {
+    return {static_cast<float>(x.rest[level]),
+            std::nextafter(static_cast<float>(bar - x.slack), -std::numeric_limits<float>::infinity())};
+  }
+
+  void set_rest(std::int32_t row, std::array<double, Levels::count>& rest) const {
+    rest.fill(0);
+    for (std::int64_t e = rows_.indptr[row]; e < rows_.indptr[row + 1]; ++e) {
+      const double weight = static_cast<double>(rows_.values[e]) * factor(row);
+      const int level = levels.of[rows_.indices[e]];
+      if (level > 0) rest[level - 1] += weight * weight;
+    }
+    for (int level = Levels::count - 2; level >= 0; --level) rest[level] += rest[level + 1];
+    for (double& it : rest) it = std::sqrt(it) * (1 + 1e-6);
+  }
+
+  static double total(const double* lane) {
+    return ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7]));
+  }
+
+  double square(std::int32_t row) const { return square(rows_, row); }
+  static double square(const SparseRows<T>& rows, std::int32_t row) {
+    double lane[kLanes] = {};
+    for (std::int64_t e = rows.indptr[row]; e < rows.indptr[row + 1]; ++e)
+      lane[static_cast<std::uint32_t>(rows.indices[e]) % kLanes] +=
+          static_cast<double>(rows.values[e]) * static_cast<double>(rows.values[e]);
+    return total(lane);
+  }
+
+  double factor(std::int32_t row) const { return factors_[cosine_ ? row : 0]; }
+
+  SparseRows<T> rows_;
+  bool cosine_;
+  std::vector<double> factors_;
+  double longest_ = 0;                           // the length of a row, times its factor
+  std::array<double, Levels::count> most_ = {};  // the largest rest beyond a level
+
+ public:
+  Postings postings;
+  Levels levels;
+};
+
+}  // namespace
+
+template <class T>
+Neighbors nearest(const SparseRows<T>& rows, std::int64_t k, Metric metric, Team& team,
+                  const Report& report) {
+  const Products<T> products(rows, metric, copies(rows, team));
+  Inverted<Products<T>> search(products, k, team.size());
+  return lists_of_all(
+      products, products.ids, k, [&](std::int64_t p, int worker) { return search.nearest(p, worker); },
+      [&](double closeness) { return products.value(closeness); }, team, report);
+}
+
+template <class T>
+Neighbors nearest_to(const SparseRows<T>& rows, std::int64_t base, std::int64_t k, Metric metric, Team& team,
+                     const Report& report) {
+  const Products<T> products(rows, metric, copies(rows.first(base), team));
+  Inverted<Products<T>> search(products, k, team.size());
+  return lists_of_guests(
+      products, base, rows.n(), k,
+      [&](std::int32_t row, int worker) { return search.nearest_to(row, worker); },
+      [&](double closeness) { return products.value(closeness); }, team, report);
+}
+
+template <class T>
+std::vector<float> all_pairs(const SparseRows<T>& rows, Metric metric, Team& team, const Report& report) {
+  const Products<T> products(rows, metric, copies(rows, team));
+  const std::int32_t n = static_cast<std::int32_t>(rows.n());
+  std::vector<typename Products<T>::Query> queries(team.size(), typename Products<T>::Query(products));
+  std::vector<float> values(static_cast<std::int64_t>(n) * (n - 1));
+  team.run(
+      n,
+      [&](std::int64_t i, int worker) {
+        products.scatter(static_cast<std::int32_t>(i), queries[worker]);
+        float* out = values.data() + i * (n - 1);
+        for (std::int32_t j = 0; j < n; ++j)
+          if (j != i) *out++ = products.value(products.closeness(queries[worker], j));
+      },
+      report);
+  return values;
+}
+
+template <class T>
+PairCloseness pair_closeness(const SparseRows<T>& rows, Metric metric) {
+  const bool cosine = metric == Metric::cosine;
+  return [rows, cosine, factors = Products<T>::factors(rows, cosine)](std::int32_t i, std::int32_t j) {
+    return Products<T>::closeness(rows, i, j, factors[cosine ? i : 0] * factors[cosine ? j : 0]);
+  };
+}
+
+template Neighbors nearest(const SparseRows<float>&, std::int64_t, Metric, Team&, const Report&);
+template Neighbors nearest(const SparseRows<double>&, std::int64_t, Metric, Team&, const Report&);
+template Neighbors nearest_to(const SparseRows<float>&, std::int64_t, std::int64_t, Metric, Team&,
+                              const Report&);
+template Neighbors nearest_to(const SparseRows<double>&, std::int64_t, std::int64_t, Metric, Team&,
+                              const Report&);
+template std::vector<float> all_pairs(const SparseRows<float>&, Metric, Team&, const Report&);
+template std::vector<float> all_pairs(const SparseRows<double>&, Metric, Team&, const Report&);
+template PairCloseness pair_closeness(const SparseRows<float>&, Metric);
+template PairCloseness pair_closeness(const SparseRows<double>&, Metric);
+
+}  // namespace agglo

@@ -1,0 +1,66 @@
+#include "sparse/jaccard.hpp"
+
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "sparse/overlaps.hpp"
+
+namespace agglo {
+
+Neighbors nearest_sets(const Sets& sets, std::int64_t k, Team& team, const Report& report) {
+  const Overlaps overlaps(sets, copies(sets, team));
+  Inverted<Overlaps> search(overlaps, k, team.size());
+  return lists_of_all(
+      overlaps, overlaps.ids, k, [&](std::int64_t p, int worker) { return search.nearest(p, worker); },
+      distance_of, team, report);
+}
+
+Neighbors nearest_sets_to(const Sets& sets, std::int64_t base, std::int64_t k, Team& team,
+                          const Report& report) {
+  const Overlaps overlaps(sets, copies(sets.first(base), team));
+  Inverted<Overlaps> search(overlaps, k, team.size());
+  // An empty set has nothing in common with any, and is as close as can be to other empty ones.
+  std::vector<Candidate> empty;
+  if (sets.size(overlaps.ids[0]) == 0) empty.push_back({0, overlaps.ids[0]});
+  return lists_of_guests(
+      overlaps, base, sets.n(), k,
+      [&](std::int32_t row, int worker) -> std::span<const Candidate> {
+        if (sets.size(row) == 0) return empty;
+        return search.nearest_to(row, worker);
+      },
+      distance_of, team, report);
+}
+
+std::vector<float> all_pairs_of_sets(const Sets& sets, Team& team, const Report& report) {
+  const Overlaps overlaps(sets, copies(sets, team));
+  const std::int32_t n = static_cast<std::int32_t>(sets.n());
+  std::vector<Overlaps::Query> queries(team.size(), Overlaps::Query(overlaps));
+  std::vector<float> values(static_cast<std::int64_t>(n) * (n - 1));
+  team.run(
+      n,
+      [&](std::int64_t i, int worker) {
+        overlaps.scatter(static_cast<std::int32_t>(i), queries[worker]);
+        float* out = values.data() + i * (n - 1);
+        for (std::int32_t j = 0; j < n; ++j)
+          if (j != i) *out++ = distance_of(overlaps.closeness(queries[worker], j));
+      },
+      report);
+  return values;
+}
+
+PairCloseness pair_closeness_of_sets(const Sets& sets) {
+  return [sets](std::int32_t i, std::int32_t j) {
+    const auto left = sets.row(i), right = sets.row(j);
+    std::int64_t common = 0;
+    for (std::size_t e = 0, f = 0; e < left.size() && f < right.size();) {
+      common += left[e] == right[f];
+      const bool next_left = left[e] <= right[f], next_right = right[f] <= left[e];
+      e += next_left;
+      f += next_right;
+    }
+    return closeness_of(sets.size(i), sets.size(j), common);
+  };
+}
+
+}  // namespace agglo

@@ -1,0 +1,65 @@
+#include <atomic>
+#include <stdexcept>
+#include <vector>
+
+#include "base/thread_pool.hpp"
+#include "check.hpp"
+
+using agglo::Team;
+
+namespace {
+
+void every_chunk_is_done_once(int threads) {
+  Team team(threads);
+  for (const std::int64_t chunks : {0, 1, 2, 7, 1000}) {
+    std::vector<std::atomic<int>> done(static_cast<std::size_t>(chunks));
+    team.run(chunks, [&](std::int64_t chunk, int worker) {
+      CHECK(worker >= 0 && worker < team.size());
+      ++done[chunk];
+    });
+    for (const auto& count : done) CHECK(count == 1);
+  }
+  std::vector<int> covered(100, 0);
+  team.ranges(100, 7, [&](std::int64_t first, std::int64_t last, int) {
+    for (std::int64_t i = first; i < last; ++i) ++covered[i];
+  });
+  for (const int count : covered) CHECK(count == 1);
+}
+
+void exceptions_reach_the_caller(int threads) {
+  Team team(threads);
+  for (int repeat = 0; repeat < 20; ++repeat) {
+    CHECK(throws<std::runtime_error>([&] {
+      team.run(100, [](std::int64_t chunk, int) {
+        if (chunk == 50) throw std::runtime_error("fifty");
+      });
+    }));
+    std::atomic<int> done{0};  // and the team goes on
+    team.run(10, [&](std::int64_t, int) { ++done; });
+    CHECK(done == 10);
+  }
+}
+
+void reports_may_stop_the_work(int threads) {
+  Team team(threads);
+  const bool caught = throws<std::runtime_error>([&] {
+    team.run(
+        1000, [](std::int64_t, int) {},
+        [](std::int64_t done, std::int64_t total) {
+          CHECK(total == 1000);
+          if (done >= 0) throw std::runtime_error("stop");
+        });
+  });
+  CHECK(caught || threads > 1);  // with help, the caller may find nothing left to do
+}
+
+}  // namespace
+
+int main() {
+  for (const int threads : {1, 2, 8}) {
+    every_chunk_is_done_once(threads);
+    exceptions_reach_the_caller(threads);
+    reports_may_stop_the_work(threads);
+  }
+  CHECK(throws<std::invalid_argument>([&] { Team team(0); }));
+}

@@ -1,0 +1,109 @@
+#include <algorithm>
+#include <random>
+#include <vector>
+
+#include "check.hpp"
+#include "ivf/centroids.hpp"
+
+namespace {
+
+using agglo::Centers;
+using agglo::Groups;
+using agglo::Team;
+
+// Rows around few others, some of them twice.
+std::vector<float> made_up(std::int64_t n, std::int64_t width, unsigned seed) {
+  std::mt19937 chance(seed);
+  std::normal_distribution<float> normal;
+  std::vector<float> means(30 * width), rows(n * width);
+  for (float& x : means) x = 3 * normal(chance);
+  for (std::int64_t i = 0; i < n; ++i) {
+    const std::int64_t mean = chance() % 30;
+    for (std::int64_t j = 0; j < width; ++j) rows[i * width + j] = means[mean * width + j] + normal(chance);
+    if (i % 9 == 8) std::copy_n(rows.begin() + (i - 1) * width, width, rows.begin() + i * width);
+  }
+  return rows;
+}
+
+Centers centers_of(const std::vector<float>& rows, std::int64_t width, bool squares) {
+  Centers centers{width, {}, {}};
+  for (std::size_t at = 0; at < rows.size(); at += width)
+    centers.add(rows.data() + at, squares ? agglo::half_square(rows.data() + at, width) : 0);
+  return centers;
+}
+
+float closeness(const Centers& centers, const float* row, std::int64_t c) {
+  float sum = 0;
+  for (std::int64_t j = 0; j < centers.width; ++j) sum += row[j] * centers.row(c)[j];
+  return sum - centers.offsets[c];
+}
+
+// The share of rows whose closest centre is as close as that of all, and of the several closest.
+void check_look(std::int64_t probes, bool squares, double least) {
+  const std::int64_t width = 6, n = 700, asking = 300, reach = 9;
+  const Centers centers = centers_of(made_up(n, width, 1), width, squares);
+  const std::vector<float> rows = made_up(asking, width, 2);
+  std::vector<std::int32_t> first;
+  for (const int threads : {1, 3}) {
+    Team team(threads);
+    const Groups groups(centers, 25, probes, team);
+    Groups::Scratch scratch;
+    std::vector<std::int32_t> one(asking), several(asking * reach);
+    groups.one(rows.data(), asking, scratch, one.data());
+    groups.several(rows.data(), asking, reach, scratch, several.data());
+    double right = 0, together = 0;
+    for (std::int64_t i = 0; i < asking; ++i) {
+      const float* row = rows.data() + i * width;
+      std::vector<float> all(n);
+      for (std::int64_t c = 0; c < n; ++c) all[c] = closeness(centers, row, c);
+      std::vector<std::int32_t> own(several.begin() + i * reach, several.begin() + (i + 1) * reach);
+      CHECK(all[one[i]] == all[own[0]]);
+      for (std::int64_t r = 1; r < reach; ++r) CHECK(all[own[r - 1]] >= all[own[r]]);
+      std::vector<float> sorted = all;
+      std::sort(sorted.rbegin(), sorted.rend());
+      right += all[one[i]] == sorted[0];
+      for (const std::int32_t c : own) together += all[c] >= sorted[reach - 1];
+      std::sort(own.begin(), own.end());
+      CHECK(std::adjacent_find(own.begin(), own.end()) == own.end());
+    }
+    CHECK(right >= least * asking && together >= least * asking * reach);
+    if (threads == 1) first = several;
+    CHECK(several == first);
+  }
+}
+
+void check_close(std::int64_t n, std::int64_t reach) {
+  const std::int64_t width = 5;
+  const Centers centers = centers_of(made_up(n, width, 3), width, true);
+  Team team(2);
+  const auto close = agglo::close_centers(centers, reach, team, {});
+  for (std::int64_t c = 0; c < n; ++c) {
+    std::vector<std::int32_t> own(close.begin() + c * reach, close.begin() + (c + 1) * reach);
+    CHECK(own[0] == c);
+    std::sort(own.begin(), own.end());
+    CHECK(own[0] >= 0 && own.back() < n && std::adjacent_find(own.begin(), own.end()) == own.end());
+  }
+}
+
+}  // namespace
+
+int main() {
+  for (const bool squares : {true, false}) {
+    check_look(25, squares, 1);  // all groups
+    check_look(6, squares, 0.9);
+    check_look(1, squares, 0.3);
+  }
+  check_close(1, 1);
+  check_close(40, 40);
+  check_close(5000, 7);  // in groups
+
+  const std::vector<float> same(200 * 3, 1.0f);
+  Team team(1);
+  const Groups groups(centers_of(same, 3, true), 20, 2, team);  // of which all but one are empty
+  Groups::Scratch scratch;
+  std::vector<std::int32_t> several(2 * 200);
+  groups.several(same.data(), 2, 200, scratch, several.data());
+  std::sort(several.begin(), several.begin() + 200);
+  for (std::int32_t c = 0; c < 200; ++c) CHECK(several[c] == c);
+  return 0;
+}

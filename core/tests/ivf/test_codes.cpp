@@ -1,0 +1,88 @@
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <vector>
+
+#include "check.hpp"
+#include "ivf/codes.hpp"
+#include "simd/dispatch.hpp"
+
+namespace {
+
+using agglo::kPanel;
+
+// Products and candidates must be those of plain C++, whatever instructions make them.
+void check_width(std::int64_t width, std::int64_t n_rows, std::int64_t n_panels, unsigned seed) {
+  std::mt19937 chance(seed);
+  std::normal_distribution<float> normal;
+  const std::int64_t coded = agglo::coded_width(width), columns = n_panels * kPanel;
+  std::vector<float> row(width), center(width), left(width), scales(columns), shifts(columns);
+  std::vector<std::int8_t> code(coded), rows(n_rows * coded);
+  std::vector<std::uint8_t> panels(columns * coded);
+  std::vector<std::vector<std::int8_t>> put(columns);
+  for (float& x : center) x = normal(chance);
+  const auto make = [&](bool product) {
+    for (float& x : row) x = normal(chance);
+    const agglo::Code made =
+        agglo::encode(row.data(), center.data(), width, product, left.data(), code.data());
+    float lift = 0;
+    for (std::int64_t j = 0; j < width; ++j) {
+      CHECK(left[j] == row[j] - center[j]);
+      CHECK(std::abs(left[j] - made.scale * static_cast<float>(code[j])) <= 0.51f * made.scale);
+      lift += product ? row[j] * center[j] : left[j] * left[j] / -2;
+    }
+    CHECK(std::abs(made.lift - lift) <= 1e-4f * static_cast<float>(width));
+    for (std::int64_t j = width; j < coded; ++j) CHECK(code[j] == 0);
+  };
+  for (std::int64_t c = 0; c < columns; ++c) {
+    make(false);
+    agglo::put(code.data(), coded, c, panels.data());
+    put[c] = code;
+    scales[c] = std::abs(normal(chance));
+    shifts[c] = normal(chance);
+  }
+  for (std::int64_t i = 0; i < n_rows; ++i) {
+    make(true);
+    std::copy(code.begin(), code.end(), rows.begin() + i * coded);
+  }
+  std::vector<float> first_scores;
+  std::vector<std::int32_t> first_slots;
+  for (const agglo::Simd level : agglo::available_levels()) {
+    agglo::set_simd_level(level);
+    std::vector<std::int32_t> products(n_rows * columns);
+    agglo::code_products(rows.data(), n_rows, coded, panels.data(), n_panels, products.data(), columns);
+    for (std::int64_t i = 0; i < n_rows; ++i)
+      for (std::int64_t c = 0; c < columns; ++c) {
+        std::int32_t sum = 0;
+        for (std::int64_t j = 0; j < coded; ++j) sum += rows[i * coded + j] * put[c][j];
+        CHECK(products[i * columns + c] == sum);
+      }
+    // Room for two panels, so that it stops on its way.
+    std::vector<float> scores(3 * kPanel), all_scores;
+    std::vector<std::int32_t> slots(3 * kPanel), all_slots;
+    const std::int64_t end = columns - 3;
+    for (std::int64_t c = 0; c < end;) {
+      agglo::Sieve sieve{scores.data(), slots.data(), 0, 2 * kPanel};
+      c = agglo::sift(products.data(), scales.data(), shifts.data(), 1e-4f, 0.5f, 0.0f, c, end, 100, sieve);
+      CHECK(sieve.count <= sieve.room);
+      all_scores.insert(all_scores.end(), scores.begin(), scores.begin() + sieve.count);
+      all_slots.insert(all_slots.end(), slots.begin(), slots.begin() + sieve.count);
+    }
+    CHECK(!all_slots.empty() && all_slots.front() >= 100 && all_slots.back() < 100 + end);
+    if (level == agglo::Simd::plain) {
+      first_scores = all_scores;
+      first_slots = all_slots;
+    }
+    CHECK(all_scores == first_scores);
+    CHECK(all_slots == first_slots);
+  }
+}
+
+}  // namespace
+
+int main() {
+  for (const std::int64_t width : {1, 3, 4, 17, 64, 130})
+    for (const std::int64_t n_rows : {1, 2, 3, 7, 8, 13})
+      for (const std::int64_t n_panels : {1, 2, 5}) check_width(width, n_rows, n_panels, 7);
+  return 0;
+}

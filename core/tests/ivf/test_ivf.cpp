@@ -1,0 +1,121 @@
+#include <algorithm>
+#include <random>
+#include <stdexcept>
+#include <vector>
+
+#include "blas.hpp"
+#include "check.hpp"
+#include "ivf/ivf.hpp"
+#include "ivf/partition.hpp"
+#include "points/order.hpp"
+
+namespace {
+
+using agglo::Metric;
+using agglo::Partition;
+using agglo::Points;
+using agglo::Team;
+
+// Groups of points, some far larger than others, and many copies.
+template <class T>
+std::vector<T> made_up(std::int64_t n, std::int64_t d, unsigned seed) {
+  std::mt19937 chance(seed);
+  std::normal_distribution<double> normal;
+  std::vector<double> centers(20 * d);
+  for (double& x : centers) x = 3 * normal(chance);
+  std::vector<T> data(n * d);
+  for (std::int64_t i = 0; i < n; ++i) {
+    const std::int64_t group = chance() % 2 ? 0 : chance() % 20;
+    for (std::int64_t j = 0; j < d; ++j)
+      data[i * d + j] = static_cast<T>(centers[group * d + j] + normal(chance));
+    if (i % 7 == 6) std::copy_n(data.begin() + (chance() % i) * d, d, data.begin() + i * d);
+  }
+  return data;
+}
+
+void check_partition(std::int64_t n, std::int64_t size, std::int64_t least, bool by_product) {
+  const std::int64_t d = 4;
+  auto data = made_up<float>(n, d, 5);
+  std::fill_n(data.begin(), n / 3 * d, 1.0f);  // that will not part
+  const Points<float> points{data.data(), n, d};
+  Team team(3);
+  const agglo::Space<float> space(points, Metric::sqeuclidean, team);
+  std::vector<std::int32_t> ids(n);
+  for (std::int64_t i = 0; i < n; ++i) ids[i] = static_cast<std::int32_t>(i);
+  const agglo::WholeImages<float> images(space, ids);
+  const Partition cells(images, size, least, false, by_product, 1, team, {});
+  std::vector<int> seen(n, 0);
+  for (std::int64_t c = 0; c < cells.count(); ++c) {
+    const std::int64_t members = static_cast<std::int64_t>(cells.members(c).size());
+    CHECK(members <= Partition::most_of(size) && (members >= least || cells.count() == 1));
+    for (const std::int32_t p : cells.members(c)) {
+      ++seen[p];
+      CHECK(cells.home(p) == c);
+    }
+  }
+  CHECK(std::all_of(seen.begin(), seen.end(), [](int times) { return times == 1; }));
+  for (std::int64_t c = 0; c < cells.count(); ++c) {
+    std::vector<std::int32_t> near(cells.near(c).begin(), cells.near(c).end());
+    CHECK(near[0] == c);
+    std::sort(near.begin(), near.end());
+    CHECK(std::adjacent_find(near.begin(), near.end()) == near.end());
+  }
+}
+
+template <class T>
+void check_search(std::int64_t n, std::int64_t d, std::int64_t k, Metric metric) {
+  const auto data = made_up<T>(n, d, 3);
+  const Points<T> points{data.data(), n, d};
+  agglo::Approximation first;
+  for (const int threads : {1, 2, 5}) {
+    Team team(threads);
+    const auto exact = agglo::nearest(points, k, metric, {}, blas, team);
+    const auto found =
+        agglo::nearly_nearest(points, k, metric, 0.95, {60, 0, 0, 0}, {}, 100, 4, true, 11, blas, team);
+    double right = 0;
+    for (std::int64_t i = 0; i < n; ++i) {
+      const float last = exact.values[i * k + k - 1];
+      for (std::int64_t s = i * k; s < (i + 1) * k; ++s) {
+        right += similarity(metric) ? found.neighbors.values[s] >= last : found.neighbors.values[s] <= last;
+        CHECK(found.neighbors.indices[s] != i);
+      }
+    }
+    right /= static_cast<double>(n * k);
+    CHECK(found.recall.value >= 0.95 && found.recall.sample == 100);
+    CHECK(right > 0.9);
+    if (threads == 1) first = found;
+    CHECK(found.neighbors.indices == first.neighbors.indices);
+    CHECK(found.neighbors.values == first.neighbors.values);
+    CHECK(found.recall.value == first.recall.value);
+  }
+}
+
+}  // namespace
+
+int main() {
+  check_partition(1500, 40, 10, false);
+  check_partition(1500, 40, 10, true);
+  check_partition(300, 400, 10, false);
+  check_search<float>(1200, 6, 5, Metric::sqeuclidean);
+  check_search<double>(900, 3, 5, Metric::cosine);
+  check_search<float>(900, 5, 4, Metric::dot);
+
+  const std::vector<float> same(50 * 3, 2.0f);
+  Team team(2);
+  const auto copies = agglo::nearly_nearest(Points<float>{same.data(), 50, 3}, 4, Metric::euclidean, 0.95, {},
+                                            {}, 10, 4, true, 0, blas, team);
+  CHECK(std::all_of(copies.neighbors.values.begin(), copies.neighbors.values.end(),
+                    [](float value) { return value == 0; }));
+  CHECK(throws<std::invalid_argument>([&] {
+    agglo::nearly_nearest(Points<float>{same.data(), 50, 3}, 50, Metric::dot, 0.95, {}, {}, 10, 4, true, 0,
+                          blas, team);
+  }));
+
+  // Whoever reports may stop the search.
+  const auto data = made_up<float>(3000, 4, 1);
+  CHECK(throws<std::runtime_error>([&] {
+    agglo::nearly_nearest(Points<float>{data.data(), 3000, 4}, 5, Metric::cosine, 0.95, {}, {}, 10, 4, true,
+                          0, blas, team, stop);
+  }));
+  return 0;
+}

@@ -1,0 +1,90 @@
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "check.hpp"
+#include "neighbors/candidates.hpp"
+#include "points/space.hpp"
+#include "sparse/cosine.hpp"
+#include "sparse/hamming.hpp"
+#include "sparse/jaccard.hpp"
+
+namespace {
+
+using agglo::Kind;
+using agglo::Team;
+
+void check_rows() {
+  const std::vector<std::int64_t> indptr{0, 5, 5, 7};
+  const std::vector<std::int32_t> targets{2, 1, -1, 2, 0, 0, 1};
+  const std::vector<float> weights{3, 1, 9, 2, 0, 5, 5};
+  const auto equal = [](std::int32_t, std::int32_t) { return 0.0; };
+  for (const int threads : {1, 2}) {
+    Team team(threads);
+    const auto near = agglo::select_closest({indptr, targets, weights}, 2, Kind::distance, equal, team);
+    CHECK((near.indices == std::vector<std::int32_t>{1, 2, -1, -1, 0, 1}));
+    CHECK((near.values == std::vector<float>{1, 2, 0, 0, 5, 5}));
+    const auto alike = agglo::select_closest({indptr, targets, weights}, 1, Kind::similarity, equal, team);
+    CHECK((alike.indices == std::vector<std::int32_t>{2, -1, 0}) && alike.values[0] == 3);
+  }
+}
+
+// Row 0 has one closer candidate, three of equal weight and a farther one.
+void check_ties() {
+  const std::vector<std::int64_t> indptr{0, 6, 6, 6, 6, 6, 6};
+  const std::vector<std::int32_t> targets{5, 3, 2, 1, 4, 2};
+  const std::vector<float> weights{7, 5, 5, 1, 5, 5};
+  const std::vector<double> closeness{0, 0, 0.25, 0.5, 0.25, 0};
+  Team team(1);
+  for (const std::int64_t k : {1, 2, 3, 4, 5}) {
+    const auto found = agglo::select_closest(
+        {indptr, targets, weights}, k, Kind::distance,
+        [&](std::int32_t i, std::int32_t j) {
+          CHECK(i == 0 && j >= 2 && j <= 4);
+          return closeness[j];
+        },
+        team);
+    // Only a tie at the end of the list is looked into.
+    const std::vector<std::int32_t> expected =
+        k < 4 ? std::vector<std::int32_t>{1, 3, 2, 4, 5} : std::vector<std::int32_t>{1, 2, 3, 4, 5};
+    CHECK(std::equal(expected.begin(), expected.begin() + k, found.indices.begin()));
+  }
+}
+
+// Closeness of pairs has the order of the searches, which is finer than float32.
+void check_closeness() {
+  const std::vector<std::int64_t> indptr{0, 3, 6, 9};
+  const std::vector<std::int32_t> columns{0, 8, 9, 0, 8, 9, 0, 8, 11};
+  const std::vector<double> numbers{1, 2, 3, 1, 2, 3 + 1e-12, 1, 2, 3};
+  const agglo::SparseRows<double> rows{indptr, columns, numbers, 12};
+  std::vector<double> dense(3 * 12, 0.0);
+  for (std::size_t e = 0; e < columns.size(); ++e) dense[e / 3 * 12 + columns[e]] = numbers[e];
+  Team team(1);
+  for (const auto metric : {agglo::Metric::dot, agglo::Metric::cosine}) {
+    const agglo::Space<double> space({dense.data(), 3, 12}, metric, team);
+    const auto closeness = agglo::pair_closeness(rows, metric);
+    for (const std::int32_t i : {0, 1, 2})
+      for (const std::int32_t j : {0, 1, 2}) CHECK(closeness(i, j) == space.closeness(i, j));
+  }
+  CHECK(agglo::pair_closeness_of_sets({indptr, columns, {}, 12})(0, 1) == 0);
+  CHECK(agglo::pair_closeness_of_sets({indptr, columns, {}, 12})(0, 2) == -0.5);
+
+  // Two counts of different bits that are one float32 as shares.
+  const std::int64_t width = (std::int64_t{1} << 26) / 64;
+  std::vector<std::uint64_t> words(3 * width, 0);
+  std::fill(words.begin() + width, words.end(), ~std::uint64_t{0});
+  words[width] = ~std::uint64_t{1};
+  const auto differing = agglo::pair_closeness_of_bits({words, 3, width, width * 64});
+  CHECK(differing(0, 1) == 1 - static_cast<double>(width * 64) && differing(0, 2) == differing(0, 1) - 1);
+  const auto lists = agglo::nearest_bits({words, 3, width, width * 64}, 2, team);
+  CHECK(lists.values[0] == lists.values[1] && lists.indices[0] == 1);
+}
+
+}  // namespace
+
+int main() {
+  check_rows();
+  check_ties();
+  check_closeness();
+  return 0;
+}

@@ -1,0 +1,147 @@
+#include <algorithm>
+#include <random>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "blas.hpp"
+#include "check.hpp"
+#include "neighbors/exact.hpp"
+
+namespace {
+
+using agglo::Metric;
+using agglo::Neighbors;
+using agglo::Points;
+using agglo::Team;
+
+// Small integers, so that every sum is exact and ties abound; every ninth point is a copy of another.
+template <class T>
+std::vector<T> made_up(std::int64_t n, std::int64_t d, unsigned seed) {
+  std::mt19937 chance(seed);
+  std::uniform_int_distribution<int> number(-4, 4);
+  std::vector<T> data(n * d);
+  for (T& x : data) x = static_cast<T>(number(chance));
+  for (std::int64_t i = 9; i < n; i += 9)
+    std::copy_n(data.begin() + (chance() % i) * d, d, data.begin() + i * d);
+  return data;
+}
+
+// The definition: all others by (value, index).
+template <class T>
+std::vector<std::int32_t> by_definition(const Points<T>& points, std::int64_t k, bool similarity) {
+  std::vector<std::int32_t> lists;
+  for (std::int64_t i = 0; i < points.n; ++i) {
+    std::vector<std::pair<double, std::int32_t>> others;
+    for (std::int64_t j = 0; j < points.n; ++j) {
+      if (j == i) continue;
+      double value = 0;
+      for (std::int64_t c = 0; c < points.d; ++c) {
+        const double x = points.row(i)[c], y = points.row(j)[c];
+        value += similarity ? -x * y : (x - y) * (x - y);
+      }
+      others.push_back({value, static_cast<std::int32_t>(j)});
+    }
+    std::partial_sort(others.begin(), others.begin() + k, others.end());
+    for (std::int64_t s = 0; s < k; ++s) lists.push_back(others[s].second);
+  }
+  return lists;
+}
+
+// The first m unit vectors: not the best basis, but one that rounds nothing.
+std::vector<double> unit_vectors(std::int64_t m, std::int64_t d) {
+  std::vector<double> basis(m * d, 0.0);
+  for (std::int64_t i = 0; i < m; ++i) basis[i * d + i] = 1;
+  return basis;
+}
+
+template <class T>
+void lists_are_those_of_the_definition(std::int64_t n, std::int64_t d, std::int64_t k) {
+  const std::vector<T> data = made_up<T>(n, d, static_cast<unsigned>(n + d));
+  const Points<T> points{data.data(), n, d};
+  for (const Metric metric : {Metric::dot, Metric::sqeuclidean}) {
+    const auto expected = by_definition(points, k, similarity(metric));
+    for (const int threads : {1, 2, 8})
+      for (const std::int64_t width : {std::int64_t{0}, std::min<std::int64_t>(d / 2, 4)}) {
+        Team team(threads);
+        const Neighbors found = nearest(points, k, metric, unit_vectors(width, d), blas, team);
+        CHECK(found.indices == expected);
+      }
+  }
+}
+
+void values_of_all_metrics_are_the_same_for_any_threads() {
+  const std::vector<float> data = made_up<float>(1100, 6, 1);
+  const Points<float> points{data.data(), 1100, 6};
+  for (const Metric metric : {Metric::dot, Metric::cosine, Metric::sqeuclidean, Metric::euclidean}) {
+    Team one(1), many(8);
+    const Neighbors a = nearest(points, 10, metric, {}, blas, one);
+    const Neighbors b = nearest(points, 10, metric, unit_vectors(3, 6), blas, many);
+    CHECK(a.indices == b.indices && a.values == b.values);
+    const auto pairs = all_pairs(points, metric, many);
+    CHECK(pairs == all_pairs(points, metric, one));
+    for (std::int64_t i = 0; i < points.n; ++i)
+      for (std::int64_t s = i * 10; s < (i + 1) * 10; ++s) {
+        const std::int64_t j = a.indices[s];
+        CHECK(pairs[i * (points.n - 1) + j - (j > i)] == a.values[s]);
+      }
+  }
+}
+
+// Compact numbers are searched as if they were widened first: also in rows that no vector register divides.
+template <class T>
+void compact_numbers_are_as_wide_ones(T (*number)(std::uint32_t)) {
+  const std::int64_t n = 300, d = 43, k = 7;
+  std::mt19937 chance(3);
+  std::vector<T> data(n * d);
+  for (T& x : data) x = number(static_cast<std::uint32_t>(chance()));
+  const std::vector<float> wide(data.begin(), data.end());
+  for (const Metric metric : {Metric::dot, Metric::cosine, Metric::sqeuclidean, Metric::euclidean}) {
+    Team team(2);
+    const auto basis = unit_vectors(4, d);
+    const Neighbors a = nearest(Points<T>{data.data(), n, d}, k, metric, basis, blas, team);
+    const Neighbors b = nearest(Points<float>{wide.data(), n, d}, k, metric, basis, blas, team);
+    CHECK(a.indices == b.indices && a.values == b.values);
+  }
+}
+
+void nothing_but_copies() {
+  const std::vector<float> data(300 * 5, 2.5f);
+  Team team(2);
+  const Neighbors found = nearest(Points<float>{data.data(), 300, 5}, 4, Metric::sqeuclidean, {}, blas, team);
+  for (std::int64_t i = 0; i < 300; ++i)
+    for (std::int64_t s = 0; s < 4; ++s) {
+      CHECK(found.indices[i * 4 + s] == s + (s >= i ? 1 : 0));
+      CHECK(found.values[i * 4 + s] == 0);
+    }
+}
+
+void a_report_may_stop_the_search(int threads) {
+  const std::vector<float> data = made_up<float>(3000, 4, 2);
+  Team team(threads);
+  CHECK(throws<std::runtime_error>(
+      [&] { nearest(Points<float>{data.data(), 3000, 4}, 5, Metric::dot, {}, blas, team, stop); }));
+}
+
+}  // namespace
+
+int main() {
+  lists_are_those_of_the_definition<float>(2, 1, 1);
+  lists_are_those_of_the_definition<float>(3, 2, 2);
+  lists_are_those_of_the_definition<float>(700, 4, 12);
+  lists_are_those_of_the_definition<float>(1300, 8, 25);
+  lists_are_those_of_the_definition<double>(1300, 3, 5);
+  lists_are_those_of_the_definition<float>(66, 8300, 50);  // leaves as large as blocks
+  lists_are_those_of_the_definition<std::int8_t>(700, 9, 12);
+  compact_numbers_are_as_wide_ones<std::int8_t>(
+      [](std::uint32_t bits) { return static_cast<std::int8_t>(bits); });
+  compact_numbers_are_as_wide_ones<std::uint8_t>(
+      [](std::uint32_t bits) { return static_cast<std::uint8_t>(bits); });
+  compact_numbers_are_as_wide_ones<agglo::Half>([](std::uint32_t bits) {
+    return agglo::Half{static_cast<std::uint16_t>((bits & 0x8000u) | (0x3000u + bits % 0x1000u))};
+  });
+  values_of_all_metrics_are_the_same_for_any_threads();
+  nothing_but_copies();
+  a_report_may_stop_the_search(1);
+  a_report_may_stop_the_search(2);
+}

@@ -1,0 +1,51 @@
+#include <algorithm>
+#include <random>
+#include <vector>
+
+#include "blas.hpp"
+#include "check.hpp"
+#include "neighbors/kdtree.hpp"
+#include "neighbors/recall.hpp"
+
+namespace {
+
+using agglo::Metric;
+using agglo::Neighbors;
+using agglo::Points;
+using agglo::Team;
+
+// Small integers: ties and copies abound.
+template <class T>
+void the_tree_finds_what_the_exact_search_does(std::int64_t n, std::int64_t d, std::int64_t k, int range) {
+  std::mt19937 chance(static_cast<unsigned>(n + d));
+  std::vector<T> data(n * d);
+  for (T& x : data) x = static_cast<T>(chance() % range);
+  const Points<T> points{data.data(), n, d};
+  for (const Metric metric : {Metric::dot, Metric::cosine, Metric::sqeuclidean, Metric::euclidean})
+    for (const int threads : {1, 3}) {
+      Team team(threads);
+      const Neighbors right = nearest(points, k, metric, {}, blas, team);
+      const Neighbors found = nearest_by_tree(points, k, metric, team);
+      CHECK(found.indices == right.indices && found.values == right.values);
+      // Lists in disorder are put in order again, and known to be right.
+      std::vector<std::int32_t> lists = right.indices;
+      for (std::int64_t i = 0; i < n; ++i) std::reverse(lists.begin() + i * k, lists.begin() + (i + 1) * k);
+      const Neighbors again = rescored(points, lists, k, k, metric, team);
+      CHECK(again.indices == right.indices && again.values == right.values);
+      const auto sample = agglo::random_sample(n, 50, 1);
+      CHECK(recall_on(points, right.indices, k, metric, sample, blas.sgemm, team).value == 1);
+      for (std::int64_t i = 0; i < n; ++i) lists[i * k] = -1;
+      const auto less = recall_on(points, lists, k, metric, sample, blas.sgemm, team);
+      CHECK(std::abs(less.value - 1 + 1 / static_cast<double>(k)) < 1e-12);
+    }
+}
+
+}  // namespace
+
+int main() {
+  the_tree_finds_what_the_exact_search_does<float>(2, 1, 1, 5);
+  the_tree_finds_what_the_exact_search_does<float>(600, 3, 7, 9);
+  the_tree_finds_what_the_exact_search_does<double>(500, 2, 20, 1000);
+  the_tree_finds_what_the_exact_search_does<std::uint8_t>(400, 5, 3, 250);
+  the_tree_finds_what_the_exact_search_does<float>(300, 2, 5, 1);  // all the same
+}

@@ -1,0 +1,126 @@
+#include <algorithm>
+#include <random>
+#include <stdexcept>
+#include <vector>
+
+#include "blas.hpp"
+#include "check.hpp"
+#include "neighbors/kdtree.hpp"
+#include "neighbors/query.hpp"
+#include "sparse/cosine.hpp"
+#include "sparse/hamming.hpp"
+#include "sparse/jaccard.hpp"
+
+namespace {
+
+using agglo::Metric;
+using agglo::Points;
+using agglo::Team;
+
+// Whole numbers, so that there are copies and ties.
+template <class T>
+std::vector<T> made_up(std::int64_t count, int most, unsigned seed) {
+  std::mt19937 chance(seed);
+  std::vector<T> numbers(count);
+  for (T& x : numbers) x = static_cast<T>(static_cast<double>(chance() % most));
+  return numbers;
+}
+
+// Queries that are put among the points find what they find from outside, but for themselves.
+template <class T>
+void check_points(std::int64_t n, std::int64_t d, std::int64_t k, Metric metric) {
+  const auto data = made_up<T>(n * d, 4, 1), asked = made_up<T>(50 * d, 5, 2);
+  const Points<T> points{data.data(), n, d}, queries{asked.data(), 50, d};
+  agglo::Neighbors first;
+  for (const int threads : {1, 4}) {
+    Team team(threads);
+    const auto found = agglo::nearest_to(queries, points, k, metric, blas.sgemm, team);
+    const auto tree = agglo::nearest_to_by_tree(queries, points, k, metric, team);
+    CHECK(found.indices == tree.indices && found.values == tree.values);
+    if (threads == 1) first = found;
+    CHECK(found.indices == first.indices && found.values == first.values);
+  }
+  Team team(2);
+  for (std::int64_t i = 0; i < queries.n; ++i) {
+    std::vector<T> both(data);
+    both.insert(both.end(), queries.row(i), queries.row(i) + d);
+    const auto lists = agglo::nearest(Points<T>{both.data(), n + 1, d}, k, metric, {}, blas, team);
+    for (std::int64_t s = 0; s < k; ++s) {
+      CHECK(lists.indices[n * k + s] == first.indices[i * k + s]);
+      CHECK(lists.values[n * k + s] == first.values[i * k + s]);
+    }
+  }
+  // All in one cell is all compared.
+  const agglo::CellIndex<T> one(points, k, metric, 0.9, {n + 4 * (k + 1), 0, 0, 0}, {}, {}, 7, blas, team);
+  CHECK(one.nearest_to(queries, team).values == first.values);
+}
+
+void check_cells(Metric metric) {
+  const std::int64_t n = 2000, d = 5, k = 6;
+  std::mt19937 chance(3);
+  std::normal_distribution<float> normal;
+  std::vector<float> data(n * d), asked(300 * d);
+  for (float& x : data) x = normal(chance);
+  for (float& x : asked) x = normal(chance);
+  const Points<float> points{data.data(), n, d}, queries{asked.data(), 300, d};
+  Team team(3), alone(1);
+  const agglo::CellIndex<float> index(points, k, metric, 0.95, {50, 0, 0, 0}, {}, {}, 7, blas, team);
+  const auto found = index.nearest_to(queries, team), same = index.nearest_to(queries, alone);
+  CHECK(found.indices == same.indices && found.values == same.values);
+  // In cells that are known already; in cells that are too small for lists so long others are made.
+  const auto known =
+      agglo::nearly_nearest(points, k, metric, 0.95, {50, 0, 0, 0}, {}, 10, 4, true, 7, blas, team);
+  std::vector<std::int32_t> tiny(n, 0);
+  tiny[0] = 1;
+  for (const auto& cells : {known.cells, tiny}) {
+    const agglo::CellIndex<float> other(points, k, metric, 0.95, {50, 0, 0, 0}, cells, {}, 7, blas, team);
+    const auto lists = other.nearest_to(queries, team);
+    CHECK(std::all_of(lists.indices.begin(), lists.indices.end(), [](std::int32_t j) { return j >= 0; }));
+    CHECK(cells == known.cells || lists.values == found.values);
+  }
+  const auto true_lists = agglo::nearest_to(queries, points, k, metric, blas.sgemm, team);
+  std::int64_t right = 0;
+  for (std::int64_t i = 0; i < 300; ++i)
+    for (std::int64_t s = i * k; s < (i + 1) * k; ++s) {
+      const auto own = true_lists.indices.begin() + i * k;
+      right += std::find(own, own + k, found.indices[s]) != own + k;
+    }
+  CHECK(right > 0.9 * 300 * k);
+}
+
+void check_sparse() {
+  // Rows {0, 1}, {}, {1}, {2} and, to be asked about, {1}, {} and {3}.
+  const std::vector<std::int64_t> indptr{0, 2, 2, 3, 4, 5, 5, 6};
+  const std::vector<std::int32_t> indices{0, 1, 1, 2, 1, 3};
+  const std::vector<float> values{3, 4, 2, 1, 2, 1};
+  Team team(2);
+  const auto found =
+      agglo::nearest_to(agglo::SparseRows<float>{indptr, indices, values, 4}, 4, 2, Metric::cosine, team);
+  CHECK((found.indices == std::vector<std::int32_t>{2, 0, -1, -1, -1, -1}));
+  CHECK(found.values[0] == 1 && found.values[1] == 0.8f);
+  const auto sets = agglo::nearest_sets_to({indptr, indices, {}, 4}, 4, 2, team);
+  CHECK((sets.indices == std::vector<std::int32_t>{2, 0, 1, -1, -1, -1}));
+  CHECK(sets.values[0] == 0 && sets.values[1] == 0.5f && sets.values[2] == 0);
+  const std::vector<std::uint64_t> words{0b1100, 0b0111, 0b1111, 0b1101};
+  const auto bits = agglo::nearest_bits_to({words, 4, 1, 4}, 2, 2, team);
+  CHECK((bits.indices == std::vector<std::int32_t>{1, 0, 0, 1}));
+  CHECK((bits.values == std::vector<float>{0.25f, 0.5f, 0.25f, 0.5f}));
+}
+
+}  // namespace
+
+int main() {
+  check_points<float>(200, 3, 5, Metric::sqeuclidean);
+  check_points<double>(100, 4, 7, Metric::cosine);
+  check_points<std::int8_t>(1100, 2, 3, Metric::dot);
+  check_cells(Metric::euclidean);
+  check_cells(Metric::dot);
+  check_sparse();
+  const std::vector<float> few{1, 2, 3};
+  CHECK(throws<std::invalid_argument>([&] {
+    Team team(1);
+    const Points<float> points{few.data(), 3, 1};
+    agglo::nearest_to(points, points, 4, Metric::dot, blas.sgemm, team);
+  }));
+  return 0;
+}

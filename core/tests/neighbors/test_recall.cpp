@@ -1,0 +1,42 @@
+#include <cmath>
+#include <random>
+#include <vector>
+
+#include "check.hpp"
+#include "neighbors/recall.hpp"
+
+namespace {
+
+constexpr std::int64_t kLists = 25;
+
+// The share of samples whose interval holds the truth: of points that miss anything with probability
+// `often`, and then `much` of their lists.
+double covered(double often, double much) {
+  constexpr int samples = 4000, points = 256;
+  std::mt19937 chance(1);
+  std::bernoulli_distribution misses(often);
+  int right = 0;
+  std::vector<double> shares(points);
+  for (int s = 0; s < samples; ++s) {
+    for (double& share : shares) share = misses(chance) ? 1 - much : 1;
+    const agglo::Recall recall = agglo::recall_of(shares, kLists);
+    CHECK(recall.sample == points);
+    right += std::abs(recall.value - (1 - often * much)) <= recall.error;
+  }
+  return static_cast<double>(right) / samples;
+}
+
+}  // namespace
+
+int main() {
+  for (const double much : {1.0 / kLists, 0.2, 0.5, 1.0})
+    for (const double often : {0.02, 0.05, 0.2, 0.5}) CHECK(covered(often, much) > 0.985);
+  // Misses so rare that a sample may have none: what there is cannot be more than one would see.
+  for (const double much : {1.0 / kLists, 0.2, 0.5, 1.0})
+    for (const double often : {0.0005, 0.002}) CHECK(covered(often, much) > 0.985);
+
+  const std::vector<std::int64_t> all(100, kLists);
+  const agglo::Recall perfect = agglo::recall_of(all, kLists);
+  CHECK(perfect.value == 1 && perfect.error > 0.001 && perfect.error < 0.02);
+  return 0;
+}

@@ -1,0 +1,38 @@
+#include <bit>
+#include <random>
+#include <vector>
+
+#include "check.hpp"
+#include "points/duplicates.hpp"
+
+using namespace agglo;
+
+int main() {
+  // Rows of up to three small numbers, compared with all before them; a zero is negative by chance.
+  std::mt19937 random(1);
+  std::vector<std::int64_t> indptr{0};
+  std::vector<std::uint32_t> numbers;
+  std::vector<std::vector<float>> rows;
+  for (int i = 0; i < 3000; ++i) {
+    rows.emplace_back();
+    for (unsigned k = random() % 4; k > 0; --k) {
+      rows.back().push_back((random() % 2 ? 1.0f : -1.0f) * static_cast<float>(random() % 6));
+      numbers.push_back(std::bit_cast<std::uint32_t>(rows.back().back()));
+    }
+    indptr.push_back(static_cast<std::int64_t>(numbers.size()));
+  }
+  for (const int threads : {1, 2, 8}) {
+    Team team(threads);
+    const auto found = first_equal<std::uint32_t>(indptr, numbers, true, team);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      std::size_t first = 0;
+      while (rows[first] != rows[i]) ++first;
+      CHECK(found[i] == static_cast<std::int32_t>(first));
+    }
+  }
+
+  Team team(1);
+  const std::vector<std::uint8_t> bytes{128, 0, 128};  // no floating numbers, so that 128 is no zero
+  CHECK(first_equal<std::uint8_t>(std::vector<std::int64_t>{0, 1, 2, 3}, bytes, false, team) ==
+        (std::vector<std::int32_t>{0, 1, 0}));
+}

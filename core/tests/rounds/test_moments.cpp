@@ -1,0 +1,105 @@
+#include <random>
+#include <vector>
+
+#include "check.hpp"
+#include "rounds/rounds.hpp"
+
+using namespace agglo;
+
+namespace {
+
+constexpr std::int64_t kPoints = 500, kColumns = 11;
+
+// Points on a coarse grid, so that values tie, and a ring of edges among them.
+std::vector<float> some_points() {
+  std::mt19937 random(3);
+  std::vector<float> points(kPoints * kColumns);
+  for (float& number : points) number = static_cast<float>(random() % 5) / 4;
+  return points;
+}
+
+Graph some_graph(const std::vector<float>& points, Metric metric, Team& team) {
+  std::mt19937 random(4);
+  std::vector<std::int32_t> sources, targets;
+  std::vector<float> weights;
+  for (std::int32_t i = 0; i < kPoints; ++i)
+    for (int k = 0; k < 5; ++k) {
+      const auto j = static_cast<std::int32_t>((i + 1 + random() % 40) % kPoints);
+      const float *x = points.data() + i * kColumns, *y = points.data() + j * kColumns;
+      sources.push_back(i);
+      targets.push_back(j);
+      weights.push_back(
+          static_cast<float>(similarity(metric) ? dot(x, y, kColumns) : squared_distance(x, y, kColumns)));
+    }
+  const Graph rows = grouped(kPoints, sources, targets, weights);
+  return united({rows.indptr, rows.indices, rows.weights},
+                similarity(metric) ? Kind::similarity : Kind::distance, team);
+}
+
+Forest forest_of(const std::vector<float>& points, const Graph& graph, Vectors vectors, bool mutual,
+                 int threads) {
+  std::vector<float> means = points;
+  vectors.means = means;
+  vectors.d = kColumns;
+  const bool similar = similarity(vectors.metric) && vectors.linkage != VectorLinkage::ward;
+  std::vector<double> thresholds;
+  for (int i = 0; i < 60; ++i) thresholds.push_back(similar ? 6 - i / 8.0 : i * i / 4.0);
+  Plan plan;
+  plan.kind = similar ? Kind::similarity : Kind::distance;
+  if (!mutual) plan.thresholds = thresholds;
+  plan.mutual = mutual;
+  const std::vector<std::int32_t> must{1, 2, 2, 70}, cannot{0, 1, 5, 9};
+  Team team(threads);
+  return run_rounds({graph.indptr, graph.indices, graph.weights}, vectors, plan,
+                    Constraints{must, cannot, {}, 300.0, {}}, team);
+}
+
+void threads_do_not_matter(VectorLinkage linkage, Metric metric, bool mutual) {
+  Team one(1);
+  const std::vector<float> points = some_points();
+  const Graph graph = some_graph(points, metric, one);
+  Vectors vectors;
+  vectors.linkage = linkage;
+  vectors.metric = metric;
+  const Forest expected = forest_of(points, graph, vectors, mutual, 1);
+  CHECK(expected.parent.size() > kPoints + 50);
+  for (const int threads : {2, 8}) {
+    const Forest forest = forest_of(points, graph, vectors, mutual, threads);
+    CHECK(forest.parent == expected.parent);
+    CHECK(forest.size == expected.size);
+    CHECK(forest.round == expected.round);
+    CHECK(std::vector(forest.value.begin() + kPoints, forest.value.end()) ==
+          std::vector(expected.value.begin() + kPoints, expected.value.end()));
+  }
+}
+
+// Two points and the mean of two others: what the linkages are by hand.
+void values_are_those_of_the_points() {
+  std::vector<float> means{0, 0, 4, 0, 1, 0, 1, 2};  // points (0, 0), (4, 0), (1, 0), (1, 2) in a plane
+  Vectors vectors;
+  vectors.means = means;
+  vectors.d = 2;
+  vectors.metric = Metric::sqeuclidean;
+  vectors.linkage = VectorLinkage::average;
+  Moments moments(vectors, 4);
+  CHECK(moments.value(0, 1, 16) == -16);
+  Moments::Scratch scratch;
+  const std::vector<Id> parts{2, 3};
+  moments.merge(parts, scratch);
+  CHECK(moments.weight(2) == 2);
+  CHECK(means[4] == 1 && means[5] == 1);
+  CHECK(moments.value(0, 2, 0) == -3);   // of 1 and 5
+  CHECK(moments.value(2, 1, 0) == -11);  // of 9 and 13
+}
+
+}  // namespace
+
+int main() {
+  values_are_those_of_the_points();
+  for (const bool mutual : {false, true}) {
+    for (const Metric metric : {Metric::dot, Metric::sqeuclidean})
+      threads_do_not_matter(VectorLinkage::average, metric, mutual);
+    for (const VectorLinkage linkage : {VectorLinkage::centroid, VectorLinkage::ward})
+      threads_do_not_matter(linkage, Metric::sqeuclidean, mutual);
+  }
+}

@@ -1,0 +1,179 @@
+#include <cmath>
+#include <cstddef>
+#include <random>
+#include <vector>
+
+#include "check.hpp"
+#include "rounds/rounds.hpp"
+
+using namespace agglo;
+
+namespace {
+
+// A graph whose weights tie often, with clusters of several scales and some points alone.
+Graph random_graph(std::int32_t n, int degree, unsigned seed, Kind kind, Team& team) {
+  std::mt19937 random(seed);
+  std::vector<std::int32_t> sources, targets;
+  std::vector<float> weights;
+  for (std::int32_t i = 0; i < n; ++i)
+    for (int k = 0; k < degree; ++k) {
+      const auto reach = static_cast<std::int32_t>(1 + random() % 20);
+      sources.push_back(i);
+      targets.push_back((i + reach) % n);
+      weights.push_back(static_cast<float>(1 + random() % 8) / 8);
+    }
+  const Graph rows = grouped(n, sources, targets, weights);
+  return united({rows.indptr, rows.indices, rows.weights}, kind, team);
+}
+
+void threads_do_not_matter(Kind kind, Linkage linkage, std::optional<double> missing, std::size_t limbs,
+                           bool stable, bool mutual, const Constraints& constraints = {}) {
+  Team one(1);
+  const Graph graph = random_graph(400, 4, 7, kind, one);
+  const GraphView view{graph.indptr, graph.indices, graph.weights};
+  CHECK(violation(view, one).empty());
+  std::vector<double> thresholds;
+  for (int i = 0; i < 30; ++i) thresholds.push_back(kind == Kind::similarity ? 1 - i / 30.0 : i / 30.0);
+  Plan plan;
+  plan.kind = kind;
+  plan.linkage = linkage;
+  plan.missing = missing;
+  plan.shift = static_cast<int>(64 * limbs) - 34;
+  plan.limbs = limbs;
+  if (!mutual) plan.thresholds = thresholds;
+  plan.until_stable = stable;
+  plan.mutual = mutual;
+  const Forest expected = run_rounds(view, plan, constraints, one);
+  CHECK(expected.parent.size() > 400);
+  for (const int threads : {2, 8}) {
+    Team team(threads);
+    const Forest forest = run_rounds(view, plan, constraints, team);
+    CHECK(forest.parent == expected.parent);
+    CHECK(forest.size == expected.size);
+    CHECK(forest.round == expected.round);
+    CHECK(std::vector(forest.value.begin() + 400, forest.value.end()) ==
+          std::vector(expected.value.begin() + 400, expected.value.end()));
+  }
+}
+
+// Constraints of all sorts on the 400 points: every tenth is of one of two groups, and many are in pairs.
+struct Known {
+  std::vector<std::int32_t> must, cannot, groups;
+  std::vector<double> weights;
+
+  Known() {
+    std::mt19937 random(3);
+    for (std::int32_t i = 0; i < 400; ++i) {
+      if (i % 10 == 0) groups.insert(groups.end(), {i, i % 20});
+      if (i % 10 == 5) must.insert(must.end(), {i, i + 1});
+      const auto other = static_cast<std::int32_t>(random() % 400);
+      if (other / 10 != i / 10) cannot.insert(cannot.end(), {i, other});
+      weights.push_back(1 + i % 3);
+    }
+  }
+  Constraints view(double most) const { return {must, cannot, groups, most, weights}; }
+};
+
+// No cluster breaks a limit: a forest's nodes are all there ever were.
+void limits_hold() {
+  Team team(2);
+  const Graph graph = random_graph(400, 4, 7, Kind::similarity, team);
+  const Known known;
+  const Forest forest =
+      run_rounds({graph.indptr, graph.indices, graph.weights}, Plan{}, known.view(40), team);
+  const auto top = [&](std::int32_t node) {
+    while (forest.parent[node] != -1) node = forest.parent[node];
+    return node;
+  };
+  for (std::size_t k = 0; k < known.cannot.size(); k += 2)
+    CHECK(top(known.cannot[k]) != top(known.cannot[k + 1]));
+  for (std::size_t k = 0; k < known.must.size(); k += 2)
+    CHECK(forest.parent[known.must[k]] == forest.parent[known.must[k + 1]]);
+  std::vector<double> weight(forest.parent.size(), 0);
+  for (std::int32_t i = 0; i < 400; ++i) weight[top(i)] += known.weights[i];
+  for (const double each : weight) CHECK(each <= 40);
+  std::vector<int> members(forest.parent.size() * 20, 0);
+  for (std::size_t k = 0; k < known.groups.size(); k += 2)
+    CHECK(++members[top(known.groups[k]) * 20 + known.groups[k + 1]] == 1);
+}
+
+// Points are clusters of one: given as such, with the statistics of their edges, they make the same forest.
+void clusters_of_one_are_points(Kind kind, Linkage linkage, std::optional<double> missing,
+                                std::size_t limbs) {
+  Team team(2);
+  const Graph graph = random_graph(300, 4, 11, kind, team);
+  const GraphView view{graph.indptr, graph.indices, graph.weights};
+  const std::vector<double> sizes(300, 1.0);
+  const std::vector<std::int64_t> counts(graph.indices.size(), 1);
+  std::vector<std::int64_t> sums;
+  Plan plan;
+  plan.kind = kind;
+  plan.linkage = linkage;
+  plan.missing = missing;
+  plan.shift = static_cast<int>(64 * limbs) - 34;
+  plan.limbs = limbs;
+  for (const float weight : graph.weights) {
+    // Weights are eighths; all their bits are in the highest limb.
+    const auto eighths = static_cast<std::int64_t>(weight * (kind == Kind::similarity ? 8 : -8));
+    sums.insert(sums.end(), limbs - 1, 0);
+    sums.push_back(eighths * (std::int64_t{1} << (plan.shift - 3 - 64 * (static_cast<int>(limbs) - 1))));
+  }
+  const Forest expected = run_rounds(view, plan, team);
+  const Forest forest = run_rounds(view, Clusters{sizes, counts, sums}, plan, team);
+  CHECK(forest.parent == expected.parent);
+  CHECK(forest.size == expected.size);
+  CHECK(std::vector(forest.value.begin() + 300, forest.value.end()) ==
+        std::vector(expected.value.begin() + 300, expected.value.end()));
+}
+
+// Sums of powers of two from 2^0 to 2^380 are exact, and are rounded once, when they become doubles.
+void long_integers_are_exact() {
+  for (const double sign : {1.0, -1.0})
+    for (int high = 60; high <= 380; ++high) {
+      Int384 sum(sign * std::ldexp(1.0, high));
+      CHECK(static_cast<double>(sum) == sign * std::ldexp(1.0, high));
+      sum += Int384(sign * std::ldexp(1.0, high - 53));  // half of the last bit: to even
+      CHECK(static_cast<double>(sum) == sign * std::ldexp(1.0, high));
+      sum += Int384(sign * 1.0);  // more than half
+      CHECK(static_cast<double>(sum) == sign * (std::ldexp(1.0, high) + std::ldexp(1.0, high - 52)));
+      sum += Int384(-sign * std::ldexp(1.0, high));
+      sum += Int384(-sign * std::ldexp(1.0, high - 53));
+      CHECK(static_cast<double>(sum) == sign);
+      sum += Int384(-sign * 3.0);
+      CHECK(static_cast<double>(sum) == -sign * 2.0);
+    }
+}
+
+}  // namespace
+
+int main() {
+  limits_hold();
+  const Known known;
+  for (const Kind kind : {Kind::similarity, Kind::distance})
+    for (const Linkage linkage : {Linkage::average, Linkage::single, Linkage::complete})
+      for (const std::optional<double> missing :
+           {std::optional<double>(), std::optional(0.0), std::optional(1.0)})
+        for (const std::size_t limbs : {1, 2, 6}) {
+          const bool option = limbs > 1;
+          threads_do_not_matter(kind, linkage, missing, limbs, option, false);
+          threads_do_not_matter(kind, linkage, missing, limbs, false, true);
+          threads_do_not_matter(kind, linkage, missing, limbs, option, false, known.view(option ? 40 : 1e9));
+          clusters_of_one_are_points(kind, linkage, missing, limbs);
+        }
+  long_integers_are_exact();
+
+  Team team(2);  // nothing to merge
+  const std::vector<std::int64_t> indptr{0, 0, 0};
+  const Forest forest = run_rounds({indptr, {}, {}}, Plan{}, team);
+  CHECK(forest.parent == (std::vector<std::int32_t>{-1, -1}));
+  CHECK(forest.rounds.empty());
+
+  const std::vector<std::int64_t> ends{0, 1, 2, 2};  // a pair, which has no neighbours once it is merged
+  const std::vector<std::int32_t> other{1, 0};
+  const std::vector<float> weights{1, 1};
+  Team one(1);
+  Plan mutual;
+  mutual.mutual = true;
+  mutual.missing = 0.0;
+  CHECK(run_rounds({ends, other, weights}, mutual, one).size == (std::vector<std::int32_t>{1, 1, 1, 2}));
+}

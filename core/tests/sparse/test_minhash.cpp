@@ -1,0 +1,99 @@
+#include <algorithm>
+#include <random>
+#include <stdexcept>
+#include <vector>
+
+#include "check.hpp"
+#include "sparse/minhash.hpp"
+
+namespace {
+
+using agglo::Banding;
+using agglo::Team;
+
+// Groups of sets that share most of their members, some of them equal, every 50th empty.
+struct Made {
+  std::vector<std::int64_t> indptr{0};
+  std::vector<std::int32_t> indices;
+  std::int64_t columns;
+
+  Made(std::int64_t n, std::int64_t groups, std::int64_t size, unsigned seed) : columns(groups * size) {
+    std::mt19937 chance(seed);
+    for (std::int64_t i = 0; i < n; ++i) {
+      const auto group = static_cast<std::int64_t>(chance() % groups);
+      for (std::int64_t c = 0; c < size && i % 50 != 49; ++c)
+        if (chance() % 4 != 0) indices.push_back(static_cast<std::int32_t>(group * size + c));
+      indptr.push_back(static_cast<std::int64_t>(indices.size()));
+    }
+  }
+
+  agglo::Sets sets() const { return {indptr, indices, {}, columns}; }
+};
+
+// Ones that all have, and one of its own each: no MinHash tells them apart.
+struct Alike : Made {
+  explicit Alike(std::int64_t n) : Made(0, 1, 1, 0) {
+    columns = 40 + n;
+    for (std::int64_t i = 0; i < n; ++i) {
+      for (std::int32_t c = 0; c < 40; ++c) indices.push_back(c);
+      indices.push_back(static_cast<std::int32_t>(40 + i));
+      indptr.push_back(static_cast<std::int64_t>(indices.size()));
+    }
+  }
+};
+
+void threads_do_not_matter(const Made& made, std::int64_t k, const Banding& wish) {
+  Team one(1);
+  const auto first = nearly_nearest_sets(made.sets(), k, 0.95, wish, 32, 100, 7, one);
+  for (const int threads : {2, 8}) {
+    Team team(threads);
+    const auto other = nearly_nearest_sets(made.sets(), k, 0.95, wish, 32, 100, 7, team);
+    CHECK(first.neighbors.indices == other.neighbors.indices);
+    CHECK(first.neighbors.values == other.neighbors.values);
+    CHECK(first.recall.value == other.recall.value);
+  }
+}
+
+void most_neighbours_are_found(const Made& made, std::int64_t k) {
+  Team team(2);
+  const auto exact = nearest_sets(made.sets(), k, team);
+  const auto found = nearly_nearest_sets(made.sets(), k, 0.9, {}, 128, 256, 1, team).neighbors;
+  std::int64_t wanted = 0, right = 0;
+  for (std::size_t i = 0; i < exact.indices.size() / k; ++i) {
+    std::int64_t last = (i + 1) * k - 1;
+    while (last >= static_cast<std::int64_t>(i * k) && exact.indices[last] < 0) --last;
+    for (std::int64_t s = i * k; s <= last; ++s, ++wanted)
+      right += found.indices[s] >= 0 && found.values[s] <= exact.values[last];
+  }
+  CHECK(right > 0.8 * static_cast<double>(wanted));
+}
+
+void few_are_searched_exactly() {
+  const Made made(400, 20, 12, 3);
+  Team team(2);
+  const auto exact = nearest_sets(made.sets(), 9, team);
+  const auto found = nearly_nearest_sets(made.sets(), 9, 0.5, {}, 128, 64, 0, team);
+  CHECK(found.neighbors.indices == exact.indices && found.neighbors.values == exact.values);
+  CHECK(found.recall.value == 1 && found.effort.bands == 0);
+}
+
+void a_report_may_stop_the_search(int threads) {
+  const Made made(1500, 20, 30, 2);
+  Team team(threads);
+  CHECK(throws<std::runtime_error>(
+      [&] { nearly_nearest_sets(made.sets(), 5, 0.9, {}, 128, 64, 0, team, stop); }));
+}
+
+}  // namespace
+
+int main() {
+  const Made made(3000, 60, 24, 1);
+  threads_do_not_matter(made, 10, {});
+  threads_do_not_matter(made, 10, {64, 6});
+  threads_do_not_matter(Alike(2000), 5, {100, 3});
+  most_neighbours_are_found(made, 10);
+  most_neighbours_are_found(Alike(2000), 5);
+  few_are_searched_exactly();
+  a_report_may_stop_the_search(1);
+  a_report_may_stop_the_search(2);
+}

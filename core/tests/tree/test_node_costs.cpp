@@ -1,0 +1,102 @@
+#include <cmath>
+#include <limits>
+
+#include "check.hpp"
+#include "simd/center_products.hpp"
+#include "tree/node_costs.hpp"
+#include "trees.hpp"
+
+namespace {
+
+using agglo::Centers;
+using agglo::Costs;
+using agglo::Half;
+
+template <class T>
+Costs costs(const std::vector<T>& X, std::int64_t d, const Tree& tree, Centers centers, int threads) {
+  agglo::Team team(threads);
+  return agglo::node_costs(agglo::Points<T>{X.data(), tree.leaves, d}, tree.parent, tree.size, centers, team);
+}
+
+// The definition, with the mean or the best of its points as the center of a node.
+template <class T>
+double plain(const std::vector<T>& X, std::int64_t d, const std::vector<std::int32_t>& leaves,
+             Centers centers) {
+  std::vector<double> mean(d, 0.0);
+  for (const auto i : leaves)
+    for (std::int64_t j = 0; j < d; ++j) mean[j] += X[i * d + j] / static_cast<double>(leaves.size());
+  const auto sum = [&](const auto& center) {
+    double squares = 0;
+    for (const auto i : leaves)
+      for (std::int64_t j = 0; j < d; ++j) {
+        const double difference = X[i * d + j] - center(j);
+        squares += difference * difference;
+      }
+    return squares;
+  };
+  if (centers == Centers::means) return sum([&](std::int64_t j) { return mean[j]; });
+  double best = std::numeric_limits<double>::infinity();
+  for (const auto c : leaves)
+    best = std::min(best, sum([&](std::int64_t j) { return static_cast<double>(X[c * d + j]); }));
+  return best;
+}
+
+template <class T, class Draw>
+void test_small_trees(const Draw& draw) {
+  std::mt19937 chance(3);
+  for (unsigned seed = 0; seed < 40; ++seed) {
+    const Tree tree = make_tree(1 + seed, 2 + seed % 7, seed % 5 == 4, seed);
+    const std::int64_t d = 1 + seed % 11;
+    std::vector<T> X(tree.leaves * d);
+    for (T& x : X) x = draw(chance);
+    const agglo::Below below = agglo::below(tree.parent, tree.size, tree.leaves);
+    for (const Centers centers : {Centers::means, Centers::points}) {
+      const Costs found = costs(X, d, tree, centers, 2);
+      for (std::size_t v = 0; v < tree.parent.size(); ++v) {
+        const auto first = below.order.begin() + below.start[v];
+        const std::vector<std::int32_t> leaves(first, first + tree.size[v]);
+        CHECK(std::abs(found.costs[v] - plain(X, d, leaves, centers)) < 1e-9);
+        if (centers == Centers::points)
+          CHECK(std::find(leaves.begin(), leaves.end(), found.centers[v]) != leaves.end());
+      }
+    }
+  }
+}
+
+// Large enough for several tasks, in a chain of which they hang, and for heaps that are worked in part.
+void test_threads(bool deep) {
+  const std::int64_t n = 20000, d = 3;
+  const Tree tree = deep ? make_tree(n, 2, true, 0) : make_tree(n, 9, false, 5);
+  std::mt19937 chance(9);
+  std::vector<float> X(n * d);
+  for (float& x : X) x = static_cast<float>(chance() % 100000) / 1000;
+  for (const Centers centers : {Centers::means, Centers::points}) {
+    const Costs one = costs(X, d, tree, centers, 1);
+    const Costs three = costs(X, d, tree, centers, 3);
+    CHECK(one.costs == three.costs && one.centers == three.centers);
+  }
+}
+
+void test_half() {
+  for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
+    if ((bits >> 10 & 31) == 31) continue;  // not finite
+    const int exponent = static_cast<int>(bits >> 10 & 31), fraction = static_cast<int>(bits & 1023);
+    const double magnitude =
+        exponent == 0 ? std::ldexp(fraction, -24) : std::ldexp(1024 + fraction, exponent - 25);
+    const double expected = bits >> 15 ? -magnitude : magnitude;
+    CHECK(static_cast<double>(Half{static_cast<std::uint16_t>(bits)}) == expected);
+  }
+}
+
+}  // namespace
+
+int main() {
+  test_small_trees<float>([](auto& chance) { return static_cast<float>(chance() % 5); });
+  test_small_trees<double>([](auto& chance) { return static_cast<double>(chance() % 1000) / 1000; });
+  test_small_trees<Half>(
+      [](auto& chance) { return Half{static_cast<std::uint16_t>(0x3c00 + chance() % 512)}; });
+  test_threads(false);
+  test_threads(true);
+  test_half();
+  return 0;
+}

@@ -1,0 +1,129 @@
+#include <cmath>
+#include <map>
+
+#include "check.hpp"
+#include "tree/exact_k.hpp"
+#include "tree/price_path.hpp"
+#include "trees.hpp"
+
+namespace {
+
+// Costs that grow by chance from the leaves up, in quarters so that sums are exact, some of them tied or 0.
+std::vector<double> random_costs(const Tree& tree, unsigned seed, unsigned kinds) {
+  std::mt19937 chance(seed);
+  std::vector<double> costs(tree.parent.size(), 0.0);
+  for (std::size_t v = 0; v + 1 < costs.size(); ++v) {
+    if (v >= static_cast<std::size_t>(tree.leaves)) costs[v] += static_cast<double>(chance() % kinds) / 4;
+    costs[tree.parent[v]] += costs[v];
+  }
+  return costs;
+}
+
+// By number of clusters, the least sum of costs of all partitions of a node.
+std::vector<std::map<std::int64_t, double>> plain(const Tree& tree, const std::vector<double>& costs) {
+  std::vector<std::map<std::int64_t, double>> best(costs.size());
+  for (std::size_t v = 0; v < costs.size(); ++v) {
+    const auto [own, added] = best[v].try_emplace(1, costs[v]);
+    if (!added) own->second = std::min(own->second, costs[v]);
+    if (v + 1 == costs.size()) break;
+    auto& above = best[tree.parent[v]];
+    if (above.empty()) above[0] = 0;
+    std::map<std::int64_t, double> sums;
+    for (const auto& [i, a] : above)
+      for (const auto& [j, b] : best[v]) {
+        const auto [at, first] = sums.try_emplace(i + j, a + b);
+        if (!first) at->second = std::min(at->second, a + b);
+      }
+    above = sums;
+  }
+  return best;
+}
+
+double total(const std::vector<std::uint8_t>& joined, const std::vector<double>& costs) {
+  double sum = 0;
+  for (std::size_t v = 0; v < costs.size(); ++v) sum += joined[v] ? costs[v] : 0;
+  return sum;
+}
+
+void test_against_all_partitions(const Tree& tree, const std::vector<double>& costs) {
+  const auto best = plain(tree, costs).back();
+  const agglo::Path path = agglo::price_path(tree.parent, costs, tree.leaves);
+  for (std::size_t i = 0; i < path.prices.size(); ++i) {
+    const double next = i + 1 < path.prices.size() ? path.prices[i + 1] : path.prices[i] + 5;
+    for (const double price : {path.prices[i], (path.prices[i] + next) / 2}) {
+      double least = INFINITY;
+      for (const auto& [k, cost] : best) least = std::min(least, cost + price * static_cast<double>(k));
+      CHECK(std::abs(path.costs[i] + price * static_cast<double>(path.clusters[i]) - least) < 1e-9);
+    }
+  }
+  CHECK(path.clusters.back() == 1);
+
+  std::vector<std::int64_t> numbers;
+  for (const auto& run : agglo::possible_numbers(tree.parent, tree.leaves))
+    for (std::int64_t k = run.first; k <= run.last; ++k) numbers.push_back(k);
+  CHECK(numbers.size() == best.size());
+  std::size_t at = 0;
+  for (const auto& [k, cost] : best) {
+    CHECK(numbers[at++] == k);
+    std::size_t piece = 0;
+    while (path.clusters[piece] > k) ++piece;
+    const auto joined = agglo::cheapest_of(tree.parent, costs, tree.leaves, k, path.prices[piece]);
+    CHECK(std::count(joined.begin(), joined.end(), 1) == k);
+    CHECK(std::abs(total(joined, costs) - cost) < 1e-9);
+  }
+}
+
+void test_cheapest() {
+  const std::vector<std::int32_t> parent{4, 4, 5, 5, 6, 6, -1};
+  const std::vector<double> costs{1, 1, 1, 1, 2, 3, 5};
+  // A node as cheap as its parts is joined; one that is dearer is not.
+  CHECK((agglo::cheapest(parent, costs) == std::vector<std::uint8_t>{1, 1, 1, 1, 1, 0, 0}));
+  const std::vector<double> gains{0, 0, 0, 0, -1, 2, -1};
+  CHECK((agglo::cheapest(parent, gains) == std::vector<std::uint8_t>{1, 1, 1, 1, 1, 0, 1}));
+  const std::vector<std::int64_t> ones(7, 1);
+  CHECK((agglo::sums_below<std::int64_t>(parent, ones) == std::vector<std::int64_t>{1, 1, 1, 1, 3, 3, 7}));
+}
+
+// A tree of which every node has three children: no even number of clusters.
+void test_numbers_of_many_runs() {
+  Tree tree;
+  tree.leaves = 2187;
+  std::vector<std::int32_t> level;
+  for (std::int32_t i = 0; i < tree.leaves; ++i) level.push_back(i);
+  for (auto next = static_cast<std::int32_t>(tree.leaves); level.size() > 1;) {
+    std::vector<std::int32_t> above;
+    for (std::size_t i = 0; i < level.size(); i += 3, ++next) {
+      tree.parent.insert(tree.parent.end(), 3, next);
+      above.push_back(next);
+    }
+    level = above;
+  }
+  tree.parent.push_back(-1);
+  const auto runs = agglo::possible_numbers(tree.parent, tree.leaves);
+  CHECK(runs.size() == 1094);
+  for (std::size_t i = 0; i < runs.size(); ++i)
+    CHECK(runs[i].first == runs[i].last && runs[i].first == 2 * static_cast<std::int64_t>(i) + 1);
+}
+
+void test_depth() {
+  const std::int64_t n = 100000;
+  const Tree chain = make_tree(n, 2, true, 0);
+  const std::vector<double> costs = random_costs(chain, 1, 9);
+  const agglo::Path path = agglo::price_path(chain.parent, costs, n);
+  CHECK(path.clusters.front() <= n && path.clusters.back() == 1);
+  const auto runs = agglo::possible_numbers(chain.parent, n);
+  CHECK(runs.size() == 1 && runs[0].first == 1 && runs[0].last == n);
+}
+
+}  // namespace
+
+int main() {
+  test_cheapest();
+  for (unsigned seed = 0; seed < 300; ++seed) {
+    const Tree tree = make_tree(1 + seed % 40, 2 + seed % 7, seed % 5 == 4, seed);
+    test_against_all_partitions(tree, random_costs(tree, seed, 2 + seed % 9 * (seed % 9)));
+  }
+  test_numbers_of_many_runs();
+  test_depth();
+  return 0;
+}

@@ -1,0 +1,125 @@
+#include "tree/purity.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "tree/tree.hpp"
+
+namespace agglo {
+
+namespace {
+
+// Calls meet(node, pairs, count) for every inner node and every class of which leaves meet there: `pairs`
+// pairs of the class have the node as their least common ancestor, and `count` of its leaves are of the
+// class.
+template <class Meet>
+void for_each_meeting(std::span<const std::int32_t> parent, std::span<const std::int32_t> size,
+                      std::span<const std::int32_t> classes, std::int64_t n_classes, const Meet& meet) {
+  const std::int64_t n = static_cast<std::int64_t>(parent.size());
+  const std::int64_t leaves = static_cast<std::int64_t>(classes.size());
+  const Below tree = below(parent, size, leaves);
+  std::vector<std::int32_t> in_order(
+      leaves);  // classes of the leaves, so that those under a node are adjacent
+  for (std::int64_t i = 0; i < leaves; ++i) in_order[i] = classes[tree.order[i]];
+  const auto under = [&](std::int64_t v) {
+    return std::span<const std::int32_t>(in_order).subspan(tree.start[v], size[v]);
+  };
+
+  const std::vector<std::int32_t> largest = largest_children(tree, size);
+
+  // Largest children make paths, one up from each leaf. Along a path the counts by class are kept, and only
+  // the leaves of the other children are added. Each time a leaf is added, the node it is seen from at least
+  // doubles in size, so no leaf is added more than log2(n) times.
+  std::vector<std::int64_t> count(n_classes, 0), child(n_classes, 0), met(n_classes, 0);
+  std::vector<std::int32_t> in_child, in_node;  // the classes for which `child` and `met` are not 0
+  for (std::int64_t leaf = 0; leaf < leaves; ++leaf) {
+    std::int64_t top = leaf;
+    const auto climbs = [&] { return top < n - 1 && largest[parent[top] - leaves] == top; };
+    if (!climbs()) continue;
+    count[classes[leaf]] = 1;
+    while (climbs()) {
+      const std::int64_t v = parent[top];
+      for (std::int64_t k = tree.indptr[v - leaves]; k < tree.indptr[v - leaves + 1]; ++k) {
+        if (tree.children[k] == top) continue;
+        for (const std::int32_t c : under(tree.children[k]))
+          if (child[c]++ == 0) in_child.push_back(c);
+        for (const std::int32_t c : in_child) {
+          // Pairs that meet here: one leaf in this child, one in the children before it.
+          if (count[c] > 0) {
+            if (met[c] == 0) in_node.push_back(c);
+            met[c] += count[c] * child[c];
+          }
+          count[c] += child[c];
+          child[c] = 0;
+        }
+        in_child.clear();
+      }
+      for (const std::int32_t c : in_node) {
+        meet(v, met[c], count[c]);
+        met[c] = 0;
+      }
+      in_node.clear();
+      top = v;
+    }
+    for (const std::int32_t c : under(top)) count[c] = 0;
+  }
+}
+
+}  // namespace
+
+double dendrogram_purity(std::span<const std::int32_t> parent, std::span<const std::int32_t> size,
+                         std::span<const std::int32_t> classes, std::int64_t n_classes) {
+  double sum = 0;
+  std::int64_t all = 0;
+  for_each_meeting(parent, size, classes, n_classes,
+                   [&](std::int64_t node, std::int64_t pairs, std::int64_t count) {
+                     sum += static_cast<double>(pairs) * (static_cast<double>(count) / size[node]);
+                     all += pairs;
+                   });
+  return all > 0 ? sum / static_cast<double>(all) : std::numeric_limits<double>::quiet_NaN();
+}
+
+std::vector<std::int64_t> pairs_met(std::span<const std::int32_t> parent, std::span<const std::int32_t> size,
+                                    std::span<const std::int32_t> classes, std::int64_t n_classes) {
+  std::vector<std::int64_t> met(parent.size(), 0);
+  for_each_meeting(parent, size, classes, n_classes,
+                   [&](std::int64_t node, std::int64_t pairs, std::int64_t) { met[node] += pairs; });
+  return met;
+}
+
+template <class T>
+double within_sum(std::span<const T> points, std::int64_t dimensions, std::span<const std::int64_t> order,
+                  std::span<const std::int64_t> bounds) {
+  const std::size_t d = static_cast<std::size_t>(dimensions);
+  std::vector<double> mean(d), left(d), squares(d);
+  double sum = 0;
+  for (std::size_t c = 0; c + 1 < bounds.size(); ++c) {
+    const auto members = order.subspan(bounds[c], bounds[c + 1] - bounds[c]);
+    if (members.size() < 2) continue;
+    const double number = static_cast<double>(members.size());
+    std::fill(mean.begin(), mean.end(), 0.0);
+    for (const std::int64_t i : members)
+      for (std::size_t j = 0; j < d; ++j) mean[j] += points[i * d + j];
+    for (double& m : mean) m /= number;
+    // A second pass: squares minus the square of the sum would lose all digits far from the origin. What
+    // rounding has left of the sum of deviations corrects for the mean not being quite the mean.
+    std::fill(left.begin(), left.end(), 0.0);
+    std::fill(squares.begin(), squares.end(), 0.0);
+    for (const std::int64_t i : members)
+      for (std::size_t j = 0; j < d; ++j) {
+        const double deviation = points[i * d + j] - mean[j];
+        left[j] += deviation;
+        squares[j] += deviation * deviation;
+      }
+    for (std::size_t j = 0; j < d; ++j) sum += std::max(0.0, squares[j] - left[j] * left[j] / number);
+  }
+  return sum;
+}
+
+template double within_sum(std::span<const float>, std::int64_t, std::span<const std::int64_t>,
+                           std::span<const std::int64_t>);
+template double within_sum(std::span<const double>, std::int64_t, std::span<const std::int64_t>,
+                           std::span<const std::int64_t>);
+
+}  // namespace agglo
