@@ -269,7 +269,7 @@ def test_one_point_has_no_neighbours():
 
 
 def test_a_complete_graph_must_fit_into_memory(monkeypatch):
-    monkeypatch.setattr(checks, "memory", lambda: 16e9)
+    monkeypatch.setattr(checks, "physical_memory", lambda: 16e9)
     X = np.broadcast_to(np.float32(1), (50_000, 1))
     with pytest.raises(ValueError, match=r"50000 points, which takes 20.0 GB, more than half .*\(8.0 GB\): pass"):
         agglo.neighbor_graph(X, "all")

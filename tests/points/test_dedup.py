@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 import agglo
 from agglo import HAC, SCC, Affinity, NeighborGraph
+from agglo.estimators.duplicates import collapse_duplicates, expand_duplicates, map_constraints
 from agglo.estimators.labels import number_clusters
-from agglo.points.dedup import Folding, folding, unfolded
+from agglo.points.dedup import Duplicates, find_duplicates
 from agglo.rounds.constraints import check_constraints
 from agglo.testing import assert_same_hierarchy, check_hierarchy
 
@@ -33,17 +34,17 @@ def repeated(draw, max_points=30):
 @given(repeated(), st.sampled_from(DTYPES), st.booleans())
 def test_equal_points_are_found(X, dtype, sparse):
     X = X.astype(np.int64).astype(dtype) if dtype in ("uint8", "bool") else X.astype(dtype)
-    folded = folding(sp.csr_array(X) if sparse and dtype != "float16" else X, check_constraints(len(X)))
+    duplicates = find_duplicates(sp.csr_array(X) if sparse and dtype != "float16" else X)
     expected = groups(map(tuple, X.tolist()))
-    assert folded.place.tolist() == expected
-    assert folded.point.tolist() == [expected.index(place) for place in range(max(expected) + 1)]
-    assert folded.n_copies == len(X) - len(folded.point)
+    assert duplicates.inverse.tolist() == expected
+    assert duplicates.first.tolist() == [expected.index(place) for place in range(max(expected) + 1)]
+    assert duplicates.n_duplicates == len(X) - len(duplicates.first)
 
 
 def test_a_sparse_matrix_need_not_be_tidy():
     messy = sp.csr_array(([1.0, 2.0, 2.0, 1.0, 0.0, 1.5, 0.5], [0, 1, 1, 0, 2, 1, 1], [0, 2, 5, 7]), shape=(3, 3))
     before = messy.copy()
-    assert folding(messy, check_constraints(3)).place.tolist() == [0, 0, 1]
+    assert find_duplicates(messy).inverse.tolist() == [0, 0, 1]
     assert (messy.data.tolist(), messy.indices.tolist()) == (before.data.tolist(), before.indices.tolist())
 
 
@@ -54,13 +55,13 @@ def test_what_is_known_of_a_point_is_of_it_alone(data, X):
     weights = rng.integers(1, 4, len(X)).astype(float)
     known = data.draw(constraints_on(len(X), weights))
     checked = check_constraints(len(X), **known, sample_weight=weights)
-    folded = folding(X, checked)
-    assert np.bincount(folded.place, weights).max() <= checked.most
+    duplicates = collapse_duplicates(X, checked)
+    assert np.bincount(duplicates.inverse, weights).max() <= checked.most
     rows = [tuple(row) for row in X.tolist()]
-    assert all(rows[folded.point[place]] == row for place, row in zip(folded.place, rows, strict=True))
+    assert all(rows[duplicates.first[place]] == row for place, row in zip(duplicates.inverse, rows, strict=True))
     for group in [*(known["must_link"] or []), *(known["cannot_link"] or [])]:
-        assert all((folded.place == folded.place[point]).sum() == 1 for point in group)
-    check_constraints(len(folded.point), **folded.constraints(checked))  # can be met
+        assert all((duplicates.inverse == duplicates.inverse[point]).sum() == 1 for point in group)
+    check_constraints(len(duplicates.first), **map_constraints(duplicates, checked))  # can be met
 
 
 def copied(graph, place):
@@ -77,13 +78,15 @@ def test_a_folded_tree_is_that_of_copies_that_are_linked(data, method, n):
     graph = NeighborGraph.from_edges(*sources, rng.integers(1, 9, 3 * n) / 8, n_points=n, kind="similarity")
     place = np.array(groups(rng.integers(0, n, 2 * n)))
     graph = NeighborGraph.from_scipy(graph.to_scipy()[: place.max() + 1, : place.max() + 1], kind="similarity")
-    folded = Folding(np.unique(place, return_index=True)[1], place)
+    duplicates = Duplicates(np.unique(place, return_index=True)[1], place)
     sets = [np.flatnonzero(place == each).tolist() for each in range(place.max() + 1)]
     links = [[group[0] for group in sets if len(group) == 1][:2]]
     links = links if len(links[0]) == 2 and data.draw(st.booleans()) else []
     options = {"thresholds": [0.8, 0.5, 0.2, 0.05]} if method == "scc" else {}
     known = check_constraints(len(place), must_link=links)
-    tree = unfolded(getattr(agglo, method)(graph, **options, **folded.constraints(known)), folded, known)
+    tree = expand_duplicates(
+        getattr(agglo, method)(graph, **options, **map_constraints(duplicates, known)), duplicates, known
+    )
     check_hierarchy(tree)
     same = [group for group in sets if len(group) > 1]
     expected = getattr(agglo, method)(copied(graph, place), must_link=[*same, *links], **options)

@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import agglo
+from agglo import _memory
 from agglo.io import points as files
-from agglo.io import tables
 from agglo.points.validation import check_points
 
 COMPACT = [np.float16, np.int8, np.uint8, bool]
@@ -102,7 +102,7 @@ def test_a_search_of_a_file_needs_no_copy_of_it(tmp_path):
     X.flush()
     program = """
 import numpy as np, agglo
-from agglo.inputs import blocks, check_points
+from agglo.points.validation import blocks, check_points
 from agglo.neighbors import validation as checks
 def anonymous():
     return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("RssAnon"))
@@ -148,7 +148,7 @@ def test_what_was_written_to_a_copy_of_pages_stays(tmp_path):
 @pytest.mark.parametrize("form", ["fixed", "lists", "columns"])
 @pytest.mark.parametrize("large", [False, True])
 def test_parquet_is_read_by_row_groups_into_its_own_type(tmp_path, monkeypatch, dtype, form, large):
-    monkeypatch.setattr(tables, "memory", lambda: 0 if large else 2**40)
+    monkeypatch.setattr(_memory, "physical_memory", lambda: 0 if large else 2**40)
     X = (np.random.default_rng(5).random((250, 6)) * 100).astype(dtype)
     if form == "columns":
         table = pa.table({f"c{j}": X[:, j] for j in range(6)})

@@ -16,6 +16,7 @@ import scipy.sparse as sp
 
 from agglo import __version__, _core
 from agglo._validation import check_seed, threads
+from agglo.estimators.duplicates import collapse_duplicates, expand_duplicates, map_constraints
 from agglo.estimators.labels import number_clusters
 from agglo.evaluation import metrics
 from agglo.io.points import read_labels, read_points
@@ -25,7 +26,7 @@ from agglo.neighbors.missing import MissingRule, check_missing
 from agglo.neighbors.search import METRICS, neighbor_graph
 from agglo.neighbors.sparse import check_sparse
 from agglo.neighbors.validation import check_n_neighbors, check_wish, most_neighbors
-from agglo.points.dedup import Folding, folding, unfolded
+from agglo.points.dedup import Duplicates
 from agglo.points.validation import check_points
 from agglo.progress import Progress
 from agglo.rounds.algorithms import affinity, hac, scc
@@ -90,7 +91,7 @@ class Run:
 
     data: Data
     known: Constraints
-    folded: Folding
+    duplicates: Duplicates
     X: Any  # the points of the graph, fewer than those of the data where these have copies
     graph: NeighborGraph
     graph_tree: Hierarchy
@@ -182,8 +183,8 @@ def run(plan: Plan, data: Data, progress: Progress | None = None) -> Run:
     check_rule(data.X.shape[0], **_full(plan.rule))
     known = check_constraints(data.X.shape[0], max_cluster_size=plan.max_cluster_size, **data.known)
     start = time.perf_counter()
-    folded = folding(data.X, known, plan.n_jobs)
-    X = folded.rows(data.X)
+    duplicates = collapse_duplicates(data.X, known, plan.n_jobs)
+    X = duplicates.select_first(data.X)
     graph = neighbor_graph(
         *(X, most_neighbors(plan.n_neighbors, X.shape[0]), plan.metric, plan.method, plan.n_jobs),
         recall=plan.recall,
@@ -192,11 +193,11 @@ def run(plan: Plan, data: Data, progress: Progress | None = None) -> Run:
         progress=progress,
     )
     searched = time.perf_counter()
-    graph_tree = plan.tree(graph, X, progress, **folded.constraints(known))
-    tree = unfolded(graph_tree, folded, known)
+    graph_tree = plan.tree(graph, X, progress, **map_constraints(duplicates, known))
+    tree = expand_duplicates(graph_tree, duplicates, known)
     merged = time.perf_counter()
     labels, about = cut(tree, plan.rule)
-    labels = number_clusters(labels, known.weights, X, folded.place)
+    labels = number_clusters(labels, known.weights, X, duplicates.inverse)
     record = {
         "agglo": __version__,
         "data": {
@@ -241,7 +242,7 @@ def run(plan: Plan, data: Data, progress: Progress | None = None) -> Run:
             "instructions": _core.simd_level(),
         },
     }
-    return Run(data, known, folded, X, graph, graph_tree, tree, labels, record)
+    return Run(data, known, duplicates, X, graph, graph_tree, tree, labels, record)
 
 
 def model_of(plan: Plan, run: Run) -> Any:
@@ -257,8 +258,8 @@ def model_of(plan: Plan, run: Run) -> Any:
         model.feature_names_in_ = np.array(run.data.about["columns"], object)
     model._seed = plan.seed
     model._keep(run.X, run.graph)
-    model._known, model._folding, model._tree = run.known, run.folded, run.graph_tree
-    model.graph_, model.graph_index_ = run.graph, run.folded.place
+    model._known, model._duplicates, model._tree = run.known, run.duplicates, run.graph_tree
+    model.graph_, model.graph_index_ = run.graph, run.duplicates.inverse
     model.tree_, model.labels_ = run.tree, run.labels
     model.round_ = run.record["labels"]["round"]
     return model

@@ -11,13 +11,14 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClusterMixin
 
 from agglo._validation import RandomStateLike, check_seed
+from agglo.estimators.duplicates import collapse_duplicates, expand_duplicates, map_constraints
 from agglo.estimators.prediction import Model
 from agglo.neighbors.graph import KINDS, Kind, NeighborGraph
 from agglo.neighbors.missing import MissingRule, check_missing
 from agglo.neighbors.search import METRICS, neighbor_graph
 from agglo.neighbors.sparse import SPARSE
 from agglo.neighbors.validation import most_neighbors
-from agglo.points.dedup import folding, private, unfoldable, unfolded
+from agglo.points.dedup import copy_if_shared, no_duplicates
 from agglo.points.validation import validate_points
 from agglo.progress import Progress, progress_bar
 from agglo.rounds.constraints import Groups, check_constraints
@@ -125,22 +126,22 @@ class Clusterer(Model, ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc] 
             self._check_uncounted(int(counted.argmin()))
             self._known = self._known.restrict(np.flatnonzero(counted), n_points)
             given = points = self._set_aside(given, counted)
-        self._folding = unfoldable(len(counted) if points is None else points.shape[0])
+        self._duplicates = no_duplicates(len(counted) if points is None else points.shape[0])
         if points is not None and isinstance(self.linkage, str):
             # A linkage of one's own may know the points by their rows, so that none can be left out.
-            self._folding = folding(points, self._known, self.n_jobs)
-            given = points = self._folding.rows(points)
+            self._duplicates = collapse_duplicates(points, self._known, self.n_jobs)
+            given = points = self._duplicates.select_first(points)
         with progress_bar(bool(self.verbose)) as progress:
             graph = self._graph(given, progress)
             if points is not None:
-                points = private(points, X)
+                points = copy_if_shared(points, X)
             self._keep(points, graph)
             self._finish(graph, points, progress)
 
     def _finish(self, graph: NeighborGraph, X: Any, progress: Progress | None) -> None:
         self.graph_, rule = graph, self._rule()
-        self._tree = self._rounds(graph, X, progress, **self._folding.constraints(self._known))
-        self.tree_ = unfolded(self._tree, self._folding, self._known)
+        self._tree = self._rounds(graph, X, progress, **map_constraints(self._duplicates, self._known))
+        self.tree_ = expand_duplicates(self._tree, self._duplicates, self._known)
         self.round_ = None
         if self.height is None:
             self.round_ = self._round(rule["n_clusters"], rule["round"])

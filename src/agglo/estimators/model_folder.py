@@ -37,7 +37,7 @@ from agglo.io.run_folder import (
 )
 from agglo.neighbors.graph import NeighborGraph, RecallEstimate
 from agglo.neighbors.index import QUERIED, Fitted
-from agglo.points.dedup import Folding
+from agglo.points.dedup import Duplicates
 from agglo.rounds.constraints import Constraints, check_constraints
 from agglo.tree.hierarchy import Hierarchy
 
@@ -75,7 +75,7 @@ def contents(
         GRAPH: lambda path: _write_graph(model.graph_, path),
         KNOWN: lambda path: _write_known(model, path),
     }
-    if model._folding.n_copies:
+    if model._duplicates.n_duplicates:
         writers[GRAPH_TREE] = model._tree.save
     about: dict[str, Any] | None = None
     if fitted is not None:
@@ -85,7 +85,7 @@ def contents(
         if points is not None:
             if model._counted is not None:
                 raise ValueError("points is given, but some have weight 0 and are saved apart: leave it out")
-            about |= _reference(X, Path(points), model._folding)
+            about |= _reference(X, Path(points), model._duplicates)
         elif sp.issparse(X):
             writers[SPARSE_POINTS] = lambda path: _write_sparse(X, path)
         else:
@@ -150,21 +150,24 @@ def _model(home: Path, record: dict[str, Any]) -> Clusterer:
     kinds = {"SCC": estimator.SCC, "Affinity": estimator.Affinity, "HAC": estimator.HAC}
     model: Clusterer = kinds[record["class"]](**{k: _value(v) for k, v in record["parameters"].items()})
     graph, tree = _read_graph(locate(home, GRAPH), record["graph"]), Hierarchy.load(locate(home, TREE))
-    model._known, model._folding = _read_known(locate(home, KNOWN))
+    model._known, model._duplicates = _read_known(locate(home, KNOWN))
     _read_uncounted(model, locate(home, KNOWN))
-    model._tree = Hierarchy.load(locate(home, GRAPH_TREE)) if model._folding.n_copies else tree
+    model._tree = Hierarchy.load(locate(home, GRAPH_TREE)) if model._duplicates.n_duplicates else tree
     about, fitted = record["points"], None
     if about is not None:
         if about["method"] not in QUERIED:
             raise ValueError(f"method {about['method']!r} is unknown")
-        X = _points(home, about, model._folding)
+        X = _points(home, about, model._duplicates)
         model._seed = int(about.get("seed", model.random_state))
         settings = (about["method"], about["effort"], model.recall, model._seed, graph.cells)
         fitted = Fitted(X, str(graph.metric), *settings)
         if X.shape[1] != record["features"] or len(fitted) != graph.n_points:
             raise ValueError(f"the points are of shape {X.shape}, and the graph has {graph.n_points}")
     leaves = tree.n_leaves, model._tree.n_leaves
-    if leaves != (len(model._folding.place), graph.n_points) or len(model._folding.point) != graph.n_points:
+    if (
+        leaves != (len(model._duplicates.inverse), graph.n_points)
+        or len(model._duplicates.first) != graph.n_points
+    ):
         raise ValueError(f"the tree has {tree.n_leaves} leaves, and the graph {graph.n_points} points")
     model._fitted, model.query_method_ = fitted, None if fitted is None else fitted.method
     model.graph_, model.tree_, model.n_features_in_ = graph, tree, int(record["features"])
@@ -246,12 +249,12 @@ def _read_arrays(path: Path, names: tuple[str, ...]) -> list[npt.NDArray[Any]]:
 
 
 def _write_known(model: Clusterer, path: Path) -> None:
-    known, folded = model._known, model._folding
+    known, duplicates = model._known, model._duplicates
     weights = np.empty(0) if known.weights is None else known.weights
     with path.open("wb") as file:
         np.savez(
             file,
-            place=folded.place,
+            place=duplicates.inverse,
             weights=weights,
             must=known.must,
             cannot=known.cannot,
@@ -284,13 +287,13 @@ def _read_uncounted(model: Clusterer, path: Path) -> None:
             columns = tuple(arrays[f"uncounted_{name}"] for name in ("data", "indices", "indptr"))
             model._uncounted = sp.csr_array(columns)
     counted, n_points = model._counted, len(model._counted) + model._uncounted.shape[0]
-    if len(counted) != len(model._folding.place) or not 0 <= counted[0] <= counted[-1] < n_points:
+    if len(counted) != len(model._duplicates.inverse) or not 0 <= counted[0] <= counted[-1] < n_points:
         raise ValueError(f"{path} does not say which points are of positive weight")
     if (np.diff(counted) <= 0).any():
         raise ValueError(f"{path} does not say which points are of positive weight")
 
 
-def _read_known(path: Path) -> tuple[Constraints, Folding]:
+def _read_known(path: Path) -> tuple[Constraints, Duplicates]:
     names = ("place", "weights", "must", "cannot", "groups", "most")
     place, weights, must, cannot, groups, most = _read_arrays(path, names)
     point = np.unique(place, return_index=True)[1]
@@ -304,7 +307,7 @@ def _read_known(path: Path) -> tuple[Constraints, Folding]:
         given.most if np.isfinite(given.most) else None,
         given.weights,
     )
-    return known, Folding(point, place)
+    return known, Duplicates(point, place)
 
 
 def _read_graph(path: Path, about: Mapping[str, Any]) -> NeighborGraph:
@@ -322,7 +325,7 @@ def _write_sparse(X: Any, path: Path) -> None:
         sp.save_npz(file, sp.csr_array(X), compressed=False)
 
 
-def _points(home: Path, about: Mapping[str, Any], folded: Folding) -> Any:
+def _points(home: Path, about: Mapping[str, Any], duplicates: Duplicates) -> Any:
     if "path" not in about:
         if about["sparse"]:
             return sp.csr_array(sp.load_npz(locate(home, SPARSE_POINTS)))
@@ -333,16 +336,16 @@ def _points(home: Path, about: Mapping[str, Any], folded: Folding) -> Any:
     X = np.lib.format.open_memmap(path, mode="r")
     if [list(X.shape), str(X.dtype)] != [about["shape"], about["dtype"]] or _checksum(X) != about["checksum"]:
         raise ValueError(f"{path} does not hold the points that were fitted any more: bring them back")
-    return folded.rows(X)
+    return duplicates.select_first(X)
 
 
-def _reference(X: Any, path: Path, folded: Folding) -> dict[str, Any]:
+def _reference(X: Any, path: Path, duplicates: Duplicates) -> dict[str, Any]:
     """What there is to know of points in a file, if they are those of the model."""
     if sp.issparse(X):
         raise ValueError("sparse points cannot be saved by reference: leave points out")
     there = np.lib.format.open_memmap(path, mode="r")
-    shape = (len(folded.place), X.shape[1])
-    if there.shape != shape or there.dtype != X.dtype or _checksum(folded.rows(there)) != _checksum(X):
+    shape = (len(duplicates.inverse), X.shape[1])
+    if there.shape != shape or there.dtype != X.dtype or _checksum(duplicates.select_first(there)) != _checksum(X):
         raise ValueError(
             f"{path} holds an array of shape {there.shape} and dtype {there.dtype} that is not the points of the "
             f"model, of shape {shape} and dtype {X.dtype}: pass the file that was fitted, or leave points out"

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from agglo._arrays import release
 from agglo._validation import RandomStateLike, threads
+from agglo.estimators.duplicates import extend_duplicates, map_nodes, sum_weights
 from agglo.estimators.labels import number_clusters, order_of_appearance
 from agglo.neighbors.graph import NeighborGraph
 from agglo.neighbors.index import Fitted
@@ -24,7 +25,7 @@ from agglo.neighbors.missing import MissingRule
 from agglo.neighbors.search import neighbor_graph
 from agglo.neighbors.update import grown
 from agglo.neighbors.validation import most_neighbors
-from agglo.points.dedup import Folding, node_names, take_rows, unfoldable
+from agglo.points.dedup import Duplicates, no_duplicates, take_rows
 from agglo.progress import Progress, phase, progress_bar
 from agglo.rounds.attach import Attached, Placed, Rows, attach_rows, known_of
 from agglo.rounds.constraints import Constraints, check_weights
@@ -53,7 +54,7 @@ class Model(ABC):
     verbose: bool | int
     linkage: Any
     _fitted: Fitted | None  # the points of the graph; None if none were given
-    _folding: Folding  # of all points of positive weight to those
+    _duplicates: Duplicates  # of all points of positive weight to those
     _known: Constraints  # of all points of positive weight
     _tree: Hierarchy  # of the points of the graph
     _seed: int  # that random_state gave for this fit
@@ -109,7 +110,7 @@ class Model(ABC):
 
     def _attach(self, new: Any, progress: Progress | None) -> Attached:
         """Do the work of :meth:`attach` for valid points."""
-        weights = self._folding.weights(self._known)
+        weights = sum_weights(self._duplicates, self._known)
         if self._fitted is None:
             return attach_rows(self.tree_, _rows_of_matrix(new), None, self.n_jobs, progress, weights)
         workers, report = threads(self.n_jobs), phase(progress, "neighbours")
@@ -131,8 +132,8 @@ class Model(ABC):
         """Set what there is an entry of for each point, also for points of weight 0."""
         X = None if self._fitted is None else self._fitted.X
         found = self.tree_.cut(**self._default_rule())
-        self.labels_ = number_clusters(found, self._known.weights, X, self._folding.place)
-        self.graph_index_ = self._folding.place
+        self.labels_ = number_clusters(found, self._known.weights, X, self._duplicates.inverse)
+        self.graph_index_ = self._duplicates.inverse
         if self._counted is not None:
             n_points = len(self._counted) + self._uncounted.shape[0]
             others = np.setdiff1d(np.arange(n_points), self._counted, assume_unique=True)
@@ -163,10 +164,10 @@ class Model(ABC):
 
     def _all(self, new: Attached) -> Attached:
         """Where new points are in the tree of all points, if ``new`` says it of that of the graph's points."""
-        if not self._folding.n_copies:
+        if not self._duplicates.n_duplicates:
             return new
-        names = np.append(node_names(self._tree, self._folding), -1)
-        leaves = np.append(self._folding.point, -1)
+        names = np.append(map_nodes(self._tree, self._duplicates), -1)
+        leaves = np.append(self._duplicates.first, -1)
         copy = new.round == 0
         node = np.where(copy, leaves[np.where(copy, new.node, -1)], names[new.node]).astype(np.int32)
         earlier = np.int32(len(self.tree_.rounds) - len(self._tree.rounds))
@@ -284,13 +285,14 @@ class Model(ABC):
                 self._label(progress)
             return
         old, new = self._fitted.match(given)
-        known = _with_more(self._known, len(self._folding.place), new.shape[0], sample_weight)
-        folded, fresh = self._folding, np.arange(new.shape[0])
+        known = _with_more(self._known, len(self._duplicates.inverse), new.shape[0], sample_weight)
+        duplicates, fresh = self._duplicates, np.arange(new.shape[0])
         if isinstance(self.linkage, str):
-            folded, fresh = folded.with_more(old.copies(new, threads(self.n_jobs)), new, known, self.n_jobs)
+            matches = old.copies(new, threads(self.n_jobs))
+            duplicates, fresh = extend_duplicates(duplicates, matches, new, known, self.n_jobs)
         else:
-            folded = unfoldable(len(folded.place) + new.shape[0])
-        n_neighbors = most_neighbors(self.n_neighbors, len(folded.point))
+            duplicates = no_duplicates(len(duplicates.inverse) + new.shape[0])
+        n_neighbors = most_neighbors(self.n_neighbors, len(duplicates.first))
         with progress_bar(bool(self.verbose)) as progress:
             graph = self.graph_
             if n_neighbors == "all":
@@ -306,7 +308,7 @@ class Model(ABC):
                 self._fitted, graph = grown(
                     old, graph, new[fresh], n_neighbors, self.missing, self.n_jobs, progress
                 )
-            self._folding, self._known = folded, known
+            self._duplicates, self._known = duplicates, known
             self._finish(graph, self._fitted.X, progress)
 
     def save(self, folder: str | os.PathLike[str], *, points: str | os.PathLike[str] | None = None) -> list[Path]:

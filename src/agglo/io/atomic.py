@@ -25,10 +25,12 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+
+from agglo._memory import NO_SPACE, explain_full_disk
 
 T = TypeVar("T")
 
@@ -39,7 +41,6 @@ JOURNAL_LIST = "journal.json"
 _CHUNK = 1 << 24  # bytes that are read or written at a time
 _BLOCK = 1024  # bytes that a folder is tried with: fewer may fit beside the names, where there is always space
 _NO_LOCKS = {errno.ENOTSUP, errno.ENOSYS, errno.ENOLCK, errno.EINVAL, errno.EBADF}
-_NO_SPACE = {errno.ENOSPC, errno.EDQUOT}
 
 
 # ---- single files ----
@@ -52,7 +53,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     It lies in the same folder, so that the renaming is one step; what was at ``path`` stays until then.
     """
     final = _check_name(path)
-    with naming_full_disks(final.parent):
+    with explain_full_disk(final.parent):
         _remove_dead_files(final.parent)
         partial, lock = _create_locked(final.parent)
         try:
@@ -133,14 +134,14 @@ def _try_writing(folder: Path) -> None:
     try:
         # Where the system can, the file has no name: nothing is left behind by a signal that comes here.
         with (
-            naming_full_disks(folder),
+            explain_full_disk(folder),
             tempfile.TemporaryFile(dir=folder, prefix=".agglo-", suffix=".tmp") as file,
         ):
             file.write(bytes(_BLOCK))
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:
-        if error.errno in _NO_SPACE:
+        if error.errno in NO_SPACE:
             raise
         raise type(error)(f"cannot write to {folder}: {error.strerror or error}; choose another folder") from error
 
@@ -162,7 +163,7 @@ def switching(folder: Path, names: Sequence[str], obsolete: Callable[[], Iterabl
     made = [parent for parent in (folder, *folder.parents) if not parent.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with naming_full_disks(folder), _locked(folder / LOCK) as alone:
+        with explain_full_disk(folder), _locked(folder / LOCK) as alone:
             _complete_switch(folder)
             _remove_dead_files(folder)
             if alone:
@@ -367,35 +368,6 @@ def _flush(path: Path) -> None:
             raise
     finally:
         os.close(file)
-
-
-@contextmanager
-def naming_full_disks(folder: Path | str, remedy: str = "free some, or choose another folder") -> Iterator[None]:
-    """Turn an error of a full disk, of what is written to ``folder`` here, into one that says so."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno not in _NO_SPACE:
-            raise
-        raise OSError(error.errno, f"there is no space left in {folder}: {remedy}") from error
-
-
-@contextmanager
-def open_scratch(size: int) -> Iterator[BinaryIO]:
-    """Open a temporary file without a name, with space for ``size`` bytes, to be mapped into memory.
-
-    The space is reserved on the disk: writing to a mapped page that the disk has no space for ends the process.
-    """
-    folder = tempfile.gettempdir()
-    remedy = "free some, or name another folder by the environment variable TMPDIR"
-    with naming_full_disks(folder, remedy), tempfile.TemporaryFile(prefix="agglo-") as file:
-        if hasattr(os, "posix_fallocate"):
-            os.posix_fallocate(file.fileno(), 0, size)
-        else:  # macOS
-            for first in range(0, size, _CHUNK):
-                file.write(bytes(min(_CHUNK, size - first)))
-        file.seek(0)
-        yield file
 
 
 def write_array(array: npt.NDArray[Any], path: Path) -> None:

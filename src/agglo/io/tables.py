@@ -21,15 +21,13 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from agglo.io.atomic import open_scratch
-from agglo.neighbors.validation import memory
+from agglo._memory import empty_maybe_mapped
 from agglo.points.frames import rows_of_lists
 
 Array = npt.NDArray[Any]
 
 FORMATS = {".npy": "NumPy", ".npz": "NumPy", ".parquet": "Parquet", ".csv": "CSV", ".tsv": "CSV"}
 
-_SHARE = 4  # of the memory, one part in so many may be taken by points that are read
 _BLOCK = 2**24  # bytes of a CSV file that decide on the types of its columns
 _START = 2**20  # bytes of a CSV file whose encoding is checked before it is parsed
 _SYSTEM = (  # errors of the machine, which say nothing of the file
@@ -400,7 +398,7 @@ class Table:
         for rows, table in self._parts(columns):
             part = self._part(columns, table, row, X.shape[1] if row else None)
             if row == 0:
-                X = room((rows, part.shape[1]), part.dtype)
+                X = empty_maybe_mapped((rows, part.shape[1]), part.dtype)
             X[row : row + len(part)] = part
             row += len(part)
         if not row:
@@ -441,18 +439,6 @@ class Table:
         for j, column in enumerate(columns):
             X[:, j] = table[column].to_numpy()
         return X
-
-
-def room(shape: tuple[int, int], dtype: np.dtype[Any]) -> Array:
-    """An array to be filled, in a temporary file if it is large: the system then keeps in memory what fits.
-
-    The file has no name, and is gone when the array is.
-    """
-    size = shape[0] * shape[1] * dtype.itemsize
-    if size <= memory() / _SHARE:
-        return np.empty(shape, dtype)
-    with open_scratch(size) as file:
-        return np.memmap(file, dtype, "r+", shape=shape)
 
 
 def _hole(name: Path, column: str, values: Any, first: int = 0) -> ReadError:

@@ -14,8 +14,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from agglo._arrays import Column
+from agglo._memory import open_scratch
 from agglo.io import tree_file as treefile
-from agglo.io.atomic import is_intact, open_scratch, replacing, seal
+from agglo.io.atomic import is_intact, replacing, seal
 from agglo.points import validation as inputs
 from agglo.tree.hierarchy import Hierarchy, Rounds
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from agglo._memory import physical_memory
 from agglo.neighbors.graph import RecallEstimate
 from agglo.points.validation import Points, blocks
 
@@ -35,7 +35,7 @@ def check_n_neighbors(n_neighbors: int | str, n: int) -> None:
     if isinstance(n_neighbors, str):
         if n_neighbors != "all":
             raise ValueError(f"n_neighbors={n_neighbors!r} is unknown: pass a positive integer or 'all'")
-        needed, most = 8 * n * (n - 1), memory() // 2
+        needed, most = 8 * n * (n - 1), physical_memory() // 2
         if needed > most:
             raise ValueError(
                 f"n_neighbors='all' makes a complete graph of {n} points, which takes {needed / 1e9:.1f} GB, "
@@ -53,13 +53,6 @@ def check_n_neighbors(n_neighbors: int | str, n: int) -> None:
             f"n_neighbors={n_neighbors} is too many for {n} point{'s' if n > 1 else ''}, "
             f"for a point is not its own neighbour: {remedy}"
         )
-
-
-def memory() -> int:
-    """Bytes of physical memory, or 8 GiB where the system does not say."""
-    if "SC_PHYS_PAGES" in getattr(os, "sysconf_names", {}):
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return 2**33
 
 
 def warn_of_zeros(points: Points) -> None:

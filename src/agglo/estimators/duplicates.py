@@ -1,0 +1,156 @@
+"""Duplicates and the clustering: constraints on collapsed points, and the tree of all points.
+
+The tree of points with duplicates is that of points that must be linked and share the edges of one point; see
+:mod:`agglo.rounds.constraints`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from agglo import _core
+from agglo.points.dedup import Duplicates, Ids, find_duplicates, find_first_equal, group_by, no_duplicates
+from agglo.rounds.constraints import Constraints
+from agglo.tree.hierarchy import Hierarchy, Rounds
+
+
+def collapse_duplicates(X: Any, constraints: Constraints, n_jobs: int | None = None) -> Duplicates:
+    """Find the equal rows of ``X`` that can be clustered as one point.
+
+    A point that a constraint links or keeps apart is a group of its own. No group is heavier than the largest
+    allowed cluster.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from agglo.estimators.duplicates import collapse_duplicates
+    >>> from agglo.rounds.constraints import check_constraints
+    >>> X = np.array([[1.0], [3.0], [1.0], [1.0]])
+    >>> collapse_duplicates(X, check_constraints(4, cannot_link=[[1, 3]])).inverse
+    array([0, 1, 0, 2])
+    """
+    n = X.shape[0]
+    first = find_first_equal(X, n_jobs)
+    if (first == np.arange(n)).all():
+        return no_duplicates(n)
+    first[constraints.named()] = n + constraints.named()  # keys that no other point has
+    if np.isfinite(constraints.most):
+        weights = np.ones(n) if constraints.weights is None else constraints.weights
+        first = _split_heavy_groups(first, weights, constraints.most)
+    return group_by(first)
+
+
+def extend_duplicates(
+    duplicates: Duplicates, matches: Ids, new: Any, constraints: Constraints, n_jobs: int | None
+) -> tuple[Duplicates, Ids]:
+    """Add the points ``new`` after the old ones; return all groups, and the new points that start a group.
+
+    ``matches`` has, for each new point, the group of old points that it is equal to, or -1.
+    """
+    n_old, inverse = len(duplicates.inverse), matches.copy()
+    limited = np.isfinite(constraints.most)  # then every new point is a group of its own
+    inverse[np.isin(inverse, duplicates.inverse[constraints.named()]) | limited] = -1
+    rest = np.flatnonzero(inverse < 0)
+    among = no_duplicates(len(rest)) if limited or not len(rest) else find_duplicates(new[rest], n_jobs)
+    inverse[rest] = len(duplicates.first) + among.inverse
+    fresh = rest[among.first]
+    first = np.concatenate([duplicates.first, n_old + fresh])
+    return Duplicates(first, np.concatenate([duplicates.inverse, inverse])), fresh
+
+
+def sum_weights(duplicates: Duplicates, constraints: Constraints) -> npt.NDArray[np.float64] | None:
+    """Return the weight of each group; None if each is 1."""
+    if not duplicates.n_duplicates:
+        return constraints.weights
+    return np.bincount(duplicates.inverse, constraints.weights).astype(np.float64)
+
+
+def map_constraints(duplicates: Duplicates, constraints: Constraints) -> dict[str, Any]:
+    """Return the constraints on points as constraints on their groups: keyword arguments of :func:`agglo.scc`."""
+    groups = [duplicates.inverse[group] for group in constraints.large_groups()]
+    pairs = duplicates.inverse[constraints.cannot]
+    return {
+        "sample_weight": sum_weights(duplicates, constraints),
+        "must_link": duplicates.inverse[constraints.must],
+        "cannot_link": [*pairs.tolist(), *groups] if groups else pairs,
+        "max_cluster_size": constraints.most if np.isfinite(constraints.most) else None,
+    }
+
+
+def map_nodes(tree: Hierarchy, duplicates: Duplicates) -> Ids:
+    """Return the node of the tree of :func:`expand_duplicates` for each node of ``tree``.
+
+    The leaf of a group of several points becomes the node that has these points as children.
+    """
+    n, count = len(duplicates.inverse), np.bincount(duplicates.inverse)
+    linked = _is_link_node(tree)
+    node = np.full(tree.n_nodes, n)
+    node[: len(count)] = duplicates.first
+    # The smallest point below each parent of a leaf. It is used for the nodes of linked points only.
+    np.minimum.at(node, tree.parent[: len(count)], duplicates.first)
+    early = np.flatnonzero(linked | np.append(count > 1, np.zeros(tree.n_nodes - len(count), bool)))
+    early = early[np.argsort(node[early])]  # nodes of the first round, in order of their smallest point
+    node[early] = n + np.arange(len(early))
+    later = (tree.round > 0) & ~linked
+    node[later] = n + len(early) + np.arange(later.sum())
+    return node
+
+
+def expand_duplicates(tree: Hierarchy, duplicates: Duplicates, constraints: Constraints) -> Hierarchy:
+    """Return the tree of all points, given the tree of their groups.
+
+    Each group of several points becomes a node of height 0. These nodes form a first round without a threshold.
+    If points must be linked, ``tree`` has such a round already, and they are added to it.
+    """
+    if not duplicates.n_duplicates:
+        return tree
+    n, inverse, count = len(duplicates.inverse), duplicates.inverse, np.bincount(duplicates.inverse)
+    has_links = bool(_is_link_node(tree).any())
+    node = map_nodes(tree, duplicates)
+    n_nodes = int(node.max()) + 1
+    parent = np.full(n_nodes, -1, np.int32)
+    parent[node[:-1]] = node[tree.parent[:-1]]
+    is_duplicate = count[inverse] > 1
+    parent[:n][is_duplicate] = node[inverse[is_duplicate]]
+    leaf_sizes = np.zeros(tree.n_nodes, np.int64)
+    leaf_sizes[: len(count)] = count
+    size, height, round = np.ones(n_nodes, np.int32), np.zeros(n_nodes), np.zeros(n_nodes, np.int32)
+    is_inner = node >= n
+    size[node] = _core.sums_below(tree.parent, leaf_sizes)
+    height[node] = tree.height
+    round[node[is_inner]] = np.where(tree.round[is_inner] == 0, 1, tree.round[is_inner] + (not has_links))
+    link_round = tree.rounds[0] if has_links else None
+    first_round = {
+        "threshold": np.nan,
+        "before": n,
+        "after": len(count) if link_round is None else link_round.after,
+        "seconds": np.nan if link_round is None else link_round.seconds,
+    }
+    columns = {key: np.append(value, getattr(tree.rounds, key)[has_links:]) for key, value in first_round.items()}
+    about = {**tree.about, "copies": duplicates.n_duplicates}
+    about.pop("weight")
+    return Hierarchy(parent, height, size, round, Rounds(**columns), about | constraints.about())
+
+
+def _is_link_node(tree: Hierarchy) -> npt.NDArray[np.bool_]:
+    """Return whether each node is of the round that merges points that must be linked."""
+    return np.asarray((tree.round == 1) & ("must_link" in tree.about))
+
+
+def _split_heavy_groups(first: Ids, weights: npt.NDArray[np.float64], max_weight: float) -> Ids:
+    """Split groups heavier than ``max_weight``; return the new group of each point.
+
+    Each part has so many points that it is light enough even if all are as heavy as the heaviest of the group.
+    """
+    _, inverse, count = np.unique(first, return_inverse=True, return_counts=True)
+    heaviest = np.zeros(len(count))
+    np.maximum.at(heaviest, inverse, weights)
+    order = np.argsort(inverse, kind="stable")
+    rank = np.empty_like(order)  # of each point in its group
+    rank[order] = np.arange(len(order)) - np.repeat(np.cumsum(count) - count, count)
+    is_heavy = np.bincount(inverse, weights) > max_weight
+    part = np.where(is_heavy[inverse], rank // np.floor(max_weight / heaviest)[inverse].astype(np.int64), 0)
+    return np.unique(np.column_stack([inverse, part]), axis=0, return_inverse=True)[1].ravel()
