@@ -575,7 +575,7 @@ def file_results():
             yield f"agglo text {rule[0]}", digest(*read_run(home / rule[0], digits=5))
         with pa.memory_map(str(home / "--n-clusters" / "names.arrow")) as file:
             names = pa.ipc.open_file(file).read_all().to_pydict()
-        # Two texts of a node are equally central: which one comes first depends on rounding, so on the processor.
+        # Nodes of two texts are left out: both texts are equally central, and keep their order in the tree.
         tree = agglo.Hierarchy.load(home / "--n-clusters" / "tree.parquet")
         large = np.flatnonzero(tree.size[tree.n_leaves :] > 2)
         yield "agglo text terms", digest(json.dumps(names["terms"]))

@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 from forests import trees
 from hypothesis import given
 from hypothesis import strategies as st
@@ -85,3 +86,17 @@ def test_progress_is_told_and_small_clusters_are_called_by_a_text():
     by_leaves = {tuple(tree.leaves(n).tolist()): names.name[n - 6] for n in range(6, tree.n_nodes)}
     assert by_leaves[(0, 1)] in texts
     assert "fast" in by_leaves[(2, 3, 4, 5)].split(" — ")[0]
+
+
+@pytest.mark.parametrize("has_vectors", [False, True])
+def test_two_texts_of_a_node_are_equally_central_and_keep_their_order(has_vectors):
+    """Their scores are equal but for rounding, which depends on the processor."""
+    rng = np.random.default_rng(0)
+    vocabulary = [f"word{i}" for i in range(40)]
+    texts = [" ".join(rng.choice(vocabulary, rng.integers(1, 9))) for _ in range(200)]
+    tree = agglo.hac(agglo.neighbor_graph(rng.normal(size=(200, 3)), 10))
+    names = name_nodes(tree, texts, rng.normal(size=(200, 30)) if has_vectors else None)
+    pairs = np.flatnonzero(tree.size == 2)
+    assert len(pairs) > 20
+    for node in pairs:
+        assert names.examples[node - 200] == tree.leaves(node).tolist()

@@ -34,7 +34,7 @@ def test_the_tree_of_layers_holds_every_cluster_once_and_its_points(tree):
         assert {(level - 1, label) for label in layers[level - 1][points].tolist()} == set(children)
 
 
-def test_layers_are_made_as_toponymy_asks_for_them():
+def test_layer_clusterer_has_the_interface_of_toponymy():
     X = np.random.default_rng(0).normal(size=(200, 4))
     tree = agglo.scc(agglo.neighbor_graph(X, 10))
     layers, below = LayerClusterer(tree, 3).fit_predict(X, X, Layer, show_progress_bar=True)
@@ -45,17 +45,22 @@ def test_layers_are_made_as_toponymy_asks_for_them():
     first = layers[2]
     np.testing.assert_allclose(first.centroid_vectors[0], X[first.cluster_labels == 0].mean(axis=0))
     with pytest.raises(
-        ValueError, match="there are 3 vectors, but the tree has 200 leaves: pass those of its points"
+        ValueError,
+        match="embedding_vectors has 3 rows, but the tree has 200 leaves: pass the vectors of its points",
     ):
         LayerClusterer(tree).fit(X[:3], X[:3], Layer)
 
 
-def test_names_that_do_not_fit_are_told():
-    with pytest.raises(ValueError, match="there are names of 1 layers, but 2 layers: pass a list for each"):
+def test_names_of_the_wrong_shape_are_errors():
+    with pytest.raises(ValueError, match="names has 1 lists, but layers has 2 rows: pass one list per layer"):
         named_layers([[0, 1], [0, 0]], [["a", "b"]])
-    with pytest.raises(ValueError, match="a layer of 2 clusters has 1 names: pass one for each"):
+    with pytest.raises(
+        ValueError, match=r"names\[0\] has 1 names, but the layer has 2 clusters: pass one name per cluster"
+    ):
         named_layers([[0, 1]], [["a"]])
-    with pytest.raises(ValueError, match=r"layers are int64 of shape \(2,\): pass labels from -1 on"):
+    with pytest.raises(
+        ValueError, match=r"layers has shape \(2,\) and dtype int64: pass integer labels of -1 or more"
+    ):
         named_layers([0, 1], [["a"]])
 
 

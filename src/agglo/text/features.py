@@ -1,4 +1,4 @@
-"""Texts as vectors of what they are made of: words, and the letters inside them."""
+"""Turn texts into sparse TF-IDF vectors of words and character n-grams."""
 
 from __future__ import annotations
 
@@ -9,21 +9,22 @@ import numpy as np
 import scipy.sparse as sp
 
 from agglo.progress import Progress
-from agglo.text.names import READ
+from agglo.text.names import MAX_CHARACTERS
 
-_LETTERS = (3, 4)  # how many letters in a row
+_NGRAM_RANGE = (3, 4)  # characters
 
 
 def lexical_features(texts: Sequence[str], *, progress: Progress | None = None) -> Any:
-    """TF-IDF vectors of words and of runs of 3 and 4 letters, a row a text, as a sparse matrix.
+    """Compute TF-IDF vectors of words and of character n-grams, as a sparse matrix with one row per text.
 
-    The cosine of two rows is the mean of the cosines of their words and of their letters, so that other endings
-    and spellings do not make a text another, and that texts of any language, and signs, have something in common.
+    The cosine of two rows is the mean of two cosines: that of the words, and that of the 3- and 4-grams of
+    characters within words. The n-grams keep texts similar that differ in endings or spelling, and work for any
+    language and for emoji.
 
     Parameters
     ----------
     texts : sequence of str
-        The texts; of very long ones the first 10,000 characters are read.
+        The texts. Only the first 10,000 characters of each are used.
     progress : callable, optional
         Called as ``progress("features", done, total)``.
 
@@ -38,23 +39,23 @@ def lexical_features(texts: Sequence[str], *, progress: Progress | None = None) 
            [0. , 0. , 1. , 0.4],
            [0. , 0. , 0.4, 1. ]], dtype=float32)
     """
-    from sklearn.feature_extraction.text import TfidfVectorizer  # takes long to import
+    from sklearn.feature_extraction.text import TfidfVectorizer  # slow to import
 
-    read = [text[:READ] for text in texts]
-    makers = {
-        "words": TfidfVectorizer(sublinear_tf=True, dtype=np.float32, token_pattern=r"(?u)\b\w+\b"),
-        "letters": TfidfVectorizer(analyzer="char_wb", ngram_range=_LETTERS, sublinear_tf=True, dtype=np.float32),
-    }
+    shortened = [text[:MAX_CHARACTERS] for text in texts]
+    vectorizers = (
+        TfidfVectorizer(sublinear_tf=True, dtype=np.float32, token_pattern=r"(?u)\b\w+\b"),
+        TfidfVectorizer(analyzer="char_wb", ngram_range=_NGRAM_RANGE, sublinear_tf=True, dtype=np.float32),
+    )
     parts = []
-    for done, maker in enumerate(makers.values()):
+    for done, vectorizer in enumerate(vectorizers):
         if progress is not None:
-            progress("features", done, len(makers))
+            progress("features", done, len(vectorizers))
         try:
-            parts.append(maker.fit_transform(read))  # rows of length 1
-        except ValueError:  # no text has a word in it, but signs perhaps
+            parts.append(vectorizer.fit_transform(shortened))  # rows of unit length
+        except ValueError:  # no text contains a word; the characters may still be usable
             continue
     if not parts:
-        raise ValueError("texts have neither words nor letters in them: there is nothing to compare")
+        raise ValueError("no text contains words or characters to compare: pass texts that are not empty")
     X = sp.csr_array(sp.hstack(parts, format="csr"))
     X.sort_indices()
     return X

@@ -1,4 +1,4 @@
-"""Names for the clusters of a tree of texts: the terms that set each apart, and its most central text."""
+"""Name the clusters of a tree of texts by their characteristic terms and their most central text."""
 
 from __future__ import annotations
 
@@ -8,47 +8,51 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from agglo._math import log
 from agglo.progress import Progress
 from agglo.tree.hierarchy import Hierarchy
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-READ = 10_000  # characters of a text that terms are taken from
-_TERMS = 8  # of a cluster
-_IN_NAME = 3
-_EXAMPLES = 5
-_FEW = 3  # texts that one of them can stand for, without terms
-_NOTHING = 1e-12
+MAX_CHARACTERS = 10_000  # of a text; the rest of a longer text is ignored
+_N_TERMS = 8  # per node
+_N_TERMS_IN_NAME = 3
+_N_EXAMPLES = 5
+_MAX_SIZE_WITHOUT_TERMS = 3  # nodes of at most so many texts are named by a text alone
+_MIN_WEIGHT = 1e-12  # a smaller weight of a term is rounding error
 
 
 class Names(NamedTuple):
-    """What is known of the inner nodes of a tree, an entry each in their order."""
+    """Names of the inner nodes of a tree: one entry per inner node, in the order of the nodes."""
 
     name: list[str]
     terms: list[list[str]]
-    """The terms that set a node apart, the most telling first."""
+    """The characteristic terms of each node, the one of largest weight first."""
     examples: list[list[int]]
-    """The most central points, the first first."""
+    """The most central points of each node, the most central first."""
 
 
 def name_nodes(tree: Hierarchy, texts: Sequence[str], X: Any = None, *, progress: Progress | None = None) -> Names:
-    """Names for all inner nodes of ``tree``.
+    """Name all inner nodes of ``tree``.
 
-    The weight of a term in a node is the share that it has of all terms there, times the logarithm of how much
-    larger that is than its share in the parent, and than its share in all texts, half each: what tells the node
-    from its siblings counts, and so does what tells it from everything. Terms that more than a tenth of all texts
-    have, such as "the", count for less, by the logarithm of how many have them. A text is the more central the
-    larger its mean cosine to the texts of the node.
+    The weight of a term in a node is ``share * log(share / sqrt(parent_share * total_share)) * rarity``. The three
+    shares are those of the term among all terms of the node, of its parent and of all texts. Hence a term weighs
+    much if it distinguishes the node from its siblings and from the whole. ``rarity`` is the decimal logarithm of
+    the inverse document frequency, at most 1, which reduces the weight of terms that more than a tenth of all
+    texts contain, such as "the".
+
+    The centrality of a text is its mean cosine similarity to all texts of the node. Equally central texts keep
+    their order in the tree.
 
     Parameters
     ----------
     tree : Hierarchy
         The tree.
     texts : sequence of str
-        A text a leaf.
+        One text per leaf.
     X : ndarray of shape (n_leaves, n_features), optional
-        Vectors to tell by which texts are central; by default by the words in them.
+        Vectors whose cosines define the central texts. By default, TF-IDF vectors of the words are compared.
     progress : callable, optional
         Called as ``progress("names", done, total)``.
 
@@ -63,41 +67,42 @@ def name_nodes(tree: Hierarchy, texts: Sequence[str], X: Any = None, *, progress
     >>> names.name[2]
     'red apple'
     """
-    words = _Words(tree, texts)
-    central = _Central(tree, words, X)
-    n, inner = tree.n_leaves, tree.n_nodes - tree.n_leaves
-    terms: list[list[str]] = [[] for _ in range(inner)]  # nothing sets the root apart
+    words = _WordCounts(tree, texts)
+    centrality = _Centrality(tree, words, X)
+    n_leaves, n_inner = tree.n_leaves, tree.n_nodes - tree.n_leaves
+    terms: list[list[str]] = [[] for _ in range(n_inner)]  # the root has none: it has no siblings
     examples: list[list[int]] = []
-    for done, node in enumerate(range(n, tree.n_nodes)):
-        below = tree.children(node)
-        below = below[below >= n].tolist()
-        if below:
-            around = words.spread(node)
-            for child in below:
-                terms[child - n] = words.best(child, around)
-            words.clear(around)
-        examples.append(central.best(node))
+    for done, node in enumerate(range(n_leaves, tree.n_nodes)):
+        children = tree.children(node)
+        children = children[children >= n_leaves].tolist()
+        if children:
+            parent_words, parent_share = words.compute_shares(node)
+            words.scratch[parent_words] = parent_share
+            for child in children:
+                terms[child - n_leaves] = words.select_terms(child, words.scratch)
+            words.scratch[parent_words] = 0.0
+        examples.append(centrality.select_examples(node))
         if progress is not None and done % 500 == 0:
-            progress("names", done, inner)
+            progress("names", done, n_inner)
     name = []
-    for node in range(inner):
+    for node in range(n_inner):
         text = " ".join(texts[examples[node][0]][:200].split())
-        plain = tree.size[n + node] <= _FEW or not terms[node]
-        name.append(text if plain else f"{', '.join(terms[node][:_IN_NAME])} — {text}")
+        is_text_enough = tree.size[n_leaves + node] <= _MAX_SIZE_WITHOUT_TERMS or not terms[node]
+        name.append(text if is_text_enough else f"{', '.join(terms[node][:_N_TERMS_IN_NAME])} — {text}")
     return Names(name, terms, examples)
 
 
-class _Words:
-    """The words of texts in the order of the tree, where those of a node stand side by side."""
+class _WordCounts:
+    """The words of all texts in the order of the tree's leaves, so that the words of a node are contiguous."""
 
     def __init__(self, tree: Hierarchy, texts: Sequence[str]) -> None:
-        from sklearn.feature_extraction.text import CountVectorizer  # takes long to import
+        from sklearn.feature_extraction.text import CountVectorizer  # slow to import
 
-        maker = CountVectorizer(binary=True, dtype=np.int32)
+        vectorizer = CountVectorizer(binary=True, dtype=np.int32)
         try:
-            counts = maker.fit_transform([texts[i][:READ] for i in tree.order.tolist()]).tocsr()
-            self.vocabulary = maker.get_feature_names_out()
-        except ValueError:  # no text has a word in it, but signs perhaps
+            counts = vectorizer.fit_transform([texts[i][:MAX_CHARACTERS] for i in tree.order.tolist()]).tocsr()
+            self.vocabulary = vectorizer.get_feature_names_out()
+        except ValueError:  # no text contains a word; punctuation and emoji are not words
             import scipy.sparse as sp
 
             counts, self.vocabulary = sp.csr_array((tree.n_leaves, 1), dtype=np.int32), np.array([""])
@@ -105,84 +110,76 @@ class _Words:
         self.indptr: Ints = counts.indptr.astype(np.int64)
         self.indices: npt.NDArray[np.int32] = counts.indices
         self.start, self.size = tree.start, tree.size
-        self.documents = np.bincount(self.indices, minlength=len(self.vocabulary)).astype(np.float64)
-        self.everywhere = self.documents / max(self.documents.sum(), 1.0)
-        self.rarity = np.minimum(np.log10(tree.n_leaves / np.maximum(self.documents, 1.0)), 1.0)
-        self._around = np.zeros(len(self.vocabulary))
+        self.n_texts_with = np.bincount(self.indices, minlength=len(self.vocabulary)).astype(np.float64)
+        self.total_share = self.n_texts_with / max(self.n_texts_with.sum(), 1.0)
+        self.rarity = np.minimum(log(tree.n_leaves / np.maximum(self.n_texts_with, 1.0)) / log(10.0), 1.0)
+        self.scratch = np.zeros(len(self.vocabulary))  # one entry per word; zero between uses
 
-    def of(self, node: int) -> tuple[int, int]:
-        """Where the words of a node begin and end."""
+    def word_range(self, node: int) -> tuple[int, int]:
+        """Return the begin and the end of the words of a node in ``indices``."""
         first = int(self.start[node])
         return int(self.indptr[first]), int(self.indptr[first + int(self.size[node])])
 
-    def counted(self, node: int) -> tuple[Ints, Floats]:
-        """The words of a node, and in how many of its texts each is."""
-        begin, end = self.of(node)
+    def compute_shares(self, node: int) -> tuple[Ints, Floats]:
+        """Return the distinct words of a node, and the share of each among all its words."""
+        begin, end = self.word_range(node)
         words = self.indices[begin:end]
         if len(words) * 4 > len(self.vocabulary):
             counts = np.bincount(words, minlength=len(self.vocabulary))
-            found = np.flatnonzero(counts)
-            return found, counts[found].astype(np.float64)
-        found, counts = np.unique(words, return_counts=True)
-        return found.astype(np.int64), counts.astype(np.float64)
+            distinct = np.flatnonzero(counts)
+            counts = counts[distinct]
+        else:
+            distinct, counts = np.unique(words, return_counts=True)
+        return distinct.astype(np.int64), counts / max(len(words), 1)
 
-    def spread(self, node: int) -> tuple[Ints, Floats]:
-        """The shares of words in a node, as a column of all words; to be cleared before the next."""
-        found, counts = self.counted(node)
-        self._around[found] = counts / max(counts.sum(), 1.0)
-        return found, self._around
-
-    def clear(self, around: tuple[Ints, Floats]) -> None:
-        """Take back what :meth:`spread` did."""
-        self._around[around[0]] = 0.0
-
-    def best(self, node: int, around: tuple[Ints, Floats]) -> list[str]:
-        """The terms that set a node apart from those around it and from all others."""
-        found, counts = self.counted(node)
-        if not len(found):
+    def select_terms(self, node: int, parent_share: Floats) -> list[str]:
+        """Return the terms of largest weight, given the share of every word in the parent."""
+        words, share = self.compute_shares(node)
+        if not len(words):
             return []
-        share = counts / counts.sum()
-        weight = share * np.log(share / np.sqrt(around[1][found] * self.everywhere[found])) * self.rarity[found]
-        return [str(self.vocabulary[found[i]]) for i in _largest(weight, _TERMS) if weight[i] > _NOTHING]
+        weight = share * log(share / np.sqrt(parent_share[words] * self.total_share[words])) * self.rarity[words]
+        return [str(self.vocabulary[words[i]]) for i in _argtop(weight, _N_TERMS) if weight[i] > _MIN_WEIGHT]
 
 
-class _Central:
-    """Which points of a node have the largest mean cosine to all of them."""
+class _Centrality:
+    """Mean cosine similarity of each text to all texts of a node."""
 
-    def __init__(self, tree: Hierarchy, words: _Words, X: Any) -> None:
+    def __init__(self, tree: Hierarchy, words: _WordCounts, X: Any) -> None:
         self.tree, self.words = tree, words
         self.vectors: npt.NDArray[np.float32] | None = None
         if X is not None:
             vectors = np.asarray(X, np.float32)[tree.order]
             self.vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-30)
             return
-        inverse = np.log((1.0 + tree.n_leaves) / (1.0 + words.documents)) + 1.0
-        weight = inverse[words.indices]
+        idf = log((1.0 + tree.n_leaves) / (1.0 + words.n_texts_with)) + 1.0
+        weight = idf[words.indices]
         self.row = np.repeat(np.arange(tree.n_leaves), np.diff(words.indptr))
-        length = np.sqrt(np.bincount(self.row, weight**2, minlength=tree.n_leaves))
-        self.weight = weight / length[self.row]
+        norm = np.sqrt(np.bincount(self.row, weight**2, minlength=tree.n_leaves))
+        self.weight = weight / norm[self.row]
 
-    def best(self, node: int) -> list[int]:
-        """The most central points, the first first; of equals the first in the order of the tree."""
+    def select_examples(self, node: int) -> list[int]:
+        """Return the most central points of a node, the most central first."""
         first, size = int(self.tree.start[node]), int(self.tree.size[node])
-        if self.vectors is not None:
+        if size == 2:  # equally central, but rounding would make one of the two scores larger
+            scores = np.zeros(size)
+        elif self.vectors is not None:
             own = self.vectors[first : first + size]
             scores = own @ own.mean(axis=0)
         else:
-            begin, end = self.words.of(node)
+            begin, end = self.words.word_range(node)
             words = self.words.indices[begin:end].astype(np.int64)
             weight = self.weight[begin:end]
             if len(words) * 4 <= len(self.words.vocabulary):
                 words = np.unique(words, return_inverse=True)[1]
             sums = np.bincount(words, weight)
             scores = np.bincount(self.row[begin:end] - first, weight * sums[words], minlength=size)
-        return [int(point) for point in self.tree.order[first + _largest(scores, _EXAMPLES)]]
+        return [int(point) for point in self.tree.order[first + _argtop(scores, _N_EXAMPLES)]]
 
 
-def _largest(values: npt.NDArray[Any], k: int) -> Ints:
-    """Select the positions of the k largest values, the largest first; of equal values the first."""
+def _argtop(values: npt.NDArray[Any], k: int) -> Ints:
+    """Return the positions of the k largest values, the largest first; of equal values, the first."""
     if len(values) > k:
-        # argpartition would select among the values equal to the k-th as the processor's sort leaves them.
+        # argpartition would choose among the values equal to the k-th in an order that depends on the processor.
         candidates = np.flatnonzero(values >= np.partition(values, -k)[-k])
     else:
         candidates = np.arange(len(values))

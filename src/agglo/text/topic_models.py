@@ -1,4 +1,4 @@
-"""What other tools for maps and topics of texts take: layers of names, and layers of clusters with their tree."""
+"""Layers of clusters and of their names in the formats of DataMapPlot and Toponymy."""
 
 from __future__ import annotations
 
@@ -18,16 +18,19 @@ ClusterTree = dict[tuple[int, int], list[tuple[int, int]]]
 def named_layers(
     layers: npt.ArrayLike, names: Sequence[Sequence[str]], *, unlabelled: str = "Unlabelled"
 ) -> list[npt.NDArray[np.object_]]:
-    """A name a point for each layer, as DataMapPlot takes them: ``create_interactive_plot(coordinates, *layers)``.
+    """Return the name of the cluster of each point, one array per layer.
+
+    DataMapPlot takes them as ``create_interactive_plot(coordinates, *layers)``.
 
     Parameters
     ----------
     layers : array-like of shape (n_layers, n_points)
-        Labels, from fine to coarse, as of :meth:`agglo.Hierarchy.layers`; -1 for a point of none.
+        Labels from fine to coarse, as :meth:`agglo.Hierarchy.layers` returns them; -1 for points without a
+        cluster.
     names : sequence of sequence of str
-        For each layer the names of its clusters.
+        The names of the clusters of each layer.
     unlabelled : str
-        What points of no cluster are called; DataMapPlot's own word for it by default.
+        The name of points without a cluster. The default is that of DataMapPlot.
 
     Examples
     --------
@@ -35,21 +38,26 @@ def named_layers(
     >>> named_layers([[0, 0, 1, -1], [0, 0, 0, 0]], [["frogs", "skies"], ["nature"]])[0].tolist()
     ['frogs', 'frogs', 'skies', 'Unlabelled']
     """
-    rows = _checked(layers)
+    rows = _check_layers(layers)
     if len(names) != len(rows):
-        raise ValueError(f"there are names of {len(names)} layers, but {len(rows)} layers: pass a list for each")
-    found = []
-    for labels, own in zip(rows, names, strict=True):
-        if len(own) != labels.max() + 1:
-            raise ValueError(f"a layer of {labels.max() + 1} clusters has {len(own)} names: pass one for each")
-        found.append(np.array([*own, unlabelled], object)[labels])  # -1 is the last
-    return found
+        raise ValueError(f"names has {len(names)} lists, but layers has {len(rows)} rows: pass one list per layer")
+    named = []
+    for level, (labels, own) in enumerate(zip(rows, names, strict=True)):
+        n_clusters = labels.max() + 1
+        if len(own) != n_clusters:
+            raise ValueError(
+                f"names[{level}] has {len(own)} names, but the layer has {n_clusters} clusters: pass one name per "
+                "cluster"
+            )
+        named.append(np.array([*own, unlabelled], object)[labels])  # the label -1 selects the last entry
+    return named
 
 
 def cluster_tree(layers: npt.ArrayLike) -> ClusterTree:
-    """Which clusters of the layer below each cluster holds, as Toponymy has it: keys are (layer, cluster).
+    """Return the clusters of the next finer layer that each cluster contains, as Toponymy's ``cluster_tree_``.
 
-    The root, ``(n_layers, 0)``, holds the clusters of the coarsest layer.
+    Keys and entries are pairs (layer, cluster). The root ``(n_layers, 0)`` contains the clusters of the coarsest
+    layer.
 
     Examples
     --------
@@ -57,7 +65,7 @@ def cluster_tree(layers: npt.ArrayLike) -> ClusterTree:
     >>> cluster_tree([[0, 0, 1, 2], [0, 0, 1, 1]])
     {(1, 0): [(0, 0)], (1, 1): [(0, 1), (0, 2)], (2, 0): [(1, 0), (1, 1)]}
     """
-    rows = _checked(layers)
+    rows = _check_layers(layers)
     tree: ClusterTree = {}
     for level in range(1, len(rows)):
         for upper, lower in np.unique(np.column_stack([rows[level], rows[level - 1]]), axis=0).tolist():
@@ -68,19 +76,21 @@ def cluster_tree(layers: npt.ArrayLike) -> ClusterTree:
 
 
 class LayerClusterer:
-    """The layers of a tree as a clusterer of Toponymy's: ``Toponymy(..., clusterer=LayerClusterer(tree))``.
+    """A clusterer for Toponymy that returns the layers of a tree.
+
+    Use it as ``Toponymy(..., clusterer=LayerClusterer(tree))``.
 
     Parameters
     ----------
     tree : Hierarchy
-        The tree of the objects that topics are wanted for, in their order.
+        The tree of the objects, whose leaves are in the order of the objects.
     n_layers : int
-        How many layers, at most; see :meth:`agglo.Hierarchy.layers`.
+        The maximum number of layers; see :meth:`agglo.Hierarchy.layers`.
 
     Attributes
     ----------
     cluster_layers_ : list
-        A layer each, from fine to coarse, made by the class that is given.
+        Instances of the given layer class, from fine to coarse.
     cluster_tree_ : dict
         See :func:`cluster_tree`.
     """
@@ -92,11 +102,14 @@ class LayerClusterer:
     def fit(
         self, clusterable_vectors: Any, embedding_vectors: Any, layer_class: Any, **layer_options: Any
     ) -> LayerClusterer:
-        """Make layers of ``layer_class`` with the means of ``embedding_vectors``; the clusters are the tree's."""
+        """Create layers of ``layer_class`` from the tree, with the means of ``embedding_vectors`` as centroids.
+
+        ``clusterable_vectors`` is ignored: the tree defines the clusters.
+        """
         if len(embedding_vectors) != self.tree.n_leaves:
             raise ValueError(
-                f"there are {len(embedding_vectors)} vectors, but the tree has {self.tree.n_leaves} leaves: pass "
-                "those of its points"
+                f"embedding_vectors has {len(embedding_vectors)} rows, but the tree has {self.tree.n_leaves} "
+                "leaves: pass the vectors of its points"
             )
         layers = self.tree.layers(self.n_layers)
         self.cluster_tree_ = cluster_tree(layers)
@@ -107,16 +120,16 @@ class LayerClusterer:
         return self
 
     def fit_predict(self, *args: Any, **options: Any) -> tuple[list[Any], ClusterTree]:
-        """The layers and their tree."""
+        """Return the layers and their tree; the arguments are those of :meth:`fit`."""
         self.fit(*args, **options)
         return self.cluster_layers_, self.cluster_tree_
 
 
-def _checked(layers: npt.ArrayLike) -> Layers:
+def _check_layers(layers: npt.ArrayLike) -> Layers:
     rows = np.asarray(layers)
     if rows.ndim != 2 or not rows.size or rows.dtype.kind not in "iu" or rows.min() < -1:
         raise ValueError(
-            f"layers are {rows.dtype} of shape {rows.shape}: pass labels from -1 on, a row a layer, as of "
-            "tree.layers()"
+            f"layers has shape {rows.shape} and dtype {rows.dtype}: pass integer labels of -1 or more, one row per "
+            "layer, as tree.layers() returns them"
         )
     return rows.astype(np.int64)
