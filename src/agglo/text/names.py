@@ -160,6 +160,7 @@ class _Centrality:
     def select_examples(self, node: int) -> list[int]:
         """Return the most central points of a node, the most central first."""
         first, size = int(self.tree.start[node]), int(self.tree.size[node])
+        scores: npt.NDArray[Any]
         if size == 2:  # equally central, but rounding would make one of the two scores larger
             scores = np.zeros(size)
         elif self.vectors is not None:

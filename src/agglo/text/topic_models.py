@@ -129,7 +129,7 @@ def _check_layers(layers: npt.ArrayLike) -> Layers:
     rows = np.asarray(layers)
     if rows.ndim != 2 or not rows.size or rows.dtype.kind not in "iu" or rows.min() < -1:
         raise ValueError(
-            f"layers has shape {rows.shape} and dtype {rows.dtype}: pass integer labels of -1 or more, one row per "
-            "layer, as tree.layers() returns them"
+            f"layers has shape {rows.shape} and dtype {rows.dtype}: pass integer labels of -1 or more, one row "
+            "per layer, as tree.layers() returns them"
         )
     return rows.astype(np.int64)
