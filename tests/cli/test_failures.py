@@ -52,7 +52,7 @@ from agglo.testing import assert_same_hierarchy
         ("fit Xy.csv --columns f0 --drop f1", 2, "there is nothing to --drop: pass one of them"),
         ("fit Xy.csv --encoding utf-9", 2, "--encoding utf-9 is unknown"),
         ("fit Xy.csv --delimiter ;;", 2, "--delimiter ';;' cannot separate cells"),
-        ("fit X.npy --height nan", 2, "height=nan cuts nowhere"),
+        ("fit X.npy --height nan", 2, "height must not be NaN"),
         ("fit X.npy -j 0", 2, "n_jobs=0 is not a number of threads"),
     ],
 )

@@ -339,7 +339,7 @@ BAD = [
     ({"round": "best"}, ValueError, "round='best' is unknown: pass an integer, or one of persistent"),
     ({"round": 1.5}, TypeError, "round=1.5 is not a round"),
     ({"height": "low"}, TypeError, "height='low' is not a number"),
-    ({"height": float("nan")}, ValueError, "height=nan cuts nowhere"),
+    ({"height": float("nan")}, ValueError, "height must not be NaN"),
     ({"kind": "close"}, ValueError, "kind='close' is unknown: pass 'similarity' or 'distance'"),
     (
         {"kind": "distance"},

@@ -451,13 +451,16 @@ def cut_results():
                     labels = tree.cut(dp_means=price, X=points, centers=centers)
                     yield f"cut {start} dp_means {price} {centers}", digest(labels)
             for least, most in ((5, None), (20, None), (None, 30), (1, 60)):
-                labels = tree.cut(min_size=least, max_size=most, stragglers="join")
+                labels = tree.cut(min_size=least, max_size=most, noise="merge")
                 yield f"cut {start} sizes from {least} to {most}", digest(labels)
             for least in (5, 20):
-                labels = tree.cut(min_size=least, stragglers="leave")
+                labels = tree.cut(min_size=least, noise="label")
                 yield f"cut {start} min_size {least} leave", digest(labels)
-            yield f"cut {start} known", digest(tree.cut(known=known))
-            yield f"cut {start} known points", digest(tree.cut(known={0: "a", 17: "b", 30: "a", 31: "c", 32: "b"}))
+            yield f"cut {start} known", digest(tree.cut(known_classes=known))
+            yield (
+                f"cut {start} known points",
+                digest(tree.cut(known_classes={0: "a", 17: "b", 30: "a", 31: "c", 32: "b"})),
+            )
             for number in (1, 4):
                 yield f"layers {start} {number}", digest(tree.layers(number))
             yield f"to_scipy {start}", digest(tree.to_scipy())
@@ -488,7 +491,7 @@ def cut_results():
             if name == "hac":
                 for number in (1, 2, 13, 40, 399):
                     for centers in ("means", "points"):
-                        labels = tree.cut(exactly=number, X=points, centers=centers)
+                        labels = tree.cut(number, exact=True, X=points, centers=centers)
                         yield f"cut {start} exactly {number} {centers}", digest(labels)
     labels = trees["scc"].cut(n_clusters=12)
     yield "centers", digest_rounded(contents.centers(points, labels))

@@ -125,7 +125,7 @@ def test_wrong_types_are_errors():
         FOREST.cut(round=1.0)
     with pytest.raises(TypeError, match="height='low' is not a number"):
         FOREST.cut(height="low")
-    with pytest.raises(ValueError, match="height=nan cuts nowhere"):
+    with pytest.raises(ValueError, match="height must not be NaN: pass a number"):
         FOREST.cut(height=float("nan"))
 
 
@@ -163,10 +163,10 @@ def test_sizes_bound_the_clusters(tree, data):
 
 
 @given(trees(max_points=12), st.integers(1, 12))
-def test_stragglers_may_be_left(tree, least):
+def test_noise_may_be_labelled(tree, least):
     if least > tree.n_leaves:
         return
-    labels = tree.cut(min_size=least, stragglers="leave")
+    labels = tree.cut(min_size=least, noise="label")
     kept = labels[labels >= 0]
     assert (np.bincount(kept) >= least).all()
     assert (np.diff(np.unique(kept, return_index=True)[1]) > 0).all()  # in order of first appearance
@@ -182,11 +182,11 @@ def test_stragglers_may_be_left(tree, least):
         expected = members & (labels == labels[point]) if labels[point] >= 0 else members
         assert (tree.size[top] >= least) == (labels[point] >= 0)
         np.testing.assert_array_equal(expected, members)
-    both = tree.cut(min_size=least, max_size=least, stragglers="leave")
+    both = tree.cut(min_size=least, max_size=least, noise="label")
     assert set(np.bincount(both[both >= 0])) <= {least}
 
 
-def test_one_straggler_keeps_all_together_unless_it_is_left():
+def test_one_late_point_keeps_a_node_whole_unless_noise_is_labelled():
     # Two clusters of three, and a point that joins both at the root.
     tree = Hierarchy(
         parent=[7, 7, 7, 8, 8, 8, 9, 9, 9, -1],
@@ -196,50 +196,75 @@ def test_one_straggler_keeps_all_together_unless_it_is_left():
         rounds=Rounds([1, 2], [7, 3], [3, 1], [0, 0]),
     )
     assert tree.cut(min_size=2).tolist() == [0] * 7
-    assert tree.cut(min_size=2, stragglers="leave").tolist() == [0, 0, 0, 1, 1, 1, -1]
-    assert tree.cut(min_size=4, stragglers="leave").tolist() == [0] * 7
+    assert tree.cut(min_size=2, noise="label").tolist() == [0, 0, 0, 1, 1, 1, -1]
+    assert tree.cut(min_size=4, noise="label").tolist() == [0] * 7
     assert tree.cut(max_size=3).tolist() == [0, 0, 0, 1, 1, 1, 2]
-    assert tree.cut(min_size=2, max_size=3, stragglers="leave").tolist() == [0, 0, 0, 1, 1, 1, -1]
+    assert tree.cut(min_size=2, max_size=3, noise="label").tolist() == [0, 0, 0, 1, 1, 1, -1]
 
 
 @pytest.mark.parametrize(
     ("rule", "error", "words"),
     [
-        ({"min_size": 0}, ValueError, "min_size=0 is no size of a cluster: pass a number from 1 to 6, the number"),
-        ({"min_size": 7}, ValueError, "min_size=7 is no size of a cluster: pass a number from 1 to 6, the number"),
-        ({"max_size": 0}, ValueError, "max_size=0 is no size of a cluster: pass a number from 1 up"),
+        (
+            {"min_size": 0},
+            ValueError,
+            "min_size=0 is not a possible cluster size: pass a number from 1 to 6, the number",
+        ),
+        (
+            {"min_size": 7},
+            ValueError,
+            "min_size=7 is not a possible cluster size: pass a number from 1 to 6, the number",
+        ),
+        ({"max_size": 0}, ValueError, "max_size=0 is not a possible cluster size: pass 1 or more"),
         ({"max_size": 2.0}, TypeError, r"max_size=2\.0 is not a number of points: pass an integer"),
         ({"min_size": 4, "max_size": 3}, ValueError, "min_size=4 is more than max_size=3"),
         (
-            {"min_size": 2, "stragglers": "drop"},
+            {"min_size": 2, "noise": "drop"},
             ValueError,
-            "stragglers='drop' is unknown: pass 'join' or 'leave'",
+            "noise='drop' is unknown: pass 'merge' or 'label'",
         ),
         (
-            {"max_size": 2, "stragglers": "leave"},
+            {"max_size": 2, "noise": "label"},
             ValueError,
-            "stragglers is given, but the rule max_size does not",
+            "noise is given, but the rule max_size does not",
         ),
         ({"min_size": 2, "height": 1}, ValueError, "one rule, got height and min_size: pass exactly one of"),
-        ({"exactly": 2}, ValueError, "the rule exactly needs the points that the tree was made of: pass X"),
-        ({"dp_means": 2}, ValueError, "the rule dp_means needs the points that the tree was made of: pass X"),
-        ({"height": 2, "X": np.ones((6, 1))}, ValueError, "X is given, but the rule height does not look at it"),
+        (
+            {"n_clusters": 2, "exact": True},
+            ValueError,
+            "the rule n_clusters with exact=True needs the points that the tree was built from: pass X",
+        ),
+        ({"dp_means": 2}, ValueError, "the rule dp_means needs the points that the tree was built from: pass X"),
+        ({"height": 2, "exact": True}, ValueError, "exact is given, but the rule height does not use it"),
+        ({"height": 2, "X": np.ones((6, 1))}, ValueError, "X is given, but the rule height does not use it"),
         (
             {"round": 2, "centers": "points"},
             ValueError,
-            "centers is given, but the rule round does not look at it",
+            "centers is given, but the rule round does not use it",
         ),
         (
             {"round": "persistent", "graph": 0},
             ValueError,
-            "graph is given, but the rule round does not look at it",
+            "graph is given, but the rule round does not use it",
         ),
         ({"dp_means": -1.0, "X": 0}, ValueError, "lam=-1 is no price of a cluster: pass 0 or more"),
         ({"dp_means": np.nan, "X": 0}, ValueError, "lam=nan is no price of a cluster: pass 0 or more"),
         ({"dp_means": [], "X": 0}, TypeError, r"lam must be one price of a cluster, got an array of shape \(0,\)"),
-        ({"exactly": 0, "X": 0}, ValueError, "exactly=0 is impossible: the tree has 6 leaves.*from 1 to 6"),
-        ({"exactly": 7, "X": 0}, ValueError, "exactly=7 is impossible: the tree has 6 leaves"),
-        ({"exactly": 1, "X": np.ones((5, 1))}, ValueError, "X has 5 rows, but the tree has 6 leaves"),
+        (
+            {"n_clusters": 0, "exact": True, "X": 0},
+            ValueError,
+            "n_clusters=0 is impossible: the tree has 6 leaves.*from 1 to 6",
+        ),
+        (
+            {"n_clusters": 7, "exact": True, "X": 0},
+            ValueError,
+            "n_clusters=7 is impossible: the tree has 6 leaves",
+        ),
+        (
+            {"n_clusters": 1, "exact": True, "X": np.ones((5, 1))},
+            ValueError,
+            "X has 5 rows, but the tree has 6 leaves",
+        ),
         ({"dp_means": 1, "X": np.ones((6, 1)), "centers": "x"}, ValueError, "centers='x' is unknown"),
     ],
 )
@@ -248,15 +273,56 @@ def test_rules_that_make_no_sense_are_errors(rule, error, words):
         FOREST.cut(**rule)
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        (
+            {"exactly": 4, "X": np.arange(6.0)[:, None]},
+            {"n_clusters": 4, "exact": True, "X": np.arange(6.0)[:, None]},
+            "exactly is deprecated: pass n_clusters with exact=True",
+        ),
+        (
+            {"known": {0: "a", 2: "b"}},
+            {"known_classes": {0: "a", 2: "b"}},
+            "known is deprecated: pass known_classes",
+        ),
+        (
+            {"min_size": 2, "stragglers": "label"},
+            {"min_size": 2, "noise": "label"},
+            "stragglers is deprecated: pass noise",
+        ),
+        ({"min_size": 2, "noise": "leave"}, {"min_size": 2, "noise": "label"}, "noise='leave' is deprecated"),
+        ({"min_size": 2, "noise": "join"}, {"min_size": 2}, "noise='join' is deprecated: pass noise='merge'"),
+    ],
+)
+def test_old_parameter_names_warn_and_give_the_same_cut(old, new, words):
+    with pytest.warns(FutureWarning, match=words) as record:
+        labels = FOREST.cut(**old)
+    assert record[0].filename == __file__
+    np.testing.assert_array_equal(labels, FOREST.cut(**new))
+
+
+def test_an_old_name_beside_the_new_one_is_an_error():
+    with pytest.raises(TypeError, match="known is the old name of known_classes, and both are given"):
+        FOREST.cut(known={0: 1}, known_classes={0: 1})
+
+
+def test_the_old_method_of_a_path_warns():
+    path = agglo.dp_means_path(FOREST, np.arange(6.0)[:, None])
+    with pytest.warns(FutureWarning, match="exactly is deprecated: call cut_exactly"):
+        labels = path.exactly(4)
+    np.testing.assert_array_equal(labels, path.cut_exactly(4))
+
+
 def test_costs_choose_the_nodes():
     X = [[0.0], [0.0], [5.0], [6.0], [1.0], [2.0]]
     path = agglo.dp_means_path(FOREST, X)
     for lam in (0, 0.4, 0.5, 3, 50, np.inf):
         np.testing.assert_array_equal(FOREST.cut(dp_means=lam, X=X), path.cut(lam))
     for k in (1, 2, 4, 5, 6):
-        np.testing.assert_array_equal(FOREST.cut(exactly=k, X=X), path.exactly(k))
-    assert FOREST.cut(exactly=1, X=X).tolist() == [0] * 6
-    assert FOREST.cut(exactly=6, X=X).tolist() == [0, 1, 2, 3, 4, 5]
+        np.testing.assert_array_equal(FOREST.cut(n_clusters=k, exact=True, X=X), path.cut_exactly(k))
+    assert FOREST.cut(n_clusters=1, exact=True, X=X).tolist() == [0] * 6
+    assert FOREST.cut(n_clusters=6, exact=True, X=X).tolist() == [0, 1, 2, 3, 4, 5]
     assert FOREST.cut(dp_means=0, X=X).tolist() == [0, 0, 1, 2, 3, 4]
     assert FOREST.cut(dp_means=np.inf, X=X).tolist() == [0] * 6  # all nodes count, the root of a forest too
     points = agglo.dp_means_path(FOREST, X, centers="points")
@@ -272,9 +338,9 @@ def test_impossible_numbers_of_layers_are_errors(n, error):
 def test_nodes_of_a_cut():
     assert FOREST.nodes([0, 0, 1, 1, 0, 0]).tolist() == [8, 7]
     assert FOREST.nodes(np.zeros(6, np.int8)).tolist() == [9]
-    with pytest.raises(ValueError, match="cluster 1 of 2 points is no node of the tree: pass labels of a cut"):
+    with pytest.raises(ValueError, match="cluster 1 of 2 points is not a node of the tree: pass labels of a cut"):
         FOREST.nodes([0, 1, 1, 2, 3, 4])
-    with pytest.raises(ValueError, match="cluster 1 of 0 points is no node"):
+    with pytest.raises(ValueError, match="cluster 1 of 0 points is not a node"):
         FOREST.nodes([0, 0, 2, 2, 0, 0])
     with pytest.raises(ValueError, match=r"an integer for each of 6 leaves, got int64 of shape \(2,\)"):
         FOREST.nodes([0, 1])
@@ -282,5 +348,7 @@ def test_nodes_of_a_cut():
         FOREST.nodes(np.zeros(6))
     assert FOREST.nodes([-1, -1, 0, 0, -1, 1]).tolist() == [7, 5]
     for labels in ([-1] * 6, [0, 0, 0, 0, 0, -2], [0, 0, 0, 0, 0, 6]):
-        with pytest.raises(ValueError, match=f"labels go from {min(labels)} to {max(labels)}, but clusters are"):
+        with pytest.raises(
+            ValueError, match=f"labels go from {min(labels)} to {max(labels)}: number the clusters"
+        ):
             FOREST.nodes(labels)

@@ -76,7 +76,7 @@ def test_every_number_of_clusters_is_met_at_least_cost(given_, centers):
     possible = np.unique(number)
     for k in range(1, tree.n_leaves + 1):
         if k in possible:
-            labels = path.exactly(k)
+            labels = path.cut_exactly(k)
             assert labels.max() + 1 == k
             assert len(tree.nodes(labels)) == k
             least = cost[number == k].min()
@@ -84,9 +84,9 @@ def test_every_number_of_clusters_is_met_at_least_cost(given_, centers):
         else:
             below, above = possible[possible < k].max(), possible[possible > k].min()
             with pytest.raises(
-                ValueError, match=f"exactly={k} is impossible.*the nearest are {below} and {above}"
+                ValueError, match=f"n_clusters={k} is impossible.*the nearest are {below} and {above}"
             ):
-                path.exactly(k)
+                path.cut_exactly(k)
 
 
 @given(trees(), st.integers(0, 2**32 - 1), st.sampled_from(["means", "points"]))
@@ -180,7 +180,7 @@ def test_deep_trees_take_no_recursion(centers):
     path = agglo.dp_means_path(tree, X, centers=centers)
     assert path.cut(np.inf).max() == 0
     for k in (1, 2, 777, n - 1, n):
-        assert len(tree.nodes(path.exactly(k))) == k
+        assert len(tree.nodes(path.cut_exactly(k))) == k
     for lam in (0.1, 2.0, 50.0):
         assert path.cost(lam) <= path.round_costs(lam).min()
 
@@ -216,8 +216,8 @@ def test_copies_are_joined_for_nothing():
     assert path.cut(0).tolist() == [0, 0, 0, 1, 2, 3]
     assert path.lambdas[0] == 0
     assert path.n_clusters[0] == 4
-    assert path.exactly(6).tolist() == [0, 1, 2, 3, 4, 5]
-    assert path.exactly(5).tolist() == [0, 1, 2, 3, 3, 4]
+    assert path.cut_exactly(6).tolist() == [0, 1, 2, 3, 4, 5]
+    assert path.cut_exactly(5).tolist() == [0, 1, 2, 3, 3, 4]
     assert agglo.dp_means_path(TREE, np.ones((6, 2))).cut(0).tolist() == [0] * 6
 
 
@@ -232,7 +232,7 @@ def test_numbers_between_equal_merges_take_some_of_them():
         rounds=Rounds([0, 1], [n, n // 2], [n // 2, 1], [0, 0]),
     )
     path = agglo.dp_means_path(tree, np.repeat(step, 2).reshape(-1, 1))
-    labels = path.exactly(30_000)
+    labels = path.cut_exactly(30_000)
     assert labels.max() + 1 == len(tree.nodes(labels)) == 30_000
 
 
@@ -241,7 +241,7 @@ def test_one_point_is_one_cluster():
     path = agglo.dp_means_path(alone, [[3.0, 4.0]])
     assert path.lambdas.tolist() == [0]
     assert path.cost(2.5) == 2.5
-    assert path.cut(0).tolist() == path.exactly(1).tolist() == [0]
+    assert path.cut(0).tolist() == path.cut_exactly(1).tolist() == [0]
 
 
 @pytest.mark.parametrize("lam", [-1, -0.5, np.nan])
@@ -261,12 +261,12 @@ def test_wrong_input_is_an_error():
     with pytest.raises(TypeError, match=r"lam must be one price of a cluster, got an array of shape \(2,\)"):
         path.cut([1.0, 2.0])
     for k in (0, -1, 7):
-        with pytest.raises(ValueError, match=f"exactly={k} is impossible: the tree has 6 leaves.*from 1 to 6"):
-            path.exactly(k)
-    with pytest.raises(TypeError, match=r"exactly=2\.0 is not a number of clusters: pass an integer"):
-        path.exactly(2.0)
-    with pytest.raises(ValueError, match=r"exactly=2 is impossible.*the nearest are 1 and 3"):
-        path.exactly(2)
+        with pytest.raises(ValueError, match=f"n_clusters={k} is impossible: the tree has 6 leaves.*from 1 to 6"):
+            path.cut_exactly(k)
+    with pytest.raises(TypeError, match=r"n_clusters=2\.0 is not a number of clusters: pass an integer"):
+        path.cut_exactly(2.0)
+    with pytest.raises(ValueError, match=r"n_clusters=2 is impossible.*the nearest are 1 and 3"):
+        path.cut_exactly(2)
     with pytest.raises(
         ValueError, match="X has 5 rows, but the tree has 6 leaves: pass the points that it was made"
     ):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import agglo
 from agglo import Hierarchy, NeighborGraph
 from agglo.tree.hierarchy import Rounds
-from agglo.tree.known_classes import agreeing
+from agglo.tree.known_classes import cut_by_known_classes
 from agglo.tree.silhouette import silhouette_round
 
 # 0 and 1 are a node, 2 and 3 another, and the root has both and 4.
@@ -43,7 +43,7 @@ def test_no_partition_agrees_on_more_pairs(tree, data):
     known = data.draw(
         st.dictionaries(st.integers(0, tree.n_leaves - 1), st.sampled_from(["a", "b", "c"]), min_size=1)
     )
-    labels = tree.cut(known=known)
+    labels = tree.cut(known_classes=known)
     assert len(tree.nodes(labels)) == labels.max() + 1
     best = max((agreement(labels_of(tree, nodes), known), -len(nodes)) for nodes in partitions(tree))
     assert (agreement(labels, known), -(labels.max() + 1)) == best
@@ -64,14 +64,20 @@ def test_what_is_known_may_come_in_many_ways():
         pd.Series(["x", "x", "y", None, None]),
         pd.array([1, 1, 2, None, None]),
     ):
-        assert TREE.cut(known=known).tolist() == expected
-    assert TREE.cut(known={0: "x"}).tolist() == [0] * 5  # nothing speaks against one cluster
-    assert TREE.cut(known={0: "x", 1: "y"}).tolist() == [0, 1, 2, 2, 3]
-    assert TREE.cut(known={0: "x", 4: "x", 2: "y"}).tolist() == [0, 0, 1, 1, 2]  # a tie: 1 pair, 2 pairs apart
+        assert TREE.cut(known_classes=known).tolist() == expected
+    assert TREE.cut(known_classes={0: "x"}).tolist() == [0] * 5  # nothing speaks against one cluster
+    assert TREE.cut(known_classes={0: "x", 1: "y"}).tolist() == [0, 1, 2, 2, 3]
+    assert TREE.cut(known_classes={0: "x", 4: "x", 2: "y"}).tolist() == [
+        0,
+        0,
+        1,
+        1,
+        2,
+    ]  # a tie: 1 pair, 2 pairs apart
 
 
 def test_deep_trees_agree_too():
-    labels = chain(100_000).cut(known={0: 1, 1: 1, 99_998: 2, 99_999: 2})
+    labels = chain(100_000).cut(known_classes={0: 1, 1: 1, 99_998: 2, 99_999: 2})
     assert labels.max() == 2
     assert (labels[:99_998] == 0).all()
 
@@ -79,19 +85,19 @@ def test_deep_trees_agree_too():
 @pytest.mark.parametrize(
     ("known", "error", "words"),
     [
-        ({}, ValueError, "known has no class of any point: give at least one"),
-        ([-1, -1, -1, -1, -1], ValueError, "known has no class of any point"),
-        ({5: "x"}, IndexError, "known has the point 5, but points go from 0 to 4"),
-        ({-1: "x"}, IndexError, "known has the point -1, but points go from 0 to 4"),
-        ({"0": "x"}, TypeError, "known has the key '0', which is no point: pass integers"),
-        ({0: ["x"]}, TypeError, "known holds what cannot be a class .*: pass integers or strings"),
-        ([1, 2], ValueError, r"known must have an entry for each of 5 leaves.*got shape \(2,\)"),
-        ("xxyy", ValueError, r"known must have an entry for each of 5 leaves.*got shape \(\)"),
+        ({}, ValueError, "known_classes has no class of any point: pass at least one"),
+        ([-1, -1, -1, -1, -1], ValueError, "known_classes has no class of any point"),
+        ({5: "x"}, IndexError, "known_classes has the point 5, but points go from 0 to 4"),
+        ({-1: "x"}, IndexError, "known_classes has the point -1, but points go from 0 to 4"),
+        ({"0": "x"}, TypeError, "a key of known_classes='0' is not a point: pass an integer"),
+        ({0: ["x"]}, TypeError, "known_classes has a value that cannot be a class .*: pass integers or strings"),
+        ([1, 2], ValueError, r"known_classes has shape \(2,\): pass one entry for each of 5 leaves"),
+        ("xxyy", ValueError, r"known_classes has shape \(\): pass one entry for each of 5 leaves"),
     ],
 )
 def test_wrong_classes_are_errors(known, error, words):
     with pytest.raises(error, match=words):
-        TREE.cut(known=known)
+        TREE.cut(known_classes=known)
 
 
 def plain_score(graph, labels):
@@ -149,7 +155,7 @@ def test_the_clusterers_know_the_rule():
 
 def test_a_wrong_graph_is_an_error():
     with pytest.raises(
-        ValueError, match="the rule silhouette needs the graph that the tree was made of: pass graph"
+        ValueError, match="the rule round='silhouette' needs the graph that the tree was built from: pass graph"
     ):
         TREE.cut(round="silhouette")
     with pytest.raises(ValueError, match="the graph has 2 points, but the tree has 5 leaves"):
@@ -158,5 +164,5 @@ def test_a_wrong_graph_is_an_error():
         TREE.cut(round="silhouette", graph=np.eye(5))
 
 
-def test_agreeing_is_the_rule_known():
-    np.testing.assert_array_equal(agreeing(TREE, {0: 1, 1: 2}), TREE.cut(known={0: 1, 1: 2}))
+def test_the_function_and_the_rule_agree():
+    np.testing.assert_array_equal(cut_by_known_classes(TREE, {0: 1, 1: 2}), TREE.cut(known_classes={0: 1, 1: 2}))

@@ -31,7 +31,7 @@ from agglo.points.validation import check_points
 from agglo.progress import Progress
 from agglo.rounds.algorithms import affinity, hac, scc
 from agglo.rounds.constraints import Constraints, check_constraints
-from agglo.tree.cut import check_rule, chosen_round
+from agglo.tree.cut import check_rule, select_round
 from agglo.tree.hierarchy import Hierarchy
 
 _MOST_ROUNDS = 1000  # in a record; HAC has one a merge, and all are in the tree's file
@@ -295,7 +295,7 @@ def cut(tree: Hierarchy, rule: Mapping[str, Any]) -> tuple[npt.NDArray[np.int64]
     check_rule(tree.n_leaves, **full)
     chosen = None
     if full["height"] is None:
-        chosen = chosen_round(tree, full["n_clusters"], full["round"])
+        chosen = select_round(tree, full["n_clusters"], full["round"])
     labels = tree.cut(round=chosen, height=full["height"])
     sizes = np.sort(np.bincount(labels))[::-1]
     about = {

@@ -30,7 +30,7 @@ from agglo.progress import Progress, phase, progress_bar
 from agglo.rounds.attach import Attached, Placed, Rows, attach_rows, known_of
 from agglo.rounds.constraints import Constraints, check_weights
 from agglo.rounds.vector_linkage import VECTOR_LINKAGES
-from agglo.tree.cut import RoundRule, check_rule, chosen_round
+from agglo.tree.cut import RoundRule, check_rule, select_round
 from agglo.tree.hierarchy import Hierarchy
 
 
@@ -176,7 +176,7 @@ class Model(ABC):
     def _round(self, n_clusters: SupportsIndex | None, round: SupportsIndex | RoundRule | None) -> int:
         """The round of ``tree_`` that a rule asks for; one that looks at the graph sees the points in it."""
         tree = self._tree if round == "silhouette" else self.tree_
-        found = chosen_round(tree, n_clusters, round, self.graph_, weights=self._known.weights)
+        found = select_round(tree, n_clusters, round, self.graph_, weights=self._known.weights)
         return found + len(self.tree_.rounds) - len(tree.rounds)
 
     def predict(

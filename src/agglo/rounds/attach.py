@@ -16,7 +16,7 @@ from agglo.progress import Progress, phase
 from agglo.rounds.constraints import check_weights
 from agglo.rounds.linkage import GRAPH_LINKAGES
 from agglo.rounds.vector_linkage import VECTOR_LINKAGES, Compared, VectorLinkage
-from agglo.tree.cut import RoundRule, check_rule, chosen_round
+from agglo.tree.cut import RoundRule, check_rule, select_round
 from agglo.tree.hierarchy import Hierarchy
 
 _WEIGHED = ("average", *VECTOR_LINKAGES)  # the linkages that weights of points matter to
@@ -76,7 +76,7 @@ class Attached:
         else:
             check_rule(tree.n_leaves, n_clusters, round, height)
             if height is None:
-                chosen = chosen_round(tree, n_clusters, round, graph)
+                chosen = select_round(tree, n_clusters, round, graph)
                 labels, late = tree.labels(chosen), self.round > chosen
             else:
                 labels, late = tree.cut(height=height), self.height > float(height)

@@ -2,84 +2,97 @@
 
 from __future__ import annotations
 
-import math
+import functools
 import operator
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, SupportsFloat, SupportsIndex
+import warnings
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, SupportsFloat, SupportsIndex, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from agglo import _core
+from agglo.tree.dp_means import check_lam, dp_means_path
+from agglo.tree.known_classes import cut_by_known_classes
+from agglo.tree.persistence import persistent_round
+from agglo.tree.silhouette import silhouette_round
+from agglo.tree.validation import check_cluster_size, check_height, check_n_clusters, check_round
 
 if TYPE_CHECKING:
     from agglo.neighbors.graph import NeighborGraph
     from agglo.tree.hierarchy import Hierarchy
 
-from agglo.tree.persistence import persistent_round
-
 RoundRule = Literal["persistent", "silhouette"]
 ROUND_RULES = ("persistent", "silhouette")
-Centers = Literal["means", "points"]
-CENTERS = ("means", "points")
-Stragglers = Literal["join", "leave"]
-STRAGGLERS = ("join", "leave")
+Noise = Literal["merge", "label"]
+NOISE = ("merge", "label")
 
-
-def cut(tree: Hierarchy, rule: Mapping[str, Any], **help: Any) -> npt.NDArray[np.int64]:
-    """Labels of the clusters that the one given rule chooses; see :meth:`agglo.Hierarchy.cut`.
-
-    ``rule`` has all rules, None being not given, and ``help`` what some of them need beside the tree.
-    """
-    given = {name for name, value in rule.items() if value is not None}
-    name = _only_rule(rule, given - {"max_size"} if "min_size" in given else given)
-    _check_help("silhouette" if name == "round" and rule[name] == "silhouette" else name, help)
-    if name in ("min_size", "max_size"):
-        return by_size(tree, rule["min_size"], rule["max_size"], help["stragglers"])
-    if name in ("dp_means", "exactly"):
-        from agglo.tree.dp_means import check_price, dp_means_path
-
-        if name == "dp_means":
-            check_price(rule[name])  # before the costs, which take longer
-        else:
-            number_of_clusters(name, rule[name], tree.n_leaves)
-        path = dp_means_path(tree, help["X"], centers=help["centers"], n_jobs=help["n_jobs"])
-        return path.cut(rule[name]) if name == "dp_means" else path.exactly(rule[name])
-    if name == "known":
-        from agglo.tree.known_classes import agreeing
-
-        return agreeing(tree, rule[name])
-    check_rule(tree.n_leaves, rule["n_clusters"], rule["round"], rule["height"])
-    if name == "height":
-        return tree.partition(up_to_height(tree, rule[name]))
-    graph, seed = help["graph"], help["random_state"]
-    return tree.labels(round=chosen_round(tree, rule["n_clusters"], rule["round"], graph, seed))
-
-
-def _only_rule(rules: Mapping[str, Any], given: set[str]) -> str:
-    if len(given) != 1:
-        got = " and ".join(name for name in rules if name in given) if given else "none"
-        raise ValueError(f"a cut follows one rule, got {got}: pass exactly one of {', '.join(rules)}")
-    return next(iter(given))
-
-
-_HELP = {  # what only some rules look at, and how it is when not given
-    "X": (None, ("dp_means", "exactly")),
-    "centers": ("means", ("dp_means", "exactly")),
-    "graph": (None, ("silhouette",)),
-    "random_state": (0, ("silhouette",)),
-    "stragglers": ("join", ("min_size",)),
+EXACT = "n_clusters with exact=True"
+SILHOUETTE = "round='silhouette'"
+_INPUTS: dict[str, tuple[Any, tuple[str, ...]]] = {  # parameter: its default, the rules that use it
+    "exact": (False, (EXACT,)),
+    "X": (None, ("dp_means", EXACT)),
+    "centers": ("means", ("dp_means", EXACT)),
+    "graph": (None, (SILHOUETTE,)),
+    "random_state": (0, (SILHOUETTE,)),
+    "noise": ("merge", ("min_size",)),
 }
 
 
-def _check_help(rule: str, help: Mapping[str, Any]) -> None:
-    """Raise if ``rule`` is given something that it would ignore, or has no points where it needs them."""
-    for name, (default, rules) in _HELP.items():
-        absent = help[name] is None if default is None else help[name] == default
-        if not absent and rule not in rules:
-            raise ValueError(f"{name} is given, but the rule {rule} does not look at it: leave it out")
-        if absent and name == "X" and rule in rules:
-            raise ValueError(f"the rule {rule} needs the points that the tree was made of: pass X")
+def cut(
+    tree: Hierarchy, rules: Mapping[str, Any], inputs: Mapping[str, Any], n_jobs: int | None = None
+) -> npt.NDArray[np.int64]:
+    """Label the points by the one rule that is given; see :meth:`agglo.Hierarchy.cut`.
+
+    ``rules`` maps the name of every rule to its value, None if it is not given. ``inputs`` maps the other
+    parameters, which only some rules use, to their values.
+    """
+    rule = _find_rule(rules)
+    _check_inputs(rule, rules, inputs)
+    value = rules[rule]
+    if rule in ("min_size", "max_size"):
+        return cut_by_size(tree, rules["min_size"], rules["max_size"], inputs["noise"])
+    if rule == "known_classes":
+        return cut_by_known_classes(tree, value)
+    if rule == "dp_means" or inputs["exact"]:
+        # Validate before the costs are computed, which takes much longer.
+        if rule == "dp_means":
+            check_lam(value)
+        else:
+            check_n_clusters(value, tree.n_leaves)
+        path = dp_means_path(tree, inputs["X"], centers=inputs["centers"], n_jobs=n_jobs)
+        return path.cut(value) if rule == "dp_means" else path.cut_exactly(value)
+    check_rule(tree.n_leaves, rules["n_clusters"], rules["round"], rules["height"])
+    if rule == "height":
+        # The explicit root of a forest, of the round after the last, is not a merge.
+        return tree.partition((tree.height <= check_height(value)) & (tree.round <= len(tree.rounds)))
+    chosen = select_round(tree, rules["n_clusters"], rules["round"], inputs["graph"], inputs["random_state"])
+    return tree.labels(round=chosen)
+
+
+def _find_rule(rules: Mapping[str, Any]) -> str:
+    """Return the name of the one rule that is given; ``max_size`` may accompany ``min_size``."""
+    given = [name for name, value in rules.items() if value is not None]
+    if "min_size" in given and "max_size" in given:
+        given.remove("max_size")
+    if len(given) != 1:
+        got = " and ".join(given) or "none"
+        raise ValueError(f"a cut follows one rule, got {got}: pass exactly one of {', '.join(rules)}")
+    return given[0]
+
+
+def _check_inputs(rule: str, rules: Mapping[str, Any], inputs: Mapping[str, Any]) -> None:
+    """Raise if a parameter is given that ``rule`` would ignore, or if ``rule`` needs points and has none."""
+    if rule == "n_clusters" and inputs["exact"]:
+        rule = EXACT
+    elif rule == "round" and rules[rule] == "silhouette":
+        rule = SILHOUETTE
+    for name, (default, users) in _INPUTS.items():
+        is_default = inputs[name] is None if default is None else inputs[name] == default
+        if not is_default and rule not in users:
+            raise ValueError(f"{name} is given, but the rule {rule} does not use it: leave it out")
+        if is_default and name == "X" and rule in users:
+            raise ValueError(f"the rule {rule} needs the points that the tree was built from: pass X")
 
 
 def check_rule(
@@ -88,11 +101,10 @@ def check_rule(
     round: SupportsIndex | RoundRule | None,
     height: SupportsFloat | None,
 ) -> None:
-    """Raise unless exactly one rule is given, and one that makes sense for a tree of ``n_leaves``."""
-    rules = {"n_clusters": n_clusters, "round": round, "height": height}
-    _only_rule(rules, {name for name, value in rules.items() if value is not None})
+    """Raise unless exactly one rule is given, with a value that a tree of ``n_leaves`` can meet."""
+    _find_rule({"n_clusters": n_clusters, "round": round, "height": height})
     if n_clusters is not None:
-        number_of_clusters("n_clusters", n_clusters, n_leaves)
+        check_n_clusters(n_clusters, n_leaves)
     elif isinstance(round, str) and round not in ROUND_RULES:
         raise ValueError(f"round={round!r} is unknown: pass an integer, or one of {', '.join(ROUND_RULES)}")
     elif round is not None and not isinstance(round, str) and not hasattr(round, "__index__"):
@@ -103,10 +115,10 @@ def check_rule(
             f"{n_leaves - 1} rounds, so pass a number below {n_leaves}, or -1 for the last round"
         )
     elif height is not None:
-        _limit(height)
+        check_height(height)
 
 
-def chosen_round(
+def select_round(
     tree: Hierarchy,
     n_clusters: SupportsIndex | None,
     round: SupportsIndex | RoundRule | None,
@@ -114,94 +126,66 @@ def chosen_round(
     random_state: int = 0,
     weights: npt.NDArray[np.float64] | None = None,
 ) -> int:
-    """The round that ``n_clusters`` or ``round`` asks for, whichever is given; ``weights`` are of the leaves."""
+    """Return the number of the round that ``n_clusters`` or ``round`` selects, whichever is given.
+
+    ``weights`` are the weights of the leaves, for ``round="persistent"``.
+    """
     if n_clusters is not None:
         return closest_round(tree, n_clusters)
     if round == "silhouette":
-        from agglo.tree.silhouette import silhouette_round
-
         if graph is None:
-            raise ValueError("the rule silhouette needs the graph that the tree was made of: pass graph")
+            raise ValueError(f"the rule {SILHOUETTE} needs the graph that the tree was built from: pass graph")
         return silhouette_round(tree, graph, random_state=random_state)
     if isinstance(round, str):
         return persistent_round(tree, weights)
     assert round is not None
-    return round_number(tree, round)
-
-
-def round_number(tree: Hierarchy, round: SupportsIndex) -> int:
-    """The number of a round, from 0 to the last, where negative ones count from the end."""
-    last = len(tree.rounds)
-    try:
-        index = operator.index(round)
-    except TypeError:
-        raise TypeError(f"round={round!r} is not a round: pass an integer") from None
-    if not -last - 1 <= index <= last:
-        raise IndexError(
-            f"round={index} is out of range: the tree has {last} rounds, so pass a number from 0 "
-            f"(single points) to {last}, or from -1 (the last) to {-last - 1}"
-        )
-    return index if index >= 0 else index + last + 1
+    return check_round(round, len(tree.rounds))
 
 
 def closest_round(tree: Hierarchy, n_clusters: SupportsIndex) -> int:
-    """The round whose number of clusters is closest to ``n_clusters``; the finer of two equally close."""
-    wanted = number_of_clusters("n_clusters", n_clusters, tree.n_leaves)
+    """Return the round whose number of clusters is closest to ``n_clusters``; of two such rounds, the finer."""
+    number = check_n_clusters(n_clusters, tree.n_leaves)
     counts = np.concatenate(([tree.n_leaves], tree.rounds.after))  # strictly decreasing
-    return int(np.abs(counts - wanted).argmin())
+    return int(np.abs(counts - number).argmin())
 
 
-def by_size(
-    tree: Hierarchy, min_size: SupportsIndex | None, max_size: SupportsIndex | None, stragglers: Stragglers
+def cut_by_size(
+    tree: Hierarchy, min_size: SupportsIndex | None, max_size: SupportsIndex | None, noise: Noise
 ) -> npt.NDArray[np.int64]:
-    """Labels of clusters of at least and at most so many points; see :meth:`agglo.Hierarchy.cut`."""
-    if stragglers not in STRAGGLERS:
-        raise ValueError(f"stragglers={stragglers!r} is unknown: pass 'join' or 'leave'")
-    least = 1 if min_size is None else _size("min_size", min_size, tree.n_leaves)
-    most = tree.n_leaves if max_size is None else _size("max_size", max_size, None)
-    if least > most:
-        raise ValueError(f"min_size={least} is more than max_size={most}: no cluster can have such a size")
-    if max_size is not None:
-        joined = tree.size <= most
-    elif stragglers == "join":
-        smallest = np.full(tree.n_nodes, tree.n_leaves, np.int32)  # of a node's children
-        np.minimum.at(smallest, tree.parent[:-1], tree.size[:-1])
-        joined = smallest < least
-    else:
-        large = np.bincount(tree.parent[:-1][tree.size[:-1] >= least], minlength=tree.n_nodes)  # children
-        joined = _core.sums_below(tree.parent, (large > 1).astype(np.int64)) == 0
-    labels = tree.partition(joined)
-    small = np.bincount(labels) < least
-    if not small.any():
-        return labels
-    if stragglers == "join":
+    """Label the points by clusters of ``min_size`` to ``max_size`` points; see :meth:`agglo.Hierarchy.cut`."""
+    if noise not in NOISE:
+        raise ValueError(f"noise={noise!r} is unknown: pass 'merge' or 'label'")
+    smallest = 1 if min_size is None else check_cluster_size("min_size", min_size, tree.n_leaves)
+    largest = tree.n_leaves if max_size is None else check_cluster_size("max_size", max_size)
+    if smallest > largest:
         raise ValueError(
-            f"min_size={least} and max_size={most} exclude each other in this tree, which leaves {small.sum()} "
-            "clusters too small that the next node would make too large: pass stragglers='leave' to label "
-            "their points -1, or only one of the two"
+            f"min_size={smallest} is more than max_size={largest}: pass a min_size of at most {largest}"
         )
-    names = np.where(small, -1, np.cumsum(~small) - 1)
-    return names[labels]
+    if max_size is not None:
+        merged = tree.size <= largest
+    elif noise == "merge":
+        smallest_child = np.full(tree.n_nodes, tree.n_leaves, np.int32)
+        np.minimum.at(smallest_child, tree.parent[:-1], tree.size[:-1])
+        merged = smallest_child < smallest
+    else:
+        large_children = np.bincount(tree.parent[:-1][tree.size[:-1] >= smallest], minlength=tree.n_nodes)
+        merged = _core.sums_below(tree.parent, (large_children > 1).astype(np.int64)) == 0
+    labels = tree.partition(merged)
+    is_small = np.bincount(labels) < smallest
+    if not is_small.any():
+        return labels
+    if noise == "merge":
+        raise ValueError(
+            f"min_size={smallest} and max_size={largest} exclude each other in this tree: {is_small.sum()} "
+            "clusters are too small, but their parents are too large. Pass noise='label' to label their points "
+            "-1, or pass only one of the two sizes"
+        )
+    new_labels = np.where(is_small, -1, np.cumsum(~is_small) - 1)
+    return new_labels[labels]
 
 
-def _size(name: str, given: SupportsIndex, most: int | None) -> int:
-    try:
-        size = operator.index(given)
-    except TypeError:
-        raise TypeError(f"{name}={given!r} is not a number of points: pass an integer") from None
-    if size < 1 or (most is not None and size > most):
-        upper = "" if most is None else f" to {most}, the number of leaves"
-        raise ValueError(f"{name}={size} is no size of a cluster: pass a number from 1{upper or ' up'}")
-    return size
-
-
-def up_to_height(tree: Hierarchy, height: SupportsFloat) -> npt.NDArray[np.bool_]:
-    """Which nodes are merges of at most ``height``; the root of a forest is none, whatever its height."""
-    return (tree.height <= _limit(height)) & (tree.round <= len(tree.rounds))
-
-
-def nodes_of(tree: Hierarchy, labels: npt.ArrayLike) -> npt.NDArray[np.int32]:
-    """The node that each cluster of a cut is; see :meth:`agglo.Hierarchy.nodes`."""
+def find_cluster_nodes(tree: Hierarchy, labels: npt.ArrayLike) -> npt.NDArray[np.int32]:
+    """Return the node of each cluster of a cut; see :meth:`agglo.Hierarchy.nodes`."""
     given = np.asarray(labels)
     if given.shape != (tree.n_leaves,) or given.dtype.kind not in "iu":
         raise ValueError(
@@ -210,8 +194,8 @@ def nodes_of(tree: Hierarchy, labels: npt.ArrayLike) -> npt.NDArray[np.int32]:
         )
     if given.min() < -1 or not 0 <= given.max() < tree.n_leaves:
         raise ValueError(
-            f"labels go from {given.min()} to {given.max()}, but clusters are numbered 0, 1, ..., "
-            f"at most {tree.n_leaves} of them, and -1 is for points of none"
+            f"labels go from {given.min()} to {given.max()}: number the clusters 0, 1, ..., at most "
+            f"{tree.n_leaves} of them, and label points outside all clusters -1"
         )
     nodes: npt.NDArray[np.int32] = _core.tree_nodes(
         tree.parent, tree.size, given.astype(np.int64, copy=False), int(given.max()) + 1
@@ -219,30 +203,47 @@ def nodes_of(tree: Hierarchy, labels: npt.ArrayLike) -> npt.NDArray[np.int32]:
     if nodes.min() < 0:
         cluster = int(nodes.argmin())
         raise ValueError(
-            f"cluster {cluster} of {np.count_nonzero(given == cluster)} points is no node of the tree: "
+            f"cluster {cluster} of {np.count_nonzero(given == cluster)} points is not a node of the tree: "
             "pass labels of a cut of this tree"
         )
     return nodes
 
 
-def number_of_clusters(name: str, given: SupportsIndex, n_leaves: int) -> int:
-    """``given`` as an integer, if a tree of ``n_leaves`` can have so many clusters at all."""
-    try:
-        wanted = operator.index(given)
-    except TypeError:
-        raise TypeError(f"{name}={given!r} is not a number of clusters: pass an integer") from None
-    if not 1 <= wanted <= n_leaves:
-        raise ValueError(
-            f"{name}={wanted} is impossible: the tree has {n_leaves} leaves, so pass a number from 1 to {n_leaves}"
-        )
-    return wanted
+_Parameters = ParamSpec("_Parameters")
+_Result = TypeVar("_Result")
+_OLD_NAMES = {"exactly": "n_clusters", "known": "known_classes", "stragglers": "noise"}
+_OLD_NOISE = {"join": "merge", "leave": "label"}
 
 
-def _limit(height: SupportsFloat) -> float:
-    try:
-        limit = float(height)
-    except (TypeError, ValueError):
-        raise TypeError(f"height={height!r} is not a number") from None
-    if math.isnan(limit):
-        raise ValueError("height=nan cuts nowhere: pass a number (heights are distances, 0 at the leaves)")
-    return limit
+def accept_old_names(method: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
+    """Let ``method`` accept the parameter names of earlier releases, each with a FutureWarning."""
+
+    @functools.wraps(method)
+    def wrapper(*args: _Parameters.args, **parameters: _Parameters.kwargs) -> _Result:
+        _rename_old_parameters(parameters)
+        return method(*args, **parameters)
+
+    return wrapper
+
+
+def _rename_old_parameters(parameters: dict[str, Any]) -> None:
+    """Replace the old names and values of the parameters of :meth:`agglo.Hierarchy.cut`, in place."""
+    for old in [name for name in _OLD_NAMES if name in parameters]:
+        new, value = _OLD_NAMES[old], parameters.pop(old)
+        if new in parameters:
+            raise TypeError(f"{old} is the old name of {new}, and both are given: pass {new} alone")
+        parameters[new] = value
+        replacement = new
+        if old == "exactly":
+            parameters["exact"] = value is not None
+            replacement = EXACT
+        _warn_of_old_name(f"{old} is deprecated: pass {replacement}")
+    noise = parameters.get("noise")
+    if isinstance(noise, str) and noise in _OLD_NOISE:
+        parameters["noise"] = _OLD_NOISE[noise]
+        _warn_of_old_name(f"noise={noise!r} is deprecated: pass noise={_OLD_NOISE[noise]!r}")
+
+
+def _warn_of_old_name(message: str) -> None:
+    # Level 4 is the caller of the wrapped method.
+    warnings.warn(f"{message}; the old name will not be accepted in the next release", FutureWarning, stacklevel=4)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
-from typing import SupportsFloat, SupportsIndex, cast, overload
+from typing import TYPE_CHECKING, Literal, SupportsFloat, SupportsIndex, cast, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -13,11 +14,15 @@ from agglo._arrays import Immutable, release
 from agglo._validation import threads
 from agglo.points.validation import check_leaves, for_core
 from agglo.progress import Progress, phase
-from agglo.tree.cut import CENTERS, Centers, number_of_clusters
-from agglo.tree.hierarchy import Hierarchy
+from agglo.tree.validation import check_n_clusters
+
+if TYPE_CHECKING:
+    from agglo.tree.hierarchy import Hierarchy
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+Centers = Literal["means", "points"]
+CENTERS = ("means", "points")
 
 
 def dp_means_path(
@@ -80,10 +85,10 @@ def dp_means_path(
     array([   0.  ,    3.5 ,    8.5 , 1112.75])
     >>> path.cut(3)
     array([0, 0, 1, 1])
-    >>> path.exactly(3)
+    >>> path.cut_exactly(3)
     array([0, 0, 1, 2])
     """
-    if not isinstance(tree, Hierarchy):
+    if not hasattr(tree, "n_leaves"):
         raise TypeError(f"expected a Hierarchy, got {type(tree).__name__}")
     if centers not in CENTERS:
         raise ValueError(f"centers={centers!r} is unknown: pass 'means' or 'points'")
@@ -162,6 +167,11 @@ class DPMeansPath(Immutable):
         return self.tree.partition(self.critical <= _prices(lam, scalar=True))
 
     def exactly(self, n_clusters: SupportsIndex) -> Ints:
+        """Call :meth:`cut_exactly`, the new name of this method."""
+        warnings.warn("exactly is deprecated: call cut_exactly", FutureWarning, stacklevel=2)
+        return self.cut_exactly(n_clusters)
+
+    def cut_exactly(self, n_clusters: SupportsIndex) -> Ints:
         """Labels of the partition of least cost among those of exactly ``n_clusters`` nodes of the tree.
 
         Where the path has that number of clusters, it is the path's. Other numbers take a search over the
@@ -174,7 +184,7 @@ class DPMeansPath(Immutable):
             If the number is below 1 or above that of the leaves, or if the tree has no partition of so many
             nodes: a node of three children can make one cluster or three, but not two.
         """
-        wanted = number_of_clusters("exactly", n_clusters, self.tree.n_leaves)
+        wanted = check_n_clusters(n_clusters, self.tree.n_leaves)
         piece = int(np.searchsorted(-self.n_clusters, -wanted))  # the first of no more clusters
         if self.n_clusters[piece] == wanted:
             return self.cut(self.lambdas[piece])
@@ -240,12 +250,12 @@ def _check_possible(tree: Hierarchy, wanted: int) -> None:
     run = int(np.searchsorted(first, wanted, side="right")) - 1
     if last[run] < wanted:
         raise ValueError(
-            f"exactly={wanted} is impossible: nodes of more than two children leave this tree no partition of "
+            f"n_clusters={wanted} is impossible: nodes of more than two children leave this tree no partition of "
             f"that number; the nearest are {last[run]} and {first[run + 1]}"
         )
 
 
-def check_price(lam: SupportsFloat) -> None:
+def check_lam(lam: SupportsFloat) -> None:
     """Raise unless ``lam`` is one price of a cluster."""
     _prices(lam, scalar=True)
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from agglo.tree.hierarchy import Hierarchy
+if TYPE_CHECKING:
+    from agglo.tree.hierarchy import Hierarchy
 
 
 def to_networkx(tree: Hierarchy) -> Any:

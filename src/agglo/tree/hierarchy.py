@@ -16,11 +16,13 @@ import numpy.typing as npt
 from agglo import _core
 from agglo._arrays import Column, Immutable, check_column, release
 from agglo.neighbors.graph import KINDS, Kind, Missing, NeighborGraph
-from agglo.tree.cut import Centers, RoundRule, Stragglers, cut, nodes_of, round_number
+from agglo.tree.cut import Noise, RoundRule, accept_old_names, cut, find_cluster_nodes
+from agglo.tree.dp_means import Centers
 from agglo.tree.forest import Forest as Forest
 from agglo.tree.forest import Round as Round
 from agglo.tree.forest import Rounds as Rounds
 from agglo.tree.persistence import layers
+from agglo.tree.validation import check_round
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -173,8 +175,9 @@ class Hierarchy(Immutable):
 
         Round 0 is before the first, every point being its own cluster; negative rounds count from the end.
         """
-        return self.partition(self.round <= round_number(self, round))
+        return self.partition(self.round <= check_round(round, len(self.rounds)))
 
+    @accept_old_names
     def cut(
         self,
         n_clusters: SupportsIndex | None = None,
@@ -182,62 +185,67 @@ class Hierarchy(Immutable):
         round: SupportsIndex | RoundRule | None = None,
         height: SupportsFloat | None = None,
         dp_means: SupportsFloat | None = None,
-        exactly: SupportsIndex | None = None,
         min_size: SupportsIndex | None = None,
         max_size: SupportsIndex | None = None,
-        known: Mapping[int, Any] | npt.ArrayLike | None = None,
+        known_classes: Mapping[int, Any] | npt.ArrayLike | None = None,
+        exact: bool = False,
         X: npt.ArrayLike | None = None,
         centers: Centers = "means",
         graph: NeighborGraph | None = None,
-        stragglers: Stragglers = "join",
+        noise: Noise = "merge",
         random_state: int = 0,
         n_jobs: int | None = None,
     ) -> npt.NDArray[np.int64]:
-        """Labels of a flat clustering, by exactly one of the rules ``n_clusters`` to ``known``.
+        """Label the points by a flat clustering, which exactly one rule selects.
+
+        The rules are the parameters ``n_clusters`` to ``known_classes``.
 
         Parameters
         ----------
         n_clusters : int
-            The round whose number of clusters is closest, single points being round 0; of two rounds that are
-            equally close, the finer one. The number need not be met: rounds may jump over it.
+            Select the round whose number of clusters is closest; of two equally close rounds, the finer. Round 0
+            has every point as its own cluster. Rounds may skip the number: see ``exact``.
         round : int, "persistent" or "silhouette"
-            That round, as :meth:`labels` counts them; ``"persistent"``: the one near whose number of clusters the
-            merging stays longest, see :func:`agglo.tree.persistence.persistent_round`; ``"silhouette"``: the one
-            whose clusters are best told apart in ``graph``, see :func:`agglo.tree.silhouette.silhouette_round`.
+            Select a round by its number, as :meth:`labels` counts them. ``"persistent"`` selects the cluster count
+            that survives the longest range of thresholds, see :func:`agglo.tree.persistence.persistent_round`.
+            ``"silhouette"`` selects the round whose clusters are best separated in ``graph``, see
+            :func:`agglo.tree.silhouette.silhouette_round`.
         height : float
-            All merges of at most this height. The explicit root of a forest is no merge and is never applied.
+            Apply all merges of at most this height. The explicit root of a forest is never applied.
         dp_means : float
-            The nodes of least cost, if a cluster costs its squared distances to its center plus this price. Needs
-            ``X``. For more than one price, see :func:`agglo.dp_means_path`.
-        exactly : int
-            The nodes of least cost among all sets of exactly so many. Needs ``X``. An error if the tree has no
-            such set: :meth:`agglo.tree.dp_means.DPMeansPath.exactly`.
+            Select the nodes of least DP-means cost: the squared distances to the centers, plus this value for each
+            cluster. Needs ``X``. For more than one value, see :func:`agglo.dp_means_path`.
         min_size, max_size : int
-            The finest partition of clusters of at least ``min_size`` points; the coarsest of clusters of at most
-            ``max_size``. With both, the latter, and an error if a cluster is too small.
-        known : mapping of points to classes, or array-like of shape (n_leaves,)
-            The partition that agrees with the known classes on most pairs of points, and of those the one of
-            fewest clusters. In an array, -1, None and NaN stand for unknown. See
-            :func:`agglo.tree.known_classes.agreeing`.
+            ``min_size`` selects the finest partition whose clusters have at least that number of points;
+            ``max_size`` the coarsest whose clusters have at most that number. With both, the clusters are those of
+            ``max_size``, and a cluster smaller than ``min_size`` is an error unless ``noise="label"``.
+        known_classes : mapping of points to classes, or array-like of shape (n_leaves,)
+            Select the partition that agrees with the known classes on the most pairs of points. In an array, -1,
+            None and NaN mean unknown. See :func:`agglo.tree.known_classes.cut_by_known_classes`.
+        exact : bool
+            With ``n_clusters``: select exactly that number of nodes, from any rounds, such that the sum of squared
+            distances to their centers is least. Needs ``X``. An error if the tree has no such partition, see
+            :meth:`agglo.tree.dp_means.DPMeansPath.cut_exactly`.
         X : array-like of shape (n_leaves, n_features)
-            The points that the tree was made of, for ``dp_means`` and ``exactly``; see
+            The points that the tree was built from, for ``dp_means`` and ``exact``; see
             :func:`agglo.dp_means_path`.
         centers : {"means", "points"}
-            For these rules, where the center of a cluster is: at its mean, or at the best of its points.
+            For ``dp_means`` and ``exact``: the center of a cluster is its mean, or the best of its points.
         graph : NeighborGraph
-            The graph that the tree was made of, for ``round="silhouette"``.
-        stragglers : {"join", "leave"}
-            For ``min_size``: ``"leave"`` splits a node as soon as two of its children are large enough, and labels
-            the points of the others -1, instead of keeping it whole for their sake.
+            The graph that the tree was built from, for ``round="silhouette"``.
+        noise : {"merge", "label"}
+            For ``min_size``: ``"merge"`` keeps a node whole if one of its children is too small. ``"label"``
+            splits a node as soon as two of its children are large enough, and labels the points of its small
+            children -1, as DBSCAN labels noise.
         random_state : int
-            For ``round="silhouette"``: the seed of its sample of points.
+            For ``round="silhouette"``: the random seed of its sample of points.
         n_jobs : int, optional
-            Number of threads for costs, all cores by default; it does not change the result.
+            Number of threads to compute costs, all cores by default. It does not change the result.
 
         Returns
         -------
         ndarray of int64
-            A label a point: 0, 1, ... in order of first appearance.
+            One label per point: 0, 1, ... in order of first appearance; -1 only with ``noise="label"``.
 
         Examples
         --------
@@ -250,31 +258,31 @@ class Hierarchy(Immutable):
         array([0, 0, 1, 1, 2, 2, 3])
         >>> tree.cut(dp_means=1.5, X=X)
         array([0, 0, 1, 2, 3, 3, 4])
-        >>> tree.cut(exactly=3, X=X)
+        >>> tree.cut(n_clusters=3, exact=True, X=X)
         array([0, 0, 0, 0, 1, 1, 2])
         >>> tree.cut(max_size=2)
         array([0, 0, 1, 1, 2, 2, 3])
-        >>> tree.cut(known={0: "near", 3: "near", 4: "far"})
+        >>> tree.cut(known_classes={0: "near", 3: "near", 4: "far"})
         array([0, 0, 0, 0, 1, 1, 1])
         """
-        rule = {
+        rules = {
             "n_clusters": n_clusters,
             "round": round,
             "height": height,
             "dp_means": dp_means,
-            "exactly": exactly,
             "min_size": min_size,
             "max_size": max_size,
-            "known": known,
+            "known_classes": known_classes,
         }
-        help_ = {
+        inputs = {
+            "exact": exact,
             "X": X,
             "centers": centers,
             "graph": graph,
-            "stragglers": stragglers,
             "random_state": random_state,
+            "noise": noise,
         }
-        return cut(self, rule, **help_, n_jobs=n_jobs)
+        return cut(self, rules, inputs, n_jobs)
 
     def layers(self, n: SupportsIndex = 4) -> npt.NDArray[np.int64]:
         """Labels of up to ``n`` distinct granularities, from fine to coarse, a row each.
@@ -315,7 +323,7 @@ class Hierarchy(Immutable):
         ValueError
             If a cluster is no node of the tree.
         """
-        return nodes_of(self, labels)
+        return find_cluster_nodes(self, labels)
 
     def children(self, node: SupportsIndex) -> npt.NDArray[np.int32]:
         """The children of ``node``, ascending; none for a leaf."""

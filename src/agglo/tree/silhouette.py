@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from agglo._math import geomspace, log
 from agglo.neighbors.graph import NeighborGraph
-from agglo.tree.hierarchy import Hierarchy
+
+if TYPE_CHECKING:
+    from agglo.tree.hierarchy import Hierarchy
 
 _MOST_ROUNDS = 100
 _SAMPLE = 2000
