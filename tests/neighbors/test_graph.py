@@ -261,7 +261,7 @@ def test_only_the_core_is_trusted_about_invariants():
 @pytest.mark.parametrize("share", [2, -0.1, float("nan")])
 def test_a_share_of_the_weights_is_from_0_to_1(share):
     with pytest.raises(ValueError, match="is not a share of the weights: pass a number from 0 to 1"):
-        path_of_four().beyond(0.0, True, share)
+        path_of_four().quantile_above(0.0, True, share)
 
 
 def broken(format, **arrays):

@@ -34,7 +34,7 @@ def mean_pair(X, metric):
 def test_the_mean_is_that_of_all_pairs(metric):
     X = points_of(metric, 400)
     graph = agglo.neighbor_graph(X, 3, metric, missing="mean")
-    mean, edge = mean_pair(X, metric), graph.least if graph.kind == "similarity" else graph.most
+    mean, edge = mean_pair(X, metric), graph.min_weight if graph.kind == "similarity" else graph.max_weight
     assert edge > mean if graph.kind == "similarity" else edge < mean
     assert graph.missing == pytest.approx(mean, abs=1e-5)
     usual = agglo.neighbor_graph(X, 3, metric)
@@ -58,9 +58,9 @@ def test_no_pair_without_an_edge_is_closer_than_one_that_has_it(seed, n, metric,
     if 2 * graph.n_edges == n * (n - 1):  # then nothing is missing
         assert graph.missing == agglo.neighbor_graph(X, "all", metric).missing
     elif graph.kind == "similarity":
-        assert graph.missing <= graph.least
+        assert graph.missing <= graph.min_weight
     else:
-        assert graph.missing >= graph.most
+        assert graph.missing >= graph.max_weight
 
 
 def test_of_many_points_a_sample_tells_the_mean():

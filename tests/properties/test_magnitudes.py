@@ -92,7 +92,7 @@ def test_cosines_of_the_smallest_float32():
 def test_nearly_equal_points_among_others_are_allowed(metric):
     X = np.array([[0.0, 0.0], [1e-30, 0.0], [1e-200, 0.0], [3.0, 1.0], [4.0, 1.0]])
     graph = agglo.neighbor_graph(X, 2, metric)
-    assert graph.most >= 1
+    assert graph.max_weight >= 1
     model = agglo.SCC(metric=metric, n_neighbors=2, linkage="average").fit(X[2:])
     assert model.predict([[1e-200, 1e-200]]) == model.labels_[0]
     model.partial_fit(X[:2] * 1e-130)

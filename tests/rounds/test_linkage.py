@@ -59,13 +59,13 @@ def test_a_named_linkage_is_one_of_the_protocol(data, graph, linkage):
 @settings(max_examples=50)
 @given(graphs(12, ["few", "any"]), st.sampled_from(["scc", "affinity", "hac"]))
 def test_a_linkage_of_ones_own_makes_trees(graph, method):
-    tree = getattr(agglo, method)(graph, linkage=SmallFirst(graph.n_points * graph.most))
+    tree = getattr(agglo, method)(graph, linkage=SmallFirst(graph.n_points * graph.max_weight))
     check_hierarchy(tree)
     components = agglo.affinity(graph, linkage="single").labels(round=-1)
     assert tree.labels(round=-1).tolist() == components.tolist()
     assert (tree.about["kind"], tree.about["linkage"]) == ("distance", "SmallFirst")
     assert_same_hierarchy(
-        tree, getattr(agglo.reference, method)(graph, linkage=SmallFirst(graph.n_points * graph.most))
+        tree, getattr(agglo.reference, method)(graph, linkage=SmallFirst(graph.n_points * graph.max_weight))
     )
 
 
@@ -130,11 +130,11 @@ def test_thresholds_span_what_a_linkage_says():
     graph = NeighborGraph.from_edges([0, 1, 2], [1, 2, 3], [0.5, 1.0, 3.0], kind="distance")
     seen = valued(graph, SmallFirst(farthest=40.0))
     assert seen.values.tolist() == [1.0, 2.0, 6.0]
-    assert (seen.least, seen.most, seen.n_edges) == (1.0, 40.0, 3)
+    assert (seen.min_weight, seen.max_weight, seen.n_edges) == (1.0, 40.0, 3)
     assert agglo.scc(graph, linkage=SmallFirst(40.0)).rounds.after[-1] == 1
     assert agglo.scc(graph, linkage=SmallFirst(None)).about["farthest_threshold"] == 6
     single = valued(NeighborGraph.from_edges([], [], [], n_points=1, kind="distance"), SmallFirst(None))
-    assert (single.least, single.most, single.beyond(0, True, 0.1)) == (0, 0, None)
+    assert (single.min_weight, single.max_weight, single.quantile_above(0, True, 0.1)) == (0, 0, None)
 
 
 def test_the_arrays_of_a_linkage_stay_as_they_were():

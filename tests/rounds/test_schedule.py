@@ -155,8 +155,10 @@ def test_what_lies_beyond_a_bound_is_found_by_its_rank(share, bound):
     weights = np.concatenate([10.0 ** rng.uniform(-38, 38, 500), -rng.random(50), np.zeros(7)])
     made = graph(weights.astype(np.float32), "distance")
     above, below = made.weights[made.weights > bound], made.weights[made.weights < bound]
-    assert made.beyond(bound, True, share) == (np.quantile(above, share, method="lower") if len(above) else None)
-    assert made.beyond(bound, False, share) == (
+    assert made.quantile_above(bound, True, share) == (
+        np.quantile(above, share, method="lower") if len(above) else None
+    )
+    assert made.quantile_above(bound, False, share) == (
         -np.quantile(-below, share, method="lower") if len(below) else None
     )
 

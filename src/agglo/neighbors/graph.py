@@ -1,4 +1,4 @@
-"""The neighbour graph: what every search returns and every clustering starts from."""
+"""The neighbour graph: the result of every search and the input of every clustering."""
 
 from __future__ import annotations
 
@@ -22,18 +22,19 @@ Missing = float | Literal["ignore"]
 
 KINDS = ("similarity", "distance")
 TRUSTED = object()
-"""``checked=TRUSTED`` says that the core made the arrays, so that their invariants hold."""
+"""``checked=TRUSTED`` skips the check of the invariants, for arrays that the core built."""
 
 _MOST_POINTS = 2**30
-_FEW_NAMED = 0.1  # share of the points that edges must name, or there is a warning if these are many
+# If a graph has more than _MANY_POINTS points, and at most this share of them can have an edge, from_edges warns.
+_FEW_WITH_EDGES = 0.1
 _MANY_POINTS = 1000
 
 
 class RecallEstimate(NamedTuple):
-    """The share of the true neighbours that a search found, as measured on a sample of the points.
+    """Recall of a search, the share of the true neighbours that it found, measured on a sample of the points.
 
-    ``value`` is the share, ``error`` half the width of its 99 % interval and ``sample`` the number of points whose
-    true neighbours were found by comparing them with all points.
+    ``value`` is the recall and ``error`` half the width of its 99 % confidence interval. ``sample`` is the number
+    of points that were compared with all others to find their true neighbours.
     """
 
     value: float
@@ -44,12 +45,12 @@ class RecallEstimate(NamedTuple):
         return f"{self.value:.3f} ± {self.error:.3f}"
 
 
-class WeighedGraph(Protocol):
-    """What thresholds depend on: a graph in a few numbers, wherever it is kept."""
+class WeightSummary(Protocol):
+    """Summary of the edge weights of a graph, from which schedules choose their thresholds."""
 
     @property
     def kind(self) -> Kind:
-        """Whether a larger weight is closer, or a smaller one."""
+        """``"similarity"`` if larger weights are closer, ``"distance"`` if smaller ones are."""
 
     @property
     def missing(self) -> Missing | None:
@@ -57,61 +58,64 @@ class WeighedGraph(Protocol):
 
     @property
     def metric(self) -> str | None:
-        """What the weights measure."""
+        """The metric that the weights were computed by; None if unknown."""
 
     @property
     def n_points(self) -> int:
-        """Number of points."""
+        """The number of points."""
 
     @property
     def n_edges(self) -> int:
-        """Number of undirected edges."""
+        """The number of undirected edges."""
 
     @property
-    def least(self) -> float:
+    def min_weight(self) -> float:
         """The smallest weight."""
 
     @property
-    def most(self) -> float:
+    def max_weight(self) -> float:
         """The largest weight."""
 
-    def beyond(self, bound: float, up: bool, share: float) -> float | None:
-        """Of the weights above ``bound`` (or below it) the one that a ``share`` of them do not lie beyond."""
+    def quantile_above(self, bound: float, up: bool, share: float) -> float | None:
+        """Return the quantile ``share`` of the weights above ``bound``; None if there are none.
+
+        Unless ``up``, return that of the weights below ``bound``, counted downwards from it.
+        """
 
 
 @dataclass(frozen=True, eq=False)
 class NeighborGraph(Immutable):
     """An undirected weighted graph over points, in compressed rows.
 
-    A graph never changes: its arrays are read-only. Those that are given are copied unless nobody can write them.
+    A graph is immutable. Its arrays are read-only; writable arrays are copied when a graph is created.
 
     Parameters
     ----------
     indptr, indices, weights : ndarray of int64, int32, float32
         Row ``i`` has the neighbours ``indices[indptr[i]:indptr[i + 1]]`` and their weights.
     kind : {"similarity", "distance"}
-        Whether a larger weight is closer, or a smaller one.
+        ``"similarity"`` if larger weights are closer, ``"distance"`` if smaller ones are.
     missing : float or "ignore", optional
-        The value that a pair without an edge has in a linkage; ``"ignore"``: such pairs take no part.
+        The value of a pair without an edge in a linkage. With ``"ignore"``, linkages leave such pairs out.
         By default 0 for similarities and the largest weight for distances.
     metric, method, parameters
-        What the weights measure, how the neighbours were found and with which settings, for the record.
+        The metric, the search method and its parameters, for information.
     recall_estimate : RecallEstimate, optional
-        The share of the true neighbours that is in the graph, if a search measured it; None if all are.
+        The measured recall of an approximate search; None if the search was exact.
     cells : ndarray of int32, optional
-        The cell that each point was in when neighbours were searched, if by cells: new points are searched there.
+        With ``method="cells"``, the cell (inverted list) of each point, for searches with new points.
 
     Notes
     -----
-    Invariants, checked when a graph is made:
+    Invariants, checked when a graph is created:
 
     1. ``indptr`` starts at 0, never decreases and ends at ``len(indices) == len(weights)``;
     2. the indices of a row are strictly increasing, within range and without the row's own index;
-    3. edge (i, j) is there exactly if (j, i) is, with the same weight;
+    3. edge (i, j) is present if and only if (j, i) is, with the same weight;
     4. all weights are finite.
 
-    Use :meth:`from_scipy`, :meth:`from_edges` or :meth:`from_neighbors` for data that are not like that: they
-    drop self-loops, unite both directions of one-way edges and keep the closest of several parallel edges.
+    For other data use :meth:`from_scipy`, :meth:`from_edges` or :meth:`from_neighbors`. They drop self-loops,
+    symmetrize the graph (the union of both directions) and keep the closest of several parallel edges.
 
     Examples
     --------
@@ -150,17 +154,17 @@ class NeighborGraph(Immutable):
         )
         if message:
             raise ValueError(
-                f"not a neighbour graph: {message}. "
-                "NeighborGraph.from_scipy, from_edges or from_neighbors repair what can be repaired."
+                f"the arrays are not a neighbour graph: {message}. Build it with NeighborGraph.from_scipy, "
+                "from_edges or from_neighbors, which sort and symmetrize"
             )
-        set_(self, "missing", self._checked_missing())
+        set_(self, "missing", self._check_missing())
         if self.cells is not None:
             n, cells = self.n_points, check_column("cells", self.cells, np.dtype(np.int32))
             if len(cells) != n or not 0 <= cells.min() <= cells.max() < n:
-                raise ValueError(f"cells must be a number from 0 to {n - 1} for each of {n} points")
+                raise ValueError(f"cells must have one integer from 0 to {n - 1} for each of {n} points")
             set_(self, "cells", cells)
 
-    def _checked_missing(self) -> Missing:
+    def _check_missing(self) -> Missing:
         missing = self.missing
         if isinstance(missing, str):
             if missing != "ignore":
@@ -184,9 +188,9 @@ class NeighborGraph(Immutable):
         metric: str | None = None,
         n_jobs: int | None = None,
     ) -> NeighborGraph:
-        """Graph of the stored entries of a square SciPy sparse matrix.
+        """Build a graph from the stored entries of a square SciPy sparse matrix.
 
-        Stored zeros are edges of weight zero. The matrix need not be symmetric nor its indices sorted.
+        Stored zeros are edges of weight zero. The matrix may be asymmetric and its indices unsorted.
         """
         if not sp.issparse(matrix):
             raise TypeError(f"expected a SciPy sparse matrix, got {type(matrix).__name__}")
@@ -218,10 +222,10 @@ class NeighborGraph(Immutable):
         metric: str | None = None,
         n_jobs: int | None = None,
     ) -> NeighborGraph:
-        """Graph of the edges ``(sources[e], targets[e], weights[e])``, each given in one direction or both.
+        """Build a graph from edges ``(sources[e], targets[e], weights[e])``, each given in one or both directions.
 
-        Points are 0 to the largest index, or to ``n_points - 1``. If nearly all of them have no edge, because
-        indices are ids with gaps, there is a warning unless ``n_points`` is given.
+        The points are 0 to the largest index, or to ``n_points - 1``. Without ``n_points``, a warning is given if
+        most points have no edge, which happens if the indices are ids with gaps.
         """
         heads, tails = np.asarray(sources), np.asarray(targets)
         values = np.asarray(weights)
@@ -242,22 +246,22 @@ class NeighborGraph(Immutable):
             raise ValueError("the graph is empty: it has no points; pass n_points")
         if points > _MOST_POINTS:
             raise ValueError(f"the graph has {points} points; at most 2^30 are possible")
-        if n_points is None and points > _MANY_POINTS and 2 * len(heads) < _FEW_NAMED * points:
+        if n_points is None and points > _MANY_POINTS and 2 * len(heads) < _FEW_WITH_EDGES * points:
             warnings.warn(
                 f"the largest index is {largest}, so the graph has {points} points, of which at least "
                 f"{points - 2 * len(heads)} have no edge. If the indices are ids with gaps, number the points "
-                "with np.unique(..., return_inverse=True); if not, pass n_points to say so",
+                "with np.unique(..., return_inverse=True); otherwise pass n_points",
                 stacklevel=2,
             )
         if largest >= points:
-            raise ValueError(f"an edge names point {largest}, but n_points={points}: indices go to {points - 1}")
+            raise ValueError(f"an edge has index {largest}, but n_points={points}: indices go to {points - 1}")
         rows, ends, edges = _core.grouped(
             points,
             np.ascontiguousarray(heads, np.int32),
             np.ascontiguousarray(tails, np.int32),
             _check_weights("weights", values),
         )
-        return cls._united(rows, ends, edges, kind, missing, n_jobs, metric=metric)
+        return cls._symmetrize(rows, ends, edges, kind, missing, n_jobs, metric=metric)
 
     @classmethod
     def from_neighbors(
@@ -274,9 +278,10 @@ class NeighborGraph(Immutable):
         cells: npt.NDArray[np.int32] | None = None,
         n_jobs: int | None = None,
     ) -> NeighborGraph:
-        """Graph of neighbour lists: ``indices[i, j]`` is a neighbour of ``i`` at ``values[i, j]``.
+        """Build a graph from neighbour lists, as search libraries return them.
 
-        As every library has them: -1 is none, whatever its value, and a point in its own list does no harm.
+        Point ``indices[i, j]`` is a neighbour of point ``i``, with weight ``values[i, j]``. An index of -1 is
+        ignored together with its value, and so is a point in its own list.
         """
         lists, weights = np.asarray(indices), np.asarray(values)
         if lists.ndim != 2 or lists.shape != weights.shape:
@@ -290,10 +295,10 @@ class NeighborGraph(Immutable):
             raise ValueError("the graph is empty: it has no points; pass at least one row")
         if lists.size and (lists.min() < -1 or lists.max() >= n):
             worst = lists.min() if lists.min() < -1 else lists.max()
-            raise ValueError(f"indices holds {worst}, outside 0..{n - 1}; -1 stands for no neighbour")
+            raise ValueError(f"indices holds {worst}, outside 0..{n - 1}; use -1 for no neighbour")
         if lists.size and lists.min() == -1:
             weights = np.where(lists == -1, 0, weights)  # libraries put infinity there
-        return cls._united(
+        return cls._symmetrize(
             np.arange(n + 1, dtype=np.int64) * lists.shape[1],
             np.ascontiguousarray(lists, np.int32).ravel(),
             _check_weights("values", weights.ravel()),
@@ -308,7 +313,7 @@ class NeighborGraph(Immutable):
         )
 
     @classmethod
-    def _united(
+    def _symmetrize(
         cls,
         indptr: npt.NDArray[np.int64],
         targets: npt.NDArray[np.int32],
@@ -318,59 +323,57 @@ class NeighborGraph(Immutable):
         n_jobs: int | None,
         **record: Any,
     ) -> NeighborGraph:
-        """The undirected union of directed rows, which the core makes as the invariants ask."""
+        """Build a graph from the union of both directions of directed edges in compressed rows."""
         if kind not in KINDS:
             raise ValueError(f"kind={kind!r} is unknown: pass 'similarity' or 'distance'")
-        rows, indices, united = _core.united(indptr, targets, weights, kind == "similarity", threads(n_jobs))
-        return cls(rows, indices, united, kind=kind, missing=missing, checked=TRUSTED, **record)
+        arrays = _core.united(indptr, targets, weights, kind == "similarity", threads(n_jobs))
+        return cls(*arrays, kind=kind, missing=missing, checked=TRUSTED, **record)
 
     @property
     def n_points(self) -> int:
-        """Number of points."""
+        """The number of points."""
         return len(self.indptr) - 1
 
     @property
     def n_edges(self) -> int:
-        """Number of undirected edges."""
+        """The number of undirected edges."""
         return len(self.indices) // 2
 
     @cached_property
-    def least(self) -> float:
-        """The smallest weight; 0 if there is none."""
+    def min_weight(self) -> float:
+        """The smallest weight; 0 if the graph has no edges."""
         return float(self.weights.min()) if len(self.weights) else 0.0
 
     @cached_property
-    def most(self) -> float:
-        """The largest weight; 0 if there is none."""
+    def max_weight(self) -> float:
+        """The largest weight; 0 if the graph has no edges."""
         return float(self.weights.max()) if len(self.weights) else 0.0
 
-    def beyond(self, bound: float, up: bool, share: float) -> float | None:
-        """Of the weights above ``bound`` (or below it) the one that a ``share`` of them do not lie beyond."""
+    def quantile_above(self, bound: float, up: bool, share: float) -> float | None:
+        """Return the quantile ``share`` of the weights above ``bound``; see :class:`WeightSummary`."""
         if not 0 <= share <= 1:
-            raise ValueError(f"share={share!r} is not a share of the weights: pass a number from 0 to 1")
-        found: float = _core.beyond(self.weights, bound, up, share)
-        return None if np.isnan(found) else found
+            raise ValueError(f"share={share!r} is not a quantile: pass a number from 0 to 1")
+        quantile: float = _core.beyond(self.weights, bound, up, share)
+        return None if np.isnan(quantile) else quantile
 
     @property
     def nbytes(self) -> int:
-        """Bytes that the arrays take."""
+        """The size of the arrays in bytes."""
         return self.indptr.nbytes + self.indices.nbytes + self.weights.nbytes
 
     def to_scipy(self) -> sp.csr_array:
-        """Return the weights as a symmetric SciPy matrix.
+        """Return the weights as a symmetric SciPy CSR matrix.
 
-        It shares the read-only arrays of the graph. Functions that change a matrix in place, such as
-        ``eliminate_zeros``, need a copy: ``graph.to_scipy().copy()``.
+        The matrix shares the read-only arrays of the graph. Copy it before you change it in place, for example
+        with ``eliminate_zeros``: ``graph.to_scipy().copy()``.
         """
         n, indptr = self.n_points, self.indptr
         if len(self.indices) <= np.iinfo(np.int32).max:
-            indptr = release(indptr.astype(np.int32))  # with two types of indices SciPy would copy the larger
+            indptr = release(indptr.astype(np.int32))  # SciPy copies index arrays of unequal types
         return sp.csr_array((self.weights, self.indices, indptr), shape=(n, n))
 
     def __repr__(self) -> str:
-        span = ""
-        if len(self.weights):
-            span = f" from {self.weights.min():.4g} to {self.weights.max():.4g}"
+        span = f" from {self.min_weight:.4g} to {self.max_weight:.4g}" if len(self.weights) else ""
         missing = self.missing if isinstance(self.missing, str) else f"{self.missing:.4g}"
         return f"NeighborGraph({self.n_points} points, {self.n_edges} edges, {self.kind}{span}, missing={missing})"
 

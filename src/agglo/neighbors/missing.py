@@ -61,7 +61,7 @@ def with_missing(
         missing = farthest
     elif missing == "mean":
         mean = _mean(X, graph.metric or "", random_state, workers)
-        missing = min(mean, graph.least) if graph.kind == "similarity" else max(mean, graph.most)
+        missing = min(mean, graph.min_weight) if graph.kind == "similarity" else max(mean, graph.max_weight)
     return replace(graph, missing=missing, checked=TRUSTED)
 
 

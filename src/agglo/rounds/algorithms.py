@@ -13,7 +13,7 @@ from scipy.sparse.csgraph import connected_components
 
 from agglo import _core
 from agglo._validation import threads
-from agglo.neighbors.graph import Missing, NeighborGraph, WeighedGraph
+from agglo.neighbors.graph import Missing, NeighborGraph, WeightSummary
 from agglo.progress import Progress, phase
 from agglo.rounds.constraints import Constraints, Groups, check_constraints
 from agglo.rounds.linkage import GraphLinkageName, Linkage, LinkageName, check_linkage, grid, valued
@@ -43,7 +43,7 @@ class Plan:
 
 
 def scc_plan(
-    graph: WeighedGraph,
+    graph: WeightSummary,
     thresholds: ScheduleName | npt.ArrayLike,
     n_thresholds: int | None,
     linkage: GraphLinkageName | Linkage,

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agglo import _core
-from agglo.neighbors.graph import Kind, Missing, NeighborGraph, WeighedGraph
+from agglo.neighbors.graph import Kind, Missing, NeighborGraph, WeightSummary
 
 GraphLinkageName = Literal["average", "single", "complete"]
 LinkageName = Literal["average", "single", "complete", "exact-average", "centroid", "ward"]
@@ -156,8 +156,8 @@ class Valued:
     metric: str | None
     n_points: int
     values: npt.NDArray[np.float32]
-    least: float
-    most: float
+    min_weight: float
+    max_weight: float
     missing: Missing = "ignore"
 
     @property
@@ -165,8 +165,8 @@ class Valued:
         """Number of undirected edges."""
         return len(self.values)
 
-    def beyond(self, bound: float, up: bool, share: float) -> float | None:
-        """Of the values above ``bound`` (or below it) the one that a ``share`` of them do not lie beyond."""
+    def quantile_above(self, bound: float, up: bool, share: float) -> float | None:
+        """Return the quantile ``share`` of the values above ``bound``; see :class:`WeightSummary`."""
         found: float = _core.beyond(self.values, bound, up, share)
         return None if np.isnan(found) else found
 
@@ -218,7 +218,7 @@ class Grid:
         return self.limbs > 1
 
 
-def grid(graph: WeighedGraph, weights: Float | None = None) -> Grid:
+def grid(graph: WeightSummary, weights: Float | None = None) -> Grid:
     """Choose the shortest integers for which sums of the graph's weights are exact, and the finest grid for them.
 
     64 bits hold the weights of most graphs, 128 bits those of nearly all others, and 384 bits all of float32.
@@ -226,7 +226,7 @@ def grid(graph: WeighedGraph, weights: Float | None = None) -> Grid:
     With ``weights`` of the points, an edge counts as often as the product of those of its ends says. Even between
     the lightest points, each weight of an edge then keeps the bits that float32 has.
     """
-    largest, smallest = max(graph.most, -graph.least, 0.0), smallest_weight(graph)
+    largest, smallest = max(graph.max_weight, -graph.min_weight, 0.0), smallest_weight(graph)
     total, one = graph.n_edges.bit_length(), 0  # the edges count as less than 2^total, and each as 2^one or more
     if weights is not None:
         assert isinstance(graph, NeighborGraph)
@@ -255,13 +255,13 @@ def fixed_point(
     return Grid(shift + 64 * (limbs - 1), limbs, count_shift)
 
 
-def smallest_weight(graph: WeighedGraph) -> float:
+def smallest_weight(graph: WeightSummary) -> float:
     """Return the smallest magnitude among the weights that are not zero; infinity if there are none."""
-    if graph.least > 0:
-        return graph.least
-    if graph.most < 0:
-        return -graph.most
-    found = [graph.beyond(0.0, up, 0.0) for up in (True, False)]
+    if graph.min_weight > 0:
+        return graph.min_weight
+    if graph.max_weight < 0:
+        return -graph.max_weight
+    found = [graph.quantile_above(0.0, up, 0.0) for up in (True, False)]
     return min((abs(weight) for weight in found if weight is not None), default=np.inf)
 
 
@@ -285,7 +285,7 @@ class GraphLinkage:
         self.missing = None if graph.missing == "ignore" else self.sign * float(graph.missing or 0.0)
         self.grid = grid(graph, self.weights)
         # Averages over pairs without an edge come closer as clusters grow, if such pairs are closer than edges.
-        least = graph.least if self.sign == 1 else -graph.most
+        least = graph.min_weight if self.sign == 1 else -graph.max_weight
         self.reducible = linkage != "average" or self.missing is None or self.missing <= least
 
     def of_points(self, weights: Float) -> Weights:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agglo._math import geomspace, log
-from agglo.neighbors.graph import WeighedGraph
+from agglo.neighbors.graph import WeightSummary
 
 ScheduleName = Literal["odds", "geometric", "linear", "doubling"]
 SCHEDULES = ("odds", "geometric", "linear", "doubling")
@@ -24,7 +24,7 @@ _FLOAT32 = 2.0**-22  # differences to a number other than 0 that float32 can sti
 _FEW = 0.001  # the share of edges, at either end, that may not stretch the range
 
 
-def threshold_range(graph: WeighedGraph) -> tuple[float, float]:
+def threshold_range(graph: WeightSummary) -> tuple[float, float]:
     """The nearest and the farthest threshold that make sense for ``graph``.
 
     Similarities: from 1 (or the largest weight, if that is larger) down to a thousandth of it, as the paper
@@ -33,25 +33,25 @@ def threshold_range(graph: WeighedGraph) -> tuple[float, float]:
     duplicates do not stretch the range, up to the largest weight or ``missing``, whichever is larger.
     """
     if graph.kind == "similarity":
-        if -1 <= graph.least <= graph.most <= 1:
+        if -1 <= graph.min_weight <= graph.max_weight <= 1:
             return _COSINE
-        nearest = max(1.0, graph.most)
+        nearest = max(1.0, graph.max_weight)
         return nearest, nearest * _COSINE[1]
     if not graph.n_edges:
         return 0.0, 0.0
     if graph.metric == "sqeuclidean" and graph.missing == _UNIT_SQEUCLIDEAN[1]:
         return _UNIT_SQEUCLIDEAN
-    farthest = graph.most
+    farthest = graph.max_weight
     if graph.missing != "ignore":
         farthest = max(farthest, float(graph.missing or 0.0))
     if farthest <= 0:
-        return graph.least, farthest
-    low = graph.beyond(0.0, True, _FEW)
+        return graph.min_weight, farthest
+    low = graph.quantile_above(0.0, True, _FEW)
     return farthest if low is None else low, farthest
 
 
 def schedule(
-    graph: WeighedGraph,
+    graph: WeightSummary,
     thresholds: ScheduleName | npt.ArrayLike = "odds",
     n_thresholds: int | None = None,
     linkage: str = "average",
@@ -128,7 +128,7 @@ def schedule(
         return geomspace(nearest, farthest, n_thresholds)
     first = nearest
     if graph.kind == "distance":
-        first = min(nearest, graph.beyond(0.0, True, 0.0) or nearest)
+        first = min(nearest, graph.quantile_above(0.0, True, 0.0) or nearest)
     fraction, steps = math.frexp(max(farthest, first) / min(farthest, first))
     if fraction == 0.5:
         steps -= 1  # 2 ** steps is now the least power of two that is not smaller than the ratio
@@ -136,27 +136,27 @@ def schedule(
     return np.ldexp(first, exponents)
 
 
-def _odds(graph: WeighedGraph, number: int | None, linkage: str, mass: float) -> npt.NDArray[np.float64]:
+def _odds(graph: WeightSummary, number: int | None, linkage: str, mass: float) -> npt.NDArray[np.float64]:
     """Thresholds of equal ratios of odds, or of distances where averages are not diluted; see :func:`schedule`."""
     up = graph.kind == "distance"  # whether weights get larger from near to far
     sign = 1.0 if up else -1.0
-    closest = min(0.0, graph.least) if up else max(1.0, graph.most)
+    closest = min(0.0, graph.min_weight) if up else max(1.0, graph.max_weight)
 
     def distance(weight: float | None, otherwise: float) -> float:
         return otherwise if weight is None else sign * (weight - closest)
 
     diluted = linkage == "average" and graph.missing != "ignore"
-    farthest = distance(graph.most if up else graph.least, 0.0) if graph.n_edges else 0.0
+    farthest = distance(graph.max_weight if up else graph.min_weight, 0.0) if graph.n_edges else 0.0
     if diluted:
         absent = sign * (float(graph.missing or 0.0) - closest)
         farthest = max(absent, farthest) if sign > 0 or absent <= 0 else absent
     if farthest <= 0:  # copies of one point, or no edge at all
         return np.array([closest])
-    nearest = min(distance(graph.beyond(closest, up, _FEW), farthest), farthest / 2)
+    nearest = min(distance(graph.quantile_above(closest, up, _FEW), farthest), farthest / 2)
     if not diluted:
         return closest + sign * _ratios(nearest, farthest, number)
     # How much closer than a pair without an edge those edges are that hardly are.
-    closer = 1 - distance(graph.beyond(closest + sign * farthest, not up, _FEW), 0.0) / farthest
+    closer = 1 - distance(graph.quantile_above(closest + sign * farthest, not up, _FEW), 0.0) / farthest
     closer = max(closer, 2.0**-53)  # less than that is lost in rounding
     least = min(_COSINE[1], 4 * closer / mass**2)
     zero = closest + sign * farthest == 0.0  # float32 tells numbers near 0 apart, however small
@@ -174,7 +174,7 @@ def _ratios(first: float, last: float, number: int | None) -> npt.NDArray[np.flo
     return geomspace(first, last, number) if number > 1 else np.array([last])
 
 
-def _given(graph: WeighedGraph, thresholds: npt.ArrayLike) -> npt.NDArray[np.float64]:
+def _given(graph: WeightSummary, thresholds: npt.ArrayLike) -> npt.NDArray[np.float64]:
     given: npt.NDArray[Any] = np.atleast_1d(np.asarray(thresholds))
     if given.dtype.kind not in "iuf" or given.ndim != 1 or len(given) == 0:
         raise ValueError(

@@ -297,7 +297,7 @@ def _lost_edges(graph: NeighborGraph, rounding: Float) -> tuple[float, float]:
     """
     squared = graph.metric == "sqeuclidean"
     bounds = np.square(CLEAR * rounding) if squared else CLEAR * rounding
-    short = graph.beyond(0.0, True, FEW)
+    short = graph.quantile_above(0.0, True, FEW)
     if short is None or short >= bounds.max():
         return 0.0, 0.0
     lost = positive = 0

@@ -35,10 +35,11 @@ class PreparedGraph:
 
     def __init__(self, numbers: Numbers, table: DataFrame) -> None:
         self.numbers, self._weights = numbers, table.select(F.col("weight").cast("double"))
-        self.kind, self.missing, self.metric, self.n_points, self.n_edges, self.least, self.most = numbers
+        self.kind, self.missing, self.metric, self.n_points, self.n_edges, *_ = numbers
+        self.min_weight, self.max_weight = numbers.least, numbers.most
 
-    def beyond(self, bound: float, up: bool, share: float) -> float | None:
-        """Of the weights above ``bound`` (or below it) the one that a ``share`` of them do not lie beyond."""
+    def quantile_above(self, bound: float, up: bool, share: float) -> float | None:
+        """Return the quantile ``share`` of the weights above ``bound``; see :class:`WeightSummary`."""
         # From the bound, whichever way: so that the rank counts from the smallest.
         sign = 1.0 if up else -1.0
         away = F.lit(sign) * F.col("weight")

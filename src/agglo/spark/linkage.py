@@ -19,7 +19,7 @@ import numpy.typing as npt
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from agglo.neighbors.graph import Kind, Missing, WeighedGraph
+from agglo.neighbors.graph import Kind, Missing, WeightSummary
 from agglo.rounds.linkage import GraphLinkageName, Grid, smallest_weight
 
 WIDE = "decimal(38,0)"
@@ -30,11 +30,11 @@ _HALF = 2.0**63
 _SLACK = 1e-6
 
 
-def check_sums(graph: WeighedGraph, fixed: Grid) -> None:
+def check_sums(graph: WeightSummary, fixed: Grid) -> None:
     """Raise if sums of the weights do not fit decimals."""
     if fixed.limbs <= _MOST_LIMBS:
         return
-    largest, smallest = max(graph.most, -graph.least), smallest_weight(graph)
+    largest, smallest = max(graph.max_weight, -graph.min_weight), smallest_weight(graph)
     raise ValueError(
         f"the weights are from {smallest:g} to {largest:g} in magnitude, and exact sums of {graph.n_edges} such "
         "weights do not fit the 38 digits of Spark's decimals: set handoff_edges to the number of edges or more, "
