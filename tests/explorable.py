@@ -1,6 +1,9 @@
 """Small runs to explore, for tests."""
 
+import dataclasses
 import json
+from types import UnionType
+from typing import get_args, get_origin, get_type_hints
 
 import pyarrow as pa
 
@@ -47,3 +50,22 @@ def write_run(folder, texts=TEXTS):
 def opened(folder):
     write_run(folder)
     return open_run(folder)
+
+
+def assert_has_type(value, hint):
+    """Assert that parsed JSON has the type of an annotation: dataclasses, lists, optional and plain types."""
+    inside = get_args(hint)
+    if get_origin(hint) is list:
+        assert isinstance(value, list)
+        for entry in value:
+            assert_has_type(entry, inside[0])
+    elif get_origin(hint) is UnionType:
+        if value is not None:
+            assert_has_type(value, inside[0])
+    elif dataclasses.is_dataclass(hint):
+        hints = get_type_hints(hint)
+        assert value.keys() == hints.keys()
+        for name, field in hints.items():
+            assert_has_type(value[name], field)
+    else:
+        assert type(value) in ((int, float) if hint is float else (hint,))

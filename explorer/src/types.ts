@@ -1,4 +1,4 @@
-// What the server answers; see /docs.
+// Types of the responses; the same as in agglo/explore/api.py.
 
 export interface Step {
   round: number;

@@ -17,7 +17,7 @@ from forests import chain
 from agglo.explore import Explorer, open_run, open_tree
 from agglo.explore.page import save_page
 from agglo.explore.run import names_table
-from agglo.explore.view import boxes
+from agglo.explore.view import visible_boxes
 from agglo.text.names import Names
 
 pytestmark = pytest.mark.browser
@@ -87,7 +87,7 @@ def crumbs(page):
 
 def largest(opened):
     """The largest box below the root."""
-    box = boxes(opened.tree, opened.tree.n_nodes - 1, 0, limit=100, depth=1, share=0.0)[1]
+    box = visible_boxes(opened.tree, opened.tree.n_nodes - 1, 0, limit=100, depth=1, share=0.0)[1]
     assert box.size > 2
     return box.node
 
@@ -359,7 +359,11 @@ def test_no_text_breaks_out_of_the_page(page, hostile, where, tmp_path):
         assert own == (1 if where == "server" else 2)
         root = hostile.tree.n_nodes - 1
         assert page.title() == "</title></script>\u202e<b> – agglo explore"
-        seen = [box.node for box in boxes(hostile.tree, root, 0, limit=100, depth=5, share=0.0) if box.node >= 0]
+        seen = [
+            box.node
+            for box in visible_boxes(hostile.tree, root, 0, limit=100, depth=5, share=0.0)
+            if box.node >= 0
+        ]
         for node in (*seen[1:7], root):
             page.evaluate("node => { location.hash = `node=${node}` }", node)
             shown(page, node)

@@ -14,7 +14,7 @@ from forests import chain
 
 import agglo
 from agglo.explore import Explorer, open_run, open_tree
-from agglo.explore.page import embedded, page
+from agglo.explore.page import page_data, render_page
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def test_the_command_prints_a_link_and_ends_with_ctrl_c(folder):
 def test_the_command_writes_one_file(folder, tmp_path):
     out, _ = run("explore", folder, "--html", tmp_path / "page.html")
     assert out == f"written  {tmp_path / 'page.html'}\n"
-    assert (tmp_path / "page.html").read_text("utf-8") == page(open_run(folder))
+    assert (tmp_path / "page.html").read_text("utf-8") == render_page(open_run(folder))
     run("explore", folder, "--html", tmp_path / "nowhere" / "page.html", code=4)
 
 
@@ -70,11 +70,11 @@ def test_a_tree_in_memory_shows_itself_in_a_notebook():
     with tree.explore(TEXTS, {"norm": np.linalg.norm(X, axis=1)}) as explorer:
         assert f'<iframe src="{explorer.url}"' in explorer._repr_html_()
         assert repr(explorer) == f"Explorer({explorer.url})"
-        assert explorer.opened.items.columns == ["norm"]
-        assert explorer.opened.name(0) == TEXTS[0]
-    with pytest.raises(ValueError, match=r"there are 1 items for 20 points: pass one a point"):
+        assert explorer.run.items.columns == ["norm"]
+        assert explorer.run.name(0) == TEXTS[0]
+    with pytest.raises(ValueError, match=r"there are 1 items for 20 points: pass one per point"):
         tree.explore(["one"])
-    with pytest.raises(ValueError, match=r"columns has a column 'text' beside texts: give it another name"):
+    with pytest.raises(ValueError, match=r"a column 'text', but texts is given, too: rename that column"):
         tree.explore(TEXTS, {"text": TEXTS})
 
 
@@ -82,7 +82,7 @@ def test_a_page_holds_as_much_as_is_allowed():
     rng = np.random.default_rng(0)
     tree = agglo.scc(agglo.neighbor_graph(rng.normal(size=(3000, 4)), 10))
     opened = open_tree(tree, [f"text {i} </script><script>alert(1)</script>" for i in range(3000)], None)
-    text = page(opened, 300_000)
+    text = render_page(opened, 300_000)
     assert 60_000 < len(text.encode()) <= 300_000
     assert text.count("</script>") == 2, "those of the page itself"
     assert "alert(1)</script" not in text
@@ -90,8 +90,8 @@ def test_a_page_holds_as_much_as_is_allowed():
     assert data["boxes"][0]["size"] == 3000
     inside = [box["size"] for box in data["boxes"] if box["parent"] == 0]
     assert sum(inside) == 3000, "what is left out is in boxes of many"
-    with pytest.raises(ValueError, match=r"a page of 1000 bytes is too small for anything"):
-        page(opened, 1000)
+    with pytest.raises(ValueError, match=r"max_bytes=1000 is too small for a page"):
+        render_page(opened, 1000)
 
 
 def test_the_page_is_built_of_packages_by_name_and_hash_alone():
@@ -103,6 +103,6 @@ def test_the_page_is_built_of_packages_by_name_and_hash_alone():
 
 def test_trees_of_one_point_and_of_a_long_chain_can_be_explored():
     one = agglo.Hierarchy([-1], [0.0], [1], [0], chain(2).rounds[:0])
-    assert [box["node"] for box in embedded(open_tree(one, ["alone"], None), 10)["boxes"]] == [0]
-    long = embedded(open_tree(chain(3000), None, None), 500)
-    assert sum(box["size"] for box in long["boxes"] if box["parent"] == 0) == 3000
+    assert [box.node for box in page_data(open_tree(one, ["alone"], None), 10)["boxes"]] == [0]
+    long = page_data(open_tree(chain(3000), None, None), 500)
+    assert sum(box.size for box in long["boxes"] if box.parent == 0) == 3000

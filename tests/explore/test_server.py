@@ -14,7 +14,7 @@ from forests import chain
 
 from agglo.explore import Explorer, api, open_run, open_tree, server
 from agglo.explore.items import Items
-from agglo.explore.run import Opened
+from agglo.explore.run import ExplorableRun
 
 
 @pytest.fixture(scope="module")
@@ -43,14 +43,14 @@ def send(explorer, request):
     return found
 
 
-TARGETS = ["/", "/app.js", "/app.css", "/openapi.json", "/docs", "/nowhere", "/api/run", "/api/view?node=30",
+TARGETS = ["/", "/app.js", "/app.css", "/nowhere", "/api/run", "/api/view?node=30",
            "/api/children?node=30", "/api/node?node=0", "/api/items?node=30", "/api/search?text=frog",
            "/api/path?node=0", "/api/export?nodes=0", "/api/node?node=-1"]  # fmt: skip
 
 
 def test_the_targets_are_all_there_are():
     paths = {target.partition("?")[0] for target in TARGETS}
-    assert paths == {*server.STATIC, *api.ROUTES, "/openapi.json", "/docs", "/nowhere"}
+    assert paths == {*server.STATIC, *api.ROUTES, "/nowhere"}
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -73,7 +73,7 @@ def test_other_methods_are_not_allowed(served, method):
 
 
 def test_no_other_site_shows_the_page_in_a_frame(served):
-    for target in ("/", "/docs", "/api/run", "/nowhere"):
+    for target in ("/", "/app.js", "/api/run", "/nowhere"):
         answer, _ = ask(served, target)
         policy = dict(
             part.strip().partition(" ")[::2] for part in answer.getheader("Content-Security-Policy").split(";")
@@ -130,7 +130,7 @@ def test_a_lone_surrogate_in_a_question_is_refused(served, text):
     for target in (f"/api/search?text={text}", f"/api/view?node=0&colour={text}", f"/api/run?{text}=1"):
         answer, content = ask(served, target)
         assert answer.status == 400
-        assert "no UTF-8, such as a lone surrogate" in json.loads(content)["error"]
+        assert "not UTF-8, such as a lone surrogate" in json.loads(content)["error"]
 
 
 def test_the_name_of_a_folder_may_be_no_text(tmp_path):
@@ -151,7 +151,7 @@ def test_an_error_of_our_own_is_an_answer_and_a_line_of_the_log(served, monkeypa
     answer, content = ask(served, f"/api/run?token={served.token}")
     assert answer.status == 500
     message = json.loads(content)["error"]
-    assert message.startswith(f"the answer failed: {error.__name__}")
+    assert message.startswith(f"the response failed: {error.__name__}")
     assert "a cause" in message
     (record,) = caplog.records
     assert record.levelno == logging.ERROR
@@ -167,7 +167,7 @@ def test_an_export_that_fails_half_way_does_not_look_whole(served, monkeypatch, 
             yield b"beginning"
             raise RuntimeError("a cause")
 
-        return server.schema.File("a.csv", "text/csv", parts())
+        return api.File("a.csv", "text/csv", parts())
 
     monkeypatch.setitem(api.ROUTES, "/api/run", fail)
     with pytest.raises(http.client.IncompleteRead):
@@ -179,11 +179,11 @@ def test_old_clients_get_exports_without_chunks(served):
     request = b"GET /api/export?nodes=0&token=%b HTTP/1.0\r\nHOST\r\n\r\n" % served.token.encode()
     head, _, body = send(served, request).partition(b"\r\n\r\n")
     assert b"chunked" not in head
-    assert body == b"".join(api.export(served.opened, nodes=[0]).parts)
+    assert body == b"".join(api.export(served.run, nodes=[0]).parts)
 
 
 def test_a_slow_client_is_let_go(served, monkeypatch):
-    monkeypatch.setattr(server._Server, "patience", 0.5)
+    monkeypatch.setattr(server._Server, "max_wait", 0.5)
     with socket.create_connection(("127.0.0.1", served.port), timeout=60) as connection:
         connection.sendall(b"GET / HTTP/1.1\r\n")
         connection.settimeout(0.05)
@@ -206,7 +206,7 @@ def test_idle_connections_do_not_keep_others_out(served):
         answer, _ = ask(served, "/api/run")
         assert answer.status == 200
         threads = [thread for thread in threading.enumerate() if "process_request" in thread.name]
-        assert len(served._server.connections) <= server._MOST_CONNECTIONS
+        assert len(served._server.connections) <= server._MAX_CONNECTIONS
         assert len(threads) < 200
     finally:
         for connection in idle:
@@ -214,7 +214,7 @@ def test_idle_connections_do_not_keep_others_out(served):
 
 
 def test_more_requests_than_are_answered_at_once_are_refused(served, monkeypatch):
-    monkeypatch.setattr(server, "_MOST_CONNECTIONS", 2)
+    monkeypatch.setattr(server, "_MAX_CONNECTIONS", 2)
     started, finish = threading.Semaphore(0), threading.Event()
 
     def wait(opened):
@@ -237,13 +237,13 @@ def test_more_requests_than_are_answered_at_once_are_refused(served, monkeypatch
 
 def test_few_answers_are_computed_at_once(served, monkeypatch):
     running, most, lock = [], [], threading.Lock()
-    full, count = threading.Event(), 3 * server._AT_ONCE
+    full, count = threading.Event(), 3 * server._MAX_COMPUTED
 
     def watch(opened):
         with lock:
             running.append(1)
             most.append(len(running))
-            if len(running) >= server._AT_ONCE:
+            if len(running) >= server._MAX_COMPUTED:
                 full.set()
         full.wait(60)
         with lock:
@@ -257,14 +257,14 @@ def test_few_answers_are_computed_at_once(served, monkeypatch):
     for thread in asking:
         thread.join()
     assert len(most) == count
-    assert max(most) == server._AT_ONCE
+    assert max(most) == server._MAX_COMPUTED
 
 
 def test_a_reader_may_leave_in_the_middle_of_an_export(caplog):
     n = 3000
     items = Items(n, pa.table({"text": ["x" * 5000] * n}))
     tree = chain(n)
-    with Explorer(Opened(tree, items, None, "title", 1)) as explorer:
+    with Explorer(ExplorableRun(tree, items, None, "title", 1)) as explorer:
         nodes = ",".join(map(str, range(tree.n_nodes - 50, tree.n_nodes)))
         for _ in range(3):
             with socket.create_connection(("127.0.0.1", explorer.port), timeout=60) as connection:

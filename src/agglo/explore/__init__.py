@@ -1,6 +1,6 @@
-"""The hierarchy explorer: a page on this machine that loads a tree as it is looked into."""
+"""The hierarchy explorer: a local web page that loads the parts of a tree on demand."""
 
-from agglo.explore.run import Opened, open_run, open_tree
+from agglo.explore.run import ExplorableRun, open_run, open_tree
 from agglo.explore.server import Explorer
 
-__all__ = ["Explorer", "Opened", "open_run", "open_tree"]
+__all__ = ["ExplorableRun", "Explorer", "open_run", "open_tree"]

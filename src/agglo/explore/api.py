@@ -1,83 +1,114 @@
-"""What the explorer answers: a function a question, typed, from which its HTTP interface follows."""
+"""The explorer's HTTP interface: one typed handler per path, and the types of their responses.
+
+The keyword-only parameters of a handler are the parameters of its path; :mod:`agglo.explore.query` parses them.
+docs/explore.md documents paths and types; explorer/src/types.ts has the same types.
+"""
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from agglo.explore.colours import Colouring, colouring
-from agglo.explore.export import csv_parts, parquet_parts
-from agglo.explore.run import Opened
-from agglo.explore.schema import About, BadRequestError, File
-from agglo.explore.view import boxes, crumbs
+from agglo.explore import view as layout
+from agglo.explore.colours import Colouring, build_colouring
+from agglo.explore.export import iter_csv, iter_parquet
+from agglo.explore.query import BadRequestError, Bounds
+from agglo.explore.run import ExplorableRun
 
-_MOST_ROUNDS = 300  # that a slider can tell apart
+_MAX_ROUNDS = 300  # as many positions as a slider can usefully have
 
-Node = Annotated[int, About("A node of the tree: the points come first, the root is the last.", least=0)]
+Node = Annotated[int, Bounds(0)]
+Offset = Annotated[int, Bounds(0)]
+Limit = Annotated[int, Bounds(1, 1000)]
 
 
 @dataclass(frozen=True)
 class Step:
     """A round."""
 
-    round: Annotated[int, About("Its number; 0 is before the first, when every point is a cluster.")]
-    clusters: Annotated[int, About("The number of clusters after it.")]
-    threshold: Annotated[float | None, About("How far it joined, if its schedule says.")]
+    round: int
+    """Its number; 0 is the state before the first round, with one cluster per point."""
+    clusters: int
+    """The number of clusters after the round."""
+    threshold: float | None
+    """The threshold of the round, if its schedule has one."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """What a run is, in short."""
+    """Summary of a run."""
 
     title: str
-    points: Annotated[int, About("The number of points.")]
-    nodes: Annotated[int, About("The number of nodes, points and root among them.")]
-    root: Annotated[int, About("The node on top.")]
-    kind: Annotated[str, About("What the tree was made of: similarity or distance.")]
-    start: Annotated[int, About("The round that the run was cut at, or else the persistent one.")]
-    rounds: Annotated[list[Step], About("The rounds, from fine to coarse; of very many, some.")]
-    columns: Annotated[list[str], About("The columns that items have beside their text.")]
-    texts: Annotated[bool, About("Whether items have texts; else they are numbers.")]
+    points: int
+    """The number of points."""
+    nodes: int
+    """The number of nodes, including points and root."""
+    root: int
+    """The root node."""
+    kind: str
+    """Whether the tree was built from similarities or distances: "similarity" or "distance"."""
+    start: int
+    """The round at which the run was cut; otherwise the most persistent round."""
+    rounds: list[Step]
+    """The rounds from fine to coarse; a sample if there are more than 300."""
+    columns: list[str]
+    """The columns of the items, without their text."""
+    texts: bool
+    """Whether the items have texts."""
 
 
 @dataclass(frozen=True)
 class Crumb:
-    """A node by name."""
+    """A node of a path, or a child."""
 
     node: int
     name: str
-    size: Annotated[int, About("The number of points.")]
-    round: Annotated[int, About("The round that made it; 0 for a point.")]
+    size: int
+    """The number of points."""
+    round: int
+    """The round that created the node; 0 for a point."""
 
 
 @dataclass(frozen=True)
 class Box:
-    """A node that is seen, or all those beside it that are too small to be."""
+    """A :class:`agglo.explore.view.Box` with its name and colour value."""
 
-    node: Annotated[int, About("The node; -1 for a box of many.")]
-    parent: Annotated[int, About("The place in the list of the box that it is in; -1 for the first.")]
-    size: Annotated[int, About("The number of points in it.")]
-    number: Annotated[int, About("How many nodes it stands for.")]
+    node: int
+    """The node; -1 for a group of siblings."""
+    parent: int
+    """The position in the list of the enclosing box; -1 for the first box."""
+    size: int
+    """The number of points."""
+    number: int
+    """The number of nodes that the box stands for."""
     name: str
-    round: Annotated[int, About("The round that made it; 0 for a point and a box of many.")]
-    value: Annotated[float | None, About("What it is coloured by: a mean, or the place of a name in the legend.")]
-    share: Annotated[float | None, About("The share of its points that have that name.")]
+    round: int
+    """The round that created the node; 0 for a point or a group."""
+    value: float | None
+    """The colour value: a mean, or the position of a category in the legend."""
+    share: float | None
+    """The share of the points in that category."""
 
 
 @dataclass(frozen=True)
 class View:
-    """What is seen at once."""
+    """The boxes below a node."""
 
     node: int
-    round: Annotated[int, About("The round whose clusters the innermost boxes are.")]
-    path: Annotated[list[Crumb], About("The boxes that lead here from the root.")]
+    round: int
+    """The round whose clusters the innermost boxes are."""
+    path: list[Crumb]
+    """The path from the root to the node."""
     boxes: list[Box]
-    legend: Annotated[list[str], About("The names that colours stand for; none for numbers.")]
-    span: Annotated[list[float], About("The least and largest number that colours stand for; else empty.")]
+    legend: list[str]
+    """The categories that colours stand for; empty for a numeric column."""
+    span: list[float]
+    """The smallest and largest number of a numeric column; otherwise empty."""
 
 
 @dataclass(frozen=True)
@@ -85,27 +116,35 @@ class Item:
     """A point."""
 
     point: int
-    text: Annotated[str, About("Its text, cut if it is very long.")]
-    count: Annotated[int, About("How often it occurred.")]
-    values: Annotated[
-        list[str | None], About("Its other columns as exact text, in the order of the run's; null if it has none.")
-    ]
+    text: str
+    """The text, truncated if it is very long."""
+    count: int
+    """The number of occurrences."""
+    values: list[str | None]
+    """The other columns as exact text, in the order of ``Run.columns``."""
 
 
 @dataclass(frozen=True)
 class Details:
-    """What is known of a node."""
+    """Details of a node."""
 
     node: int
     name: str
-    size: Annotated[int, About("The number of points.")]
-    occurrences: Annotated[int, About("How often they occurred, together.")]
+    size: int
+    """The number of points."""
+    occurrences: int
+    """The sum of the counts of the points."""
     round: int
-    height: Annotated[float, About("How far apart the parts were that were joined; 0 for a point.")]
-    cohesion: Annotated[float | None, About("For similarities: how similar those parts were.")]
-    clusters: Annotated[int, About("The number of children.")]
-    terms: Annotated[list[str], About("Terms that set it apart, the most telling first.")]
-    examples: Annotated[list[Item], About("Points that stand for it.")]
+    height: float
+    """The height of the merge that created the node; 0 for a point."""
+    cohesion: float | None
+    """For similarities: the similarity of the parts that were merged."""
+    clusters: int
+    """The number of children."""
+    terms: list[str]
+    """Distinctive terms, best first."""
+    examples: list[Item]
+    """Points that represent the node."""
     path: list[Crumb]
 
 
@@ -113,147 +152,133 @@ class Details:
 class Items:
     """A page of points."""
 
-    total: Annotated[int, About("How many there are on all pages.")]
+    total: int
+    """The number of points on all pages."""
     items: list[Item]
 
 
-def run(opened: Opened) -> Run:
-    """What the opened run is."""
-    tree = opened.tree
+@dataclass(frozen=True)
+class File:
+    """A file to download, produced in parts."""
+
+    name: str
+    content_type: str
+    parts: Iterator[bytes]
+
+
+def describe_run(run: ExplorableRun) -> Run:
+    """Summarize the run."""
+    tree = run.tree
     counts = np.concatenate([[tree.n_leaves], tree.rounds.after])
     chosen = np.arange(len(counts))
-    if len(counts) > _MOST_ROUNDS:  # as even as can be on a scale of ratios
-        wanted = np.geomspace(counts[0], max(counts[-1], 1), _MOST_ROUNDS)
+    if len(counts) > _MAX_ROUNDS:  # evenly spaced on a logarithmic scale of cluster counts
+        wanted = np.geomspace(counts[0], max(counts[-1], 1), _MAX_ROUNDS)
         chosen = np.unique(np.searchsorted(-counts, -wanted).clip(max=len(counts) - 1))
-        chosen = np.union1d(chosen, [0, opened.start, len(counts) - 1])
+        chosen = np.union1d(chosen, [0, run.start, len(counts) - 1])
     thresholds = np.concatenate([[np.nan], tree.rounds.threshold])[chosen].tolist()
     steps = zip(chosen.tolist(), counts[chosen].tolist(), thresholds, strict=True)
     return Run(
-        title=opened.title,
+        title=run.title,
         points=tree.n_leaves,
         nodes=tree.n_nodes,
         root=tree.n_nodes - 1,
         kind=str(tree.about.get("kind", "distance")),
-        start=opened.start,
+        start=run.start,
         rounds=[Step(round, number, t if math.isfinite(t) else None) for round, number, t in steps],
-        columns=opened.items.columns,
-        texts=opened.items.has_text,
+        columns=run.items.columns,
+        texts=run.items.has_text,
     )
 
 
 def view(
-    opened: Opened,
+    run: ExplorableRun,
     *,
     node: Node,
-    round: Annotated[int, About("Clusters of this round stay closed.", least=0)] = 0,
-    limit: Annotated[int, About("How many boxes, at most about.", least=2, most=5000)] = 700,
-    depth: Annotated[int, About("How many boxes inside one another.", least=1, most=20)] = 5,
-    share: Annotated[
-        float, About("The least share of the whole that is a box of its own.", least=0, most=1)
-    ] = 0.0008,
-    colour: Annotated[str, About("A column to colour by; empty for none.")] = "",
+    round: Annotated[int, Bounds(0)] = 0,
+    limit: Annotated[int, Bounds(2, 5000)] = 700,
+    depth: Annotated[int, Bounds(1, 20)] = 5,
+    share: Annotated[float, Bounds(0, 1)] = 0.0008,
+    colour: str = "",
 ) -> View:
-    """The largest clusters in a node, each inside the one that it is part of; "children of a node", for eyes."""
-    tree = opened.tree
-    found = boxes(tree, _node(opened, node), round, limit=limit, depth=depth, share=share)
-    inside = [False] * len(found)
-    for box in found[1:]:
-        inside[box.parent] = True
-    by: Colouring | None = colouring(opened, colour) if colour else None
-    named = []
-    for box, opened_ in zip(found, inside, strict=True):
-        value = share_ = None
-        if by is not None and box.node >= 0 and not opened_:
-            value, share_ = by.of(box.node)
-        name = opened.name(box.node) if box.node >= 0 else f"+ {box.number:,} more"
-        made = int(tree.round[box.node]) if box.node >= 0 else 0
-        named.append(Box(box.node, box.parent, box.size, box.number, name, made, value, share_))
-    legend = [] if by is None else by.legend
-    span = [] if by is None else by.span
-    return View(node, round, _path(opened, node), named, legend, span)
+    """Return the boxes below a node, with their colour values if ``colour`` names a column.
+
+    ``round``, ``limit``, ``depth`` and ``share`` are those of :func:`agglo.explore.view.visible_boxes`.
+    """
+    boxes = layout.visible_boxes(run.tree, _check_node(run, node), round, limit=limit, depth=depth, share=share)
+    colouring = build_colouring(run, colour) if colour else None
+    outer = {box.parent for box in boxes}  # only innermost boxes are coloured
+    described = [
+        describe_box(run, box, None if position in outer else colouring) for position, box in enumerate(boxes)
+    ]
+    legend = [] if colouring is None else colouring.legend
+    span = [] if colouring is None else colouring.span
+    return View(node, round, _path(run, node), described, legend, span)
 
 
-def children(
-    opened: Opened,
-    *,
-    node: Node,
-    offset: Annotated[int, About("How many to leave out.", least=0)] = 0,
-    limit: Annotated[int, About("How many, at most.", least=1, most=1000)] = 100,
-) -> list[Crumb]:
-    """The children of a node as they are in the tree, the largest first."""
-    tree = opened.tree
-    below = tree.children(_node(opened, node))
+def children(run: ExplorableRun, *, node: Node, offset: Offset = 0, limit: Limit = 100) -> list[Crumb]:
+    """Return the children of a node, the largest first."""
+    tree = run.tree
+    below = tree.children(_check_node(run, node))
     ordered = below[np.lexsort((below, -tree.size[below]))][offset : offset + limit]
-    return [_crumb(opened, child) for child in ordered.tolist()]
+    return [_crumb(run, child) for child in ordered.tolist()]
 
 
-def details(opened: Opened, *, node: Node) -> Details:
-    """What is known of a node."""
-    tree = opened.tree
-    points = opened.points(_node(opened, node))
-    count = opened.items.count
+def details(run: ExplorableRun, *, node: Node) -> Details:
+    """Return the details of a node."""
+    tree = run.tree
+    points = run.points(_check_node(run, node))
+    count = run.items.count
     height = float(tree.height[node])
-    similar = tree.about.get("kind") == "similarity"
+    is_similarity = tree.about.get("kind") == "similarity"
     return Details(
         node=node,
-        name=opened.name(node),
+        name=run.name(node),
         size=len(points),
         occurrences=len(points) if count is None else int(count[points].sum()),
         round=int(tree.round[node]),
         height=height,
-        cohesion=float(tree.about["origin"]) - height if similar else None,
+        cohesion=float(tree.about["origin"]) - height if is_similarity else None,
         clusters=len(tree.children(node)),
-        terms=opened.terms(node),
-        examples=items_of(opened, opened.examples(node)),
-        path=_path(opened, node),
+        terms=run.terms(node),
+        examples=describe_items(run, run.examples(node)),
+        path=_path(run, node),
     )
 
 
-def items(
-    opened: Opened,
-    *,
-    node: Node,
-    offset: Annotated[int, About("How many to leave out.", least=0)] = 0,
-    limit: Annotated[int, About("How many, at most.", least=1, most=1000)] = 50,
-) -> Items:
-    """The points of a node, the most frequent first, else in the order of the tree."""
-    points = opened.points(_node(opened, node))
-    if opened.items.count is not None:
-        points = _most_frequent(points, opened.items.count[points], offset + limit)
-    return Items(int(opened.tree.size[node]), items_of(opened, points[offset : offset + limit]))
+def items(run: ExplorableRun, *, node: Node, offset: Offset = 0, limit: Limit = 50) -> Items:
+    """Return a page of the points of a node: the most frequent first, without counts in leaf order."""
+    points = run.points(_check_node(run, node))
+    if run.items.count is not None:
+        points = _most_frequent(points, run.items.count[points], offset + limit)
+    return Items(int(run.tree.size[node]), describe_items(run, points[offset : offset + limit]))
 
 
-def search(
-    opened: Opened,
-    *,
-    text: Annotated[str, About("What to look for: a part of a text, or the number of a point.")],
-    limit: Annotated[int, About("How many, at most.", least=1, most=1000)] = 30,
-) -> Items:
-    """The points whose text has these words in it, the most frequent first."""
-    points, total = opened.items.search(text, limit)
-    return Items(total, items_of(opened, points))
+def search(run: ExplorableRun, *, text: str, limit: Limit = 30) -> Items:
+    """Find the points whose text contains ``text``, or whose number it is; the most frequent first."""
+    points, total = run.items.search(text, limit)
+    return Items(total, describe_items(run, points))
 
 
-def path(opened: Opened, *, node: Node) -> list[Crumb]:
-    """The boxes to open from the root on to get to a node or a point, itself the last."""
-    return _path(opened, _node(opened, node))
+def path(run: ExplorableRun, *, node: Node) -> list[Crumb]:
+    """Return the path from the root to a node or point."""
+    return _path(run, _check_node(run, node))
 
 
 def export(
-    opened: Opened,
+    run: ExplorableRun,
     *,
-    nodes: Annotated[list[int], About("The nodes whose points are wanted.", least=0)],
-    format: Annotated[Literal["csv", "parquet"], About("The kind of file.")] = "csv",
+    nodes: Annotated[list[int], Bounds(0)],
+    format: Literal["csv", "parquet"] = "csv",
 ) -> File:
-    """The points of nodes as a table, one row per node and point: ``cluster``, ``name``, ``point``, columns."""
-    chosen = [_node(opened, node) for node in dict.fromkeys(nodes)]
+    """Export the points of nodes as a table: ``cluster``, ``name``, ``point``, then the columns of the items."""
+    chosen = [_check_node(run, node) for node in dict.fromkeys(nodes)]
     if format == "csv":
-        return File("clusters.csv", "text/csv; charset=utf-8", csv_parts(opened, chosen))
-    return File("clusters.parquet", "application/vnd.apache.parquet", parquet_parts(opened, chosen))
+        return File("clusters.csv", "text/csv; charset=utf-8", iter_csv(run, chosen))
+    return File("clusters.parquet", "application/vnd.apache.parquet", iter_parquet(run, chosen))
 
 
 ROUTES: dict[str, Callable[..., Any]] = {
-    "/api/run": run,
+    "/api/run": describe_run,
     "/api/view": view,
     "/api/children": children,
     "/api/node": details,
@@ -264,34 +289,47 @@ ROUTES: dict[str, Callable[..., Any]] = {
 }
 
 
-def _node(opened: Opened, node: int) -> int:
-    if node >= opened.tree.n_nodes:
-        raise BadRequestError(f"there is no node {node}: the tree has nodes 0 to {opened.tree.n_nodes - 1}")
+def describe_box(run: ExplorableRun, box: layout.Box, colouring: Colouring | None = None) -> Box:
+    """Add name, round and colour value to a box."""
+    if box.node < 0:
+        return Box(*box, f"+ {box.number:,} more", 0, None, None)
+    value, share = (None, None) if colouring is None else colouring.value(box.node)
+    return Box(*box, run.name(box.node), int(run.tree.round[box.node]), value, share)
+
+
+def describe_items(run: ExplorableRun, points: Any) -> list[Item]:
+    """Return text, count and columns of each point."""
+    texts = run.items.texts(points)
+    values = run.items.values(points)
+    counts = np.ones(len(points), np.int64) if run.items.count is None else run.items.count[points]
+    rows = zip(points.tolist(), texts, counts.tolist(), values, strict=True)
+    return [Item(point, text, int(count), row) for point, text, count, row in rows]
+
+
+def to_json(response: Any) -> str:
+    """Convert a response to JSON."""
+    return json.dumps(response, default=vars, ensure_ascii=False, allow_nan=False)
+
+
+def _check_node(run: ExplorableRun, node: int) -> int:
+    if node >= run.tree.n_nodes:
+        raise BadRequestError(f"there is no node {node}: the tree has nodes 0 to {run.tree.n_nodes - 1}")
     return node
 
 
-def _most_frequent(points: Any, count: Any, most: int) -> Any:
-    """Return the ``most`` points with the largest counts, the largest first, equal ones in their order."""
-    if most < len(points):  # sort these alone
-        smallest = np.partition(count, len(count) - most)[len(count) - most]
-        equal = np.flatnonzero(count == smallest)[: most - np.count_nonzero(count > smallest)]
-        chosen = np.union1d(np.flatnonzero(count > smallest), equal)
+def _most_frequent(points: Any, count: Any, n: int) -> Any:
+    """Return the ``n`` points with the largest counts, the largest first; ties keep their order."""
+    if n < len(points):  # select before sorting
+        smallest = np.partition(count, len(count) - n)[len(count) - n]
+        ties = np.flatnonzero(count == smallest)[: n - np.count_nonzero(count > smallest)]
+        chosen = np.union1d(np.flatnonzero(count > smallest), ties)
         points, count = points[chosen], count[chosen]
     return points[np.argsort(-count, kind="stable")]
 
 
-def _crumb(opened: Opened, node: int) -> Crumb:
-    return Crumb(node, opened.name(node), int(opened.tree.size[node]), int(opened.tree.round[node]))
+def _crumb(run: ExplorableRun, node: int) -> Crumb:
+    return Crumb(node, run.name(node), int(run.tree.size[node]), int(run.tree.round[node]))
 
 
-def _path(opened: Opened, node: int) -> list[Crumb]:
-    return [_crumb(opened, step) for step in crumbs(opened.tree, node)]
-
-
-def items_of(opened: Opened, points: Any) -> list[Item]:
-    """What is known of these points."""
-    texts = opened.items.texts(points)
-    values = opened.items.values(points)
-    counts = np.ones(len(points), np.int64) if opened.items.count is None else opened.items.count[points]
-    rows = zip(points.tolist(), texts, counts.tolist(), values, strict=True)
-    return [Item(point, text, int(count), row) for point, text, count, row in rows]
+def _path(run: ExplorableRun, node: int) -> list[Crumb]:
+    return [_crumb(run, step) for step in layout.path_from_root(run.tree, node)]

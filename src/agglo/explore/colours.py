@@ -1,4 +1,4 @@
-"""Clusters by a column of their points: the mean of numbers, or the most frequent name."""
+"""Colour values of clusters: the mean of a numeric column, or the most frequent category of any other."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from agglo.explore.items import MOST_KINDS
-from agglo.explore.run import Opened
+from agglo.explore.items import MAX_CATEGORIES
+from agglo.explore.run import ExplorableRun
 
 
 class Colouring:
-    """What each node is coloured by.
+    """The colour value of each node, by one column of the items.
 
     Parameters
     ----------
     names : list of str, optional
-        What entries stand for; None if they are numbers.
+        The names of the categories; None for a numeric column.
     values : ndarray
-        An entry a point, in the order of the tree.
+        One entry per point, in the leaf order of the tree: a number, or the position of a category in ``names``.
     start, size : ndarray
-        Where the points of each node begin in that order, and their number.
+        The position of each node's first point in that order, and its number of points.
     """
 
     def __init__(self, names: list[str] | None, values: npt.NDArray[Any], start: Any, size: Any) -> None:
@@ -31,18 +31,18 @@ class Colouring:
         self.span: list[float] = []
         self._names, self._values, self._start, self._size = names, values, start, size
         if names is None:
-            known = np.isfinite(values)
-            if known.any():
-                self.span = [float(values[known].min()), float(values[known].max())]
+            finite = values[np.isfinite(values)]
+            if len(finite):
+                self.span = [float(finite.min()), float(finite.max())]
 
-    def of(self, node: int) -> tuple[float | None, float | None]:
-        """The mean and None, or the place of the most frequent name (-1 for others) and the share that has it."""
+    def value(self, node: int) -> tuple[float | None, float | None]:
+        """Return the mean and None; or the most frequent category (-1: none of the legend) and its share."""
         first = int(self._start[node])
         values = self._values[first : first + int(self._size[node])]
         if self._names is None:
-            known = values[np.isfinite(values)]
-            return (_mean(known), None) if len(known) else (None, None)
-        counts = np.bincount(values + 1, minlength=MOST_KINDS + 1)
+            finite = values[np.isfinite(values)]
+            return (_mean(finite), None) if len(finite) else (None, None)
+        counts = np.bincount(values + 1, minlength=MAX_CATEGORIES + 1)
         most = int(counts.argmax())
         return float(most - 1), float(counts[most] / len(values))
 
@@ -50,13 +50,13 @@ class Colouring:
 def _mean(values: npt.NDArray[np.float64]) -> float:
     with np.errstate(over="ignore"):
         mean = float(values.mean())
-    # The sum of large floats may be infinite where their mean is not.
+    # The sum of large floats may be infinite although their mean is finite.
     return mean if math.isfinite(mean) else float((values / len(values)).sum())
 
 
 @lru_cache(maxsize=2)
-def colouring(opened: Opened, column: str) -> Colouring:
-    """The colouring by a column."""
-    kinds = opened.items.kinds(column)
-    tree = opened.tree
-    return Colouring(kinds.names, kinds.values[tree.order], tree.start, tree.size)
+def build_colouring(run: ExplorableRun, column: str) -> Colouring:
+    """Build the colouring by a column."""
+    names, values = run.items.colour_values(column)
+    tree = run.tree
+    return Colouring(names, values[tree.order], tree.start, tree.size)

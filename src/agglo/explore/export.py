@@ -1,4 +1,4 @@
-"""Points of clusters as a CSV or Parquet file, made piece by piece."""
+"""Export of the points of clusters as CSV or Parquet, in parts of a few megabytes."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from agglo.explore.items import unique_names
-from agglo.explore.run import Opened
+from agglo.explore.run import ExplorableRun
 from agglo.explore.values import decode, is_number, to_text
 
-_STEP = 2**13  # rows that are selected at once, at most; fewer if they are long: a text may have many megabytes
-_MOST_ROWS = 2**16  # rows of a piece
-_MOST_BYTES = 4_000_000  # of a piece, after which it is written
-_WITH_LENGTH = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
-# What a spreadsheet takes for the beginning of a formula (OWASP, "CSV Injection"), in both widths.
+_MAX_SELECTED = 2**13  # rows selected at once; fewer if they are long, because a text may have many megabytes
+_MAX_ROWS = 2**16  # of a part
+_MAX_BYTES = 4_000_000  # of a part
+_VARIABLE_LENGTH = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
+# First characters of a spreadsheet formula (OWASP, "CSV Injection"), in both widths.
 _FORMULA = r"^[=+\-@\t\r\n＝＋－＠]"
 
 
-def csv_parts(opened: Opened, nodes: Sequence[int]) -> Iterator[bytes]:
-    """Yield the table of :func:`tables` as CSV, the texts in it safe for spreadsheets.
+def iter_csv(run: ExplorableRun, nodes: Sequence[int]) -> Iterator[bytes]:
+    """Yield the table of :func:`iter_tables` as CSV that is safe for spreadsheets.
 
-    Numbers and truth values are not quoted. Everything else is text, with an apostrophe before what a spreadsheet
-    would run as a formula.
+    Numbers and booleans are not quoted. Everything else is text, with an apostrophe before anything that a
+    spreadsheet would run as a formula.
     """
     header = True
-    for table in tables(opened, nodes):
+    for table in iter_tables(run, nodes):
         names = guard_formulas(pa.array(table.column_names)).to_pylist()
         plain = pa.table([_csv_column(column.combine_chunks()) for column in table.columns], names)
         stream = io.BytesIO()
@@ -39,18 +39,18 @@ def csv_parts(opened: Opened, nodes: Sequence[int]) -> Iterator[bytes]:
         yield stream.getvalue()
 
 
-def parquet_parts(opened: Opened, nodes: Sequence[int]) -> Iterator[bytes]:
-    """Yield the table of :func:`tables` as a Parquet file; columns of types that Parquet lacks are texts."""
+def iter_parquet(run: ExplorableRun, nodes: Sequence[int]) -> Iterator[bytes]:
+    """Yield the table of :func:`iter_tables` as a Parquet file; types that Parquet lacks become text."""
     sink = _Sink()
     writer = None
-    kept: list[bool] = []
-    for table in tables(opened, nodes):
+    is_native: list[bool] = []
+    for table in iter_tables(run, nodes):
         if writer is None:
-            own = table.num_columns - len(opened.items.names)
-            arrays = [opened.items.array(name) for name in opened.items.names]
-            kept = [True] * own + [_parquet_holds(array) for array in arrays]
+            own = table.num_columns - len(run.items.names)
+            arrays = [run.items.array(name) for name in run.items.names]
+            is_native = [True] * own + [_parquet_supports(array) for array in arrays]
         columns = [column.combine_chunks() for column in table.columns]
-        plain = [column if keep else to_text(column) for keep, column in zip(kept, columns, strict=True)]
+        plain = [column if native else to_text(column) for native, column in zip(is_native, columns, strict=True)]
         piece = pa.table(plain, table.column_names)
         if writer is None:
             writer = pq.ParquetWriter(pa.PythonFile(sink, "w"), piece.schema, compression="zstd")
@@ -61,21 +61,21 @@ def parquet_parts(opened: Opened, nodes: Sequence[int]) -> Iterator[bytes]:
     yield sink.drain()
 
 
-def tables(opened: Opened, nodes: Sequence[int]) -> Iterator[Any]:
+def iter_tables(run: ExplorableRun, nodes: Sequence[int]) -> Iterator[Any]:
     """Yield the points of nodes as small tables: ``cluster``, ``name`` and ``point``, then the items' columns.
 
-    There is one row per node and point: a point is there once for each of the nodes that contain it. Only one of
-    the tables is in memory at a time. It has a few megabytes, unless a single row has more.
+    There is one row per node and point: a point occurs once for each node that contains it. Only one table of a
+    few megabytes is in memory at a time, unless a single row is larger.
     """
     step = max(
-        1, min(_STEP, _MOST_BYTES // sum(map(_largest_row, map(opened.items.array, opened.items.names)), 1))
+        1, min(_MAX_SELECTED, _MAX_BYTES // sum(map(_largest_row, map(run.items.array, run.items.names)), 1))
     )
-    names = unique_names(["cluster", "name", "point", *opened.items.names])
-    held: list[Any] = []
+    names = unique_names(["cluster", "name", "point", *run.items.names])
+    pieces: list[Any] = []
     rows = size = 0
     for node in nodes:
-        points = opened.points(node)
-        name = opened.name(node)
+        points = run.points(node)
+        name = run.name(node)
         for first in range(0, len(points), step):
             chosen = points[first : first + step]
             own = [
@@ -83,25 +83,25 @@ def tables(opened: Opened, nodes: Sequence[int]) -> Iterator[Any]:
                 pa.repeat(name, len(chosen)),
                 pa.array(chosen),
             ]
-            piece = pa.table([*own, *opened.items.rows(chosen).values()], names)
-            held.append(piece)
+            piece = pa.table([*own, *run.items.rows(chosen).values()], names)
+            pieces.append(piece)
             rows, size = rows + len(chosen), size + piece.nbytes
-            if rows >= _MOST_ROWS or size >= _MOST_BYTES:
-                yield pa.concat_tables(held)
-                held, rows, size = [], 0, 0
-    if held:
-        yield pa.concat_tables(held)
+            if rows >= _MAX_ROWS or size >= _MAX_BYTES:
+                yield pa.concat_tables(pieces)
+                pieces, rows, size = [], 0, 0
+    if pieces:
+        yield pa.concat_tables(pieces)
 
 
 def guard_formulas(texts: Any) -> Any:
-    """Return an Arrow array of texts with an apostrophe before those that a spreadsheet would run as a formula."""
+    """Prefix an apostrophe to the texts that a spreadsheet would run as a formula."""
     quote = pa.scalar("'", texts.type)
     guarded = pc.binary_join_element_wise(quote, texts, pa.scalar("", texts.type))
     return pc.if_else(pc.match_substring_regex(texts, _FORMULA), guarded, texts)
 
 
 def _largest_row(array: Any) -> int:
-    """Return the number of bytes of the largest value; of lists and the like, a guess."""
+    """Return the size of the largest value in bytes; an estimate for nested types."""
     kind = array.type
     if isinstance(kind, pa.BaseExtensionType):
         return _largest_row(array.storage)
@@ -109,9 +109,9 @@ def _largest_row(array: Any) -> int:
         return _largest_row(array.dictionary)
     if pa.types.is_run_end_encoded(kind):
         return _largest_row(array.values)
-    if any(is_kind(kind) for is_kind in _WITH_LENGTH):
+    if any(is_kind(kind) for is_kind in _VARIABLE_LENGTH):
         return pc.max(pc.binary_length(array)).as_py() or 0
-    return _MOST_BYTES // 128 if pa.types.is_nested(kind) else 40
+    return _MAX_BYTES // 128 if pa.types.is_nested(kind) else 40
 
 
 def _csv_column(array: Any) -> Any:
@@ -120,17 +120,17 @@ def _csv_column(array: Any) -> Any:
     return guard_formulas(to_text(array))
 
 
-def _parquet_holds(array: Any) -> bool:
-    """Whether Parquet has the type of these values, once they are decoded, and dates as large as they are."""
+def _parquet_supports(array: Any) -> bool:
+    """Return whether Parquet can store these values once they are decoded, dates without overflow."""
     kind = decode(array.slice(0, 0)).type
     inside = list(_inner_types(kind))
-    if any(pa.types.is_dictionary(part) for part in inside):  # not with all that may be in it
+    if any(pa.types.is_dictionary(part) for part in inside):  # Parquet lacks some of their types
         return False
     try:
         if any(pa.types.is_timestamp(part) and part.unit == "s" for part in inside):
             if len(inside) > 1:
                 return False
-            decode(array).cast(pa.timestamp("ms", kind.tz))  # as which Parquet stores seconds
+            decode(array).cast(pa.timestamp("ms", kind.tz))  # Parquet stores seconds as milliseconds
         pq.write_table(pa.schema([("column", kind)]).empty_table(), io.BytesIO())
     except (pa.ArrowException, OSError):
         return False
@@ -154,7 +154,7 @@ def _inner_types(kind: Any) -> Iterator[Any]:
 
 
 class _Sink(io.RawIOBase):
-    """A file to write to that keeps what was written until it is drained."""
+    """A write-only file that buffers its content until :meth:`drain`."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
@@ -167,6 +167,6 @@ class _Sink(io.RawIOBase):
         return len(data)
 
     def drain(self) -> bytes:
-        """Return what was written since the last time."""
+        """Return the content written since the last call."""
         parts, self._parts = self._parts, []
         return b"".join(parts)

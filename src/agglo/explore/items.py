@@ -1,4 +1,4 @@
-"""What is known of the points of a tree: a text, a count and further columns of each."""
+"""Items: the text, the count and the other columns of each point of a tree."""
 
 from __future__ import annotations
 
@@ -14,60 +14,69 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from agglo.explore.schema import BadRequestError
-from agglo.explore.values import cut, decode, is_number, is_text, select_rows, single_array, to_floats, to_text
+from agglo.explore.query import BadRequestError
+from agglo.explore.values import (
+    decode,
+    is_number,
+    is_text,
+    select_rows,
+    to_floats,
+    to_single_array,
+    to_text,
+    truncate,
+)
 
 Ints = npt.NDArray[np.int64]
 
-TEXT, COUNT = "text", "count"  # the columns that agglo itself gives a meaning to
-LONGEST = 2000  # characters of a text that are sent to be shown; all of it is exported
-SHORT = 80  # characters of a text that stands for something in a list: a name, a colour
-MOST_KINDS = 10  # of a column of names that are told apart; the others are "other"
+TEXT, COUNT = "text", "count"  # columns with a meaning
+MAX_TEXT = 2000  # characters of a displayed text; exports have all of it
+MAX_LABEL = 80  # characters of a text in a list: a name, a category
+MAX_CATEGORIES = 10  # with a colour of their own; all others share one
 
 
-class Kinds(NamedTuple):
-    """A column as colours show it: by what is most frequent, or by means."""
+class ColourValues(NamedTuple):
+    """A column to colour by: numbers, or codes of its most frequent categories."""
 
     names: list[str] | None
-    """The most frequent entries, the first first; None for a column of numbers."""
+    """The categories, the most frequent first; None for a numeric column."""
     values: npt.NDArray[Any]
-    """One entry per point: its number, or the position of its name in ``names``, -1 for another or none."""
+    """One entry per point: a number, or the position of its category in ``names``, -1 for any other or null."""
 
 
 class Items:
-    """The texts and columns of the points, of any Arrow type; points without a text are shown by number.
+    """Texts and columns of the points, of any Arrow type. Points without a text are shown by number.
 
     Parameters
     ----------
     n : int
         The number of points.
     table : pyarrow.Table, optional
-        One row per point. The column ``text`` is what stands for a point. The column ``count`` is the number of
-        its occurrences, if it has whole numbers and no gaps; otherwise it is a column like any other. Columns of
-        equal names get a number, columns without a name that of their position.
+        One row per point. The column ``text`` represents a point. The column ``count`` is the number of its
+        occurrences if it holds integers without nulls; otherwise it has no special meaning. Columns with
+        equal or empty names are renamed, see :func:`unique_names`.
     """
 
     def __init__(self, n: int, table: Any = None) -> None:
         if table is not None and table.num_rows != n:
-            raise ValueError(f"there are {table.num_rows} items for {n} points: pass one a point, in their order")
+            raise ValueError(f"there are {table.num_rows} items for {n} points: pass one per point, in order")
         self.n = n
         names = [] if table is None else unique_names(table.column_names)
-        self._arrays = {name: single_array(table.column(i)) for i, name in enumerate(names)}
+        self._arrays = {name: to_single_array(table.column(i)) for i, name in enumerate(names)}
         self.columns = [name for name in names if name != TEXT]
         self.has_text = TEXT in names
-        self.count: Ints | None = _counts(self._arrays[COUNT]) if COUNT in names else None
+        self.count: Ints | None = _to_counts(self._arrays[COUNT]) if COUNT in names else None
 
     def texts(self, points: npt.NDArray[Any]) -> list[str]:
-        """Return the texts of these points, cut where they are very long."""
+        """Return the texts of these points, truncated to ``MAX_TEXT`` characters."""
         if not self.has_text:
             return [f"point {point}" for point in points.tolist()]
-        return [text or "" for text in self._shown(TEXT, points)]
+        return [text or "" for text in self._display_texts(TEXT, points)]
 
     def values(self, points: npt.NDArray[Any]) -> list[list[str | None]]:
-        """Return the further columns of these points as text, one list per point, cut where they are very long."""
+        """Return the other columns of these points as truncated texts, one list per point."""
         if not self.columns:
             return [[] for _ in points]
-        columns = [self._shown(name, points) for name in self.columns]
+        columns = [self._display_texts(name, points) for name in self.columns]
         return [list(row) for row in zip(*columns, strict=True)]
 
     def rows(self, points: npt.NDArray[Any]) -> dict[str, Any]:
@@ -77,17 +86,18 @@ class Items:
 
     @property
     def names(self) -> list[str]:
-        """The names of all columns, that of the texts first."""
+        """The names of all columns, the text column first."""
         return ([TEXT] if self.has_text else []) + self.columns
 
     def array(self, name: str) -> Any:
         """Return a whole column as one Arrow array."""
         return self._arrays[name]
 
-    def search(self, text: str, most: int) -> tuple[Ints, int]:
-        """Return at most ``most`` points whose text contains ``text``, and the number of all such points.
+    def search(self, text: str, limit: int) -> tuple[Ints, int]:
+        """Return at most ``limit`` points whose text contains ``text``, and the number of all such points.
 
-        Case does not matter. The most frequent come first. If ``text`` is the number of a point, that point leads.
+        The search ignores case. The most frequent points come first. If ``text`` is the number of a point, that
+        point comes first.
         """
         wanted = text.strip()
         found = np.empty(0, np.int64)
@@ -99,28 +109,31 @@ class Items:
         if wanted.isascii() and wanted.isdigit() and len(wanted) < 12 and int(wanted) < self.n:
             point = int(wanted)
             found = np.concatenate([[point], found[found != point]])
-        return found[:most], len(found)
+        return found[:limit], len(found)
 
-    @lru_cache(maxsize=2)  # noqa: B019  # there is one for as long as the program runs
-    def kinds(self, column: str) -> Kinds:
-        """Return a column to colour by: numbers as they are, anything else by its most frequent texts."""
+    @lru_cache(maxsize=2)  # noqa: B019  # an instance lives as long as the program
+    def colour_values(self, column: str) -> ColourValues:
+        """Return the colour values of a column: numbers as they are, anything else by its most frequent texts."""
         if column not in self.columns:
             known = ", ".join(map(repr, self.columns)) or "none"
-            raise BadRequestError(f"there is no column {column!r} to colour by, but {known}")
+            raise BadRequestError(f"there is no column {column!r} to colour by: pass one of {known}")
         values = self._arrays[column]
         if is_number(values.type) and column != "label":
-            return Kinds(None, to_floats(values))
-        encoded = to_text(values, LONGEST).dictionary_encode()
+            return ColourValues(None, to_floats(values))
+        encoded = to_text(values, MAX_TEXT).dictionary_encode()
         codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
         frequent = np.argsort(-np.bincount(codes[codes >= 0], minlength=len(encoded.dictionary)), kind="stable")
-        rank = np.full(len(encoded.dictionary) + 1, -1, np.int8)  # the last for those that have no entry
-        rank[frequent[:MOST_KINDS]] = np.arange(min(len(frequent), MOST_KINDS))
-        return Kinds([cut(encoded.dictionary[int(i)].as_py(), SHORT) for i in frequent[:MOST_KINDS]], rank[codes])
+        rank = np.full(len(encoded.dictionary) + 1, -1, np.int8)  # the last is that of null, code -1
+        rank[frequent[:MAX_CATEGORIES]] = np.arange(min(len(frequent), MAX_CATEGORIES))
+        return ColourValues(
+            [truncate(encoded.dictionary[int(i)].as_py(), MAX_LABEL) for i in frequent[:MAX_CATEGORIES]],
+            rank[codes],
+        )
 
-    def _shown(self, name: str, points: npt.NDArray[Any]) -> list[str | None]:
+    def _display_texts(self, name: str, points: npt.NDArray[Any]) -> list[str | None]:
         found = select_rows(self._arrays[name], pa.array(points, pa.int64()))
-        texts = to_text(found, LONGEST).to_pylist()
-        return [None if text is None else cut(text, LONGEST) for text in texts]
+        texts = to_text(found, MAX_TEXT).to_pylist()
+        return [None if text is None else truncate(text, MAX_TEXT) for text in texts]
 
     @cached_property
     def _all_texts(self) -> Any:
@@ -128,7 +141,7 @@ class Items:
 
 
 def unique_names(names: Sequence[str]) -> list[str]:
-    """Return names of columns that differ and are not empty: "a (2)" for a second "a", "column 3"."""
+    """Make column names distinct and not empty: a second "a" becomes "a (2)", an empty name "column 3"."""
     found: list[str] = []
     for position, given in enumerate(names, start=1):
         base = given or f"column {position}"
@@ -139,8 +152,8 @@ def unique_names(names: Sequence[str]) -> list[str]:
     return found
 
 
-def _counts(column: Any) -> Ints | None:
-    """Return a column as counts; None unless they are whole, at least 0, and no sum of them is rounded in JSON."""
+def _to_counts(column: Any) -> Ints | None:
+    """Return a column as counts; None unless it holds integers of at least 0 whose sum is exact in JSON."""
     values = decode(column)
     if not pa.types.is_integer(values.type) or values.null_count:
         return None
@@ -151,20 +164,20 @@ def _counts(column: Any) -> Ints | None:
 
 
 def make_table(texts: Sequence[str] | None, columns: Mapping[str, Any] | None) -> Any:
-    """Return a table of texts and columns; None if there are neither.
+    """Build a table of texts and columns; return None if there are neither.
 
     Raises
     ------
     ValueError
-        If a text is no text or cannot be encoded, or values of a column have no Arrow type.
+        If a text is not a str or not valid Unicode, or a column has no Arrow type.
     """
-    made: dict[str, Any] = {} if texts is None else {TEXT: _text_array(texts)}
+    arrays: dict[str, Any] = {} if texts is None else {TEXT: _text_array(texts)}
     for name, values in (columns or {}).items():
         if name == TEXT and texts is not None:
-            raise ValueError("columns has a column 'text' beside texts: give it another name")
+            raise ValueError("columns has a column 'text', but texts is given, too: rename that column")
         _check_text("the name of a column", name)
-        made[name] = _column_array(name, values)
-    return pa.table(made) if made else None
+        arrays[name] = _column_array(name, values)
+    return pa.table(arrays) if arrays else None
 
 
 def _text_array(texts: Sequence[str]) -> Any:
@@ -176,7 +189,7 @@ def _text_array(texts: Sequence[str]) -> Any:
 
 def _check_text(what: str, text: Any) -> None:
     if not isinstance(text, str):
-        raise ValueError(f"{what} is {cut(repr(text), SHORT)}, which is no text: pass a str")
+        raise ValueError(f"{what} is {truncate(repr(text), MAX_LABEL)}, which is not a str: pass a str")
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -194,37 +207,37 @@ def _column_array(name: str, values: Any) -> Any:
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise ValueError(
             f"the column {name!r} cannot be shown: Arrow has no type for its values ({error}); pass one value per "
-            "point, all of one kind: numbers, texts, dates, lists"
+            "point, all of the same type: numbers, texts, dates or lists"
         ) from error
 
 
 def write_items(table: Any, path: Path) -> None:
-    """Write items as an Arrow file in one piece, which is mapped and not read."""
+    """Write items as an Arrow file of one record batch, which can be memory-mapped."""
     whole = table.combine_chunks()
-    # By Python's own files here and below: Arrow cannot open a name that is not UTF-8.
+    # Python opens the file, here and below, because Arrow cannot open a name that is not UTF-8.
     with path.open("wb") as file, pa.ipc.new_file(file, whole.schema) as writer:
         writer.write_table(whole)
 
 
 def map_table(path: str | os.PathLike[str]) -> Any:
-    """Return the table in an Arrow file, mapped into memory.
+    """Return the table of an Arrow file, memory-mapped.
 
-    All of it is checked: Arrow trusts offsets and lengths in a file, and a wrong one would end the process.
+    The whole table is validated: Arrow trusts the offsets in a file, and a wrong one would crash the process.
     """
-    with open(path, "rb") as file:  # a file that is missing or may not be read is an OSError of its own
+    with open(path, "rb") as file:  # raises OSError if the file is missing or unreadable
         try:
             content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
             table = pa.ipc.open_file(pa.py_buffer(content)).read_all()
             table.validate(full=True)
         except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
             raise ValueError(
-                f"{path} cannot be read: it is damaged or no Arrow file ({error}); make it again"
+                f"{path} cannot be read: it is damaged or no Arrow file ({error}); write it again"
             ) from error
     return table
 
 
 def read_table(path: Path, column: str | None) -> Any:
-    """Items out of a .parquet, .csv, .tsv or .arrow file, with the column that is named as their text."""
+    """Read items from a .parquet, .csv, .tsv or .arrow file; use ``column`` as their text."""
     from agglo.io.points import read_rows
     from agglo.io.tables import ReadError
 
@@ -238,7 +251,7 @@ def read_table(path: Path, column: str | None) -> Any:
         text = [field.name for field in table.schema if is_text(field.type)]
         column = TEXT if TEXT in names else text[0] if text else None
     elif column not in names:
-        raise ValueError(f"{path} has no column {column!r}, but {', '.join(map(repr, names))}")
+        raise ValueError(f"{path} has no column {column!r}: pass one of {', '.join(map(repr, names))}")
     if column is None or column == TEXT:
         return table
     free = [name if name != TEXT else "text (other)" for name in names]

@@ -1,4 +1,4 @@
-"""A run that is open for exploring: its tree, mapped into memory, its items, and the names of its clusters."""
+"""A run that is open for exploration: its memory-mapped tree, its items, and the names of its clusters."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from agglo.explore.items import SHORT, Items, make_table, map_table, read_table
-from agglo.explore.values import cut
+from agglo.explore.items import MAX_LABEL, Items, make_table, map_table, read_table
+from agglo.explore.values import truncate
 from agglo.io import run_folder as runfolder
 from agglo.io.tree_file import forget, load_mapped
 from agglo.text.names import Names, name_nodes
@@ -21,7 +21,7 @@ from agglo.tree.hierarchy import Hierarchy
 from agglo.tree.persistence import persistent_round
 
 N_EXAMPLES = 5
-_LOOKED_AT = 5000  # points of a large cluster that are looked at for its examples
+_MAX_CANDIDATES = 5000  # points of a large cluster among which its examples are selected
 _NAMES = pa.schema(
     [
         ("name", pa.large_string()),
@@ -29,23 +29,23 @@ _NAMES = pa.schema(
         ("examples", pa.large_list(pa.int32())),
     ]
 )
-_LONGEST_NAME = 300  # characters: some terms, and a text
+_MAX_NAME = 300  # characters of a cluster's name, which is a few terms and a text
 
 
 @dataclass(frozen=True, eq=False)
-class Opened:
-    """What the explorer reads.
+class ExplorableRun:
+    """A tree with the items and names that the explorer shows.
 
     Parameters
     ----------
     tree : Hierarchy
         The tree.
     items : Items
-        What its points are.
+        Texts and columns of its points.
     names : pyarrow.Table, optional
-        A row an inner node, in their order: ``name``, ``terms`` and ``examples``.
+        One row per inner node, in node order: ``name``, ``terms`` and ``examples``.
     title : str
-        What the page is headed with.
+        The title of the page.
     start : int
         The round that is shown first.
     """
@@ -57,41 +57,48 @@ class Opened:
     start: int
 
     def name(self, node: int) -> str:
-        """What a node is called: by its name if it has one, else by the text of its first example."""
+        """Return the name of a node; without names, the text of its first example."""
         if node >= self.tree.n_leaves and self.names is not None:
-            return cut(str(self.names["name"][node - self.tree.n_leaves]), _LONGEST_NAME)
+            return truncate(str(self.names["name"][node - self.tree.n_leaves]), _MAX_NAME)
         if node >= self.tree.n_leaves and not self.items.has_text:
             return f"cluster {node}"
         text = self.items.texts(self.examples(node, 1))[0]
-        return cut(text, SHORT)
+        return truncate(text, MAX_LABEL)
 
     def points(self, node: int) -> npt.NDArray[np.int32]:
-        """The points of a node, those that are close in the tree side by side."""
+        """Return the points of a node, in the leaf order of the tree."""
         first = int(self.tree.start[node])
         return self.tree.order[first : first + int(self.tree.size[node])]
 
-    def examples(self, node: int, most: int = N_EXAMPLES) -> npt.NDArray[np.int64]:
-        """Points that stand for a node: those on file, else those that found one another first."""
+    def examples(self, node: int, n: int = N_EXAMPLES) -> npt.NDArray[np.int64]:
+        """Return up to ``n`` points that represent a node: the stored ones, otherwise those that merged first."""
         if node >= self.tree.n_leaves and self.names is not None:
-            return np.array(self.names["examples"][node - self.tree.n_leaves].as_py()[:most], np.int64)
+            return np.array(self.names["examples"][node - self.tree.n_leaves].as_py()[:n], np.int64)
         points = self.points(node)
-        points = points[:: -(-len(points) // _LOOKED_AT)]
+        points = points[:: -(-len(points) // _MAX_CANDIDATES)]
         if len(points) == 1:
             return points.astype(np.int64)
         first = np.argsort(self.tree.height[self.tree.parent[points]], kind="stable")
-        return points[first[:most]].astype(np.int64)
+        return points[first[:n]].astype(np.int64)
 
     def terms(self, node: int) -> list[str]:
-        """The terms that set a node apart, the most telling first; none where they are not on file."""
+        """Return the distinctive terms of a node, best first; empty if none are stored."""
         if node < self.tree.n_leaves or self.names is None:
             return []
-        return [cut(term, SHORT) for term in self.names["terms"][node - self.tree.n_leaves].as_py()]
+        return [truncate(term, MAX_LABEL) for term in self.names["terms"][node - self.tree.n_leaves].as_py()]
 
 
-def open_run(path: Path, items: Path | None = None, column: str | None = None) -> Opened:
-    """Open the folder of a run, or a tree file; ``items`` may name a file with a row a point.
+def open_run(path: Path, items: Path | None = None, column: str | None = None) -> ExplorableRun:
+    """Open a run folder or a tree file.
 
-    Only these files are ever read.
+    Parameters
+    ----------
+    path : Path
+        The run folder, or a tree file.
+    items : Path, optional
+        A file with one row per point, instead of the run's own items.
+    column : str, optional
+        The column of ``items`` that holds the texts.
     """
     if path.is_dir():
         return runfolder.read_run(path, lambda files: _open_files(path, files, items, column))
@@ -99,10 +106,10 @@ def open_run(path: Path, items: Path | None = None, column: str | None = None) -
         raise FileNotFoundError(f"cannot read {path}: there is no such folder or file; check its name")
     tree = load_mapped(path)
     table = None if items is None else read_table(items, column)
-    return _opened(path, tree, table, items, None, None)
+    return _build_run(path, tree, table, items, None, None)
 
 
-def _open_files(path: Path, files: runfolder.RunFiles, items: Path | None, column: str | None) -> Opened:
+def _open_files(path: Path, files: runfolder.RunFiles, items: Path | None, column: str | None) -> ExplorableRun:
     tree = load_mapped(files.tree())
     table = names = None
     source = items or files.find(runfolder.ITEMS)
@@ -110,40 +117,42 @@ def _open_files(path: Path, files: runfolder.RunFiles, items: Path | None, colum
         table = read_table(items, column)
     elif source is not None:
         table = map_table(source)
-    named = files.find(runfolder.NAMES)
-    if named is not None:
-        names = checked_names(map_table(named), tree, named)
+    names_path = files.find(runfolder.NAMES)
+    if names_path is not None:
+        names = check_names(map_table(names_path), tree, names_path)
     start = ((files.record or {}).get("labels") or {}).get("round")
-    return _opened(path, tree, table, source, names, start)
+    return _build_run(path, tree, table, source, names, start)
 
 
-def _opened(path: Path, tree: Hierarchy, table: Any, source: Path | None, names: Any, start: Any) -> Opened:
+def _build_run(
+    path: Path, tree: Hierarchy, table: Any, source: Path | None, names: Any, start: Any
+) -> ExplorableRun:
     try:
-        known = Items(tree.n_leaves, table)
+        items = Items(tree.n_leaves, table)
     except ValueError as error:
         raise ValueError(f"{source} does not fit the tree: {error}") from None
     if not isinstance(start, int) or not 0 <= start <= len(tree.rounds):
         start = persistent_round(tree)
     forget(tree)
-    return Opened(tree, known, names, path.absolute().name, start)
+    return ExplorableRun(tree, items, names, path.absolute().name, start)
 
 
-def open_tree(tree: Hierarchy, texts: Sequence[str] | None, columns: Mapping[str, Any] | None) -> Opened:
-    """Open a tree that is in memory, with its clusters named if there are texts."""
+def open_tree(tree: Hierarchy, texts: Sequence[str] | None, columns: Mapping[str, Any] | None) -> ExplorableRun:
+    """Open a tree in memory; name its clusters if there are texts."""
     items = Items(tree.n_leaves, make_table(texts, columns))
     names = None
     if texts is not None and tree.n_leaves > 1:
         names = names_table(name_nodes(tree, list(texts)))
-    return Opened(tree, items, names, "tree", persistent_round(tree))
+    return ExplorableRun(tree, items, names, "tree", persistent_round(tree))
 
 
 def names_table(names: Names) -> Any:
-    """Names as a table."""
+    """Convert names to an Arrow table with one row per inner node."""
     return pa.table([pa.array(values, field.type) for values, field in zip(names, _NAMES, strict=True)], _NAMES)
 
 
-def checked_names(names: Any, tree: Hierarchy, path: Path) -> Any:
-    """The table of names, if it is one of this tree's."""
+def check_names(names: Any, tree: Hierarchy, path: Path) -> Any:
+    """Return the table of names with canonical column types; raise ``ValueError`` if it does not fit the tree."""
     inner = tree.n_nodes - tree.n_leaves
     missing = {"name", "terms", "examples"} - set(names.column_names)
     if missing or names.num_rows != inner:
@@ -152,18 +161,16 @@ def checked_names(names: Any, tree: Hierarchy, path: Path) -> Any:
         )
         raise ValueError(f"{path} does not fit the tree: {cause}; run agglo text again")
     try:
-        whole = pa.table({column.name: names[column.name].cast(column.type) for column in _NAMES}).combine_chunks()
+        table = pa.table({column.name: names[column.name].cast(column.type) for column in _NAMES}).combine_chunks()
     except (pa.ArrowException, KeyError) as error:
-        raise ValueError(
-            f"{path} has columns of other types than names have ({error}); run agglo text again"
-        ) from None
-    gaps = [column.name for column in _NAMES if whole[column.name].null_count]
-    points = pc.list_flatten(whole["examples"])
+        raise ValueError(f"{path} has columns of wrong types ({error}); run agglo text again") from None
+    nulls = [column.name for column in _NAMES if table[column.name].null_count]
+    points = pc.list_flatten(table["examples"])
     outside = pc.any(pc.or_(pc.less(points, 0), pc.greater_equal(points, tree.n_leaves))).as_py()
-    some = pc.all(pc.greater(pc.list_value_length(whole["examples"]), 0)).as_py()
-    if gaps or outside or some is False or points.null_count or pc.list_flatten(whole["terms"]).null_count:
+    nonempty = pc.all(pc.greater(pc.list_value_length(table["examples"]), 0)).as_py()
+    if nulls or outside or nonempty is False or points.null_count or pc.list_flatten(table["terms"]).null_count:
         raise ValueError(
-            f"{path} does not fit the tree: a node has no name, or examples that are no points of it; "
+            f"{path} does not fit the tree: a node has no name, or an example is not a point of the tree; "
             "run agglo text again"
         )
-    return whole
+    return table

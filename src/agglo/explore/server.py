@@ -1,9 +1,8 @@
-"""The explorer's server: on this machine alone, and only for those who have its link."""
+"""The explorer's HTTP server. It listens on the loopback address and requires the token of the printed link."""
 
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
 import os
 import secrets
@@ -19,10 +18,10 @@ from operator import itemgetter
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from agglo.explore import api, schema
+from agglo.explore import api
 from agglo.explore.page import MAX_BYTES, save_page
-from agglo.explore.run import Opened
-from agglo.explore.schema import BadRequestError
+from agglo.explore.query import BadRequestError, parse_arguments
+from agglo.explore.run import ExplorableRun
 from agglo.io.tree_file import forget
 
 STATIC = {
@@ -32,13 +31,13 @@ STATIC = {
 }
 _HOST = "127.0.0.1"
 _JSON = "application/json; charset=utf-8"
-_MOST_CONNECTIONS = 64  # each of which has a thread
-_AT_ONCE = 4  # answers that are computed, whatever the number of connections: each may need memory
-_FORGET = 20  # answers, after which the pages of the tree's file that they read are let go
-# Nothing from elsewhere is loaded, and nothing is told to anyone.
+_MAX_CONNECTIONS = 64  # with one thread each
+_MAX_COMPUTED = 4  # responses computed at a time, because each may need memory
+_RELEASE_EVERY = 20  # responses, after which the mapped pages of the tree file are released
+# The page loads nothing from other servers, and sends nothing to them.
 _POLICY = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
 _POLICY += "connect-src 'self'; base-uri 'none'; form-action 'none'; "
-# Only notebooks on this machine show the page in a frame: in a browser, or in the editor.
+# Only notebooks on this machine may show the page in a frame: in a browser, or in an editor.
 _POLICY += "frame-ancestors 'self' http://localhost:* http://127.0.0.1:* https://localhost:* https://127.0.0.1:* "
 _POLICY += "vscode-webview: vscode-file:"
 _BUSY = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 1\r\nConnection: close\r\n\r\n"
@@ -46,32 +45,32 @@ _log = logging.getLogger(__name__)
 
 
 class Explorer:
-    """A server of one run, on a free port of this machine's own address, which no other machine reaches.
+    """An HTTP server of one run on the loopback address, which other machines cannot reach.
 
     Parameters
     ----------
-    opened : Opened
+    run : ExplorableRun
         The run.
     port : int
-        The port; 0 for any that is free.
+        The port; 0 for any free port.
 
     Attributes
     ----------
     url : str
-        The link to the page. The token in it is what lets one in.
+        The link to the page. It contains the token that every request needs.
     """
 
-    def __init__(self, opened: Opened, port: int = 0) -> None:
-        self.opened = opened
+    def __init__(self, run: ExplorableRun, port: int = 0) -> None:
+        self.run = run
         self.token = secrets.token_urlsafe(24)
         self._server = _Server(self, port)
         self.port: int = self._server.server_port
         self.url = f"http://{_HOST}:{self.port}/?token={self.token}"
         self._thread: threading.Thread | None = None
-        self._answers = 0
+        self._n_responses = 0
 
     def start(self) -> Explorer:
-        """Answer from now on, in a thread that ends with the program."""
+        """Start serving in a daemon thread."""
         if self._thread is None:
             self._thread = threading.Thread(
                 target=self._server.serve_forever, args=(0.1,), name="agglo explore", daemon=True
@@ -80,22 +79,22 @@ class Explorer:
         return self
 
     def save(self, path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> None:
-        """Write one file that shows the top of the tree without a server; see :func:`agglo.explore.page.page`."""
-        save_page(self.opened, path, max_bytes)
+        """Write a self-contained page; see :func:`agglo.explore.page.render_page`."""
+        save_page(self.run, path, max_bytes)
 
-    def answered(self) -> None:
-        """Count an answer; from time to time give back the memory of what was read of the tree."""
-        self._answers += 1
-        if self._answers % _FORGET == 0:
-            forget(self.opened.tree)
+    def count_response(self) -> None:
+        """Count a response; from time to time release the mapped pages of the tree file."""
+        self._n_responses += 1
+        if self._n_responses % _RELEASE_EVERY == 0:
+            forget(self.run.tree)
 
     def wait(self) -> None:
-        """Return when the server is closed, or raise when interrupted."""
+        """Block until the server is closed, or until Ctrl-C raises ``KeyboardInterrupt``."""
         while self._thread is not None and self._thread.is_alive():
             self._thread.join(0.2)
 
     def close(self) -> None:
-        """Stop answering."""
+        """Stop the server."""
         if self._thread is not None:
             self._server.shutdown()
             self._thread.join()
@@ -112,7 +111,7 @@ class Explorer:
         return f"Explorer({self.url})"
 
     def _repr_html_(self) -> str:
-        """The page inside a notebook."""
+        """Return a frame with the page, for notebooks."""
         return (
             f'<iframe src="{self.url}" title="agglo explore" width="100%" height="640" style="border:0"></iframe>'
         )
@@ -121,19 +120,19 @@ class Explorer:
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
-    patience = 60.0  # seconds that a connection may take for its next request
+    max_wait = 60.0  # seconds that a connection may take to send its next request
 
     def __init__(self, explorer: Explorer, port: int) -> None:
         self.explorer = explorer
         self.connections: set[Any] = set()
-        self.waiting: dict[Any, float] = {}  # connections without a whole request, and since when
-        self.turns = threading.BoundedSemaphore(_AT_ONCE)
+        self.waiting: dict[Any, float] = {}  # connections without a complete request, and since when
+        self.slots = threading.BoundedSemaphore(_MAX_COMPUTED)
         super().__init__((_HOST, port), _Handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        if len(self.connections) >= _MOST_CONNECTIONS:
+        if len(self.connections) >= _MAX_CONNECTIONS:
             self._drop_waiting()
-        if len(self.connections) >= _MOST_CONNECTIONS:  # all are being answered
+        if len(self.connections) >= _MAX_CONNECTIONS:  # none is idle
             with contextlib.suppress(OSError):
                 request.sendall(_BUSY)
             self.shutdown_request(request)
@@ -143,22 +142,22 @@ class _Server(ThreadingHTTPServer):
         super().process_request(request, client_address)
 
     def _drop_waiting(self) -> None:
-        """End the connection that has been waiting longest, so that idle ones cannot keep others out."""
-        waiting = list(self.waiting.items())  # a copy: other threads change it
+        """Close the connection that has been idle longest, so that idle ones cannot block others."""
+        waiting = list(self.waiting.items())  # a copy, because other threads change it
         if waiting:
-            self._end(min(waiting, key=itemgetter(1))[0])
+            self._close(min(waiting, key=itemgetter(1))[0])
 
     def service_actions(self) -> None:
-        """End connections that are too slow; called several times a second."""
-        before = time.monotonic() - self.patience
+        """Close connections that are too slow; the base class calls this several times a second."""
+        before = time.monotonic() - self.max_wait
         for connection, since in list(self.waiting.items()):
             if since < before:
-                self._end(connection)
+                self._close(connection)
 
-    def _end(self, connection: Any) -> None:
+    def _close(self, connection: Any) -> None:
         self.waiting.pop(connection, None)
         self.connections.discard(connection)
-        with contextlib.suppress(OSError):  # it has just ended by itself
+        with contextlib.suppress(OSError):  # the client has just closed it
             connection.shutdown(socket.SHUT_RDWR)
 
     def shutdown_request(self, request: Any) -> None:
@@ -168,12 +167,12 @@ class _Server(ThreadingHTTPServer):
 
     def server_close(self) -> None:
         super().server_close()
-        for connection in list(self.connections):  # browsers keep theirs, and would still be answered
-            self._end(connection)
+        for connection in list(self.connections):  # browsers keep theirs open, and would still be served
+            self._close(connection)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         error = sys.exception()
-        if not isinstance(error, ConnectionError | TimeoutError):  # a reader may leave when it likes
+        if not isinstance(error, ConnectionError | TimeoutError):  # clients may disconnect at any time
             _log.error("a connection failed: %s", describe_error(error))
 
 
@@ -185,133 +184,129 @@ class _Handler(BaseHTTPRequestHandler):
     server: _Server
 
     def handle_one_request(self) -> None:
-        """Read a request and answer it."""
+        """Read one request and respond."""
         self.server.waiting[self.connection] = time.monotonic()
         super().handle_one_request()
 
     def do_GET(self) -> None:
-        """Answer a question."""
+        """Respond to GET."""
         self.server.waiting.pop(self.connection, None)
-        self._answering = False
+        self._headers_sent = False
         try:
             self._check_request()
             self._route()
         except BadRequestError as error:
-            self._refuse(HTTPStatus.BAD_REQUEST, str(error))
+            self._reject(HTTPStatus.BAD_REQUEST, str(error))
         except _ForbiddenError as error:
-            self._refuse(HTTPStatus.FORBIDDEN, str(error))
+            self._reject(HTTPStatus.FORBIDDEN, str(error))
         except (ConnectionError, TimeoutError):
             raise
         except Exception as error:
             cause = describe_error(error)
-            _log.error("the answer to %s failed: %s", self.path.partition("?")[0][:100], cause)
-            if self._answering:  # too late for another answer: without its end the reader knows that it failed
+            _log.error("the response to %s failed: %s", self.path.partition("?")[0][:100], cause)
+            if self._headers_sent:  # too late for an error: an incomplete body tells the client
                 self.close_connection = True
                 return
-            self._refuse(HTTPStatus.INTERNAL_SERVER_ERROR, f"the answer failed: {cause}")
+            self._reject(HTTPStatus.INTERNAL_SERVER_ERROR, f"the response failed: {cause}")
 
     def do_HEAD(self) -> None:
-        """Answer a question without a body."""
+        """Respond to HEAD, without a body."""
         self.do_GET()
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """Refuse a request that could not be read, or whose method is not supported."""
-        self.request_version = self.protocol_version  # until a request is read it is HTTP/0.9, without headers
+        """Reject a request that cannot be parsed, or whose method is not supported."""
+        self.request_version = self.protocol_version  # before a request is parsed it is HTTP/0.9, without headers
         if code == HTTPStatus.NOT_IMPLEMENTED:
-            self._refuse(
+            self._reject(
                 HTTPStatus.METHOD_NOT_ALLOWED, "this method is not supported: use GET", {"Allow": "GET, HEAD"}
             )
             return
-        self._refuse(HTTPStatus(code), message or HTTPStatus(code).phrase)
+        self._reject(HTTPStatus(code), message or HTTPStatus(code).phrase)
 
     def _check_request(self) -> None:
         explorer = self.server.explorer
-        # A name that someone else's server resolves to this machine must not open it to that server's pages.
+        # Prevent DNS rebinding: a foreign name that resolves to this machine must not give its pages access.
         own = [[f"{name}:{explorer.port}"] for name in (_HOST, "localhost")]
         if self.headers.get_all("Host") not in own:
-            raise _ForbiddenError("this server answers to its own address alone: open the printed link")
+            raise _ForbiddenError("the Host header must be this server's own address: open the printed link")
         if "Transfer-Encoding" in self.headers or self.headers.get("Content-Length", "0").strip() != "0":
-            raise BadRequestError("requests have no body: leave out Content-Length and Transfer-Encoding")
+            raise BadRequestError("a request must not have a body: omit Content-Length and Transfer-Encoding")
         if not self.path.isascii():
-            raise BadRequestError("the address has characters that are not ASCII: percent-encode them as UTF-8")
+            raise BadRequestError("the URL contains characters that are not ASCII: percent-encode them as UTF-8")
 
     def _route(self) -> None:
         try:
-            address = urlsplit(self.path)
+            url = urlsplit(self.path)
         except ValueError as error:
-            raise BadRequestError(f"the address cannot be read ({error}): pass a path, see /docs") from None
-        if address.path in STATIC:
-            name, kind = STATIC[address.path]
-            self._send(files("agglo.explore").joinpath("static", name).read_bytes(), kind)
-        elif address.path == "/openapi.json":
-            self._send_json(schema.openapi(api.ROUTES))
-        elif address.path == "/docs":
-            self._send(schema.documentation(schema.openapi(api.ROUTES)).encode(), "text/html; charset=utf-8")
-        elif address.path in api.ROUTES:
-            self._answer(address.path, address.query)
+            raise BadRequestError(f"the URL cannot be parsed ({error}): request a path like /api/run") from None
+        if url.path in STATIC:
+            name, content_type = STATIC[url.path]
+            self._send(files("agglo.explore").joinpath("static", name).read_bytes(), content_type)
+        elif url.path in api.ROUTES:
+            self._respond(url.path, url.query)
         else:
-            self._refuse(HTTPStatus.NOT_FOUND, f"there is nothing at {address.path[:100]}: see /docs")
+            paths = ", ".join([*STATIC, *api.ROUTES])
+            self._reject(HTTPStatus.NOT_FOUND, f"there is no path {url.path[:100]}: request one of {paths}")
 
-    def _answer(self, path: str, text: str) -> None:
+    def _respond(self, path: str, query_string: str) -> None:
         explorer = self.server.explorer
-        query = _parse_query(text)
+        query = _parse_query(query_string)
         token = (query.pop("token", None) or [self.headers.get("X-Agglo-Token", "")])[0]
         if not secrets.compare_digest(token.encode(), explorer.token.encode()):
             raise _ForbiddenError("the token is missing or wrong: open the printed link")
-        function = api.ROUTES[path]
-        arguments = schema.arguments(function, query)
-        with self.server.turns:
-            result = function(explorer.opened, **arguments)
-            content = b"" if isinstance(result, schema.File) else _to_json(schema.plain(result))
-            explorer.answered()
-        if isinstance(result, schema.File):
+        handler = api.ROUTES[path]
+        arguments = parse_arguments(handler, query)
+        with self.server.slots:
+            result = handler(explorer.run, **arguments)
+            content = b"" if isinstance(result, api.File) else _encode_json(result)
+            explorer.count_response()
+        if isinstance(result, api.File):
             self._send_file(result)
         else:
             self._send(content, _JSON)
 
-    def _send_file(self, file: schema.File) -> None:
-        """Send a file piece by piece, so that only one piece of it is in memory."""
+    def _send_file(self, file: api.File) -> None:
+        """Send a file in parts, so that only one part is in memory."""
         chunked = self.request_version != "HTTP/1.0"
         headers = {"Content-Disposition": f'attachment; filename="{file.name}"'}
         headers |= {"Transfer-Encoding": "chunked"} if chunked else {"Connection": "close"}
         if self.command == "HEAD":
-            self._send_head(file.kind, headers)
+            self._send_head(file.content_type, headers)
             return
-        part = self._next_part(file)  # before the headers: what goes wrong often goes wrong at once
-        self._send_head(file.kind, headers)
+        part = self._next_part(file)  # before the headers, so that an early failure still gets an error response
+        self._send_head(file.content_type, headers)
         while part is not None:
-            if part:  # an empty chunk would be the last
+            if part:  # an empty chunk would end the body
                 self.wfile.write(b"%x\r\n%b\r\n" % (len(part), part) if chunked else part)
             part = self._next_part(file)
         if chunked:
             self.wfile.write(b"0\r\n\r\n")
 
-    def _next_part(self, file: schema.File) -> bytes | None:
-        with self.server.turns:
+    def _next_part(self, file: api.File) -> bytes | None:
+        with self.server.slots:
             return next(file.parts, None)
 
-    def _refuse(self, status: HTTPStatus, message: str, headers: Mapping[str, str] | None = None) -> None:
-        # What follows may be the body of what was refused, and must not be read as a request.
+    def _reject(self, status: HTTPStatus, message: str, headers: Mapping[str, str] | None = None) -> None:
+        # The following bytes may be the body of the rejected request; they must not be parsed as a request.
         self.close_connection = True
-        self._send(_to_json({"error": message}), _JSON, status, {"Connection": "close", **(headers or {})})
-
-    def _send_json(self, value: Any) -> None:
-        self._send(_to_json(value), _JSON)
+        self._send(_encode_json({"error": message}), _JSON, status, {"Connection": "close", **(headers or {})})
 
     def _send(
         self,
         content: bytes,
-        kind: str,
+        content_type: str,
         status: HTTPStatus = HTTPStatus.OK,
         headers: Mapping[str, str] | None = None,
     ) -> None:
-        self._send_head(kind, {"Content-Length": str(len(content)), **(headers or {})}, status)
+        self._send_head(content_type, {"Content-Length": str(len(content)), **(headers or {})}, status)
         if self.command != "HEAD":
             self.wfile.write(content)
 
-    def _send_head(self, kind: str, headers: Mapping[str, str], status: HTTPStatus = HTTPStatus.OK) -> None:
+    def _send_head(
+        self, content_type: str, headers: Mapping[str, str], status: HTTPStatus = HTTPStatus.OK
+    ) -> None:
         fixed = {
-            "Content-Type": kind,
+            "Content-Type": content_type,
             "Cache-Control": "no-store",
             "Content-Security-Policy": _POLICY,
             "Referrer-Policy": "no-referrer",
@@ -320,19 +315,19 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         for name, value in {**fixed, **headers}.items():
             self.send_header(name, value)
-        self._answering = True
+        self._headers_sent = True
         self.end_headers()
 
     def log_message(self, *_: Any) -> None:
-        """Say nothing: the terminal is for the link."""
+        """Log no requests: the terminal shows the link."""
 
 
 class _ForbiddenError(Exception):
-    """A request of someone who may not ask."""
+    """A request without the token, or with a foreign Host header."""
 
 
 def describe_error(error: BaseException | None) -> str:
-    """Return the kind and the message of an error on one line."""
+    """Return the type and the message of an error on one line."""
     message = " ".join(str(error).split())
     return f"{type(error).__name__}: {message}"[:500]
 
@@ -344,11 +339,11 @@ def _parse_query(text: str) -> dict[str, list[str]]:
         )
     except UnicodeDecodeError:
         raise BadRequestError(
-            "the address has percent-encoded bytes that are no UTF-8, such as a lone surrogate: encode it as UTF-8"
+            "the URL has percent-encoded bytes that are not UTF-8, such as a lone surrogate: encode it as UTF-8"
         ) from None
     except ValueError as error:
-        raise BadRequestError(f"the parameters cannot be read ({error}): pass name=value&name=value") from None
+        raise BadRequestError(f"the query string cannot be parsed ({error}): pass name=value&name=value") from None
 
 
-def _to_json(value: Any) -> bytes:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
+def _encode_json(value: Any) -> bytes:
+    return api.to_json(value).encode("utf-8", "replace")

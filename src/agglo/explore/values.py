@@ -1,4 +1,4 @@
-"""Values of any Arrow type as the explorer shows them: text, or a number to average, or nothing."""
+"""Conversion of Arrow arrays of any type to the texts and numbers that the explorer shows."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 Floats = npt.NDArray[np.float64]
 
 
-def single_array(column: Any) -> Any:
-    """Return a chunked column as one array, from which rows can be selected without copying the rest."""
+def to_single_array(column: Any) -> Any:
+    """Convert a chunked column to one array, from which rows can be selected without copying the others."""
     kind = column.type
     if pa.types.is_string_view(kind) or (column.num_chunks > 1 and pa.types.is_string(kind)):
         column = column.cast(pa.large_string())
@@ -27,10 +27,10 @@ def single_array(column: Any) -> Any:
 
 
 def select_rows(array: Any, rows: Any) -> Any:
-    """Return the entries of ``array`` at ``rows``, an Arrow array of int64; a null row gives a null entry."""
+    """Select the entries of ``array`` at ``rows``, an Arrow array of int64; a null row selects null."""
     try:
         return array.take(rows)
-    except pa.ArrowNotImplementedError:  # run-end encoded, views, and whatever holds them
+    except pa.ArrowNotImplementedError:  # run-end encoded arrays, views, and nested types with these
         if not len(rows):
             return array.slice(0, 0)
         missing = pa.nulls(1, array.type) if rows.null_count else None
@@ -38,7 +38,7 @@ def select_rows(array: Any, rows: Any) -> Any:
 
 
 def decode(array: Any) -> Any:
-    """Return the same values without an encoding: no dictionary, no run ends, no extension type."""
+    """Decode an array: remove dictionaries, run-end encoding and extension types."""
     kind = array.type
     if isinstance(kind, pa.BaseExtensionType):
         if kind == pa.uuid():
@@ -46,7 +46,7 @@ def decode(array: Any) -> Any:
             return pa.array(texts, pa.large_string())
         return array.storage.cast(pa.bool_()) if kind == pa.bool8() else decode(array.storage)
     if pa.types.is_dictionary(kind):
-        if len(array.dictionary) > len(array):  # after a selection: do not convert what is not used
+        if len(array.dictionary) > len(array):  # after a selection: convert only the entries in use
             return decode(select_rows(array.dictionary, array.indices.cast(pa.int64())))
         return select_rows(_widen(decode(array.dictionary)), array.indices.cast(pa.int64()))
     if pa.types.is_run_end_encoded(kind):
@@ -57,7 +57,7 @@ def decode(array: Any) -> Any:
 
 
 def is_number(kind: Any) -> bool:
-    """Whether values of this Arrow type are numbers: integers, floats or decimals, encoded or not."""
+    """Return whether an Arrow type is numeric: integers, floats or decimals, encoded or not."""
     if isinstance(kind, pa.BaseExtensionType):
         return kind != pa.bool8() and is_number(kind.storage_type)
     if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
@@ -66,7 +66,7 @@ def is_number(kind: Any) -> bool:
 
 
 def is_text(kind: Any) -> bool:
-    """Whether values of this Arrow type are texts, encoded or not."""
+    """Return whether an Arrow type is text, encoded or not."""
     if isinstance(kind, pa.BaseExtensionType):
         return is_text(kind.storage_type)
     if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
@@ -75,24 +75,23 @@ def is_text(kind: Any) -> bool:
 
 
 def to_floats(array: Any) -> Floats:
-    """Return an array of numbers as float64, rounded where it must be; nulls are NaN."""
+    """Convert a numeric array to float64, with rounding if necessary; nulls become NaN."""
     floats = decode(array).cast(pa.float64(), safe=False)
     return np.asarray(floats.to_numpy(zero_copy_only=False), np.float64)
 
 
-def to_text(array: Any, longest: int | None = None) -> Any:
-    """Return an array of any type as texts, an Arrow array of strings; nulls stay null.
+def to_text(array: Any, max_length: int | None = None) -> Any:
+    """Convert an array of any type to an Arrow array of texts; nulls stay null.
 
-    Numbers are exact: all digits of an integer or a decimal, and of a float as many as identify it.
-    Bytes are text if they are UTF-8, otherwise hexadecimal, ``0x…``. Lists, structs and maps are JSON.
-    Texts are the array itself.
+    Numbers are exact: all digits of an integer or decimal, and the shortest text that identifies a float. Bytes
+    become text if they are UTF-8, otherwise hexadecimal, ``0x…``. Lists, structs and maps become JSON.
 
     Parameters
     ----------
     array : pyarrow.Array
         The values.
-    longest : int, optional
-        The number of characters of each text that are needed: entries of lists after it are left out.
+    max_length : int, optional
+        The number of characters that the caller needs: further entries of lists are not converted.
     """
     array = decode(array)
     kind = array.type
@@ -112,29 +111,29 @@ def to_text(array: Any, longest: int | None = None) -> Any:
     elif types.is_interval(kind):
         texts = [None if value is None else _format_interval(value) for value in array.to_pylist()]
     elif types.is_union(kind):
-        texts = [to_text(value, longest)[0].as_py() for value in _union_values(array)]
+        texts = [to_text(value, max_length)[0].as_py() for value in _union_values(array)]
     elif types.is_nested(kind):
-        pairs = zip(_to_json(array, longest), array.is_valid().to_pylist(), strict=True)
+        pairs = zip(_to_json(array, max_length), array.is_valid().to_pylist(), strict=True)
         texts = [text if known else None for text, known in pairs]
     else:
         return array.cast(pa.large_string())
     return pa.array(texts, pa.large_string())
 
 
-def cut(text: str, longest: int) -> str:
-    """Return ``text``, or if it is longer than ``longest`` its beginning and an ellipsis."""
-    return text if len(text) <= longest else text[: longest - 1] + "…"
+def truncate(text: str, max_length: int) -> str:
+    """Shorten a text of more than ``max_length`` characters; it then ends with an ellipsis."""
+    return text if len(text) <= max_length else text[: max_length - 1] + "…"
 
 
-def _to_json(array: Any, longest: int | None) -> list[str]:
-    """Return each value as JSON."""
+def _to_json(array: Any, max_length: int | None) -> list[str]:
+    """Convert each value to JSON."""
     array = decode(array)
     kind = array.type
     types = pa.types
     if types.is_struct(kind):
         names = [json.dumps(kind.field(i).name, ensure_ascii=False) for i in range(kind.num_fields)]
-        # Not flatten(): with a union inside it ends the process (pyarrow 26).
-        columns = [_to_json(array.field(i), longest) for i in range(kind.num_fields)]
+        # flatten() crashes the process if there is a union inside (pyarrow 26).
+        columns = [_to_json(array.field(i), max_length) for i in range(kind.num_fields)]
         return [
             "{" + ", ".join(f"{name}: {column[row]}" for name, column in zip(names, columns, strict=True)) + "}"
             if known
@@ -142,10 +141,10 @@ def _to_json(array: Any, longest: int | None) -> list[str]:
             for row, known in enumerate(array.is_valid().to_pylist())
         ]
     if types.is_union(kind):
-        return [_to_json(value, longest)[0] for value in _union_values(array)]
+        return [_to_json(value, max_length)[0] for value in _union_values(array)]
     if types.is_nested(kind):  # lists and maps
-        return [_list_to_json(scalar, longest) for scalar in array]
-    texts = to_text(array, longest).to_pylist()
+        return [_list_to_json(scalar, max_length) for scalar in array]
+    texts = to_text(array, max_length).to_pylist()
     if is_number(kind):  # JSON has no NaN and no infinity
         return ["null" if text is None else f'"{text}"' if text[-1] in "nf" else text for text in texts]
     if types.is_boolean(kind):
@@ -153,36 +152,36 @@ def _to_json(array: Any, longest: int | None) -> list[str]:
     return ["null" if text is None else json.dumps(text, ensure_ascii=False) for text in texts]
 
 
-def _list_to_json(scalar: Any, longest: int | None) -> str:
+def _list_to_json(scalar: Any, max_length: int | None) -> str:
     if not scalar.is_valid:
         return "null"
     values = scalar.values
-    if longest is not None and len(values) > longest:  # each entry takes a character, and is cut off by then
-        values = values.slice(0, longest)
+    if max_length is not None and len(values) > max_length:  # each entry has at least one character
+        values = values.slice(0, max_length)
     if not pa.types.is_map(scalar.type):
-        return "[" + ", ".join(_to_json(values, longest)) + "]"
+        return "[" + ", ".join(_to_json(values, max_length)) + "]"
     keys, entries = values.field(0), values.field(1)
-    names = [json.dumps(text, ensure_ascii=False) for text in to_text(keys, longest).to_pylist()]
-    pairs = zip(names, _to_json(entries, longest), strict=True)
+    names = [json.dumps(text, ensure_ascii=False) for text in to_text(keys, max_length).to_pylist()]
+    pairs = zip(names, _to_json(entries, max_length), strict=True)
     return "{" + ", ".join(f"{name}: {entry}" for name, entry in pairs) + "}"
 
 
 def _union_values(array: Any) -> list[Any]:
-    """Return the value of each row as an array of one entry, of the type that it has in this row."""
+    """Return the value of each row of a union array, as an array with one entry of its type."""
     kind = array.type
-    place = {code: i for i, code in enumerate(kind.type_codes)}
+    position = {code: i for i, code in enumerate(kind.type_codes)}
     fields = [array.field(i) for i in range(kind.num_fields)]
-    # The buffers, because type_codes and offsets of a slice are those of the whole array's beginning (pyarrow 26).
+    # Read the buffers: type_codes and offsets of a slice ignore where the slice starts (pyarrow 26).
     buffers = array.buffers()
     codes = np.frombuffer(buffers[1], np.int8)[array.offset :][: len(array)].tolist() if len(array) else []
     rows: Any = range(len(array))
     if kind.mode == "dense" and len(array):
         rows = np.frombuffer(buffers[2], np.int32)[array.offset :][: len(array)].tolist()
-    return [fields[place[code]].slice(row, 1) for code, row in zip(codes, rows, strict=True)]
+    return [fields[position[code]].slice(row, 1) for code, row in zip(codes, rows, strict=True)]
 
 
 def _widen(array: Any) -> Any:
-    """Return texts with 64-bit offsets: repeated by an encoding they may be more than 2 GB."""
+    """Convert texts to 64-bit offsets: decoded, they may exceed 2 GB."""
     wide = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}.get(array.type)
     return array if wide is None else array.cast(wide)
 

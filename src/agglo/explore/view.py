@@ -1,4 +1,4 @@
-"""What is seen of a tree at once: the largest boxes below a node, each in the box that it is a part of."""
+"""Selection of the nodes that are drawn at once: the largest clusters below a node, as nested boxes."""
 
 from __future__ import annotations
 
@@ -10,89 +10,91 @@ import numpy.typing as npt
 
 from agglo.tree.hierarchy import Hierarchy
 
-_WHOLE = 0.8  # a child with more than this share of its parent is nearly the parent, and is passed over
-_STEPS = 500  # such children that are passed over in one box, at most
-_ALL_STEPS = 2000  # and in all boxes that are seen at once
-_ABREAST = 60  # boxes side by side; the others are one box
+_SKIPPED_SHARE = 0.8  # a child with more than this share of its parent's points is skipped: it adds nothing new
+_MAX_SKIPS_PER_BOX = 500
+_MAX_SKIPS = 2000  # in all boxes of a view
+_MAX_SIBLINGS = 60  # boxes side by side; the remaining siblings share one box
 
 
 class Box(NamedTuple):
-    """A node that is seen, or all those beside it that are too small to be."""
+    """A node to draw, or the siblings that are too small to draw, together."""
 
     node: int
-    """The node; -1 for a box of many."""
+    """The node; -1 for a group of siblings."""
     parent: int
-    """The place of the box that it is in; -1 for the first."""
+    """The position in the list of the enclosing box; -1 for the first box."""
     size: int
-    """The number of points in it."""
+    """The number of points."""
     number: int
-    """How many nodes it stands for."""
+    """The number of nodes that the box stands for."""
 
 
-def split(tree: Hierarchy, node: int, round: int, steps: int = _STEPS) -> tuple[npt.NDArray[np.int32], int]:
-    """The nodes that a node falls into, as a step down that shows something new, and how many steps it was.
+def expand_node(
+    tree: Hierarchy, node: int, round: int, max_skips: int = _MAX_SKIPS_PER_BOX
+) -> tuple[npt.NDArray[np.int32], int]:
+    """Return the parts of a node, and the number of nodes skipped to find them.
 
-    Where nearly all of a node is one child, as when a cluster takes up single points round by round, that child's
-    own children stand in its place, for up to ``steps`` times. Clusters of ``round`` are not opened.
+    If one child holds nearly all points of the node, replace it by its own children, up to ``max_skips`` times.
+    This happens if a cluster absorbs single points round by round. Clusters of ``round`` are not expanded.
     """
     parts: list[npt.NDArray[np.int32]] = []
-    inside = tree.children(node)
-    while len(parts) < steps:
-        heavy = int(inside[np.argmax(tree.size[inside])])
-        closed = heavy < tree.n_leaves or tree.round[heavy] <= round
-        if closed or tree.size[heavy] <= _WHOLE * tree.size[node]:
+    children = tree.children(node)
+    while len(parts) < max_skips:
+        heaviest = int(children[np.argmax(tree.size[children])])
+        closed = heaviest < tree.n_leaves or tree.round[heaviest] <= round
+        if closed or tree.size[heaviest] <= _SKIPPED_SHARE * tree.size[node]:
             break
-        parts.append(inside[inside != heavy])
-        inside = tree.children(heavy)
-    return np.concatenate([*parts, inside]), len(parts)
+        parts.append(children[children != heaviest])
+        children = tree.children(heaviest)
+    return np.concatenate([*parts, children]), len(parts)
 
 
-def largest(tree: Hierarchy, nodes: npt.NDArray[np.int32], most: int) -> npt.NDArray[np.int32]:
-    """The largest of these nodes, in that order; of those of one size the first."""
+def largest_nodes(tree: Hierarchy, nodes: npt.NDArray[np.int32], n: int) -> npt.NDArray[np.int32]:
+    """Return the ``n`` largest of ``nodes``, the largest first; ties go to the smaller id."""
     rank = nodes - (tree.size[nodes].astype(np.int64) << 32)
-    if len(nodes) > most:
-        chosen = np.argpartition(rank, most)[:most]
+    if len(nodes) > n:
+        chosen = np.argpartition(rank, n)[:n]
         nodes, rank = nodes[chosen], rank[chosen]
     return nodes[np.argsort(rank)]
 
 
-def boxes(tree: Hierarchy, node: int, round: int, *, limit: int, depth: int, share: float) -> list[Box]:
-    """The boxes below ``node``, itself the first, opened from the largest on until there are ``limit``.
+def visible_boxes(tree: Hierarchy, node: int, round: int, *, limit: int, depth: int, share: float) -> list[Box]:
+    """Return the boxes to draw below ``node``, which is the first; expand the largest until there are ``limit``.
 
-    Clusters of ``round`` stay closed, so that the innermost boxes are those of its partition; ``node`` itself is
-    opened whatever it is. Boxes of less than ``share`` of its points are one box together, beside the others.
+    Clusters of ``round`` are not expanded, so the innermost boxes belong to its partition. ``node`` itself is
+    always expanded. Siblings with less than ``share`` of the points of ``node`` share one box.
     """
-    found = [Box(node, -1, int(tree.size[node]), 1)]
-    smallest = share * found[0].size
-    closed = [(-found[0].size, 0, 0)] if node >= tree.n_leaves else []  # the largest first
+    boxes = [Box(node, -1, int(tree.size[node]), 1)]
+    min_size = share * boxes[0].size
+    queue = [(-boxes[0].size, 0, 0)] if node >= tree.n_leaves else []  # a heap, the largest first
     floor = min(round, int(tree.round[node]) - 1)
-    left = _ALL_STEPS
-    while closed and len(found) < limit:
-        _, place, level = heapq.heappop(closed)
-        parts, steps = split(tree, found[place].node, floor, min(left, _STEPS))
-        left -= steps
-        seen = largest(tree, parts, min(_ABREAST, limit - len(found)))
-        if place:  # what is too small to be seen is not shown, but for what was asked for
-            seen = seen[tree.size[seen] >= smallest]
-            if not len(seen):
+    skips_left = _MAX_SKIPS
+    while queue and len(boxes) < limit:
+        _, position, level = heapq.heappop(queue)
+        parts, skips = expand_node(tree, boxes[position].node, floor, min(skips_left, _MAX_SKIPS_PER_BOX))
+        skips_left -= skips
+        drawn = largest_nodes(tree, parts, min(_MAX_SIBLINGS, limit - len(boxes)))
+        if position:  # the parts of `node` itself are drawn even if they are small
+            drawn = drawn[tree.size[drawn] >= min_size]
+            if not len(drawn):
                 continue
-        sizes = tree.size[seen]
-        for part, size in zip(seen.tolist(), sizes.tolist(), strict=True):
-            found.append(Box(part, place, size, 1))
+        sizes = tree.size[drawn]
+        for part, size in zip(drawn.tolist(), sizes.tolist(), strict=True):
+            boxes.append(Box(part, position, size, 1))
             if part >= tree.n_leaves and tree.round[part] > floor and level + 1 < depth:
-                heapq.heappush(closed, (-size, len(found) - 1, level + 1))
-        if len(seen) < len(parts):
-            found.append(Box(-1, place, found[place].size - int(sizes.sum()), len(parts) - len(seen)))
-    return found
+                heapq.heappush(queue, (-size, len(boxes) - 1, level + 1))
+        if len(drawn) < len(parts):
+            boxes.append(Box(-1, position, boxes[position].size - int(sizes.sum()), len(parts) - len(drawn)))
+    return boxes
 
 
-def crumbs(tree: Hierarchy, node: int) -> list[int]:
-    """The boxes to open from the root on to get to ``node``, itself the last."""
-    path = [node]
-    while tree.parent[path[-1]] >= 0:
-        path.append(int(tree.parent[path[-1]]))
-    seen = [path[-1]]
-    for step in path[-2::-1]:
-        if step == node or tree.size[step] <= _WHOLE * tree.size[seen[-1]]:
-            seen.append(step)
-    return seen
+def path_from_root(tree: Hierarchy, node: int) -> list[int]:
+    """Return the path from the root to ``node``, without the nodes that :func:`expand_node` skips."""
+    ancestors = [node]
+    while tree.parent[ancestors[-1]] >= 0:
+        ancestors.append(int(tree.parent[ancestors[-1]]))
+    path = [ancestors[-1]]
+    for step in ancestors[-2::-1]:
+        if step == node or tree.size[step] <= _SKIPPED_SHARE * tree.size[path[-1]]:
+            path.append(step)
+    return path

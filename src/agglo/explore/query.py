@@ -1,0 +1,103 @@
+"""Conversion of a URL's query parameters to the typed arguments of a request handler."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+
+_MAX_CHARACTERS = 10_000  # of one parameter
+
+
+class BadRequestError(ValueError):
+    """A request with a wrong parameter. The message says which one, and what to pass instead."""
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """The smallest and largest allowed value of a numeric parameter."""
+
+    min: float | None = None
+    max: float | None = None
+
+
+@dataclass(frozen=True)
+class _Parameter:
+    name: str
+    type: Any
+    bounds: Bounds
+    is_required: bool
+
+
+def parse_arguments(handler: Callable[..., Any], query: Mapping[str, list[str]]) -> dict[str, Any]:
+    """Convert query parameters to the keyword arguments of ``handler``, as its annotations say.
+
+    Raises
+    ------
+    BadRequestError
+        If a parameter is unknown, missing, repeated, of a wrong type or out of bounds.
+    """
+    known = {parameter.name: parameter for parameter in _parameters(handler)}
+    unknown = next((name for name in query if name not in known), None)
+    if unknown is not None:
+        listed = ", ".join(known) or "none"
+        raise BadRequestError(f"there is no parameter {unknown[:50]!r}: pass one of {listed}")
+    arguments = {}
+    for name, parameter in known.items():
+        texts = query.get(name, [])
+        if len(texts) > 1:
+            raise BadRequestError(f"{name} is given {len(texts)} times: pass it once")
+        if texts:
+            arguments[name] = _parse(parameter, texts[0])
+        elif parameter.is_required:
+            raise BadRequestError(f"{name} is missing: pass {name}=...")
+    return arguments
+
+
+@cache
+def _parameters(handler: Callable[..., Any]) -> tuple[_Parameter, ...]:
+    """Return the keyword-only parameters of ``handler``."""
+    hints = get_type_hints(handler, include_extras=True)
+    found = []
+    for name, parameter in inspect.signature(handler).parameters.items():
+        if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
+            hint = hints[name]
+            kind, bounds = get_args(hint) if get_origin(hint) is Annotated else (hint, Bounds())
+            found.append(_Parameter(name, kind, bounds, parameter.default is inspect.Parameter.empty))
+    return tuple(found)
+
+
+def _parse(parameter: _Parameter, text: str) -> Any:
+    name, kind = parameter.name, parameter.type
+    if len(text) > _MAX_CHARACTERS:
+        raise BadRequestError(f"{name} has {len(text)} characters: pass at most {_MAX_CHARACTERS}")
+    if get_origin(kind) is Literal:
+        if text not in get_args(kind):
+            raise BadRequestError(f"{name}={text[:50]!r} is unknown: pass one of {', '.join(get_args(kind))}")
+        return text
+    if kind is str:
+        return text
+    if get_origin(kind) is list:
+        return [_parse_number(parameter, int, part) for part in text.split(",")]
+    return _parse_number(parameter, kind, text)
+
+
+def _parse_number(parameter: _Parameter, kind: Any, text: str) -> int | float:
+    name, bounds = parameter.name, parameter.bounds
+    try:
+        if not text.isascii():
+            raise ValueError
+        number: int | float = kind(text)
+    except ValueError:
+        expected = "an integer" if kind is int else "a number"
+        raise BadRequestError(f"{name}={text[:50]!r} is not {expected}: pass {expected}") from None
+    if not math.isfinite(number) or number > 2**53:
+        raise BadRequestError(f"{name}={text[:50]} is too large or not finite: pass a finite number up to 2**53")
+    if bounds.min is not None and number < bounds.min:
+        raise BadRequestError(f"{name}={number} is too small: pass at least {bounds.min:g}")
+    if bounds.max is not None and number > bounds.max:
+        raise BadRequestError(f"{name}={number} is too large: pass at most {bounds.max:g}")
+    return number
