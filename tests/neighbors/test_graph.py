@@ -113,7 +113,7 @@ def test_broken_arrays_are_refused(columns, message):
         (
             lambda: NeighborGraph.from_edges([0], [9], [1.0], n_points=3, kind="distance"),
             ValueError,
-            "names point 9",
+            "an edge has index 9",
         ),
         (lambda: NeighborGraph.from_edges([], [], [], kind="distance"), ValueError, "graph is empty"),
         (lambda: NeighborGraph.from_edges([2**31], [0], [1], kind="distance"), ValueError, r"at most 2\^30"),
@@ -166,7 +166,7 @@ def test_neighbours_that_were_not_found_may_have_any_value(hole):
 
 @pytest.mark.parametrize("cells", [[0, 1], [0, 1, 3], [0, -1, 1]])
 def test_cells_must_be_one_a_point(cells):
-    with pytest.raises(ValueError, match="cells must be a number from 0 to 2 for each of 3 points"):
+    with pytest.raises(ValueError, match="cells must have one integer from 0 to 2 for each of 3 points"):
         NeighborGraph([0, 0, 0, 0], np.empty(0, np.int32), np.empty(0, np.float32), "distance", cells=cells)
 
 
@@ -260,7 +260,7 @@ def test_only_the_core_is_trusted_about_invariants():
 
 @pytest.mark.parametrize("share", [2, -0.1, float("nan")])
 def test_a_share_of_the_weights_is_from_0_to_1(share):
-    with pytest.raises(ValueError, match="is not a share of the weights: pass a number from 0 to 1"):
+    with pytest.raises(ValueError, match="is not a quantile: pass a number from 0 to 1"):
         path_of_four().quantile_above(0.0, True, share)
 
 

@@ -326,8 +326,8 @@ class NeighborGraph(Immutable):
         """Build a graph from the union of both directions of directed edges in compressed rows."""
         if kind not in KINDS:
             raise ValueError(f"kind={kind!r} is unknown: pass 'similarity' or 'distance'")
-        arrays = _core.united(indptr, targets, weights, kind == "similarity", threads(n_jobs))
-        return cls(*arrays, kind=kind, missing=missing, checked=TRUSTED, **record)
+        rows, indices, merged = _core.united(indptr, targets, weights, kind == "similarity", threads(n_jobs))
+        return cls(rows, indices, merged, kind=kind, missing=missing, checked=TRUSTED, **record)
 
     @property
     def n_points(self) -> int:
