@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agglo._math import geomspace, log
-from agglo.neighbors.graph import WeightSummary
+from agglo.neighbors.graph import Kind, WeightSummary
 
 ScheduleName = Literal["odds", "geometric", "linear", "doubling"]
 SCHEDULES = ("odds", "geometric", "linear", "doubling")
@@ -103,14 +103,9 @@ def schedule(
     >>> schedule(graph, "odds", 4).round(3).tolist()
     [0.9, 0.302, 0.02, 0.001]
     """
-    if not isinstance(thresholds, str):
-        return _given(graph, thresholds)
-    if thresholds not in SCHEDULES:
-        raise ValueError(f"thresholds={thresholds!r} is unknown: pass one of {', '.join(SCHEDULES)}, or an array")
-    if n_thresholds is not None and (
-        isinstance(n_thresholds, bool) or not isinstance(n_thresholds, int | np.integer) or n_thresholds < 1
-    ):
-        raise ValueError(f"n_thresholds={n_thresholds!r} must be a positive integer")
+    given = check_schedule(thresholds, n_thresholds, graph.kind)
+    if given is not None:
+        return given
     if thresholds == "odds":
         return _odds(graph, n_thresholds, linkage, float(graph.n_points) if mass is None else mass)
     n_thresholds = _NUMBER if n_thresholds is None else n_thresholds
@@ -174,7 +169,21 @@ def _ratios(first: float, last: float, number: int | None) -> npt.NDArray[np.flo
     return geomspace(first, last, number) if number > 1 else np.array([last])
 
 
-def _given(graph: WeightSummary, thresholds: npt.ArrayLike) -> npt.NDArray[np.float64]:
+def check_schedule(
+    thresholds: ScheduleName | npt.ArrayLike, n_thresholds: int | None, kind: Kind
+) -> npt.NDArray[np.float64] | None:
+    """Check the parameters of a schedule; return the thresholds if they are given as an array, otherwise None.
+
+    ``kind`` is that of the linkage: thresholds on similarities decrease, and thresholds on distances increase.
+    """
+    if isinstance(thresholds, str):
+        if thresholds not in SCHEDULES:
+            known = ", ".join(SCHEDULES)
+            raise ValueError(f"thresholds={thresholds!r} is unknown: pass one of {known}, or an array")
+        is_number = isinstance(n_thresholds, int | np.integer) and not isinstance(n_thresholds, bool)
+        if n_thresholds is not None and (not is_number or n_thresholds < 1):
+            raise ValueError(f"n_thresholds={n_thresholds!r} must be a positive integer")
+        return None
     given: npt.NDArray[Any] = np.atleast_1d(np.asarray(thresholds))
     if given.dtype.kind not in "iuf" or given.ndim != 1 or len(given) == 0:
         raise ValueError(
@@ -188,10 +197,10 @@ def _given(graph: WeightSummary, thresholds: npt.ArrayLike) -> npt.NDArray[np.fl
             f"thresholds[{where}] is {values[where]}, but thresholds are finite: leave it out, or end with the "
             "value of the farthest pair"
         )
-    steps = np.diff(values) if graph.kind == "distance" else -np.diff(values)
+    steps = np.diff(values) if kind == "distance" else -np.diff(values)
     if (steps <= 0).any():
         where = int((steps <= 0).argmax())
-        order = "increasing (distances)" if graph.kind == "distance" else "decreasing (similarities)"
+        order = "increasing (distances)" if kind == "distance" else "decreasing (similarities)"
         raise ValueError(
             f"thresholds must be strictly {order}, from near to far, but thresholds[{where}]={values[where]:g} is "
             f"followed by {values[where + 1]:g}: sort them and drop duplicates"
