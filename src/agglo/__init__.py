@@ -26,8 +26,8 @@ __all__ = [
 if TYPE_CHECKING:
     from agglo.estimators.model_folder import load
     from agglo.estimators.scc import HAC, SCC, Affinity
+    from agglo import metrics
     from agglo.evaluation import clusters as contents
-    from agglo.evaluation import metrics
     from agglo.neighbors.graph import NeighborGraph
     from agglo.neighbors.search import neighbor_graph
     from agglo.rounds import reference
@@ -56,7 +56,7 @@ else:
     }
     _MODULES = {
         "contents": "evaluation.clusters",
-        "metrics": "evaluation.metrics",
+        "metrics": "metrics",
         "paper": "paper",
         "plot": "plot",
         "reference": "rounds.reference",
