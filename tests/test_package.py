@@ -1,3 +1,4 @@
+import inspect
 import re
 import subprocess
 import sys
@@ -12,8 +13,42 @@ ROOT = Path(__file__).parent.parent
 
 def test_every_public_name_is_there():
     for name in agglo.__all__:
-        assert getattr(agglo, name).__name__.endswith(name)
+        found = getattr(agglo, name)
+        assert inspect.ismodule(found) or found.__name__ == name
     assert set(agglo.__all__) <= set(dir(agglo))
+
+
+def test_moved_modules_are_reachable_by_their_old_names():
+    with pytest.warns(FutureWarning, match=r"agglo\.baselines is agglo\.paper\.baselines now: use that"):
+        assert agglo.baselines.METHODS
+    with pytest.warns(FutureWarning, match=r"agglo\.handover is agglo\.text\.topic_models now"):
+        assert agglo.handover is agglo.topic_models
+
+
+def test_optional_libraries_are_not_needed_to_look_at_the_package():
+    program = """
+import sys
+sys.modules["pyspark"] = None  # as if it were not installed
+import agglo
+from agglo import *
+assert not hasattr(agglo, "spark")
+assert SCC is agglo.SCC
+import pydoc
+assert "SCC" in pydoc.render_doc(agglo)
+try:
+    agglo.spark
+except AttributeError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    expected = "agglo.spark cannot be imported: agglo.spark needs pyspark, which is not installed: pip install"
+    assert done.stdout.startswith(expected)
+
+
+def test_the_package_runs_as_a_program():
+    done = subprocess.run([sys.executable, "-m", "agglo", "--version"], capture_output=True, text=True)
+    assert done.stdout.startswith(f"agglo {agglo.__version__} "), done.stderr
 
 
 def test_a_name_that_is_not_there_is_an_error():

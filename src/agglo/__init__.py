@@ -24,9 +24,9 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from agglo import metrics
     from agglo.estimators.model_folder import load
     from agglo.estimators.scc import HAC, SCC, Affinity
-    from agglo import metrics
     from agglo.evaluation import clusters as contents
     from agglo.neighbors.graph import NeighborGraph
     from agglo.neighbors.search import neighbor_graph
