@@ -1,7 +1,8 @@
 import { branchPaint, columnPaint, type Paint, toneOf } from "./colours";
-import { HEADER, type Mode, type Placed } from "./layout";
+import { HEADER, type Mode, type PlacedBox } from "./layout";
 import type { View } from "./types";
 
+/** The state of the canvas that affects how boxes are drawn. */
 export interface Look {
   mode: Mode;
   dark: boolean;
@@ -9,45 +10,45 @@ export interface Look {
   hover: number;
   focus: number;
   selected: Set<number>;
-  /** A node to point at, such as a point that was searched for. */
+  /** A node to highlight, such as a search result. */
   marked: number;
 }
 
 const FONT = `Inter, system-ui, -apple-system, "Segoe UI", Roboto, sans-serif`;
 
-/** Draws what is placed; boxes come after those that they are in. */
-export function draw(ink: CanvasRenderingContext2D, placed: Placed[], view: View, look: Look): void {
+/** Draws the boxes. A box must come after the box that contains it. */
+export function draw(ink: CanvasRenderingContext2D, boxes: PlacedBox[], view: View, look: Look): void {
   ink.textBaseline = "alphabetic";
-  for (const box of placed) {
+  for (const box of boxes) {
     if (box.index === 0 || box.hidden || box.width < 0.5 || box.height < 0.5) continue;
     const open = look.mode === "boxes" && box.children.length > 0;
-    const paint = paintOf(box, open, view, look);
+    const paint = choosePaint(box, open, view, look);
     ink.fillStyle = paint.fill;
-    rounded(ink, box, open ? 7 : 4);
+    traceRounded(ink, box, open ? 7 : 4);
     ink.fill();
     if (open || box.index === look.hover) {
       ink.strokeStyle = box.index === look.hover ? paint.ink : paint.line;
       ink.lineWidth = box.index === look.hover ? 1.5 : 1;
-      rounded(ink, inset(box, 0.5), open ? 7 : 4);
+      traceRounded(ink, shrink(box, 0.5), open ? 7 : 4);
       ink.stroke();
     }
-    if (open) header(ink, box, paint);
-    else label(ink, box, paint);
+    if (open) drawHeader(ink, box, paint);
+    else drawLabel(ink, box, paint);
   }
-  for (const box of placed) {
+  for (const box of boxes) {
     const selected = look.selected.has(box.box.node);
     const marked = box.box.node >= 0 && box.box.node === look.marked;
     if (box.index === 0 || box.hidden || !(selected || marked || box.index === look.focus)) continue;
     const accent = look.dark ? "#8ab4ff" : "#1f5fd8";
     ink.strokeStyle = selected ? (look.dark ? "#ffd166" : "#c2410c") : accent;
     ink.lineWidth = marked || selected ? 3 : 2.5;
-    rounded(ink, inset(box, 1.5), 5);
+    traceRounded(ink, shrink(box, 1.5), 5);
     ink.stroke();
-    if (selected) tick(ink, box, ink.strokeStyle, look.dark);
+    if (selected) drawTick(ink, box, ink.strokeStyle, look.dark);
   }
 }
 
-function paintOf(box: Placed, open: boolean, view: View, look: Look): Paint {
+function choosePaint(box: PlacedBox, open: boolean, view: View, look: Look): Paint {
   if (box.box.node < 0) {
     const tone = toneOf(look.dark);
     const fill = look.dark ? "#ffffff12" : "#00000010";
@@ -60,17 +61,17 @@ function paintOf(box: Placed, open: boolean, view: View, look: Look): Paint {
   return branchPaint(box.branch, box.depth, open, look.dark);
 }
 
-function header(ink: CanvasRenderingContext2D, box: Placed, paint: Paint): void {
+function drawHeader(ink: CanvasRenderingContext2D, box: PlacedBox, paint: Paint): void {
   if (box.width <= 46 || box.height <= 44) return;
   const size = box.depth === 1 ? 12.5 : 11.5;
   ink.fillStyle = paint.ink;
   ink.font = `600 ${size}px ${FONT}`;
   const number = box.box.size.toLocaleString("en");
-  const room = box.width - 16;
+  const maxWidth = box.width - 16;
   const y = box.y + HEADER / 2 + 4.5;
   ink.font = `400 ${size - 1.5}px ${FONT}`;
   const width = ink.measureText(number).width;
-  const both = room - width > 70;
+  const both = maxWidth - width > 70;
   if (both) {
     ink.fillStyle = paint.faint;
     ink.textAlign = "right";
@@ -79,21 +80,21 @@ function header(ink: CanvasRenderingContext2D, box: Placed, paint: Paint): void 
   }
   ink.fillStyle = paint.ink;
   ink.font = `600 ${size}px ${FONT}`;
-  ink.fillText(clipped(ink, box.box.name, both ? room - width - 10 : room), box.x + 8, y);
+  ink.fillText(clipText(ink, box.box.name, both ? maxWidth - width - 10 : maxWidth), box.x + 8, y);
 }
 
-function label(ink: CanvasRenderingContext2D, box: Placed, paint: Paint): void {
+function drawLabel(ink: CanvasRenderingContext2D, box: PlacedBox, paint: Paint): void {
   if (box.width < 34 || box.height < 15) return;
   const large = box.width * box.height > 14_000;
   const size = large ? 13 : box.height < 20 ? 10 : 11;
   const step = size * 1.28;
   const [padX, padY] = [box.width > 60 ? 7 : 4, box.height > 40 ? 7 : 3];
-  const room = box.width - 2 * padX;
+  const maxWidth = box.width - 2 * padX;
   ink.font = `${large ? 550 : 450} ${size}px ${FONT}`;
-  const most = Math.max(1, Math.floor((box.height - 2 * padY) / step));
-  const withNumber = box.box.size > 1 && box.box.node >= 0 && most > 1;
-  const lines = wrapped(ink, box.box.name, room, withNumber ? Math.min(most - 1, 5) : Math.min(most, 5));
-  let y = most === 1 ? box.y + box.height / 2 + size * 0.35 : box.y + padY + size * 0.92;
+  const maxLines = Math.max(1, Math.floor((box.height - 2 * padY) / step));
+  const withNumber = box.box.size > 1 && box.box.node >= 0 && maxLines > 1;
+  const lines = wrapText(ink, box.box.name, maxWidth, withNumber ? Math.min(maxLines - 1, 5) : Math.min(maxLines, 5));
+  let y = maxLines === 1 ? box.y + box.height / 2 + size * 0.35 : box.y + padY + size * 0.92;
   ink.fillStyle = paint.ink;
   for (const line of lines) {
     ink.fillText(line, box.x + padX, y);
@@ -102,42 +103,42 @@ function label(ink: CanvasRenderingContext2D, box: Placed, paint: Paint): void {
   if (withNumber) {
     ink.fillStyle = paint.faint;
     ink.font = `400 ${size - 1}px ${FONT}`;
-    ink.fillText(clipped(ink, box.box.size.toLocaleString("en"), room), box.x + padX, y);
+    ink.fillText(clipText(ink, box.box.size.toLocaleString("en"), maxWidth), box.x + padX, y);
   }
 }
 
-/** The text in lines that are no wider than ``room``, the last one cut if there are more. */
-function wrapped(ink: CanvasRenderingContext2D, text: string, room: number, most: number): string[] {
+/** Breaks a text into at most `maxLines` lines of `maxWidth` pixels; the last one is clipped. */
+function wrapText(ink: CanvasRenderingContext2D, text: string, maxWidth: number, maxLines: number): string[] {
   const words = text.slice(0, 300).split(/\s+/);
   const lines: string[] = [];
   let line = "";
   for (let i = 0; i < words.length; i++) {
     const longer = line ? `${line} ${words[i]}` : words[i]!;
-    if (!line || ink.measureText(longer).width <= room) {
+    if (!line || ink.measureText(longer).width <= maxWidth) {
       line = longer;
       continue;
     }
-    if (lines.length === most - 1) return [...lines, clipped(ink, `${line} ${words.slice(i).join(" ")}`, room)];
-    lines.push(clipped(ink, line, room));
+    if (lines.length === maxLines - 1) return [...lines, clipText(ink, `${line} ${words.slice(i).join(" ")}`, maxWidth)];
+    lines.push(clipText(ink, line, maxWidth));
     line = words[i]!;
   }
-  return [...lines, clipped(ink, line, room)].slice(0, most);
+  return [...lines, clipText(ink, line, maxWidth)].slice(0, maxLines);
 }
 
-/** The text, with an ellipsis where it would be wider than ``room``. */
-function clipped(ink: CanvasRenderingContext2D, text: string, room: number): string {
-  if (ink.measureText(text).width <= room) return text;
+/** Clips a text to `maxWidth` pixels, with an ellipsis. */
+function clipText(ink: CanvasRenderingContext2D, text: string, maxWidth: number): string {
+  if (ink.measureText(text).width <= maxWidth) return text;
   const letters = [...text.slice(0, 300)]; // whole characters, emoji too
   let [low, high] = [0, letters.length];
   while (low < high) {
     const middle = (low + high + 1) >> 1;
-    if (ink.measureText(`${letters.slice(0, middle).join("").trimEnd()}…`).width <= room) low = middle;
+    if (ink.measureText(`${letters.slice(0, middle).join("").trimEnd()}…`).width <= maxWidth) low = middle;
     else high = middle - 1;
   }
   return low ? `${letters.slice(0, low).join("").trimEnd()}…` : "";
 }
 
-function tick(ink: CanvasRenderingContext2D, box: Placed, colour: string, dark: boolean): void {
+function drawTick(ink: CanvasRenderingContext2D, box: PlacedBox, colour: string, dark: boolean): void {
   if (box.width < 26 || box.height < 26) return;
   const [x, y] = [box.x + box.width - 12, box.y + box.height - 12];
   ink.fillStyle = colour;
@@ -153,12 +154,12 @@ function tick(ink: CanvasRenderingContext2D, box: Placed, colour: string, dark: 
   ink.stroke();
 }
 
-function inset(box: Placed, by: number): Placed {
+function shrink(box: PlacedBox, by: number): PlacedBox {
   const [width, height] = [Math.max(box.width - 2 * by, 0), Math.max(box.height - 2 * by, 0)];
   return { ...box, x: box.x + by, y: box.y + by, width, height };
 }
 
-function rounded(ink: CanvasRenderingContext2D, box: Placed, radius: number): void {
+function traceRounded(ink: CanvasRenderingContext2D, box: PlacedBox, radius: number): void {
   ink.beginPath();
   ink.roundRect(box.x, box.y, box.width, box.height, Math.min(radius, box.width / 2, box.height / 2));
 }

@@ -5,20 +5,20 @@ export type Mode = "boxes" | "icicle";
 
 interface Datum {
   box: Box;
-  inside: Datum[];
+  children: Datum[];
 }
 
-/** A box and where it is drawn. */
-export interface Placed {
+/** A box with its position on the canvas. */
+export interface PlacedBox {
   box: Box;
-  /** Its place in the view, which is that in the list of what is placed. */
+  /** Its position in the view, which is its position in the list of boxes. */
   index: number;
   parent: number;
   children: number[];
-  /** Whether it is in a box that is closed. */
+  /** Whether it lies in a closed box. */
   hidden: boolean;
   depth: number;
-  /** Which of the outermost boxes it is in. */
+  /** The outermost box that contains it. */
   branch: number;
   x: number;
   y: number;
@@ -27,20 +27,20 @@ export interface Placed {
 }
 
 export const HEADER = 22;
-const LEVELS = 4; // of an icicle that are seen at once
+const LEVELS = 4; // of an icicle that fit the canvas
 
-/** Boxes in the order of the view, each inside the one that it is part of. */
-export function place(view: View, mode: Mode, width: number, height: number): Placed[] {
-  const data: Datum[] = view.boxes.map((box) => ({ box, inside: [] }));
-  for (const datum of data) if (datum.box.parent >= 0) data[datum.box.parent]!.inside.push(datum);
-  const root = hierarchy(data[0]!, (datum) => datum.inside)
-    // What is inside a box sums up to it, so only the innermost count.
-    .sum((datum) => (datum.inside.length ? 0 : datum.box.size))
+/** Computes the position of every box of a view, in the order of the view. */
+export function layOut(view: View, mode: Mode, width: number, height: number): PlacedBox[] {
+  const data: Datum[] = view.boxes.map((box) => ({ box, children: [] }));
+  for (const datum of data) if (datum.box.parent >= 0) data[datum.box.parent]!.children.push(datum);
+  const root = hierarchy(data[0]!, (datum) => datum.children)
+    // The sizes in a box sum up to its own, so only innermost boxes are counted.
+    .sum((datum) => (datum.children.length ? 0 : datum.box.size))
     .sort((a, b) => Number(a.data.box.node < 0) - Number(b.data.box.node < 0) || b.value! - a.value!);
-  const laid = mode === "boxes" ? boxes(root, width, height) : icicle(root, width, height);
-  const nodes = new Map(laid.descendants().map((node) => [node.data, node]));
+  const arranged = mode === "boxes" ? layOutTreemap(root, width, height) : layOutIcicle(root, width, height);
+  const nodes = new Map(arranged.descendants().map((node) => [node.data, node]));
   const index = new Map(data.map((datum, i) => [datum, i]));
-  const placed: Placed[] = data.map((datum, i) => {
+  const boxes: PlacedBox[] = data.map((datum, i) => {
     const node = nodes.get(datum)!;
     const outer = node.ancestors().at(-2) ?? node;
     return {
@@ -57,29 +57,29 @@ export function place(view: View, mode: Mode, width: number, height: number): Pl
       height: Math.max(node.y1 - node.y0, 0),
     };
   });
-  if (mode === "boxes") close(placed, view.legend.length > 0);
-  return placed;
+  if (mode === "boxes") closeSmallBoxes(boxes, view.legend.length > 0);
+  return boxes;
 }
 
-/** Closes boxes that are too small for what is in them to be read; boxes come after those that they are in. */
-function close(placed: Placed[], names: boolean): void {
-  for (const box of placed) {
-    box.hidden = box.parent >= 0 && (placed[box.parent]!.hidden || !placed[box.parent]!.children.length);
+/** Closes the boxes whose content would be too small to read. A box must come after the box that contains it. */
+function closeSmallBoxes(boxes: PlacedBox[], isCategory: boolean): void {
+  for (const box of boxes) {
+    box.hidden = box.parent >= 0 && (boxes[box.parent]!.hidden || !boxes[box.parent]!.children.length);
     const small = box.width < 104 || box.height < 72;
     if (box.depth > 1 && box.children.length && (small || box.hidden)) {
-      if (!box.hidden) box.box = { ...box.box, ...mixed(placed, box, names) };
+      if (!box.hidden) box.box = { ...box.box, ...combineColours(boxes, box, isCategory) };
       box.children = [];
     }
   }
 }
 
-/** What a box is coloured by, out of what those in it are. */
-function mixed(placed: Placed[], box: Placed, names: boolean): { value: number | null; share: number | null } {
+/** Combines the colour values of the boxes inside a box. */
+function combineColours(boxes: PlacedBox[], box: PlacedBox, isCategory: boolean): { value: number | null; share: number | null } {
   const weights = new Map<number, number>();
   let [sum, all] = [0, 0];
-  const add = (inner: Placed): void => {
+  const add = (inner: PlacedBox): void => {
     const { value, share, size } = inner.box;
-    inner.children.forEach((child) => add(placed[child]!));
+    inner.children.forEach((child) => add(boxes[child]!));
     if (inner.children.length || value === null) return;
     sum += value * size;
     all += size;
@@ -87,12 +87,12 @@ function mixed(placed: Placed[], box: Placed, names: boolean): { value: number |
   };
   add(box);
   if (!all) return { value: null, share: null };
-  if (!names) return { value: sum / all, share: null };
+  if (!isCategory) return { value: sum / all, share: null };
   const [value, weight] = [...weights].reduce((best, entry) => (entry[1] > best[1] ? entry : best));
   return { value, share: weight / all };
 }
 
-function boxes(root: ReturnType<typeof hierarchy<Datum>>, width: number, height: number) {
+function layOutTreemap(root: ReturnType<typeof hierarchy<Datum>>, width: number, height: number) {
   return treemap<Datum>()
     .tile(treemapSquarify.ratio(1.35))
     .size([width, height])
@@ -102,9 +102,9 @@ function boxes(root: ReturnType<typeof hierarchy<Datum>>, width: number, height:
     .paddingTop((node) => (node.depth === 0 ? 0 : hasHeader(node) ? HEADER : 3))(root);
 }
 
-function icicle(root: ReturnType<typeof hierarchy<Datum>>, width: number, height: number) {
+function layOutIcicle(root: ReturnType<typeof hierarchy<Datum>>, width: number, height: number) {
   const levels = Math.min(root.height, LEVELS) || 1;
-  // d3 lays levels out along y; turned, so that names can be read.
+  // d3 lays out levels along y. Swap the axes, so that names have room.
   const laid = partition<Datum>().size([height, width])(root);
   const step = width / levels;
   laid.each((node) => {
@@ -121,10 +121,10 @@ function hasHeader(node: HierarchyRectangularNode<Datum>): boolean {
   return node.x1 - node.x0 > 46 && node.y1 - node.y0 > 44;
 }
 
-/** The innermost box at a point of the canvas, if any but the whole is there. */
-export function hit(placed: Placed[], x: number, y: number): Placed | undefined {
-  let found: Placed | undefined;
-  for (const box of placed) {
+/** Returns the innermost box at a position of the canvas, except the outermost one. */
+export function findBoxAt(boxes: PlacedBox[], x: number, y: number): PlacedBox | undefined {
+  let found: PlacedBox | undefined;
+  for (const box of boxes) {
     if (box.index === 0 || box.hidden || x < box.x || y < box.y || x >= box.x + box.width || y >= box.y + box.height) continue;
     if (!found || box.depth > found.depth) found = box;
   }

@@ -1,17 +1,17 @@
 import "./app.css";
 import { nameHue, numberPaint } from "./colours";
-import { byId, counted, element, number, settled } from "./dom";
-import { type Embedded, Page } from "./embedded";
-import type { Mode, Placed } from "./layout";
+import { create, debounce, formatCount, formatNumber, getById } from "./dom";
+import { type Embedded, EmbeddedSource } from "./embedded";
+import type { Mode, PlacedBox } from "./layout";
 import { Panel } from "./panel";
 import { Search } from "./search";
-import { Server } from "./server";
+import { ServerSource } from "./server";
 import { Stage } from "./stage";
 import { readState, type State, writeState } from "./state";
 import { Theme } from "./theme";
 import type { Run, Source, View } from "./types";
 
-/** The page: a state, what is shown of it, and what readers do to it. */
+/** The page: keeps the state, shows it, and handles the events. */
 class Explorer {
   private readonly stage: Stage;
   private readonly panel: Panel;
@@ -20,7 +20,7 @@ class Explorer {
   private readonly names = new Map<number, string>();
   private state: State;
   private view: View | undefined;
-  private asked = 0;
+  private request = 0;
 
   constructor(
     private readonly source: Source,
@@ -29,9 +29,9 @@ class Explorer {
     document.title = `${run.title} – agglo explore`;
     this.state = readState(run);
     this.stage = new Stage({
-      point: (node) => void this.tell(node),
+      point: (node) => void this.showDetails(node),
       open: (box) => this.open(box),
-      out: () => this.out(),
+      out: () => this.zoomOut(),
       toggle: (node, name) => this.toggle(node, name),
     });
     const actions = {
@@ -42,8 +42,8 @@ class Explorer {
     };
     this.panel = new Panel(source, run, actions);
     this.search = new Search(source, actions.jump, actions.fail);
-    this.theme = new Theme(() => this.themed());
-    this.controls();
+    this.theme = new Theme(() => this.applyTheme());
+    this.addControls();
     window.addEventListener("popstate", () => {
       this.state = readState(run);
       void this.refresh(run.root);
@@ -54,49 +54,49 @@ class Explorer {
       event.preventDefault();
       this.search.focus();
     });
-    this.themed();
+    this.applyTheme();
   }
 
   async start(): Promise<void> {
-    await Promise.all(this.state.selected.map((node) => this.learn(node)));
+    await Promise.all(this.state.selected.map((node) => this.loadName(node)));
     await this.refresh();
   }
 
-  /** Where a node is on the screen; for those who drive the page by program. */
+  /** Returns the position of a node on the page, for tests. */
   rectangle = (node: number): DOMRect | undefined => this.stage.rectangle(node);
 
-  private themed(): void {
-    if (!this.theme) return; // not made yet
+  private applyTheme(): void {
+    if (!this.theme) return; // not constructed yet
     this.stage.dark = this.theme.dark;
     this.stage.redraw();
-    if (this.view) this.legend(this.view);
+    if (this.view) this.drawLegend(this.view);
   }
 
-  private controls(): void {
+  private addControls(): void {
     const { rounds, columns } = this.run;
-    const slider = byId<HTMLInputElement>("round");
+    const slider = getById<HTMLInputElement>("round");
     slider.max = String(rounds.length - 1);
-    const later = settled(() => void this.refresh(), 60);
+    const later = debounce(() => void this.refresh(), 60);
     slider.addEventListener("input", () => {
       this.state.round = rounds[Number(slider.value)]!.round;
-      this.granularity();
+      this.updateSlider();
       writeState(this.state, false);
       later();
     });
     const modes: [Mode, string][] = [["boxes", "Boxes"], ["icicle", "Icicle"]];
     for (const [mode, text] of modes) {
-      const choice = element("input", { type: "radio", name: "mode", value: mode });
+      const choice = create("input", { type: "radio", name: "mode", value: mode });
       choice.checked = this.state.mode === mode;
       choice.addEventListener("change", () => {
         this.state.mode = this.stage.mode = mode;
         writeState(this.state, false);
-        this.stage.lay();
+        this.stage.layOut();
         this.stage.redraw();
       });
-      byId("mode").append(element("label", {}, choice, element("span", {}, text)));
+      getById("mode").append(create("label", {}, choice, create("span", {}, text)));
     }
-    const colour = byId<HTMLSelectElement>("colour");
-    colour.append(element("option", { value: "" }, "Branch"), ...columns.map((name) => element("option", { value: name }, name)));
+    const colour = getById<HTMLSelectElement>("colour");
+    colour.append(create("option", { value: "" }, "Branch"), ...columns.map((name) => create("option", { value: name }, name)));
     colour.parentElement!.hidden = !columns.length;
     colour.value = this.state.colour;
     colour.addEventListener("change", () => {
@@ -104,7 +104,7 @@ class Explorer {
       writeState(this.state, false);
       void this.refresh();
     });
-    const share = byId<HTMLButtonElement>("share");
+    const share = getById<HTMLButtonElement>("share");
     share.addEventListener("click", async () => {
       writeState(this.state, false);
       try {
@@ -117,31 +117,31 @@ class Explorer {
     });
   }
 
-  /** Asks for the view of the state, and shows it. */
-  private async refresh(told = this.state.node): Promise<void> {
-    const asked = ++this.asked;
+  /** Loads the view of the state, and shows it. */
+  private async refresh(details = this.state.node): Promise<void> {
+    const request = ++this.request;
     const { node, round, mode, colour } = this.state;
     try {
       const view = await this.source.view(node, round, colour);
-      if (asked !== this.asked) return;
-      byId("message").hidden = true;
+      if (request !== this.request) return;
+      getById("message").hidden = true;
       this.view = view;
       for (const box of view.boxes) if (box.node >= 0) this.names.set(box.node, box.name);
       for (const crumb of view.path) this.names.set(crumb.node, crumb.name);
       Object.assign(this.stage, { mode, colour, selected: new Set(this.state.selected) });
       this.stage.show(view);
-      this.crumbs(view);
-      this.granularity();
-      this.legend(view);
+      this.drawPath(view);
+      this.updateSlider();
+      this.drawLegend(view);
       this.panel.drawSelection(this.selection());
-      await this.tell(told === this.run.root ? node : told);
+      await this.showDetails(details === this.run.root ? node : details);
       document.body.dataset.shown = `${node}/${round}`;
     } catch (error) {
       this.fail(error);
     }
   }
 
-  private async tell(node: number): Promise<void> {
+  private async showDetails(node: number): Promise<void> {
     try {
       await this.panel.show(node, this.state.node, this.selection());
     } catch (error) {
@@ -149,16 +149,16 @@ class Explorer {
     }
   }
 
-  private open(box: Placed): void {
+  private open(box: PlacedBox): void {
     const { node, round } = box.box;
     if (node < 0) {
       const around = this.view!.boxes[box.parent]!;
       if (around.node !== this.state.node) this.zoom(around.node);
-      else void this.tell(around.node);
+      else void this.showDetails(around.node);
     } else if (round === 0) {
       this.stage.marked = node;
       this.stage.redraw();
-      void this.tell(node);
+      void this.showDetails(node);
     } else {
       this.zoom(node);
     }
@@ -173,13 +173,13 @@ class Explorer {
     void this.refresh(marked >= 0 ? marked : node);
   }
 
-  private out(): void {
+  private zoomOut(): void {
     const path = this.view?.path ?? [];
     const outer = path.at(-2);
     if (outer) this.zoom(outer.node);
   }
 
-  /** Goes to the cluster that a point is in, and points at it. */
+  /** Zooms to the cluster of a point, and highlights the point. */
   private async jump(point: number): Promise<void> {
     try {
       const path = await this.source.path(point);
@@ -200,48 +200,48 @@ class Explorer {
     this.stage.selected = new Set(this.state.selected);
     this.stage.redraw();
     this.panel.drawSelection(this.selection());
-    void this.tell(node);
+    void this.showDetails(node);
   }
 
   private selection(): Map<number, string> {
     return new Map(this.state.selected.map((node) => [node, this.names.get(node) ?? `node ${node}`]));
   }
 
-  private async learn(node: number): Promise<void> {
+  private async loadName(node: number): Promise<void> {
     const path = await this.source.path(node);
     this.names.set(node, path.at(-1)!.name);
   }
 
-  private crumbs(view: View): void {
+  private drawPath(view: View): void {
     const steps = view.path.map((crumb, i) => {
       const last = i === view.path.length - 1;
       const name = i === 0 ? this.run.title : crumb.name;
-      const step = element("button", { type: "button", dir: "auto", title: `${name}: ${counted(crumb.size, "point")}`, click: () => this.zoom(crumb.node) }, name);
+      const step = create("button", { type: "button", dir: "auto", title: `${name}: ${formatCount(crumb.size, "point")}`, click: () => this.zoom(crumb.node) }, name);
       if (last) step.setAttribute("aria-current", "page");
-      return element("li", {}, step);
+      return create("li", {}, step);
     });
-    byId("crumbs").replaceChildren(...steps);
+    getById("crumbs").replaceChildren(...steps);
   }
 
-  private granularity(): void {
+  private updateSlider(): void {
     const { rounds } = this.run;
     const found = rounds.findIndex((step) => step.round >= this.state.round);
     const at = found < 0 ? rounds.length - 1 : found;
     const step = rounds[at]!;
-    const slider = byId<HTMLInputElement>("round");
+    const slider = getById<HTMLInputElement>("round");
     slider.value = String(at);
     slider.style.setProperty("--at", `${(100 * at) / Math.max(rounds.length - 1, 1)}%`);
-    const said = step.round === 0 ? `single items, ${number(step.clusters)}` : counted(step.clusters, "cluster");
-    byId("granularity").textContent = said;
-    slider.setAttribute("aria-valuetext", `round ${step.round}, ${said}`);
+    const text = step.round === 0 ? `single items, ${formatNumber(step.clusters)}` : formatCount(step.clusters, "cluster");
+    getById("granularity").textContent = text;
+    slider.setAttribute("aria-valuetext", `round ${step.round}, ${text}`);
     slider.title = `Round ${step.round} of ${rounds.at(-1)!.round}`;
   }
 
-  private legend(view: View): void {
+  private drawLegend(view: View): void {
     const { dark } = this.stage;
-    const box = byId("legend");
+    const box = getById("legend");
     const swatch = (fill: string, text: string): HTMLElement =>
-      element("span", { class: "key" }, element("i", { style: `background:${fill}` }), element("span", { dir: "auto" }, text));
+      create("span", { class: "key" }, create("i", { style: `background:${fill}` }), create("span", { dir: "auto" }, text));
     if (view.legend.length) {
       const tone = dark ? "0.5 0.1" : "0.82 0.09";
       const keys = view.legend.map((name, i) => swatch(`oklch(${tone} ${nameHue(i)})`, name));
@@ -250,9 +250,9 @@ class Explorer {
       const [least = 0, most = 0] = view.span;
       const stops = [0, 0.25, 0.5, 0.75, 1].map((part) => numberPaint(part, dark).fill).join(",");
       box.replaceChildren(
-        element("span", {}, short(least)),
-        element("i", { class: "scale", style: `background:linear-gradient(90deg,${stops})` }),
-        element("span", {}, `${short(most)} (means)`),
+        create("span", {}, formatShort(least)),
+        create("i", { class: "scale", style: `background:linear-gradient(90deg,${stops})` }),
+        create("span", {}, `${formatShort(most)} (means)`),
       );
     } else {
       box.replaceChildren();
@@ -260,24 +260,24 @@ class Explorer {
   }
 
   private fail(error: unknown): void {
-    show(error);
+    showError(error);
   }
 }
 
-const short = (value: number): string => Number(value.toPrecision(3)).toLocaleString("en");
+const formatShort = (value: number): string => Number(value.toPrecision(3)).toLocaleString("en");
 
-function show(error: unknown): void {
-  const message = byId("message");
+function showError(error: unknown): void {
+  const message = getById("message");
   message.textContent = error instanceof Error ? error.message : String(error);
   message.hidden = false;
 }
 
 async function main(): Promise<void> {
   const data = document.getElementById("agglo-data");
-  const source: Source = data ? new Page(JSON.parse(data.textContent!) as Embedded) : new Server();
+  const source: Source = data ? new EmbeddedSource(JSON.parse(data.textContent!) as Embedded) : new ServerSource();
   const explorer = new Explorer(source, await source.run());
   Object.assign(window, { agglo: explorer });
   await explorer.start();
 }
 
-main().catch(show);
+main().catch(showError);

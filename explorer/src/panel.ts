@@ -1,4 +1,4 @@
-import { byId, counted, download, element, number } from "./dom";
+import { create, download, formatCount, formatNumber, getById } from "./dom";
 import type { Details, Item, Run, Source } from "./types";
 
 const PAGE = 25;
@@ -10,14 +10,14 @@ export interface Actions {
   fail(error: unknown): void;
 }
 
-/** The panel beside the clusters: what is known of one, its items, and what is selected. */
+/** The panel beside the canvas: details of a node, its items, and the selected clusters. */
 export class Panel {
-  private readonly box = byId<HTMLElement>("panel");
-  private readonly about = element("section", { class: "about", "aria-live": "polite" });
-  private readonly list = element("section", { class: "items" });
-  private readonly chosen = element("section", { class: "chosen" });
+  private readonly box = getById<HTMLElement>("panel");
+  private readonly about = create("section", { class: "about", "aria-live": "polite" });
+  private readonly list = create("section", { class: "items" });
+  private readonly chosen = create("section", { class: "chosen" });
   private details: Details | undefined;
-  private asked = 0;
+  private request = 0;
 
   constructor(
     private readonly source: Source,
@@ -25,31 +25,31 @@ export class Panel {
     private readonly actions: Actions,
   ) {
     this.box.append(this.chosen, this.about, this.list);
-    if (source.note) this.box.append(element("p", { class: "note" }, source.note));
+    if (source.note) this.box.append(create("p", { class: "note" }, source.note));
   }
 
-  /** Shows a node. */
+  /** Shows the details of a node. */
   async show(node: number, zoomed: number, selected: ReadonlyMap<number, string>): Promise<void> {
-    const asked = ++this.asked;
+    const request = ++this.request;
     const details = await this.source.details(node);
-    if (asked !== this.asked) return;
+    if (request !== this.request) return;
     this.details = details;
     this.drawAbout(details, zoomed, selected.has(node));
     await this.page(0);
   }
 
-  /** Shows what is selected. */
+  /** Shows the selected clusters. */
   drawSelection(selected: ReadonlyMap<number, string>): void {
     if (!selected.size) {
       this.chosen.replaceChildren();
       return;
     }
     const entries = [...selected].map(([node, name]) =>
-      element(
+      create(
         "li",
         {},
-        element("button", { type: "button", class: "link", dir: "auto", click: () => this.actions.zoom(node) }, name),
-        element(
+        create("button", { type: "button", class: "link", dir: "auto", click: () => this.actions.zoom(node) }, name),
+        create(
           "button",
           { type: "button", class: "quiet", "aria-label": `Deselect ${name}`, click: () => this.actions.toggle(node) },
           "×",
@@ -57,16 +57,16 @@ export class Panel {
       ),
     );
     const buttons = this.source.formats.map((format) =>
-      element(
+      create(
         "button",
         { type: "button", click: () => void this.save([...selected.keys()], format) },
         format === "csv" ? "Export CSV" : "Export Parquet",
       ),
     );
     this.chosen.replaceChildren(
-      element("h2", {}, `${counted(selected.size, "cluster")} selected`),
-      element("ul", {}, ...entries),
-      element("div", { class: "buttons" }, ...buttons),
+      create("h2", {}, `${formatCount(selected.size, "cluster")} selected`),
+      create("ul", {}, ...entries),
+      create("div", { class: "buttons" }, ...buttons),
     );
   }
 
@@ -82,49 +82,49 @@ export class Panel {
     const { node, size, occurrences, round, cohesion, height } = details;
     const single = round === 0;
     const facts: [string, string][] = single
-      ? [["Point", number(node)]]
-      : [["Points", number(size)], ["Made in round", number(round)]];
-    if (occurrences > size) facts.push(["Occurrences", number(occurrences)]);
+      ? [["Point", formatNumber(node)]]
+      : [["Points", formatNumber(size)], ["Merged in round", formatNumber(round)]];
+    if (occurrences > size) facts.push(["Occurrences", formatNumber(occurrences)]);
     if (!single) {
-      facts.push(cohesion === null ? ["Joined at distance", height.toPrecision(3)] : ["Cohesion", cohesion.toFixed(2)]);
+      facts.push(cohesion === null ? ["Merge distance", height.toPrecision(3)] : ["Cohesion", cohesion.toFixed(2)]);
     }
-    const rows = facts.flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, value)]);
-    const buttons = element("div", { class: "buttons" });
+    const rows = facts.flatMap(([name, value]) => [create("dt", {}, name), create("dd", {}, value)]);
+    const buttons = create("div", { class: "buttons" });
     if (!single && node !== zoomed) {
-      buttons.append(element("button", { type: "button", class: "main", click: () => this.actions.zoom(node) }, "Zoom in"));
+      buttons.append(create("button", { type: "button", class: "main", click: () => this.actions.zoom(node) }, "Zoom in"));
     }
     if (single && details.path.length > 1) {
       const around = details.path.at(-2)!;
       buttons.append(
-        element("button", { type: "button", class: "main", click: () => this.actions.zoom(around.node) }, "Show its cluster"),
+        create("button", { type: "button", class: "main", click: () => this.actions.zoom(around.node) }, "Show its cluster"),
       );
     }
     buttons.append(
-      element(
+      create(
         "button",
         { type: "button", "aria-pressed": String(selected), click: () => this.actions.toggle(node) },
         selected ? "Deselect" : "Select",
       ),
     );
     this.about.replaceChildren(
-      element("p", { class: "kind" }, single ? "Item" : node === this.run.root ? "Everything" : "Cluster"),
-      element("h1", { dir: "auto" }, node === this.run.root ? this.run.title : details.name),
-      element("dl", {}, ...rows),
+      create("p", { class: "kind" }, single ? "Item" : node === this.run.root ? "Whole tree" : "Cluster"),
+      create("h1", { dir: "auto" }, node === this.run.root ? this.run.title : details.name),
+      create("dl", {}, ...rows),
     );
     if (cohesion !== null && !single) {
       const part = Math.max(0, Math.min(1, cohesion));
-      const bar = element("div", { class: "bar", role: "img", "aria-label": `Cohesion ${cohesion.toFixed(2)} of 1` });
-      bar.append(element("span", { style: `width:${(part * 100).toFixed(1)}%` }));
+      const bar = create("div", { class: "bar", role: "img", "aria-label": `Cohesion ${cohesion.toFixed(2)} of 1` });
+      bar.append(create("span", { style: `width:${(part * 100).toFixed(1)}%` }));
       this.about.append(bar);
     }
     this.about.append(buttons);
     if (details.terms.length) {
-      const chips = details.terms.map((term) => element("li", { dir: "auto" }, term));
-      this.about.append(element("h2", {}, "Sets it apart"), element("ul", { class: "terms" }, ...chips));
+      const chips = details.terms.map((term) => create("li", { dir: "auto" }, term));
+      this.about.append(create("h2", {}, "Distinctive terms"), create("ul", { class: "terms" }, ...chips));
     }
     if (!single && details.examples.length) {
       const shown = details.examples.slice(0, 3).map((item) => this.item(item));
-      this.about.append(element("h2", {}, "Stands for it"), element("ul", { class: "list" }, ...shown));
+      this.about.append(create("h2", {}, "Examples"), create("ul", { class: "list" }, ...shown));
     }
   }
 
@@ -137,16 +137,16 @@ export class Panel {
     const found = await this.source.items(details.node, offset, PAGE);
     if (this.details !== details) return;
     const step = (to: number, text: string, enabled: boolean): HTMLElement =>
-      element("button", { type: "button", disabled: !enabled, click: () => void this.page(to).catch(this.actions.fail) }, text);
+      create("button", { type: "button", disabled: !enabled, click: () => void this.page(to).catch(this.actions.fail) }, text);
     const last = Math.min(offset + PAGE, found.total);
     this.list.replaceChildren(
-      element("h2", {}, "Items"),
-      element("ul", { class: "list" }, ...found.items.map((item) => this.item(item))),
-      element(
+      create("h2", {}, "Items"),
+      create("ul", { class: "list" }, ...found.items.map((item) => this.item(item))),
+      create(
         "div",
         { class: "pages" },
         step(offset - PAGE, "Previous", offset > 0),
-        element("span", {}, `${number(offset + 1)}–${number(last)} of ${number(found.total)}`),
+        create("span", {}, `${formatNumber(offset + 1)}–${formatNumber(last)} of ${formatNumber(found.total)}`),
         step(offset + PAGE, "Next", last < found.total),
       ),
     );
@@ -154,16 +154,16 @@ export class Panel {
 
   private drawValues(item: Item | undefined): void {
     const rows = (item?.values ?? []).flatMap((value, i) => [
-      element("dt", { dir: "auto" }, this.run.columns[i]!),
-      element("dd", { dir: "auto" }, value || "–"),
+      create("dt", { dir: "auto" }, this.run.columns[i]!),
+      create("dd", { dir: "auto" }, value || "–"),
     ]);
-    this.list.replaceChildren(...(rows.length ? [element("h2", {}, "Columns"), element("dl", {}, ...rows)] : []));
+    this.list.replaceChildren(...(rows.length ? [create("h2", {}, "Columns"), create("dl", {}, ...rows)] : []));
   }
 
   private item(item: Item): HTMLElement {
-    const text = element("button", { type: "button", class: "link", dir: "auto", click: () => this.actions.jump(item.point) }, item.text);
-    const entry = element("li", {}, text);
-    if (item.count > 1) entry.append(element("span", { class: "count", title: "Occurrences" }, number(item.count)));
+    const text = create("button", { type: "button", class: "link", dir: "auto", click: () => this.actions.jump(item.point) }, item.text);
+    const entry = create("li", {}, text);
+    if (item.count > 1) entry.append(create("span", { class: "count", title: "Occurrences" }, formatNumber(item.count)));
     return entry;
   }
 }

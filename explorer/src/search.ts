@@ -1,25 +1,25 @@
-import { byId, counted, element, number, settled } from "./dom";
+import { create, debounce, formatCount, formatNumber, getById } from "./dom";
 import type { Item, Source } from "./types";
 
-/** The field that finds items, and the list below it. */
+/** The search field, and the list of items below it. */
 export class Search {
-  private readonly field = byId<HTMLInputElement>("query");
-  private readonly list = byId<HTMLUListElement>("hits");
+  private readonly field = getById<HTMLInputElement>("query");
+  private readonly list = getById<HTMLUListElement>("hits");
   private items: Item[] = [];
   private active = -1;
-  private asked = 0;
+  private request = 0;
 
   constructor(
     private readonly source: Source,
     private readonly go: (point: number) => void,
     private readonly fail: (error: unknown) => void,
   ) {
-    const ask = settled(() => void this.ask(), 120);
-    this.field.addEventListener("input", ask);
+    const search = debounce(() => void this.search(), 120);
+    this.field.addEventListener("input", search);
     this.field.addEventListener("focus", () => this.items.length && this.toggle(true));
     this.field.addEventListener("blur", () => setTimeout(() => this.toggle(false), 150));
-    this.field.addEventListener("keydown", (event) => this.key(event));
-    byId<HTMLFormElement>("search").addEventListener("submit", (event) => event.preventDefault());
+    this.field.addEventListener("keydown", (event) => this.onKeyDown(event));
+    getById<HTMLFormElement>("search").addEventListener("submit", (event) => event.preventDefault());
   }
 
   focus(): void {
@@ -27,31 +27,31 @@ export class Search {
     this.field.select();
   }
 
-  private async ask(): Promise<void> {
-    const asked = ++this.asked;
+  private async search(): Promise<void> {
+    const request = ++this.request;
     const text = this.field.value;
     try {
       const found = text.trim() ? await this.source.search(text) : { total: 0, items: [] };
-      if (asked !== this.asked) return;
+      if (request !== this.request) return;
       this.items = found.items;
       this.active = -1;
       const rows = found.items.map((item, i) =>
-        element(
+        create(
           "li",
           { role: "option", id: `hit${i}`, "aria-selected": "false", mousedown: () => this.choose(i) },
-          element("span", { dir: "auto" }, item.text),
-          ...(item.count > 1 ? [element("span", { class: "count" }, number(item.count))] : []),
+          create("span", { dir: "auto" }, item.text),
+          ...(item.count > 1 ? [create("span", { class: "count" }, formatNumber(item.count))] : []),
         ),
       );
-      const said = found.total ? counted(found.total, "item") + " found" : "Nothing found";
-      this.list.replaceChildren(element("li", { class: "said", role: "presentation" }, said), ...rows);
+      const summary = found.total ? formatCount(found.total, "item") + " found" : "No items found";
+      this.list.replaceChildren(create("li", { class: "said", role: "presentation" }, summary), ...rows);
       this.toggle(Boolean(text.trim()));
     } catch (error) {
       this.fail(error);
     }
   }
 
-  private key(event: KeyboardEvent): void {
+  private onKeyDown(event: KeyboardEvent): void {
     if (event.key === "ArrowDown" || event.key === "ArrowUp") {
       event.preventDefault();
       const step = event.key === "ArrowDown" ? 1 : -1;

@@ -1,95 +1,95 @@
-import { byId, counted } from "./dom";
+import { formatCount, getById } from "./dom";
 import { draw, type Look } from "./draw";
-import { hit, type Mode, type Placed, place } from "./layout";
+import { findBoxAt, type Mode, type PlacedBox, layOut } from "./layout";
 import type { View } from "./types";
 
-export interface Moves {
-  /** A box was pointed out: to be told of. */
+export interface StageEvents {
+  /** A box has the focus. */
   point(node: number): void;
   /** A box was opened. */
-  open(placed: Placed): void;
-  /** One step out. */
+  open(box: PlacedBox): void;
+  /** The reader zooms out by one step. */
   out(): void;
   toggle(node: number, name: string): void;
 }
 
-const QUICK = 260; // milliseconds that a zoom takes to be seen
+const ZOOM_MILLISECONDS = 260; // duration of the zoom animation
 
-/** The canvas: draws a view, and says what readers do to it. */
+/** The canvas: draws a view, and reports clicks and keys. */
 export class Stage {
-  private readonly canvas = byId<HTMLCanvasElement>("view");
-  private readonly frame = byId<HTMLElement>("frame");
-  private readonly tip = byId<HTMLElement>("tip");
-  private readonly live = byId<HTMLElement>("live");
+  private readonly canvas = getById<HTMLCanvasElement>("view");
+  private readonly frame = getById<HTMLElement>("frame");
+  private readonly tip = getById<HTMLElement>("tip");
+  private readonly live = getById<HTMLElement>("live");
   private readonly ink = this.canvas.getContext("2d")!;
   private view: View | undefined;
-  private placed: Placed[] = [];
+  private boxes: PlacedBox[] = [];
   private hover = -1;
   private focus = -1;
-  private still = matchMedia("(prefers-reduced-motion: reduce)");
-  private frameAsked = 0;
+  private reducedMotion = matchMedia("(prefers-reduced-motion: reduce)");
+  private frameRequest = 0;
   mode: Mode = "boxes";
   dark = false;
   colour = "";
   marked = -1;
   selected = new Set<number>();
 
-  constructor(private readonly moves: Moves) {
+  constructor(private readonly events: StageEvents) {
     new ResizeObserver(() => this.resize()).observe(this.frame);
-    this.canvas.addEventListener("pointermove", (event) => this.pointed(event));
-    this.canvas.addEventListener("pointerleave", () => this.over(undefined));
-    this.canvas.addEventListener("click", (event) => this.clicked(event));
-    this.canvas.addEventListener("keydown", (event) => this.key(event));
+    this.canvas.addEventListener("pointermove", (event) => this.onPointerMove(event));
+    this.canvas.addEventListener("pointerleave", () => this.setHover(undefined));
+    this.canvas.addEventListener("click", (event) => this.onClick(event));
+    this.canvas.addEventListener("keydown", (event) => this.onKeyDown(event));
     this.canvas.addEventListener("blur", () => {
       this.focus = -1;
       this.redraw();
     });
   }
 
-  /** Shows a view; if one of its nodes was seen before, or the other way round, by zooming. */
+  /** Shows a view. If the old or the new view contains the node of the other, the transition is a zoom. */
   show(view: View): void {
     const before = this.view;
-    const old = this.placed;
+    const old = this.boxes;
     this.view = view;
     this.hover = this.focus = -1;
     this.tip.hidden = true;
-    this.lay();
+    this.layOut();
     this.canvas.setAttribute("aria-label", `Clusters in ${view.path.at(-1)?.name ?? "the tree"}`);
-    if (!before || before.node === view.node || this.still.matches) {
+    if (!before || before.node === view.node || this.reducedMotion.matches) {
       this.redraw();
       return;
     }
     const into = old.find((box) => box.box.node === view.node);
-    const outOf = this.placed.find((box) => box.box.node === before.node);
+    const outOf = this.boxes.find((box) => box.box.node === before.node);
     this.zoom(into, outOf);
   }
 
-  /** Draws again, with the next picture of the screen. */
+  /** Draws again in the next animation frame. */
   redraw(): void {
-    if (this.frameAsked) return;
-    this.frameAsked = requestAnimationFrame(() => {
-      this.frameAsked = 0;
+    if (this.frameRequest) return;
+    this.frameRequest = requestAnimationFrame(() => {
+      this.frameRequest = 0;
       this.paint();
     });
   }
 
-  /** Where a node is drawn, in pixels of the page; for whom it is drawn is left open. */
+  /** Returns the position of a node in pixels of the page, if it is drawn. */
   rectangle(node: number): DOMRect | undefined {
-    const box = this.placed.find((entry) => entry.box.node === node && !entry.hidden);
+    const box = this.boxes.find((entry) => entry.box.node === node && !entry.hidden);
     if (!box) return undefined;
     const at = this.canvas.getBoundingClientRect();
     return new DOMRect(at.x + box.x, at.y + box.y, box.width, box.height);
   }
 
-  lay(): void {
-    if (this.view) this.placed = place(this.view, this.mode, this.frame.clientWidth, this.frame.clientHeight);
+  layOut(): void {
+    if (this.view) this.boxes = layOut(this.view, this.mode, this.frame.clientWidth, this.frame.clientHeight);
   }
 
   private resize(): void {
     const scale = window.devicePixelRatio || 1;
     this.canvas.width = Math.round(this.frame.clientWidth * scale);
     this.canvas.height = Math.round(this.frame.clientHeight * scale);
-    this.lay();
+    this.layOut();
     this.paint();
   }
 
@@ -98,7 +98,7 @@ export class Stage {
     this.clear();
     const { mode, dark, colour, hover, focus, selected, marked } = this;
     const look: Look = { mode, dark, colour, hover, focus, selected, marked };
-    draw(this.ink, this.placed, this.view, look);
+    draw(this.ink, this.boxes, this.view, look);
   }
 
   private clear(): void {
@@ -108,51 +108,51 @@ export class Stage {
     this.ink.setTransform(scale, 0, 0, scale, 0, 0);
   }
 
-  private zoom(into: Placed | undefined, outOf: Placed | undefined): void {
-    const whole = { x: 0, y: 0, width: this.frame.clientWidth, height: this.frame.clientHeight };
+  private zoom(into: PlacedBox | undefined, outOf: PlacedBox | undefined): void {
+    const canvasArea = { x: 0, y: 0, width: this.frame.clientWidth, height: this.frame.clientHeight };
     const old = new OffscreenCanvas(Math.max(this.canvas.width, 1), Math.max(this.canvas.height, 1));
     if (this.canvas.width && this.canvas.height) old.getContext("2d")!.drawImage(this.canvas, 0, 0);
     this.paint();
     const fresh = new OffscreenCanvas(old.width, old.height);
     if (this.canvas.width && this.canvas.height) fresh.getContext("2d")!.drawImage(this.canvas, 0, 0);
-    const asked = performance.now();
+    const started = performance.now();
     const step = (now: number): void => {
-      const time = Math.min(1, Math.max(0, (now - asked) / QUICK));
+      const time = Math.min(1, Math.max(0, (now - started) / ZOOM_MILLISECONDS));
       const part = 1 - (1 - time) ** 3;
-      this.frameAsked = time < 1 ? requestAnimationFrame(step) : 0;
+      this.frameRequest = time < 1 ? requestAnimationFrame(step) : 0;
       if (time === 1) {
         this.paint();
         return;
       }
       this.clear();
-      // The box that is common to both pictures grows, or shrinks, from where it was to where it is.
-      const inner = into ?? outOf;
-      const target = inner ? { x: inner.x, y: inner.y, width: inner.width, height: inner.height } : whole;
-      const now_ = between(into ? target : whole, into ? whole : target, part);
+      // The box that both pictures contain moves from its old to its new position.
+      const shared = into ?? outOf;
+      const target = shared ? { x: shared.x, y: shared.y, width: shared.width, height: shared.height } : canvasArea;
+      const current = interpolate(into ? target : canvasArea, into ? canvasArea : target, part);
       this.ink.globalAlpha = into ? 1 - part : part;
-      stretched(this.ink, into ? old : fresh, whole, target, now_);
+      drawStretched(this.ink, into ? old : fresh, canvasArea, target, current);
       this.ink.globalAlpha = into ? part : 1 - part;
-      this.ink.drawImage(into ? fresh : old, now_.x, now_.y, now_.width, now_.height);
+      this.ink.drawImage(into ? fresh : old, current.x, current.y, current.width, current.height);
       this.ink.globalAlpha = 1;
     };
-    cancelAnimationFrame(this.frameAsked);
-    this.frameAsked = requestAnimationFrame(step);
+    cancelAnimationFrame(this.frameRequest);
+    this.frameRequest = requestAnimationFrame(step);
   }
 
-  private at(event: MouseEvent): Placed | undefined {
-    return hit(this.placed, event.offsetX, event.offsetY);
+  private at(event: MouseEvent): PlacedBox | undefined {
+    return findBoxAt(this.boxes, event.offsetX, event.offsetY);
   }
 
-  private pointed(event: PointerEvent): void {
-    this.over(this.at(event), event);
+  private onPointerMove(event: PointerEvent): void {
+    this.setHover(this.at(event), event);
   }
 
-  private over(box: Placed | undefined, event?: PointerEvent): void {
+  private setHover(box: PlacedBox | undefined, event?: PointerEvent): void {
     const index = box?.index ?? -1;
     this.canvas.style.cursor = box ? "pointer" : "default";
     if (box && event) {
       this.tip.replaceChildren(Object.assign(document.createElement("strong"), { textContent: box.box.name, dir: "auto" }));
-      this.tip.append(box.box.node < 0 ? counted(box.box.size, "point") : this.what(box));
+      this.tip.append(box.box.node < 0 ? formatCount(box.box.size, "point") : this.describe(box));
       this.tip.hidden = false;
       const right = event.offsetX > this.frame.clientWidth / 2;
       const low = event.offsetY > this.frame.clientHeight / 2;
@@ -165,33 +165,33 @@ export class Stage {
     this.redraw();
   }
 
-  private what(box: Placed): string {
-    return box.box.round === 0 ? "a single item" : counted(box.box.size, "point");
+  private describe(box: PlacedBox): string {
+    return box.box.round === 0 ? "a single item" : formatCount(box.box.size, "point");
   }
 
-  private clicked(event: MouseEvent): void {
+  private onClick(event: MouseEvent): void {
     const box = this.at(event);
     if (!box) return;
     if (event.shiftKey || event.ctrlKey || event.metaKey) {
-      if (box.box.node >= 0) this.moves.toggle(box.box.node, box.box.name);
+      if (box.box.node >= 0) this.events.toggle(box.box.node, box.box.name);
     } else {
-      this.moves.open(box);
+      this.events.open(box);
     }
   }
 
-  private key(event: KeyboardEvent): void {
-    const box = this.placed[this.focus];
-    const beside = box ? this.placed[box.parent]!.children : (this.placed[0]?.children ?? []);
-    const at = box ? beside.indexOf(box.index) : -1;
+  private onKeyDown(event: KeyboardEvent): void {
+    const box = this.boxes[this.focus];
+    const siblings = box ? this.boxes[box.parent]!.children : (this.boxes[0]?.children ?? []);
+    const at = box ? siblings.indexOf(box.index) : -1;
     const go: Record<string, () => void> = {
-      ArrowRight: () => this.look(beside[Math.min(at + 1, beside.length - 1)]),
-      ArrowLeft: () => this.look(beside[Math.max(at - 1, 0)]),
-      ArrowDown: () => this.look(box ? (box.children[0] ?? box.index) : beside[0]),
-      ArrowUp: () => this.look(box && box.parent > 0 ? box.parent : box?.index),
-      Enter: () => box && this.moves.open(box),
-      " ": () => box && box.box.node >= 0 && this.moves.toggle(box.box.node, box.box.name),
-      Backspace: () => this.moves.out(),
-      Escape: () => this.moves.out(),
+      ArrowRight: () => this.setFocus(siblings[Math.min(at + 1, siblings.length - 1)]),
+      ArrowLeft: () => this.setFocus(siblings[Math.max(at - 1, 0)]),
+      ArrowDown: () => this.setFocus(box ? (box.children[0] ?? box.index) : siblings[0]),
+      ArrowUp: () => this.setFocus(box && box.parent > 0 ? box.parent : box?.index),
+      Enter: () => box && this.events.open(box),
+      " ": () => box && box.box.node >= 0 && this.events.toggle(box.box.node, box.box.name),
+      Backspace: () => this.events.out(),
+      Escape: () => this.events.out(),
     };
     const move = go[event.key];
     if (!move || event.ctrlKey || event.metaKey || event.altKey) return;
@@ -199,13 +199,13 @@ export class Stage {
     move();
   }
 
-  private look(index: number | undefined): void {
-    const box = index === undefined ? undefined : this.placed[index];
+  private setFocus(index: number | undefined): void {
+    const box = index === undefined ? undefined : this.boxes[index];
     if (!box) return;
     this.focus = box.index;
-    const beside = this.placed[box.parent]!.children;
-    this.live.textContent = `${box.box.name}, ${this.what(box)}, ${beside.indexOf(box.index) + 1} of ${beside.length}`;
-    if (box.box.node >= 0) this.moves.point(box.box.node);
+    const siblings = this.boxes[box.parent]!.children;
+    this.live.textContent = `${box.box.name}, ${this.describe(box)}, ${siblings.indexOf(box.index) + 1} of ${siblings.length}`;
+    if (box.box.node >= 0) this.events.point(box.box.node);
     this.redraw();
   }
 }
@@ -217,7 +217,7 @@ interface Rectangle {
   height: number;
 }
 
-function between(from: Rectangle, to: Rectangle, part: number): Rectangle {
+function interpolate(from: Rectangle, to: Rectangle, part: number): Rectangle {
   const mix = (a: number, b: number): number => a + (b - a) * part;
   return {
     x: mix(from.x, to.x),
@@ -227,8 +227,8 @@ function between(from: Rectangle, to: Rectangle, part: number): Rectangle {
   };
 }
 
-/** Draws a picture of ``whole`` so that its part ``inner`` comes to lie on ``now``. */
-function stretched(ink: CanvasRenderingContext2D, picture: OffscreenCanvas, whole: Rectangle, inner: Rectangle, now: Rectangle): void {
-  const [sx, sy] = [now.width / Math.max(inner.width, 1), now.height / Math.max(inner.height, 1)];
-  ink.drawImage(picture, now.x - inner.x * sx, now.y - inner.y * sy, whole.width * sx, whole.height * sy);
+/** Draws a picture of `canvasArea` so that its part `shared` covers `now`. */
+function drawStretched(ink: CanvasRenderingContext2D, picture: OffscreenCanvas, canvasArea: Rectangle, shared: Rectangle, now: Rectangle): void {
+  const [sx, sy] = [now.width / Math.max(shared.width, 1), now.height / Math.max(shared.height, 1)];
+  ink.drawImage(picture, now.x - shared.x * sx, now.y - shared.y * sy, canvasArea.width * sx, canvasArea.height * sy);
 }

@@ -1,7 +1,7 @@
 import type { Mode } from "./layout";
 import type { Run } from "./types";
 
-/** What a link keeps of a view. */
+/** The state of the page that a link contains. */
 export interface State {
   node: number;
   round: number;
@@ -10,12 +10,12 @@ export interface State {
   selected: number[];
 }
 
-/** The state that the address has, completed by that of the run. */
+/** Reads the state from the URL; missing parts are those of the run. */
 export function readState(run: Run): State {
   const given = new URLSearchParams(location.hash.slice(1));
-  const integer = (name: string, usual: number, most: number): number => {
+  const integer = (name: string, fallback: number, most: number): number => {
     const value = Number(given.get(name) ?? Number.NaN);
-    return Number.isInteger(value) && value >= 0 && value <= most ? value : usual;
+    return Number.isInteger(value) && value >= 0 && value <= most ? value : fallback;
   };
   const colour = given.get("colour") ?? "";
   const selected = (given.get("selected") ?? "").split(",").filter(Boolean).map(Number);
@@ -28,12 +28,12 @@ export function readState(run: Run): State {
   };
 }
 
-/** Puts the state into the address; a step to another node is one that the browser can go back from. */
-export function writeState(state: State, step: boolean): void {
+/** Writes the state to the URL, as a new entry of the history if `isStep`. */
+export function writeState(state: State, isStep: boolean): void {
   const kept = new URLSearchParams({ node: String(state.node), round: String(state.round), mode: state.mode });
   if (state.colour) kept.set("colour", state.colour);
   if (state.selected.length) kept.set("selected", state.selected.join(","));
   const address = `${location.pathname}${location.search}#${kept}`;
-  if (step) history.pushState(null, "", address);
+  if (isStep) history.pushState(null, "", address);
   else history.replaceState(null, "", address);
 }

@@ -1,22 +1,22 @@
-import { byId } from "./dom";
+import { getById } from "./dom";
 
 const KEY = "agglo-theme";
 
-/** Light or dark: as the system has it, until the reader chooses. */
+/** Light or dark: the system's setting, until the reader chooses. */
 export class Theme {
   private readonly system = matchMedia("(prefers-color-scheme: dark)");
 
   constructor(private readonly changed: () => void) {
     this.apply();
     this.system.addEventListener("change", () => this.apply());
-    byId<HTMLButtonElement>("theme").addEventListener("click", () => {
-      remember(this.dark ? "light" : "dark");
+    getById<HTMLButtonElement>("theme").addEventListener("click", () => {
+      saveChoice(this.dark ? "light" : "dark");
       this.apply();
     });
   }
 
   get dark(): boolean {
-    const chosen = remembered();
+    const chosen = readChoice();
     return chosen ? chosen === "dark" : this.system.matches;
   }
 
@@ -26,10 +26,10 @@ export class Theme {
   }
 }
 
-// A page that is opened from a disk, or in a frame, may have no storage.
+// A page that is opened from a file, or in a frame, may have no storage.
 let choice: string | null = null;
 
-function remembered(): string | null {
+function readChoice(): string | null {
   try {
     return localStorage.getItem(KEY) ?? choice;
   } catch {
@@ -37,11 +37,11 @@ function remembered(): string | null {
   }
 }
 
-function remember(theme: string): void {
+function saveChoice(theme: string): void {
   choice = theme;
   try {
     localStorage.setItem(KEY, theme);
   } catch {
-    return; // kept until the page is left
+    return; // remembered until the page is closed
   }
 }

@@ -71,11 +71,11 @@ export interface Items {
   items: Item[];
 }
 
-/** Where answers come from: a server, or the file that the page is. */
+/** A source of responses: the server, or the data in a self-contained page. */
 export interface Source {
-  /** Why not everything can be seen, if so. */
+  /** What the source lacks, if anything; otherwise empty. */
   readonly note: string;
-  /** The kinds of files that clusters can be saved as. */
+  /** The formats in which clusters can be exported. */
   readonly formats: readonly ("csv" | "parquet")[];
   run(): Promise<Run>;
   view(node: number, round: number, colour: string): Promise<View>;
