@@ -21,7 +21,7 @@ def test_every_public_name_is_there():
 def test_moved_modules_are_reachable_by_their_old_names():
     with pytest.warns(FutureWarning, match=r"agglo\.baselines is agglo\.paper\.baselines now: use that"):
         assert agglo.baselines.METHODS
-    with pytest.warns(FutureWarning, match=r"agglo\.handover is agglo\.text\.topic_models now"):
+    with pytest.warns(FutureWarning, match=r"agglo\.handover is agglo\.topic_models now"):
         assert agglo.handover is agglo.topic_models
 
 

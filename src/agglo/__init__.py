@@ -24,17 +24,15 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from agglo import metrics
+    from agglo import contents, metrics, topic_models
     from agglo.estimators.model_folder import load
     from agglo.estimators.scc import HAC, SCC, Affinity
-    from agglo.evaluation import clusters as contents
     from agglo.neighbors.graph import NeighborGraph
     from agglo.neighbors.search import neighbor_graph
     from agglo.rounds import reference
     from agglo.rounds.algorithms import affinity, hac, scc
     from agglo.rounds.attach import attach
     from agglo.rounds.linkage import Linkage
-    from agglo.text import topic_models
     from agglo.tree.dp_means import dp_means_path
     from agglo.tree.hierarchy import Hierarchy
 else:
@@ -55,19 +53,19 @@ else:
         "scc": "rounds.algorithms",
     }
     _MODULES = {
-        "contents": "evaluation.clusters",
+        "contents": "contents",
         "metrics": "metrics",
         "paper": "paper",
         "plot": "plot",
         "reference": "rounds.reference",
         "spark": "spark",
-        "topic_models": "text.topic_models",
+        "topic_models": "topic_models",
     }
     _MOVED = {  # old name of a documented module: new name
         "baselines": "paper.baselines",
         "datasets": "paper.datasets",
         "dpmeans": "paper.dpmeans",
-        "handover": "text.topic_models",
+        "handover": "topic_models",
     }
 
     def __getattr__(name):

@@ -1,0 +1,5 @@
+"""Adapters to topic models: layers of names and clusterers; see :mod:`agglo.text.topic_models`."""
+
+from agglo.text.topic_models import LayerClusterer, cluster_tree, named_layers
+
+__all__ = ["LayerClusterer", "cluster_tree", "named_layers"]
