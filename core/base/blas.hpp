@@ -32,7 +32,7 @@ void gather(const Space<T>& space, std::span<const std::int32_t> ids, std::span<
   const std::int64_t d = space.d();
   if (images.size() < places.size() * d) images.resize(places.size() * d);
   for (std::size_t s = 0; s < places.size(); ++s) {
-    if (s + ahead < places.size()) ask_for(space.points().row(ids[places[s + ahead]]), d);
+    if (s + ahead < places.size()) prefetch(space.points().row(ids[places[s + ahead]]), d);
     space.image(ids[places[s]], images.data() + s * d);
   }
 }

@@ -13,7 +13,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 }  // namespace
 
 // x = m 2^e with m around 1, and ln m = 2 artanh((m - 1) / (m + 1)).
-double log_of(double x) {
+double portable_log(double x) {
   if (!(x > 0)) return x == 0 ? -kInfinity : std::numeric_limits<double>::quiet_NaN();
   if (x == kInfinity) return x;
   int exponent;
@@ -30,7 +30,7 @@ double log_of(double x) {
 }
 
 // x = k ln 2 + r, and exp r by its series.
-double exp_of(double x) {
+double portable_exp(double x) {
   if (std::isnan(x)) return x;
   if (x > 710) return kInfinity;
   if (x < -746) return 0;

@@ -5,7 +5,7 @@
 namespace agglo {
 
 // The natural logarithm and the exponential, within about two units of the last place.
-double log_of(double x);
-double exp_of(double x);
+double portable_log(double x);
+double portable_exp(double x);
 
 }  // namespace agglo

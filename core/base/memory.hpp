@@ -52,7 +52,7 @@ using Array = std::vector<T, LargePages<T>>;
 // Compilers take a function that does nothing but this for one that does nothing, and leave out its calls.
 // The empty statement keeps them from it.
 template <class T>
-void ask_for(const T* items, std::int64_t count = 1) {
+void prefetch(const T* items, std::int64_t count = 1) {
   constexpr std::int64_t kMost = 1024, kLine = 64;
   const auto* bytes = reinterpret_cast<const char*>(items);
   const std::int64_t size = std::min(count * static_cast<std::int64_t>(sizeof(T)), kMost);

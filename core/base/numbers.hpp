@@ -37,7 +37,7 @@ inline double unit_scale(double largest) {
 
 // The largest factor that points are scaled by before they are compared. With it, squared distances of
 // numbers up to 1e100 stay finite.
-constexpr double kMostScale = 0x1p150;
+constexpr double kMaxScale = 0x1p150;
 
 // Every search is instantiated for these.
 #define AGGLO_EACH_NUMBER(instantiate) \

@@ -20,23 +20,23 @@ void stop(std::vector<std::thread>& workers, std::mutex& mutex, std::condition_v
 
 }  // namespace
 
-Team::Team(int threads) {
+ThreadPool::ThreadPool(int threads) {
   if (threads < 1) throw std::invalid_argument("threads must be at least 1, got " + std::to_string(threads));
   workers_.reserve(static_cast<std::size_t>(threads - 1));
   try {
     for (int worker = 1; worker < threads; ++worker) workers_.emplace_back([this, worker] { work(worker); });
   } catch (const std::system_error& error) {
     const auto started = workers_.size();
-    // ~Team does not run, and to destroy wake_ while threads wait for it would block forever.
+    // ~ThreadPool does not run, and to destroy wake_ while threads wait for it would block forever.
     stop(workers_, mutex_, wake_, quit_);
     throw std::invalid_argument("n_jobs=" + std::to_string(threads) + ", but the system started only " +
                                 std::to_string(started + 1) + " threads (" + error.what() + "): pass fewer");
   }
 }
 
-Team::~Team() { stop(workers_, mutex_, wake_, quit_); }
+ThreadPool::~ThreadPool() { stop(workers_, mutex_, wake_, quit_); }
 
-void Team::work(int worker) {
+void ThreadPool::work(int worker) {
   std::uint64_t seen = 0;
   for (;;) {
     {
@@ -51,7 +51,7 @@ void Team::work(int worker) {
   }
 }
 
-void Team::drain(int worker) {
+void ThreadPool::drain(int worker) {
   try {
     for (std::int64_t chunk; (chunk = next_.fetch_add(1)) < chunks_;) (*body_)(chunk, worker);
   } catch (...) {
@@ -61,7 +61,7 @@ void Team::drain(int worker) {
   }
 }
 
-void Team::run(std::int64_t chunks, const Body& body, const Report& report) {
+void ThreadPool::run(std::int64_t chunks, const Body& body, const Report& report) {
   const Body caller = [&](std::int64_t chunk, int worker) {
     if (worker == 0 && report) report(chunk, chunks);
     body(chunk, worker);

@@ -1,4 +1,4 @@
-// A team of threads for the span of one call, and how a long call reports on itself.
+// A pool of threads for the span of one call, and how a long call reports on itself.
 #pragma once
 
 #include <atomic>
@@ -18,12 +18,12 @@ using Report = std::function<void(std::int64_t done, std::int64_t total)>;
 
 // `threads` workers, the caller being worker 0. Which worker gets which chunk is left to chance, so a body
 // may write only to what its chunk owns (or to scratch space of its worker that it leaves clean).
-class Team {
+class ThreadPool {
  public:
-  explicit Team(int threads);
-  ~Team();
-  Team(const Team&) = delete;
-  Team& operator=(const Team&) = delete;
+  explicit ThreadPool(int threads);
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
 
   int size() const { return static_cast<int>(workers_.size()) + 1; }
 

@@ -98,10 +98,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     targets.push_back(point());
     weights.push_back(input.real<float>(1000));
   }
-  const Graph rows = grouped(n, sources, targets, weights);
-  const Graph graph = united({rows.indptr, rows.indices, rows.weights}, plan.kind, one_thread());
+  const Graph rows = edges_to_csr(n, sources, targets, weights);
+  const Graph graph = symmetrize({rows.indptr, rows.indices, rows.weights}, plan.kind, one_thread());
   if (both) {
-    const Graph other = united({rows.indptr, rows.indices, rows.weights}, plan.kind, two_threads());
+    const Graph other = symmetrize({rows.indptr, rows.indices, rows.weights}, plan.kind, two_threads());
     CHECK(std::equal(graph.indices.begin(), graph.indices.end(), other.indices.begin(), other.indices.end()));
     CHECK(std::equal(graph.weights.begin(), graph.weights.end(), other.weights.begin(), other.weights.end()));
   }
@@ -109,7 +109,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   CHECK(violation(view, one_thread()).empty());
   for (const bool up : {false, true})
     for (const double share : {0.0, 0.3, 1.0}) {
-      const float found = beyond(view.weights, 1.0, up, share);
+      const float found = quantile_beyond(view.weights, 1.0, up, share);
       CHECK(std::isnan(found) || (up ? found > 1 : found < 1));
     }
   for (const Linkage linkage : {Linkage::average, Linkage::single, Linkage::complete})

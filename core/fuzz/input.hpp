@@ -51,11 +51,11 @@ class Input {
 // Whether to compare with the results of two threads: seldom, for most of the time goes to waking them.
 inline bool compare_threads(Input& input) { return input.integer(0, 7) == 0; }
 
-inline agglo::Team& one_thread() {
-  static agglo::Team team(1);
-  return team;
+inline agglo::ThreadPool& one_thread() {
+  static agglo::ThreadPool pool(1);
+  return pool;
 }
-inline agglo::Team& two_threads() {
-  static agglo::Team team(2);
-  return team;
+inline agglo::ThreadPool& two_threads() {
+  static agglo::ThreadPool pool(2);
+  return pool;
 }

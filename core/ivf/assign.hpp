@@ -21,7 +21,7 @@
 namespace agglo {
 
 // first, first + 1, ... last - 1.
-inline std::vector<std::int32_t> numbers(std::int64_t first, std::int64_t last) {
+inline std::vector<std::int32_t> index_range(std::int64_t first, std::int64_t last) {
   std::vector<std::int32_t> ids(last - first);
   std::iota(ids.begin(), ids.end(), static_cast<std::int32_t>(first));
   return ids;
@@ -34,17 +34,17 @@ inline std::vector<std::int32_t> numbers(std::int64_t first, std::int64_t last) 
 // A pair's score is half its squared distance less half the point's square: |c|^2 / 2 - x.c, where x and c
 // are seen from about the middle of the points and scaled by a power of two that makes the longest about 1.
 template <class T>
-class Scan {
+class CenterScan {
  public:
   // The scratch space of one worker: some 4 MB.
-  struct Bench {
+  struct Scratch {
     std::vector<float> rows, columns, products, offsets;
     std::vector<float> reach, slack;
     std::vector<double> row, squares;
     std::vector<std::int32_t> found;
   };
 
-  Scan(const Points<T>& points, Gemm<float>* sgemm, Team& team) : points_(points), sgemm_(sgemm) {
+  CenterScan(const Points<T>& points, Gemm<float>* sgemm, ThreadPool& pool) : points_(points), sgemm_(sgemm) {
     const std::int64_t n = points.n, d = points.d;
     if (d > kMostColumns)
       throw std::invalid_argument("points of at most " + std::to_string(kMostColumns) +
@@ -58,7 +58,7 @@ class Scan {
       for (std::int64_t j = 0; j < d; ++j) origin_[j] += x[j] / static_cast<double>(sample);
     }
     std::vector<double> longest((n + kRows - 1) / kRows);
-    team.ranges(n, kRows, [&](std::int64_t first, std::int64_t last, int) {
+    pool.ranges(n, kRows, [&](std::int64_t first, std::int64_t last, int) {
       std::vector<double> shifted(d);
       double most = 0;
       for (std::int64_t i = first; i < last; ++i) {
@@ -90,49 +90,50 @@ class Scan {
   // centre. Centre k is the d numbers from centers + k * d on, somewhere among the points.
   template <class Reach, class Visit>
   void pairs(std::span<const std::int32_t> rows, const double* centers, std::span<const std::int32_t> ids,
-             bool only_nearest, Bench& bench, const Reach& reach, const Visit& visit) const {
+             bool only_nearest, Scratch& scratch, const Reach& reach, const Visit& visit) const {
     const std::int64_t d = points_.d, height = static_cast<std::int64_t>(rows.size());
-    bench.rows.resize(height * d);
-    bench.squares.resize(height);
-    bench.slack.resize(height);
-    bench.row.resize(d);
+    scratch.rows.resize(height * d);
+    scratch.squares.resize(height);
+    scratch.slack.resize(height);
+    scratch.row.resize(d);
     for (std::int64_t r = 0; r < height; ++r) {
-      bench.squares[r] = panel(points_.row(rows[r]), bench.rows.data() + r * d);
-      bench.slack[r] = static_cast<float>(slack(bench.squares[r]));
+      scratch.squares[r] = panel(points_.row(rows[r]), scratch.rows.data() + r * d);
+      scratch.slack[r] = static_cast<float>(slack(scratch.squares[r]));
     }
     const std::int64_t count = static_cast<std::int64_t>(ids.size());
     for (std::int64_t left = 0; left < count; left += block_) {
       const std::int64_t width = std::min(block_, count - left);
-      bench.columns.resize(width * d);
-      bench.offsets.resize(width);
-      bench.products.resize(height * width);
-      bench.found.resize(width);
+      scratch.columns.resize(width * d);
+      scratch.offsets.resize(width);
+      scratch.products.resize(height * width);
+      scratch.found.resize(width);
       double most = 0;
       for (std::int64_t c = 0; c < width; ++c) {
-        const double square = panel(centers + ids[left + c] * d, bench.columns.data() + c * d);
-        bench.offsets[c] = static_cast<float>(square / 2 - slack(square));
+        const double square = panel(centers + ids[left + c] * d, scratch.columns.data() + c * d);
+        scratch.offsets[c] = static_cast<float>(square / 2 - slack(square));
         most = std::max(most, slack(square));
       }
-      multiply(bench, width, height);
+      multiply(scratch, width, height);
       for (std::int64_t r = 0; r < height; ++r) {
-        const float* products = bench.products.data() + r * width;
+        const float* products = scratch.products.data() + r * width;
         const auto limit = [&] {
-          return static_cast<float>((reach(r) * (scale_ * scale_) - bench.squares[r]) / 2) + bench.slack[r];
+          return static_cast<float>((reach(r) * (scale_ * scale_) - scratch.squares[r]) / 2) +
+                 scratch.slack[r];
         };
         float bar = limit();
-        const float least = lowest(bench.offsets.data(), products, width);
+        const float least = lowest(scratch.offsets.data(), products, width);
         if (!(least <= bar)) continue;  // by far the most
-        if (only_nearest) bar = std::min(bar, least + 2 * (static_cast<float>(most) + bench.slack[r]));
+        if (only_nearest) bar = std::min(bar, least + 2 * (static_cast<float>(most) + scratch.slack[r]));
         std::int64_t candidates = 0;
         for (std::int64_t c = 0; c < width; ++c) {
-          bench.found[candidates] = static_cast<std::int32_t>(c);
-          candidates += bench.offsets[c] - products[c] <= bar;
+          scratch.found[candidates] = static_cast<std::int32_t>(c);
+          candidates += scratch.offsets[c] - products[c] <= bar;
         }
-        std::copy_n(points_.row(rows[r]), d, bench.row.begin());
+        std::copy_n(points_.row(rows[r]), d, scratch.row.begin());
         for (std::int64_t s = 0; s < candidates; ++s) {
-          const std::int64_t c = bench.found[s];
+          const std::int64_t c = scratch.found[s];
           const double* center = centers + ids[left + c] * d;
-          visit(r, left + c, squared_distance(bench.row.data(), center, d));
+          visit(r, left + c, squared_distance(scratch.row.data(), center, d));
         }
       }
     }
@@ -141,18 +142,18 @@ class Scan {
   // Where a row has a centre among `ids` at less than square[row], or at just that and of smaller id than
   // label[row], these become its squared distance and id.
   void nearest(std::span<const std::int32_t> rows, const double* centers, std::span<const std::int32_t> ids,
-               std::vector<double>& square, std::vector<std::int32_t>& label, Team& team,
+               std::vector<double>& square, std::vector<std::int32_t>& label, ThreadPool& pool,
                const Report& report) {
     if (rows.empty() || ids.empty()) return;
-    benches_.resize(team.size());
+    scratch_.resize(pool.size());
     const std::int64_t height = static_cast<std::int64_t>(rows.size());
     const std::int64_t width = static_cast<std::int64_t>(ids.size());
     const std::int64_t strips = (height + block_ - 1) / block_;
     // Few rows and many centres: several workers share the rows, and the best of their findings counts.
     const std::int64_t most = (width + block_ - 1) / block_;
-    const std::int64_t parts = strips >= 2 * team.size() ? 1 : std::min<std::int64_t>(most, 2 * team.size());
+    const std::int64_t parts = strips >= 2 * pool.size() ? 1 : std::min<std::int64_t>(most, 2 * pool.size());
     std::vector<std::pair<double, std::int32_t>> best(height * parts);
-    team.run(
+    pool.run(
         strips * parts,
         [&](std::int64_t chunk, int worker) {
           const std::int64_t strip = chunk / parts, part = chunk % parts;
@@ -163,7 +164,7 @@ class Scan {
           for (std::int64_t r = first; r < last; ++r) found[r - first] = {square[rows[r]], label[rows[r]]};
           pairs(
               rows.subspan(first, last - first), centers, ids.subspan(from, to - from), true,
-              benches_[worker], [&](std::int64_t r) { return found[r].first; },
+              scratch_[worker], [&](std::int64_t r) { return found[r].first; },
               [&](std::int64_t r, std::int64_t c, double distance) {
                 found[r] = std::min(found[r], {distance, ids[from + c]});
               });
@@ -199,12 +200,12 @@ class Scan {
   }
 
   // products[r][c] = rows[r] . columns[c], which Fortran sees as columns of columns.
-  void multiply(Bench& bench, std::int64_t width, std::int64_t height) const {
+  void multiply(Scratch& scratch, std::int64_t width, std::int64_t height) const {
     char transposed = 'T', plain = 'N';
     int m = static_cast<int>(width), n = static_cast<int>(height), k = static_cast<int>(points_.d);
     float one = 1, zero = 0;
-    sgemm_(&transposed, &plain, &m, &n, &k, &one, bench.columns.data(), &k, bench.rows.data(), &k, &zero,
-           bench.products.data(), &m);
+    sgemm_(&transposed, &plain, &m, &n, &k, &one, scratch.columns.data(), &k, scratch.rows.data(), &k, &zero,
+           scratch.products.data(), &m);
   }
 
   // The least of offsets - products.
@@ -227,7 +228,7 @@ class Scan {
   std::int64_t block_;
   std::vector<double> origin_;
   double scale_ = 1, relative_, absolute_;
-  std::vector<Bench> benches_;
+  std::vector<Scratch> scratch_;
 };
 
 }  // namespace agglo

@@ -71,7 +71,7 @@ Centers light_means(const float* rows, std::int64_t n, std::int64_t width, std::
   return means;
 }
 
-Groups::Groups(const Centers& centers, std::int64_t groups, std::int64_t probes, Team& team)
+Groups::Groups(const Centers& centers, std::int64_t groups, std::int64_t probes, ThreadPool& pool)
     : probes_(std::min(probes, groups)),
       leaders_{centers.width, {}, {}},
       members_{centers.width, {}, {}},
@@ -83,7 +83,7 @@ Groups::Groups(const Centers& centers, std::int64_t groups, std::int64_t probes,
     sample.insert(sample.end(), centers.row(s * n / m), centers.row(s * n / m) + width);
   leaders_ = light_means(sample.data(), m, width, groups);
   std::vector<std::int64_t> group(n);
-  team.ranges(n, kRows, [&](std::int64_t first, std::int64_t last, int) {
+  pool.ranges(n, kRows, [&](std::int64_t first, std::int64_t last, int) {
     std::vector<float> products;
     multiply_rows(centers.row(first), last - first, leaders_.rows.data(), groups, width, products);
     for (std::int64_t c = first; c < last; ++c)
@@ -167,14 +167,14 @@ void Groups::several(const float* rows, std::int64_t n, std::int64_t reach, Scra
   }
 }
 
-std::vector<std::int32_t> close_centers(const Centers& centers, std::int64_t reach, Team& team,
+std::vector<std::int32_t> close_centers(const Centers& centers, std::int64_t reach, ThreadPool& pool,
                                         const Report& report) {
   constexpr std::int64_t block = 64;
   const std::int64_t n = centers.count(), look = std::max(kLeast, kLook * reach);
-  const Groups groups(centers, n <= kFew * look ? 1 : n / kMembers, look / kMembers, team);
+  const Groups groups(centers, n <= kFew * look ? 1 : n / kMembers, look / kMembers, pool);
   std::vector<std::int32_t> close(n * reach);
-  std::vector<Groups::Scratch> scratch(team.size());
-  team.ranges(
+  std::vector<Groups::Scratch> scratch(pool.size());
+  pool.ranges(
       n, block,
       [&](std::int64_t first, std::int64_t last, int worker) {
         groups.several(centers.row(first), last - first, reach, scratch[worker],

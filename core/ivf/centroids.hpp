@@ -36,7 +36,7 @@ Centers light_means(const float* rows, std::int64_t n, std::int64_t width, std::
 // missed, but few are looked at. It is the same for any number of threads.
 class Groups {
  public:
-  Groups(const Centers& centers, std::int64_t groups, std::int64_t probes, Team& team);
+  Groups(const Centers& centers, std::int64_t groups, std::int64_t probes, ThreadPool& pool);
 
   struct Scratch {
     std::vector<float> rows, products, best;
@@ -62,7 +62,7 @@ class Groups {
 };
 
 // For every centre the `reach` centres closest to it, itself first.
-std::vector<std::int32_t> close_centers(const Centers& centers, std::int64_t reach, Team& team,
+std::vector<std::int32_t> close_centers(const Centers& centers, std::int64_t reach, ThreadPool& pool,
                                         const Report& report);
 
 }  // namespace agglo

@@ -39,11 +39,11 @@ constexpr std::int64_t kTuning = 128;  // points that the effort is chosen by
 // Cells, their members in codes, and what visits to them take.
 struct Cells {
   Cells(const Images& images, std::int64_t size, bool thorough, std::int64_t wanted, std::int64_t d,
-        Metric metric, std::uint64_t seed, Team& team, const Report& parting, const Report& coding)
-      : partition(images, size, wanted + 1, thorough, metric == Metric::dot, seed, team, parting),
-        coded(images, partition, similarity(metric), team, coding),
+        Metric metric, std::uint64_t seed, ThreadPool& pool, const Report& parting, const Report& coding)
+      : partition(images, size, wanted + 1, thorough, metric == Metric::dot, seed, pool, parting),
+        coded(images, partition, similarity(metric), pool, coding),
         plan(images.n(), wanted, size, coded.coded(), d) {
-    for (int w = 0; w < team.size(); ++w) visitors.emplace_back(images, partition, coded, similarity(metric));
+    for (int w = 0; w < pool.size(); ++w) visitors.emplace_back(images, partition, coded, similarity(metric));
   }
 
   const Partition partition;
@@ -82,7 +82,7 @@ class Finish {
     if (static_cast<std::int64_t>(others_.size()) > wanted_ + kSpare) rule_out(point);
     list_.clear();
     for (std::size_t s = 0; s < others_.size(); ++s) {
-      ask_for(s + 2);
+      prefetch(s + 2);
       list_.push_back({space_.closeness(point, others_[s]), others_[s]});
     }
     const auto end = list_.begin() + wanted_;
@@ -101,7 +101,7 @@ class Finish {
     lowers_.clear();
     const double own = slack_of(space_, point);
     for (std::size_t s = 0; s < others_.size(); ++s) {
-      ask_for(s + 2);
+      prefetch(s + 2);
       const double closeness = space_.quick_closeness(point, others_[s]);
       const double slack = own + slack_of(space_, others_[s]) + std::abs(closeness) * 1e-6;
       uppers_.push_back(static_cast<float>(closeness + slack));
@@ -114,8 +114,8 @@ class Finish {
     others_.resize(left);
   }
 
-  void ask_for(std::size_t s) const {
-    if (s < others_.size()) agglo::ask_for(space_.points().row(others_[s]), space_.d());
+  void prefetch(std::size_t s) const {
+    if (s < others_.size()) agglo::prefetch(space_.points().row(others_[s]), space_.d());
   }
 
   const Space<T>& space_;
@@ -135,7 +135,7 @@ template <class T>
 Approximation nearly_nearest(const Points<T>& points, std::int64_t k, Metric metric, double recall,
                              const Effort& wish, std::span<const float> basis, std::int64_t sample,
                              std::int64_t patience, bool anyway, std::uint64_t seed, const Blas& blas,
-                             Team& team, const Report& report) {
+                             ThreadPool& pool, const Report& report) {
   const std::int64_t n = points.n;
   if (n > std::numeric_limits<std::int32_t>::max() / 2)
     throw std::invalid_argument("at most 2^30 points can be searched, got " + std::to_string(n));
@@ -151,8 +151,8 @@ Approximation nearly_nearest(const Points<T>& points, std::int64_t k, Metric met
       report(highest, all);
     };
   };
-  const Space<T> space(points, metric, team);
-  const Copies groups = copies(points, team);
+  const Space<T> space(points, metric, pool);
+  const Copies groups = copies(points, pool);
   const std::span<const std::int32_t> ids = groups.first;
   const std::int64_t wanted = std::min(k, static_cast<std::int64_t>(ids.size()) - 1);
   Approximation found{{}, {1, 0, 0}, wish, std::vector<std::int32_t>(n, 0)};
@@ -175,12 +175,12 @@ Approximation nearly_nearest(const Points<T>& points, std::int64_t k, Metric met
   if (basis.empty())
     images = std::make_unique<WholeImages<T>>(space, ids);
   else
-    images = std::make_unique<ProjectedImages<T>>(space, ids, basis, !product, team, part(0, 50));
+    images = std::make_unique<ProjectedImages<T>>(space, ids, basis, !product, pool, part(0, 50));
   std::unique_ptr<Cells> cells;
   const auto make_cells = [&, own = chance()](std::int64_t size, bool thorough) {
     effort.size = size;
     cells.reset();
-    cells = std::make_unique<Cells>(*images, size, thorough, wanted, points.d, metric, own, team,
+    cells = std::make_unique<Cells>(*images, size, thorough, wanted, points.d, metric, own, pool,
                                     part(50, 200), part(200, 220));
   };
   make_cells(effort.size, false);
@@ -189,7 +189,7 @@ Approximation nearly_nearest(const Points<T>& points, std::int64_t k, Metric met
     std::vector<std::int32_t> places;
     for (const std::int32_t point : chosen) places.push_back(groups.group[point]);
     Truth<T> truth(space, ids, wanted, places);
-    if (!places.empty()) truth.find(cells->partition, blas.sgemm, team, progress);
+    if (!places.empty()) truth.find(cells->partition, blas.sgemm, pool, progress);
     return truth;
   };
   // One sample chooses the effort and another, which has no part in that, measures what it came to.
@@ -200,7 +200,7 @@ Approximation nearly_nearest(const Points<T>& points, std::int64_t k, Metric met
   std::optional<Truth<T>> truth;
   truth.emplace(truth_of(both, part(220, 260)));
   const auto learn = [&] {
-    cells->plan.learn(*truth, cells->partition, cells->coded, tuning, cells->visitors, team);
+    cells->plan.learn(*truth, cells->partition, cells->coded, tuning, cells->visitors, pool);
     const EffortPlan::Choice choice = cells->plan.cheapest(recall);
     return Tried{choice.enough, cells->plan.reached(choice).value, effort.size, cells->partition.thorough()};
   };
@@ -239,7 +239,7 @@ Approximation nearly_nearest(const Points<T>& points, std::int64_t k, Metric met
     effort.visits = choice.visits;
     effort.kept = wish.kept == 0 ? choice.kept : std::max(wish.kept, wanted + 1);
     ++effort.rounds;
-    team.run(
+    pool.run(
         cells->partition.count(),
         [&](std::int64_t cell, int worker) {
           Finish<T> finish(space, groups, cells->coded, wanted, k, found.neighbors);
@@ -263,7 +263,7 @@ Approximation nearly_nearest(const Points<T>& points, std::int64_t k, Metric met
 #define AGGLO_NEARLY_NEAREST(T)                                                                        \
   template Approximation nearly_nearest(const Points<T>&, std::int64_t, Metric, double, const Effort&, \
                                         std::span<const float>, std::int64_t, std::int64_t, bool,      \
-                                        std::uint64_t, const Blas&, Team&, const Report&);
+                                        std::uint64_t, const Blas&, ThreadPool&, const Report&);
 AGGLO_EACH_NUMBER(AGGLO_NEARLY_NEAREST)
 
 }  // namespace agglo

@@ -42,6 +42,6 @@ template <class T>
 Approximation nearly_nearest(const Points<T>& points, std::int64_t k, Metric metric, double recall,
                              const Effort& wish, std::span<const float> basis, std::int64_t sample,
                              std::int64_t patience, bool anyway, std::uint64_t seed, const Blas& blas,
-                             Team& team, const Report& report = {});
+                             ThreadPool& pool, const Report& report = {});
 
 }  // namespace agglo

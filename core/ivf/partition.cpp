@@ -57,13 +57,13 @@ struct Scratch {
 class Splitter {
  public:
   Splitter(const Images& images, Parts parts, std::int64_t size, std::int64_t least, std::uint64_t seed,
-           Team& team)
+           ThreadPool& pool)
       : images_(images),
         size_(size),
         least_(least),
         seed_(seed),
-        team_(team),
-        scratch_(team.size()),
+        pool_(pool),
+        scratch_(pool.size()),
         order_(std::move(parts.order)),
         part_(images.n()),
         bounds_(std::move(parts.begins)) {}
@@ -102,10 +102,10 @@ class Splitter {
     for (std::size_t i = 0; i < nodes.size(); ++i)
       for (std::int64_t b = nodes[i].begin; b < nodes[i].end; b += kRows)
         chunks.push_back({static_cast<std::int64_t>(i), b, std::min(b + kRows, nodes[i].end)});
-    team_.run(
+    pool_.run(
         static_cast<std::int64_t>(nodes.size()),
         [&](std::int64_t i, int worker) { train(nodes[i], scratch_[worker]); }, report);
-    team_.run(
+    pool_.run(
         static_cast<std::int64_t>(chunks.size()),
         [&](std::int64_t i, int worker) {
           const Chunk& chunk = chunks[i];
@@ -145,7 +145,7 @@ class Splitter {
   // Groups every node's places by part. Parts that are still too large are returned.
   std::vector<Node> parts(std::vector<Node>& nodes) {
     std::vector<std::int32_t> grouped(order_.size());
-    team_.run(static_cast<std::int64_t>(nodes.size()), [&](std::int64_t i, int worker) {
+    pool_.run(static_cast<std::int64_t>(nodes.size()), [&](std::int64_t i, int worker) {
       Node& node = nodes[i];
       merge(node, scratch_[worker]);
       std::vector<std::int64_t> place(node.sizes.size());
@@ -208,7 +208,7 @@ class Splitter {
   const Images& images_;
   const std::int64_t size_, least_;
   const std::uint64_t seed_;
-  Team& team_;
+  ThreadPool& pool_;
   std::vector<Scratch> scratch_;
   std::vector<std::int32_t> order_;
   std::vector<std::uint8_t> part_;
@@ -219,21 +219,21 @@ class Splitter {
 }  // namespace
 
 Partition::Partition(const Images& images, std::int64_t size, std::int64_t least, bool thorough,
-                     bool by_product, std::uint64_t seed, Team& team, const Report& report)
+                     bool by_product, std::uint64_t seed, ThreadPool& pool, const Report& report)
     : centers_{images.width(), {}, {}} {
   const std::int64_t n = images.n();
   {
     Parts parts{std::vector<std::int32_t>(n), {0, n}};
     if (n > kLeaves * size)
-      parts = scattered(images, size, seed, team, report);
+      parts = scattered(images, size, seed, pool, report);
     else
       std::iota(parts.order.begin(), parts.order.end(), 0);
-    Splitter splitter(images, std::move(parts), size, size / 4, seed, team);
+    Splitter splitter(images, std::move(parts), size, size / 4, seed, pool);
     indptr_ = splitter.split(report);
     members_ = splitter.order();
   }
   home_.resize(n);
-  team.run(count(), [&](std::int64_t cell, int) {
+  pool.run(count(), [&](std::int64_t cell, int) {
     const auto own = std::span(members_).subspan(indptr_[cell], indptr_[cell + 1] - indptr_[cell]);
     std::sort(own.begin(), own.end());
     for (const std::int32_t p : own) home_[p] = static_cast<std::int32_t>(cell);
@@ -241,17 +241,17 @@ Partition::Partition(const Images& images, std::int64_t size, std::int64_t least
   thorough_ = thorough || count() <= kFew;
   bool lost = thorough_;  // until few are astray, and so remain
   for (int round = 0; round < (lost ? kMoreRounds : kRounds) && count() > 1; ++round) {
-    find_centers(images, true, team, report);
-    find_near(kClose, team, report);
-    lost = lost && astray(images, team) > kMany;
-    settle(closest_cells(images, lost, team, report), most_of(size), least);
+    find_centers(images, true, pool, report);
+    find_near(kClose, pool, report);
+    lost = lost && astray(images, pool) > kMany;
+    settle(closest_cells(images, lost, pool, report), most_of(size), least);
   }
   // What is asked for in the end under a dot product are cells of large products, not of close points.
-  find_centers(images, !by_product, team, report);
-  find_near(kNear, team, report);
+  find_centers(images, !by_product, pool, report);
+  find_near(kNear, pool, report);
 }
 
-Partition::Partition(const Images& images, std::vector<std::int32_t> homes, bool by_product, Team& team,
+Partition::Partition(const Images& images, std::vector<std::int32_t> homes, bool by_product, ThreadPool& pool,
                      const Report& report)
     : members_(homes.size()), home_(std::move(homes)), centers_{images.width(), {}, {}} {
   indptr_.assign(*std::max_element(home_.begin(), home_.end()) + 2, 0);
@@ -259,15 +259,15 @@ Partition::Partition(const Images& images, std::vector<std::int32_t> homes, bool
   std::partial_sum(indptr_.begin(), indptr_.end(), indptr_.begin());
   std::vector<std::int64_t> place(indptr_.begin(), indptr_.end() - 1);
   for (std::size_t p = 0; p < home_.size(); ++p) members_[place[home_[p]]++] = static_cast<std::int32_t>(p);
-  find_centers(images, !by_product, team, report);
-  find_near(kNear, team, report);
+  find_centers(images, !by_product, pool, report);
+  find_near(kNear, pool, report);
 }
 
-void Partition::find_centers(const Images& images, bool squares, Team& team, const Report& report) {
+void Partition::find_centers(const Images& images, bool squares, ThreadPool& pool, const Report& report) {
   const std::int64_t width = images.width();
   centers_.rows.resize(count() * width);
   centers_.offsets.assign(count(), 0.0f);
-  team.run(
+  pool.run(
       count(),
       [&](std::int64_t cell, int) {
         thread_local std::vector<float> rows;
@@ -296,17 +296,17 @@ void Partition::find_centers(const Images& images, bool squares, Team& team, con
       report);
 }
 
-void Partition::find_near(std::int64_t reach, Team& team, const Report& report) {
+void Partition::find_near(std::int64_t reach, ThreadPool& pool, const Report& report) {
   reach_ = std::min(count(), reach);
-  near_ = close_centers(centers_, reach_, team, report);
+  near_ = close_centers(centers_, reach_, pool, report);
 }
 
 // The share of a sample of the places whose closest cell is not among those around their own.
-double Partition::astray(const Images& images, Team& team) const {
+double Partition::astray(const Images& images, ThreadPool& pool) const {
   const std::int64_t m = std::min(kTried, images.n());
   std::vector<std::int32_t> sample(m), found(images.n());
   for (std::int64_t s = 0; s < m; ++s) sample[s] = static_cast<std::int32_t>(s * images.n() / m);
-  find_closest(images, sample, centers_, count(), team, {}, found);
+  find_closest(images, sample, centers_, count(), pool, {}, found);
   const std::int64_t lost = std::count_if(sample.begin(), sample.end(), [&](std::int32_t p) {
     const auto around = near(home(p));
     return std::find(around.begin(), around.end(), found[p]) == around.end();
@@ -316,10 +316,10 @@ double Partition::astray(const Images& images, Team& team) const {
 
 // The closest cell to every place: one of those around its own, or one of all for those that are strangers
 // where they are, whose own may be anywhere. If many are astray, all are taken for strangers.
-std::vector<std::int32_t> Partition::closest_cells(const Images& images, bool lost, Team& team,
+std::vector<std::int32_t> Partition::closest_cells(const Images& images, bool lost, ThreadPool& pool,
                                                    const Report& report) const {
   std::vector<std::int32_t> cells(images.n(), -1), strangers;
-  std::vector<Scratch> scratch(team.size());
+  std::vector<Scratch> scratch(pool.size());
   const auto look_around = [&](std::int64_t cell, int worker) {
     Scratch& s = scratch[worker];
     const auto own = members(cell), around = near(cell);
@@ -339,11 +339,11 @@ std::vector<std::int32_t> Partition::closest_cells(const Images& images, bool lo
     for (std::int64_t i = 0; i < m; ++i)
       if (far[i] > most) cells[own[i]] = -1;
   };
-  if (!lost) team.run(count(), look_around, report);
+  if (!lost) pool.run(count(), look_around, report);
   for (std::int64_t p = 0; p < images.n(); ++p)
     if (cells[p] < 0) strangers.push_back(static_cast<std::int32_t>(p));
   if (!strangers.empty())
-    find_closest(images, strangers, centers_, count() <= kAll ? count() : kProbes, team, report, cells);
+    find_closest(images, strangers, centers_, count() <= kAll ? count() : kProbes, pool, report, cells);
   return cells;
 }
 

@@ -24,10 +24,10 @@ class Partition {
   // Cells of about `size` points, which must be at least 4 * least. A place whose closest cell is far from
   // its own is found one if that is cheap, or if it is to be thorough.
   Partition(const Images& images, std::int64_t size, std::int64_t least, bool thorough, bool by_product,
-            std::uint64_t seed, Team& team, const Report& report);
+            std::uint64_t seed, ThreadPool& pool, const Report& report);
 
   // Cells that are known: the home of each place, every cell being that of some.
-  Partition(const Images& images, std::vector<std::int32_t> homes, bool by_product, Team& team,
+  Partition(const Images& images, std::vector<std::int32_t> homes, bool by_product, ThreadPool& pool,
             const Report& report);
 
   static std::int64_t most_of(std::int64_t size) { return size + size / 2; }
@@ -47,10 +47,10 @@ class Partition {
   }
 
  private:
-  void find_centers(const Images& images, bool squares, Team& team, const Report& report);
-  void find_near(std::int64_t reach, Team& team, const Report& report);
-  double astray(const Images& images, Team& team) const;
-  std::vector<std::int32_t> closest_cells(const Images& images, bool lost, Team& team,
+  void find_centers(const Images& images, bool squares, ThreadPool& pool, const Report& report);
+  void find_near(std::int64_t reach, ThreadPool& pool, const Report& report);
+  double astray(const Images& images, ThreadPool& pool) const;
+  std::vector<std::int32_t> closest_cells(const Images& images, bool lost, ThreadPool& pool,
                                           const Report& report) const;
   void settle(std::span<const std::int32_t> closest, std::int64_t most, std::int64_t least);
 

@@ -15,7 +15,7 @@ constexpr std::int64_t kRows = 8;  // rows of a visit multiplied at a time
 
 }  // namespace
 
-CodedCells::CodedCells(const Images& images, const Partition& cells, bool product, Team& team,
+CodedCells::CodedCells(const Images& images, const Partition& cells, bool product, ThreadPool& pool,
                        const Report& report)
     : coded_(coded_width(images.width())), panels_(cells.count() + 1, 0) {
   for (std::int64_t c = 0; c < cells.count(); ++c)
@@ -25,7 +25,7 @@ CodedCells::CodedCells(const Images& images, const Partition& cells, bool produc
   scales_.assign(slots, 0.0f);
   shifts_.assign(slots, kInfinity);
   places_.assign(slots, -1);
-  team.run(
+  pool.run(
       cells.count(),
       [&](std::int64_t cell, int) {
         thread_local std::vector<float> rows, left;

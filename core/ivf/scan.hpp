@@ -20,7 +20,8 @@ namespace agglo {
 // a cell are so coded as finely as they are small, however far from each other the cells are.
 class CodedCells {
  public:
-  CodedCells(const Images& images, const Partition& cells, bool product, Team& team, const Report& report);
+  CodedCells(const Images& images, const Partition& cells, bool product, ThreadPool& pool,
+             const Report& report);
 
   // Slots are columns of panels; the last of a cell may be empty, and no score passes with such a one.
   std::int64_t begin(std::int64_t cell) const { return kPanel * panels_[cell]; }

@@ -21,9 +21,9 @@ constexpr std::int64_t kSeeds = 4;    // for every part of `size`
 }  // namespace
 
 void find_closest(const Images& images, std::span<const std::int32_t> places, const Centers& centers,
-                  std::int64_t probes, Team& team, const Report& report, std::span<std::int32_t> out) {
+                  std::int64_t probes, ThreadPool& pool, const Report& report, std::span<std::int32_t> out) {
   if (probes >= centers.count()) {
-    team.ranges(
+    pool.ranges(
         static_cast<std::int64_t>(places.size()), kBlock,
         [&](std::int64_t first, std::int64_t last, int) {
           thread_local std::vector<float> rows, products;
@@ -39,9 +39,9 @@ void find_closest(const Images& images, std::span<const std::int32_t> places, co
     return;
   }
   const auto balanced = static_cast<std::int64_t>(std::sqrt(static_cast<double>(probes * centers.count())));
-  const Groups groups(centers, std::min(balanced, centers.count()), probes, team);
-  std::vector<Groups::Scratch> scratch(team.size());
-  team.ranges(
+  const Groups groups(centers, std::min(balanced, centers.count()), probes, pool);
+  std::vector<Groups::Scratch> scratch(pool.size());
+  pool.ranges(
       static_cast<std::int64_t>(places.size()), kRows,
       [&](std::int64_t first, std::int64_t last, int worker) {
         thread_local std::vector<float> rows;
@@ -54,7 +54,7 @@ void find_closest(const Images& images, std::span<const std::int32_t> places, co
       report);
 }
 
-Parts scattered(const Images& images, std::int64_t size, std::uint64_t seed, Team& team,
+Parts scattered(const Images& images, std::int64_t size, std::uint64_t seed, ThreadPool& pool,
                 const Report& report) {
   const std::int64_t n = images.n(), width = images.width(), least = size / kSeeds;
   Centers centers{width, {}, {}};
@@ -67,7 +67,7 @@ Parts scattered(const Images& images, std::int64_t size, std::uint64_t seed, Tea
   }
   std::vector<std::int32_t> part(n);
   const auto assign = [&](std::span<const std::int32_t> places) {
-    find_closest(images, places, centers, kProbes, team, report, part);
+    find_closest(images, places, centers, kProbes, pool, report, part);
   };
   // Forgets centres of fewer than `enough` of some places; the largest stays, for it has more than the mean.
   // Then -1 is the part of places that had such a centre.

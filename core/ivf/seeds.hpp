@@ -21,14 +21,14 @@ struct Parts {
 // Writes out[p], the closest centre, as far as it is in one of the `probes` groups of them that are closest,
 // for some of the places. If there are no more centres than probes, all of them are looked at.
 void find_closest(const Images& images, std::span<const std::int32_t> places, const Centers& centers,
-                  std::int64_t probes, Team& team, const Report& report, std::span<std::int32_t> out);
+                  std::int64_t probes, ThreadPool& pool, const Report& report, std::span<std::int32_t> out);
 
 // Parts around random places, four for every `size` of them, none smaller than a quarter of that.
 //
 // A tree of splits cannot tell many clusters apart: its first centres are means of many clusters, hardly
 // different from each other, and the points of a cluster fall on either side. A seed is as close to its own
 // cluster as any point of it.
-Parts scattered(const Images& images, std::int64_t size, std::uint64_t seed, Team& team,
+Parts scattered(const Images& images, std::int64_t size, std::uint64_t seed, ThreadPool& pool,
                 const Report& report);
 
 }  // namespace agglo

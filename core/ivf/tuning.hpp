@@ -36,12 +36,12 @@ class EffortPlan {
   // Finds out how many true neighbours the first points of a sample find, for every effort.
   template <class T>
   void learn(const Truth<T>& truth, const Partition& cells, const CodedCells& coded, std::int64_t sample,
-             std::vector<Visitor>& visitors, Team& team) {
+             std::vector<Visitor>& visitors, ThreadPool& pool) {
     const std::int64_t most = std::min(most_, static_cast<std::int64_t>(cells.near(0).size()));
     for (std::int64_t f = 1; f < most; f += std::max<std::int64_t>(1, f / 6)) visits_.push_back(f);
     visits_.push_back(most);
     shares_.assign(sample, {});
-    team.run(sample, [&](std::int64_t s, int worker) {
+    pool.run(sample, [&](std::int64_t s, int worker) {
       Visitor::Scores scores;
       visitors[worker].score(truth.places()[s], most, scores);
       struct Seen {

@@ -26,11 +26,11 @@ void sort_unique(std::vector<Edge>& row) {
 }  // namespace
 
 Neighbors select_closest(const DirectedView& rows, std::int64_t k, Kind kind, const PairCloseness& closeness,
-                         Team& team) {
+                         ThreadPool& pool) {
   const std::int64_t n = rows.size();
   const float sign = kind == Kind::similarity ? -1.0f : 1.0f;
   Neighbors result{std::vector<std::int32_t>(n * k, -1), std::vector<float>(n * k, 0.0f)};
-  team.ranges(n, kRows, [&](std::int64_t first, std::int64_t last, int) {
+  pool.ranges(n, kRows, [&](std::int64_t first, std::int64_t last, int) {
     std::vector<Edge> row;
     std::vector<Candidate> tied;
     for (std::int64_t i = first; i < last; ++i) {

@@ -19,6 +19,6 @@ using PairCloseness = std::function<double(std::int32_t, std::int32_t)>;
 // and the next candidate have the same weight, candidates of that weight are ranked by (closeness, smaller
 // target). So the k targets are those of a search that compares the row with all its candidates.
 Neighbors select_closest(const DirectedView& rows, std::int64_t k, Kind kind, const PairCloseness& closeness,
-                         Team& team);
+                         ThreadPool& pool);
 
 }  // namespace agglo

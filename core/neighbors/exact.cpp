@@ -82,7 +82,7 @@ class Balls {
 };
 
 // The scratch space of one worker.
-struct Bench {
+struct Scratch {
   std::vector<float> rows, columns, products;
   std::int64_t block = -1;  // whose images are in columns
   std::vector<std::int32_t> found;
@@ -98,7 +98,7 @@ template <class T>
 class Tiles {
  public:
   Tiles(const Space<T>& space, std::span<const std::int32_t> ids, const OrderedRows<T>& rows, Lists<T>& lists,
-        std::int64_t block, Gemm<float>* sgemm, bool similarity, Team& team)
+        std::int64_t block, Gemm<float>* sgemm, bool similarity, ThreadPool& pool)
       : space_(space),
         ids_(ids),
         rows_(rows),
@@ -109,12 +109,12 @@ class Tiles {
         block_(block),
         blocks_((n_ + block - 1) / block),
         locks_(std::make_unique<std::mutex[]>(blocks_)),
-        benches_(team.size()),
+        scratch_(pool.size()),
         leaves_(n_, kLeaf, rows.width()) {
-    team.run(leaves_.count(), [&](std::int64_t leaf, int worker) {
+    pool.run(leaves_.count(), [&](std::int64_t leaf, int worker) {
       const std::int64_t first = leaf * kLeaf, last = std::min(n_, first + kLeaf);
       const float* it =
-          rows_.sketched() ? rows_.sketch(first) : rows_.images(first, last, benches_[worker].rows);
+          rows_.sketched() ? rows_.sketch(first) : rows_.images(first, last, scratch_[worker].rows);
       leaves_.set(leaf, it, last - first, lists_.slack() + first);
     });
   }
@@ -127,11 +127,11 @@ class Tiles {
     const std::int64_t a = tile % blocks_, b = (a + tile / blocks_) % blocks_;
     const std::int64_t first = a * block_, last = std::min(n_, first + block_);
     const std::int64_t left = b * block_, right = std::min(n_, left + block_);
-    Bench& bench = benches_[worker];
+    Scratch& scratch = scratch_[worker];
     for (std::int64_t top = first; top < last; top += kStrip) {
       const std::int64_t bottom = std::min(last, top + kStrip);
       if (a == b) {
-        compare_in_full({top, bottom, top, right}, a, b, bench);
+        compare_in_full({top, bottom, top, right}, a, b, scratch);
         continue;
       }
       const std::uint64_t needed = needed_leaves(top, bottom, left, right, a, b);
@@ -144,9 +144,9 @@ class Tiles {
         while (to < right && (needed >> (to - left) / kLeaf & 1)) to += kLeaf;
         to = std::min(to, right);
         if (rows_.sketched())
-          compare({top, bottom, from, to}, a, b, bench);
+          compare({top, bottom, from, to}, a, b, scratch);
         else
-          compare_in_full({top, bottom, from, to}, a, b, bench);
+          compare_in_full({top, bottom, from, to}, a, b, scratch);
         from = to;
       }
     }
@@ -198,59 +198,59 @@ class Tiles {
   }
 
   void multiply(const Piece& piece, const float* rows, const float* columns, std::int64_t width,
-                Bench& bench) {
-    bench.found.resize(kBlock);
-    agglo::multiply(sgemm_, rows, piece.height(), columns, piece.width(), width, bench.products);
+                Scratch& scratch) {
+    scratch.found.resize(kBlock);
+    agglo::multiply(sgemm_, rows, piece.height(), columns, piece.width(), width, scratch.products);
   }
 
   // Calls found(p, q, upper) for the pairs that matter by their products, until it returns false.
   template <class Found>
-  void sift(const Piece& piece, Bench& bench, const Found& found) {
+  void sift(const Piece& piece, Scratch& scratch, const Found& found) {
     const float *offset = lists_.offset(), *reach = lists_.reach();
     const int width = static_cast<int>(piece.width());
     for (std::int64_t p = piece.top; p < piece.bottom; ++p) {
-      const float* products = bench.products.data() + (p - piece.top) * width;
+      const float* products = scratch.products.data() + (p - piece.top) * width;
       const int begin = piece.left == piece.top ? static_cast<int>(p - piece.left) + 1 : 0;
       const int count = survivors(products, offset + piece.left, reach + piece.left, offset[p], reach[p],
-                                  begin, width, bench.found.data());
+                                  begin, width, scratch.found.data());
       for (int s = 0; s < count; ++s) {
-        const std::int64_t q = piece.left + bench.found[s];
-        if (!found(p, q, (products[bench.found[s]] - offset[p]) - offset[q])) return;
+        const std::int64_t q = piece.left + scratch.found[s];
+        if (!found(p, q, (products[scratch.found[s]] - offset[p]) - offset[q])) return;
       }
     }
   }
 
-  void compare_in_full(const Piece& piece, std::int64_t a, std::int64_t b, Bench& bench) {
-    if (bench.block != b) rows_.images(b * block_, std::min(n_, (b + 1) * block_), bench.columns);
-    bench.block = b;
-    const float* columns = bench.columns.data() + (piece.left - b * block_) * space_.d();
-    const float* rows = rows_.images(piece.top, piece.bottom, bench.rows);
-    multiply(piece, rows, columns, space_.d(), bench);
+  void compare_in_full(const Piece& piece, std::int64_t a, std::int64_t b, Scratch& scratch) {
+    if (scratch.block != b) rows_.images(b * block_, std::min(n_, (b + 1) * block_), scratch.columns);
+    scratch.block = b;
+    const float* columns = scratch.columns.data() + (piece.left - b * block_) * space_.d();
+    const float* rows = rows_.images(piece.top, piece.bottom, scratch.rows);
+    multiply(piece, rows, columns, space_.d(), scratch);
     const Hold hold(locks_.get(), a, b);
-    sift(piece, bench, [&](std::int64_t p, std::int64_t q, float upper) {
+    sift(piece, scratch, [&](std::int64_t p, std::int64_t q, float upper) {
       lists_.offer(p, q, upper);
       lists_.offer(q, p, upper);
       return true;
     });
   }
 
-  void compare(const Piece& piece, std::int64_t a, std::int64_t b, Bench& bench) {
-    multiply(piece, rows_.sketch(piece.top), rows_.sketch(piece.left), rows_.width(), bench);
+  void compare(const Piece& piece, std::int64_t a, std::int64_t b, Scratch& scratch) {
+    multiply(piece, rows_.sketch(piece.top), rows_.sketch(piece.left), rows_.width(), scratch);
     const std::size_t most = static_cast<std::size_t>(piece.height() * piece.width() / kDense);
-    bench.pairs.clear();
+    scratch.pairs.clear();
     {
       const Hold hold(locks_.get(), a, b);
-      sift(piece, bench, [&](std::int64_t p, std::int64_t q, float upper) {
-        bench.pairs.push_back({static_cast<std::int32_t>(p), static_cast<std::int32_t>(q), upper});
-        return bench.pairs.size() <= most;
+      sift(piece, scratch, [&](std::int64_t p, std::int64_t q, float upper) {
+        scratch.pairs.push_back({static_cast<std::int32_t>(p), static_cast<std::int32_t>(q), upper});
+        return scratch.pairs.size() <= most;
       });
     }
-    if (bench.pairs.size() > most) return compare_in_full(piece, a, b, bench);
-    for (auto& [p, q, upper] : bench.pairs)
+    if (scratch.pairs.size() > most) return compare_in_full(piece, a, b, scratch);
+    for (auto& [p, q, upper] : scratch.pairs)
       upper = static_cast<float>(space_.quick_closeness(ids_[p], ids_[q])) +
               (lists_.slack()[p] + lists_.slack()[q]);
     const Hold hold(locks_.get(), a, b);
-    for (const auto& [p, q, upper] : bench.pairs) {
+    for (const auto& [p, q, upper] : scratch.pairs) {
       lists_.offer(p, q, upper);
       lists_.offer(q, p, upper);
     }
@@ -264,7 +264,7 @@ class Tiles {
   const bool similarity_;
   const std::int64_t n_, block_, blocks_;
   const std::unique_ptr<std::mutex[]> locks_;  // of the lists of each block
-  std::vector<Bench> benches_;
+  std::vector<Scratch> scratch_;
   Balls leaves_;
 };
 
@@ -282,44 +282,44 @@ void check(const Points<T>& points) {
 
 template <class T>
 Neighbors nearest(const Points<T>& points, std::int64_t k, Metric metric, std::span<const double> basis,
-                  const Blas& blas, Team& team, const Report& report) {
+                  const Blas& blas, ThreadPool& pool, const Report& report) {
   check(points);
   const std::int64_t n = points.n;
   if (k < 1 || k >= n)
     throw std::invalid_argument("k must be in 1.." + std::to_string(n - 1) + ", got " + std::to_string(k));
-  const Space<T> space(points, metric, team);
-  const Copies groups = copies(points, team);
+  const Space<T> space(points, metric, pool);
+  const Copies groups = copies(points, pool);
   std::vector<std::int32_t> ids = groups.first;
   const std::int64_t distinct = static_cast<std::int64_t>(ids.size());
   // The k closest points are among the copies of the k closest distinct ones, and of the point itself.
   const std::int64_t wanted = std::min(k, distinct - 1);
   const std::int64_t block = std::min(kBlock, std::max(kLeaf, kPanel / points.d / kLeaf * kLeaf));
-  const OrderedRows<T> rows(space, ids, basis, block, kLeaf, blas.dgemm, team);
+  const OrderedRows<T> rows(space, ids, basis, block, kLeaf, blas.dgemm, pool);
   Lists<T> lists(space, ids, wanted);
   std::int64_t count = 0;
   if (wanted > 0) {
-    Tiles<T> tiles(space, ids, rows, lists, block, blas.sgemm, similarity(metric), team);
+    Tiles<T> tiles(space, ids, rows, lists, block, blas.sgemm, similarity(metric), pool);
     count = tiles.count();
-    team.run(count, [&](std::int64_t tile, int worker) { tiles.show(tile, worker); }, report);
+    pool.run(count, [&](std::int64_t tile, int worker) { tiles.show(tile, worker); }, report);
   }
 
-  return expanded(space, groups, ids, lists, k, team, [&](std::int64_t, std::int64_t) {
+  return expanded(space, groups, ids, lists, k, pool, [&](std::int64_t, std::int64_t) {
     if (report) report(count, count);
   });
 }
 
 template <class T>
-std::vector<float> all_pairs(const Points<T>& points, Metric metric, Team& team, const Report& report) {
+std::vector<float> all_pairs(const Points<T>& points, Metric metric, ThreadPool& pool, const Report& report) {
   check(points);
   const std::int64_t n = points.n;
-  const Space<T> space(points, metric, team);
+  const Space<T> space(points, metric, pool);
   std::vector<float> values(n * (n - 1));
   const auto row = [&](std::int64_t i) {
     for (std::int64_t j = i + 1; j < n; ++j)
       values[i * (n - 1) + (j - 1)] = values[j * (n - 1) + i] = space.value(space.closeness(i, j));
   };
   // Rows i and n - 1 - i of the upper triangle are together of one length for all i.
-  team.run((n + 1) / 2,
+  pool.run((n + 1) / 2,
            [&](std::int64_t i, int) {
              row(i);
              if (i != n - 1 - i) row(n - 1 - i);
@@ -330,8 +330,8 @@ std::vector<float> all_pairs(const Points<T>& points, Metric metric, Team& team,
 
 #define AGGLO_SEARCH(T)                                                                                    \
   template Neighbors nearest(const Points<T>&, std::int64_t, Metric, std::span<const double>, const Blas&, \
-                             Team&, const Report&);                                                        \
-  template std::vector<float> all_pairs(const Points<T>&, Metric, Team&, const Report&);
+                             ThreadPool&, const Report&);                                                  \
+  template std::vector<float> all_pairs(const Points<T>&, Metric, ThreadPool&, const Report&);
 AGGLO_EACH_NUMBER(AGGLO_SEARCH)
 
 }  // namespace agglo

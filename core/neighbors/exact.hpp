@@ -38,10 +38,11 @@ struct Neighbors {
 // the coordinates, and some 10 MB a thread.
 template <class T>
 Neighbors nearest(const Points<T>& points, std::int64_t k, Metric metric, std::span<const double> basis,
-                  const Blas& blas, Team& team, const Report& report = {});
+                  const Blas& blas, ThreadPool& pool, const Report& report = {});
 
 // The value of every pair: n - 1 values for each point in turn, by the index of the other.
 template <class T>
-std::vector<float> all_pairs(const Points<T>& points, Metric metric, Team& team, const Report& report = {});
+std::vector<float> all_pairs(const Points<T>& points, Metric metric, ThreadPool& pool,
+                             const Report& report = {});
 
 }  // namespace agglo

@@ -24,11 +24,11 @@ template <class T>
 class OrderedRows {
  public:
   OrderedRows(const Space<T>& space, std::vector<std::int32_t>& ids, std::span<const double> basis,
-              std::int64_t block, std::int64_t leaf, Gemm<double>* dgemm, Team& team)
+              std::int64_t block, std::int64_t leaf, Gemm<double>* dgemm, ThreadPool& pool)
       : space_(space), ids_(ids), width_(basis.size() / static_cast<std::size_t>(space.d())) {
-    put_in_order(basis, block, leaf, dgemm, team);
+    put_in_order(basis, block, leaf, dgemm, pool);
     if (width_ > 0) {
-      sketch_ = coordinates(basis, width_, true, dgemm, team);
+      sketch_ = coordinates(basis, width_, true, dgemm, pool);
       ++width_;
     }
   }
@@ -43,7 +43,7 @@ class OrderedRows {
   const float* images(std::int64_t first, std::int64_t last, std::vector<float>& scratch) const {
     scratch.resize((last - first) * space_.d());
     for (std::int64_t p = first; p < last; ++p) {
-      if (p + 4 < last) ask_for(space_.points().row(ids_[p + 4]), space_.d());
+      if (p + 4 < last) prefetch(space_.points().row(ids_[p + 4]), space_.d());
       space_.image(ids_[p], scratch.data() + (p - first) * space_.d());
     }
     return scratch.data();
@@ -54,18 +54,18 @@ class OrderedRows {
   static constexpr std::int64_t kOrder = 16;  // coordinates that the order goes by
 
   void put_in_order(std::span<const double> basis, std::int64_t block, std::int64_t leaf, Gemm<double>* dgemm,
-                    Team& team) {
+                    ThreadPool& pool) {
     const std::int64_t n = static_cast<std::int64_t>(ids_.size()), d = space_.d();
     if (n <= block) return;
     std::int64_t width = std::min(kOrder, width_);
     std::vector<float> leading;
     if (width > 0) {
-      leading = coordinates(basis.first(width * d), width, false, dgemm, team);
+      leading = coordinates(basis.first(width * d), width, false, dgemm, pool);
     } else {
       const auto widest = widest_columns();
       width = static_cast<std::int64_t>(widest.size());
       leading.resize(n * width);
-      team.ranges(n, kRows, [&](std::int64_t first, std::int64_t last, int) {
+      pool.ranges(n, kRows, [&](std::int64_t first, std::int64_t last, int) {
         std::vector<float> image(d);
         for (std::int64_t p = first; p < last; ++p) {
           space_.image(ids_[p], image.data());
@@ -104,12 +104,12 @@ class OrderedRows {
   // never less than it is. By Cauchy and Schwarz, products of such rows are not less than those of the
   // images.
   std::vector<float> coordinates(std::span<const double> basis, std::int64_t width, bool rest,
-                                 Gemm<double>* dgemm, Team& team) const {
+                                 Gemm<double>* dgemm, ThreadPool& pool) const {
     const std::int64_t n = static_cast<std::int64_t>(ids_.size()), d = space_.d(),
                        stride = width + (rest ? 1 : 0);
     const double unit = std::numeric_limits<float>::epsilon() / 2;
     std::vector<float> out(n * stride);
-    team.ranges(n, kRows, [&](std::int64_t first, std::int64_t last, int) {
+    pool.ranges(n, kRows, [&](std::int64_t first, std::int64_t last, int) {
       std::vector<double> images((last - first) * d), products((last - first) * width);
       for (std::int64_t p = first; p < last; ++p) space_.image(ids_[p], images.data() + (p - first) * d);
       char transposed = 'T', plain = 'N';

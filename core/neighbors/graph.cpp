@@ -50,15 +50,15 @@ void ask_ahead(const DirectedView& rows, std::int64_t i, std::int64_t ahead, con
 }
 
 // Which edges (i, j) come with an edge (j, i) of the same weight, a bit for each.
-std::vector<std::uint64_t> mutual(const DirectedView& rows, Team& team) {
+std::vector<std::uint64_t> mutual(const DirectedView& rows, ThreadPool& pool) {
   std::vector<std::uint64_t> bits(rows.targets.size() / 64 + 1, 0);
-  team.ranges(rows.size(), kRows, [&](std::int64_t first, std::int64_t last, int) {
+  pool.ranges(rows.size(), kRows, [&](std::int64_t first, std::int64_t last, int) {
     for (std::int64_t i = first; i < last; ++i) {
-      ask_ahead(rows, i, 2 * kAhead, [&](std::int32_t j) { ask_for(&rows.indptr[j]); });
+      ask_ahead(rows, i, 2 * kAhead, [&](std::int32_t j) { prefetch(&rows.indptr[j]); });
       ask_ahead(rows, i, kAhead, [&](std::int32_t j) {
         const std::int64_t start = rows.indptr[j], length = rows.indptr[j + 1] - start;
-        ask_for(rows.targets.data() + start, length);
-        ask_for(rows.weights.data() + start, length);
+        prefetch(rows.targets.data() + start, length);
+        prefetch(rows.weights.data() + start, length);
       });
       for (std::int64_t k = rows.indptr[i]; k < rows.indptr[i + 1]; ++k) {
         const std::int32_t j = rows.targets[k];
@@ -76,8 +76,8 @@ std::vector<std::uint64_t> mutual(const DirectedView& rows, Team& team) {
 
 }  // namespace
 
-Graph grouped(std::int64_t n, std::span<const std::int32_t> sources, std::span<const std::int32_t> targets,
-              std::span<const float> weights) {
+Graph edges_to_csr(std::int64_t n, std::span<const std::int32_t> sources,
+                   std::span<const std::int32_t> targets, std::span<const float> weights) {
   Graph rows;
   rows.indptr.assign(static_cast<std::size_t>(n) + 1, 0);
   for (const std::int32_t i : sources) {
@@ -98,17 +98,17 @@ Graph grouped(std::int64_t n, std::span<const std::int32_t> sources, std::span<c
   return rows;
 }
 
-Graph united(const DirectedView& rows, Kind kind, Team& team) {
+Graph symmetrize(const DirectedView& rows, Kind kind, ThreadPool& pool) {
   check(rows);
   const std::int64_t n = rows.size();
   const bool similarity = kind == Kind::similarity;
-  const std::vector<std::uint64_t> both = mutual(rows, team);
+  const std::vector<std::uint64_t> both = mutual(rows, pool);
   // Calls call(i, j, weight) for every edge, and where that is not an edge itself also call(j, i, weight),
   // from several threads and in any order. `place` is what a call for j writes to.
   const auto each_edge = [&](const std::int64_t* place, const auto& call) {
-    team.ranges(n, kRows, [&](std::int64_t first, std::int64_t last, int) {
+    pool.ranges(n, kRows, [&](std::int64_t first, std::int64_t last, int) {
       for (std::int64_t i = first; i < last; ++i) {
-        ask_ahead(rows, i, kAhead, [&](std::int32_t j) { ask_for(place + j); });
+        ask_ahead(rows, i, kAhead, [&](std::int32_t j) { prefetch(place + j); });
         for (std::int64_t k = rows.indptr[i]; k < rows.indptr[i + 1]; ++k) {
           const std::int32_t j = rows.targets[k];
           if (j == -1 || j == i) continue;
@@ -138,7 +138,7 @@ Graph united(const DirectedView& rows, Kind kind, Team& team) {
 
   // Each row in order, whatever order it came in, with the closest of parallel edges.
   const auto closer = [&](float a, float b) { return similarity ? std::max(a, b) : std::min(a, b); };
-  team.ranges(n, kRows, [&](std::int64_t first, std::int64_t last, int) {
+  pool.ranges(n, kRows, [&](std::int64_t first, std::int64_t last, int) {
     std::vector<std::uint64_t> own;
     for (std::int64_t i = first; i < last; ++i) {
       own.clear();
@@ -176,7 +176,7 @@ Graph united(const DirectedView& rows, Kind kind, Team& team) {
   return graph;
 }
 
-float beyond(std::span<const float> weights, double bound, bool up, double share) {
+float quantile_beyond(std::span<const float> weights, double bound, bool up, double share) {
   // Keys are in the order of the weights, from the bound: their upper half is found first, then the lower.
   const auto key = [up](float weight) {
     const auto bits = std::bit_cast<std::uint32_t>(weight);
@@ -203,7 +203,7 @@ float beyond(std::span<const float> weights, double bound, bool up, double share
   return std::bit_cast<float>(ascending >> 31 ? ascending & 0x7fffffffu : ~ascending);
 }
 
-std::string violation(const GraphView& graph, Team& team) {
+std::string violation(const GraphView& graph, ThreadPool& pool) {
   const std::int64_t n = graph.size();
   if (n < 0 || graph.indptr[0] != 0) return "indptr must start at 0";
   for (std::int64_t i = 0; i < n; ++i)
@@ -235,7 +235,7 @@ std::string violation(const GraphView& graph, Team& team) {
       return "edges " + edge(i, j) + " and " + edge(j, i) + " differ in weight";
     return {};
   };
-  team.ranges(n, kRows, [&](std::int64_t first, std::int64_t last, int) {
+  pool.ranges(n, kRows, [&](std::int64_t first, std::int64_t last, int) {
     std::string& message = found[first / kRows];
     for (std::int64_t i = first; i < last && message.empty(); ++i)
       for (std::int64_t k = graph.indptr[i]; k < graph.indptr[i + 1] && message.empty(); ++k)

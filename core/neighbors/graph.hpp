@@ -42,20 +42,20 @@ struct DirectedView {
 };
 
 // Edges (sources[e], targets[e], weights[e]) brought into rows.
-Graph grouped(std::int64_t n, std::span<const std::int32_t> sources, std::span<const std::int32_t> targets,
-              std::span<const float> weights);
+Graph edges_to_csr(std::int64_t n, std::span<const std::int32_t> sources,
+                   std::span<const std::int32_t> targets, std::span<const float> weights);
 
 // The undirected union of directed edges: self-loops are dropped, and of several edges between two points the
 // closest stays. What it returns has the invariants of GraphView. Memory beside rows and result: a bit an
 // edge.
-Graph united(const DirectedView& rows, Kind kind, Team& team);
+Graph symmetrize(const DirectedView& rows, Kind kind, ThreadPool& pool);
 
 // Of the weights beyond a bound, above it if `up` and below it otherwise, the one that a `share` of them do
 // not lie beyond: that at floor(share * (number - 1)) in order from the bound. NaN if there is none. It is
 // found without a copy of the weights.
-float beyond(std::span<const float> weights, double bound, bool up, double share);
+float quantile_beyond(std::span<const float> weights, double bound, bool up, double share);
 
 // The first violation of the invariants of GraphView, in words; empty if there is none.
-std::string violation(const GraphView& graph, Team& team);
+std::string violation(const GraphView& graph, ThreadPool& pool);
 
 }  // namespace agglo

@@ -212,18 +212,18 @@ void check(std::int64_t n, std::int64_t k, std::int64_t most) {
 }  // namespace
 
 template <class T>
-Neighbors nearest_by_tree(const Points<T>& points, std::int64_t k, Metric metric, Team& team,
+Neighbors nearest_by_tree(const Points<T>& points, std::int64_t k, Metric metric, ThreadPool& pool,
                           const Report& report) {
   const std::int64_t n = points.n;
   check(n, k, n - 1);
-  const Space<T> space(points, metric, team);
-  const Copies groups = copies(points, team);
+  const Space<T> space(points, metric, pool);
+  const Copies groups = copies(points, pool);
   const Tree<T> tree(space, groups.first, similarity(metric));
   const std::int64_t wanted = std::min(k, tree.size() - 1);
   Neighbors result;
   result.indices.resize(n * k);
   result.values.resize(n * k);
-  team.ranges(
+  pool.ranges(
       tree.size(), kRows,
       [&](std::int64_t first, std::int64_t last, int) {
         typename Tree<T>::Query query(tree, wanted);
@@ -237,13 +237,13 @@ Neighbors nearest_by_tree(const Points<T>& points, std::int64_t k, Metric metric
 
 template <class T>
 Neighbors nearest_to_by_tree(const Points<T>& queries, const Points<T>& points, std::int64_t k, Metric metric,
-                             Team& team, const Report& report) {
+                             ThreadPool& pool, const Report& report) {
   check(points.n, k, points.n);
-  const Space<T> space(points, metric, team);
-  const Copies groups = copies(points, team);
+  const Space<T> space(points, metric, pool);
+  const Copies groups = copies(points, pool);
   const Tree<T> tree(space, groups.first, similarity(metric));
   Neighbors result{std::vector<std::int32_t>(queries.n * k), std::vector<float>(queries.n * k)};
-  team.ranges(
+  pool.ranges(
       queries.n, kRows,
       [&](std::int64_t first, std::int64_t last, int) {
         typename Tree<T>::Query query(tree, std::min(k, tree.size()));
@@ -255,10 +255,10 @@ Neighbors nearest_to_by_tree(const Points<T>& queries, const Points<T>& points, 
   return result;
 }
 
-#define AGGLO_TREE(T)                                                                                    \
-  template Neighbors nearest_by_tree(const Points<T>&, std::int64_t, Metric, Team&, const Report&);      \
-  template Neighbors nearest_to_by_tree(const Points<T>&, const Points<T>&, std::int64_t, Metric, Team&, \
-                                        const Report&);
+#define AGGLO_TREE(T)                                                                                     \
+  template Neighbors nearest_by_tree(const Points<T>&, std::int64_t, Metric, ThreadPool&, const Report&); \
+  template Neighbors nearest_to_by_tree(const Points<T>&, const Points<T>&, std::int64_t, Metric,         \
+                                        ThreadPool&, const Report&);
 AGGLO_EACH_NUMBER(AGGLO_TREE)
 
 }  // namespace agglo

@@ -117,7 +117,7 @@ class Lists {
     thread_local std::vector<Candidate> list;
     list.clear();
     for (std::int64_t s = p * room_; s < p * room_ + size_[p]; ++s) {
-      if (s + 2 < p * room_ + size_[p]) ask_for(space_.points().row(ids_[others_[s + 2]]));
+      if (s + 2 < p * room_ + size_[p]) prefetch(space_.points().row(ids_[others_[s + 2]]));
       list.push_back({space_.closeness(ids_[p], ids_[others_[s]]), ids_[others_[s]]});
     }
     std::partial_sort(list.begin(), list.begin() + k_, list.end());

@@ -133,10 +133,10 @@ class Strip {
 
 template <class T>
 Neighbors nearest_to(const Points<T>& queries, const Points<T>& points, std::int64_t k, Metric metric,
-                     Gemm<float>* sgemm, Team& team, const Report& report) {
+                     Gemm<float>* sgemm, ThreadPool& pool, const Report& report) {
   check(points, k);
-  const Space<T> space(points, metric, team);
-  const Copies groups = copies(points, team);
+  const Space<T> space(points, metric, pool);
+  const Copies groups = copies(points, pool);
   const std::span<const std::int32_t> ids = groups.first;
   const std::int64_t wanted = std::min(k, static_cast<std::int64_t>(ids.size()));
   std::vector<float> offsets(ids.size()), slacks(ids.size());
@@ -146,9 +146,9 @@ Neighbors nearest_to(const Points<T>& queries, const Points<T>& points, std::int
   }
   Neighbors result{std::vector<std::int32_t>(queries.n * k), std::vector<float>(queries.n * k)};
   const std::int64_t grain =
-      std::clamp<std::int64_t>(queries.n / (4 * static_cast<std::int64_t>(team.size())), 1, kRows);
-  std::vector<Strip<T>> strips(team.size(), Strip<T>(space, ids, offsets, slacks, wanted, sgemm));
-  team.ranges(
+      std::clamp<std::int64_t>(queries.n / (4 * static_cast<std::int64_t>(pool.size())), 1, kRows);
+  std::vector<Strip<T>> strips(pool.size(), Strip<T>(space, ids, offsets, slacks, wanted, sgemm));
+  pool.ranges(
       queries.n, grain,
       [&](std::int64_t first, std::int64_t last, int worker) {
         Expansion<T> expansion(space, groups, k);
@@ -173,7 +173,7 @@ class CellIndex<T>::Finish {
     if (static_cast<std::int64_t>(others_.size()) > index_.wanted_ + kSpare) rule_out(guest);
     list_.clear();
     for (std::size_t s = 0; s < others_.size(); ++s) {
-      ask_for(s + 2);
+      prefetch(s + 2);
       list_.push_back({index_.space_.closeness(guest, others_[s]), others_[s]});
     }
     const auto end = list_.begin() + index_.wanted_;
@@ -193,7 +193,7 @@ class CellIndex<T>::Finish {
     lowers_.clear();
     const double own = slack_of(guest.square, space.d());
     for (std::size_t s = 0; s < others_.size(); ++s) {
-      ask_for(s + 2);
+      prefetch(s + 2);
       const double closeness = space.quick_closeness(guest, others_[s]);
       const double slack = own + slack_of(space, others_[s]) + std::abs(closeness) * 1e-6;
       uppers_.push_back(static_cast<float>(closeness + slack));
@@ -206,9 +206,9 @@ class CellIndex<T>::Finish {
     others_.resize(left);
   }
 
-  void ask_for(std::size_t s) const {
+  void prefetch(std::size_t s) const {
     const Space<T>& space = index_.space_;
-    if (s < others_.size()) agglo::ask_for(space.points().row(others_[s]), space.d());
+    if (s < others_.size()) agglo::prefetch(space.points().row(others_[s]), space.d());
   }
 
   const CellIndex& index_;
@@ -231,14 +231,14 @@ struct CellIndex<T>::Batch {
 template <class T>
 CellIndex<T>::CellIndex(const Points<T>& points, std::int64_t k, Metric metric, double recall,
                         const Effort& effort, std::span<const std::int32_t> cells,
-                        std::span<const float> basis, std::uint64_t seed, const Blas& blas, Team& team,
+                        std::span<const float> basis, std::uint64_t seed, const Blas& blas, ThreadPool& pool,
                         const Report& report)
     : points_(points),
       k_(k),
       product_(similarity(metric)),
       blas_(blas),
-      space_((check(points, k), points), metric, team),
-      groups_(copies(points, team)),
+      space_((check(points, k), points), metric, pool),
+      groups_(copies(points, pool)),
       wanted_(std::min(k, static_cast<std::int64_t>(groups_.first.size()))),
       basis_(basis.begin(), basis.end()),
       effort_(effort) {
@@ -246,18 +246,18 @@ CellIndex<T>::CellIndex(const Points<T>& points, std::int64_t k, Metric metric, 
   if (basis_.empty())
     images_ = std::make_unique<WholeImages<T>>(space_, groups_.first);
   else
-    images_ = std::make_unique<ProjectedImages<T>>(space_, groups_.first, basis_, !product_, team, report);
+    images_ = std::make_unique<ProjectedImages<T>>(space_, groups_.first, basis_, !product_, pool, report);
   std::mt19937_64 chance(seed);
   const bool by_product = metric == Metric::dot;
   auto homes = known_homes(cells);
   if (!homes.empty())
-    cells_ = std::make_unique<Partition>(*images_, std::move(homes), by_product, team, report);
+    cells_ = std::make_unique<Partition>(*images_, std::move(homes), by_product, pool, report);
   else
     cells_ = std::make_unique<Partition>(*images_, effort_.size, wanted_ + 1, false, by_product, chance(),
-                                         team, report);
-  coded_ = std::make_unique<CodedCells>(*images_, *cells_, product_, team, report);
+                                         pool, report);
+  coded_ = std::make_unique<CodedCells>(*images_, *cells_, product_, pool, report);
   const auto near = static_cast<std::int64_t>(cells_->near(0).size());
-  if (effort_.visits == 0) learn(recall, chance(), team);
+  if (effort_.visits == 0) learn(recall, chance(), pool);
   effort_.visits = std::min(effort_.visits, near);
   effort_.kept = std::max(effort_.kept, wanted_ + 1);
   if (cells_->count() == 1) effort_.kept = images_->n();  // which is to compare all
@@ -266,7 +266,7 @@ CellIndex<T>::CellIndex(const Points<T>& points, std::int64_t k, Metric metric, 
   for (std::int64_t c = 0; c < cells_->count(); ++c)
     centers.add(cells_->center(c), half_square(cells_->center(c), images_->width()));
   const auto balanced = static_cast<std::int64_t>(std::sqrt(static_cast<double>(kProbes * centers.count())));
-  homes_ = std::make_unique<Groups>(centers, std::min(balanced, centers.count()), kProbes, team);
+  homes_ = std::make_unique<Groups>(centers, std::min(balanced, centers.count()), kProbes, pool);
 }
 
 // The cells of the distinct points; none, if they are not known or some are too small to fill a list.
@@ -285,31 +285,31 @@ std::vector<std::int32_t> CellIndex<T>::known_homes(std::span<const std::int32_t
 
 // Chooses the effort by what a sample of the points takes.
 template <class T>
-void CellIndex<T>::learn(double recall, std::uint64_t seed, Team& team) {
+void CellIndex<T>::learn(double recall, std::uint64_t seed, ThreadPool& pool) {
   const std::int64_t n = points_.n, neighbors = std::min(k_, images_->n() - 1);
   effort_.visits = 1;
   if (neighbors == 0) return;
   std::vector<std::int32_t> places;
   for (const std::int32_t point : random_sample(n, kTuning, seed)) places.push_back(groups_.group[point]);
   Truth<T> truth(space_, groups_.first, neighbors, places);
-  truth.find(*cells_, blas_.sgemm, team, {});
+  truth.find(*cells_, blas_.sgemm, pool, {});
   std::vector<Visitor> visitors;
-  for (int w = 0; w < team.size(); ++w) visitors.emplace_back(*images_, *cells_, *coded_, product_);
+  for (int w = 0; w < pool.size(); ++w) visitors.emplace_back(*images_, *cells_, *coded_, product_);
   EffortPlan plan(points_.n, neighbors, effort_.size, coded_->coded(), points_.d);
-  plan.learn(truth, *cells_, *coded_, static_cast<std::int64_t>(places.size()), visitors, team);
+  plan.learn(truth, *cells_, *coded_, static_cast<std::int64_t>(places.size()), visitors, pool);
   const auto choice = plan.cheapest(recall);
   effort_.visits = choice.visits;
   effort_.kept = choice.kept;
 }
 
 template <class T>
-void CellIndex<T>::find_homes(const Points<T>& queries, Batch& batch, Team& team) const {
+void CellIndex<T>::find_homes(const Points<T>& queries, Batch& batch, ThreadPool& pool) const {
   const std::int64_t m = batch.last - batch.first, width = images_->width(), d = points_.d;
   batch.guests.resize(m);
   batch.rows.resize(m * width);
   batch.home.resize(m);
-  std::vector<Groups::Scratch> scratch(team.size());
-  team.ranges(m, kRows, [&](std::int64_t first, std::int64_t last, int worker) {
+  std::vector<Groups::Scratch> scratch(pool.size());
+  pool.ranges(m, kRows, [&](std::int64_t first, std::int64_t last, int worker) {
     thread_local std::vector<float> images, products;
     images.assign((last - first) * d, 0.0f);
     for (std::int64_t i = first; i < last; ++i) {
@@ -330,13 +330,13 @@ void CellIndex<T>::find_homes(const Points<T>& queries, Batch& batch, Team& team
 }
 
 template <class T>
-Neighbors CellIndex<T>::nearest_to(const Points<T>& queries, Team& team, const Report& report) const {
+Neighbors CellIndex<T>::nearest_to(const Points<T>& queries, ThreadPool& pool, const Report& report) const {
   Neighbors result{std::vector<std::int32_t>(queries.n * k_), std::vector<float>(queries.n * k_)};
   std::vector<Visitor> visitors;
-  for (int w = 0; w < team.size(); ++w) visitors.emplace_back(*images_, *cells_, *coded_, product_);
+  for (int w = 0; w < pool.size(); ++w) visitors.emplace_back(*images_, *cells_, *coded_, product_);
   for (std::int64_t first = 0; first < queries.n; first += kBatch) {
     Batch batch{first, std::min(queries.n, first + kBatch), {}, {}, {}};
-    find_homes(queries, batch, team);
+    find_homes(queries, batch, pool);
     // Queries by home, and where those of each begin.
     std::vector<std::int32_t> order(batch.home.size()), begins;
     std::iota(order.begin(), order.end(), 0);
@@ -347,7 +347,7 @@ Neighbors CellIndex<T>::nearest_to(const Points<T>& queries, Team& team, const R
           static_cast<std::int64_t>(s) - begins.back() == kRows)
         begins.push_back(static_cast<std::int32_t>(s));
     begins.push_back(static_cast<std::int32_t>(order.size()));
-    team.run(
+    pool.run(
         static_cast<std::int64_t>(begins.size()) - 1,
         [&](std::int64_t group, int worker) {
           const auto guests =
@@ -367,9 +367,9 @@ Neighbors CellIndex<T>::nearest_to(const Points<T>& queries, Team& team, const R
 }
 
 template <class T>
-std::vector<std::uint64_t> row_hashes(const Points<T>& points, Team& team) {
+std::vector<std::uint64_t> row_hashes(const Points<T>& points, ThreadPool& pool) {
   std::vector<std::uint64_t> hashes(points.n);
-  team.ranges(points.n, kColumns, [&](std::int64_t first, std::int64_t last, int) {
+  pool.ranges(points.n, kColumns, [&](std::int64_t first, std::int64_t last, int) {
     for (std::int64_t i = first; i < last; ++i)
       hashes[i] = hash(points.row(i), static_cast<std::size_t>(points.d) * sizeof(T));
   });
@@ -378,9 +378,9 @@ std::vector<std::uint64_t> row_hashes(const Points<T>& points, Team& team) {
 
 #define AGGLO_QUERIES(T)                                                                                \
   template Neighbors nearest_to(const Points<T>&, const Points<T>&, std::int64_t, Metric, Gemm<float>*, \
-                                Team&, const Report&);                                                  \
+                                ThreadPool&, const Report&);                                            \
   template class CellIndex<T>;                                                                          \
-  template std::vector<std::uint64_t> row_hashes(const Points<T>&, Team&);
+  template std::vector<std::uint64_t> row_hashes(const Points<T>&, ThreadPool&);
 AGGLO_EACH_NUMBER(AGGLO_QUERIES)
 
 }  // namespace agglo

@@ -23,7 +23,7 @@ namespace agglo {
 // some MB a thread.
 template <class T>
 Neighbors nearest_to(const Points<T>& queries, const Points<T>& points, std::int64_t k, Metric metric,
-                     Gemm<float>* sgemm, Team& team, const Report& report = {});
+                     Gemm<float>* sgemm, ThreadPool& pool, const Report& report = {});
 
 // Points in cells, kept for queries: nearly all of the k closest points of each, as `nearly_nearest` finds
 // them. The points must outlive it. What is found for a query is up to it and the index alone.
@@ -35,11 +35,11 @@ class CellIndex {
   // `basis` is as it was then.
   CellIndex(const Points<T>& points, std::int64_t k, Metric metric, double recall, const Effort& effort,
             std::span<const std::int32_t> cells, std::span<const float> basis, std::uint64_t seed,
-            const Blas& blas, Team& team, const Report& report = {});
+            const Blas& blas, ThreadPool& pool, const Report& report = {});
   CellIndex(const CellIndex&) = delete;
   CellIndex& operator=(const CellIndex&) = delete;
 
-  Neighbors nearest_to(const Points<T>& queries, Team& team, const Report& report = {}) const;
+  Neighbors nearest_to(const Points<T>& queries, ThreadPool& pool, const Report& report = {}) const;
   const Effort& effort() const { return effort_; }
 
  private:
@@ -47,8 +47,8 @@ class CellIndex {
   struct Batch;
 
   std::vector<std::int32_t> known_homes(std::span<const std::int32_t> cells) const;
-  void learn(double recall, std::uint64_t seed, Team& team);
-  void find_homes(const Points<T>& queries, Batch& batch, Team& team) const;
+  void learn(double recall, std::uint64_t seed, ThreadPool& pool);
+  void find_homes(const Points<T>& queries, Batch& batch, ThreadPool& pool) const;
 
   const Points<T> points_;
   const std::int64_t k_;
@@ -67,6 +67,6 @@ class CellIndex {
 
 // A hash of each row.
 template <class T>
-std::vector<std::uint64_t> row_hashes(const Points<T>& points, Team& team);
+std::vector<std::uint64_t> row_hashes(const Points<T>& points, ThreadPool& pool);
 
 }  // namespace agglo

@@ -65,12 +65,12 @@ std::vector<std::int32_t> random_sample(std::int64_t n, std::int64_t m, std::uin
 
 template <class T>
 Neighbors rescored(const Points<T>& points, std::span<const std::int32_t> lists, std::int64_t width,
-                   std::int64_t k, Metric metric, Team& team, const Report& report) {
-  const Space<T> space(points, metric, team);
+                   std::int64_t k, Metric metric, ThreadPool& pool, const Report& report) {
+  const Space<T> space(points, metric, pool);
   Neighbors result;
   result.indices.assign(points.n * k, -1);
   result.values.assign(points.n * k, 0);
-  team.ranges(
+  pool.ranges(
       points.n, kRows,
       [&](std::int64_t first, std::int64_t last, int) {
         std::vector<std::int32_t> others;
@@ -96,9 +96,10 @@ Neighbors rescored(const Points<T>& points, std::span<const std::int32_t> lists,
 
 template <class T>
 Recall recall_on(const Points<T>& points, std::span<const std::int32_t> lists, std::int64_t k, Metric metric,
-                 std::span<const std::int32_t> sample, Gemm<float>* sgemm, Team& team, const Report& report) {
+                 std::span<const std::int32_t> sample, Gemm<float>* sgemm, ThreadPool& pool,
+                 const Report& report) {
   const std::int64_t n = points.n, d = points.d, m = static_cast<std::int64_t>(sample.size());
-  const Space<T> space(points, metric, team);
+  const Space<T> space(points, metric, pool);
   std::vector<std::int32_t> all(n);
   std::iota(all.begin(), all.end(), 0);
   const auto offset = [&](std::int64_t i) {
@@ -123,7 +124,7 @@ Recall recall_on(const Points<T>& points, std::span<const std::int32_t> lists, s
   }
   gather(space, all, sample, images);
   std::mutex mutex;
-  team.ranges(
+  pool.ranges(
       n, kColumns,
       [&](std::int64_t first, std::int64_t last, int) {
         thread_local std::vector<float> columns, products;
@@ -159,9 +160,9 @@ Recall recall_on(const Points<T>& points, std::span<const std::int32_t> lists, s
 
 #define AGGLO_RECALL(T)                                                                                    \
   template Neighbors rescored(const Points<T>&, std::span<const std::int32_t>, std::int64_t, std::int64_t, \
-                              Metric, Team&, const Report&);                                               \
+                              Metric, ThreadPool&, const Report&);                                         \
   template Recall recall_on(const Points<T>&, std::span<const std::int32_t>, std::int64_t, Metric,         \
-                            std::span<const std::int32_t>, Gemm<float>*, Team&, const Report&);
+                            std::span<const std::int32_t>, Gemm<float>*, ThreadPool&, const Report&);
 AGGLO_EACH_NUMBER(AGGLO_RECALL)
 
 }  // namespace agglo

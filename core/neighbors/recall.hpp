@@ -31,12 +31,12 @@ std::vector<std::int32_t> random_sample(std::int64_t n, std::int64_t m, std::uin
 // up.
 template <class T>
 Neighbors rescored(const Points<T>& points, std::span<const std::int32_t> lists, std::int64_t width,
-                   std::int64_t k, Metric metric, Team& team, const Report& report = {});
+                   std::int64_t k, Metric metric, ThreadPool& pool, const Report& report = {});
 
 // The recall of lists of k without a point twice or the point itself, -1 for none, on a sample of points.
 template <class T>
 Recall recall_on(const Points<T>& points, std::span<const std::int32_t> lists, std::int64_t k, Metric metric,
-                 std::span<const std::int32_t> sample, Gemm<float>* sgemm, Team& team,
+                 std::span<const std::int32_t> sample, Gemm<float>* sgemm, ThreadPool& pool,
                  const Report& report = {});
 
 }  // namespace agglo

@@ -45,13 +45,13 @@ class Truth {
     return similarity(space_.metric()) ? value >= last : value <= last;
   }
 
-  void find(const Partition& cells, Gemm<float>* sgemm, Team& team, const Report& report) {
+  void find(const Partition& cells, Gemm<float>* sgemm, ThreadPool& pool, const Report& report) {
     const std::int64_t n = static_cast<std::int64_t>(ids_.size()), d = space_.d(),
                        queries = static_cast<std::int64_t>(places_.size());
     std::vector<float> images, reaches(queries, -kInfinity);
     gather(space_, ids_, places_, images);
     // Those at home with a point give a first idea of how close its k-th is.
-    team.run(queries, [&](std::int64_t s, int) {
+    pool.run(queries, [&](std::int64_t s, int) {
       for (const std::int32_t p : cells.members(cells.home(places_[s])))
         if (p != places_[s]) best_[s].push_back({space_.closeness(ids_[places_[s]], ids_[p]), ids_[p]});
       reaches[s] = trimmed(s);
@@ -62,7 +62,7 @@ class Truth {
       std::int64_t query;
       Candidate candidate;
     };
-    team.ranges(
+    pool.ranges(
         n, kColumns,
         [&](std::int64_t first, std::int64_t last, int) {
           thread_local std::vector<float> columns, products;

@@ -37,13 +37,13 @@ template <class T>
 class Sower {
  public:
   Sower(const Points<T>& points, double lambda, SeedRule rule, std::uint64_t seed, Gemm<float>* sgemm,
-        Team& team, const Report& report)
+        ThreadPool& pool, const Report& report)
       : points_(points),
         lambda_(lambda),
         rule_(rule),
-        team_(team),
+        pool_(pool),
         report_(report),
-        scan_(points, sgemm, team),
+        scan_(points, sgemm, pool),
         chance_(seed),
         square_(points.n, kFar),
         label_(points.n, -1) {}
@@ -89,7 +89,9 @@ class Sower {
     for (std::int64_t k = old_met + 1; k <= met_; ++k) {
       const double count = static_cast<double>(k), sum = distances_[k - 1];
       if (rule_ == SeedRule::bound) {
-        if (improved || (sum > 16 * lambda_ * count * (log_of(count) / log_of(2.0) + 2) && sum > 0)) continue;
+        if (improved ||
+            (sum > 16 * lambda_ * count * (portable_log(count) / portable_log(2.0) + 2) && sum > 0))
+          continue;
         improved = true;
         best_ = k;
       } else {
@@ -114,17 +116,17 @@ class Sower {
     std::vector<double> centers(fresh * d);
     for (std::int64_t s = 0; s < fresh; ++s)
       std::copy_n(points_.row(seeds_[met_ + s]), d, centers.begin() + s * d);
-    const std::vector<std::int32_t> ids = numbers(0, fresh);
+    const std::vector<std::int32_t> ids = index_range(0, fresh);
     std::vector<double> gains(strips * fresh, 0.0), sums(strips);
-    benches_.resize(team_.size());
-    team_.run(
+    scratch_.resize(pool_.size());
+    pool_.run(
         strips,
         [&](std::int64_t strip, int worker) {
           const std::vector<std::int32_t> rows =
-              numbers(strip * kStrip, std::min(points_.n, (strip + 1) * kStrip));
+              index_range(strip * kStrip, std::min(points_.n, (strip + 1) * kStrip));
           double* gain = gains.data() + strip * fresh;
           scan_.pairs(
-              rows, centers.data(), ids, false, benches_[worker],
+              rows, centers.data(), ids, false, scratch_[worker],
               [&](std::int64_t r) { return square_[rows[r]]; },
               [&](std::int64_t r, std::int64_t c, double square) {
                 double& mine = square_[rows[r]];
@@ -190,9 +192,9 @@ class Sower {
   const Points<T> points_;
   const double lambda_;
   const SeedRule rule_;
-  Team& team_;
+  ThreadPool& pool_;
   const Report& report_;
-  Scan<T> scan_;
+  CenterScan<T> scan_;
   Chance chance_;
   std::vector<std::int32_t> seeds_;
   std::vector<double> distances_;
@@ -205,20 +207,20 @@ class Sower {
   std::int64_t kept_met_ = 0;  // how things were before the batch with the best
   std::vector<double> kept_square_;
   std::vector<std::int32_t> kept_label_;
-  std::vector<typename Scan<T>::Bench> benches_;
+  std::vector<typename CenterScan<T>::Scratch> scratch_;
 };
 
 }  // namespace
 
 template <class T>
 Seeds dp_seeds(const Points<T>& points, double lambda, SeedRule rule, std::uint64_t seed, Gemm<float>* sgemm,
-               Team& team, const Report& report) {
-  return Sower<T>(points, lambda, rule, seed, sgemm, team, report).run();
+               ThreadPool& pool, const Report& report) {
+  return Sower<T>(points, lambda, rule, seed, sgemm, pool, report).run();
 }
 
-template Seeds dp_seeds(const Points<float>&, double, SeedRule, std::uint64_t, Gemm<float>*, Team&,
+template Seeds dp_seeds(const Points<float>&, double, SeedRule, std::uint64_t, Gemm<float>*, ThreadPool&,
                         const Report&);
-template Seeds dp_seeds(const Points<double>&, double, SeedRule, std::uint64_t, Gemm<float>*, Team&,
+template Seeds dp_seeds(const Points<double>&, double, SeedRule, std::uint64_t, Gemm<float>*, ThreadPool&,
                         const Report&);
 
 }  // namespace agglo

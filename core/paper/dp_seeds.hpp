@@ -26,6 +26,6 @@ struct Seeds {
 // copy.
 template <class T>
 Seeds dp_seeds(const Points<T>& points, double lambda, SeedRule rule, std::uint64_t seed, Gemm<float>* sgemm,
-               Team& team, const Report& report = {});
+               ThreadPool& pool, const Report& report = {});
 
 }  // namespace agglo

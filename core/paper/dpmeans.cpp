@@ -50,13 +50,13 @@ template <class T>
 class Passes {
  public:
   Passes(const Points<T>& points, std::span<const std::int32_t> order, std::span<const double> start,
-         const DpMeansPlan& plan, Gemm<float>* sgemm, Team& team, const Report& report)
+         const DpMeansPlan& plan, Gemm<float>* sgemm, ThreadPool& pool, const Report& report)
       : points_(points),
         order_(order),
         plan_(plan),
-        team_(team),
+        pool_(pool),
         report_(report),
-        scan_(points, sgemm, team),
+        scan_(points, sgemm, pool),
         centers_(start.begin(), start.end()),
         within_(start.size() / points.d, 0.0),
         unseen_(start.size() / points.d, points.n),
@@ -104,7 +104,7 @@ class Passes {
       std::vector<std::int32_t> ids;
       for (std::int32_t k = 0; k < count(); ++k)
         if (unseen_[k] > begin) ids.push_back(k);
-      scan_.nearest(settled, centers_.data(), ids, square_, label_, team_, tick());
+      scan_.nearest(settled, centers_.data(), ids, square_, label_, pool_, tick());
       settled.clear();
       begin = end;
     };
@@ -119,7 +119,7 @@ class Passes {
       }
       if (settled.size() == kSettled || place + 1 == points_.n) meet_unseen(place + 1);
     }
-    scan_.nearest(restless, centers_.data(), numbers(0, count()), square_, label_, team_, tick());
+    scan_.nearest(restless, centers_.data(), index_range(0, count()), square_, label_, pool_, tick());
   }
 
   bool candidate(std::int64_t place) const {
@@ -165,7 +165,7 @@ class Passes {
   void meet(std::span<const std::int32_t> places, std::int64_t from, std::int64_t to) {
     std::vector<std::int32_t> rows;
     for (const std::int32_t p : places) rows.push_back(order_[p]);
-    scan_.nearest(rows, centers_.data(), numbers(from, to), square_, label_, team_, tick());
+    scan_.nearest(rows, centers_.data(), index_range(from, to), square_, label_, pool_, tick());
   }
 
   // One candidate after the other.
@@ -193,20 +193,20 @@ class Passes {
   // Shows the centres from `first` on to all points that come late enough to see them.
   void show(std::int64_t first) {
     if (count() == first) return;
-    const std::vector<std::int32_t> ids = numbers(first, count());
+    const std::vector<std::int32_t> ids = index_range(first, count());
     const auto seen_from = std::span<const std::int64_t>(unseen_).subspan(first);
     // Up to the last of them, a point sees the first few only.
     const std::int64_t begin = seen_from.front(), end = seen_from.back();
     const std::int64_t strips = (end - begin + scan_.block() - 1) / scan_.block();
-    benches_.resize(team_.size());
-    team_.run(
+    scratch_.resize(pool_.size());
+    pool_.run(
         strips,
         [&](std::int64_t strip, int worker) {
           const std::int64_t from = begin + strip * scan_.block(), to = std::min(end, from + scan_.block());
           const auto rows = order_.subspan(from, to - from);
           const auto few = std::upper_bound(seen_from.begin(), seen_from.end(), to - 1) - seen_from.begin();
           scan_.pairs(
-              rows, centers_.data(), std::span(ids).first(few), false, benches_[worker],
+              rows, centers_.data(), std::span(ids).first(few), false, scratch_[worker],
               [&](std::int64_t r) { return square_[rows[r]]; },
               [&](std::int64_t r, std::int64_t c, double square) {
                 if (from + r < seen_from[c] || square >= square_[rows[r]]) return;
@@ -215,7 +215,7 @@ class Passes {
               });
         },
         tick());
-    scan_.nearest(order_.subspan(end), centers_.data(), ids, square_, label_, team_, tick());
+    scan_.nearest(order_.subspan(end), centers_.data(), ids, square_, label_, pool_, tick());
   }
 
   // Makes means of the clusters that points have joined or left, and drops empty ones; whether there were
@@ -232,7 +232,7 @@ class Passes {
     const Members members(label_, count());
     for (std::int64_t k = 0; k < count(); ++k)  // a start that nobody came to goes, too
       if (members.of(k).empty()) touched[k] = changed = true;
-    team_.ranges(count(), kGrain, [&](std::int64_t begin, std::int64_t end, int) {
+    pool_.ranges(count(), kGrain, [&](std::int64_t begin, std::int64_t end, int) {
       for (std::int64_t k = begin; k < end; ++k)
         if (touched[k]) move(k, members.of(k));
     });
@@ -279,15 +279,15 @@ class Passes {
   const Points<T> points_;
   const std::span<const std::int32_t> order_;
   const DpMeansPlan plan_;
-  Team& team_;
+  ThreadPool& pool_;
   const Report& report_;
-  Scan<T> scan_;
+  CenterScan<T> scan_;
   std::vector<double> centers_;
   std::vector<double> within_;        // a cluster's sum of squared distances to its mean
   std::vector<std::int32_t> label_;   // of each point, and
   std::vector<double> square_;        // its squared distance to that centre
   std::vector<std::int64_t> unseen_;  // points at places before that have not seen the centre where it is
-  std::vector<typename Scan<T>::Bench> benches_;
+  std::vector<typename CenterScan<T>::Scratch> scratch_;
   std::int64_t done_ = 0;
 };
 
@@ -295,28 +295,28 @@ class Passes {
 
 template <class T>
 DpMeans dp_means(const Points<T>& points, std::span<const std::int32_t> order, std::span<const double> start,
-                 const DpMeansPlan& plan, Gemm<float>* sgemm, Team& team, const Report& report) {
-  return Passes<T>(points, order, start, plan, sgemm, team, report).run();
+                 const DpMeansPlan& plan, Gemm<float>* sgemm, ThreadPool& pool, const Report& report) {
+  return Passes<T>(points, order, start, plan, sgemm, pool, report).run();
 }
 
 template <class T>
 std::vector<double> cluster_means(const Points<T>& points, std::span<const std::int32_t> labels,
-                                  std::int64_t k, Team& team) {
+                                  std::int64_t k, ThreadPool& pool) {
   const Members members(labels, k);
   std::vector<double> means(k * points.d);
-  team.ranges(k, kGrain, [&](std::int64_t begin, std::int64_t end, int) {
+  pool.ranges(k, kGrain, [&](std::int64_t begin, std::int64_t end, int) {
     for (std::int64_t c = begin; c < end; ++c) take_mean(points, members.of(c), means.data() + c * points.d);
   });
   return means;
 }
 
 template DpMeans dp_means(const Points<float>&, std::span<const std::int32_t>, std::span<const double>,
-                          const DpMeansPlan&, Gemm<float>*, Team&, const Report&);
+                          const DpMeansPlan&, Gemm<float>*, ThreadPool&, const Report&);
 template DpMeans dp_means(const Points<double>&, std::span<const std::int32_t>, std::span<const double>,
-                          const DpMeansPlan&, Gemm<float>*, Team&, const Report&);
+                          const DpMeansPlan&, Gemm<float>*, ThreadPool&, const Report&);
 template std::vector<double> cluster_means(const Points<float>&, std::span<const std::int32_t>, std::int64_t,
-                                           Team&);
+                                           ThreadPool&);
 template std::vector<double> cluster_means(const Points<double>&, std::span<const std::int32_t>, std::int64_t,
-                                           Team&);
+                                           ThreadPool&);
 
 }  // namespace agglo

@@ -35,11 +35,11 @@ struct DpMeans {
 // centres in the worst case; of two clusters that nobody joined or left, nobody is compared twice.
 template <class T>
 DpMeans dp_means(const Points<T>& points, std::span<const std::int32_t> order, std::span<const double> start,
-                 const DpMeansPlan& plan, Gemm<float>* sgemm, Team& team, const Report& report = {});
+                 const DpMeansPlan& plan, Gemm<float>* sgemm, ThreadPool& pool, const Report& report = {});
 
 // The mean of each of k clusters, none of which is empty.
 template <class T>
 std::vector<double> cluster_means(const Points<T>& points, std::span<const std::int32_t> labels,
-                                  std::int64_t k, Team& team);
+                                  std::int64_t k, ThreadPool& pool);
 
 }  // namespace agglo

@@ -28,19 +28,19 @@ template <class T>
 class Solver {
  public:
   Solver(const Points<T>& points, std::span<const double> weights, const ExemplarPlan& plan,
-         Gemm<float>* sgemm, Team& team, const Report& report)
+         Gemm<float>* sgemm, ThreadPool& pool, const Report& report)
       : points_(points),
         weights_(weights),
         plan_(plan),
-        team_(team),
+        pool_(pool),
         report_(report),
-        scan_(points, sgemm, team),
+        scan_(points, sgemm, pool),
         centers_(points.data, points.data + points.n * points.d),
-        benches_(team.size()),
+        scratch_(pool.size()),
         price_(points.n),
         sum_(points.n, 1.0),
         paid_(points.n),
-        everyone_(numbers(0, points.n)) {}
+        everyone_(index_range(0, points.n)) {}
 
   Exemplars run(std::span<const std::int32_t> seeds, std::span<const std::int32_t> labels) {
     begin(seeds, labels);
@@ -112,13 +112,13 @@ class Solver {
   // column in order of i, columns of different chunks at the same time.
   template <class Reach, class Visit>
   void near(std::span<const std::int32_t> ids, const Reach& reach, const Visit& visit) {
-    team_.ranges(
+    pool_.ranges(
         static_cast<std::int64_t>(ids.size()), kColumns,
         [&](std::int64_t first, std::int64_t last, int worker) {
           for (std::int64_t top = 0; top < points_.n; top += scan_.block()) {
             const auto rows = std::span(everyone_).subspan(top, std::min(scan_.block(), points_.n - top));
             scan_.pairs(
-                rows, centers_.data(), ids.subspan(first, last - first), false, benches_[worker],
+                rows, centers_.data(), ids.subspan(first, last - first), false, scratch_[worker],
                 [&](std::int64_t r) { return reach(rows[r]); },
                 [&](std::int64_t r, std::int64_t c, double square) {
                   if (square < reach(rows[r])) visit(rows[r], first + c, square);
@@ -290,7 +290,7 @@ class Solver {
     auto [cost, opened] = opened_by(columns_, weights_, plan_.lambda);
     if (cost >= rounded_) return;
     rounded_ = cost;
-    Settled<T> settled(scan_, weights_, centers_, plan_.lambda, std::move(opened), team_, tick());
+    Settled<T> settled(scan_, weights_, centers_, plan_.lambda, std::move(opened), pool_, tick());
     if (settled.cost() >= cost_) return;
     cost_ = settled.cost();
     open_ = settled.take_exemplars();
@@ -300,11 +300,11 @@ class Solver {
   const Points<T> points_;
   const std::span<const double> weights_;
   const ExemplarPlan plan_;
-  Team& team_;
+  ThreadPool& pool_;
   const Report& report_;
-  Scan<T> scan_;
+  CenterScan<T> scan_;
   std::vector<double> centers_;  // the points again, as the scan wants them
-  std::vector<typename Scan<T>::Bench> benches_;
+  std::vector<typename CenterScan<T>::Scratch> scratch_;
   std::vector<double> price_, sum_, paid_;  // of each point: its price, its shares, what others pay for it
   std::vector<std::int32_t> everyone_;
   std::vector<Column> columns_;
@@ -322,14 +322,14 @@ class Solver {
 template <class T>
 Exemplars exemplars(const Points<T>& points, std::span<const double> weights,
                     std::span<const std::int32_t> seeds, std::span<const std::int32_t> labels,
-                    const ExemplarPlan& plan, Gemm<float>* sgemm, Team& team, const Report& report) {
-  return Solver<T>(points, weights, plan, sgemm, team, report).run(seeds, labels);
+                    const ExemplarPlan& plan, Gemm<float>* sgemm, ThreadPool& pool, const Report& report) {
+  return Solver<T>(points, weights, plan, sgemm, pool, report).run(seeds, labels);
 }
 
 #define AGGLO_EXEMPLARS(T)                                                                               \
   template Exemplars exemplars(const Points<T>&, std::span<const double>, std::span<const std::int32_t>, \
-                               std::span<const std::int32_t>, const ExemplarPlan&, Gemm<float>*, Team&,  \
-                               const Report&)
+                               std::span<const std::int32_t>, const ExemplarPlan&, Gemm<float>*,         \
+                               ThreadPool&, const Report&)
 AGGLO_EXEMPLARS(float);
 AGGLO_EXEMPLARS(double);
 

@@ -43,6 +43,7 @@ struct Exemplars {
 template <class T>
 Exemplars exemplars(const Points<T>& points, std::span<const double> weights,
                     std::span<const std::int32_t> seeds, std::span<const std::int32_t> labels,
-                    const ExemplarPlan& plan, Gemm<float>* sgemm, Team& team, const Report& report = {});
+                    const ExemplarPlan& plan, Gemm<float>* sgemm, ThreadPool& pool,
+                    const Report& report = {});
 
 }  // namespace agglo

@@ -19,16 +19,16 @@ namespace agglo {
 template <class T>
 class Settled {
  public:
-  Settled(const Scan<T>& scan, std::span<const double> weights, std::span<const double> centers,
-          double lambda, std::vector<std::int32_t> open, Team& team, const Report& report)
+  Settled(const CenterScan<T>& scan, std::span<const double> weights, std::span<const double> centers,
+          double lambda, std::vector<std::int32_t> open, ThreadPool& pool, const Report& report)
       : scan_(scan),
         weights_(weights),
         centers_(centers),
         lambda_(lambda),
-        team_(team),
+        pool_(pool),
         report_(report),
-        everyone_(numbers(0, scan.points().n)),
-        benches_(team.size()),
+        everyone_(index_range(0, scan.points().n)),
+        scratch_(pool.size()),
         open_(std::move(open)) {
     finish();
   }
@@ -52,13 +52,13 @@ class Settled {
       std::vector<std::int32_t> next(points().n, -1);
       nearest_.assign(points().n, -1);
       const std::int64_t strips = (points().n + scan_.block() - 1) / scan_.block();
-      team_.run(
+      pool_.run(
           strips,
           [&](std::int64_t strip, int worker) {
             const std::int64_t top = strip * scan_.block();
             const auto rows = std::span(everyone_).subspan(top, std::min(scan_.block(), points().n - top));
             scan_.pairs(
-                rows, centers_.data(), open_, false, benches_[worker],
+                rows, centers_.data(), open_, false, scratch_[worker],
                 [&](std::int64_t r) { return second[rows[r]]; },
                 [&](std::int64_t r, std::int64_t c, double square) {
                   const std::int32_t i = rows[r];
@@ -117,7 +117,7 @@ class Settled {
     if (k == 1) return false;
     std::vector<std::vector<std::int32_t>> refuge(k);  // where the points of each would go
     for (std::int64_t i = 0; i < points().n; ++i) refuge[nearest_[i]].push_back(next[i]);
-    std::vector<std::int32_t> order = numbers(0, k);
+    std::vector<std::int32_t> order = index_range(0, k);
     std::sort(order.begin(), order.end(),
               [&](std::int32_t a, std::int32_t b) { return std::pair(loss[a], a) < std::pair(loss[b], b); });
     std::vector<char> needed(k, false), closed(k, false);
@@ -138,13 +138,13 @@ class Settled {
     return any;
   }
 
-  const Scan<T>& scan_;
+  const CenterScan<T>& scan_;
   const std::span<const double> weights_, centers_;
   const double lambda_;
-  Team& team_;
+  ThreadPool& pool_;
   const Report report_;
   const std::vector<std::int32_t> everyone_;
-  std::vector<typename Scan<T>::Bench> benches_;
+  std::vector<typename CenterScan<T>::Scratch> scratch_;
   std::vector<std::int32_t> open_, nearest_;
   double cost_ = kFar;
 };

@@ -52,11 +52,11 @@ class Rows {
 
 template <class Word>
 std::vector<std::int32_t> first_equal(std::span<const std::int64_t> indptr, std::span<const Word> numbers,
-                                      bool floating, Team& team) {
+                                      bool floating, ThreadPool& pool) {
   const Rows<Word> rows(indptr, numbers, floating);
   const std::int64_t n = rows.size();
   std::vector<std::uint64_t> hash(n);
-  team.ranges(n, kGrain, [&](std::int64_t first, std::int64_t last, int) {
+  pool.ranges(n, kGrain, [&](std::int64_t first, std::int64_t last, int) {
     for (std::int64_t i = first; i < last; ++i) hash[i] = rows.hash(i);
   });
   std::vector<std::int32_t> found(n);
@@ -75,12 +75,12 @@ std::vector<std::int32_t> first_equal(std::span<const std::int64_t> indptr, std:
 }
 
 template std::vector<std::int32_t> first_equal(std::span<const std::int64_t>, std::span<const std::uint8_t>,
-                                               bool, Team&);
+                                               bool, ThreadPool&);
 template std::vector<std::int32_t> first_equal(std::span<const std::int64_t>, std::span<const std::uint16_t>,
-                                               bool, Team&);
+                                               bool, ThreadPool&);
 template std::vector<std::int32_t> first_equal(std::span<const std::int64_t>, std::span<const std::uint32_t>,
-                                               bool, Team&);
+                                               bool, ThreadPool&);
 template std::vector<std::int32_t> first_equal(std::span<const std::int64_t>, std::span<const std::uint64_t>,
-                                               bool, Team&);
+                                               bool, ThreadPool&);
 
 }  // namespace agglo

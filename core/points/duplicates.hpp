@@ -14,6 +14,6 @@ namespace agglo {
 // numbers zeros are equal whatever their sign.
 template <class Word>
 std::vector<std::int32_t> first_equal(std::span<const std::int64_t> indptr, std::span<const Word> numbers,
-                                      bool floating, Team& team);
+                                      bool floating, ThreadPool& pool);
 
 }  // namespace agglo

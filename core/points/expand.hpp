@@ -76,12 +76,12 @@ class Expansion {
 // The k closest of all points, from lists of the distinct ones, which are `ids` by their places.
 template <class T>
 Neighbors expanded(const Space<T>& space, const Copies& groups, std::span<const std::int32_t> ids,
-                   Lists<T>& lists, std::int64_t k, Team& team, const Report& report) {
+                   Lists<T>& lists, std::int64_t k, ThreadPool& pool, const Report& report) {
   constexpr std::int64_t rows = 256;
   Neighbors result;
   result.indices.resize(space.n() * k);
   result.values.resize(space.n() * k);
-  team.ranges(
+  pool.ranges(
       static_cast<std::int64_t>(ids.size()), rows,
       [&](std::int64_t first, std::int64_t last, int) {
         Expansion<T> expansion(space, groups, k);

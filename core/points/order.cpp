@@ -75,11 +75,11 @@ std::uint64_t hash(const void* data, std::size_t size, std::uint64_t state) {
 }
 
 template <class T>
-Copies copies(const Points<T>& points, Team& team) {
+Copies copies(const Points<T>& points, ThreadPool& pool) {
   const std::int64_t n = points.n;
   const std::size_t bytes = static_cast<std::size_t>(points.d) * sizeof(T);
   Hashes hashes(n);
-  team.ranges(n, kRows, [&](std::int64_t first, std::int64_t last, int) {
+  pool.ranges(n, kRows, [&](std::int64_t first, std::int64_t last, int) {
     for (std::int64_t i = first; i < last; ++i)
       hashes[i] = {hash(points.row(i), bytes), static_cast<std::int32_t>(i)};
   });
@@ -88,7 +88,7 @@ Copies copies(const Points<T>& points, Team& team) {
   });
 }
 
-#define AGGLO_COPIES(T) template Copies copies(const Points<T>&, Team&);
+#define AGGLO_COPIES(T) template Copies copies(const Points<T>&, ThreadPool&);
 AGGLO_EACH_NUMBER(AGGLO_COPIES)
 
 Copies copies(Hashes hashes, const std::function<bool(std::int32_t, std::int32_t)>& same) {

@@ -26,7 +26,7 @@ struct Copies {
   }
 };
 template <class T>
-Copies copies(const Points<T>& points, Team& team);
+Copies copies(const Points<T>& points, ThreadPool& pool);
 
 // A hash of bytes, which goes on from `state`.
 std::uint64_t hash(const void* bytes, std::size_t size, std::uint64_t state = 0);

@@ -59,7 +59,7 @@ template <class T>
 class ProjectedImages final : public Images {
  public:
   ProjectedImages(const Space<T>& space, std::span<const std::int32_t> ids, std::span<const float> basis,
-                  bool distances, Team& team, const Report& report)
+                  bool distances, ThreadPool& pool, const Report& report)
       : Images(static_cast<std::int64_t>(ids.size()), static_cast<std::int64_t>(basis.size()) / space.d()),
         space_(space),
         ids_(ids),
@@ -67,7 +67,7 @@ class ProjectedImages final : public Images {
         rows_(ids.size() * width()),
         rests_(distances ? ids.size() : 0) {
     constexpr std::int64_t block = 256;
-    team.ranges(
+    pool.ranges(
         n(), block,
         [&](std::int64_t first, std::int64_t last, int) {
           thread_local std::vector<float> rows;
@@ -91,7 +91,7 @@ class ProjectedImages final : public Images {
     if (rows_.empty()) return project(places, rows);
     if (rows.size() < places.size() * width()) rows.resize(places.size() * width());
     for (std::size_t s = 0; s < places.size(); ++s) {
-      if (s + ahead < places.size()) ask_for(rows_.data() + places[s + ahead] * width(), width());
+      if (s + ahead < places.size()) prefetch(rows_.data() + places[s + ahead] * width(), width());
       std::copy_n(rows_.data() + places[s] * width(), width(), rows.data() + s * width());
     }
   }

@@ -17,7 +17,7 @@ constexpr double kSmall = 1e-3,
 }  // namespace
 
 template <class T>
-Space<T>::Space(const Points<T>& points, Metric metric, Team& team) : points_(points), metric_(metric) {
+Space<T>::Space(const Points<T>& points, Metric metric, ThreadPool& pool) : points_(points), metric_(metric) {
   const std::int64_t n = points.n, d = points.d;
   std::vector<double> mean(d, 0.0);
   if (!similarity(metric)) {
@@ -30,7 +30,7 @@ Space<T>::Space(const Points<T>& points, Metric metric, Team& team) : points_(po
   center_.assign(mean.begin(), mean.end());
 
   squares_.resize(n);
-  team.ranges(n, kRows, [&](std::int64_t first, std::int64_t last, int) {
+  pool.ranges(n, kRows, [&](std::int64_t first, std::int64_t last, int) {
     std::vector<double> shifted(d);
     for (std::int64_t i = first; i < last; ++i) {
       image(i, shifted.data());
@@ -51,7 +51,7 @@ Space<T>::Space(const Points<T>& points, Metric metric, Team& team) : points_(po
       squares_[i] = squares_[i] > 0 ? 1 : 0;
     }
   } else if (largest > 0) {
-    factor_ = std::min(unit_scale(largest), kMostScale);
+    factor_ = std::min(unit_scale(largest), kMaxScale);
     for (double& square : squares_) square *= factor_ * factor_;
   }
 }

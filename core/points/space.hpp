@@ -38,7 +38,7 @@ struct Guest {
 template <class T>
 class Space {
  public:
-  Space(const Points<T>& points, Metric metric, Team& team);
+  Space(const Points<T>& points, Metric metric, ThreadPool& pool);
 
   std::int64_t n() const { return points_.n; }
   std::int64_t d() const { return points_.d; }

@@ -16,9 +16,9 @@ nb::tuple select(const In<std::int64_t>& starts, const In<std::int32_t>& targets
   agglo::Neighbors found;
   {
     nb::gil_scoped_release release;
-    agglo::Team team(threads);
+    agglo::ThreadPool pool(threads);
     found = agglo::select_closest({span(starts), span(targets), span(weights)}, k, kind_of(similarity),
-                                  closeness(team), team);
+                                  closeness(pool), pool);
   }
   return lists(std::move(found));
 }
@@ -28,8 +28,8 @@ nb::tuple select_closest(const Rows<Bits<T>>& X, const std::string& metric, cons
                          const In<std::int32_t>& targets, const In<float>& weights, std::int64_t k,
                          int threads) {
   const agglo::Metric by = metric_of(metric);
-  return select(starts, targets, weights, k, agglo::similarity(by), threads, [&](agglo::Team& team) {
-    return agglo::PairCloseness([space = agglo::Space<T>(points_of<T>(X), by, team)](
+  return select(starts, targets, weights, k, agglo::similarity(by), threads, [&](agglo::ThreadPool& pool) {
+    return agglo::PairCloseness([space = agglo::Space<T>(points_of<T>(X), by, pool)](
                                     std::int32_t i, std::int32_t j) { return space.closeness(i, j); });
   });
 }
@@ -40,7 +40,7 @@ nb::tuple select_closest_sparse(const In<std::int64_t>& indptr, const In<std::in
                                 const In<std::int64_t>& starts, const In<std::int32_t>& targets,
                                 const In<float>& weights, std::int64_t k, int threads) {
   const agglo::SparseRows<T> rows{span(indptr), span(indices), span(values), columns};
-  return select(starts, targets, weights, k, true, threads, [&](agglo::Team&) {
+  return select(starts, targets, weights, k, true, threads, [&](agglo::ThreadPool&) {
     return agglo::pair_closeness(rows, cosine ? agglo::Metric::cosine : agglo::Metric::dot);
   });
 }
@@ -51,7 +51,7 @@ nb::tuple select_closest_sets(const In<std::int64_t>& indptr, const In<std::int3
                               int threads) {
   const agglo::Sets sets{span(indptr), span(indices), {}, columns};
   return select(starts, targets, weights, k, false, threads,
-                [&](agglo::Team&) { return agglo::pair_closeness_of_sets(sets); });
+                [&](agglo::ThreadPool&) { return agglo::pair_closeness_of_sets(sets); });
 }
 
 nb::tuple select_closest_bits(const Rows<std::uint64_t>& words, std::int64_t bits,
@@ -62,7 +62,7 @@ nb::tuple select_closest_bits(const Rows<std::uint64_t>& words, std::int64_t bit
                             static_cast<std::int64_t>(words.shape(1)),
                             bits};
   return select(starts, targets, weights, k, false, threads,
-                [&](agglo::Team&) { return agglo::pair_closeness_of_bits(rows); });
+                [&](agglo::ThreadPool&) { return agglo::pair_closeness_of_bits(rows); });
 }
 
 template <class T>

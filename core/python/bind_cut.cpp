@@ -14,8 +14,8 @@ nb::tuple node_costs(const Rows<Bits<T>>& X, const In<std::int32_t>& parent, con
   agglo::Costs found;
   {
     nb::gil_scoped_release release;
-    agglo::Team team(threads);
-    found = agglo::node_costs(points_of<T>(X), span(parent), span(size), centers, team, reporter(progress));
+    agglo::ThreadPool pool(threads);
+    found = agglo::node_costs(points_of<T>(X), span(parent), span(size), centers, pool, reporter(progress));
   }
   return nb::make_tuple(out(std::move(found.costs)), out(std::move(found.centers)));
 }

@@ -14,9 +14,9 @@ nb::tuple dp_means(const Rows<T>& X, const In<std::int32_t>& order, const Rows<d
   agglo::DpMeans found;
   {
     nb::gil_scoped_release release;
-    agglo::Team team(threads);
+    agglo::ThreadPool pool(threads);
     found = agglo::dp_means(points_of<T>(X), span(order), std::span(start.data(), start.size()),
-                            {lam, epoch, max_iter, tol}, multiply, team, reporter(progress));
+                            {lam, epoch, max_iter, tol}, multiply, pool, reporter(progress));
   }
   return nb::make_tuple(out(std::move(found.labels)), out(std::move(found.centers)),
                         out(std::move(found.history)), found.converged);
@@ -27,8 +27,8 @@ nb::object cluster_means(const Rows<T>& X, const In<std::int32_t>& labels, std::
   std::vector<double> means;
   {
     nb::gil_scoped_release release;
-    agglo::Team team(threads);
-    means = agglo::cluster_means(points_of<T>(X), span(labels), k, team);
+    agglo::ThreadPool pool(threads);
+    means = agglo::cluster_means(points_of<T>(X), span(labels), k, pool);
   }
   return out(std::move(means));
 }
@@ -41,8 +41,8 @@ nb::tuple dp_seeds(const Rows<T>& X, double lam, bool bound, std::uint64_t seed,
   agglo::Seeds found;
   {
     nb::gil_scoped_release release;
-    agglo::Team team(threads);
-    found = agglo::dp_seeds(points_of<T>(X), lam, rule, seed, multiply, team, reporter(progress));
+    agglo::ThreadPool pool(threads);
+    found = agglo::dp_seeds(points_of<T>(X), lam, rule, seed, multiply, pool, reporter(progress));
   }
   return nb::make_tuple(out(std::move(found.seeds)), out(std::move(found.labels)),
                         out(std::move(found.distances)));
@@ -56,9 +56,9 @@ nb::tuple exemplars(const Rows<T>& X, const In<double>& weights, const In<std::i
   agglo::Exemplars found;
   {
     nb::gil_scoped_release release;
-    agglo::Team team(threads);
+    agglo::ThreadPool pool(threads);
     found = agglo::exemplars(points_of<T>(X), span(weights), span(seeds), span(labels), {lam, max_iter, tol},
-                             multiply, team, reporter(progress));
+                             multiply, pool, reporter(progress));
   }
   return nb::make_tuple(out(std::move(found.exemplars)), out(std::move(found.labels)),
                         out(std::move(found.history)), found.cost, found.relaxed, found.bound,

@@ -9,8 +9,8 @@ nb::object first_equal(const In<std::int64_t>& indptr, const In<Word>& numbers, 
   std::vector<std::int32_t> found;
   {
     nb::gil_scoped_release release;
-    agglo::Team team(threads);
-    found = agglo::first_equal(span(indptr), span(numbers), floating, team);
+    agglo::ThreadPool pool(threads);
+    found = agglo::first_equal(span(indptr), span(numbers), floating, pool);
   }
   return out(std::move(found));
 }

@@ -16,7 +16,7 @@ nb::tuple grouped(std::int64_t n, const In<std::int32_t>& sources, const In<std:
   agglo::Graph rows;
   {
     nb::gil_scoped_release release;
-    rows = agglo::grouped(n, span(sources), span(targets), span(weights));
+    rows = agglo::edges_to_csr(n, span(sources), span(targets), span(weights));
   }
   return columns(std::move(rows));
 }
@@ -26,8 +26,8 @@ nb::tuple united(const In<std::int64_t>& indptr, const In<std::int32_t>& targets
   agglo::Graph graph;
   {
     nb::gil_scoped_release release;
-    agglo::Team team(threads);
-    graph = agglo::united({span(indptr), span(targets), span(weights)}, kind_of(similarity), team);
+    agglo::ThreadPool pool(threads);
+    graph = agglo::symmetrize({span(indptr), span(targets), span(weights)}, kind_of(similarity), pool);
   }
   return columns(std::move(graph));
 }
@@ -35,13 +35,13 @@ nb::tuple united(const In<std::int64_t>& indptr, const In<std::int32_t>& targets
 std::string violation(const In<std::int64_t>& indptr, const In<std::int32_t>& indices,
                       const In<float>& weights, int threads) {
   nb::gil_scoped_release release;
-  agglo::Team team(threads);
-  return agglo::violation(view(indptr, indices, weights), team);
+  agglo::ThreadPool pool(threads);
+  return agglo::violation(view(indptr, indices, weights), pool);
 }
 
 float beyond(const In<float>& weights, double bound, bool up, double share) {
   nb::gil_scoped_release release;
-  return agglo::beyond(span(weights), bound, up, share);
+  return agglo::quantile_beyond(span(weights), bound, up, share);
 }
 
 }  // namespace

@@ -14,8 +14,8 @@ nb::tuple nearest(const Rows<Bits<T>>& X, std::int64_t k, const std::string& met
                   const Rows<double>& basis, const nb::capsule& sgemm, const nb::capsule& dgemm, int threads,
                   const nb::object& progress) {
   const agglo::Blas blas = blas_of(sgemm, dgemm);
-  return lists(released(threads, progress, [&](agglo::Team& team, const agglo::Report& report) {
-    return agglo::nearest(points_of<T>(X), k, metric_of(metric), {basis.data(), basis.size()}, blas, team,
+  return lists(released(threads, progress, [&](agglo::ThreadPool& pool, const agglo::Report& report) {
+    return agglo::nearest(points_of<T>(X), k, metric_of(metric), {basis.data(), basis.size()}, blas, pool,
                           report);
   }));
 }
@@ -27,9 +27,9 @@ nb::tuple nearly_nearest(const Rows<Bits<T>>& X, std::int64_t k, const std::stri
                          const nb::capsule& sgemm, const nb::capsule& dgemm, int threads,
                          const nb::object& progress) {
   const agglo::Blas blas = blas_of(sgemm, dgemm);
-  auto found = released(threads, progress, [&](agglo::Team& team, const agglo::Report& report) {
+  auto found = released(threads, progress, [&](agglo::ThreadPool& pool, const agglo::Report& report) {
     return agglo::nearly_nearest(points_of<T>(X), k, metric_of(metric), recall, {size, visits, kept, 0},
-                                 {basis.data(), basis.size()}, sample, patience, anyway, seed, blas, team,
+                                 {basis.data(), basis.size()}, sample, patience, anyway, seed, blas, pool,
                                  report);
   });
   const agglo::Effort& effort = found.effort;
@@ -42,8 +42,8 @@ nb::tuple nearly_nearest(const Rows<Bits<T>>& X, std::int64_t k, const std::stri
 template <class T>
 nb::tuple nearest_by_tree(const Rows<Bits<T>>& X, std::int64_t k, const std::string& metric, int threads,
                           const nb::object& progress) {
-  return lists(released(threads, progress, [&](agglo::Team& team, const agglo::Report& report) {
-    return agglo::nearest_by_tree(points_of<T>(X), k, metric_of(metric), team, report);
+  return lists(released(threads, progress, [&](agglo::ThreadPool& pool, const agglo::Report& report) {
+    return agglo::nearest_by_tree(points_of<T>(X), k, metric_of(metric), pool, report);
   }));
 }
 
@@ -58,12 +58,12 @@ nb::tuple rescored(const Rows<Bits<T>>& X, const Rows<std::int32_t>& lists, std:
   agglo::Recall recall;
   {
     nb::gil_scoped_release release;
-    agglo::Team team(threads);
+    agglo::ThreadPool pool(threads);
     const auto points = points_of<T>(X);
     const auto chosen = agglo::random_sample(points.n, sample, seed);
-    found = agglo::rescored(points, {lists.data(), lists.size()}, width, k, metric_of(metric), team,
+    found = agglo::rescored(points, {lists.data(), lists.size()}, width, k, metric_of(metric), pool,
                             reporter(progress));
-    recall = agglo::recall_on(points, found.indices, k, metric_of(metric), chosen, multiply, team,
+    recall = agglo::recall_on(points, found.indices, k, metric_of(metric), chosen, multiply, pool,
                               reporter(progress));
   }
   return nb::make_tuple(out(std::move(found.indices)), out(std::move(found.values)),
@@ -78,8 +78,8 @@ nb::tuple recall_of(const In<double>& shares, std::int64_t k) {
 template <class T>
 nb::object all_pairs(const Rows<Bits<T>>& X, const std::string& metric, int threads,
                      const nb::object& progress) {
-  return out(released(threads, progress, [&](agglo::Team& team, const agglo::Report& report) {
-    return agglo::all_pairs(points_of<T>(X), metric_of(metric), team, report);
+  return out(released(threads, progress, [&](agglo::ThreadPool& pool, const agglo::Report& report) {
+    return agglo::all_pairs(points_of<T>(X), metric_of(metric), pool, report);
   }));
 }
 

@@ -22,8 +22,8 @@ nb::object map(const In<double>& values, double (*function)(double)) {
 
 void bind_numerics(nb::module_& module) {
   module.def("simd_level", [] { return std::string(agglo::name_of(agglo::simd_level())); });
-  module.def("log", [](const In<double>& values) { return map(values, agglo::log_of); });
-  module.def("exp", [](const In<double>& values) { return map(values, agglo::exp_of); });
+  module.def("log", [](const In<double>& values) { return map(values, agglo::portable_log); });
+  module.def("exp", [](const In<double>& values) { return map(values, agglo::portable_exp); });
   module.def("main_directions", [](const Rows<float>& rows, std::int64_t count, int iterations) {
     agglo::Directions found;
     {

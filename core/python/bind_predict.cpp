@@ -23,10 +23,10 @@ nb::tuple attached(const In<std::int32_t>& parent, const In<std::int32_t>& size,
   agglo::Attached found;
   {
     nb::gil_scoped_release release;
-    agglo::Team team(threads);
+    agglo::ThreadPool pool(threads);
     found = agglo::attached(
         span(parent), span(size), span(round), leaves, {span(indptr), span(targets), span(weights)},
-        {kind_of(similarity), chosen, missing, span(limits), span(leaf_weights)}, team, reporter(progress));
+        {kind_of(similarity), chosen, missing, span(limits), span(leaf_weights)}, pool, reporter(progress));
   }
   return columns(std::move(found));
 }
@@ -64,9 +64,9 @@ nb::tuple attached_by_means(const In<std::int32_t>& parent, const In<std::int32_
   agglo::Attached found;
   {
     nb::gil_scoped_release release;
-    agglo::Team team(threads);
+    agglo::ThreadPool pool(threads);
     found = agglo::attached(span(parent), span(size), span(round), leaves,
-                            {span(indptr), span(targets), span(weights)}, means, team, reporter(progress));
+                            {span(indptr), span(targets), span(weights)}, means, pool, reporter(progress));
   }
   return columns(std::move(found));
 }

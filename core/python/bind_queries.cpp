@@ -15,8 +15,8 @@ nb::tuple nearest_to(const Rows<Bits<T>>& queries, const Rows<Bits<T>>& X, std::
                      const std::string& metric, const nb::capsule& sgemm, int threads,
                      const nb::object& progress) {
   auto* const multiply = sgemm_of(sgemm);
-  return lists(released(threads, progress, [&](agglo::Team& team, const agglo::Report& report) {
-    return agglo::nearest_to(points_of<T>(queries), points_of<T>(X), k, metric_of(metric), multiply, team,
+  return lists(released(threads, progress, [&](agglo::ThreadPool& pool, const agglo::Report& report) {
+    return agglo::nearest_to(points_of<T>(queries), points_of<T>(X), k, metric_of(metric), multiply, pool,
                              report);
   }));
 }
@@ -24,8 +24,8 @@ nb::tuple nearest_to(const Rows<Bits<T>>& queries, const Rows<Bits<T>>& X, std::
 template <class T>
 nb::tuple nearest_to_by_tree(const Rows<Bits<T>>& queries, const Rows<Bits<T>>& X, std::int64_t k,
                              const std::string& metric, int threads, const nb::object& progress) {
-  return lists(released(threads, progress, [&](agglo::Team& team, const agglo::Report& report) {
-    return agglo::nearest_to_by_tree(points_of<T>(queries), points_of<T>(X), k, metric_of(metric), team,
+  return lists(released(threads, progress, [&](agglo::ThreadPool& pool, const agglo::Report& report) {
+    return agglo::nearest_to_by_tree(points_of<T>(queries), points_of<T>(X), k, metric_of(metric), pool,
                                      report);
   }));
 }
@@ -39,17 +39,17 @@ std::unique_ptr<agglo::CellIndex<T>> cell_index(const Rows<Bits<T>>& X, std::int
                                                 const nb::capsule& dgemm, int threads,
                                                 const nb::object& progress) {
   const agglo::Blas blas = blas_of(sgemm, dgemm);
-  return released(threads, progress, [&](agglo::Team& team, const agglo::Report& report) {
+  return released(threads, progress, [&](agglo::ThreadPool& pool, const agglo::Report& report) {
     return std::make_unique<agglo::CellIndex<T>>(
         points_of<T>(X), k, metric_of(metric), recall, agglo::Effort{size, visits, kept, 0}, span(cells),
-        std::span(basis.data(), basis.size()), seed, blas, team, report);
+        std::span(basis.data(), basis.size()), seed, blas, pool, report);
   });
 }
 
 template <class T>
 nb::object row_hashes(const Rows<Bits<T>>& X, int threads) {
-  return out(released(threads, nb::none(), [&](agglo::Team& team, const agglo::Report&) {
-    return agglo::row_hashes(points_of<T>(X), team);
+  return out(released(threads, nb::none(), [&](agglo::ThreadPool& pool, const agglo::Report&) {
+    return agglo::row_hashes(points_of<T>(X), pool);
   }));
 }
 
@@ -65,9 +65,10 @@ void bind_dense(nb::module_& module, const char* name) {
       .def(
           "nearest_to",
           [](const Index& index, const Rows<Bits<T>>& queries, int threads, const nb::object& progress) {
-            return lists(released(threads, progress, [&](agglo::Team& team, const agglo::Report& report) {
-              return index.nearest_to(points_of<T>(queries), team, report);
-            }));
+            return lists(
+                released(threads, progress, [&](agglo::ThreadPool& pool, const agglo::Report& report) {
+                  return index.nearest_to(points_of<T>(queries), pool, report);
+                }));
           },
           "queries"_a.noconvert(), "threads"_a, "progress"_a.none())
       .def_prop_ro("effort", [](const Index& index) {

@@ -24,15 +24,15 @@ agglo::Plan plan_of(bool similarity, const std::string& linkage, std::optional<d
   return plan;
 }
 
-// The columns of the forest that run(team, report) makes without the interpreter.
+// The columns of the forest that run(pool, report) makes without the interpreter.
 template <class Run>
 nb::tuple columns(int threads, const nb::object& progress, const Run& run) {
   agglo::Forest forest;
   const agglo::Report report = reporter(progress);
   {
     nb::gil_scoped_release release;
-    agglo::Team team(threads);
-    forest = run(team, report);
+    agglo::ThreadPool pool(threads);
+    forest = run(pool, report);
   }
   std::vector<double> threshold, seconds;
   std::vector<std::int64_t> before, after;
@@ -58,8 +58,8 @@ nb::tuple run_rounds(const In<std::int64_t>& indptr, const In<std::int32_t>& ind
   agglo::Plan plan = plan_of(similarity, linkage, missing, shift, limbs, thresholds, until_stable, mutual);
   plan.count_shift = count_shift;
   const agglo::Constraints constraints{span(must), span(cannot), span(groups), most, span(point_weights)};
-  return columns(threads, progress, [&](agglo::Team& team, const agglo::Report& report) {
-    return agglo::run_rounds(view(indptr, indices, weights), plan, constraints, team, report);
+  return columns(threads, progress, [&](agglo::ThreadPool& pool, const agglo::Report& report) {
+    return agglo::run_rounds(view(indptr, indices, weights), plan, constraints, pool, report);
   });
 }
 
@@ -82,8 +82,8 @@ nb::tuple run_rounds_of_vectors(const In<std::int64_t>& indptr, const In<std::in
   vectors.metric = metric_of(metric);
   vectors.weights = span(point_weights);
   vectors.spreads = span(spreads);
-  return columns(threads, progress, [&](agglo::Team& team, const agglo::Report& report) {
-    return agglo::run_rounds(view(indptr, indices, weights), vectors, plan, constraints, team, report);
+  return columns(threads, progress, [&](agglo::ThreadPool& pool, const agglo::Report& report) {
+    return agglo::run_rounds(view(indptr, indices, weights), vectors, plan, constraints, pool, report);
   });
 }
 
@@ -96,8 +96,8 @@ nb::tuple run_rounds_of_clusters(const In<std::int64_t>& indptr, const In<std::i
   const agglo::Plan plan =
       plan_of(similarity, linkage, missing, shift, limbs, thresholds, until_stable, mutual);
   const agglo::Clusters clusters{span(sizes), span(counts), span(sums)};
-  return columns(threads, progress, [&](agglo::Team& team, const agglo::Report& report) {
-    return agglo::run_rounds(view(indptr, indices, weights), clusters, plan, team, report);
+  return columns(threads, progress, [&](agglo::ThreadPool& pool, const agglo::Report& report) {
+    return agglo::run_rounds(view(indptr, indices, weights), clusters, plan, pool, report);
   });
 }
 

@@ -19,8 +19,8 @@ template <class T>
 nb::tuple nearest(const In<std::int64_t>& indptr, const In<std::int32_t>& indices, const In<T>& values,
                   std::int64_t columns, std::int64_t k, bool cosine, int threads,
                   const nb::object& progress) {
-  return lists(released(threads, progress, [&](agglo::Team& team, const agglo::Report& report) {
-    return agglo::nearest(rows_of(indptr, indices, values, columns), k, metric_of(cosine), team, report);
+  return lists(released(threads, progress, [&](agglo::ThreadPool& pool, const agglo::Report& report) {
+    return agglo::nearest(rows_of(indptr, indices, values, columns), k, metric_of(cosine), pool, report);
   }));
 }
 
@@ -29,8 +29,8 @@ template <class T>
 nb::tuple nearest_to(const In<std::int64_t>& indptr, const In<std::int32_t>& indices, const In<T>& values,
                      std::int64_t columns, std::int64_t base, std::int64_t k, bool cosine, int threads,
                      const nb::object& progress) {
-  return lists(released(threads, progress, [&](agglo::Team& team, const agglo::Report& report) {
-    return agglo::nearest_to(rows_of(indptr, indices, values, columns), base, k, metric_of(cosine), team,
+  return lists(released(threads, progress, [&](agglo::ThreadPool& pool, const agglo::Report& report) {
+    return agglo::nearest_to(rows_of(indptr, indices, values, columns), base, k, metric_of(cosine), pool,
                              report);
   }));
 }
@@ -38,8 +38,8 @@ nb::tuple nearest_to(const In<std::int64_t>& indptr, const In<std::int32_t>& ind
 template <class T>
 nb::object all_pairs(const In<std::int64_t>& indptr, const In<std::int32_t>& indices, const In<T>& values,
                      std::int64_t columns, bool cosine, int threads, const nb::object& progress) {
-  return out(released(threads, progress, [&](agglo::Team& team, const agglo::Report& report) {
-    return agglo::all_pairs(rows_of(indptr, indices, values, columns), metric_of(cosine), team, report);
+  return out(released(threads, progress, [&](agglo::ThreadPool& pool, const agglo::Report& report) {
+    return agglo::all_pairs(rows_of(indptr, indices, values, columns), metric_of(cosine), pool, report);
   }));
 }
 
@@ -55,16 +55,16 @@ void bind_products(nb::module_& module) {
 
 nb::tuple nearest_sets(const In<std::int64_t>& indptr, const In<std::int32_t>& indices, std::int64_t columns,
                        std::int64_t k, int threads, const nb::object& progress) {
-  return lists(released(threads, progress, [&](agglo::Team& team, const agglo::Report& report) {
-    return agglo::nearest_sets({span(indptr), span(indices), {}, columns}, k, team, report);
+  return lists(released(threads, progress, [&](agglo::ThreadPool& pool, const agglo::Report& report) {
+    return agglo::nearest_sets({span(indptr), span(indices), {}, columns}, k, pool, report);
   }));
 }
 
 nb::tuple nearest_sets_to(const In<std::int64_t>& indptr, const In<std::int32_t>& indices,
                           std::int64_t columns, std::int64_t base, std::int64_t k, int threads,
                           const nb::object& progress) {
-  return lists(released(threads, progress, [&](agglo::Team& team, const agglo::Report& report) {
-    return agglo::nearest_sets_to({span(indptr), span(indices), {}, columns}, base, k, team, report);
+  return lists(released(threads, progress, [&](agglo::ThreadPool& pool, const agglo::Report& report) {
+    return agglo::nearest_sets_to({span(indptr), span(indices), {}, columns}, base, k, pool, report);
   }));
 }
 
@@ -72,9 +72,9 @@ nb::tuple nearly_nearest_sets(const In<std::int64_t>& indptr, const In<std::int3
                               std::int64_t columns, std::int64_t k, double recall, std::int64_t bucket,
                               std::int64_t bands, bool patient, std::int64_t most, std::int64_t sample,
                               std::uint64_t seed, int threads, const nb::object& progress) {
-  auto found = released(threads, progress, [&](agglo::Team& team, const agglo::Report& report) {
+  auto found = released(threads, progress, [&](agglo::ThreadPool& pool, const agglo::Report& report) {
     return agglo::nearly_nearest_sets({span(indptr), span(indices), {}, columns}, k, recall,
-                                      {bucket, bands, patient}, most, sample, seed, team, report);
+                                      {bucket, bands, patient}, most, sample, seed, pool, report);
   });
   const auto& [value, error, size] = found.recall;
   return nb::make_tuple(out(std::move(found.neighbors.indices)), out(std::move(found.neighbors.values)),
@@ -84,8 +84,8 @@ nb::tuple nearly_nearest_sets(const In<std::int64_t>& indptr, const In<std::int3
 
 nb::object all_pairs_of_sets(const In<std::int64_t>& indptr, const In<std::int32_t>& indices,
                              std::int64_t columns, int threads, const nb::object& progress) {
-  return out(released(threads, progress, [&](agglo::Team& team, const agglo::Report& report) {
-    return agglo::all_pairs_of_sets({span(indptr), span(indices), {}, columns}, team, report);
+  return out(released(threads, progress, [&](agglo::ThreadPool& pool, const agglo::Report& report) {
+    return agglo::all_pairs_of_sets({span(indptr), span(indices), {}, columns}, pool, report);
   }));
 }
 
@@ -98,22 +98,22 @@ agglo::BitRows bits_of(const Rows<std::uint64_t>& words, std::int64_t bits) {
 
 nb::tuple nearest_bits(const Rows<std::uint64_t>& words, std::int64_t bits, std::int64_t k, int threads,
                        const nb::object& progress) {
-  return lists(released(threads, progress, [&](agglo::Team& team, const agglo::Report& report) {
-    return agglo::nearest_bits(bits_of(words, bits), k, team, report);
+  return lists(released(threads, progress, [&](agglo::ThreadPool& pool, const agglo::Report& report) {
+    return agglo::nearest_bits(bits_of(words, bits), k, pool, report);
   }));
 }
 
 nb::tuple nearest_bits_to(const Rows<std::uint64_t>& words, std::int64_t bits, std::int64_t base,
                           std::int64_t k, int threads, const nb::object& progress) {
-  return lists(released(threads, progress, [&](agglo::Team& team, const agglo::Report& report) {
-    return agglo::nearest_bits_to(bits_of(words, bits), base, k, team, report);
+  return lists(released(threads, progress, [&](agglo::ThreadPool& pool, const agglo::Report& report) {
+    return agglo::nearest_bits_to(bits_of(words, bits), base, k, pool, report);
   }));
 }
 
 nb::object all_pairs_of_bits(const Rows<std::uint64_t>& words, std::int64_t bits, int threads,
                              const nb::object& progress) {
-  return out(released(threads, progress, [&](agglo::Team& team, const agglo::Report& report) {
-    return agglo::all_pairs_of_bits(bits_of(words, bits), team, report);
+  return out(released(threads, progress, [&](agglo::ThreadPool& pool, const agglo::Report& report) {
+    return agglo::all_pairs_of_bits(bits_of(words, bits), pool, report);
   }));
 }
 

@@ -66,12 +66,12 @@ inline agglo::Report reporter(const nb::object& progress) {
   };
 }
 
-// Calls `search` with a team and a report, the interpreter released.
+// Calls `search` with a pool and a report, the interpreter released.
 template <class Search>
 auto released(int threads, const nb::object& progress, const Search& search) {
   nb::gil_scoped_release release;
-  agglo::Team team(threads);
-  return search(team, reporter(progress));
+  agglo::ThreadPool pool(threads);
+  return search(pool, reporter(progress));
 }
 
 inline nb::tuple lists(agglo::Neighbors neighbors) {

@@ -75,17 +75,17 @@ class Chains {
 
   void ask_for_owner(Id owner) const {
     if (owner == kNobody) return;
-    ask_for(&links_[owner]);
-    ask_for(&graph_.indptr[owner]);
+    prefetch(&links_[owner]);
+    prefetch(&graph_.indptr[owner]);
   }
 
   void ask_for_list(Id owner) const {
     if (owner == kNobody) return;
-    ask_for(names(owner).data(), names(owner).size());
+    prefetch(names(owner).data(), names(owner).size());
     if (const auto& own = list(owner))
-      ask_for(own.stats(), own.size());
+      prefetch(own.stats(), own.size());
     else
-      ask_for(graph_.weights.data() + graph_.indptr[owner], names(owner).size());
+      prefetch(graph_.weights.data() + graph_.indptr[owner], names(owner).size());
   }
 
   const GraphView graph_;

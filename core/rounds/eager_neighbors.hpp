@@ -58,9 +58,9 @@ class EagerNeighborhoods {
   bool alive(Id x) { return std::atomic_ref<Id>(state_[x].up).load(std::memory_order_relaxed) == x; }
 
   // Asks for what is known of a cluster ahead of the reading.
-  void ask_for(Id x) const {
-    moments_.ask_for(x);
-    agglo::ask_for(&nearest_[x]);
+  void prefetch(Id x) const {
+    moments_.prefetch(x);
+    agglo::prefetch(&nearest_[x]);
   }
 
   // The cluster that i is in now.
@@ -222,7 +222,7 @@ class EagerNeighborhoods {
     Nearest found;
     found.listed = round;
     for (std::size_t k = 0; k < gather.ids.size(); ++k) {
-      if (k + kMeans < gather.ids.size()) ask_for(gather.ids[k + kMeans]);
+      if (k + kMeans < gather.ids.size()) prefetch(gather.ids[k + kMeans]);
       const Id y = gather.ids[k];
       double& value = gather.stats[k];
       if (!may(x, y))
@@ -243,10 +243,10 @@ class EagerNeighborhoods {
     const bool same = !fresh(x) && owner == x;
     const Id listed = nearest_[x].listed;
     for (std::size_t k = 0; k < names.size(); ++k) {
-      if (k + chains_.kNames < names.size()) agglo::ask_for(&state_[names[k + chains_.kNames]]);
+      if (k + chains_.kNames < names.size()) agglo::prefetch(&state_[names[k + chains_.kNames]]);
       const Id id = root(names[k]);
       if (id == x) continue;
-      if (gather.ids.size() < kMeans) ask_for(id);
+      if (gather.ids.size() < kMeans) prefetch(id);
       if (!same || id != names[k] || state_[id].made > listed)
         gather.add(id, kUnknown);
       else
@@ -255,8 +255,8 @@ class EagerNeighborhoods {
   }
 
   void ask_ahead(std::span<const Id> clusters, std::size_t k) const {
-    chains_.ask_ahead(clusters, k, [this](Id name) { agglo::ask_for(&state_[name]); });
-    if (k + 2 < clusters.size()) ask_for(clusters[k + 2]);
+    chains_.ask_ahead(clusters, k, [this](Id name) { agglo::prefetch(&state_[name]); });
+    if (k + 2 < clusters.size()) prefetch(clusters[k + 2]);
   }
 
   const GraphView graph_;

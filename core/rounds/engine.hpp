@@ -31,11 +31,11 @@ class Engine {
   using Size = typename Near::Size;
 
   // `limits` are those that `near` has; none: any two clusters may be joined.
-  Engine(std::int64_t n, Near& near, const Plan& plan, std::span<const Id> must, Limits* limits, Team& team,
-         const Report& report)
+  Engine(std::int64_t n, Near& near, const Plan& plan, std::span<const Id> must, Limits* limits,
+         ThreadPool& pool, const Report& report)
       : plan_(plan),
         must_(must),
-        team_(team),
+        pool_(pool),
         n_(static_cast<Id>(n)),
         sign_(plan.kind == Kind::similarity ? 1.0 : -1.0),
         report_([this, &report](std::int64_t, std::int64_t) {
@@ -62,7 +62,7 @@ class Engine {
   }
 
   Forest run() {
-    team_.ranges(
+    pool_.ranges(
         n_, kGrain * 8,
         [&](std::int64_t first, std::int64_t last, int worker) {
           for (Id i = static_cast<Id>(first); i < last; ++i)
@@ -98,7 +98,7 @@ class Engine {
   bool round(std::size_t t) {
     const auto start = Clock::now();
     const std::vector<Id> due = take(t);
-    team_.ranges(
+    pool_.ranges(
         static_cast<std::int64_t>(due.size()), Near::kEager ? kFew : kGrain,
         [&](std::int64_t first, std::int64_t last, int worker) {
           near_.refresh({due.data() + first, due.data() + last}, thresholds_[t], worker);
@@ -243,7 +243,7 @@ class Engine {
   void announce() {
     const std::vector<Id> made = std::exchange(made_, {});
     if (!have_waited_) return;
-    team_.ranges(static_cast<std::int64_t>(made.size()), kGrain,
+    pool_.ranges(static_cast<std::int64_t>(made.size()), kGrain,
                  [&](std::int64_t first, std::int64_t last, int worker) {
                    near_.announce({made.data() + first, made.data() + last}, worker);
                  });
@@ -329,7 +329,7 @@ class Engine {
     forest_.size.resize(nodes + n);
     forest_.round.resize(nodes + n, static_cast<Id>(forest_.rounds.size() + 1));
     const auto each_cluster = [&](const auto& body) {
-      team_.ranges(static_cast<std::int64_t>(n), Near::kEager ? kFew : kGrain,
+      pool_.ranges(static_cast<std::int64_t>(n), Near::kEager ? kFew : kGrain,
                    [&](std::int64_t first, std::int64_t last, int worker) {
                      for (std::int64_t k = first; k < last; ++k)
                        body(k,
@@ -348,7 +348,7 @@ class Engine {
       if constexpr (Near::kEager) {
         const std::size_t next = made.first[k + 1] + kAhead;
         for (std::size_t p = next; p < std::min(next + parts.size(), made.parts.size()); ++p)
-          near_.ask_for(made.parts[p].member);
+          near_.prefetch(made.parts[p].member);
         near_.make(made.clusters[k], parts, worker);
       } else {
         near_.resize(made.clusters[k], size);
@@ -368,7 +368,7 @@ class Engine {
       forest_.value[nodes + k] = sign_ * farthest;
     });
     if constexpr (Near::kEager)
-      team_.ranges(static_cast<std::int64_t>(n), kFew,
+      pool_.ranges(static_cast<std::int64_t>(n), kFew,
                    [&](std::int64_t first, std::int64_t last, int worker) {
                      near_.tell({made.clusters.data() + first, made.clusters.data() + last}, worker);
                    });
@@ -393,7 +393,7 @@ class Engine {
 
   const Plan plan_;
   const std::span<const Id> must_;
-  Team& team_;
+  ThreadPool& pool_;
   const Id n_;
   const double sign_;
   const Report report_;

@@ -67,12 +67,13 @@ class LazyNeighborhoods final : public Neighborhoods<Size> {
     std::int64_t read = static_cast<std::int64_t>(clusters.size());
     // What is known lies scattered in memory, and is asked for early.
     for (std::size_t k = 0; k < clusters.size(); ++k) {
-      if (k + 16 < clusters.size()) ask_for(&nearest_[clusters[k + 16]]);
-      if (k + 8 < clusters.size() && best(clusters[k + 8]) != kNobody) ask_for(&cell_[best(clusters[k + 8])]);
+      if (k + 16 < clusters.size()) prefetch(&nearest_[clusters[k + 16]]);
+      if (k + 8 < clusters.size() && best(clusters[k + 8]) != kNobody)
+        prefetch(&cell_[best(clusters[k + 8])]);
       if (!settled(clusters[k], threshold)) pending.push_back(clusters[k]);
     }
     for (std::size_t k = 0; k < pending.size(); ++k) {
-      chains_.ask_ahead(pending, k, [this](Id name) { ask_for(&cell_[name]); });
+      chains_.ask_ahead(pending, k, [this](Id name) { prefetch(&cell_[name]); });
       read += chains_.entries(pending[k]);
       look(pending[k], gather_[worker]);
     }
@@ -246,7 +247,7 @@ class LazyNeighborhoods final : public Neighborhoods<Size> {
   template <class StatAt>
   void read(Id x, std::span<const Id> names, Gather<Linkage>& gather, const StatAt& stat) {
     for (std::size_t k = 0; k < names.size(); ++k) {
-      if (k + chains_.kNames < names.size()) ask_for(&cell_[names[k + chains_.kNames]]);
+      if (k + chains_.kNames < names.size()) prefetch(&cell_[names[k + chains_.kNames]]);
       const Id id = root(names[k]);
       if (id != x) gather.add(id, stat(k));
     }

@@ -135,11 +135,11 @@ class Moments {
     std::copy(scratch.mean.begin(), scratch.mean.end(), vectors_.means.data() + parts.front() * d);
   }
 
-  void ask_for(Id x) const {
-    agglo::ask_for(mean(x), vectors_.d);
+  void prefetch(Id x) const {
+    agglo::prefetch(mean(x), vectors_.d);
     ask_for_moment(x);
   }
-  void ask_for_moment(Id x) const { agglo::ask_for(&moments_[x]); }
+  void ask_for_moment(Id x) const { agglo::prefetch(&moments_[x]); }
 
  private:
   const Vectors vectors_;

@@ -70,39 +70,39 @@ std::unique_ptr<Limits> limits_of(const GraphView& graph, const Constraints& con
 
 }  // namespace
 
-Forest run_rounds(const GraphView& graph, const Plan& plan, const Constraints& constraints, Team& team,
+Forest run_rounds(const GraphView& graph, const Plan& plan, const Constraints& constraints, ThreadPool& pool,
                   const Report& report) {
   check_size(graph);
   const auto limits = limits_of(graph, constraints);
   const auto run = [&]<class Size>(Neighborhoods<Size>&& near) {
-    return Engine<Neighborhoods<Size>>(graph.size(), near, plan, constraints.must, limits.get(), team, report)
+    return Engine<Neighborhoods<Size>>(graph.size(), near, plan, constraints.must, limits.get(), pool, report)
         .run();
   };
   return with_linkage(plan, [&]<class Linkage>(const Linkage& linkage) {
     if constexpr (Weighing<Linkage>)
       if (!constraints.weights.empty())
         return run.template operator()<double>(LazyNeighborhoods<Linkage, double>(
-            graph, constraints.weights, linkage, limits.get(), team.size()));
+            graph, constraints.weights, linkage, limits.get(), pool.size()));
     return run.template operator()<Id>(
-        LazyNeighborhoods<Linkage, Id>(graph, {}, linkage, limits.get(), team.size()));
+        LazyNeighborhoods<Linkage, Id>(graph, {}, linkage, limits.get(), pool.size()));
   });
 }
 
 Forest run_rounds(const GraphView& graph, const Vectors& vectors, const Plan& plan,
-                  const Constraints& constraints, Team& team, const Report& report) {
+                  const Constraints& constraints, ThreadPool& pool, const Report& report) {
   check_size(graph);
   const auto limits = limits_of(graph, constraints);
-  EagerNeighborhoods near(graph, {}, vectors, limits.get(), team.size());
-  return Engine(graph.size(), near, plan, constraints.must, limits.get(), team, report).run();
+  EagerNeighborhoods near(graph, {}, vectors, limits.get(), pool.size());
+  return Engine(graph.size(), near, plan, constraints.must, limits.get(), pool, report).run();
 }
 
-Forest run_rounds(const GraphView& graph, const Clusters& clusters, const Plan& plan, Team& team,
+Forest run_rounds(const GraphView& graph, const Clusters& clusters, const Plan& plan, ThreadPool& pool,
                   const Report& report) {
   check_size(graph);
   return with_linkage(plan, [&]<class Linkage>(const Linkage& linkage) {
-    LazyNeighborhoods<Linkage, double> near(graph, {}, linkage, nullptr, team.size());
+    LazyNeighborhoods<Linkage, double> near(graph, {}, linkage, nullptr, pool.size());
     start(near, graph, clusters, linkage, plan.limbs);
-    return Engine<Neighborhoods<double>>(graph.size(), near, plan, {}, nullptr, team, report).run();
+    return Engine<Neighborhoods<double>>(graph.size(), near, plan, {}, nullptr, pool, report).run();
   });
 }
 

@@ -61,18 +61,19 @@ struct Forest {
 // other. The forest is a function of these alone. A point of weight w counts as w points in an average; sums
 // of weights are to be exact in float64. What must be linked is merged by a round before all others, which
 // has no threshold. `report` hears (clusters merged away so far, points) between rounds.
-Forest run_rounds(const GraphView& graph, const Plan& plan, const Constraints& constraints, Team& team,
+Forest run_rounds(const GraphView& graph, const Plan& plan, const Constraints& constraints, ThreadPool& pool,
                   const Report& report = {});
-inline Forest run_rounds(const GraphView& graph, const Plan& plan, Team& team, const Report& report = {}) {
-  return run_rounds(graph, plan, Constraints{}, team, report);
+inline Forest run_rounds(const GraphView& graph, const Plan& plan, ThreadPool& pool,
+                         const Report& report = {}) {
+  return run_rounds(graph, plan, Constraints{}, pool, report);
 }
 
 // The same by a linkage of the points themselves, whose kind is the plan's.
 Forest run_rounds(const GraphView& graph, const Vectors& vectors, const Plan& plan,
-                  const Constraints& constraints, Team& team, const Report& report = {});
+                  const Constraints& constraints, ThreadPool& pool, const Report& report = {});
 
 // The same from clusters on: with a run's own clusters and what is left of its thresholds, the rest of it.
-Forest run_rounds(const GraphView& graph, const Clusters& clusters, const Plan& plan, Team& team,
+Forest run_rounds(const GraphView& graph, const Clusters& clusters, const Plan& plan, ThreadPool& pool,
                   const Report& report = {});
 
 }  // namespace agglo

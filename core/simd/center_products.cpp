@@ -59,15 +59,15 @@ double squared_distance_to(const double* center, const T* x, std::int64_t n) {
 }
 
 template <class T>
-double pull(double* center, const T* x, double share, std::int64_t n) {
+double move_center(double* center, const T* x, double share, std::int64_t n) {
   AGGLO_DISPATCH(square_and_move, (center, x, share, n));
 }
 
 template double squared_distance_to(const double*, const float*, std::int64_t);
 template double squared_distance_to(const double*, const double*, std::int64_t);
 template double squared_distance_to(const double*, const Half*, std::int64_t);
-template double pull(double*, const float*, double, std::int64_t);
-template double pull(double*, const double*, double, std::int64_t);
-template double pull(double*, const Half*, double, std::int64_t);
+template double move_center(double*, const float*, double, std::int64_t);
+template double move_center(double*, const double*, double, std::int64_t);
+template double move_center(double*, const Half*, double, std::int64_t);
 
 }  // namespace agglo

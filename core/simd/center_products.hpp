@@ -14,6 +14,6 @@ double squared_distance_to(const double* center, const T* x, std::int64_t n);
 
 // The same, after which the center has moved by `share` of its way to x.
 template <class T>
-double pull(double* center, const T* x, double share, std::int64_t n);
+double move_center(double* center, const T* x, double share, std::int64_t n);
 
 }  // namespace agglo

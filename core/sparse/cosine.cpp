@@ -153,7 +153,7 @@ class Products {
       largest = std::max(largest, it);
       if (cosine) result.push_back(it > 0 ? 1 / std::sqrt(it) : 0);
     }
-    if (!cosine) result.push_back(largest > 0 ? std::min(unit_scale(largest), kMostScale) : 1);
+    if (!cosine) result.push_back(largest > 0 ? std::min(unit_scale(largest), kMaxScale) : 1);
     return result;
   }
 
@@ -213,33 +213,34 @@ class Products {
 }  // namespace
 
 template <class T>
-Neighbors nearest(const SparseRows<T>& rows, std::int64_t k, Metric metric, Team& team,
+Neighbors nearest(const SparseRows<T>& rows, std::int64_t k, Metric metric, ThreadPool& pool,
                   const Report& report) {
-  const Products<T> products(rows, metric, copies(rows, team));
-  Inverted<Products<T>> search(products, k, team.size());
+  const Products<T> products(rows, metric, copies(rows, pool));
+  Inverted<Products<T>> search(products, k, pool.size());
   return lists_of_all(
       products, products.ids, k, [&](std::int64_t p, int worker) { return search.nearest(p, worker); },
-      [&](double closeness) { return products.value(closeness); }, team, report);
+      [&](double closeness) { return products.value(closeness); }, pool, report);
 }
 
 template <class T>
-Neighbors nearest_to(const SparseRows<T>& rows, std::int64_t base, std::int64_t k, Metric metric, Team& team,
-                     const Report& report) {
-  const Products<T> products(rows, metric, copies(rows.first(base), team));
-  Inverted<Products<T>> search(products, k, team.size());
+Neighbors nearest_to(const SparseRows<T>& rows, std::int64_t base, std::int64_t k, Metric metric,
+                     ThreadPool& pool, const Report& report) {
+  const Products<T> products(rows, metric, copies(rows.first(base), pool));
+  Inverted<Products<T>> search(products, k, pool.size());
   return lists_of_guests(
       products, base, rows.n(), k,
       [&](std::int32_t row, int worker) { return search.nearest_to(row, worker); },
-      [&](double closeness) { return products.value(closeness); }, team, report);
+      [&](double closeness) { return products.value(closeness); }, pool, report);
 }
 
 template <class T>
-std::vector<float> all_pairs(const SparseRows<T>& rows, Metric metric, Team& team, const Report& report) {
-  const Products<T> products(rows, metric, copies(rows, team));
+std::vector<float> all_pairs(const SparseRows<T>& rows, Metric metric, ThreadPool& pool,
+                             const Report& report) {
+  const Products<T> products(rows, metric, copies(rows, pool));
   const std::int32_t n = static_cast<std::int32_t>(rows.n());
-  std::vector<typename Products<T>::Query> queries(team.size(), typename Products<T>::Query(products));
+  std::vector<typename Products<T>::Query> queries(pool.size(), typename Products<T>::Query(products));
   std::vector<float> values(static_cast<std::int64_t>(n) * (n - 1));
-  team.run(
+  pool.run(
       n,
       [&](std::int64_t i, int worker) {
         products.scatter(static_cast<std::int32_t>(i), queries[worker]);
@@ -259,14 +260,14 @@ PairCloseness pair_closeness(const SparseRows<T>& rows, Metric metric) {
   };
 }
 
-template Neighbors nearest(const SparseRows<float>&, std::int64_t, Metric, Team&, const Report&);
-template Neighbors nearest(const SparseRows<double>&, std::int64_t, Metric, Team&, const Report&);
-template Neighbors nearest_to(const SparseRows<float>&, std::int64_t, std::int64_t, Metric, Team&,
+template Neighbors nearest(const SparseRows<float>&, std::int64_t, Metric, ThreadPool&, const Report&);
+template Neighbors nearest(const SparseRows<double>&, std::int64_t, Metric, ThreadPool&, const Report&);
+template Neighbors nearest_to(const SparseRows<float>&, std::int64_t, std::int64_t, Metric, ThreadPool&,
                               const Report&);
-template Neighbors nearest_to(const SparseRows<double>&, std::int64_t, std::int64_t, Metric, Team&,
+template Neighbors nearest_to(const SparseRows<double>&, std::int64_t, std::int64_t, Metric, ThreadPool&,
                               const Report&);
-template std::vector<float> all_pairs(const SparseRows<float>&, Metric, Team&, const Report&);
-template std::vector<float> all_pairs(const SparseRows<double>&, Metric, Team&, const Report&);
+template std::vector<float> all_pairs(const SparseRows<float>&, Metric, ThreadPool&, const Report&);
+template std::vector<float> all_pairs(const SparseRows<double>&, Metric, ThreadPool&, const Report&);
 template PairCloseness pair_closeness(const SparseRows<float>&, Metric);
 template PairCloseness pair_closeness(const SparseRows<double>&, Metric);
 

@@ -18,17 +18,18 @@ namespace agglo {
 //
 // Memory beside rows and result: 8 bytes a stored number, some 40 a row, and 8 a row and a thread.
 template <class T>
-Neighbors nearest(const SparseRows<T>& rows, std::int64_t k, Metric metric, Team& team,
+Neighbors nearest(const SparseRows<T>& rows, std::int64_t k, Metric metric, ThreadPool& pool,
                   const Report& report = {});
 
 // The k closest of the first `base` rows for each of the others, 1 <= k <= base, in the same way.
 template <class T>
-Neighbors nearest_to(const SparseRows<T>& rows, std::int64_t base, std::int64_t k, Metric metric, Team& team,
-                     const Report& report = {});
+Neighbors nearest_to(const SparseRows<T>& rows, std::int64_t base, std::int64_t k, Metric metric,
+                     ThreadPool& pool, const Report& report = {});
 
 // The similarity of every pair: n - 1 values for each row in turn, by the index of the other.
 template <class T>
-std::vector<float> all_pairs(const SparseRows<T>& rows, Metric metric, Team& team, const Report& report = {});
+std::vector<float> all_pairs(const SparseRows<T>& rows, Metric metric, ThreadPool& pool,
+                             const Report& report = {});
 
 // The closeness that these searches rank by, for rows that outlive it.
 template <class T>

@@ -46,14 +46,14 @@ class Closest {
 };
 
 // The k closest of the rows before `end`, of each row from `begin` on.
-Neighbors lists(const BitRows& rows, std::int64_t begin, std::int64_t end, std::int64_t k, Team& team,
+Neighbors lists(const BitRows& rows, std::int64_t begin, std::int64_t end, std::int64_t k, ThreadPool& pool,
                 const Report& report) {
   const std::int64_t tile = std::max<std::int64_t>(1, kTile / (8 * rows.width));
   Neighbors result;
   result.indices.resize((rows.n - begin) * k);
   result.values.resize((rows.n - begin) * k);
-  std::vector<std::vector<std::int32_t>> scratch(team.size(), std::vector<std::int32_t>(tile));
-  team.ranges(
+  std::vector<std::vector<std::int32_t>> scratch(pool.size(), std::vector<std::int32_t>(tile));
+  pool.ranges(
       rows.n - begin, kQueries,
       [&](std::int64_t from, std::int64_t to, int worker) {
         const std::int64_t first = begin + from, last = begin + to;
@@ -83,20 +83,20 @@ Neighbors lists(const BitRows& rows, std::int64_t begin, std::int64_t end, std::
 
 }  // namespace
 
-Neighbors nearest_bits(const BitRows& rows, std::int64_t k, Team& team, const Report& report) {
-  return lists(rows, 0, rows.n, k, team, report);
+Neighbors nearest_bits(const BitRows& rows, std::int64_t k, ThreadPool& pool, const Report& report) {
+  return lists(rows, 0, rows.n, k, pool, report);
 }
 
-Neighbors nearest_bits_to(const BitRows& rows, std::int64_t base, std::int64_t k, Team& team,
+Neighbors nearest_bits_to(const BitRows& rows, std::int64_t base, std::int64_t k, ThreadPool& pool,
                           const Report& report) {
-  return lists(rows, base, base, k, team, report);
+  return lists(rows, base, base, k, pool, report);
 }
 
-std::vector<float> all_pairs_of_bits(const BitRows& rows, Team& team, const Report& report) {
+std::vector<float> all_pairs_of_bits(const BitRows& rows, ThreadPool& pool, const Report& report) {
   const std::int64_t n = rows.n;
   std::vector<float> values(n * (n - 1));
-  std::vector<std::vector<std::int32_t>> scratch(team.size(), std::vector<std::int32_t>(n));
-  team.run(
+  std::vector<std::vector<std::int32_t>> scratch(pool.size(), std::vector<std::int32_t>(n));
+  pool.run(
       n,
       [&](std::int64_t i, int worker) {
         std::int32_t* different = scratch[worker].data();

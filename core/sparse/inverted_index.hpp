@@ -29,10 +29,10 @@ struct SparseRows {
 };
 
 template <class T>
-Copies copies(const SparseRows<T>& rows, Team& team) {
+Copies copies(const SparseRows<T>& rows, ThreadPool& pool) {
   constexpr std::int64_t grain = 1024;
   Hashes hashes(rows.n());
-  team.ranges(rows.n(), grain, [&](std::int64_t first, std::int64_t last, int) {
+  pool.ranges(rows.n(), grain, [&](std::int64_t first, std::int64_t last, int) {
     for (std::int64_t i = first; i < last; ++i) {
       std::uint64_t code = 0;
       if (rows.size(i) > 0) code = hash(rows.row(i).data(), rows.row(i).size_bytes());

@@ -43,8 +43,8 @@ class Inverted {
         k_(k),
         n_(static_cast<std::int64_t>(measure.ids.size())),
         average_(static_cast<std::int64_t>(measure.postings.places.size()) / n_ + kLatency) {
-    benches_.reserve(workers);
-    for (int worker = 0; worker < workers; ++worker) benches_.emplace_back(measure);
+    scratch_.reserve(workers);
+    for (int worker = 0; worker < workers; ++worker) scratch_.emplace_back(measure);
   }
 
   // The k closest distinct rows of that at place p, the closest first, or fewer; by the first of their
@@ -58,30 +58,30 @@ class Inverted {
 
  private:
   std::span<const Candidate> nearest(std::int64_t p, std::int32_t row, int worker) {
-    Bench& bench = benches_[worker];
-    if (bench.partial.empty()) {
-      bench.partial.assign(n_, 0.0f);
-      bench.met.resize(n_ + 1);
-      bench.found.resize(n_);
+    Scratch& scratch = scratch_[worker];
+    if (scratch.partial.empty()) {
+      scratch.partial.assign(n_, 0.0f);
+      scratch.met.resize(n_ + 1);
+      scratch.found.resize(n_);
     }
-    auto& x = bench.query;
+    auto& x = scratch.query;
     measure_.begin(row, x);
     std::int64_t total = 0;
     for (const Term& term : x.terms) total += term.length;
-    bench.listed = total < n_ / kSparse;
-    if (!search(p, bench)) {  // it has hardly any neighbours
-      bench.listed = true;
-      search(p, bench);
+    scratch.listed = total < n_ / kSparse;
+    if (!search(p, scratch)) {  // it has hardly any neighbours
+      scratch.listed = true;
+      search(p, scratch);
     }
-    return bench.best;
+    return scratch.best;
   }
 
   static constexpr std::int64_t kLatency = 16;  // what it costs to go to a row, in columns
   static constexpr std::int64_t kSparse = 8;    // if less than one of so many rows is met, list those
   static constexpr std::int64_t kChunk = 4096;  // places looked at in one go
 
-  struct Bench {
-    explicit Bench(const Measure& measure) : query(measure) {}
+  struct Scratch {
+    explicit Scratch(const Measure& measure) : query(measure) {}
 
     typename Measure::Query query;
     std::vector<float> partial;  // of each place what the columns so far contribute; 0 if it was not met
@@ -94,69 +94,70 @@ class Inverted {
   };
 
   // False if those met would have to be listed, because all others could pass as well as they.
-  bool search(std::int64_t p, Bench& bench) const {
-    auto& x = bench.query;
-    bench.count = 0;
+  bool search(std::int64_t p, Scratch& scratch) const {
+    auto& x = scratch.query;
+    scratch.count = 0;
     double bar = measure_.floor;
     std::int64_t left = -1;  // candidates
     auto term = x.terms.begin();
     for (int level = 0; level < Levels::count; ++level) {
-      for (; term != x.terms.end() && term->level == level; ++term) add(*term, measure_.span(x, bar), bench);
+      for (; term != x.terms.end() && term->level == level; ++term)
+        add(*term, measure_.span(x, bar), scratch);
       const bool last = term == x.terms.end();
-      if (!last && level < bench.hint) continue;
+      if (!last && level < scratch.hint) continue;
       std::int64_t next = 0;  // what the next level costs
       for (auto it = term; it != x.terms.end() && it->level == term->level; ++it) next += it->length;
-      const std::int64_t domain = bench.listed ? bench.count : n_;
+      const std::int64_t domain = scratch.listed ? scratch.count : n_;
       if (!last && next < domain / 4 + k_) continue;
-      bar = std::max(bar, raised(p, bench));
-      if (bench.listed && !last && !(measure_.unseen(x, level) < bar)) continue;
-      if (last && !bench.listed && bar <= measure_.floor) break;
-      left = collect(level, bar, last ? n_ : (next + domain / 4) / average_, bench);
+      bar = std::max(bar, raised(p, scratch));
+      if (scratch.listed && !last && !(measure_.unseen(x, level) < bar)) continue;
+      if (last && !scratch.listed && bar <= measure_.floor) break;
+      left = collect(level, bar, last ? n_ : (next + domain / 4) / average_, scratch);
       if (left < 0) continue;
-      bench.hint = std::max(0, level - 1);
+      scratch.hint = std::max(0, level - 1);
       break;
     }
-    choose(p, left, term == x.terms.end(), bench);
+    choose(p, left, term == x.terms.end(), scratch);
     return left >= 0;
   }
 
   // Lets the rows that have a column collect it.
-  void add(const Term& term, std::pair<std::int64_t, std::int64_t> span, Bench& bench) const {
+  void add(const Term& term, std::pair<std::int64_t, std::int64_t> span, Scratch& scratch) const {
     const Postings& all = measure_.postings;
     const std::int32_t* from = all.places.data() + all.starts[term.column];
     const std::int32_t *begin = from, *end = from + term.length;
     if (span.first > 0) begin = std::lower_bound(begin, end, span.first);
     if (span.second < n_) end = std::lower_bound(begin, end, span.second);
     if (all.weights.empty()) {
-      add(begin, end - begin, [](std::int64_t) { return 1.0f; }, bench);
+      add(begin, end - begin, [](std::int64_t) { return 1.0f; }, scratch);
       return;
     }
     const float *weights = all.weights.data() + (begin - all.places.data()), w = term.weight;
-    add(begin, end - begin, [=](std::int64_t j) { return w * weights[j]; }, bench);
+    add(begin, end - begin, [=](std::int64_t j) { return w * weights[j]; }, scratch);
   }
 
   template <class Share>
-  static void add(const std::int32_t* places, std::int64_t n, const Share& share, Bench& bench) {
-    float* partial = bench.partial.data();
-    if (!bench.listed) {
+  static void add(const std::int32_t* places, std::int64_t n, const Share& share, Scratch& scratch) {
+    float* partial = scratch.partial.data();
+    if (!scratch.listed) {
       for (std::int64_t j = 0; j < n; ++j) partial[places[j]] += share(j);
       return;
     }
     constexpr float tiny = std::numeric_limits<float>::min();
-    std::int32_t* met = bench.met.data();
-    std::int64_t count = bench.count;
+    std::int32_t* met = scratch.met.data();
+    std::int64_t count = scratch.count;
     for (std::int64_t j = 0; j < n; ++j) {
       const float before = partial[places[j]], sum = before + share(j);
       met[count] = places[j];
       count += before == 0;
       partial[places[j]] = sum == 0 ? tiny : sum;
     }
-    bench.count = count;
+    scratch.count = count;
   }
 
   // The k-th largest closeness of those that look closest so far, if there are k.
-  double raised(std::int64_t p, Bench& bench) const {
-    auto& list = bench.promising;
+  double raised(std::int64_t p, Scratch& scratch) const {
+    auto& list = scratch.promising;
     list.clear();
     const std::size_t wanted = k_ + 1, most = 2 * wanted + 64;  // one may be the row itself
     const auto closer = [](const auto& a, const auto& b) { return a.first > b.first; };
@@ -168,15 +169,15 @@ class Inverted {
       list.resize(wanted);
       bar = list.back().first;
     };
-    const float* partial = bench.partial.data();
-    if (bench.listed) {
-      for (std::int64_t j = 0; j < bench.count; ++j)
-        if (partial[bench.met[j]] > bar) offer(partial[bench.met[j]], bench.met[j]);
+    const float* partial = scratch.partial.data();
+    if (scratch.listed) {
+      for (std::int64_t j = 0; j < scratch.count; ++j)
+        if (partial[scratch.met[j]] > bar) offer(partial[scratch.met[j]], scratch.met[j]);
     } else {
       for (std::int64_t first = 0; first < n_; first += kChunk) {
-        const int some = larger(partial + first, std::min(n_ - first, kChunk), bar, bench.found.data());
+        const int some = larger(partial + first, std::min(n_ - first, kChunk), bar, scratch.found.data());
         for (int j = 0; j < some; ++j) {
-          const std::int64_t q = first + bench.found[j];
+          const std::int64_t q = first + scratch.found[j];
           if (partial[q] > bar) offer(partial[q], static_cast<std::int32_t>(q));
         }
       }
@@ -189,26 +190,26 @@ class Inverted {
     std::int64_t found = 0;
     for (const auto& [_, q] : list)
       if (q != p && found < k_) {
-        least = std::min(least, measure_.lower(bench.query, q));
+        least = std::min(least, measure_.lower(scratch.query, q));
         ++found;
       }
     return found == k_ ? least : measure_.floor;
   }
 
   // Finds those that can still reach the bar; -1 if they are more than `most`.
-  std::int64_t collect(int level, double bar, std::int64_t most, Bench& bench) const {
-    if (bench.listed) {
-      const std::int64_t found = measure_.passing_of(bench.query, level, bar, bench.partial.data(),
-                                                     bench.met.data(), bench.count, bench.found.data());
+  std::int64_t collect(int level, double bar, std::int64_t most, Scratch& scratch) const {
+    if (scratch.listed) {
+      const std::int64_t found = measure_.passing_of(scratch.query, level, bar, scratch.partial.data(),
+                                                     scratch.met.data(), scratch.count, scratch.found.data());
       return found > most ? -1 : found;
     }
-    const auto [begin, end] = measure_.span(bench.query, bar);
+    const auto [begin, end] = measure_.span(scratch.query, bar);
     std::int64_t found = 0;
     for (std::int64_t first = begin; first < end; first += kChunk) {
       const std::int64_t size = std::min(end - first, kChunk);
-      std::int32_t* out = bench.found.data() + found;
+      std::int32_t* out = scratch.found.data() + found;
       const std::int64_t more =
-          measure_.passing(bench.query, level, bar, bench.partial.data() + first, first, size, out);
+          measure_.passing(scratch.query, level, bar, scratch.partial.data() + first, first, size, out);
       for (std::int64_t j = 0; j < more; ++j) out[j] += static_cast<std::int32_t>(first);
       found += more;
       if (found > most) return -1;
@@ -216,16 +217,18 @@ class Inverted {
     return found;
   }
 
-  // The best of the candidates, compared in full; leaves the bench clean. `all`: partial sums are whole ones.
-  void choose(std::int64_t p, std::int64_t candidates, bool all, Bench& bench) const {
-    auto& best = bench.best;
+  // The best of the candidates, compared in full; leaves the scratch clean. `all`: partial sums are whole
+  // ones.
+  void choose(std::int64_t p, std::int64_t candidates, bool all, Scratch& scratch) const {
+    auto& best = scratch.best;
     best.clear();
     for (std::int64_t j = 0; j < candidates; ++j) {
-      const std::int32_t q = bench.found[j];
+      const std::int32_t q = scratch.found[j];
       if (q == p) continue;
       const bool full = static_cast<std::int64_t>(best.size()) == k_;
       const double bar = full ? best.front().closeness : measure_.floor;
-      const Candidate it{measure_.exact(bench.query, q, all ? bench.partial[q] : -1, bar), measure_.ids[q]};
+      const Candidate it{measure_.exact(scratch.query, q, all ? scratch.partial[q] : -1, bar),
+                         measure_.ids[q]};
       if (!(it.closeness > measure_.floor)) continue;
       if (full && !(it < best.front())) continue;
       if (full) {
@@ -237,15 +240,15 @@ class Inverted {
       std::push_heap(best.begin(), best.end());
     }
     std::sort_heap(best.begin(), best.end());
-    if (bench.listed)
-      for (std::int64_t j = 0; j < bench.count; ++j) bench.partial[bench.met[j]] = 0;
+    if (scratch.listed)
+      for (std::int64_t j = 0; j < scratch.count; ++j) scratch.partial[scratch.met[j]] = 0;
     else
-      std::fill(bench.partial.begin(), bench.partial.end(), 0.0f);
+      std::fill(scratch.partial.begin(), scratch.partial.end(), 0.0f);
   }
 
   const Measure& measure_;
   std::int64_t k_, n_, average_;
-  std::vector<Bench> benches_;
+  std::vector<Scratch> scratch_;
 };
 
 // All that can be among the k closest of a row or its copies, in order, from its closest distinct rows; some
@@ -269,13 +272,13 @@ void with_copies(const Measure& measure, std::int32_t row, std::span<const Candi
 // result.
 template <class Measure, class Closest, class Value>
 Neighbors lists_of_all(const Measure& measure, std::span<const std::int32_t> ids, std::int64_t k,
-                       const Closest& closest, const Value& value, Team& team, const Report& report) {
+                       const Closest& closest, const Value& value, ThreadPool& pool, const Report& report) {
   constexpr std::int64_t grain = 16;
   const std::int64_t n = static_cast<std::int64_t>(measure.groups.group.size());
   Neighbors result;
   result.indices.assign(n * k, -1);
   result.values.assign(n * k, 0.0f);
-  team.ranges(
+  pool.ranges(
       static_cast<std::int64_t>(ids.size()), grain,
       [&](std::int64_t first, std::int64_t last, int worker) {
         std::vector<Candidate> all;
@@ -299,12 +302,13 @@ Neighbors lists_of_all(const Measure& measure, std::span<const std::int32_t> ids
 // that of a row.
 template <class Measure, class Closest, class Value>
 Neighbors lists_of_guests(const Measure& measure, std::int64_t begin, std::int64_t end, std::int64_t k,
-                          const Closest& closest, const Value& value, Team& team, const Report& report) {
+                          const Closest& closest, const Value& value, ThreadPool& pool,
+                          const Report& report) {
   constexpr std::int64_t grain = 16;
   Neighbors result;
   result.indices.assign((end - begin) * k, -1);
   result.values.assign((end - begin) * k, 0.0f);
-  team.ranges(
+  pool.ranges(
       end - begin, grain,
       [&](std::int64_t first, std::int64_t last, int worker) {
         std::vector<Candidate> all;

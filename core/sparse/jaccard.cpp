@@ -8,18 +8,18 @@
 
 namespace agglo {
 
-Neighbors nearest_sets(const Sets& sets, std::int64_t k, Team& team, const Report& report) {
-  const Overlaps overlaps(sets, copies(sets, team));
-  Inverted<Overlaps> search(overlaps, k, team.size());
+Neighbors nearest_sets(const Sets& sets, std::int64_t k, ThreadPool& pool, const Report& report) {
+  const Overlaps overlaps(sets, copies(sets, pool));
+  Inverted<Overlaps> search(overlaps, k, pool.size());
   return lists_of_all(
       overlaps, overlaps.ids, k, [&](std::int64_t p, int worker) { return search.nearest(p, worker); },
-      distance_of, team, report);
+      distance_of, pool, report);
 }
 
-Neighbors nearest_sets_to(const Sets& sets, std::int64_t base, std::int64_t k, Team& team,
+Neighbors nearest_sets_to(const Sets& sets, std::int64_t base, std::int64_t k, ThreadPool& pool,
                           const Report& report) {
-  const Overlaps overlaps(sets, copies(sets.first(base), team));
-  Inverted<Overlaps> search(overlaps, k, team.size());
+  const Overlaps overlaps(sets, copies(sets.first(base), pool));
+  Inverted<Overlaps> search(overlaps, k, pool.size());
   // An empty set has nothing in common with any, and is as close as can be to other empty ones.
   std::vector<Candidate> empty;
   if (sets.size(overlaps.ids[0]) == 0) empty.push_back({0, overlaps.ids[0]});
@@ -29,15 +29,15 @@ Neighbors nearest_sets_to(const Sets& sets, std::int64_t base, std::int64_t k, T
         if (sets.size(row) == 0) return empty;
         return search.nearest_to(row, worker);
       },
-      distance_of, team, report);
+      distance_of, pool, report);
 }
 
-std::vector<float> all_pairs_of_sets(const Sets& sets, Team& team, const Report& report) {
-  const Overlaps overlaps(sets, copies(sets, team));
+std::vector<float> all_pairs_of_sets(const Sets& sets, ThreadPool& pool, const Report& report) {
+  const Overlaps overlaps(sets, copies(sets, pool));
   const std::int32_t n = static_cast<std::int32_t>(sets.n());
-  std::vector<Overlaps::Query> queries(team.size(), Overlaps::Query(overlaps));
+  std::vector<Overlaps::Query> queries(pool.size(), Overlaps::Query(overlaps));
   std::vector<float> values(static_cast<std::int64_t>(n) * (n - 1));
-  team.run(
+  pool.run(
       n,
       [&](std::int64_t i, int worker) {
         overlaps.scatter(static_cast<std::int32_t>(i), queries[worker]);

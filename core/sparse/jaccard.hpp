@@ -19,14 +19,14 @@ using Sets = SparseRows<float>;
 // the union that is not in both; that of two empty sets is 0. Sets have at most 2^24 members.
 //
 // Memory beside sets and result: 4 bytes a member, some 30 a set, and 8 a set and a thread.
-Neighbors nearest_sets(const Sets& sets, std::int64_t k, Team& team, const Report& report = {});
+Neighbors nearest_sets(const Sets& sets, std::int64_t k, ThreadPool& pool, const Report& report = {});
 
 // The k closest of the first `base` sets for each of the others, 1 <= k <= base, in the same way.
-Neighbors nearest_sets_to(const Sets& sets, std::int64_t base, std::int64_t k, Team& team,
+Neighbors nearest_sets_to(const Sets& sets, std::int64_t base, std::int64_t k, ThreadPool& pool,
                           const Report& report = {});
 
 // The distance of every pair: n - 1 values for each set in turn, by the index of the other.
-std::vector<float> all_pairs_of_sets(const Sets& sets, Team& team, const Report& report = {});
+std::vector<float> all_pairs_of_sets(const Sets& sets, ThreadPool& pool, const Report& report = {});
 
 // The closeness that these searches rank by, for sets that outlive it.
 PairCloseness pair_closeness_of_sets(const Sets& sets);

@@ -107,18 +107,18 @@ class Band {
 
 class MinHashSearch {
  public:
-  MinHashSearch(const Sets& sets, const Overlaps& overlaps, std::int64_t k, Team& team)
+  MinHashSearch(const Sets& sets, const Overlaps& overlaps, std::int64_t k, ThreadPool& pool)
       : sets_(sets),
         overlaps_(overlaps),
         ids_(overlaps.groups.first),
         n_(static_cast<std::int64_t>(ids_.size())),
         k_(k),
-        team_(team),
+        pool_(pool),
         lists_(n_ * k),
         sizes_(n_, 0),
         images_(n_) {
-    for (int worker = 0; worker < team.size(); ++worker) benches_.emplace_back(overlaps);
-    team.ranges(n_, kRows, [&](std::int64_t first, std::int64_t last, int) {
+    for (int worker = 0; worker < pool.size(); ++worker) scratch_.emplace_back(overlaps);
+    pool.ranges(n_, kRows, [&](std::int64_t first, std::int64_t last, int) {
       for (std::int64_t g = first; g < last; ++g) images_[g] = image(sets.row(ids_[g]));
     });
   }
@@ -127,7 +127,7 @@ class MinHashSearch {
   void compare_all() {
     std::vector<std::int32_t> all(n_);
     std::iota(all.begin(), all.end(), 0);
-    meet(all, true, benches_[0]);
+    meet(all, true, scratch_[0]);
   }
 
   // Compares the sets of each bucket of some more bands. A set is in one bucket of a band alone, so that
@@ -135,13 +135,13 @@ class MinHashSearch {
   void add_bands(std::span<const std::uint64_t> seeds, std::int64_t size, bool all, const Report& report) {
     const std::int64_t count = static_cast<std::int64_t>(seeds.size());
     std::vector<std::unique_ptr<const Band>> bands(count);
-    team_.run(count, [&](std::int64_t b, int) {
+    pool_.run(count, [&](std::int64_t b, int) {
       bands[b] = std::make_unique<const Band>(sets_, ids_, size, seeds[b]);
     });
     for (std::int64_t b = 0; b < count; ++b) {
-      team_.ranges(bands[b]->count(), kRows, [&](std::int64_t first, std::int64_t last, int worker) {
+      pool_.ranges(bands[b]->count(), kRows, [&](std::int64_t first, std::int64_t last, int worker) {
         for (std::int64_t bucket = first; bucket < last; ++bucket)
-          meet(bands[b]->bucket(bucket), all, benches_[worker]);
+          meet(bands[b]->bucket(bucket), all, scratch_[worker]);
       });
       if (report) report(b + 1, count);
     }
@@ -149,15 +149,15 @@ class MinHashSearch {
 
   // The closest of those that a set was compared with, by their first copies, in no order.
   std::span<const Candidate> list(std::int64_t g, int worker) {
-    auto& list = benches_[worker].list;
+    auto& list = scratch_[worker].list;
     list.assign(lists_.begin() + g * k_, lists_.begin() + g * k_ + sizes_[g]);
     for (Candidate& it : list) it.index = ids_[it.index];
     return list;
   }
 
  private:
-  struct Bench {
-    explicit Bench(const Overlaps& overlaps) : query(overlaps) {}
+  struct Scratch {
+    explicit Scratch(const Overlaps& overlaps) : query(overlaps) {}
 
     Overlaps::Query query;
     std::vector<SetImage> images;
@@ -167,19 +167,19 @@ class MinHashSearch {
   };
 
   // Shows sets to each other: those that seem to matter to one of two, or all.
-  void meet(std::span<const std::int32_t> members, bool all, Bench& bench) {
-    auto& slopes = bench.slopes;
-    fill(members, bench);
+  void meet(std::span<const std::int32_t> members, bool all, Scratch& scratch) {
+    auto& slopes = scratch.slopes;
+    fill(members, scratch);
     for (std::size_t i = 0; i < members.size(); ++i) slopes[i] = all ? 0 : slope(members[i]);
     for (std::size_t i = 0; i + 1 < members.size(); ++i) {
       const std::int32_t g = members[i];
-      const int count = seem_overlapping(bench.images[i], slopes[i], &bench.images[i + 1], &slopes[i + 1],
-                                         members.size() - i - 1, bench.found.data());
+      const int count = seem_overlapping(scratch.images[i], slopes[i], &scratch.images[i + 1], &slopes[i + 1],
+                                         members.size() - i - 1, scratch.found.data());
       if (count == 0) continue;
-      overlaps_.scatter(ids_[g], bench.query);
+      overlaps_.scatter(ids_[g], scratch.query);
       for (int s = 0; s < count; ++s) {
-        const std::size_t j = i + 1 + bench.found[s];
-        const double closeness = overlaps_.closeness(bench.query, ids_[members[j]]);
+        const std::size_t j = i + 1 + scratch.found[s];
+        const double closeness = overlaps_.closeness(scratch.query, ids_[members[j]]);
         offer(g, {closeness, members[j]});
         offer(members[j], {closeness, g});
         if (!all) slopes[j] = slope(members[j]);
@@ -187,11 +187,11 @@ class MinHashSearch {
     }
   }
 
-  void fill(std::span<const std::int32_t> members, Bench& bench) const {
-    bench.images.resize(members.size());
-    bench.slopes.resize(members.size());
-    bench.found.resize(members.size());
-    for (std::size_t i = 0; i < members.size(); ++i) bench.images[i] = images_[members[i]];
+  void fill(std::span<const std::int32_t> members, Scratch& scratch) const {
+    scratch.images.resize(members.size());
+    scratch.slopes.resize(members.size());
+    scratch.found.resize(members.size());
+    for (std::size_t i = 0; i < members.size(); ++i) scratch.images[i] = images_[members[i]];
   }
 
   float slope(std::int32_t g) const {
@@ -228,23 +228,23 @@ class MinHashSearch {
   const Overlaps& overlaps_;
   const std::span<const std::int32_t> ids_;
   const std::int64_t n_, k_;
-  Team& team_;
+  ThreadPool& pool_;
   std::vector<Candidate> lists_;     // k of each, by groups
   std::vector<std::int32_t> sizes_;  // of the lists
   std::vector<SetImage> images_;
-  std::vector<Bench> benches_;
+  std::vector<Scratch> scratch_;
 };
 
 // A random sample of sets with their true lists.
 class TrueLists {
  public:
-  TrueLists(const Overlaps& overlaps, std::vector<std::int32_t> rows, std::int64_t k, Team& team)
+  TrueLists(const Overlaps& overlaps, std::vector<std::int32_t> rows, std::int64_t k, ThreadPool& pool)
       : overlaps_(overlaps), rows_(std::move(rows)), k_(k), lists_(rows_.size()) {
     std::vector<std::int64_t> place(overlaps.ids.size());
     for (std::size_t p = 0; p < place.size(); ++p)
       place[overlaps.groups.group[overlaps.ids[p]]] = static_cast<std::int64_t>(p);
-    Inverted<Overlaps> search(overlaps, k, team.size());
-    team.run(static_cast<std::int64_t>(rows_.size()), [&](std::int64_t s, int worker) {
+    Inverted<Overlaps> search(overlaps, k, pool.size());
+    pool.run(static_cast<std::int64_t>(rows_.size()), [&](std::int64_t s, int worker) {
       lists_[s] = expanded(s, search.nearest(place[overlaps.groups.group[rows_[s]]], worker));
     });
   }
@@ -282,12 +282,12 @@ class TrueLists {
 }  // namespace
 
 NearlyNearestSets nearly_nearest_sets(const Sets& sets, std::int64_t k, double recall, const Banding& wish,
-                                      std::int64_t most, std::int64_t sample, std::uint64_t seed, Team& team,
-                                      const Report& report) {
-  const Overlaps overlaps(sets, copies(sets, team));
+                                      std::int64_t most, std::int64_t sample, std::uint64_t seed,
+                                      ThreadPool& pool, const Report& report) {
+  const Overlaps overlaps(sets, copies(sets, pool));
   const auto& ids = overlaps.groups.first;
   std::mt19937_64 chance(seed);
-  MinHashSearch search(sets, overlaps, k, team);
+  MinHashSearch search(sets, overlaps, k, pool);
   NearlyNearestSets found{
       {}, {}, {std::max(wish.bucket == 0 ? kBucket : wish.bucket, k + 1), 0, wish.patient}};
   std::int64_t& bands = found.effort.bands;
@@ -301,7 +301,7 @@ NearlyNearestSets nearly_nearest_sets(const Sets& sets, std::int64_t k, double r
     bands += count;
   };
   const auto measured = [&] {
-    return TrueLists(overlaps, random_sample(sets.n(), sample, chance()), k, team).found_by(search);
+    return TrueLists(overlaps, random_sample(sets.n(), sample, chance()), k, pool).found_by(search);
   };
 
   if (wish.bands > 0) {
@@ -311,15 +311,16 @@ NearlyNearestSets nearly_nearest_sets(const Sets& sets, std::int64_t k, double r
     search.compare_all();
     found.recall = measured();
   } else {
-    const TrueLists tuning(overlaps, random_sample(sets.n(), kTuning, chance()), k, team);
+    const TrueLists tuning(overlaps, random_sample(sets.n(), kTuning, chance()), k, pool);
     double aim = recall;
     for (bool enough = false; !enough;) {
       add(std::min(kBands, most - bands));
       const double missed = 1 - tuning.found_by(search).value;
       // Every band misses the same share of what others have missed, or more, for that is what is hard to
       // find.
-      const double needed =
-          missed > 0 && aim < 1 ? static_cast<double>(bands) * log_of(1 - aim) / log_of(missed) : 0;
+      const double needed = missed > 0 && aim < 1
+                                ? static_cast<double>(bands) * portable_log(1 - aim) / portable_log(missed)
+                                : 0;
       const bool last = bands >= most || (!wish.patient && needed > kHopeless * static_cast<double>(most));
       if (1 - missed < aim && !last) continue;
       // A sample that decided nothing so far: what it says is not too good.
@@ -329,7 +330,7 @@ NearlyNearestSets nearly_nearest_sets(const Sets& sets, std::int64_t k, double r
     }
   }
   const auto closest = [&](std::int64_t g, int worker) { return search.list(g, worker); };
-  found.neighbors = lists_of_all(overlaps, ids, k, closest, distance_of, team, {});
+  found.neighbors = lists_of_all(overlaps, ids, k, closest, distance_of, pool, {});
   return found;
 }
 

@@ -29,7 +29,7 @@ struct NearlyNearestSets {
 //
 // Memory beside sets and result: 4 bytes a member, 16 * k + 200 bytes a set, and 8 a set and a thread.
 NearlyNearestSets nearly_nearest_sets(const Sets& sets, std::int64_t k, double recall, const Banding& wish,
-                                      std::int64_t most, std::int64_t sample, std::uint64_t seed, Team& team,
-                                      const Report& report = {});
+                                      std::int64_t most, std::int64_t sample, std::uint64_t seed,
+                                      ThreadPool& pool, const Report& report = {});
 
 }  // namespace agglo

@@ -123,53 +123,54 @@ std::vector<T> some_points(std::int64_t n, std::int64_t d, std::uint64_t seed) {
 }
 
 template <class T>
-void add_searches(const Blas& gemms, Team& team, Digest& digest) {
+void add_searches(const Blas& gemms, ThreadPool& pool, Digest& digest) {
   constexpr std::int64_t n = 300, d = 37, k = 7, few = 3;
   const auto numbers = some_points<T>(n, d, 1), narrow = some_points<T>(n, few, 2);
   const Points<T> points{numbers.data(), n, d}, queries{numbers.data(), 40, d},
       others{numbers.data() + 40 * d, n - 40, d};
   for (const Metric metric : {Metric::dot, Metric::cosine, Metric::sqeuclidean, Metric::euclidean}) {
-    digest.add(nearest(points, k, metric, {}, gemms, team));
-    digest.add(nearest_to(queries, others, k, metric, gemms.sgemm, team));
-    digest.add(nearest_by_tree(Points<T>{narrow.data(), n, few}, k, metric, team));
+    digest.add(nearest(points, k, metric, {}, gemms, pool));
+    digest.add(nearest_to(queries, others, k, metric, gemms.sgemm, pool));
+    digest.add(nearest_by_tree(Points<T>{narrow.data(), n, few}, k, metric, pool));
   }
 }
 
-std::uint64_t exact_searches(const Blas& gemms, Team& team) {
+std::uint64_t exact_searches(const Blas& gemms, ThreadPool& pool) {
   Digest digest;
-  add_searches<float>(gemms, team, digest);
-  add_searches<double>(gemms, team, digest);
-  add_searches<Half>(gemms, team, digest);
-  add_searches<std::int8_t>(gemms, team, digest);
-  add_searches<std::uint8_t>(gemms, team, digest);
+  add_searches<float>(gemms, pool, digest);
+  add_searches<double>(gemms, pool, digest);
+  add_searches<Half>(gemms, pool, digest);
+  add_searches<std::int8_t>(gemms, pool, digest);
+  add_searches<std::uint8_t>(gemms, pool, digest);
   return digest.value();
 }
 
 template <class T>
-void add_cells(Metric metric, std::span<const float> basis, const Blas& gemms, Team& team, Digest& digest) {
+void add_cells(Metric metric, std::span<const float> basis, const Blas& gemms, ThreadPool& pool,
+               Digest& digest) {
   constexpr std::int64_t n = 1200, d = 48, k = 5, held = 100;
   const auto numbers = some_points<T>(n + held, d, 3);
   const Points<T> points{numbers.data(), n, d}, queries{numbers.data() + n * d, held, d};
-  const auto found = nearly_nearest(points, k, metric, 0.9, {}, basis, 50, 2, true, 5, gemms, team);
+  const auto found = nearly_nearest(points, k, metric, 0.9, {}, basis, 50, 2, true, 5, gemms, pool);
   digest.add(found.neighbors).add(found.cells);
   digest.add(std::vector<std::int64_t>{found.effort.size, found.effort.visits, found.effort.kept});
-  const CellIndex<T> index(points, k, metric, 0.9, {}, {}, basis, 5, gemms, team);
-  digest.add(index.nearest_to(queries, team));
+  const CellIndex<T> index(points, k, metric, 0.9, {}, {}, basis, 5, gemms, pool);
+  digest.add(index.nearest_to(queries, pool));
 }
 
-std::uint64_t cell_searches(const Blas& gemms, Team& team) {
+std::uint64_t cell_searches(const Blas& gemms, ThreadPool& pool) {
   Digest digest;
   for (const Metric metric : {Metric::dot, Metric::cosine, Metric::sqeuclidean})
-    add_cells<float>(metric, {}, gemms, team, digest);
-  add_cells<std::int8_t>(Metric::euclidean, {}, gemms, team, digest);
+    add_cells<float>(metric, {}, gemms, pool, digest);
+  add_cells<std::int8_t>(Metric::euclidean, {}, gemms, pool, digest);
   const auto rows = some_points<float>(200, 48, 4);
   const Directions found = main_directions(rows.data(), 200, 48, 16, 2);
   digest.add(found.rows).add(found.squares);
-  add_cells<float>(Metric::sqeuclidean, found.rows, gemms, team, digest);
+  add_cells<float>(Metric::sqeuclidean, found.rows, gemms, pool, digest);
   return digest.value();
 }
 
-std::uint64_t feature_searches(const Blas&, Team& team) {
+std::uint64_t feature_searches(const Blas&, ThreadPool& pool) {
   Digest digest;
   Random random(6);
   constexpr std::int64_t n = 1500, columns = 400;
@@ -185,33 +186,33 @@ std::uint64_t feature_searches(const Blas&, Team& team) {
     indptr.push_back(static_cast<std::int64_t>(indices.size()));
   }
   const SparseRows<float> rows{indptr, indices, values, columns};
-  for (const Metric metric : {Metric::dot, Metric::cosine}) digest.add(nearest(rows, 6, metric, team));
+  for (const Metric metric : {Metric::dot, Metric::cosine}) digest.add(nearest(rows, 6, metric, pool));
   const Sets sets{indptr, indices, {}, columns};
-  digest.add(nearest_sets(sets, 6, team));
-  digest.add(nearly_nearest_sets(sets, 6, 0.8, {}, 24, 60, 7, team).neighbors);
+  digest.add(nearest_sets(sets, 6, pool));
+  digest.add(nearly_nearest_sets(sets, 6, 0.8, {}, 24, 60, 7, pool).neighbors);
   constexpr std::int64_t width = 3;
   std::vector<std::uint64_t> words(n * width);
   for (std::uint64_t& word : words) word = random.next() & random.next();
-  digest.add(nearest_bits({words, n, width, 64 * width}, 6, team));
+  digest.add(nearest_bits({words, n, width, 64 * width}, 6, pool));
   return digest.value();
 }
 
-std::uint64_t trees(const Blas& gemms, Team& team) {
+std::uint64_t trees(const Blas& gemms, ThreadPool& pool) {
   Digest digest;
   constexpr std::int64_t n = 500, d = 11, k = 6;
   const auto numbers = some_points<float>(n, d, 8);
   for (const bool similar : {false, true}) {
     const Metric metric = similar ? Metric::dot : Metric::sqeuclidean;
     const Kind kind = similar ? Kind::similarity : Kind::distance;
-    const Neighbors lists = nearest(Points<float>{numbers.data(), n, d}, k, metric, {}, gemms, team);
+    const Neighbors lists = nearest(Points<float>{numbers.data(), n, d}, k, metric, {}, gemms, pool);
     std::vector<std::int64_t> indptr;
     for (std::int64_t i = 0; i <= n; ++i) indptr.push_back(i * k);
-    const Graph graph = united({indptr, lists.indices, lists.values}, kind, team);
+    const Graph graph = symmetrize({indptr, lists.indices, lists.values}, kind, pool);
     const GraphView view{graph.indptr, graph.indices, graph.weights};
     digest.add(graph.indptr).add(graph.indices).add(graph.weights);
     std::vector<double> thresholds;
     for (int i = 0; i <= 60; ++i)
-      thresholds.push_back(similar ? 3 - i / 20.0 : 0.01 * exp_of(log_of(800.0) * i / 60));
+      thresholds.push_back(similar ? 3 - i / 20.0 : 0.01 * portable_exp(portable_log(800.0) * i / 60));
     Plan plan;
     plan.kind = kind;
     plan.thresholds = thresholds;
@@ -219,37 +220,37 @@ std::uint64_t trees(const Blas& gemms, Team& team) {
     plan.missing = similar ? 0 : 8;
     for (const Linkage linkage : {Linkage::average, Linkage::single, Linkage::complete}) {
       plan.linkage = linkage;
-      digest.add(run_rounds(view, plan, team));
+      digest.add(run_rounds(view, plan, pool));
     }
     plan.missing = {};
     for (const VectorLinkage linkage :
          {VectorLinkage::average, VectorLinkage::centroid, VectorLinkage::ward}) {
       if (similar && linkage == VectorLinkage::ward) continue;
       std::vector<float> means = numbers;
-      digest.add(run_rounds(view, Vectors{means, d, linkage, metric, {}, {}}, plan, {}, team)).add(means);
+      digest.add(run_rounds(view, Vectors{means, d, linkage, metric, {}, {}}, plan, {}, pool)).add(means);
     }
   }
   return digest.value();
 }
 
-std::uint64_t dp_means_labels(const Blas& gemms, Team& team) {
+std::uint64_t dp_means_labels(const Blas& gemms, ThreadPool& pool) {
   Digest digest;
   constexpr std::int64_t n = 400, d = 9;
   const auto numbers = some_points<float>(n, d, 9);
   const Points<float> points{numbers.data(), n, d};
   for (const SeedRule rule : {SeedRule::bound, SeedRule::cost}) {
-    const Seeds seeds = dp_seeds(points, 0.8, rule, 3, gemms.sgemm, team);
+    const Seeds seeds = dp_seeds(points, 0.8, rule, 3, gemms.sgemm, pool);
     digest.add(seeds.labels);
   }
   std::vector<std::int32_t> order(n);
   for (std::int64_t i = 0; i < n; ++i) order[i] = static_cast<std::int32_t>((i * 37) % n);
-  const DpMeans found = dp_means(points, order, {}, {0.8, 50, 20, 0.0}, gemms.sgemm, team);
+  const DpMeans found = dp_means(points, order, {}, {0.8, 50, 20, 0.0}, gemms.sgemm, pool);
   return digest.add(found.labels).add(found.centers).add(found.history).value();
 }
 
 struct Expected {
   const char* name;
-  std::uint64_t (*results)(const Blas&, Team&);
+  std::uint64_t (*results)(const Blas&, ThreadPool&);
   std::uint64_t digest;
 };
 
@@ -292,8 +293,8 @@ int main() {
       for (const bool reversed : {false, true}) {
         if (reversed && level != Simd::plain)
           continue;  // the order of products and the level do not interact
-        Team team(reversed ? 2 : 1);
-        const std::uint64_t digest = expected.results(reversed ? reversed_blas : blas, team);
+        ThreadPool pool(reversed ? 2 : 1);
+        const std::uint64_t digest = expected.results(reversed ? reversed_blas : blas, pool);
         if (digest == expected.digest) continue;
         same = false;
         std::printf("%s at level %s%s: 0x%016llx, not 0x%016llx\n", expected.name,

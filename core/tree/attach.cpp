@@ -226,13 +226,13 @@ auto with_linkage(const Ancestry& tree, const Joining& joining, std::span<const 
 
 // Joins each new point where replay(point, targets, weights) says.
 template <class Replay>
-Attached replayed(const DirectedView& edges, const Replay& replay, Team& team, const Report& report) {
+Attached replayed(const DirectedView& edges, const Replay& replay, ThreadPool& pool, const Report& report) {
   const std::int64_t n = edges.size();
   Attached result;
   result.node.resize(n);
   result.round.resize(n);
   result.value.resize(n);
-  team.ranges(
+  pool.ranges(
       n, kRows,
       [&](std::int64_t first, std::int64_t last, int) {
         for (std::int64_t i = first; i < last; ++i) {
@@ -255,19 +255,19 @@ using Weights = std::span<const float>;
 
 Attached attached(std::span<const std::int32_t> parent, std::span<const std::int32_t> size,
                   std::span<const std::int32_t> round, std::int64_t leaves, const DirectedView& edges,
-                  const Joining& joining, Team& team, const Report& report) {
+                  const Joining& joining, ThreadPool& pool, const Report& report) {
   const Ancestry tree(parent, size, round, leaves, joining.weights);
   const auto replay = [&](std::int64_t, Targets targets, Weights weights) {
     return with_linkage(tree, joining, targets, weights, [&]<class Linkage>(const Linkage& linkage) {
       return join(tree, joining.limits, ByEdges<Linkage>{tree, linkage}, targets, weights);
     });
   };
-  return replayed(edges, replay, team, report);
+  return replayed(edges, replay, pool, report);
 }
 
 Attached attached(std::span<const std::int32_t> parent, std::span<const std::int32_t> size,
                   std::span<const std::int32_t> round, std::int64_t leaves, const DirectedView& edges,
-                  const ByMeans& means, Team& team, const Report& report) {
+                  const ByMeans& means, ThreadPool& pool, const Report& report) {
   const Comparison compare(means.linkage, means.metric, means.d);
   const Ancestry tree(parent, size, round, leaves, {});
   const auto replay = [&](std::int64_t i, Targets targets, Weights weights) {
@@ -275,7 +275,7 @@ Attached attached(std::span<const std::int32_t> parent, std::span<const std::int
     const ByMean near{means, compare, leaves, point, {1, dot(point, point, means.d), 0, true}};
     return join(tree, means.limits, near, targets, weights);
   };
-  return replayed(edges, replay, team, report);
+  return replayed(edges, replay, pool, report);
 }
 
 NodeMoments node_moments(std::span<const std::int32_t> parent, std::int64_t leaves, const Vectors& vectors) {

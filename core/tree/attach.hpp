@@ -38,7 +38,7 @@ struct Attached {
 // is none. Nodes of round limits.size() or later are no merges.
 Attached attached(std::span<const std::int32_t> parent, std::span<const std::int32_t> size,
                   std::span<const std::int32_t> round, std::int64_t leaves, const DirectedView& edges,
-                  const Joining& joining, Team& team, const Report& report = {});
+                  const Joining& joining, ThreadPool& pool, const Report& report = {});
 
 // What linkages of the points themselves keep of the nodes of a tree.
 struct NodeMoments {
@@ -63,6 +63,6 @@ struct ByMeans {
 // The same by a linkage of the points themselves. A new point is as close to a leaf as its edge says.
 Attached attached(std::span<const std::int32_t> parent, std::span<const std::int32_t> size,
                   std::span<const std::int32_t> round, std::int64_t leaves, const DirectedView& edges,
-                  const ByMeans& means, Team& team, const Report& report = {});
+                  const ByMeans& means, ThreadPool& pool, const Report& report = {});
 
 }  // namespace agglo

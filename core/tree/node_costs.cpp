@@ -105,14 +105,14 @@ class Walk {
     for (std::int64_t i = 0; i < leaves_; ++i) found_.centers[i] = static_cast<std::int32_t>(i);
   }
 
-  Costs run(Team& team, const Report& report) {
+  Costs run(ThreadPool& pool, const Report& report) {
     const auto root = static_cast<std::int32_t>(parent_.size()) - 1;
     std::vector<std::int32_t> tasks;
     for (auto v = static_cast<std::int32_t>(leaves_); v < root; ++v)
       if (size_[v] >= kLeast && size_[v] <= kTask && size_[parent_[v]] > kTask) tasks.push_back(v);
     clusters_.resize(tasks.size());
-    std::vector<std::vector<Path>> paths(team.size());
-    team.run(
+    std::vector<std::vector<Path>> paths(pool.size());
+    pool.run(
         static_cast<std::int64_t>(tasks.size()),
         [&](std::int64_t i, int worker) { clusters_[i] = walk(tasks[i], paths[worker], {}); }, report);
     for (std::size_t i = 0; i < tasks.size(); ++i) done_[tasks[i] - leaves_] = static_cast<std::int32_t>(i);
@@ -193,7 +193,7 @@ class Walk {
   template <class X>
   void absorb(Cluster& cluster, const X* mean, double number, double within) {
     const double share = number / (cluster.number + number);
-    const double square = pull(cluster.mean.data(), mean, share, points_.d);
+    const double square = move_center(cluster.mean.data(), mean, share, points_.d);
     cluster.within += within + square * cluster.number * share;
     cluster.number += number;
   }
@@ -228,13 +228,14 @@ class Walk {
 
 template <class T>
 Costs node_costs(const Points<T>& points, std::span<const std::int32_t> parent,
-                 std::span<const std::int32_t> size, Centers centers, Team& team, const Report& report) {
-  return Walk<T>(points, parent, size, centers).run(team, report);
+                 std::span<const std::int32_t> size, Centers centers, ThreadPool& pool,
+                 const Report& report) {
+  return Walk<T>(points, parent, size, centers).run(pool, report);
 }
 
 #define AGGLO_NODE_COSTS(T)                                                                                 \
   template Costs node_costs(const Points<T>&, std::span<const std::int32_t>, std::span<const std::int32_t>, \
-                            Centers, Team&, const Report&)
+                            Centers, ThreadPool&, const Report&)
 AGGLO_NODE_COSTS(float);
 AGGLO_NODE_COSTS(double);
 AGGLO_NODE_COSTS(Half);

@@ -26,6 +26,7 @@ struct Costs {
 // still, by how far each was from the mean when last looked at and how far means have moved since.
 template <class T>
 Costs node_costs(const Points<T>& points, std::span<const std::int32_t> parent,
-                 std::span<const std::int32_t> size, Centers centers, Team& team, const Report& report = {});
+                 std::span<const std::int32_t> size, Centers centers, ThreadPool& pool,
+                 const Report& report = {});
 
 }  // namespace agglo

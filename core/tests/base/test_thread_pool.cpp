@@ -5,45 +5,45 @@
 #include "base/thread_pool.hpp"
 #include "check.hpp"
 
-using agglo::Team;
+using agglo::ThreadPool;
 
 namespace {
 
 void every_chunk_is_done_once(int threads) {
-  Team team(threads);
+  ThreadPool pool(threads);
   for (const std::int64_t chunks : {0, 1, 2, 7, 1000}) {
     std::vector<std::atomic<int>> done(static_cast<std::size_t>(chunks));
-    team.run(chunks, [&](std::int64_t chunk, int worker) {
-      CHECK(worker >= 0 && worker < team.size());
+    pool.run(chunks, [&](std::int64_t chunk, int worker) {
+      CHECK(worker >= 0 && worker < pool.size());
       ++done[chunk];
     });
     for (const auto& count : done) CHECK(count == 1);
   }
   std::vector<int> covered(100, 0);
-  team.ranges(100, 7, [&](std::int64_t first, std::int64_t last, int) {
+  pool.ranges(100, 7, [&](std::int64_t first, std::int64_t last, int) {
     for (std::int64_t i = first; i < last; ++i) ++covered[i];
   });
   for (const int count : covered) CHECK(count == 1);
 }
 
 void exceptions_reach_the_caller(int threads) {
-  Team team(threads);
+  ThreadPool pool(threads);
   for (int repeat = 0; repeat < 20; ++repeat) {
     CHECK(throws<std::runtime_error>([&] {
-      team.run(100, [](std::int64_t chunk, int) {
+      pool.run(100, [](std::int64_t chunk, int) {
         if (chunk == 50) throw std::runtime_error("fifty");
       });
     }));
-    std::atomic<int> done{0};  // and the team goes on
-    team.run(10, [&](std::int64_t, int) { ++done; });
+    std::atomic<int> done{0};  // and the pool goes on
+    pool.run(10, [&](std::int64_t, int) { ++done; });
     CHECK(done == 10);
   }
 }
 
 void reports_may_stop_the_work(int threads) {
-  Team team(threads);
+  ThreadPool pool(threads);
   const bool caught = throws<std::runtime_error>([&] {
-    team.run(
+    pool.run(
         1000, [](std::int64_t, int) {},
         [](std::int64_t done, std::int64_t total) {
           CHECK(total == 1000);
@@ -61,5 +61,5 @@ int main() {
     exceptions_reach_the_caller(threads);
     reports_may_stop_the_work(threads);
   }
-  CHECK(throws<std::invalid_argument>([&] { Team team(0); }));
+  CHECK(throws<std::invalid_argument>([&] { ThreadPool pool(0); }));
 }

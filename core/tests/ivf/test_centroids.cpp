@@ -9,7 +9,7 @@ namespace {
 
 using agglo::Centers;
 using agglo::Groups;
-using agglo::Team;
+using agglo::ThreadPool;
 
 // Rows around few others, some of them twice.
 std::vector<float> made_up(std::int64_t n, std::int64_t width, unsigned seed) {
@@ -45,8 +45,8 @@ void check_look(std::int64_t probes, bool squares, double least) {
   const std::vector<float> rows = made_up(asking, width, 2);
   std::vector<std::int32_t> first;
   for (const int threads : {1, 3}) {
-    Team team(threads);
-    const Groups groups(centers, 25, probes, team);
+    ThreadPool pool(threads);
+    const Groups groups(centers, 25, probes, pool);
     Groups::Scratch scratch;
     std::vector<std::int32_t> one(asking), several(asking * reach);
     groups.one(rows.data(), asking, scratch, one.data());
@@ -75,8 +75,8 @@ void check_look(std::int64_t probes, bool squares, double least) {
 void check_close(std::int64_t n, std::int64_t reach) {
   const std::int64_t width = 5;
   const Centers centers = centers_of(made_up(n, width, 3), width, true);
-  Team team(2);
-  const auto close = agglo::close_centers(centers, reach, team, {});
+  ThreadPool pool(2);
+  const auto close = agglo::close_centers(centers, reach, pool, {});
   for (std::int64_t c = 0; c < n; ++c) {
     std::vector<std::int32_t> own(close.begin() + c * reach, close.begin() + (c + 1) * reach);
     CHECK(own[0] == c);
@@ -98,8 +98,8 @@ int main() {
   check_close(5000, 7);  // in groups
 
   const std::vector<float> same(200 * 3, 1.0f);
-  Team team(1);
-  const Groups groups(centers_of(same, 3, true), 20, 2, team);  // of which all but one are empty
+  ThreadPool pool(1);
+  const Groups groups(centers_of(same, 3, true), 20, 2, pool);  // of which all but one are empty
   Groups::Scratch scratch;
   std::vector<std::int32_t> several(2 * 200);
   groups.several(same.data(), 2, 200, scratch, several.data());

@@ -14,7 +14,7 @@ namespace {
 using agglo::Metric;
 using agglo::Partition;
 using agglo::Points;
-using agglo::Team;
+using agglo::ThreadPool;
 
 // Groups of points, some far larger than others, and many copies.
 template <class T>
@@ -38,12 +38,12 @@ void check_partition(std::int64_t n, std::int64_t size, std::int64_t least, bool
   auto data = made_up<float>(n, d, 5);
   std::fill_n(data.begin(), n / 3 * d, 1.0f);  // that will not part
   const Points<float> points{data.data(), n, d};
-  Team team(3);
-  const agglo::Space<float> space(points, Metric::sqeuclidean, team);
+  ThreadPool pool(3);
+  const agglo::Space<float> space(points, Metric::sqeuclidean, pool);
   std::vector<std::int32_t> ids(n);
   for (std::int64_t i = 0; i < n; ++i) ids[i] = static_cast<std::int32_t>(i);
   const agglo::WholeImages<float> images(space, ids);
-  const Partition cells(images, size, least, false, by_product, 1, team, {});
+  const Partition cells(images, size, least, false, by_product, 1, pool, {});
   std::vector<int> seen(n, 0);
   for (std::int64_t c = 0; c < cells.count(); ++c) {
     const std::int64_t members = static_cast<std::int64_t>(cells.members(c).size());
@@ -68,10 +68,10 @@ void check_search(std::int64_t n, std::int64_t d, std::int64_t k, Metric metric)
   const Points<T> points{data.data(), n, d};
   agglo::Approximation first;
   for (const int threads : {1, 2, 5}) {
-    Team team(threads);
-    const auto exact = agglo::nearest(points, k, metric, {}, blas, team);
+    ThreadPool pool(threads);
+    const auto exact = agglo::nearest(points, k, metric, {}, blas, pool);
     const auto found =
-        agglo::nearly_nearest(points, k, metric, 0.95, {60, 0, 0, 0}, {}, 100, 4, true, 11, blas, team);
+        agglo::nearly_nearest(points, k, metric, 0.95, {60, 0, 0, 0}, {}, 100, 4, true, 11, blas, pool);
     double right = 0;
     for (std::int64_t i = 0; i < n; ++i) {
       const float last = exact.values[i * k + k - 1];
@@ -101,21 +101,21 @@ int main() {
   check_search<float>(900, 5, 4, Metric::dot);
 
   const std::vector<float> same(50 * 3, 2.0f);
-  Team team(2);
+  ThreadPool pool(2);
   const auto copies = agglo::nearly_nearest(Points<float>{same.data(), 50, 3}, 4, Metric::euclidean, 0.95, {},
-                                            {}, 10, 4, true, 0, blas, team);
+                                            {}, 10, 4, true, 0, blas, pool);
   CHECK(std::all_of(copies.neighbors.values.begin(), copies.neighbors.values.end(),
                     [](float value) { return value == 0; }));
   CHECK(throws<std::invalid_argument>([&] {
     agglo::nearly_nearest(Points<float>{same.data(), 50, 3}, 50, Metric::dot, 0.95, {}, {}, 10, 4, true, 0,
-                          blas, team);
+                          blas, pool);
   }));
 
   // Whoever reports may stop the search.
   const auto data = made_up<float>(3000, 4, 1);
   CHECK(throws<std::runtime_error>([&] {
     agglo::nearly_nearest(Points<float>{data.data(), 3000, 4}, 5, Metric::cosine, 0.95, {}, {}, 10, 4, true,
-                          0, blas, team, stop);
+                          0, blas, pool, stop);
   }));
   return 0;
 }

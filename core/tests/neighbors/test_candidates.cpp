@@ -12,7 +12,7 @@
 namespace {
 
 using agglo::Kind;
-using agglo::Team;
+using agglo::ThreadPool;
 
 void check_rows() {
   const std::vector<std::int64_t> indptr{0, 5, 5, 7};
@@ -20,11 +20,11 @@ void check_rows() {
   const std::vector<float> weights{3, 1, 9, 2, 0, 5, 5};
   const auto equal = [](std::int32_t, std::int32_t) { return 0.0; };
   for (const int threads : {1, 2}) {
-    Team team(threads);
-    const auto near = agglo::select_closest({indptr, targets, weights}, 2, Kind::distance, equal, team);
+    ThreadPool pool(threads);
+    const auto near = agglo::select_closest({indptr, targets, weights}, 2, Kind::distance, equal, pool);
     CHECK((near.indices == std::vector<std::int32_t>{1, 2, -1, -1, 0, 1}));
     CHECK((near.values == std::vector<float>{1, 2, 0, 0, 5, 5}));
-    const auto alike = agglo::select_closest({indptr, targets, weights}, 1, Kind::similarity, equal, team);
+    const auto alike = agglo::select_closest({indptr, targets, weights}, 1, Kind::similarity, equal, pool);
     CHECK((alike.indices == std::vector<std::int32_t>{2, -1, 0}) && alike.values[0] == 3);
   }
 }
@@ -35,7 +35,7 @@ void check_ties() {
   const std::vector<std::int32_t> targets{5, 3, 2, 1, 4, 2};
   const std::vector<float> weights{7, 5, 5, 1, 5, 5};
   const std::vector<double> closeness{0, 0, 0.25, 0.5, 0.25, 0};
-  Team team(1);
+  ThreadPool pool(1);
   for (const std::int64_t k : {1, 2, 3, 4, 5}) {
     const auto found = agglo::select_closest(
         {indptr, targets, weights}, k, Kind::distance,
@@ -43,7 +43,7 @@ void check_ties() {
           CHECK(i == 0 && j >= 2 && j <= 4);
           return closeness[j];
         },
-        team);
+        pool);
     // Only a tie at the end of the list is looked into.
     const std::vector<std::int32_t> expected =
         k < 4 ? std::vector<std::int32_t>{1, 3, 2, 4, 5} : std::vector<std::int32_t>{1, 2, 3, 4, 5};
@@ -59,9 +59,9 @@ void check_closeness() {
   const agglo::SparseRows<double> rows{indptr, columns, numbers, 12};
   std::vector<double> dense(3 * 12, 0.0);
   for (std::size_t e = 0; e < columns.size(); ++e) dense[e / 3 * 12 + columns[e]] = numbers[e];
-  Team team(1);
+  ThreadPool pool(1);
   for (const auto metric : {agglo::Metric::dot, agglo::Metric::cosine}) {
-    const agglo::Space<double> space({dense.data(), 3, 12}, metric, team);
+    const agglo::Space<double> space({dense.data(), 3, 12}, metric, pool);
     const auto closeness = agglo::pair_closeness(rows, metric);
     for (const std::int32_t i : {0, 1, 2})
       for (const std::int32_t j : {0, 1, 2}) CHECK(closeness(i, j) == space.closeness(i, j));
@@ -76,7 +76,7 @@ void check_closeness() {
   words[width] = ~std::uint64_t{1};
   const auto differing = agglo::pair_closeness_of_bits({words, 3, width, width * 64});
   CHECK(differing(0, 1) == 1 - static_cast<double>(width * 64) && differing(0, 2) == differing(0, 1) - 1);
-  const auto lists = agglo::nearest_bits({words, 3, width, width * 64}, 2, team);
+  const auto lists = agglo::nearest_bits({words, 3, width, width * 64}, 2, pool);
   CHECK(lists.values[0] == lists.values[1] && lists.indices[0] == 1);
 }
 

@@ -13,7 +13,7 @@ namespace {
 using agglo::Metric;
 using agglo::Neighbors;
 using agglo::Points;
-using agglo::Team;
+using agglo::ThreadPool;
 
 // Small integers, so that every sum is exact and ties abound; every ninth point is a copy of another.
 template <class T>
@@ -63,8 +63,8 @@ void lists_are_those_of_the_definition(std::int64_t n, std::int64_t d, std::int6
     const auto expected = by_definition(points, k, similarity(metric));
     for (const int threads : {1, 2, 8})
       for (const std::int64_t width : {std::int64_t{0}, std::min<std::int64_t>(d / 2, 4)}) {
-        Team team(threads);
-        const Neighbors found = nearest(points, k, metric, unit_vectors(width, d), blas, team);
+        ThreadPool pool(threads);
+        const Neighbors found = nearest(points, k, metric, unit_vectors(width, d), blas, pool);
         CHECK(found.indices == expected);
       }
   }
@@ -74,7 +74,7 @@ void values_of_all_metrics_are_the_same_for_any_threads() {
   const std::vector<float> data = made_up<float>(1100, 6, 1);
   const Points<float> points{data.data(), 1100, 6};
   for (const Metric metric : {Metric::dot, Metric::cosine, Metric::sqeuclidean, Metric::euclidean}) {
-    Team one(1), many(8);
+    ThreadPool one(1), many(8);
     const Neighbors a = nearest(points, 10, metric, {}, blas, one);
     const Neighbors b = nearest(points, 10, metric, unit_vectors(3, 6), blas, many);
     CHECK(a.indices == b.indices && a.values == b.values);
@@ -97,18 +97,18 @@ void compact_numbers_are_as_wide_ones(T (*number)(std::uint32_t)) {
   for (T& x : data) x = number(static_cast<std::uint32_t>(chance()));
   const std::vector<float> wide(data.begin(), data.end());
   for (const Metric metric : {Metric::dot, Metric::cosine, Metric::sqeuclidean, Metric::euclidean}) {
-    Team team(2);
+    ThreadPool pool(2);
     const auto basis = unit_vectors(4, d);
-    const Neighbors a = nearest(Points<T>{data.data(), n, d}, k, metric, basis, blas, team);
-    const Neighbors b = nearest(Points<float>{wide.data(), n, d}, k, metric, basis, blas, team);
+    const Neighbors a = nearest(Points<T>{data.data(), n, d}, k, metric, basis, blas, pool);
+    const Neighbors b = nearest(Points<float>{wide.data(), n, d}, k, metric, basis, blas, pool);
     CHECK(a.indices == b.indices && a.values == b.values);
   }
 }
 
 void nothing_but_copies() {
   const std::vector<float> data(300 * 5, 2.5f);
-  Team team(2);
-  const Neighbors found = nearest(Points<float>{data.data(), 300, 5}, 4, Metric::sqeuclidean, {}, blas, team);
+  ThreadPool pool(2);
+  const Neighbors found = nearest(Points<float>{data.data(), 300, 5}, 4, Metric::sqeuclidean, {}, blas, pool);
   for (std::int64_t i = 0; i < 300; ++i)
     for (std::int64_t s = 0; s < 4; ++s) {
       CHECK(found.indices[i * 4 + s] == s + (s >= i ? 1 : 0));
@@ -118,9 +118,9 @@ void nothing_but_copies() {
 
 void a_report_may_stop_the_search(int threads) {
   const std::vector<float> data = made_up<float>(3000, 4, 2);
-  Team team(threads);
+  ThreadPool pool(threads);
   CHECK(throws<std::runtime_error>(
-      [&] { nearest(Points<float>{data.data(), 3000, 4}, 5, Metric::dot, {}, blas, team, stop); }));
+      [&] { nearest(Points<float>{data.data(), 3000, 4}, 5, Metric::dot, {}, blas, pool, stop); }));
 }
 
 }  // namespace

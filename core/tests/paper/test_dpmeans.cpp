@@ -73,7 +73,7 @@ std::vector<std::int32_t> plain_pass(const Data& data, double lambda, std::int64
 
 void test_passes(std::int64_t n, std::int64_t d, double lambda, std::int64_t epoch, unsigned seed) {
   const Data data = random_data(n, d, seed);
-  Team one(1);
+  ThreadPool one(1);
   const DpMeans first =
       dp_means(data.points(), data.order, std::span<const double>(), {lambda, epoch, 1, 0}, blas.sgemm, one);
   CHECK(first.labels == plain_pass(data, lambda, epoch));
@@ -82,9 +82,9 @@ void test_passes(std::int64_t n, std::int64_t d, double lambda, std::int64_t epo
   CHECK(std::is_sorted(whole.history.rbegin(), whole.history.rend(),
                        [](double a, double b) { return a < b - 1e-9 * b; }));
   for (const int threads : {2, 3}) {
-    Team team(threads);
+    ThreadPool pool(threads);
     const DpMeans again = dp_means(data.points(), data.order, std::span<const double>(),
-                                   {lambda, epoch, 100, 0}, blas.sgemm, team);
+                                   {lambda, epoch, 100, 0}, blas.sgemm, pool);
     CHECK(again.labels == whole.labels);
     CHECK(again.centers == whole.centers);
     CHECK(again.history == whole.history);
@@ -96,7 +96,7 @@ void test_passes(std::int64_t n, std::int64_t d, double lambda, std::int64_t epo
 
 void test_seeds(std::int64_t n, std::int64_t d, double lambda, SeedRule rule, unsigned seed) {
   const Data data = random_data(n, d, seed);
-  Team one(1);
+  ThreadPool one(1);
   const Seeds found = dp_seeds(data.points(), lambda, rule, seed, blas.sgemm, one);
   double sum = 0;
   for (std::int64_t i = 0; i < n; ++i) {
@@ -112,8 +112,8 @@ void test_seeds(std::int64_t n, std::int64_t d, double lambda, SeedRule rule, un
   CHECK(found.distances.back() == sum);
   if (lambda == 0) CHECK(sum == 0);
   for (const int threads : {2, 3}) {
-    Team team(threads);
-    const Seeds again = dp_seeds(data.points(), lambda, rule, seed, blas.sgemm, team);
+    ThreadPool pool(threads);
+    const Seeds again = dp_seeds(data.points(), lambda, rule, seed, blas.sgemm, pool);
     CHECK(again.seeds == found.seeds);
     CHECK(again.labels == found.labels);
     CHECK(again.distances == found.distances);
@@ -122,12 +122,12 @@ void test_seeds(std::int64_t n, std::int64_t d, double lambda, SeedRule rule, un
 
 void test_reports_can_stop() {
   const Data data = random_data(3000, 3, 1);
-  Team team(2);
+  ThreadPool pool(2);
   CHECK(throws<std::runtime_error>([&] {
-    dp_means(data.points(), data.order, std::span<const double>(), {1.0, 1, 100, 0}, blas.sgemm, team, stop);
+    dp_means(data.points(), data.order, std::span<const double>(), {1.0, 1, 100, 0}, blas.sgemm, pool, stop);
   }));
   CHECK(throws<std::runtime_error>(
-      [&] { dp_seeds(data.points(), 1.0, SeedRule::cost, 1, blas.sgemm, team, stop); }));
+      [&] { dp_seeds(data.points(), 1.0, SeedRule::cost, 1, blas.sgemm, pool, stop); }));
 }
 
 }  // namespace

@@ -38,8 +38,8 @@ Data random_data(std::int64_t n, std::int64_t d, unsigned seed) {
 }
 
 Exemplars solve(const Data& data, double lambda, int threads, const Report& report = {}) {
-  Team team(threads);
-  return exemplars(data.points(), data.weights, data.seeds, data.labels, {lambda, 50, 1e-3}, blas.sgemm, team,
+  ThreadPool pool(threads);
+  return exemplars(data.points(), data.weights, data.seeds, data.labels, {lambda, 50, 1e-3}, blas.sgemm, pool,
                    report);
 }
 

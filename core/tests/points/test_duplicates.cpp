@@ -22,8 +22,8 @@ int main() {
     indptr.push_back(static_cast<std::int64_t>(numbers.size()));
   }
   for (const int threads : {1, 2, 8}) {
-    Team team(threads);
-    const auto found = first_equal<std::uint32_t>(indptr, numbers, true, team);
+    ThreadPool pool(threads);
+    const auto found = first_equal<std::uint32_t>(indptr, numbers, true, pool);
     for (std::size_t i = 0; i < rows.size(); ++i) {
       std::size_t first = 0;
       while (rows[first] != rows[i]) ++first;
@@ -31,8 +31,8 @@ int main() {
     }
   }
 
-  Team team(1);
+  ThreadPool pool(1);
   const std::vector<std::uint8_t> bytes{128, 0, 128};  // no floating numbers, so that 128 is no zero
-  CHECK(first_equal<std::uint8_t>(std::vector<std::int64_t>{0, 1, 2, 3}, bytes, false, team) ==
+  CHECK(first_equal<std::uint8_t>(std::vector<std::int64_t>{0, 1, 2, 3}, bytes, false, pool) ==
         (std::vector<std::int32_t>{0, 1, 0}));
 }

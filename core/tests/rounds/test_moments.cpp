@@ -18,7 +18,7 @@ std::vector<float> some_points() {
   return points;
 }
 
-Graph some_graph(const std::vector<float>& points, Metric metric, Team& team) {
+Graph some_graph(const std::vector<float>& points, Metric metric, ThreadPool& pool) {
   std::mt19937 random(4);
   std::vector<std::int32_t> sources, targets;
   std::vector<float> weights;
@@ -31,9 +31,9 @@ Graph some_graph(const std::vector<float>& points, Metric metric, Team& team) {
       weights.push_back(
           static_cast<float>(similarity(metric) ? dot(x, y, kColumns) : squared_distance(x, y, kColumns)));
     }
-  const Graph rows = grouped(kPoints, sources, targets, weights);
-  return united({rows.indptr, rows.indices, rows.weights},
-                similarity(metric) ? Kind::similarity : Kind::distance, team);
+  const Graph rows = edges_to_csr(kPoints, sources, targets, weights);
+  return symmetrize({rows.indptr, rows.indices, rows.weights},
+                    similarity(metric) ? Kind::similarity : Kind::distance, pool);
 }
 
 Forest forest_of(const std::vector<float>& points, const Graph& graph, Vectors vectors, bool mutual,
@@ -49,13 +49,13 @@ Forest forest_of(const std::vector<float>& points, const Graph& graph, Vectors v
   if (!mutual) plan.thresholds = thresholds;
   plan.mutual = mutual;
   const std::vector<std::int32_t> must{1, 2, 2, 70}, cannot{0, 1, 5, 9};
-  Team team(threads);
+  ThreadPool pool(threads);
   return run_rounds({graph.indptr, graph.indices, graph.weights}, vectors, plan,
-                    Constraints{must, cannot, {}, 300.0, {}}, team);
+                    Constraints{must, cannot, {}, 300.0, {}}, pool);
 }
 
 void threads_do_not_matter(VectorLinkage linkage, Metric metric, bool mutual) {
-  Team one(1);
+  ThreadPool one(1);
   const std::vector<float> points = some_points();
   const Graph graph = some_graph(points, metric, one);
   Vectors vectors;

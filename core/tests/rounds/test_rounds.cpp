@@ -11,7 +11,7 @@ using namespace agglo;
 namespace {
 
 // A graph whose weights tie often, with clusters of several scales and some points alone.
-Graph random_graph(std::int32_t n, int degree, unsigned seed, Kind kind, Team& team) {
+Graph random_graph(std::int32_t n, int degree, unsigned seed, Kind kind, ThreadPool& pool) {
   std::mt19937 random(seed);
   std::vector<std::int32_t> sources, targets;
   std::vector<float> weights;
@@ -22,13 +22,13 @@ Graph random_graph(std::int32_t n, int degree, unsigned seed, Kind kind, Team& t
       targets.push_back((i + reach) % n);
       weights.push_back(static_cast<float>(1 + random() % 8) / 8);
     }
-  const Graph rows = grouped(n, sources, targets, weights);
-  return united({rows.indptr, rows.indices, rows.weights}, kind, team);
+  const Graph rows = edges_to_csr(n, sources, targets, weights);
+  return symmetrize({rows.indptr, rows.indices, rows.weights}, kind, pool);
 }
 
 void threads_do_not_matter(Kind kind, Linkage linkage, std::optional<double> missing, std::size_t limbs,
                            bool stable, bool mutual, const Constraints& constraints = {}) {
-  Team one(1);
+  ThreadPool one(1);
   const Graph graph = random_graph(400, 4, 7, kind, one);
   const GraphView view{graph.indptr, graph.indices, graph.weights};
   CHECK(violation(view, one).empty());
@@ -46,8 +46,8 @@ void threads_do_not_matter(Kind kind, Linkage linkage, std::optional<double> mis
   const Forest expected = run_rounds(view, plan, constraints, one);
   CHECK(expected.parent.size() > 400);
   for (const int threads : {2, 8}) {
-    Team team(threads);
-    const Forest forest = run_rounds(view, plan, constraints, team);
+    ThreadPool pool(threads);
+    const Forest forest = run_rounds(view, plan, constraints, pool);
     CHECK(forest.parent == expected.parent);
     CHECK(forest.size == expected.size);
     CHECK(forest.round == expected.round);
@@ -76,11 +76,11 @@ struct Known {
 
 // No cluster breaks a limit: a forest's nodes are all there ever were.
 void limits_hold() {
-  Team team(2);
-  const Graph graph = random_graph(400, 4, 7, Kind::similarity, team);
+  ThreadPool pool(2);
+  const Graph graph = random_graph(400, 4, 7, Kind::similarity, pool);
   const Known known;
   const Forest forest =
-      run_rounds({graph.indptr, graph.indices, graph.weights}, Plan{}, known.view(40), team);
+      run_rounds({graph.indptr, graph.indices, graph.weights}, Plan{}, known.view(40), pool);
   const auto top = [&](std::int32_t node) {
     while (forest.parent[node] != -1) node = forest.parent[node];
     return node;
@@ -100,8 +100,8 @@ void limits_hold() {
 // Points are clusters of one: given as such, with the statistics of their edges, they make the same forest.
 void clusters_of_one_are_points(Kind kind, Linkage linkage, std::optional<double> missing,
                                 std::size_t limbs) {
-  Team team(2);
-  const Graph graph = random_graph(300, 4, 11, kind, team);
+  ThreadPool pool(2);
+  const Graph graph = random_graph(300, 4, 11, kind, pool);
   const GraphView view{graph.indptr, graph.indices, graph.weights};
   const std::vector<double> sizes(300, 1.0);
   const std::vector<std::int64_t> counts(graph.indices.size(), 1);
@@ -118,8 +118,8 @@ void clusters_of_one_are_points(Kind kind, Linkage linkage, std::optional<double
     sums.insert(sums.end(), limbs - 1, 0);
     sums.push_back(eighths * (std::int64_t{1} << (plan.shift - 3 - 64 * (static_cast<int>(limbs) - 1))));
   }
-  const Forest expected = run_rounds(view, plan, team);
-  const Forest forest = run_rounds(view, Clusters{sizes, counts, sums}, plan, team);
+  const Forest expected = run_rounds(view, plan, pool);
+  const Forest forest = run_rounds(view, Clusters{sizes, counts, sums}, plan, pool);
   CHECK(forest.parent == expected.parent);
   CHECK(forest.size == expected.size);
   CHECK(std::vector(forest.value.begin() + 300, forest.value.end()) ==
@@ -162,16 +162,16 @@ int main() {
         }
   long_integers_are_exact();
 
-  Team team(2);  // nothing to merge
+  ThreadPool pool(2);  // nothing to merge
   const std::vector<std::int64_t> indptr{0, 0, 0};
-  const Forest forest = run_rounds({indptr, {}, {}}, Plan{}, team);
+  const Forest forest = run_rounds({indptr, {}, {}}, Plan{}, pool);
   CHECK(forest.parent == (std::vector<std::int32_t>{-1, -1}));
   CHECK(forest.rounds.empty());
 
   const std::vector<std::int64_t> ends{0, 1, 2, 2};  // a pair, which has no neighbours once it is merged
   const std::vector<std::int32_t> other{1, 0};
   const std::vector<float> weights{1, 1};
-  Team one(1);
+  ThreadPool one(1);
   Plan mutual;
   mutual.mutual = true;
   mutual.missing = 0.0;

@@ -14,7 +14,7 @@ namespace {
 
 using agglo::Metric;
 using agglo::Neighbors;
-using agglo::Team;
+using agglo::ThreadPool;
 
 // Rows of small whole numbers, so that every sum is exact and ties abound; columns differ in frequency, and
 // every ninth row is a copy of another.
@@ -90,9 +90,9 @@ void lists_are_those_of_the_definition(std::int64_t n, std::int64_t d, std::int6
   const auto overlaps =
       by_definition(n, k, 1, [&](std::int64_t i, std::int64_t j) { return made.jaccard(i, j); });
   for (const int threads : {1, 2, 8}) {
-    Team team(threads);
-    CHECK(nearest(made.rows(), k, Metric::dot, team).indices == products);
-    const Neighbors sets = nearest_sets(made.sets(), k, team);
+    ThreadPool pool(threads);
+    CHECK(nearest(made.rows(), k, Metric::dot, pool).indices == products);
+    const Neighbors sets = nearest_sets(made.sets(), k, pool);
     CHECK(sets.indices == overlaps);
     for (std::int64_t s = 0; s < n * k; ++s)
       if (overlaps[s] >= 0) CHECK(sets.values[s] == static_cast<float>(made.jaccard(s / k, overlaps[s])));
@@ -101,7 +101,7 @@ void lists_are_those_of_the_definition(std::int64_t n, std::int64_t d, std::int6
 
 void values_are_those_of_all_pairs() {
   const Made made(300, 40, 3);
-  Team one(1), many(8);
+  ThreadPool one(1), many(8);
   for (const Metric metric : {Metric::dot, Metric::cosine}) {
     const Neighbors a = nearest(made.rows(), 10, metric, one), b = nearest(made.rows(), 10, metric, many);
     CHECK(a.indices == b.indices && a.values == b.values);
@@ -126,17 +126,17 @@ void bits_are_compared(std::int64_t n, std::int64_t width, std::int64_t k) {
   };
   const auto expected = by_definition(n, k, 1e9, differing);
   for (const int threads : {1, 8}) {
-    Team team(threads);
-    CHECK(nearest_bits(rows, k, team).indices == expected);
-    CHECK(all_pairs_of_bits(rows, team)[0] ==
+    ThreadPool pool(threads);
+    CHECK(nearest_bits(rows, k, pool).indices == expected);
+    CHECK(all_pairs_of_bits(rows, pool)[0] ==
           static_cast<float>(differing(0, 1) / static_cast<double>(64 * width)));
   }
 }
 
 void a_report_may_stop_the_search(int threads) {
   const Made made(500, 30, 2);
-  Team team(threads);
-  CHECK(throws<std::runtime_error>([&] { nearest(made.rows(), 5, Metric::cosine, team, stop); }));
+  ThreadPool pool(threads);
+  CHECK(throws<std::runtime_error>([&] { nearest(made.rows(), 5, Metric::cosine, pool, stop); }));
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 namespace {
 
 using agglo::Banding;
-using agglo::Team;
+using agglo::ThreadPool;
 
 // Groups of sets that share most of their members, some of them equal, every 50th empty.
 struct Made {
@@ -43,11 +43,11 @@ struct Alike : Made {
 };
 
 void threads_do_not_matter(const Made& made, std::int64_t k, const Banding& wish) {
-  Team one(1);
+  ThreadPool one(1);
   const auto first = nearly_nearest_sets(made.sets(), k, 0.95, wish, 32, 100, 7, one);
   for (const int threads : {2, 8}) {
-    Team team(threads);
-    const auto other = nearly_nearest_sets(made.sets(), k, 0.95, wish, 32, 100, 7, team);
+    ThreadPool pool(threads);
+    const auto other = nearly_nearest_sets(made.sets(), k, 0.95, wish, 32, 100, 7, pool);
     CHECK(first.neighbors.indices == other.neighbors.indices);
     CHECK(first.neighbors.values == other.neighbors.values);
     CHECK(first.recall.value == other.recall.value);
@@ -55,9 +55,9 @@ void threads_do_not_matter(const Made& made, std::int64_t k, const Banding& wish
 }
 
 void most_neighbours_are_found(const Made& made, std::int64_t k) {
-  Team team(2);
-  const auto exact = nearest_sets(made.sets(), k, team);
-  const auto found = nearly_nearest_sets(made.sets(), k, 0.9, {}, 128, 256, 1, team).neighbors;
+  ThreadPool pool(2);
+  const auto exact = nearest_sets(made.sets(), k, pool);
+  const auto found = nearly_nearest_sets(made.sets(), k, 0.9, {}, 128, 256, 1, pool).neighbors;
   std::int64_t wanted = 0, right = 0;
   for (std::size_t i = 0; i < exact.indices.size() / k; ++i) {
     std::int64_t last = (i + 1) * k - 1;
@@ -70,18 +70,18 @@ void most_neighbours_are_found(const Made& made, std::int64_t k) {
 
 void few_are_searched_exactly() {
   const Made made(400, 20, 12, 3);
-  Team team(2);
-  const auto exact = nearest_sets(made.sets(), 9, team);
-  const auto found = nearly_nearest_sets(made.sets(), 9, 0.5, {}, 128, 64, 0, team);
+  ThreadPool pool(2);
+  const auto exact = nearest_sets(made.sets(), 9, pool);
+  const auto found = nearly_nearest_sets(made.sets(), 9, 0.5, {}, 128, 64, 0, pool);
   CHECK(found.neighbors.indices == exact.indices && found.neighbors.values == exact.values);
   CHECK(found.recall.value == 1 && found.effort.bands == 0);
 }
 
 void a_report_may_stop_the_search(int threads) {
   const Made made(1500, 20, 30, 2);
-  Team team(threads);
+  ThreadPool pool(threads);
   CHECK(throws<std::runtime_error>(
-      [&] { nearly_nearest_sets(made.sets(), 5, 0.9, {}, 128, 64, 0, team, stop); }));
+      [&] { nearly_nearest_sets(made.sets(), 5, 0.9, {}, 128, 64, 0, pool, stop); }));
 }
 
 }  // namespace

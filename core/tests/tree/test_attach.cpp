@@ -9,7 +9,7 @@ namespace {
 
 using agglo::Kind;
 using agglo::Linkage;
-using agglo::Team;
+using agglo::ThreadPool;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
@@ -20,9 +20,9 @@ const std::vector<std::int32_t> parent{4, 4, 5, 5, 6, 6, -1}, size{1, 1, 1, 1, 2
 agglo::Attached attach(const std::vector<std::int64_t>& indptr, const std::vector<std::int32_t>& targets,
                        const std::vector<float>& weights, Linkage linkage, std::optional<double> missing,
                        const std::vector<float>& limits, int threads) {
-  Team team(threads);
+  ThreadPool pool(threads);
   return agglo::attached(parent, size, made, 4, {indptr, targets, weights},
-                         {Kind::similarity, linkage, missing, limits}, team);
+                         {Kind::similarity, linkage, missing, limits}, pool);
 }
 
 void check_rounds() {
@@ -88,8 +88,8 @@ void check_means() {
   const std::vector<std::int32_t> targets{0, 1, 2};
   const std::vector<float> weights{4, 1.5f, 1};
   for (const int threads : {1, 3}) {
-    Team team(threads);
-    const auto found = agglo::attached(parent, size, made, 4, {indptr, targets, weights}, means, team);
+    ThreadPool pool(threads);
+    const auto found = agglo::attached(parent, size, made, 4, {indptr, targets, weights}, means, pool);
     // 2 is 1.5 from 1, beyond the first limit, and then 2.25 from the mean of both; 9 is 1 from 10.
     CHECK((found.node == std::vector<std::int32_t>{4, 2}));
     CHECK((found.round == std::vector<std::int32_t>{3, 1}));

@@ -14,8 +14,8 @@ using agglo::Half;
 
 template <class T>
 Costs costs(const std::vector<T>& X, std::int64_t d, const Tree& tree, Centers centers, int threads) {
-  agglo::Team team(threads);
-  return agglo::node_costs(agglo::Points<T>{X.data(), tree.leaves, d}, tree.parent, tree.size, centers, team);
+  agglo::ThreadPool pool(threads);
+  return agglo::node_costs(agglo::Points<T>{X.data(), tree.leaves, d}, tree.parent, tree.size, centers, pool);
 }
 
 // The definition, with the mean or the best of its points as the center of a node.

@@ -1,0 +1,23 @@
+// splitmix64: a mixing function and random number generator whose numbers are the same on every machine.
+#pragma once
+
+#include <cstdint>
+
+namespace agglo {
+
+// Return the number that splitmix64 generates from the state x.
+inline std::uint64_t splitmix64(std::uint64_t x) {
+  x += 0x9e3779b97f4a7c15u;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+// Return the next number of the generator with this state, and advance the state.
+inline std::uint64_t next_splitmix64(std::uint64_t& state) {
+  const std::uint64_t number = splitmix64(state);
+  state += 0x9e3779b97f4a7c15u;
+  return number;
+}
+
+}  // namespace agglo
