@@ -67,11 +67,11 @@ class Library:
 
 
 def agglo_search(recall: float, X: Floats, _: Any) -> Lists:
-    from agglo._validation import threads
+    from agglo._validation import effective_n_threads
     from agglo.neighbors.dense import cells
     from agglo.points.validation import check_points
 
-    return cells(check_points(X), K, "sqeuclidean", threads(None), None, recall=recall)[0]
+    return cells(check_points(X), K, "sqeuclidean", effective_n_threads(None), None, recall=recall)[0]
 
 
 def faiss_index(factory: Callable[[int], str]) -> Callable[[Floats, int, Any], Any]:

@@ -244,7 +244,7 @@ def test_progress_goes_to_the_end_and_can_stop_the_search():
         ({"recall": 0}, ValueError, r"recall=0 is not a share.*above 0, at most 1"),
         ({"recall": 1.5}, ValueError, r"recall=1\.5 is not a share"),
         ({"random_state": -1}, ValueError, r"random_state=-1 is out of range"),
-        ({"random_state": 0.5}, TypeError, r"random_state=0\.5 is not a number"),
+        ({"random_state": 0.5}, TypeError, r"random_state=0\.5 is not an integer"),
         ({"method": "cells", "n_neighbors": "all"}, ValueError, r"n_neighbors='all' compares all pairs"),
         ({"method": "tree"}, ValueError, r"method='tree' is unknown: pass one of 'auto', 'exact', 'kdtree'"),
     ],

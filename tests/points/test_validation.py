@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 
-from agglo._validation import threads
+from agglo._validation import effective_n_threads
 from agglo.points.validation import check_points, for_core
 
 ROWS = [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]
@@ -121,14 +121,14 @@ def test_what_is_not_a_table_of_numbers(X, error, text):
 
 
 def test_threads_count_as_scikit_learn_does():
-    everything = threads(None)
+    everything = effective_n_threads(None)
     assert everything >= 1
-    assert threads(-1) == everything
-    assert threads(-everything - 5) == 1
-    assert threads(3) == 3
+    assert effective_n_threads(-1) == everything
+    assert effective_n_threads(-everything - 5) == 1
+    assert effective_n_threads(3) == 3
 
 
 @pytest.mark.parametrize("n_jobs", [0, 1.5, "two", True])
 def test_what_is_not_a_number_of_threads(n_jobs):
     with pytest.raises(ValueError, match=rf"n_jobs={n_jobs!r} is not a number of threads: pass a positive"):
-        threads(n_jobs)
+        effective_n_threads(n_jobs)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from agglo import __version__, _core
-from agglo._validation import check_seed, threads
+from agglo._validation import check_seed, effective_n_threads
 from agglo.estimators.duplicates import collapse_duplicates, expand_duplicates, map_constraints
 from agglo.estimators.labels import number_clusters
 from agglo.evaluation import metrics
@@ -60,7 +60,7 @@ class Plan:
         if self.algorithm != "scc" and self.schedule:
             options = ", ".join("--" + name.replace("_", "-") for name in self.schedule)
             raise ValueError(f"--algorithm {self.algorithm} has no thresholds: leave out {options}")
-        threads(self.n_jobs)
+        effective_n_threads(self.n_jobs)
         check_wish(self.recall)
         check_seed(self.seed)
         if self.n_neighbors != "all":  # whose memory depends on the number of points
@@ -219,7 +219,7 @@ def run(plan: Plan, data: Data, progress: Progress | None = None) -> Run:
             "top": plan.top,
             "max_cluster_size": plan.max_cluster_size,
             **plan.schedule,
-            "threads": threads(plan.n_jobs),
+            "threads": effective_n_threads(plan.n_jobs),
         },
         "graph": {
             "method": graph.method,

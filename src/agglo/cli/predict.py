@@ -58,7 +58,7 @@ def predict(
     Labels are like those of the run, or by --n-clusters, --round or --height.
     """
     with failing(USAGE):
-        from agglo._validation import threads
+        from agglo._validation import effective_n_threads
         from agglo.cli import pipeline
         from agglo.estimators import model_folder as modelfile
         from agglo.io import atomic as outputs
@@ -83,7 +83,7 @@ def predict(
             )
         model = modelfile.load(run)
     with failing(USAGE):
-        model.set_params(n_jobs=threads(jobs), verbose=not quiet)
+        model.set_params(n_jobs=effective_n_threads(jobs), verbose=not quiet)
         if rule:
             pipeline.cut(model.tree_, rule)  # an error before the search, if it cannot be followed
     with failing(BAD_INPUT):

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from agglo._arrays import release
-from agglo._validation import RandomStateLike, threads
+from agglo._validation import RandomStateLike, effective_n_threads
 from agglo.estimators.duplicates import extend_duplicates, map_nodes, sum_weights
 from agglo.estimators.labels import number_clusters, order_of_appearance
 from agglo.neighbors.graph import NeighborGraph
@@ -113,7 +113,7 @@ class Model(ABC):
         weights = sum_weights(self._duplicates, self._known)
         if self._fitted is None:
             return attach_rows(self.tree_, _rows_of_matrix(new), None, self.n_jobs, progress, weights)
-        workers, report = threads(self.n_jobs), phase(progress, "neighbours")
+        workers, report = effective_n_threads(self.n_jobs), phase(progress, "neighbours")
         fitted, new = self._fitted.match(new)
         k = self.graph_.parameters["n_neighbors"]
         k = len(fitted) if k == "all" else min(k, len(fitted))
@@ -288,7 +288,7 @@ class Model(ABC):
         known = _with_more(self._known, len(self._duplicates.inverse), new.shape[0], sample_weight)
         duplicates, fresh = self._duplicates, np.arange(new.shape[0])
         if isinstance(self.linkage, str):
-            matches = old.copies(new, threads(self.n_jobs))
+            matches = old.copies(new, effective_n_threads(self.n_jobs))
             duplicates, fresh = extend_duplicates(duplicates, matches, new, known, self.n_jobs)
         else:
             duplicates = no_duplicates(len(duplicates.inverse) + new.shape[0])

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from agglo._validation import positive
+from agglo._validation import check_positive
 from agglo.evaluation.terms import terms as terms
 from agglo.points.validation import Points, check_labels, check_points
 from agglo.tree.hierarchy import Hierarchy
@@ -87,7 +87,7 @@ def examples(X: npt.ArrayLike, labels: npt.ArrayLike, n: SupportsIndex = 5) -> I
            [ 3, -1]])
     """
     points, clusters, size = _checked(X, labels)
-    wanted = positive("n", n)
+    wanted = check_positive("n", n)
     squares = _squares(points, clusters, _means(points, clusters, size))
     order = np.lexsort((squares, clusters))[np.count_nonzero(clusters < 0) :]
     first = np.cumsum(size) - size
@@ -186,7 +186,7 @@ def absorbed(tree: Hierarchy, min_size: SupportsIndex = 2) -> Absorbed:
     >>> absorbed(tree, min_size=3).height
     array([  1.5,   1.5,   1.5,  49.5,  49.5, 179.2])
     """
-    least = positive("min_size", min_size)
+    least = check_positive("min_size", min_size)
     if least > tree.n_leaves or (least < 2 and tree.n_leaves > 1):
         raise ValueError(
             f"min_size={least} is no number that a point can come to: pass one from 2 to {tree.n_leaves}, "

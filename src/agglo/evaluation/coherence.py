@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple, SupportsIndex
 import numpy as np
 import numpy.typing as npt
 
-from agglo._validation import positive
+from agglo._validation import check_positive
 from agglo.points.validation import check_labels, check_points
 
 Ints = npt.NDArray[np.int64]
@@ -89,7 +89,7 @@ def coherence(
     if sample not in ("clusters", "points"):
         raise ValueError(f"sample={sample!r} is unknown: pass 'clusters' or 'points'")
     rng = np.random.default_rng(random_state)
-    pairs = _pairs(clusters, size, weights, sample, positive("n_pairs", n_pairs), rng)
+    pairs = _pairs(clusters, size, weights, sample, check_positive("n_pairs", n_pairs), rng)
     ratings = (
         _by_class(y, pairs, len(given)) if y is not None else _by_vectors(X, pairs, len(given), low, high, rng)
     )

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from agglo._validation import positive
+from agglo._validation import check_positive
 from agglo.points.validation import check_labels
 from agglo.tree.hierarchy import Hierarchy
 
@@ -66,7 +66,7 @@ def terms(
 
     given = list(texts)
     clusters, size = check_labels(labels, len(given), "texts")
-    wanted = positive("n", n)
+    wanted = check_positive("n", n)
     wrong = next((i for i, text in enumerate(given) if not isinstance(text, str)), None)
     if wrong is not None and vectorizer is None:
         raise TypeError(f"texts[{wrong}] is {given[wrong]!r}, no text: pass a string a point")

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 
 from agglo import _core
 from agglo._arrays import Immutable, check_column, convert_column, read_only, release
-from agglo._validation import threads
+from agglo._validation import effective_n_threads
 from agglo.points.validation import check_compressed
 
 Kind = Literal["similarity", "distance"]
@@ -150,7 +150,9 @@ class NeighborGraph(Immutable):
         if len(self.indptr) - 1 > _MOST_POINTS:
             raise ValueError(f"the graph has {len(self.indptr) - 1} points; at most 2^30 are possible")
         message = (
-            "" if checked is TRUSTED else _core.violation(self.indptr, self.indices, self.weights, threads(None))
+            ""
+            if checked is TRUSTED
+            else _core.violation(self.indptr, self.indices, self.weights, effective_n_threads(None))
         )
         if message:
             raise ValueError(
@@ -326,7 +328,9 @@ class NeighborGraph(Immutable):
         """Build a graph from the union of both directions of directed edges in compressed rows."""
         if kind not in KINDS:
             raise ValueError(f"kind={kind!r} is unknown: pass 'similarity' or 'distance'")
-        rows, indices, merged = _core.united(indptr, targets, weights, kind == "similarity", threads(n_jobs))
+        rows, indices, merged = _core.united(
+            indptr, targets, weights, kind == "similarity", effective_n_threads(n_jobs)
+        )
         return cls(rows, indices, merged, kind=kind, missing=missing, checked=TRUSTED, **record)
 
     @property

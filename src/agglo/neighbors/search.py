@@ -11,7 +11,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from agglo import _core
-from agglo._validation import RandomStateLike, check_seed, threads
+from agglo._validation import RandomStateLike, check_seed, effective_n_threads
 from agglo.neighbors.dense import cells, exact, kdtree
 from agglo.neighbors.graph import Kind, NeighborGraph
 from agglo.neighbors.lists import Found, Search
@@ -151,7 +151,7 @@ def neighbor_graph(
     check_wish(recall)
     seed = check_seed(random_state)
     check_missing(missing)
-    workers = threads(n_jobs)
+    workers = effective_n_threads(n_jobs)
     wish: dict[str, Any] = {"recall": recall, "random_state": seed}
     X = to_array(X)
     if sp.issparse(X):

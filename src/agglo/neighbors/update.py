@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from agglo import _core
 from agglo._native import one_blas_thread, sgemm
-from agglo._validation import threads
+from agglo._validation import effective_n_threads
 from agglo.neighbors.graph import NeighborGraph, RecallEstimate
 from agglo.neighbors.index import Fitted
 from agglo.neighbors.missing import MissingRule, farthest_of, with_missing
@@ -50,7 +50,7 @@ def grown(
     missing, n_jobs, progress
         As of :func:`agglo.neighbor_graph`.
     """
-    workers, report = threads(n_jobs), phase(progress, "neighbours")
+    workers, report = effective_n_threads(n_jobs), phase(progress, "neighbours")
     n, more = len(fitted), new.shape[0]
     settings: Any = (fitted.metric, fitted.method, {}, fitted.recall, fitted.random_state)
     points = fitted.with_more(new)

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from agglo import _core
 from agglo._arrays import Immutable, is_read_only, release
 from agglo._memory import empty_maybe_mapped
-from agglo._validation import threads
+from agglo._validation import effective_n_threads
 
 Ids = npt.NDArray[np.int64]
 
@@ -78,7 +78,7 @@ def group_by(keys: Ids) -> Duplicates:
 
 def find_first_equal(X: Any, n_jobs: int | None = None) -> Ids:
     """Return, for each row of ``X``, the index of the first row that is equal to it."""
-    n_threads = threads(n_jobs)
+    n_threads = effective_n_threads(n_jobs)
     if sp.issparse(X):
         rows = canonical_rows(X)
         indptr = rows.indptr.astype(np.int64)

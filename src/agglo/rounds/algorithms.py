@@ -12,7 +12,7 @@ import numpy.typing as npt
 from scipy.sparse.csgraph import connected_components
 
 from agglo import _core
-from agglo._validation import threads
+from agglo._validation import effective_n_threads
 from agglo.neighbors.graph import Missing, NeighborGraph, WeightSummary
 from agglo.progress import Progress, phase
 from agglo.rounds.constraints import Constraints, Groups, check_constraints
@@ -304,7 +304,7 @@ def core_engine(
         "until_stable": plan.until_stable,
         "mutual": plan.mutual,
         **_for_core(constraints),
-        "threads": threads(n_jobs),
+        "threads": effective_n_threads(n_jobs),
         "progress": phase(progress, "rounds"),
     }
     if isinstance(plan.linkage, VectorLinkage):

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agglo import _core
-from agglo._validation import threads
+from agglo._validation import effective_n_threads
 from agglo.neighbors.graph import NeighborGraph
 from agglo.points.validation import check_labels
 from agglo.progress import Progress, phase
@@ -221,7 +221,7 @@ def attach_rows(
             "those of the tree, and X_new, the new ones"
         )
     similarity = tree.about["kind"] == "similarity"
-    shared = {"threads": threads(n_jobs), "progress": phase(progress, "attaching")}
+    shared = {"threads": effective_n_threads(n_jobs), "progress": phase(progress, "attaching")}
     shape = (tree.parent, tree.size, tree.round, tree.n_leaves)
     if vectors is not None:
         if len(vectors.points) != len(rows):

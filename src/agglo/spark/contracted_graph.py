@@ -9,7 +9,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from agglo import _core
-from agglo._validation import threads
+from agglo._validation import effective_n_threads
 from agglo.neighbors.graph import Kind, Missing
 from agglo.rounds.algorithms import Plan
 from agglo.rounds.linkage import Grid, Statistics
@@ -89,7 +89,7 @@ def rest(
             thresholds=np.asarray(thresholds, np.float64),
             until_stable=plan.until_stable,
             mutual=plan.mutual,
-            threads=threads(n_jobs),
+            threads=effective_n_threads(n_jobs),
             progress=None,
         )
     )

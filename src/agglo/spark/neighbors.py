@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 
 import agglo
 from agglo import _core
-from agglo._validation import positive
+from agglo._validation import check_positive
 from agglo.neighbors.graph import Kind, Missing, RecallEstimate
 from agglo.neighbors.search import METRICS
 from agglo.spark.edges import id_type
@@ -82,7 +82,10 @@ def neighbor_graph(
         raise ValueError(f"metric={metric!r} is unknown here: pass cosine, dot, sqeuclidean or euclidean")
     kind = _check(points, "vector", "array<float>")
     points = points.select(F.col("id").cast(kind), F.col("vector").cast("array<float>"))
-    repetitions, bucket_size = positive("repetitions", repetitions), positive("bucket_size", bucket_size)
+    repetitions, bucket_size = (
+        check_positive("repetitions", repetitions),
+        check_positive("bucket_size", bucket_size),
+    )
     n = points.count()
     bits = max(0, math.ceil(math.log2(max(n, 1) / (bucket_size / 2))))
     planes, offsets = _planes(points, repetitions, bits + _MORE_BITS, random_state)
@@ -152,7 +155,7 @@ def set_graph(
         So many buckets for each set, each of so many hashes.
     """
     kind = _check(sets, "tokens", "array<string>")
-    bands, rows = positive("bands", bands), positive("rows", rows)
+    bands, rows = check_positive("bands", bands), check_positive("rows", rows)
     sets = sets.select(F.col("id").cast(kind), F.array_distinct("tokens").alias("tokens"))
 
     def least(seed: int) -> Column:
@@ -177,7 +180,7 @@ def _searched(
     about: dict[str, Any],
 ) -> SparkGraph:
     """The graph of what is found in buckets (id, bucket) of points (id and a column that they are compared by)."""
-    k, kind = positive("n_neighbors", n_neighbors), METRICS[metric]
+    k, kind = check_positive("n_neighbors", n_neighbors), METRICS[metric]
     ids = points.schema["id"].dataType.simpleString()
     folder = Folder(points.sparkSession, path)
     sizes = kept(buckets.groupBy("bucket").agg(F.count(F.lit(1)).alias("n")))
@@ -198,7 +201,7 @@ def _searched(
     nearest = Window.partitionBy("src").orderBy(closest, "dst")
     best = found.distinct().withColumn("rank", F.row_number().over(nearest)).filter(F.col("rank") <= k)
     edges = folder.write(best.drop("rank"), "edges")
-    recall = _recall(points, edges, k, metric, positive("sample", sample))
+    recall = _recall(points, edges, k, metric, check_positive("sample", sample))
     missing = 1.0 if metric == "jaccard" else None
     parameters = {"n_neighbors": k, "buckets": number, "split": split, "bucket_size": bucket_size, **about}
     return SparkGraph(edges, kind, missing, metric, recall, parameters)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from agglo import _core
 from agglo._arrays import Immutable, release
-from agglo._validation import threads
+from agglo._validation import effective_n_threads
 from agglo.points.validation import check_leaves, for_core
 from agglo.progress import Progress, phase
 from agglo.tree.validation import check_n_clusters
@@ -98,7 +98,7 @@ def dp_means_path(
         tree.parent,
         tree.size,
         centers == "points",
-        threads(n_jobs),
+        effective_n_threads(n_jobs),
         phase(progress, "costs"),
     )
     critical, lambdas, within, n_clusters = _core.price_path(tree.parent, node_cost, tree.n_leaves)

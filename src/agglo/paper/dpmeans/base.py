@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils import check_random_state
 
 from agglo import _core
-from agglo._validation import threads
+from agglo._validation import effective_n_threads
 from agglo.evaluation.metrics import dp_means_cost
 from agglo.points.validation import Points, check_points, validate_points
 
@@ -74,7 +74,7 @@ class DPMeansSolver(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
         check_count("max_iter", self.max_iter)
         check_share("tol", self.tol)
         self._check()
-        workers = threads(self.n_jobs)
+        workers = effective_n_threads(self.n_jobs)
         points = check_points(validate_points(self, X))
         chance = check_random_state(self.random_state)
         costs = np.empty(n_init)
