@@ -8,9 +8,9 @@ from typing import get_args, get_origin, get_type_hints
 import pyarrow as pa
 
 import agglo
+from agglo.estimators import run_folder as runfolder
 from agglo.explore.items import write_items
 from agglo.explore.run import open_run
-from agglo.io import run_folder as runfolder
 
 ANIMALS = ["reed frog", "tree frog", "black rhino", "white rhino", "snow leopard"]
 TEXTS = [f"{what} {animal}" for animal in ANIMALS for what in ("endangered", "what eats a", "pictures of the")]

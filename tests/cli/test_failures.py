@@ -15,7 +15,7 @@ import pytest
 from cli_runs import FILES, driven, names, run
 
 import agglo
-from agglo.io import run_folder as runfolder
+from agglo.estimators import run_folder as runfolder
 from agglo.testing import assert_same_hierarchy
 
 # What goes wrong
@@ -79,7 +79,7 @@ def test_a_run_that_fails_says_why_and_writes_nothing(folder, words, code, messa
         ("cut out --n-clusters 3 -o no/labels.csv", 4, "there is no folder .*no; make it first"),
         ("cut nowhere --n-clusters 3", 3, "cannot read nowhere: there is no such folder or file"),
         ("cut . --n-clusters 3", 3, r"\. holds no run: there is no tree\.parquet in it"),
-        ("cut X.npy --n-clusters 3", 3, r"X\.npy holds no tree of agglo's"),
+        ("cut X.npy --n-clusters 3", 3, r"X\.npy is not a tree file of agglo"),
         ("eval out --labels X.npy", 3, r"holds an array of shape \(120, 5\), but labels are one-dimensional"),
         ("predict out X.npy", 3, "holds no model, .*no model.json in it; run agglo fit again, with --keep-model"),
         (
@@ -157,12 +157,12 @@ def signalled(where, name):
             agglo.progress.progress_bar = bar
             """
     return f"""
-        import os, signal, agglo.io.run_folder
+        import os, signal, agglo.estimators.run_folder
 
         def write(*args, **kwargs):  # the tree is written already, under a name of its own
             {send}
 
-        agglo.io.run_folder.write_labels = write
+        agglo.estimators.run_folder.write_labels = write
         """
 
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from cli_runs import FILES, driven, names, run
 
-from agglo.io import run_folder as runfolder
-from agglo.io.tree_file import load_mapped
+from agglo.estimators import run_folder as runfolder
+from agglo.tree.mapped import load_mapped
 
 
 @pytest.fixture

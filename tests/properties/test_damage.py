@@ -14,9 +14,9 @@ from explorable import write_run
 
 import agglo
 from agglo.cli import pipeline
+from agglo.estimators import run_folder as runfolder
 from agglo.explore.items import read_table
 from agglo.explore.run import open_run
-from agglo.io import run_folder as runfolder
 from agglo.io.atomic import JOURNAL, JOURNAL_LIST
 from agglo.io.points import read_labels, write_labels
 from agglo.text.reader import read_texts

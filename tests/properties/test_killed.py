@@ -15,8 +15,8 @@ from cli_runs import run
 import agglo
 from agglo import cli
 from agglo.estimators import model_folder as modelfile
+from agglo.estimators import run_folder as runfolder
 from agglo.explore.run import open_run
-from agglo.io import run_folder as runfolder
 from agglo.io.atomic import JOURNAL
 
 KILLS = 16  # of each writer

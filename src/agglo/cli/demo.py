@@ -26,7 +26,7 @@ def demo(
     """Cluster handwritten digits, score the tree and draw a picture of it."""
     with failing(USAGE):
         from agglo.cli import report as summary
-        from agglo.io import run_folder as runfolder
+        from agglo.estimators import run_folder as runfolder
 
         plan = _plan(jobs)
     with failing(CANNOT_WRITE):

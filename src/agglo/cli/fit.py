@@ -156,7 +156,7 @@ def fit(
         from agglo.cli import pipeline
         from agglo.cli import report as summary
         from agglo.estimators import model_folder as modelfile
-        from agglo.io import run_folder as runfolder
+        from agglo.estimators import run_folder as runfolder
 
         schedule = {"thresholds": numbers_or_name(thresholds), "n_thresholds": n_thresholds, "advance": advance}
         plan = pipeline.Plan(

@@ -61,9 +61,9 @@ def predict(
         from agglo._validation import effective_n_threads
         from agglo.cli import pipeline
         from agglo.estimators import model_folder as modelfile
+        from agglo.estimators import run_folder as runfolder
         from agglo.io import atomic as outputs
         from agglo.io import points as files
-        from agglo.io import run_folder as runfolder
 
         rule = rule_of(n_clusters, round, height) or {}
         files.check_label_format(out)

@@ -72,7 +72,7 @@ def text(
     with failing(USAGE):
         from agglo.cli import pipeline
         from agglo.cli import report as summary
-        from agglo.io import run_folder as runfolder
+        from agglo.estimators import run_folder as runfolder
         from agglo.progress import progress_bar
         from agglo.text import reader as texts
         from agglo.text import run as textrun

@@ -48,9 +48,9 @@ def cut(
     with failing(USAGE):
         from agglo.cli import pipeline
         from agglo.cli import report as summary
+        from agglo.estimators import run_folder as runfolder
         from agglo.io import atomic as outputs
         from agglo.io import points as files
-        from agglo.io import run_folder as runfolder
 
         rule = rule_of(n_clusters, round, height)
         if rule is None:
@@ -99,8 +99,8 @@ def evaluate(
     with failing(USAGE):
         from agglo.cli import pipeline
         from agglo.cli import report as summary
+        from agglo.estimators import run_folder as runfolder
         from agglo.io import points as files
-        from agglo.io import run_folder as runfolder
 
         rule = rule_of(n_clusters, round, height)
         csv = csv_options(header, encoding, delimiter)
@@ -121,7 +121,7 @@ def info(run: RunPath, as_json: AsJson = False, quiet: Quiet = False) -> None:
     with failing(USAGE):
         from agglo.cli import pipeline
         from agglo.cli import report as summary
-        from agglo.io import run_folder as runfolder
+        from agglo.estimators import run_folder as runfolder
     with failing(BAD_INPUT):
         tree, record = runfolder.load_run(run)
         record = record or pipeline.tree_record(tree)
@@ -164,8 +164,8 @@ def plot(
     """
     with failing(USAGE):
         from agglo.cli import pipeline
+        from agglo.estimators import run_folder as runfolder
         from agglo.io import atomic as outputs
-        from agglo.io import run_folder as runfolder
 
         try:
             from agglo.plot import pictures as pictures
@@ -200,7 +200,7 @@ def plot(
 
 def _columns_of(run: Path) -> list[str] | None:
     """Return the columns that a run was made of, if it was made of a table."""
-    from agglo.io import run_folder as runfolder
+    from agglo.estimators import run_folder as runfolder
 
     record = (runfolder.load_record(run) if run.is_dir() else None) or {}
     columns = record.get("data", {}).get("columns")

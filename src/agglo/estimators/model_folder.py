@@ -21,8 +21,7 @@ import scipy.sparse as sp
 
 from agglo import __version__
 from agglo._arrays import release
-from agglo.io.atomic import file_digest, is_intact, locate, read_stable, write_array
-from agglo.io.run_folder import (
+from agglo.estimators.run_folder import (
     GRAPH,
     GRAPH_TREE,
     KNOWN,
@@ -35,6 +34,7 @@ from agglo.io.run_folder import (
     Write,
     write_folder,
 )
+from agglo.io.atomic import file_digest, is_intact, locate, read_stable, write_array
 from agglo.neighbors.graph import NeighborGraph, RecallEstimate
 from agglo.neighbors.index import QUERIED, Fitted
 from agglo.points.dedup import Duplicates

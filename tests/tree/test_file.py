@@ -109,7 +109,7 @@ def test_truncated_files_are_errors(tmp_path):
     for length in range(0, len(whole), 97):
         path.write_bytes(whole[:length])
         with pytest.raises(
-            ValueError, match=r"tree\.parquet holds no tree of agglo's: it is damaged, cut short or not"
+            ValueError, match=r"tree\.parquet is not a tree file of agglo: it is damaged, cut short or not"
         ):
             Hierarchy.load(path)
 
@@ -131,7 +131,7 @@ def test_damaged_files_are_errors_or_read_right(tmp_path):
         path.write_bytes(whole[:where] + bytes([whole[where] ^ 0x55]) + whole[where + 1 :])
         found = loaded_or_error(path)
         if isinstance(found, str):
-            assert "holds no tree of agglo's" in found
+            assert "is not a tree file of agglo" in found
             noticed += 1
         else:  # a byte that says nothing, such as a statistic
             assert_same_hierarchy(found, tree)
@@ -158,11 +158,11 @@ def replaced(name, values, kind):
     ("table", "record", "message"),
     [
         (lambda table: table.drop_columns(["size"]), {}, "it has no column 'size'"),
-        (lambda table: table.replace_schema_metadata({}), {}, "its metadata has no entry of agglo's"),
+        (lambda table: table.replace_schema_metadata({}), {}, "its metadata has no entry of agglo"),
         (
             lambda table: table.replace_schema_metadata({"agglo.hierarchy": "{"}),
             {},
-            "its metadata are not JSON",
+            "its metadata is not JSON",
         ),
         (lambda table: table.slice(0, 3), {}, "the last node must be the root|has parent"),
         (lambda table: table.slice(0, 0), {}, "2 rounds for 0 nodes"),
@@ -178,9 +178,9 @@ def replaced(name, values, kind):
         (replaced("round", [0, 0, 0, 0, -7, 2], pa.int32()), {}, "a parent of round -7"),
         (lambda table: table, {"version": 2}, "it is of version 2, and this agglo reads version 1"),
         (lambda table: table, {"rounds": 5}, r"no node is of round 3"),
-        (lambda table: table, {"rounds": 6}, "its metadata count 6 rounds for 6 nodes"),
-        (lambda table: table, {"rounds": "2"}, "its metadata lack the number of rounds"),
-        (lambda table: table, {"about": None}, "or what is on record"),
+        (lambda table: table, {"rounds": 6}, "its metadata counts 6 rounds for 6 nodes"),
+        (lambda table: table, {"rounds": "2"}, "its metadata lacks the number of rounds"),
+        (lambda table: table, {"about": None}, "or the record of how the tree was built"),
     ],
 )
 def test_files_with_something_else_in_them_are_errors(tmp_path, table, record, message):

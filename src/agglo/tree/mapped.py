@@ -1,0 +1,54 @@
+"""Trees whose columns are in memory-mapped files, for processes that hold many or large trees."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from agglo._arrays import Column
+from agglo._memory import open_scratch
+from agglo.points import validation
+from agglo.tree.file import read_tree
+from agglo.tree.hierarchy import Hierarchy
+
+
+def load_mapped(path: str | os.PathLike[str]) -> Hierarchy:
+    """Load the tree of the file ``path``, as :meth:`agglo.Hierarchy.load` does, with memory-mapped columns.
+
+    The columns are decompressed into temporary files. These have no name, so they are deleted when the process
+    ends. The system may drop their pages from memory at any time.
+
+    Examples
+    --------
+    >>> import agglo
+    >>> from agglo.tree.mapped import load_mapped
+    >>> agglo.hac(agglo.neighbor_graph([[0.0], [1.0], [5.0]], 2, "euclidean")).save("tree.parquet")
+    >>> load_mapped("tree.parquet")
+    Hierarchy(3 leaves, 5 nodes, 2 rounds, height 4.5)
+    """
+    tree = read_tree(path, Hierarchy, store=_map_column)
+    # The derived columns, children and leaves of each node, are computed now and mapped, too.
+    tree.__dict__["_below"] = tuple(_map_column(column) for column in tree._below)
+    pa.default_memory_pool().release_unused()
+    release_pages(tree)
+    return tree
+
+
+def release_pages(tree: Hierarchy) -> None:
+    """Drop the columns of a mapped tree from memory; they are read from disk again when needed."""
+    for column in (tree.parent, tree.height, tree.size, tree.round, *tree._below):
+        validation.forget(column)
+
+
+def _map_column(column: Column) -> Column:
+    """Return the same numbers in a temporary file, mapped read-only."""
+    if not column.size:  # an empty file cannot be mapped
+        return column
+    with open_scratch(column.nbytes) as file:
+        file.write(np.ascontiguousarray(column).data)
+        file.flush()
+        view: np.memmap[Any, Any] = np.memmap(file, column.dtype, "r", shape=column.shape)
+    return view.view(np.ndarray)
