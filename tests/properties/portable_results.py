@@ -4,7 +4,7 @@ The digests in ``digests.json`` pin the results of the public API. They must hol
 supported version of NumPy, SciPy and scikit-learn. ``test_portability.py`` compares them with the results of this
 script at each SIMD level. After an intended change of results, write the file again::
 
-    python tests/portable_results.py > tests/digests.json
+    python tests/properties/portable_results.py > tests/properties/digests.json
 
 Every parameter that can change a result is passed explicitly, so that the digests do not depend on defaults. If a
 parameter of the public API is renamed, change the calls below. If a value is renamed, change the names of
@@ -23,6 +23,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import scipy.sparse as sp
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
 from cli_runs import run
 
 import agglo

@@ -1,5 +1,10 @@
 """Pictures of trees and clusters; needs matplotlib: ``pip install 'agglo[plot]'``."""
 
+try:
+    import matplotlib  # noqa: F401
+except ImportError:
+    raise ImportError("matplotlib is not installed: pip install 'agglo[plot]'") from None
+
 from agglo.plot.dendrogram import dendrogram
 from agglo.plot.pictures import (
     draw,

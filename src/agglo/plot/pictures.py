@@ -12,11 +12,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-
-try:
-    import matplotlib as _  # noqa: F401
-except ImportError:
-    raise ImportError("matplotlib is not installed: pip install 'agglo[plot]'") from None
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_rgb
