@@ -49,7 +49,9 @@ def main() -> None:
     graph = make_graph(arguments.points)
 
     def cpu(**known: Any) -> float:
-        return measured(lambda: agglo.scc(graph, "geometric", 200, n_jobs=1, **known), arguments.repeat)[0]
+        return measured(
+            lambda: agglo.scc(graph, thresholds="geometric", n_thresholds=200, n_jobs=1, **known), arguments.repeat
+        )[0]
 
     plain = cpu()
     print(f"{arguments.points:,} points, {arguments.links:,} links; without them {plain:.2f} CPU s")

@@ -40,7 +40,7 @@ def trees(X: Any, metric: str, neighbors: int) -> dict[str, tuple[agglo.Hierarch
         left = int(tree.rounds.after[-1])
         found[linkage] = (tree, left)
         for top in TOPS:
-            topped = agglo.scc(graph, linkage=linkage, X=X, top=top) if left > 1 else tree
+            topped = agglo.scc(graph, linkage=linkage, X=X, connect=top) if left > 1 else tree
             found[f"{linkage} + {top}"] = (topped, left)
     return found
 

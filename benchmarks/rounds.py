@@ -85,9 +85,13 @@ def one_size(n: int, repeat: int) -> dict[str, float]:
     graph, X = make_graph(n), rotated(make_points(n))
     matrix = graph.to_scipy().astype(np.float64)
     matrix.data = 1.001 - matrix.data  # SciPy takes a weight of 0 for no edge
-    extra = peak_over(lambda: agglo.scc(graph, "geometric", THRESHOLDS, n_jobs=1))
-    cpu1, wall1 = measured(lambda: agglo.scc(graph, "geometric", THRESHOLDS, n_jobs=1), repeat)
-    cpu2, wall2 = measured(lambda: agglo.scc(graph, "geometric", THRESHOLDS, n_jobs=2), repeat)
+    extra = peak_over(lambda: agglo.scc(graph, thresholds="geometric", n_thresholds=THRESHOLDS, n_jobs=1))
+    cpu1, wall1 = measured(
+        lambda: agglo.scc(graph, thresholds="geometric", n_thresholds=THRESHOLDS, n_jobs=1), repeat
+    )
+    cpu2, wall2 = measured(
+        lambda: agglo.scc(graph, thresholds="geometric", n_thresholds=THRESHOLDS, n_jobs=2), repeat
+    )
     full, _ = measured(lambda: agglo.scc(graph, n_jobs=1), repeat)
     tree_cpu, _ = measured(lambda: minimum_spanning_tree(matrix), max(1, repeat - 1))
     ratios = {}
@@ -95,7 +99,7 @@ def one_size(n: int, repeat: int) -> dict[str, float]:
         for thresholds, number, base in (("geometric", THRESHOLDS, cpu1), ("odds", None, full)):
 
             def run(linkage: Any = linkage, thresholds: Any = thresholds, number: int | None = number) -> None:
-                agglo.scc(graph, thresholds, number, linkage=linkage, X=X, n_jobs=1)
+                agglo.scc(graph, thresholds=thresholds, n_thresholds=number, linkage=linkage, X=X, n_jobs=1)
 
             ratios[f"{linkage} / average, {thresholds}"] = measured(run, repeat)[0] / base
     return {

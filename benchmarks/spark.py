@@ -37,8 +37,8 @@ import pyarrow.parquet as pq
 
 import agglo
 import agglo.spark
-from agglo.rounds.algorithms import ADVANCES
 from agglo.rounds.linkage import LINKAGES
+from agglo.rounds.plan import ADVANCES
 from agglo.spark.whole import whole
 from agglo.testing import assert_same_hierarchy
 from benchmarks.process_tree import cpu_seconds, measured

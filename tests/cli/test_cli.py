@@ -14,8 +14,8 @@ import agglo
 from agglo import _core, cli
 from agglo.estimators.labels import number_clusters
 from agglo.neighbors.search import METHODS, METRICS
-from agglo.rounds.algorithms import ADVANCES
 from agglo.rounds.linkage import LINKAGES
+from agglo.rounds.plan import ADVANCES
 from agglo.rounds.vector_linkage import VECTOR_LINKAGES
 from agglo.testing import assert_same_hierarchy
 
@@ -27,7 +27,7 @@ def test_fit_writes_the_tree_that_the_library_makes(folder, blobs):
     assert names(folder / "deep/out") == FILES
     tree = agglo.Hierarchy.load("deep/out/tree.parquet")
     graph = agglo.neighbor_graph(blobs[0], n_neighbors=10, missing="mean")
-    expected = agglo.scc(graph, top="auto", X=blobs[0])
+    expected = agglo.scc(graph, connect="auto", X=blobs[0])
     assert_same_hierarchy(tree, expected)
     labels = pq.read_table("deep/out/labels.parquet")["label"].to_numpy()
     np.testing.assert_array_equal(labels, number_clusters(expected.cut(n_clusters=3), X=blobs[0]))
@@ -62,14 +62,14 @@ def test_few_points_have_all_others_for_neighbors(folder, blobs):
         (["-a", "hac", "-j", "2"], lambda graph, **up: agglo.hac(graph, **up)),
         (
             ["--thresholds", "linear", "--n-thresholds", "7"],
-            lambda graph, **up: agglo.scc(graph, "linear", 7, **up),
+            lambda graph, **up: agglo.scc(graph, thresholds="linear", n_thresholds=7, **up),
         ),
-        (["--thresholds", "0.9,0.5,0.1"], lambda graph, **up: agglo.scc(graph, [0.9, 0.5, 0.1], **up)),
+        (["--thresholds", "0.9,0.5,0.1"], lambda graph, **up: agglo.scc(graph, thresholds=[0.9, 0.5, 0.1], **up)),
         (["--advance", "until-stable"], lambda graph, **up: agglo.scc(graph, advance="until-stable", **up)),
-        (["--top", "none"], lambda graph, **_: agglo.scc(graph)),
+        (["--connect", "none"], lambda graph, **_: agglo.scc(graph)),
         (
-            ["--linkage", "exact-average", "--top", "ward"],
-            lambda graph, X, **_: agglo.scc(graph, linkage="exact-average", top="ward", X=X),
+            ["--linkage", "exact-average", "--connect", "ward"],
+            lambda graph, X, **_: agglo.scc(graph, linkage="exact-average", connect="ward", X=X),
         ),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -78,7 +78,7 @@ def test_every_option_reaches_the_algorithm(folder, blobs, options, make):
     run("fit", "X.npy", "-o", "out", *options)
     metric = options[1] if "--metric" in options else "cosine"
     graph = agglo.neighbor_graph(blobs[0], "all" if "all" in options else 25, metric=metric, missing="mean")
-    assert_same_hierarchy(agglo.Hierarchy.load("out/tree.parquet"), make(graph, X=blobs[0], top="auto"))
+    assert_same_hierarchy(agglo.Hierarchy.load("out/tree.parquet"), make(graph, X=blobs[0], connect="auto"))
 
 
 def test_without_a_rule_labels_are_of_the_persistent_round(fitted, blobs):
@@ -131,7 +131,7 @@ def test_json_is_all_that_is_on_stdout_and_says_what_the_record_says(folder):
         "seed": 0,
         "algorithm": "scc",
         "linkage": "average",
-        "top": "auto",
+        "connect": "auto",
         "max_cluster_size": None,
         "threads": len(os.sched_getaffinity(0)),
     }
@@ -255,7 +255,7 @@ def test_the_names_to_choose_from_are_those_of_the_library():
     assert set(get_args(hints["metric"])) == set(METRICS)
     assert get_args(hints["method"]) == METHODS
     assert set(get_args(hints["linkage"])) == set(LINKAGES)
-    assert set(get_args(hints["top"])) == {"auto", "none", *VECTOR_LINKAGES}
+    assert set(get_args(hints["connect"])) == {"auto", "none", *VECTOR_LINKAGES}
     assert set(get_args(get_args(hints["advance"])[0])) == set(ADVANCES)
 
 

@@ -135,7 +135,7 @@ def test_dense_and_sparse_points_have_the_same_labels(clusterer, seed):
     X = rng.normal(size=(30, 6)) * (rng.random((30, 6)) < 0.6)
     X[:, 0] = 0.5 + rng.random(30)
     # Dense neighbours of negative similarity are none of sparse rows: all pairs have the same graph.
-    given = {"n_clusters": 9, "n_neighbors": "all", "top": None}
+    given = {"n_clusters": 9, "n_neighbors": "all", "connect": None}
     dense, sparse = clusterer(**given).fit(X), clusterer(**given).fit(sp.csr_array(X))
     np.testing.assert_array_equal(dense.labels_, sparse.labels_)
     np.testing.assert_array_equal(dense.predict(X), sparse.predict(sp.csr_array(X)))

@@ -248,7 +248,7 @@ def test_by_cells_the_graph_is_nearly_that_of_a_fit():
     found = model.graph_.to_scipy().astype(bool)
     true = whole.graph_.to_scipy().astype(bool)
     assert found.multiply(true).nnz / true.nnz > 0.9
-    assert_same_hierarchy(model.tree_, agglo.scc(model.graph_, top="auto", X=X))
+    assert_same_hierarchy(model.tree_, agglo.scc(model.graph_, connect="auto", X=X))
     assert adjusted_rand_score(y, model.labels_) > adjusted_rand_score(y, whole.labels_) - 0.02
     np.testing.assert_array_equal(model.predict(X), model.labels_)
 
@@ -270,7 +270,7 @@ def test_wrong_points_leave_the_model_as_it_was():
 def test_tops_take_no_new_points_in_that_the_graph_did_not(clusterer):
     X, _ = groups(80)
     settings = {"metric": "sqeuclidean", "n_neighbors": 3}
-    plain, topped = clusterer(**settings, top=None).fit(X), clusterer(**settings, top="ward").fit(X)
+    plain, topped = clusterer(**settings, connect=None).fit(X), clusterer(**settings, connect="ward").fit(X)
     np.testing.assert_array_equal(topped.predict(X), topped.labels_)
     last = len(plain.tree_.rounds)
     new = X[:20] + np.float32(0.2)
@@ -366,7 +366,7 @@ def test_a_model_does_not_share_the_points_that_were_given(form, linkage, tmp_pa
     given = form(np.rint(X * 8))
     if sp.issparse(given) and linkage == "ward":
         linkage = "single"
-    model = SCC(metric="cosine", linkage=linkage, n_neighbors=3, top=None).fit(given)
+    model = SCC(metric="cosine", linkage=linkage, n_neighbors=3, connect=None).fit(given)
     new = np.rint(X * 8) + 0.25
     before = model.predict(new)
     for column in (given.data, given.indices) if sp.issparse(given) else [given]:

@@ -91,7 +91,7 @@ def test_a_clusterer_is_the_functions_in_order(clusterer, metric, linkage):
     X, _ = blobs()
     fitted = clusterer(metric=metric, n_neighbors=7, linkage=linkage).fit(X)
     graph = neighbor_graph(X, 7, metric, missing="mean")
-    tree = CLUSTERERS[clusterer](graph, linkage=linkage, top="auto", X=X)
+    tree = CLUSTERERS[clusterer](graph, linkage=linkage, connect="auto", X=X)
     assert_same_hierarchy(fitted.tree_, tree)
     np.testing.assert_array_equal(fitted.graph_.to_scipy().toarray(), graph.to_scipy().toarray())
     assert (fitted.graph_.kind, fitted.graph_.metric) == (graph.kind, metric)
@@ -105,7 +105,7 @@ def test_the_schedule_goes_to_the_rounds(thresholds, advance):
     X, _ = blobs()
     schedule = {"thresholds": thresholds, "n_thresholds": 30, "advance": advance}
     fitted = SCC(metric="euclidean", n_neighbors=5, **schedule).fit(X)
-    tree = agglo.scc(neighbor_graph(X, 5, "euclidean", missing="mean"), **schedule, top="auto", X=X)
+    tree = agglo.scc(neighbor_graph(X, 5, "euclidean", missing="mean"), **schedule, connect="auto", X=X)
     assert_same_hierarchy(fitted.tree_, tree)
     assert fitted.tree_.about == tree.about
 
@@ -218,7 +218,7 @@ def test_any_numbers_go_in(clusterer, dtype):
     X = (20 + 5 * blobs()[0]).astype(dtype)
     fitted = clusterer(metric="euclidean", n_neighbors=5).fit(X)
     graph = neighbor_graph(X, 5, "euclidean", missing="mean")
-    assert_same_hierarchy(fitted.tree_, CLUSTERERS[clusterer](graph, top="auto", X=X))
+    assert_same_hierarchy(fitted.tree_, CLUSTERERS[clusterer](graph, connect="auto", X=X))
 
 
 @each
@@ -442,7 +442,7 @@ def test_points_of_weight_zero_have_labels_and_no_part(clusterer, linkage, spars
     metric, linkage = ("cosine", "single") if sparse else ("sqeuclidean", linkage)
     weights = np.random.default_rng(0).integers(0, 3, len(X))
     counted = weights > 0
-    settings = {"metric": metric, "linkage": linkage, "n_neighbors": 4, "top": None}
+    settings = {"metric": metric, "linkage": linkage, "n_neighbors": 4, "connect": None}
     model = clusterer(**settings).fit(form(X), sample_weight=weights)
     without = clusterer(**settings).fit(form(X[counted]), sample_weight=weights[counted])
     assert_same_hierarchy(model.tree_, without.tree_)

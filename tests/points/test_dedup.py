@@ -120,7 +120,7 @@ def test_copies_do_not_crowd_out_neighbours(name, metric):
     left = X[[*range(201), 210, 220, 230]]
     plain = agglo.neighbor_graph(left, 5, metric, missing="mean")
     np.testing.assert_array_equal(model.graph_.weights, plain.weights)
-    alone = getattr(agglo, name)(plain, sample_weight=[1.0] * 200 + [10, 10, 10, 170], top="auto", X=left)
+    alone = getattr(agglo, name)(plain, sample_weight=[1.0] * 200 + [10, 10, 10, 170], connect="auto", X=left)
     assert [len(set(model.tree_.labels(round=round))) for round in range(2, len(model.tree_.rounds) + 1)] == (
         alone.rounds.after.tolist()
     )

@@ -131,8 +131,10 @@ def build_tree(
     graph, X=None, *, thresholds="odds", n_thresholds=2000, linkage="average", advance="every-round", **others
 ):
     """Build the tree of the Sub-Cluster Component algorithm."""
-    others = {"top": None} | others
-    return agglo.scc(graph, thresholds, n_thresholds, linkage, advance, X=X, **others)
+    others = {"connect": None} | others
+    return agglo.scc(
+        graph, thresholds=thresholds, n_thresholds=n_thresholds, linkage=linkage, advance=advance, X=X, **others
+    )
 
 
 def make_estimator(name, metric, **changes):
@@ -145,7 +147,7 @@ def make_estimator(name, metric, **changes):
         "recall": 0.95,
         "missing": "mean",
         "linkage": "average",
-        "top": "auto",
+        "connect": "auto",
         "round": "persistent",
         "height": None,
         "kind": None,
@@ -276,7 +278,7 @@ def tree_results():
                 tree = (
                     build_tree(graph, points, linkage=linkage)
                     if name == "scc"
-                    else algorithm(graph, linkage, X=points, top=None)
+                    else algorithm(graph, linkage=linkage, X=points, connect=None)
                 )
                 yield f"tree {name} {metric} {linkage}", digest_tree(tree)
             tree = build_tree(graph, points, n_thresholds=50, linkage=linkage, advance="until-stable")
@@ -305,7 +307,7 @@ def tree_results():
                 tree = build_tree(graph, points, linkage=linkage, **known)
                 yield f"tree scc {metric} {linkage} {name}", digest_tree(tree)
             for algorithm in ("affinity", "hac"):
-                tree = ALGORITHMS[algorithm](graph, "average", X=None, top=None, **known)
+                tree = ALGORITHMS[algorithm](graph, linkage="average", X=None, connect=None, **known)
                 yield f"tree {algorithm} {metric} {name}", digest_tree(tree)
     for metric, tops in {
         "cosine": (None, "auto", "exact-average", "centroid", "ward"),
@@ -315,9 +317,12 @@ def tree_results():
     }.items():
         graph = build_graph(points, metric, 1)  # of several components
         for top in tops:
-            yield f"tree {metric} top {top}", digest_tree(build_tree(graph, points, top=top))
-            yield f"tree hac {metric} top {top}", digest_tree(agglo.hac(graph, "single", X=points, top=top))
-        tree = build_tree(graph, points, top="auto", **constraints["groups"])
+            yield f"tree {metric} top {top}", digest_tree(build_tree(graph, points, connect=top))
+            yield (
+                f"tree hac {metric} top {top}",
+                digest_tree(agglo.hac(graph, linkage="single", X=points, connect=top)),
+            )
+        tree = build_tree(graph, points, connect="auto", **constraints["groups"])
         yield f"tree {metric} top auto groups", digest_tree(tree)
 
     whole = convert_points(make_points(200, 7, 11)[0], "int8").astype(np.float64)
@@ -325,15 +330,21 @@ def tree_results():
     for name, number in SCHEDULES.items():
         tree = build_tree(graph, thresholds=name, n_thresholds=number, linkage=EdgeAverage())
         yield f"tree user-defined linkage {name}", digest_tree(tree)
-    yield "tree hac user-defined linkage", digest_tree(agglo.hac(graph, EdgeAverage(), X=None, top=None))
-    tree = build_tree(graph, whole, linkage=EdgeAverage(), must_link=[[0, 1]], cannot_link=[[0, 9]], top=None)
+    yield (
+        "tree hac user-defined linkage",
+        digest_tree(agglo.hac(graph, linkage=EdgeAverage(), X=None, connect=None)),
+    )
+    tree = build_tree(graph, whole, linkage=EdgeAverage(), must_link=[[0, 1]], cannot_link=[[0, 9]], connect=None)
     yield "tree user-defined linkage constraints", digest_tree(tree)
     tied = draw_integers(12, 0, 5, (200, 4)).astype(np.float32)  # many equal distances and equal points
     for metric in ("sqeuclidean", "dot"):
         graph = build_graph(tied, metric, 8)
         for linkage in ("average", "single", "complete", "exact-average"):
             yield f"tree ties {metric} {linkage}", digest_tree(build_tree(graph, tied, linkage=linkage))
-            yield f"tree hac ties {metric} {linkage}", digest_tree(agglo.hac(graph, linkage, X=tied, top=None))
+            yield (
+                f"tree hac ties {metric} {linkage}",
+                digest_tree(agglo.hac(graph, linkage=linkage, X=tied, connect=None)),
+            )
 
 
 def estimator_results():
@@ -405,7 +416,7 @@ def estimator_results():
                 model = make_estimator(name, metric, linkage=linkage).fit(X)
                 yield f"{name} {metric} {linkage}", digest(digest_model(model), model.predict(new))
         for top in (None, "exact-average", "centroid", "ward"):
-            model = make_estimator(name, "sqeuclidean", top=top, n_neighbors=1).fit(X)
+            model = make_estimator(name, "sqeuclidean", connect=top, n_neighbors=1).fit(X)
             yield f"{name} top {top}", digest_model(model)
 
     for metric in DENSE_METRICS:
@@ -431,10 +442,10 @@ def cut_results():
     for metric in ("cosine", "euclidean"):
         graph = build_graph(points, metric, 8)
         trees = {
-            "scc": build_tree(graph, points, top="auto"),
+            "scc": build_tree(graph, points, connect="auto"),
             "forest": build_tree(build_graph(points, metric, 1), points),
-            "affinity": agglo.affinity(graph, "average", X=None, top=None),
-            "hac": agglo.hac(graph, "average", X=points, top="auto"),
+            "affinity": agglo.affinity(graph, linkage="average", X=None, connect=None),
+            "hac": agglo.hac(graph, linkage="average", X=points, connect="auto"),
         }
         for name, tree in trees.items():
             start = f"{name} {metric}"
@@ -520,7 +531,7 @@ def attach_results():
                 tree = (
                     build_tree(graph, X, linkage=linkage)
                     if name == "scc"
-                    else algorithm(graph, linkage, X=X, top=None)
+                    else algorithm(graph, linkage=linkage, X=X, connect=None)
                 )
                 given = {"X": X, "X_new": new} if linkage in ("exact-average", "centroid", "ward") else {}
                 attached = agglo.attach(tree, indices, values, copies=copies, sample_weight=None, **given)
@@ -567,7 +578,18 @@ def file_results():
 
         np.save(home / "points.npy", points)
         words = ["fit", home / "points.npy", "--metric", "sqeuclidean", "-k", 8, "--method", "exact", "-q"]
-        words += ["--missing", "mean", "--linkage", "average", "--top", "auto", "--n-clusters", 12, "--seed", 0]
+        words += [
+            "--missing",
+            "mean",
+            "--linkage",
+            "average",
+            "--connect",
+            "auto",
+            "--n-clusters",
+            12,
+            "--seed",
+            0,
+        ]
         for algorithm in ALGORITHMS:
             out = home / algorithm
             schedule = ("--thresholds", "odds", "--n-thresholds", 2000, "--advance", "every-round")

@@ -46,7 +46,7 @@ def test_scc_with_thresholds_at_the_heights_of_hac_is_hac(seed, n, linkage):
     hac = agglo.hac(graph, linkage=linkage)
     heights = hac.height[n:]
     assume((np.diff(heights.astype(np.float32)) > 0).all())  # an injective linkage
-    tree = agglo.scc(graph, heights, linkage=linkage)
+    tree = agglo.scc(graph, thresholds=heights, linkage=linkage)
     assert clusters_of(tree) == clusters_of(hac)
     np.testing.assert_array_equal(tree.parent, hac.parent)
     np.testing.assert_array_equal(tree.height, hac.height)
@@ -63,7 +63,7 @@ def test_separated_clusters_are_a_round(seed, condition, sizes):
     metric, delta = condition
     made = delta_separated(sizes, delta, squared=metric == "sqeuclidean", random_state=seed)
     graph = complete_graph(made.X, metric)
-    tree = agglo.scc(graph, "doubling", advance="until-stable")
+    tree = agglo.scc(graph, thresholds="doubling", advance="until-stable")
     partitions = [tree.labels(round=i).tolist() for i in range(len(tree.rounds) + 1)]
     assert made.y.tolist() in partitions
 
@@ -89,7 +89,7 @@ def test_some_round_is_within_two_of_the_best_dp_means_cost(seed, sizes):
     points = delta_separated(sizes, delta, squared=True, random_state=seed).X
     lam = delta - 2
     best = min(dp_means_cost(points, labels, lam) for labels in set_partitions(len(points)))
-    tree = agglo.scc(complete_graph(points, "sqeuclidean"), "doubling", advance="until-stable")
+    tree = agglo.scc(complete_graph(points, "sqeuclidean"), thresholds="doubling", advance="until-stable")
     found = min(dp_means_cost(points, tree.labels(round=i), lam) for i in range(len(tree.rounds) + 1))
     assert found <= 2 * best
 
@@ -103,7 +103,7 @@ def test_model_based_separated_data_are_recovered(seed, sizes, linkage):
     graph, y = model_separated(sizes, random_state=seed)
     n = len(y)
     heights = agglo.hac(graph, linkage=linkage).height[n:].astype(np.float32)
-    tree = agglo.scc(graph, np.unique(heights) if n > 1 else [1.0], linkage=linkage)
+    tree = agglo.scc(graph, thresholds=np.unique(heights) if n > 1 else [1.0], linkage=linkage)
     assert y.tolist() in [tree.labels(round=r).tolist() for r in range(len(tree.rounds) + 1)]
 
 
@@ -113,4 +113,4 @@ def test_affinity_merges_too_much_where_scc_does_not(metric):
     points = np.array([[0.0], [1.0], [2.1], [3.3], [10.0], [11.0], [12.1], [13.3]])
     graph = complete_graph(points, metric)
     assert [record.after for record in agglo.affinity(graph).rounds] == [2, 1]
-    assert agglo.scc(graph, [1.05, 1.5, 20]).rounds[0].after == 6
+    assert agglo.scc(graph, thresholds=[1.05, 1.5, 20]).rounds[0].after == 6

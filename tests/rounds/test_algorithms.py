@@ -143,7 +143,7 @@ def test_averages_are_exact_over_the_whole_range_of_float32(graph, weighed):
 def test_every_round_is_the_definition(data, graph, linkage, until_stable):
     thresholds = data.draw(thresholds_for(graph))
     advance = "until-stable" if until_stable else "every-round"
-    tree = agglo.scc(graph, thresholds, linkage=linkage, advance=advance)
+    tree = agglo.scc(graph, thresholds=thresholds, linkage=linkage, advance=advance)
     rows = np.repeat(np.arange(graph.n_points), np.diff(graph.indptr)).tolist()
     edges = zip(rows, graph.indices.tolist(), graph.weights.tolist(), strict=True)
     weights = {(i, j): Fraction(w) for i, j, w in edges}
@@ -186,14 +186,14 @@ def test_every_round_is_the_definition(data, graph, linkage, until_stable):
 @pytest.mark.parametrize("tenths", range(1, 10))
 def test_a_threshold_holds_when_reached(kind, tenths):
     graph = NeighborGraph.from_edges([0], [1], [tenths / 10], kind=kind)
-    assert agglo.scc(graph, [tenths / 10]).cut(round=-1).tolist() == [0, 0]
+    assert agglo.scc(graph, thresholds=[tenths / 10]).cut(round=-1).tolist() == [0, 0]
     farther = (tenths + 0.001) / 10 if kind == "similarity" else (tenths - 0.001) / 10
-    assert agglo.scc(graph, [farther]).cut(round=-1).tolist() == [0, 1]
+    assert agglo.scc(graph, thresholds=[farther]).cut(round=-1).tolist() == [0, 1]
 
 
 def test_ties_go_to_the_smaller_index():
     graph = NeighborGraph.from_edges([1, 1, 0, 2], [0, 2, 3, 4], [0.5, 0.5, 0.9, 0.9], kind="similarity")
-    tree = agglo.scc(graph, [0.9, 0.25], linkage="single")
+    tree = agglo.scc(graph, thresholds=[0.9, 0.25], linkage="single")
     assert tree.labels(round=1).tolist() == [0, 1, 2, 0, 2]
     graph = NeighborGraph.from_edges([1, 1], [0, 2], [0.5, 0.5], kind="similarity")
     assert agglo.hac(graph, linkage="single").parent.tolist() == [3, 3, 4, 4, -1]
@@ -219,7 +219,7 @@ def test_no_edges_leave_a_forest_under_one_root():
 
 def test_what_was_done_is_on_record():
     graph = complete_graph(np.random.default_rng(0).normal(size=(10, 2)))
-    about = agglo.scc(graph, "linear", 7).about
+    about = agglo.scc(graph, thresholds="linear", n_thresholds=7).about
     assert about["method"] == "scc"
     assert about["thresholds"] == "linear"
     assert about["n_thresholds"] == 7
@@ -230,9 +230,9 @@ def test_what_was_done_is_on_record():
 
 def test_heights_of_similarities_are_distances():
     graph = NeighborGraph.from_edges([0, 1], [1, 2], [0.75, 0.5], kind="similarity")
-    assert agglo.hac(graph, "single").height.tolist() == [0, 0, 0, 0.25, 0.5]
+    assert agglo.hac(graph, linkage="single").height.tolist() == [0, 0, 0, 0.25, 0.5]
     graph = NeighborGraph.from_edges([0, 1], [1, 2], [30.0, 20.0], kind="similarity")
-    assert agglo.hac(graph, "single").height.tolist() == [0, 0, 0, 0, 10]
+    assert agglo.hac(graph, linkage="single").height.tolist() == [0, 0, 0, 0, 10]
 
 
 def test_progress_is_reported_and_may_stop_the_work():

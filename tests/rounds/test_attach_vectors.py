@@ -92,9 +92,11 @@ def test_a_point_that_nobody_else_looks_at_joins_as_in_a_run_with_it(linkage, se
     both = np.concatenate([X, far])
     most = ((both[:, None] - both) ** 2).sum(axis=2)
     thresholds = np.linspace(0.1, 2 * most.max(), 60)
-    tree = agglo.scc(agglo.neighbor_graph(X, "all", "sqeuclidean"), thresholds, linkage=linkage, X=X)
+    tree = agglo.scc(agglo.neighbor_graph(X, "all", "sqeuclidean"), thresholds=thresholds, linkage=linkage, X=X)
     new = agglo.attach(tree, [np.arange(12)], most[[12], :12], X=X, X_new=far)
-    whole = agglo.scc(agglo.neighbor_graph(both, "all", "sqeuclidean"), thresholds, linkage=linkage, X=both)
+    whole = agglo.scc(
+        agglo.neighbor_graph(both, "all", "sqeuclidean"), thresholds=thresholds, linkage=linkage, X=both
+    )
     joined = int(whole.round[whole.parent[12]])
     mates = np.flatnonzero(whole.labels(joined)[:12] == whole.labels(joined)[12])
     label = new.labels(round=-1)[0]

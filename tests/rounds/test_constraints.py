@@ -62,20 +62,20 @@ def test_engines_agree_on_a_graph_of_some_size(linkage, method):
 
 def test_a_forbidden_nearest_neighbour_does_not_block():
     graph = line(0.9, 0.8)
-    tree = agglo.scc(graph, [0.5], linkage="single", cannot_link=[(0, 1)])
+    tree = agglo.scc(graph, thresholds=[0.5], linkage="single", cannot_link=[(0, 1)])
     assert tree.labels(round=1).tolist() == [0, 1, 1]
 
 
 def test_the_closest_pair_goes_first():
     graph = line(0.7, 0.8, 0.9, 0.75)
-    tree = agglo.affinity(graph, "single", max_cluster_size=3)
+    tree = agglo.affinity(graph, linkage="single", max_cluster_size=3)
     # 1 joins 2, which joins 3, as does 4: of all these, 3 and 2 are the closest, then 1; 0 and 4 come too late.
     assert tree.labels(round=-1).tolist() == [0, 1, 1, 1, 2]
     assert tree.height[-2] == pytest.approx(0.2)
 
 
 def test_what_must_be_linked_is_a_node_at_height_0():
-    tree = agglo.hac(line(0.9, 0.2, 0.8), "single", must_link=[[0, 3], [3, 2]])
+    tree = agglo.hac(line(0.9, 0.2, 0.8), linkage="single", must_link=[[0, 3], [3, 2]])
     assert tree.parent.tolist() == [4, 5, 4, 4, 5, -1]
     assert tree.height.tolist() == pytest.approx([0, 0, 0, 0, 0, 0.1])
     assert tree.round.tolist() == [0, 0, 0, 0, 1, 2]

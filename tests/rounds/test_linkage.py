@@ -50,8 +50,8 @@ class SmallFirst:
 def test_a_named_linkage_is_one_of_the_protocol(data, graph, linkage):
     assert isinstance(GraphLinkage(graph, linkage), agglo.Linkage)
     thresholds = data.draw(thresholds_for(graph))
-    expected = agglo.scc(graph, thresholds, linkage=linkage)
-    tree = agglo.scc(graph, thresholds, linkage=GraphLinkage(graph, linkage))
+    expected = agglo.scc(graph, thresholds=thresholds, linkage=linkage)
+    tree = agglo.scc(graph, thresholds=thresholds, linkage=GraphLinkage(graph, linkage))
     assert tree.parent[: graph.n_points].tolist() == expected.parent[: graph.n_points].tolist()
     assert tree.rounds.after.tolist() == expected.rounds.after.tolist()
 
@@ -78,7 +78,7 @@ def test_engines_agree_under_constraints(data, graph, linkage, until_stable):
     thresholds = data.draw(thresholds_for(graph))
     advance = "until-stable" if until_stable else "every-round"
     trees = [
-        engine(graph, thresholds, linkage=GraphLinkage(graph, linkage), advance=advance, **known)
+        engine(graph, thresholds=thresholds, linkage=GraphLinkage(graph, linkage), advance=advance, **known)
         for engine in (agglo.scc, agglo.reference.scc)
     ]
     assert_same_hierarchy(*trees)

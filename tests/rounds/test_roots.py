@@ -15,19 +15,19 @@ METHODS = ["scc", "affinity", "hac"]
 
 @settings(max_examples=40)
 @given(st.data(), st.sampled_from(CASES), st.sampled_from(METHODS), st.sampled_from(["average", "single"]))
-def test_a_top_is_its_reference_and_leaves_what_is_below(data, case, method, linkage):
-    top, metric = case
+def test_merged_roots_are_those_of_the_reference_and_leave_the_rounds_below(data, case, method, linkage):
+    connect, metric = case
     X, graph = data.draw(point_graphs(metric))
     known = {}
     if data.draw(st.booleans()):
         known["sample_weight"] = np.random.default_rng(graph.n_points).choice([0.5, 1, 3], graph.n_points)
     if graph.n_points > 3 and data.draw(st.booleans()):
         known["cannot_link"] = [(0, graph.n_points - 1)]
-    expected = getattr(agglo.reference, method)(graph, linkage=linkage, X=X, top=top, **known)
+    expected = getattr(agglo.reference, method)(graph, linkage=linkage, X=X, connect=connect, **known)
     check_hierarchy(expected)
-    assert expected.about["top"] == top
+    assert expected.about["connect"] == connect
     for n_jobs in (1, 2):
-        tree = getattr(agglo, method)(graph, linkage=linkage, X=X, top=top, n_jobs=n_jobs, **known)
+        tree = getattr(agglo, method)(graph, linkage=linkage, X=X, connect=connect, n_jobs=n_jobs, **known)
         assert_same_hierarchy(tree, expected)
     plain = getattr(agglo, method)(graph, linkage=linkage, **known)
     for round in range(len(plain.rounds) + 1):
@@ -47,30 +47,30 @@ def far_apart():
     return np.repeat(centres, 10, axis=0) + rng.normal(size=(120, 2)), np.repeat(np.arange(3), 40)
 
 
-@pytest.mark.parametrize(("metric", "top"), [("sqeuclidean", "exact-average"), ("euclidean", "centroid")])
-def test_means_that_float32_does_not_tell_apart_are_reported(metric, top):
+@pytest.mark.parametrize(("metric", "connect"), [("sqeuclidean", "exact-average"), ("euclidean", "centroid")])
+def test_means_that_float32_does_not_tell_apart_are_reported(metric, connect):
     X, groups = far_apart()
-    message = rf"top='{top}' merges 12 clusters by their means in float32, but .* pass top=None"
+    message = rf"connect='{connect}' merges 12 clusters by their means in float32, but .* pass connect=None"
     for scale, is_reported in ((1e6, False), (1e9, True)):
         # Points are rounded to about 0.1 or 100, and means of clusters are 50 apart.
         points = X + scale * (groups == 2)[:, None]
         graph = agglo.neighbor_graph(points, 5, metric)
         if is_reported:
             with pytest.warns(UserWarning, match=message) as found:
-                agglo.hac(graph, X=points, top="auto")
+                agglo.hac(graph, X=points, connect="auto")
             assert found[0].filename == __file__
         else:
-            agglo.hac(graph, X=points, top="auto")
+            agglo.hac(graph, X=points, connect="auto")
         agglo.hac(graph)
 
 
-@pytest.mark.parametrize("top", ["exact-average", "centroid", "ward"])
-def test_the_top_finds_what_the_graph_cannot(top):
+@pytest.mark.parametrize("connect", ["exact-average", "centroid", "ward"])
+def test_connect_finds_the_groups_that_the_graph_leaves_apart(connect):
     X, groups = far_apart()
     graph = agglo.neighbor_graph(X, 5, "sqeuclidean")
     plain = agglo.scc(graph)
     assert plain.rounds.after[-1] == 12
-    tree = agglo.scc(graph, X=X, top=top)
+    tree = agglo.scc(graph, X=X, connect=connect)
     assert tree.rounds.after.tolist() == [*plain.rounds.after.tolist(), *range(11, 0, -1)]
     labels = tree.cut(n_clusters=3)
     assert len(set(zip(labels.tolist(), groups.tolist(), strict=True))) == 3
@@ -80,7 +80,7 @@ def test_the_top_finds_what_the_graph_cannot(top):
 def test_the_top_is_classical_clustering_of_what_is_left():
     X, _ = far_apart()
     graph = agglo.neighbor_graph(X, 5, "euclidean")
-    tree = agglo.scc(graph, X=X, top="ward")
+    tree = agglo.scc(graph, X=X, connect="ward")
     # Ward's increase for a cluster of ten is that of ten points at its mean.
     means = np.repeat(X.reshape(12, 10, 2).mean(axis=1), 10, axis=0)
     expected = sch.linkage(means, "ward")[-11:, 2]
@@ -93,7 +93,7 @@ def test_many_clusters_are_compared_with_the_nearest(monkeypatch):
     rng = np.random.default_rng(1)
     centres = rng.normal(size=(60, 3))
     X = np.repeat(centres, 5, axis=0) + 1e-3 * rng.normal(size=(300, 3))
-    tree = agglo.scc(agglo.neighbor_graph(X, 4, "cosine"), X=X, top="exact-average")
+    tree = agglo.scc(agglo.neighbor_graph(X, 4, "cosine"), X=X, connect="exact-average")
     check_hierarchy(tree)
     assert tree.rounds.after[-1] == 1
 
@@ -101,21 +101,27 @@ def test_many_clusters_are_compared_with_the_nearest(monkeypatch):
 def test_values_of_cosines_and_of_distances_have_one_scale():
     X = np.array([[1, 0], [1, 0.01], [0, 1], [0.01, 1]])
     graph = agglo.neighbor_graph(X, 1, "cosine")
-    cosine = agglo.scc(graph, X=X, top="exact-average").height[-1]
+    cosine = agglo.scc(graph, X=X, connect="exact-average").height[-1]
     assert cosine == pytest.approx(1, abs=0.02)  # nearly perpendicular
-    assert agglo.scc(graph, linkage="ward", X=X, top="centroid").height[-1] == pytest.approx(2, abs=0.03)
-    assert agglo.scc(graph, X=X, top="ward").height[-1] == pytest.approx(2, abs=0.03)  # twice that of two points
+    assert agglo.scc(graph, linkage="ward", X=X, connect="centroid").height[-1] == pytest.approx(2, abs=0.03)
+    assert agglo.scc(graph, X=X, connect="ward").height[-1] == pytest.approx(
+        2, abs=0.03
+    )  # twice that of two points
 
 
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"top": "best"}, ValueError, "top='best' is unknown: pass None, .auto. or one of exact-average"),
-        ({"top": "centroid"}, ValueError, "linkage='centroid' compares the points themselves.*pass X"),
-        ({"top": "exact-average", "X": np.ones((2, 2))}, ValueError, "not known for a graph with metric='euclid"),
+        ({"connect": "best"}, ValueError, "connect='best' is unknown: pass None, .auto. or one of exact-average"),
+        ({"connect": "centroid"}, ValueError, "linkage='centroid' compares the points themselves.*pass X"),
+        (
+            {"connect": "exact-average", "X": np.ones((2, 2))},
+            ValueError,
+            "not known for a graph with metric='euclid",
+        ),
     ],
 )
-def test_bad_tops_are_told(options, error, message):
+def test_an_invalid_connect_raises(options, error, message):
     graph = agglo.NeighborGraph.from_edges([0], [1], [0.5], kind="distance", metric="euclidean")
     for method in METHODS:
         for engine in (agglo, agglo.reference):
@@ -124,12 +130,12 @@ def test_bad_tops_are_told(options, error, message):
 
 
 @pytest.mark.parametrize("clusterer", [agglo.SCC, agglo.Affinity, agglo.HAC])
-def test_clusterers_have_a_top(clusterer):
+def test_estimators_merge_roots_by_connect(clusterer):
     X, groups = far_apart()
-    fitted = clusterer(3, metric="sqeuclidean", n_neighbors=5, top="ward").fit(X)
+    fitted = clusterer(3, metric="sqeuclidean", n_neighbors=5, connect="ward").fit(X)
     assert len(set(zip(fitted.labels_.tolist(), groups.tolist(), strict=True))) == 3
-    for wrong in ({"top": "best"}, {"metric": "precomputed", "kind": "distance", "top": "ward"}):
-        with pytest.raises(ValueError, match=r"top='best' is unknown|pass X, the points"):
+    for wrong in ({"connect": "best"}, {"metric": "precomputed", "kind": "distance", "connect": "ward"}):
+        with pytest.raises(ValueError, match=r"connect='best' is unknown|pass X, the points"):
             clusterer(**wrong).fit(np.eye(5))
 
 
@@ -137,11 +143,11 @@ def test_clusterers_have_a_top(clusterer):
 def test_clusterers_join_what_the_graph_leaves_apart_and_label_as_if_they_did_not(clusterer):
     X, groups = far_apart()
     settings = {"metric": "sqeuclidean", "n_neighbors": 5}
-    fitted, plain = clusterer(**settings).fit(X), clusterer(**settings, top=None).fit(X)
-    assert fitted.tree_.about["top"] == "exact-average"
+    fitted, plain = clusterer(**settings).fit(X), clusterer(**settings, connect=None).fit(X)
+    assert fitted.tree_.about["connect"] == "exact-average"
     assert fitted.tree_.about["graph_clusters"] == plain.tree_.rounds.after[-1] > 3
     assert fitted.tree_.rounds.after[-1] == 1
-    assert "top" not in plain.tree_.about
+    assert "connect" not in plain.tree_.about
     np.testing.assert_array_equal(fitted.labels_, plain.labels_)
     np.testing.assert_array_equal(fitted.tree_.layers(3), plain.tree_.layers(3))
     labels = fitted.tree_.cut(n_clusters=3)
@@ -151,25 +157,58 @@ def test_clusterers_join_what_the_graph_leaves_apart_and_label_as_if_they_did_no
     assert agglo.metrics.pairwise_f1(plain.labels_, labels).f1 == 1
 
 
-def test_the_usual_top_is_for_graphs_that_end_of_points_that_have_means():
+def test_auto_merges_roots_only_if_the_graph_has_no_more_edges_and_points_have_means():
     X, _ = far_apart()
     graph = agglo.neighbor_graph(X, 5, "euclidean")
-    assert agglo.scc(graph, X=X, top="auto").about["top"] == "centroid"
-    assert "top" not in agglo.scc(graph, top="auto").about
-    assert "top" not in agglo.scc(graph, [1.0, 2.0], X=X, top="auto").about  # it is the thresholds that end
-    assert "top" not in agglo.scc(graph, X=X, top="auto", max_cluster_size=5).about
-    assert "top" not in agglo.scc(graph, linkage="ward", X=X, top="auto").about
-    assert "top" not in agglo.scc(agglo.neighbor_graph(X, "all", "euclidean"), X=X, top="auto").about
+    assert agglo.scc(graph, X=X, connect="auto").about["connect"] == "centroid"
+    assert "connect" not in agglo.scc(graph, connect="auto").about
+    near = agglo.scc(graph, thresholds=[1.0, 2.0], X=X, connect="auto")  # whose thresholds end before the edges
+    assert "connect" not in near.about
+    assert "connect" not in agglo.scc(graph, X=X, connect="auto", max_cluster_size=5).about
+    assert "connect" not in agglo.scc(graph, linkage="ward", X=X, connect="auto").about
+    assert "connect" not in agglo.scc(agglo.neighbor_graph(X, "all", "euclidean"), X=X, connect="auto").about
     sets = agglo.neighbor_graph(np.eye(6, dtype=bool).repeat(3, axis=0), 2, "jaccard")
-    assert "top" not in agglo.scc(sets, X=np.eye(6).repeat(3, axis=0), top="auto").about
-    expected = agglo.reference.scc(graph, X=X, top="auto")
-    assert_same_hierarchy(agglo.scc(graph, X=X, top="auto"), expected)
+    assert "connect" not in agglo.scc(sets, X=np.eye(6).repeat(3, axis=0), connect="auto").about
+    expected = agglo.reference.scc(graph, X=X, connect="auto")
+    assert_same_hierarchy(agglo.scc(graph, X=X, connect="auto"), expected)
 
 
 def test_where_the_graph_merges_nothing_the_top_has_levels():
     X, _ = far_apart()
     graph = agglo.neighbor_graph(X, 5, "sqeuclidean")
-    tree = agglo.scc(graph, [1e-12], X=X, top="exact-average")
+    tree = agglo.scc(graph, thresholds=[1e-12], X=X, connect="exact-average")
     assert tree.about["graph_clusters"] == len(X)
     labels = tree.cut(round="persistent")
     assert 1 < len(set(labels.tolist())) < len(X)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_top_is_a_deprecated_alias_of_connect(method):
+    X, _ = far_apart()
+    graph = agglo.neighbor_graph(X, 5, "sqeuclidean")
+    build = getattr(agglo, method)
+    for value in (None, "ward"):
+        with pytest.warns(FutureWarning, match="top= is now called connect=: pass connect"):
+            tree = build(graph, X=X, top=value)
+        assert_same_hierarchy(tree, build(graph, X=X, connect=value))
+
+
+@pytest.mark.parametrize("clusterer", [agglo.SCC, agglo.Affinity, agglo.HAC])
+def test_top_is_a_deprecated_alias_of_connect_in_estimators(clusterer, tmp_path):
+    X, _ = far_apart()
+    settings = {"metric": "sqeuclidean", "n_neighbors": 5}
+    with pytest.warns(FutureWarning, match="top= of .* is now called connect=: pass connect"):
+        model = clusterer(**settings, top=None).fit(X)
+    expected = clusterer(**settings, connect=None).fit(X)
+    assert_same_hierarchy(model.tree_, expected.tree_)
+    model.save(tmp_path / "model")
+    loaded = agglo.load(tmp_path / "model")
+    assert loaded.get_params()["connect"] is None
+    assert_same_hierarchy(loaded.partial_fit(X[:3]).tree_, expected.partial_fit(X[:3]).tree_)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_all_but_the_graph_are_keywords(method):
+    graph = agglo.NeighborGraph.from_edges([0], [1], [0.5], kind="distance")
+    with pytest.raises(TypeError, match="positional argument"):
+        getattr(agglo, method)(graph, 10)

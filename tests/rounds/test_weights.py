@@ -124,8 +124,8 @@ def test_averages_weigh():
     assert agglo.hac(graph).height[-1] == pytest.approx(1 - 0.4)
     assert agglo.hac(graph, sample_weight=[3, 1, 7.5]).height[-1] == pytest.approx(1 - 0.5)
     for linkage in ("single", "complete"):
-        expected = agglo.hac(graph, linkage)
-        assert_same_hierarchy(agglo.hac(graph, linkage, sample_weight=[3, 1, 7.5]), expected)
+        expected = agglo.hac(graph, linkage=linkage)
+        assert_same_hierarchy(agglo.hac(graph, linkage=linkage, sample_weight=[3, 1, 7.5]), expected)
 
 
 @settings(max_examples=50)
@@ -219,7 +219,7 @@ def test_the_grid_makes_room_for_weights():
 def test_a_new_point_is_told_what_the_leaves_weigh():
     graph = NeighborGraph.from_edges([0, 0, 1], [1, 2, 2], [0.9, 0.6, 0.2], kind="similarity")
     weights = [1, 3, 2]
-    tree = agglo.scc(graph, [0.8, 0.1], sample_weight=weights)
+    tree = agglo.scc(graph, thresholds=[0.8, 0.1], sample_weight=weights)
     with pytest.raises(
         ValueError, match=r"the points of the tree weigh 6 together, and averages depend on .*: pass"
     ):

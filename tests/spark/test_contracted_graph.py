@@ -4,8 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import agglo
-from agglo.rounds.algorithms import scc_plan
 from agglo.rounds.linkage import GraphLinkage, grid
+from agglo.rounds.plan import scc_plan
 from agglo.spark.contracted_graph import Contracted, rest
 
 

@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 import agglo
-from agglo.rounds.algorithms import affinity_plan, scc_plan
 from agglo.rounds.linkage import Grid, grid
+from agglo.rounds.plan import affinity_plan, scc_plan
 from agglo.spark.linkage import SqlLinkage
 from agglo.spark.round import contracted, find_hubs
 from agglo.spark.session import java_home
@@ -144,7 +144,7 @@ def test_edges_of_clusters_that_stay_alone_are_dropped(spark, tmp_path):
     place = {name: i for i, name in enumerate([*range(4), *range(10, 21)])}
     edges = [(place[a], place[b], weight) for a, b, weight in rows]
     graph = agglo.NeighborGraph.from_edges(*zip(*edges, strict=True), kind="similarity")
-    assert_same_hierarchy(tree.to_hierarchy(), agglo.scc(graph, [0.9, 0.5]))
+    assert_same_hierarchy(tree.to_hierarchy(), agglo.scc(graph, thresholds=[0.9, 0.5]))
 
 
 @pytest.mark.parametrize("kind", ["similarity", "distance"])
@@ -197,7 +197,9 @@ def test_names_loops_and_copies_of_edges(spark, tmp_path, handoff_edges):
     assert tree.graph.count() == 14
     place = {name: i for i, name in enumerate(sorted([*names, "alone"]))}
     edges = [(place[a], place[b], weight) for a, b, weight in rows]
-    expected = agglo.scc(agglo.NeighborGraph.from_edges(*zip(*edges, strict=True), kind="similarity"), [0.92, 0.4])
+    expected = agglo.scc(
+        agglo.NeighborGraph.from_edges(*zip(*edges, strict=True), kind="similarity"), thresholds=[0.92, 0.4]
+    )
     assert_same_hierarchy(tree.to_hierarchy(), expected)
     for round in (0, -1):
         labels = {row.id: row.cluster for row in tree.labels(round).collect()}
@@ -277,7 +279,12 @@ def test_bad_edges_are_counted(spark, tmp_path, rows, message):
             r"^must_link, max_cluster_size, sample_weight: not supported on Spark.*; collect the graph, rows = "
             r"edges.toArrow\(\), and pass agglo.NeighborGraph.from_edges\(rows\['src'\].* to agglo.scc$",
         ),
-        (lambda e: e, {"linkage": "centroid", "top": "ward"}, ValueError, "^linkage='centroid', top: not supp"),
+        (
+            lambda e: e,
+            {"linkage": "centroid", "connect": "ward"},
+            ValueError,
+            "^linkage='centroid', connect: not supp",
+        ),
         (lambda e: e, {"n_treshold": 3}, TypeError, "'n_treshold' is no argument of agglo.spark: see help"),
         (lambda e: e, {"handoff_edges": -1}, ValueError, "handoff_edges=-1 must be a whole number"),
     ],

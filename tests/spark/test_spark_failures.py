@@ -75,7 +75,7 @@ def test_a_worker_may_die_in_the_middle_of_a_round(cluster, spark, graph, edges,
         killer.join()
     assert "worker-1" not in cluster.processes
     cluster.start_worker(1)
-    assert_same_hierarchy(tree.to_hierarchy(), agglo.scc(graph, THRESHOLDS))
+    assert_same_hierarchy(tree.to_hierarchy(), agglo.scc(graph, thresholds=THRESHOLDS))
     assert nothing_is_kept(spark)
 
 
@@ -116,7 +116,7 @@ def test_a_submitted_driver_may_die_and_its_run_be_taken_up(request, spark, grap
     assert driver.returncode == 0, errors
     tree = agglo.spark.SparkHierarchy(spark, str(run))
     assert json.loads(told) == {"run": str(run), "points": 80, "rounds": 3, "clusters": tree.clusters_per_round}
-    assert_same_hierarchy(tree.to_hierarchy(), agglo.scc(graph, THRESHOLDS))
+    assert_same_hierarchy(tree.to_hierarchy(), agglo.scc(graph, thresholds=THRESHOLDS))
     # The first round was not done again: the states of the two drivers follow on each other.
     owners = [state.merges.rpartition("-")[2] for state in tree.folder.states() if state.merges]
     assert [owners.count(owner) for owner in dict.fromkeys(owners)] == [done - 1, 3 - (done - 1)]

@@ -54,7 +54,7 @@ def classes():
 
 def test_scores_are_those_of_the_tree_in_memory(spark, graph, tree, classes):
     table = spark.createDataFrame(pa.table({"id": np.arange(60), "class": classes}))
-    expected = agglo.scc(graph, THRESHOLDS)
+    expected = agglo.scc(graph, thresholds=THRESHOLDS)
     found = agglo.spark.scores(tree, table)
     assert found.dendrogram_purity == pytest.approx(metrics.dendrogram_purity(expected, classes), rel=1e-12)
     for mine, theirs in zip(found.by_round, metrics.pairwise_f1_by_round(expected, classes), strict=True):
@@ -67,7 +67,7 @@ def test_scores_are_those_of_the_tree_in_memory(spark, graph, tree, classes):
 
 
 def test_exemplars_have_the_closest_edges_inside_their_cluster(graph, tree):
-    labels = agglo.scc(graph, THRESHOLDS).labels(-1)
+    labels = agglo.scc(graph, thresholds=THRESHOLDS).labels(-1)
     matrix = graph.to_scipy().toarray().astype(np.float64)
     inside = (matrix * (labels[:, None] == labels[None, :])).sum(axis=1)
     rows = agglo.spark.exemplars(tree, -1, n=2).collect()

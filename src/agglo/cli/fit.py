@@ -100,15 +100,16 @@ def fit(
             rich_help_panel=TREE,
         ),
     ] = "average",
-    top: Annotated[
+    connect: Annotated[
         Literal["auto", "none", "exact-average", "centroid", "ward"],
         typer.Option(
             metavar="NAME",
-            help="Merge what the graph leaves apart by exact-average, centroid or ward of the points, or auto: "
-            "as points allow; or none.",
+            help="Linkage that merges the clusters that the graph leaves apart: exact-average, centroid, ward, "
+            "auto (one that fits the metric), or none.",
             rich_help_panel=TREE,
         ),
     ] = "auto",
+    top: Annotated[str | None, typer.Option(hidden=True)] = None,
     thresholds: Annotated[
         str | None,
         typer.Option(
@@ -152,6 +153,8 @@ def fit(
     Labels are by --n-clusters, --round or --height, else --round persistent:
     the round near whose number of clusters the merging stays longest.
     """
+    if top is not None:
+        typer.echo("--top is deprecated: use --connect", err=True)
     with failing(USAGE):
         from agglo.cli import pipeline
         from agglo.cli import report as summary
@@ -168,7 +171,7 @@ def fit(
             seed=seed,
             algorithm=algorithm,
             linkage=linkage,
-            top=None if top == "none" else top,
+            connect=None if "none" in (top, connect) else top or connect,
             schedule={name: value for name, value in schedule.items() if value is not None},
             max_cluster_size=max_cluster_size,
             rule=rule_of(n_clusters, round, height) or {"round": "persistent"},

@@ -50,7 +50,7 @@ class Plan:
     seed: int = 0
     algorithm: str = "scc"
     linkage: str = "average"
-    top: str | None = "auto"
+    connect: str | None = "auto"
     schedule: Mapping[str, Any] = field(default_factory=dict)  # thresholds, n_thresholds, advance: for SCC alone
     max_cluster_size: float | None = None
     rule: Mapping[str, Any] = field(default_factory=lambda: {"round": "persistent"})
@@ -71,7 +71,12 @@ class Plan:
 
     def tree(self, graph: NeighborGraph, X: Any, progress: Progress | None = None, **known: Any) -> Hierarchy:
         """The tree that the algorithm makes of points and their graph, and of what else is known of the points."""
-        settings: dict[str, Any] = {"linkage": self.linkage, "top": self.top, "X": X, "n_jobs": self.n_jobs}
+        settings: dict[str, Any] = {
+            "linkage": self.linkage,
+            "connect": self.connect,
+            "X": X,
+            "n_jobs": self.n_jobs,
+        }
         return _ALGORITHMS[self.algorithm](graph, **settings, **self.schedule, **known, progress=progress)
 
 
@@ -216,7 +221,7 @@ def run(plan: Plan, data: Data, progress: Progress | None = None) -> Run:
             "seed": plan.seed,
             "algorithm": plan.algorithm,
             "linkage": plan.linkage,
-            "top": plan.top,
+            "connect": plan.connect,
             "max_cluster_size": plan.max_cluster_size,
             **plan.schedule,
             "threads": effective_n_threads(plan.n_jobs),
@@ -250,7 +255,7 @@ def model_of(plan: Plan, run: Run) -> Any:
     from agglo.estimators import scc as estimator
 
     kinds = {"scc": estimator.SCC, "affinity": estimator.Affinity, "hac": estimator.HAC}
-    names = ("metric", "n_neighbors", "method", "recall", "missing", "linkage", "top", "max_cluster_size")
+    names = ("metric", "n_neighbors", "method", "recall", "missing", "linkage", "connect", "max_cluster_size")
     settings = {name: getattr(plan, name) for name in names} | {"random_state": plan.seed, "n_jobs": plan.n_jobs}
     model = kinds[plan.algorithm](**settings, **plan.schedule, **plan.rule)
     model.n_features_in_ = run.data.X.shape[1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from typing import Any, Literal, Self, SupportsFloat, SupportsIndex
 
@@ -23,7 +24,7 @@ from agglo.points.validation import validate_points
 from agglo.progress import Progress, progress_bar
 from agglo.rounds.constraints import Groups, check_constraints
 from agglo.rounds.linkage import Linkage, LinkageName, check_linkage
-from agglo.rounds.vector_linkage import VECTOR_LINKAGES, TopName
+from agglo.rounds.vector_linkage import VECTOR_LINKAGES, ConnectName
 from agglo.tree.cut import RoundRule, check_rule
 from agglo.tree.hierarchy import Hierarchy
 
@@ -43,7 +44,7 @@ class Clusterer(Model, ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc] 
         recall: float = 0.95,
         missing: MissingRule = "mean",
         linkage: LinkageName | Linkage = "average",
-        top: TopName | None = "auto",
+        connect: ConnectName | None = "auto",
         round: SupportsIndex | RoundRule | None = None,
         height: SupportsFloat | None = None,
         kind: Kind | None = None,
@@ -51,6 +52,7 @@ class Clusterer(Model, ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc] 
         random_state: RandomStateLike = 0,
         n_jobs: int | None = None,
         verbose: bool | int = False,
+        top: ConnectName | Literal["deprecated"] | None = "deprecated",
     ) -> None:
         self.n_clusters = n_clusters
         self.metric = metric
@@ -59,7 +61,7 @@ class Clusterer(Model, ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc] 
         self.recall = recall
         self.missing = missing
         self.linkage = linkage
-        self.top = top
+        self.connect = connect
         self.round = round
         self.height = height
         self.kind = kind
@@ -67,6 +69,7 @@ class Clusterer(Model, ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc] 
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.top = top
 
     def fit(
         self,
@@ -96,6 +99,9 @@ class Clusterer(Model, ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc] 
         must_link, cannot_link : array-like of shape (n_links, 2) or list of groups, optional
             Points that belong together, and points that do not, by their rows; see :func:`agglo.scc`.
         """
+        if self.top != "deprecated":
+            name = type(self).__name__
+            warnings.warn(f"top= of {name} is now called connect=: pass connect", FutureWarning, stacklevel=2)
         with self._all_or_nothing() as draft:
             draft._fit(X, sample_weight, must_link, cannot_link)
         return self
@@ -160,6 +166,10 @@ class Clusterer(Model, ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc] 
     @abstractmethod
     def _rounds(self, graph: NeighborGraph, X: Any, progress: Progress | None, **known: Any) -> Hierarchy:
         """The tree that the clusterer makes of a graph, and of the points if there are any."""
+
+    def _connect(self) -> ConnectName | None:
+        """Return ``connect``, or the value of its deprecated alias ``top`` if that is given."""
+        return self.connect if self.top == "deprecated" else self.top
 
     def _rule(self) -> dict[str, Any]:
         rule = {"n_clusters": self.n_clusters, "round": self.round, "height": self.height}

@@ -92,7 +92,8 @@ def contents(
             writers[POINTS] = lambda path: write_array(X, path)
     elif points is not None:
         raise ValueError("points is given, but the model is of a graph and has none: leave it out")
-    parameters = model.get_params(deep=False)
+    parameters = model.get_params(deep=False) | {"connect": model._connect()}
+    del parameters["top"]  # the deprecated alias of connect
     if isinstance(model.random_state, np.random.RandomState):
         parameters["random_state"] = model._seed  # the seed that it gave
     record = {
@@ -148,7 +149,10 @@ def _model(home: Path, record: dict[str, Any]) -> Clusterer:
     from agglo.estimators import scc as estimator
 
     kinds = {"SCC": estimator.SCC, "Affinity": estimator.Affinity, "HAC": estimator.HAC}
-    model: Clusterer = kinds[record["class"]](**{k: _value(v) for k, v in record["parameters"].items()})
+    parameters = {name: _value(value) for name, value in record["parameters"].items()}
+    if "top" in parameters:  # the name of connect in models that earlier versions saved
+        parameters["connect"] = parameters.pop("top")
+    model: Clusterer = kinds[record["class"]](**parameters)
     graph, tree = _read_graph(locate(home, GRAPH), record["graph"]), Hierarchy.load(locate(home, TREE))
     model._known, model._duplicates = _read_known(locate(home, KNOWN))
     _read_uncounted(model, locate(home, KNOWN))

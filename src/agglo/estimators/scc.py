@@ -11,10 +11,11 @@ from agglo.estimators.base import Clusterer
 from agglo.neighbors.graph import Kind, NeighborGraph
 from agglo.neighbors.missing import MissingRule
 from agglo.progress import Progress
-from agglo.rounds.algorithms import Advance, affinity, hac, scc
+from agglo.rounds.algorithms import affinity, hac, scc
 from agglo.rounds.linkage import Linkage, LinkageName
+from agglo.rounds.plan import Advance
 from agglo.rounds.schedule import ScheduleName
-from agglo.rounds.vector_linkage import TopName
+from agglo.rounds.vector_linkage import ConnectName
 from agglo.tree.cut import RoundRule
 from agglo.tree.hierarchy import Hierarchy
 
@@ -49,11 +50,11 @@ class SCC(Clusterer):
         the first and 200 for the others.
     linkage : {"average", "single", "complete", "exact-average", "centroid", "ward"} or Linkage, default="average"
         How close two clusters are; see :func:`agglo.scc`.
-    top : {"auto", "exact-average", "centroid", "ward"} or None, default="auto"
-        How to merge the clusters that are left when the neighbour graph has no more edges between them.
-        ``"auto"``: for linkages on the graph of dense points by ``"exact-average"``, or ``"centroid"`` if the
-        metric is ``euclidean``. None, and ``"auto"`` in all other cases: they stay apart. ``labels_`` by the rule
-        ``"persistent"`` are of rounds on the graph in any case.
+    connect : {"auto", "exact-average", "centroid", "ward"} or None, default="auto"
+        The linkage that merges the clusters that are left when the neighbour graph has no more edges between them.
+        ``"auto"`` takes ``"exact-average"``, or ``"centroid"`` for the metric ``euclidean``, if the points are
+        dense and ``linkage`` is one on the graph. Otherwise, and with None, these clusters stay apart. The rule
+        ``"persistent"`` chooses among the rounds on the graph in any case.
     advance : {"every-round", "until-stable"}, default="every-round"
         When to go to the next threshold.
     round : int, "persistent" or "silhouette", optional
@@ -73,6 +74,8 @@ class SCC(Clusterer):
         Threads; None or -1 for all cores. The result does not depend on it.
     verbose : bool, default=False
         Show a progress bar on the terminal.
+    top : deprecated
+        The former name of ``connect``.
 
     Attributes
     ----------
@@ -137,7 +140,7 @@ class SCC(Clusterer):
         thresholds: ScheduleName | npt.ArrayLike = "odds",
         n_thresholds: int | None = None,
         linkage: LinkageName | Linkage = "average",
-        top: TopName | None = "auto",
+        connect: ConnectName | None = "auto",
         advance: Advance = "every-round",
         round: SupportsIndex | RoundRule | None = None,
         height: SupportsFloat | None = None,
@@ -146,6 +149,7 @@ class SCC(Clusterer):
         random_state: RandomStateLike = 0,
         n_jobs: int | None = None,
         verbose: bool | int = False,
+        top: ConnectName | Literal["deprecated"] | None = "deprecated",
     ) -> None:
         super().__init__(
             n_clusters,
@@ -155,7 +159,7 @@ class SCC(Clusterer):
             recall=recall,
             missing=missing,
             linkage=linkage,
-            top=top,
+            connect=connect,
             round=round,
             height=height,
             kind=kind,
@@ -163,6 +167,7 @@ class SCC(Clusterer):
             random_state=random_state,
             n_jobs=n_jobs,
             verbose=verbose,
+            top=top,
         )
         self.thresholds = thresholds
         self.n_thresholds = n_thresholds
@@ -171,13 +176,13 @@ class SCC(Clusterer):
     def _rounds(self, graph: NeighborGraph, X: Any, progress: Progress | None, **known: Any) -> Hierarchy:
         return scc(
             graph,
-            self.thresholds,
-            self.n_thresholds,
-            self.linkage,
-            self.advance,
-            self.n_jobs,
+            thresholds=self.thresholds,
+            n_thresholds=self.n_thresholds,
+            linkage=self.linkage,
+            advance=self.advance,
+            n_jobs=self.n_jobs,
             X=X,
-            top=self.top,
+            connect=self._connect(),
             **known,
             progress=progress,
         )
@@ -198,7 +203,15 @@ class Affinity(Clusterer):
     """
 
     def _rounds(self, graph: NeighborGraph, X: Any, progress: Progress | None, **known: Any) -> Hierarchy:
-        return affinity(graph, self.linkage, self.n_jobs, X=X, top=self.top, **known, progress=progress)
+        return affinity(
+            graph,
+            linkage=self.linkage,
+            n_jobs=self.n_jobs,
+            X=X,
+            connect=self._connect(),
+            **known,
+            progress=progress,
+        )
 
 
 class HAC(Clusterer):
@@ -217,4 +230,12 @@ class HAC(Clusterer):
     """
 
     def _rounds(self, graph: NeighborGraph, X: Any, progress: Progress | None, **known: Any) -> Hierarchy:
-        return hac(graph, self.linkage, self.n_jobs, X=X, top=self.top, **known, progress=progress)
+        return hac(
+            graph,
+            linkage=self.linkage,
+            n_jobs=self.n_jobs,
+            X=X,
+            connect=self._connect(),
+            **known,
+            progress=progress,
+        )

@@ -1,11 +1,11 @@
-"""The rounds: SCC, Affinity and HAC on a neighbour graph, run by the native core."""
+"""SCC, Affinity and HAC on a neighbour graph, run by the native core."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -13,137 +13,86 @@ from scipy.sparse.csgraph import connected_components
 
 from agglo import _core
 from agglo._validation import effective_n_threads
-from agglo.neighbors.graph import Missing, NeighborGraph, WeightSummary
+from agglo.neighbors.graph import Missing, NeighborGraph
 from agglo.progress import Progress, phase
+from agglo.rounds import numpy_engine
 from agglo.rounds.constraints import Constraints, Groups, check_constraints
-from agglo.rounds.linkage import GraphLinkageName, Linkage, LinkageName, check_linkage, grid, valued
-from agglo.rounds.roots import joined, usual_top
-from agglo.rounds.schedule import ScheduleName, schedule
-from agglo.rounds.vector_linkage import VECTOR_LINKAGES, TopName, VectorLinkage
+from agglo.rounds.linkage import GraphLinkageName, Linkage, LinkageName, check_linkage, grid
+from agglo.rounds.plan import Advance, RoundPlan, affinity_plan, hac_plan, scc_plan
+from agglo.rounds.roots import choose_connect, merge_roots
+from agglo.rounds.schedule import ScheduleName
+from agglo.rounds.vector_linkage import VECTOR_LINKAGES, ConnectName, VectorLinkage
 from agglo.tree.forest import by_value
 from agglo.tree.hierarchy import Forest, Hierarchy
 
-Advance = Literal["every-round", "until-stable"]
-ADVANCES = ("every-round", "until-stable")
-
-
-@dataclass(frozen=True, eq=False)
-class Plan:
-    """What an engine is to do with a graph.
-
-    In a round every cluster finds its nearest neighbour; the pairs whose linkage reaches the threshold, both
-    rounded to float32, the precision of the weights, are joined, and connected components are the new clusters.
-    """
-
-    linkage: GraphLinkageName | Linkage
-    thresholds: npt.NDArray[np.float64] | None  # from near to far; None: no threshold at all
-    until_stable: bool  # stay at a threshold until a round merges nothing
-    mutual: bool  # join only clusters that are each other's nearest neighbour
-    about: dict[str, Any]
-
-
-def scc_plan(
-    graph: WeightSummary,
-    thresholds: ScheduleName | npt.ArrayLike,
-    n_thresholds: int | None,
-    linkage: GraphLinkageName | Linkage,
-    advance: Advance,
-    weights: npt.NDArray[np.float64] | None = None,
-) -> Plan:
-    """The paper's algorithm: a threshold a round, or one kept until nothing merges."""
-    if advance not in ADVANCES:
-        raise ValueError(f"advance={advance!r} is unknown: pass one of {', '.join(ADVANCES)}")
-    if isinstance(linkage, str):
-        mass = None if weights is None else float(weights.sum() / weights.min())
-        values = schedule(graph, thresholds, n_thresholds, linkage, mass)
-    else:
-        assert isinstance(graph, NeighborGraph)  # elsewhere there are only linkages on the graph
-        if weights is None and isinstance(linkage, VectorLinkage):
-            seen = linkage.valued(graph)
-        else:
-            seen = valued(graph, linkage, weights)
-        values = schedule(seen, thresholds, n_thresholds, "given")
-    about = {
-        "method": "scc",
-        "advance": advance,
-        "thresholds": thresholds if isinstance(thresholds, str) else "given",
-        "n_thresholds": len(values),
-        "nearest_threshold": float(values[0]),
-        "farthest_threshold": float(values[-1]),
-    }
-    return Plan(linkage, values, advance == "until-stable", False, about)
-
-
-def affinity_plan(linkage: GraphLinkageName | Linkage) -> Plan:
-    """No threshold: every cluster joins its nearest neighbour in every round."""
-    return Plan(linkage, None, True, False, {"method": "affinity"})
-
-
-def hac_plan(linkage: GraphLinkageName | Linkage) -> Plan:
-    """No threshold, mutual nearest neighbours only: what best-first merging does, many merges at a time."""
-    return Plan(linkage, None, True, True, {"method": "hac"})
+Engine = Callable[[NeighborGraph, RoundPlan, Constraints | None], Forest]
+Planner = Callable[[GraphLinkageName | Linkage, npt.NDArray[np.float64] | None], RoundPlan]
 
 
 def scc(
     graph: NeighborGraph,
+    *,
     thresholds: ScheduleName | npt.ArrayLike = "odds",
     n_thresholds: int | None = None,
     linkage: LinkageName | Linkage = "average",
     advance: Advance = "every-round",
-    n_jobs: int | None = None,
-    *,
     X: npt.ArrayLike | None = None,
-    top: TopName | None = None,
+    connect: ConnectName | None = "auto",
     must_link: Groups | None = None,
     cannot_link: Groups | None = None,
     max_cluster_size: float | None = None,
     sample_weight: npt.ArrayLike | None = None,
+    n_jobs: int | None = None,
     progress: Progress | None = None,
+    top: ConnectName | None = "deprecated",  # type: ignore[assignment]
 ) -> Hierarchy:
-    """The tree of the Sub-Cluster Component algorithm.
+    """Build the tree of the Sub-Cluster Component algorithm.
 
     Parameters
     ----------
     graph : NeighborGraph
         The points and their neighbours.
-    thresholds : {"odds", "geometric", "linear", "doubling"} or array-like
-        The schedule of thresholds from near to far, or the thresholds themselves (decreasing for similarities,
-        increasing for distances). See :func:`agglo.rounds.schedule.schedule`.
+    thresholds : {"odds", "geometric", "linear", "doubling"} or array-like, default="odds"
+        The name of a schedule, or the thresholds themselves from near to far: decreasing similarities or
+        increasing distances. See :func:`agglo.rounds.schedule.schedule`.
     n_thresholds : int, optional
-        How many, for ``"odds"``, ``"geometric"`` and ``"linear"``. By default 200, as in the paper, and for
-        ``"odds"`` as many as its range needs, some ten thousands: those at which nothing merges cost nothing.
-    linkage : {"average", "single", "complete", "exact-average", "centroid", "ward"} or Linkage
-        How close two clusters are. Only clusters with an edge between them can be neighbours. The last three are
-        of the points themselves, see :class:`agglo.rounds.vector_linkage.VectorLinkage`. One of your own, see
-        :class:`agglo.Linkage`, is run in NumPy instead of the core.
-    advance : {"every-round", "until-stable"}
-        Whether to go to the next threshold after every round, as the paper's experiments do, or only when a round
-        merged nothing, as its Algorithm 1 does.
+        The number of thresholds of ``"odds"``, ``"geometric"`` and ``"linear"``. The default is 200, as in the
+        paper; for ``"odds"`` it depends on the range and is often above 10,000. Thresholds at which nothing merges
+        cost nothing.
+    linkage : {"average", "single", "complete", "exact-average", "centroid", "ward"} or Linkage, default="average"
+        The linkage of two clusters. Only clusters with an edge between them are compared. The last three compare
+        the points themselves and need ``X``; see :class:`agglo.rounds.vector_linkage.VectorLinkage`. A linkage of
+        your own, see :class:`agglo.Linkage`, runs in NumPy instead of the core.
+    advance : {"every-round", "until-stable"}, default="every-round"
+        When to go to the next threshold: after every round, as in the paper's experiments, or after a round that
+        merged nothing, as in its Algorithm 1.
+    X : array-like of shape (n_points, n_features), optional
+        The points, for linkages that compare them and for ``connect``.
+    connect : {"auto", "exact-average", "centroid", "ward"} or None, default="auto"
+        The linkage that merges the clusters that are left when the graph has no more edges between them. Each such
+        merge is a round of its own. ``"auto"`` takes ``"exact-average"``, or ``"centroid"`` for the metric
+        ``euclidean``, if ``X`` is dense and ``linkage`` is one on the graph. Otherwise, and with None, these
+        clusters stay apart, as children of one root. See :mod:`agglo.rounds.roots`.
+    must_link : array-like of shape (n_links, 2) or list of groups, optional
+        Points that belong together, by their indices. Each group is merged before the first round, at height 0.
+    cannot_link : array-like of shape (n_links, 2) or list of groups, optional
+        Points that do not belong together, by their indices. No cluster holds two points of a group.
+    max_cluster_size : float, optional
+        The largest number of points of a cluster; with ``sample_weight``, its largest total weight.
+    sample_weight : array-like of shape (n_points,), optional
+        A positive weight for each point. A point of weight 3 counts as three duplicates that are merged already.
+        Weights change averages and ``max_cluster_size``. The sizes of the tree count points.
     n_jobs : int, optional
         Number of threads; all cores by default. The result does not depend on it.
-    X : array-like of shape (n_points, n_features), optional
-        The points, for linkages of the points themselves and for ``top``.
-    top : {"auto", "exact-average", "centroid", "ward"}, optional
-        How to merge the clusters that are left when the graph has no more edges between them; each such merge is a
-        round. ``"auto"`` is what :class:`agglo.SCC` does. By default they stay apart, under one root. See
-        :mod:`agglo.rounds.roots`.
-    must_link : array-like of shape (n_links, 2) or list of groups, optional
-        Points that belong together, by their indices. They are merged before the first round, at height 0, each
-        group a node.
-    cannot_link : array-like of shape (n_links, 2) or list of groups, optional
-        Points that do not belong together, those of a group pairwise: no cluster ever holds two of them.
-    max_cluster_size : float, optional
-        How many points a cluster may be of, or how much it may weigh.
-    sample_weight : array-like of shape (n_points,), optional
-        What each point counts as, a positive number: 3 is as much as three copies of it, merged already. It
-        matters to averages, and to ``max_cluster_size``; the sizes of the tree count points.
     progress : callable, optional
         Called as ``progress("rounds", done, total)`` from time to time.
+    top : deprecated
+        The former name of ``connect``.
 
     Returns
     -------
     Hierarchy
-        The tree; its ``rounds`` tell what each round did and its ``about`` which thresholds were used.
+        The tree. Its ``rounds`` report the clusters before and after each round, its ``about`` the thresholds.
 
     Examples
     --------
@@ -153,36 +102,32 @@ def scc(
     >>> tree.cut(n_clusters=2)
     array([0, 0, 1, 1])
     """
-    return made(
-        partial(core_engine, n_jobs, progress),
-        lambda rule, weights: scc_plan(graph, thresholds, n_thresholds, rule, advance, weights),
-        graph,
-        linkage,
-        X=X,
-        top=top,
-        must_link=must_link,
-        cannot_link=cannot_link,
-        max_cluster_size=max_cluster_size,
-        sample_weight=sample_weight,
-    )
+    constraints = _check_inputs(graph, must_link, cannot_link, max_cluster_size, sample_weight)
+    engine, connect = partial(run_core, n_jobs, progress), _resolve_connect(connect, top)
+
+    def plan(rule: GraphLinkageName | Linkage, weights: npt.NDArray[np.float64] | None) -> RoundPlan:
+        return scc_plan(graph, thresholds, n_thresholds, rule, advance, weights)
+
+    return build_hierarchy(engine, plan, graph, linkage, X, connect, constraints)
 
 
 def affinity(
     graph: NeighborGraph,
-    linkage: LinkageName | Linkage = "average",
-    n_jobs: int | None = None,
     *,
+    linkage: LinkageName | Linkage = "average",
     X: npt.ArrayLike | None = None,
-    top: TopName | None = None,
+    connect: ConnectName | None = "auto",
     must_link: Groups | None = None,
     cannot_link: Groups | None = None,
     max_cluster_size: float | None = None,
     sample_weight: npt.ArrayLike | None = None,
+    n_jobs: int | None = None,
     progress: Progress | None = None,
+    top: ConnectName | None = "deprecated",  # type: ignore[assignment]
 ) -> Hierarchy:
-    """The tree of Affinity clustering: in each round every cluster joins its nearest neighbour.
+    """Build the tree of Affinity clustering: in each round every cluster merges with its nearest neighbour.
 
-    Parameters are those of :func:`scc`. It takes few rounds, and is apt to merge too much in them.
+    The parameters are those of :func:`scc`. There are few rounds, and each of them tends to merge too much.
 
     Examples
     --------
@@ -191,37 +136,29 @@ def affinity(
     >>> [record.after for record in agglo.affinity(graph).rounds]
     [2, 1]
     """
-    return made(
-        partial(core_engine, n_jobs, progress),
-        lambda rule, _: affinity_plan(rule),
-        graph,
-        linkage,
-        X=X,
-        top=top,
-        must_link=must_link,
-        cannot_link=cannot_link,
-        max_cluster_size=max_cluster_size,
-        sample_weight=sample_weight,
-    )
+    constraints = _check_inputs(graph, must_link, cannot_link, max_cluster_size, sample_weight)
+    engine, connect = partial(run_core, n_jobs, progress), _resolve_connect(connect, top)
+    return build_hierarchy(engine, lambda rule, _: affinity_plan(rule), graph, linkage, X, connect, constraints)
 
 
 def hac(
     graph: NeighborGraph,
-    linkage: LinkageName | Linkage = "average",
-    n_jobs: int | None = None,
     *,
+    linkage: LinkageName | Linkage = "average",
     X: npt.ArrayLike | None = None,
-    top: TopName | None = None,
+    connect: ConnectName | None = "auto",
     must_link: Groups | None = None,
     cannot_link: Groups | None = None,
     max_cluster_size: float | None = None,
     sample_weight: npt.ArrayLike | None = None,
+    n_jobs: int | None = None,
     progress: Progress | None = None,
+    top: ConnectName | None = "deprecated",  # type: ignore[assignment]
 ) -> Hierarchy:
-    """The binary tree of hierarchical agglomerative clustering on the graph, each merge a round of its own.
+    """Build the binary tree of hierarchical agglomerative clustering; each merge is a round of its own.
 
-    Parameters are those of :func:`scc`. On the complete graph (``n_neighbors="all"``) it is classical HAC. Where
-    linkages tie, which pair goes first is settled by the smaller point indices.
+    The parameters are those of :func:`scc`. On the complete graph (``n_neighbors="all"``) this is classical HAC.
+    Of pairs with equal linkages, the one with the smaller point indices merges first.
 
     Examples
     --------
@@ -230,50 +167,54 @@ def hac(
     >>> agglo.hac(graph, linkage="single").height.round(2).tolist()
     [0.0, 0.0, 0.0, 0.0, 0.1, 0.2, 0.8]
     """
-    return made(
-        partial(core_engine, n_jobs, progress),
-        lambda rule, _: hac_plan(rule),
-        graph,
-        linkage,
-        X=X,
-        top=top,
-        must_link=must_link,
-        cannot_link=cannot_link,
-        max_cluster_size=max_cluster_size,
-        sample_weight=sample_weight,
-    )
+    constraints = _check_inputs(graph, must_link, cannot_link, max_cluster_size, sample_weight)
+    engine, connect = partial(run_core, n_jobs, progress), _resolve_connect(connect, top)
+    return build_hierarchy(engine, lambda rule, _: hac_plan(rule), graph, linkage, X, connect, constraints)
 
 
-Engine = Callable[[NeighborGraph, Plan, Constraints | None], Forest]
-Top = VectorLinkage | partial[VectorLinkage]
-Planner = Callable[[GraphLinkageName | Linkage, npt.NDArray[np.float64] | None], Plan]
-
-
-def made(
-    engine: Engine,
-    planner: Planner,
+def _check_inputs(
     graph: NeighborGraph,
-    linkage: LinkageName | Linkage,
-    *,
-    X: npt.ArrayLike | None = None,
-    top: TopName | None = None,
-    must_link: Groups | None = None,
-    cannot_link: Groups | None = None,
-    max_cluster_size: float | None = None,
-    sample_weight: npt.ArrayLike | None = None,
-) -> Hierarchy:
-    """The tree that ``engine`` makes of ``graph`` by the plan that ``planner`` makes for linkage and weights."""
+    must_link: Groups | None,
+    cannot_link: Groups | None,
+    max_cluster_size: float | None,
+    sample_weight: npt.ArrayLike | None,
+) -> Constraints | None:
+    """Check the graph and the constraints; return the constraints, None if there are none."""
     if not isinstance(graph, NeighborGraph):
         raise TypeError(
             f"expected a NeighborGraph, got {type(graph).__name__}: make one of points with agglo.neighbor_graph, "
             "or of a SciPy matrix with NeighborGraph.from_scipy"
         )
+    if must_link is cannot_link is max_cluster_size is sample_weight is None:
+        return None
+    return check_constraints(graph.n_points, must_link, cannot_link, max_cluster_size, sample_weight)
+
+
+def _resolve_connect(connect: ConnectName | None, top: str | None) -> ConnectName | None:
+    """Return the value of ``connect``, or of its deprecated alias ``top``."""
+    if top != "deprecated":
+        warnings.warn("top= is now called connect=: pass connect", FutureWarning, stacklevel=3)
+        return cast(ConnectName | None, top)
+    return connect
+
+
+def build_hierarchy(
+    engine: Engine,
+    plan_rounds: Planner,
+    graph: NeighborGraph,
+    linkage: LinkageName | Linkage,
+    X: npt.ArrayLike | None,
+    connect: ConnectName | None,
+    constraints: Constraints | None,
+) -> Hierarchy:
+    """Run the rounds on ``graph``, merge the roots that they leave, and return the tree.
+
+    ``plan_rounds`` returns the plan of the rounds for a linkage and the weights of the points.
+    """
     check_linkage(linkage)
-    if top not in (None, "auto", *VECTOR_LINKAGES):
-        raise ValueError(f"top={top!r} is unknown: pass None, 'auto' or one of {', '.join(VECTOR_LINKAGES)}")
-    constraints = None
-    if not (must_link is cannot_link is max_cluster_size is sample_weight is None):
-        constraints = check_constraints(graph.n_points, must_link, cannot_link, max_cluster_size, sample_weight)
+    if connect not in (None, "auto", *VECTOR_LINKAGES):
+        names = ", ".join(VECTOR_LINKAGES)
+        raise ValueError(f"connect={connect!r} is unknown: pass None, 'auto' or one of {names}")
     weights = None if constraints is None else constraints.weights
     rule: GraphLinkageName | Linkage
     if linkage == "exact-average" or linkage == "centroid" or linkage == "ward":
@@ -281,29 +222,54 @@ def made(
         rule.warn_of_rounding(stacklevel=3)
     else:
         rule = linkage
-    above: Top | None = None
-    if top == "auto":
-        chosen = usual_top(graph.metric, linkage, X)
-        if chosen is not None:
-            above = partial(VectorLinkage, graph, chosen, X, weights)  # a copy of the points: only if it must be
-    elif top is not None:
-        above = VectorLinkage(graph, top, X, weights)  # which raises before the rounds
-    return _hierarchy(engine, planner(rule, weights), graph, constraints, above)
+    root_linkage: VectorLinkage | None = None
+    if connect is not None and connect != "auto":
+        root_linkage = VectorLinkage(graph, connect, X, weights)  # raises before the rounds if X does not fit
+    plan = plan_rounds(rule, weights)
+    forest = engine(graph, plan, constraints)
+
+    kind, about = graph.kind, {"linkage": str(rule), "metric": graph.metric, **plan.about}
+    missing, closest = cast(Missing, graph.missing), graph.weights.max(initial=1.0)
+    if not isinstance(rule, str):
+        kind, missing = rule.kind, "ignore"
+        closest = np.max(forest.value, initial=1.0, where=np.isfinite(forest.value))
+        if not isinstance(rule, VectorLinkage):
+            about["linkage"] = type(rule).__name__
+    if plan.mutual:
+        forest = by_value(forest, kind == "similarity")
+    n_clusters = int(forest.after[-1]) if len(forest.after) else graph.n_points
+    if connect == "auto" and n_clusters > 1:
+        chosen = choose_connect(graph.metric, linkage, X)
+        # If it is thresholds or constraints that ended the rounds, and not the edges, the roots stay apart.
+        if chosen is not None and n_clusters == connected_components(graph.to_scipy(), False, return_labels=False):
+            root_linkage = VectorLinkage(graph, chosen, X, weights)
+    if root_linkage is not None:
+
+        def run_hac(roots: NeighborGraph, linkage: VectorLinkage, constraints: Constraints | None) -> Forest:
+            merged = engine(roots, hac_plan(linkage), constraints)
+            return by_value(merged, linkage.kind == "similarity")
+
+        forest = merge_roots(forest, root_linkage, kind, constraints, run_hac)
+        about |= {"connect": str(root_linkage), "graph_clusters": n_clusters}
+    if constraints is not None:
+        about |= constraints.about()
+    origin = max(1.0, float(closest))
+    return Hierarchy.from_forest(forest, kind=kind, missing=missing, origin=origin, about=about)
 
 
-def core_engine(
+def run_core(
     n_jobs: int | None,
     progress: Progress | None,
     graph: NeighborGraph,
-    plan: Plan,
+    plan: RoundPlan,
     constraints: Constraints | None,
 ) -> Forest:
-    """The forest that the core makes of a graph by a plan; the result does not depend on the threads."""
+    """Run the rounds in the core, or in NumPy for a linkage of one's own; threads do not change the result."""
     shared = {
         "thresholds": np.empty(0) if plan.thresholds is None else plan.thresholds,
         "until_stable": plan.until_stable,
         "mutual": plan.mutual,
-        **_for_core(constraints),
+        **_constraint_arrays(constraints),
         "threads": effective_n_threads(n_jobs),
         "progress": phase(progress, "rounds"),
     }
@@ -321,9 +287,7 @@ def core_engine(
         )
         return Forest(*columns)
     if not isinstance(plan.linkage, str):
-        from agglo.rounds import numpy_engine as vectorised  # whose plans are of this module
-
-        return vectorised.run(graph, plan, constraints, progress)
+        return numpy_engine.run(graph, plan, constraints, progress)
     weights = None if constraints is None or plan.linkage != "average" else constraints.weights
     fixed = grid(graph, weights)
     columns = _core.run_rounds(
@@ -341,48 +305,11 @@ def core_engine(
     return Forest(*columns)
 
 
-def _for_core(constraints: Constraints | None) -> dict[str, Any]:
+def _constraint_arrays(constraints: Constraints | None) -> dict[str, Any]:
+    """Return the constraints as the core takes them: flat arrays, empty if there are none."""
     if constraints is None:
         none = np.empty(0, np.int32)
         return {"must": none, "cannot": none, "groups": none, "most": np.inf, "point_weights": np.empty(0)}
-    given = {name: getattr(constraints, name).ravel() for name in ("must", "cannot", "groups")}
+    arrays = {name: getattr(constraints, name).ravel() for name in ("must", "cannot", "groups")}
     weights = np.empty(0) if constraints.weights is None else constraints.weights
-    return {**given, "most": constraints.most, "point_weights": weights}
-
-
-def _hierarchy(
-    engine: Engine,
-    plan: Plan,
-    graph: NeighborGraph,
-    constraints: Constraints | None,
-    top: Top | None,
-) -> Hierarchy:
-    forest = engine(graph, plan, constraints)
-    assert graph.missing is not None
-    name: str
-    missing: Missing
-    if isinstance(plan.linkage, str):
-        name, kind, missing, closest = plan.linkage, graph.kind, graph.missing, graph.weights.max(initial=1.0)
-    else:
-        named = isinstance(plan.linkage, VectorLinkage)
-        name = str(plan.linkage) if named else type(plan.linkage).__name__
-        kind, missing = plan.linkage.kind, "ignore"
-        closest = np.max(forest.value, initial=1.0, where=np.isfinite(forest.value))
-    if plan.mutual:
-        forest = by_value(forest, kind == "similarity")
-    about = {"linkage": name, "metric": graph.metric, **plan.about}
-    left = int(forest.after[-1]) if len(forest.after) else graph.n_points
-    if isinstance(top, partial):  # where it is the graph that ends, and not the thresholds or what is allowed
-        ended = left > 1 and left == connected_components(graph.to_scipy(), False, return_labels=False)
-        top = top() if ended else None
-    if top is not None:
-
-        def run(clusters: NeighborGraph, linkage: VectorLinkage, known: Constraints | None) -> Forest:
-            merged = engine(clusters, hac_plan(linkage), known)
-            return by_value(merged, linkage.kind == "similarity")
-
-        forest = joined(forest, top, kind, constraints, run)
-        about |= {"top": str(top), "graph_clusters": left}
-    if constraints is not None:
-        about |= constraints.about()
-    return Hierarchy.from_forest(forest, kind=kind, missing=missing, origin=max(1.0, float(closest)), about=about)
+    return {**arrays, "most": constraints.most, "point_weights": weights}

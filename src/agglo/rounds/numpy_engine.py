@@ -14,10 +14,9 @@ from scipy.sparse.csgraph import connected_components
 
 from agglo.neighbors.graph import NeighborGraph
 from agglo.progress import Progress
-from agglo.rounds.algorithms import Plan
-from agglo.rounds.constraints import Constraints
+from agglo.rounds.constraints import Constraints, check_constraints
 from agglo.rounds.linkage import rows
-from agglo.rounds.reference import Limits, mutual, nearest_neighbors
+from agglo.rounds.plan import RoundPlan
 from agglo.tree.builder import Growth, starts
 from agglo.tree.hierarchy import Forest
 
@@ -28,7 +27,7 @@ _TIDY = 1024  # empty places of pairs that are not worth being cleared away
 
 
 def run(
-    graph: NeighborGraph, plan: Plan, constraints: Constraints | None = None, progress: Progress | None = None
+    graph: NeighborGraph, plan: RoundPlan, constraints: Constraints | None = None, progress: Progress | None = None
 ) -> Forest:
     """The forest that a plan with a linkage of one's own makes of ``graph``."""
     n = graph.n_points
@@ -159,3 +158,56 @@ def components(source: Ints, target: Ints, n: int) -> Ints:
     joined = np.arange(n)
     joined[members] = members[first[which]]
     return joined
+
+
+class Limits:
+    """The clusters of a run, as far as it matters which of them may be joined."""
+
+    def __init__(self, n: int, constraints: Constraints | None) -> None:
+        given = constraints or check_constraints(n)
+        self.most = given.most
+        self.weight = np.ones(n) if given.weights is None else given.weights.copy()
+        self.cannot = np.sort(given.all_cannot(), axis=1)  # pairs of clusters, by name
+
+    def may(self, pairs: Ints) -> npt.NDArray[np.bool_]:
+        """Which pairs of clusters may be joined; the smaller name is the first of a pair."""
+        n = len(self.weight)
+        allowed = ~np.isin(pairs @ [n, 1], self.cannot @ [n, 1])
+        return np.asarray(allowed & (self.weight[pairs].sum(axis=1) <= self.most))
+
+    def united(self, source: Ints, target: Ints, close: Floats) -> Ints:
+        """The new name of every cluster, once the pairs are joined from close to far, as far as they may be."""
+        up = np.arange(len(self.weight))  # a smaller name of the same cluster, in the end the smallest
+
+        def root(i: int) -> int:
+            while up[i] != i:
+                i = int(up[i])
+            return i
+
+        pairs = np.sort(np.column_stack([source, target]), axis=1)
+        for x, y in pairs[np.lexsort((pairs[:, 1], pairs[:, 0], -close))].tolist():
+            a, b = sorted((root(x), root(y)))
+            if a != b and self.may(np.array([[a, b]])).all():
+                up[b] = a
+                self.weight[a] += self.weight[b]
+                self.cannot = np.sort(np.where(self.cannot == b, a, self.cannot), axis=1)
+        while (up != up[up]).any():
+            up = up[up]
+        return up
+
+
+def nearest_neighbors(pairs: Ints, close: Floats) -> tuple[Ints, Ints, Floats]:
+    """For each cluster with a neighbour: itself, its nearest neighbour and how close; ties to the smaller name."""
+    source = np.concatenate([pairs[:, 0], pairs[:, 1]])
+    target = np.concatenate([pairs[:, 1], pairs[:, 0]])
+    close = np.concatenate([close, close])
+    order = np.lexsort((target, -close, source))
+    source, first = np.unique(source[order], return_index=True)
+    return source, target[order][first], close[order][first]
+
+
+def mutual(source: Ints, target: Ints, n: int) -> npt.NDArray[np.bool_]:
+    """Which clusters are the nearest neighbour of their own."""
+    back = np.full(n, -1)
+    back[source] = target
+    return np.asarray(back[target] == source)

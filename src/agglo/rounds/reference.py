@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agglo.neighbors.graph import NeighborGraph
-from agglo.rounds.algorithms import Advance, Plan, affinity_plan, hac_plan, made, scc_plan
+from agglo.rounds.algorithms import build_hierarchy
 from agglo.rounds.attach import Attached, Rows, checked, limits, placed
 from agglo.rounds.constraints import Constraints, check_constraints
 from agglo.rounds.linkage import (
@@ -22,8 +22,18 @@ from agglo.rounds.linkage import (
     fixed_point,
     rows,
 )
+from agglo.rounds.numpy_engine import Limits, mutual, nearest_neighbors
+from agglo.rounds.plan import Advance, RoundPlan, affinity_plan, hac_plan, scc_plan
 from agglo.rounds.schedule import ScheduleName
-from agglo.rounds.vector_linkage import VECTOR_LINKAGES, Between, Compared, Moments, VectorLinkage, dots
+from agglo.rounds.vector_linkage import (
+    VECTOR_LINKAGES,
+    Between,
+    Compared,
+    ConnectName,
+    Moments,
+    VectorLinkage,
+    dots,
+)
 from agglo.tree.builder import Growth, starts
 from agglo.tree.hierarchy import Forest, Hierarchy
 
@@ -33,31 +43,51 @@ Floats = npt.NDArray[np.float64]
 
 def scc(
     graph: NeighborGraph,
+    *,
     thresholds: ScheduleName | npt.ArrayLike = "odds",
     n_thresholds: int | None = None,
     linkage: LinkageName | Linkage = "average",
     advance: Advance = "every-round",
-    **known: Any,
+    X: Any = None,
+    connect: ConnectName | None = "auto",
+    **constraints: Any,
 ) -> Hierarchy:
-    """The tree of the Sub-Cluster Component algorithm, see :func:`agglo.scc`, whose keywords it has."""
+    """Build the tree of the Sub-Cluster Component algorithm, see :func:`agglo.scc`."""
 
-    def planner(rule: GraphLinkageName | Linkage, weights: Floats | None) -> Plan:
+    def plan(rule: GraphLinkageName | Linkage, weights: Floats | None) -> RoundPlan:
         return scc_plan(graph, thresholds, n_thresholds, rule, advance, weights)
 
-    return made(run, planner, graph, linkage, **known)
+    checked = check_constraints(graph.n_points, **constraints) if constraints else None
+    return build_hierarchy(run, plan, graph, linkage, X, connect, checked)
 
 
-def affinity(graph: NeighborGraph, linkage: LinkageName | Linkage = "average", **known: Any) -> Hierarchy:
-    """The tree of Affinity clustering, see :func:`agglo.affinity`."""
-    return made(run, lambda rule, _: affinity_plan(rule), graph, linkage, **known)
+def affinity(
+    graph: NeighborGraph,
+    *,
+    linkage: LinkageName | Linkage = "average",
+    X: Any = None,
+    connect: ConnectName | None = "auto",
+    **constraints: Any,
+) -> Hierarchy:
+    """Build the tree of Affinity clustering, see :func:`agglo.affinity`."""
+    checked = check_constraints(graph.n_points, **constraints) if constraints else None
+    return build_hierarchy(run, lambda rule, _: affinity_plan(rule), graph, linkage, X, connect, checked)
 
 
-def hac(graph: NeighborGraph, linkage: LinkageName | Linkage = "average", **known: Any) -> Hierarchy:
-    """The tree of hierarchical agglomerative clustering, see :func:`agglo.hac`."""
-    return made(run, lambda rule, _: hac_plan(rule), graph, linkage, **known)
+def hac(
+    graph: NeighborGraph,
+    *,
+    linkage: LinkageName | Linkage = "average",
+    X: Any = None,
+    connect: ConnectName | None = "auto",
+    **constraints: Any,
+) -> Hierarchy:
+    """Build the tree of hierarchical agglomerative clustering, see :func:`agglo.hac`."""
+    checked = check_constraints(graph.n_points, **constraints) if constraints else None
+    return build_hierarchy(run, lambda rule, _: hac_plan(rule), graph, linkage, X, connect, checked)
 
 
-def run(graph: NeighborGraph, plan: Plan, constraints: Constraints | None = None) -> Forest:
+def run(graph: NeighborGraph, plan: RoundPlan, constraints: Constraints | None = None) -> Forest:
     """The forest that ``plan`` makes of ``graph``."""
     n = graph.n_points
     weights = None if constraints is None else constraints.weights
@@ -112,59 +142,6 @@ def run(graph: NeighborGraph, plan: Plan, constraints: Constraints | None = None
         edges = linkage.merged_edges(rows(edges, apart), starts(ends[apart]))
         step += not (stay or linking)
     return growth.forest()
-
-
-class Limits:
-    """The clusters of a run, as far as it matters which of them may be joined."""
-
-    def __init__(self, n: int, constraints: Constraints | None) -> None:
-        given = constraints or check_constraints(n)
-        self.most = given.most
-        self.weight = np.ones(n) if given.weights is None else given.weights.copy()
-        self.cannot = np.sort(given.all_cannot(), axis=1)  # pairs of clusters, by name
-
-    def may(self, pairs: Ints) -> npt.NDArray[np.bool_]:
-        """Which pairs of clusters may be joined; the smaller name is the first of a pair."""
-        n = len(self.weight)
-        allowed = ~np.isin(pairs @ [n, 1], self.cannot @ [n, 1])
-        return np.asarray(allowed & (self.weight[pairs].sum(axis=1) <= self.most))
-
-    def united(self, source: Ints, target: Ints, close: Floats) -> Ints:
-        """The new name of every cluster, once the pairs are joined from close to far, as far as they may be."""
-        up = np.arange(len(self.weight))  # a smaller name of the same cluster, in the end the smallest
-
-        def root(i: int) -> int:
-            while up[i] != i:
-                i = int(up[i])
-            return i
-
-        pairs = np.sort(np.column_stack([source, target]), axis=1)
-        for x, y in pairs[np.lexsort((pairs[:, 1], pairs[:, 0], -close))].tolist():
-            a, b = sorted((root(x), root(y)))
-            if a != b and self.may(np.array([[a, b]])).all():
-                up[b] = a
-                self.weight[a] += self.weight[b]
-                self.cannot = np.sort(np.where(self.cannot == b, a, self.cannot), axis=1)
-        while (up != up[up]).any():
-            up = up[up]
-        return up
-
-
-def nearest_neighbors(pairs: Ints, close: Floats) -> tuple[Ints, Ints, Floats]:
-    """For each cluster with a neighbour: itself, its nearest neighbour and how close; ties to the smaller name."""
-    source = np.concatenate([pairs[:, 0], pairs[:, 1]])
-    target = np.concatenate([pairs[:, 1], pairs[:, 0]])
-    close = np.concatenate([close, close])
-    order = np.lexsort((target, -close, source))
-    source, first = np.unique(source[order], return_index=True)
-    return source, target[order][first], close[order][first]
-
-
-def mutual(source: Ints, target: Ints, n: int) -> npt.NDArray[np.bool_]:
-    """Which clusters are the nearest neighbour of their own."""
-    back = np.full(n, -1)
-    back[source] = target
-    return np.asarray(back[target] == source)
 
 
 def attach(

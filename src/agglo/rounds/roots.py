@@ -34,7 +34,7 @@ Run = Callable[[NeighborGraph, VectorLinkage, Constraints | None], Forest]
 """Hierarchical agglomerative clustering of a graph by an engine, each merge a round of its own."""
 
 
-def usual_top(metric: str | None, linkage: object, X: Any) -> VectorLinkageName | None:
+def choose_connect(metric: str | None, linkage: object, X: Any) -> VectorLinkageName | None:
     """What joins the clusters of a graph of points if nobody says: exact averages, or means where there are none.
 
     None if there are no points that have means, or if a linkage of the points themselves has had its say.
@@ -45,7 +45,7 @@ def usual_top(metric: str | None, linkage: object, X: Any) -> VectorLinkageName 
     return next((name for name in names if metric in VECTOR_LINKAGES[name]), None)
 
 
-def joined(
+def merge_roots(
     forest: Forest, linkage: VectorLinkage, kind: Kind, constraints: Constraints | None, run: Run
 ) -> Forest:
     """The forest with its roots merged, as far as the constraints allow.
@@ -132,12 +132,12 @@ def _warn_of_rounding(linkage: VectorLinkage, means: npt.NDArray[np.float32]) ->
     if is_lost.mean() > FEW:
         largest = rounding[is_lost].max()
         warnings.warn(
-            f"top={linkage.linkage!r} merges {len(means)} clusters by their means in float32, but the nearest "
+            f"connect={linkage.linkage!r} merges {len(means)} clusters by their means in float32, but the nearest "
             f"mean of {is_lost.mean():.0%} of them is closer than {CLEAR} times its rounding: it rounds means by "
             f"up to {largest:.2g}, because they are up to {largest / EPSILON:.2g} from the "
-            "mean of all points. Merges at the top of the tree may be wrong: move groups of points that are far "
-            "apart closer together, cluster each of them alone, or pass top=None",
-            stacklevel=6,
+            "mean of all points. Merges of these clusters may be wrong: move groups of points that are far "
+            "apart closer together, cluster each of them alone, or pass connect=None",
+            stacklevel=5,
         )
 
 

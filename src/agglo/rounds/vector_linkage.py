@@ -20,7 +20,7 @@ from agglo.points.validation import Points, blocks, check_points
 from agglo.rounds.linkage import Float, Int, Valued
 
 VectorLinkageName = Literal["exact-average", "centroid", "ward"]
-TopName = VectorLinkageName | Literal["auto"]
+ConnectName = VectorLinkageName | Literal["auto"]
 
 # What the points are compared by, for each linkage: where its value is a function of sizes, means and spreads.
 VECTOR_LINKAGES: dict[str, tuple[str, ...]] = {

@@ -11,8 +11,8 @@ import scipy.sparse as sp
 from agglo import _core
 from agglo._validation import effective_n_threads
 from agglo.neighbors.graph import Kind, Missing
-from agglo.rounds.algorithms import Plan
 from agglo.rounds.linkage import Grid, Statistics
+from agglo.rounds.plan import RoundPlan
 from agglo.tree.hierarchy import Forest
 
 Ints = npt.NDArray[np.int64]
@@ -36,7 +36,7 @@ class Contracted(NamedTuple):
 
 def rest(
     contracted: Contracted,
-    plan: Plan,
+    plan: RoundPlan,
     thresholds: npt.ArrayLike,
     fixed: Grid,
     *,
@@ -50,7 +50,7 @@ def rest(
     ----------
     contracted : Contracted
         What earlier rounds left.
-    plan : Plan
+    plan : RoundPlan
         What the whole run does; its thresholds are not looked at.
     thresholds : array-like
         Those that are left; none for a plan without thresholds.

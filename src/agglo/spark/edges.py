@@ -49,7 +49,7 @@ class PreparedGraph:
         return None if found is None else sign * found
 
 
-_ELSEWHERE = ("X", "top", "must_link", "cannot_link", "max_cluster_size", "sample_weight")
+_ELSEWHERE = ("X", "connect", "top", "must_link", "cannot_link", "max_cluster_size", "sample_weight")
 
 
 def check_supported(linkage: object, arguments: Mapping[str, object]) -> None:

@@ -11,8 +11,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from agglo.neighbors.graph import Kind, Missing
-from agglo.rounds.algorithms import Plan
 from agglo.rounds.linkage import Grid, Statistics
+from agglo.rounds.plan import RoundPlan
 from agglo.spark.contracted_graph import Contracted, rest
 from agglo.tree.forest import Forest, Round
 
@@ -81,7 +81,9 @@ class HandedOff(NamedTuple):
         return name, size
 
 
-def handed_off(edges: DataFrame, plan: Plan, steps: slice, fixed: Grid, kind: Kind, missing: Missing) -> HandedOff:
+def handed_off(
+    edges: DataFrame, plan: RoundPlan, steps: slice, fixed: Grid, kind: Kind, missing: Missing
+) -> HandedOff:
     """What the thresholds of ``steps`` make of a graph in the columns of :mod:`agglo.spark.linkage`."""
     table = edges.toArrow()
     ends = [table[end].to_numpy() for end in ("lo", "hi")]

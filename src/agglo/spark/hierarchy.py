@@ -11,7 +11,7 @@ import numpy.typing as npt
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from agglo.rounds.algorithms import Plan
+from agglo.rounds.plan import RoundPlan
 from agglo.spark.edges import Numbers
 from agglo.spark.folder import GRAPH, POINTERS, POINTS, Folder, State
 from agglo.spark.round import followed
@@ -157,11 +157,11 @@ class SparkHierarchy:
         return f"SparkHierarchy({clusters[0]} points, {len(self.rounds)} rounds, {clusters[-1]} clusters left)"
 
 
-def plan_of(head: dict[str, Any]) -> Plan:
+def plan_of(head: dict[str, Any]) -> RoundPlan:
     """What a run does, from what was noted at its start."""
     thresholds = None if head["thresholds"] is None else np.array(head["thresholds"])
     stay = thresholds is None or head["parameters"]["advance"] == "until-stable"
-    return Plan(head["parameters"]["linkage"], thresholds, stay, False, head["about"])
+    return RoundPlan(head["parameters"]["linkage"], thresholds, stay, False, head["about"])
 
 
 def _forest(

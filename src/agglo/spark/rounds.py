@@ -13,8 +13,8 @@ from pyspark.sql import functions as F
 
 from agglo.neighbors.graph import Kind, Missing, WeightSummary
 from agglo.progress import Progress
-from agglo.rounds.algorithms import Advance, Plan, affinity_plan, scc_plan
 from agglo.rounds.linkage import GRAPH_LINKAGES, GraphLinkageName, Grid, check_linkage, grid
+from agglo.rounds.plan import Advance, RoundPlan, affinity_plan, scc_plan
 from agglo.rounds.schedule import ScheduleName
 from agglo.spark.edges import (
     Numbers,
@@ -114,7 +114,7 @@ def scc(
         "n_thresholds": n_thresholds,
     }
 
-    def plan(graph: WeightSummary) -> Plan:
+    def plan(graph: WeightSummary) -> RoundPlan:
         return scc_plan(graph, thresholds, n_thresholds, linkage, advance)
 
     check_supported(linkage, elsewhere)
@@ -155,7 +155,7 @@ class _Run:
 
     def to_the_end(
         self,
-        make_plan: Callable[[WeightSummary], Plan],
+        make_plan: Callable[[WeightSummary], RoundPlan],
         handoff_edges: int,
         resume: bool,
         progress: Progress | None,
@@ -218,7 +218,7 @@ class _Run:
             )
         return head
 
-    def _prepared(self, make_plan: Callable[[WeightSummary], Plan], handoff_edges: int) -> dict[str, Any]:
+    def _prepared(self, make_plan: Callable[[WeightSummary], RoundPlan], handoff_edges: int) -> dict[str, Any]:
         """The tables to start from, written; and what was started, noted."""
         about = self.parameters
         options = self.folder, about["kind"], about["missing"], about["metric"]

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from agglo.neighbors.graph import WeightSummary
-from agglo.rounds.algorithms import Plan
+from agglo.rounds.plan import RoundPlan
 from agglo.spark.linkage import SqlLinkage
 
 _SAMPLE = 100_000  # clusters that tell well enough how many take part
@@ -76,7 +76,7 @@ def between(edges: DataFrame, clusters: DataFrame) -> DataFrame:
     return edges
 
 
-def warn_of_many_rounds(plan: Plan, graph: WeightSummary, handoff_edges: int) -> None:
+def warn_of_many_rounds(plan: RoundPlan, graph: WeightSummary, handoff_edges: int) -> None:
     """Warn if rounds on Spark may be too many. Thresholds are not: those that nothing reaches are no rounds."""
     if plan.thresholds is None:
         return

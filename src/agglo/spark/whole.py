@@ -13,7 +13,8 @@ from pyspark.sql import functions as F
 
 from agglo.neighbors.graph import Kind, Missing, NeighborGraph
 from agglo.progress import Progress
-from agglo.rounds.algorithms import Plan, core_engine
+from agglo.rounds.algorithms import run_core
+from agglo.rounds.plan import RoundPlan
 from agglo.spark.folder import GRAPH, POINTS, Folder
 from agglo.spark.handoff import HandedOff
 
@@ -27,9 +28,9 @@ class Whole(NamedTuple):
     """Of its points, in order."""
     graph: NeighborGraph
 
-    def handed_off(self, plan: Plan, progress: Progress | None) -> HandedOff:
+    def handed_off(self, plan: RoundPlan, progress: Progress | None) -> HandedOff:
         """What the core makes of it."""
-        forest = core_engine(None, progress, self.graph, plan, None)
+        forest = run_core(None, progress, self.graph, plan, None)
         return HandedOff(self.ids, np.ones(len(self.ids), np.int64), forest)
 
 

@@ -24,10 +24,12 @@ from agglo.tree.hierarchy import Hierarchy
 
 NEIGHBORS = 25  # of the paper's graphs
 GRAPH_METHODS: dict[str, Callable[[agglo.NeighborGraph, Any], Hierarchy]] = {
-    "scc": lambda graph, X: agglo.scc(graph, X=X, top="auto"),
-    "scc-paper": lambda graph, X: agglo.scc(replace(graph, missing=None), "geometric", 200),
-    "affinity": lambda graph, X: agglo.affinity(graph, X=X, top="auto"),
-    "hac-graph": lambda graph, X: agglo.hac(graph, X=X, top="auto"),
+    "scc": lambda graph, X: agglo.scc(graph, X=X, connect="auto"),
+    "scc-paper": lambda graph, X: agglo.scc(
+        replace(graph, missing=None), thresholds="geometric", n_thresholds=200
+    ),
+    "affinity": lambda graph, X: agglo.affinity(graph, X=X, connect="auto"),
+    "hac-graph": lambda graph, X: agglo.hac(graph, X=X, connect="auto"),
 }
 FLAT = ("kmeans", "bisecting-kmeans")
 KINDS = ("odds", "geometric", "linear")
@@ -55,7 +57,7 @@ def rounds(job: Job, folder: Path) -> list[Row]:
     data = load(folder, job.set, job.points)
     graph = replace(_graph(data), missing=None)  # as in the paper, which these schedules are made for
     found = [
-        {"kind": kind, "number": number, **scores(agglo.scc(graph, kind, number), data.y)}
+        {"kind": kind, "number": number, **scores(agglo.scc(graph, thresholds=kind, n_thresholds=number), data.y)}
         for kind, number in itertools.product(KINDS, NUMBERS)
     ]
     affinity = agglo.affinity(graph)
@@ -84,7 +86,7 @@ def _scc_grid(X: npt.NDArray[Any], y: Any) -> list[Row]:
     for metric, neighbors in itertools.product(("cosine", "euclidean", "sqeuclidean"), range(3, 61)):
         graph = agglo.neighbor_graph(X, neighbors, metric)
         for kind, number in itertools.product(KINDS, (10, 25, 50, 75, 100, 150, 200, 300, 400, 800)):
-            purity = metrics.dendrogram_purity(agglo.scc(graph, kind, number, n_jobs=1), y)
+            purity = metrics.dendrogram_purity(agglo.scc(graph, thresholds=kind, n_thresholds=number, n_jobs=1), y)
             tried.append(
                 {"metric": metric, "n_neighbors": neighbors, "kind": kind, "number": number, "purity": purity}
             )
