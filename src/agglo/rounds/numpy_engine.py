@@ -15,9 +15,9 @@ from scipy.sparse.csgraph import connected_components
 from agglo.neighbors.graph import NeighborGraph
 from agglo.progress import Progress
 from agglo.rounds.constraints import Constraints, check_constraints
+from agglo.rounds.forest_builder import ForestBuilder, segment_starts
 from agglo.rounds.linkage import rows
 from agglo.rounds.plan import RoundPlan
-from agglo.tree.builder import Growth, starts
 from agglo.tree.hierarchy import Forest
 
 Ints = npt.NDArray[np.int64]
@@ -33,22 +33,22 @@ def run(
     n = graph.n_points
     linkage = plan.linkage
     assert not isinstance(linkage, str)
-    growth = Growth(linkage, n, None if constraints is None else constraints.weights)
+    builder = ForestBuilder(linkage, n, None if constraints is None else constraints.weights)
     limits = Limits(n, constraints) if constraints is not None and constraints.limited else None
-    pairs = Pairs(graph, growth, limits)
+    pairs = Pairs(graph, builder, limits)
 
     def join(source: Ints, target: Ints, close: Floats, threshold: float) -> None:
         joined = components(source, target, n) if limits is None else limits.united(source, target, close)
         kept = joined[source] == joined[target]
-        members = growth.join(source[kept], target[kept], close[kept], joined, threshold)
+        members = builder.merge(source[kept], target[kept], close[kept], joined, threshold)
         pairs.merge(members, joined)
         if progress is not None:
-            progress("rounds", n - growth.left, n)
+            progress("rounds", n - builder.n_clusters, n)
 
     if constraints is not None and len(constraints.must):
         links = constraints.must.astype(np.int64)
         join(links[:, 0], links[:, 1], np.full(len(links), np.inf), np.nan)
-    thresholds = np.array([-np.inf]) if plan.thresholds is None else growth.sign * plan.thresholds
+    thresholds = np.array([-np.inf]) if plan.thresholds is None else builder.sign * plan.thresholds
     stay = plan.until_stable or plan.thresholds is None
     step = 0
     while step < len(thresholds):
@@ -63,7 +63,7 @@ def run(
             source, target, close = source[joins], target[joins], close[joins]
         join(source, target, close, np.nan if plan.thresholds is None else float(plan.thresholds[step]))
         step += not stay
-    return growth.forest()
+    return builder.forest()
 
 
 class Pairs:
@@ -73,15 +73,15 @@ class Pairs:
     new pair is not evaluated before it has to be: until then it counts as no closer than the closest of its parts.
     """
 
-    def __init__(self, graph: NeighborGraph, growth: Growth, limits: Limits | None) -> None:
-        self.growth = growth
+    def __init__(self, graph: NeighborGraph, builder: ForestBuilder, limits: Limits | None) -> None:
+        self.builder = builder
         self.limits = limits
         source = np.repeat(np.arange(graph.n_points, dtype=np.int32), np.diff(graph.indptr))
         once = source < graph.indices
         if limits is not None:
             once &= limits.may(np.column_stack([source, graph.indices]).astype(np.int64))
         self.ends = np.column_stack([source[once], graph.indices[once]])
-        edges = growth.linkage.of_edges(
+        edges = builder.linkage.of_edges(
             self.ends[:, 0].astype(np.int64), self.ends[:, 1].astype(np.int64), graph.weights[once]
         )
         self.edges = rows(edges, np.arange(len(self.ends)))  # copies
@@ -108,16 +108,16 @@ class Pairs:
             apart &= self.limits.may(new)
         # In order of the new pairs, and those that become one in the order of the old ones.
         order = np.lexsort((old[:, 1], old[:, 0], new[:, 1], new[:, 0], ~apart))[: apart.sum()]
-        first = starts(new[order])
+        first = segment_starts(new[order])
         kept, left = np.split(place, [len(first)])
         if len(kept):
             parts = place[order]
-            merged = self.growth.linkage.merged_edges(rows(self.edges, parts), first)
+            merged = self.builder.linkage.merged_edges(rows(self.edges, parts), first)
             self.close[kept] = np.maximum.reduceat(self.close[parts], first)
             for column, values in zip(self.edges, merged, strict=True):
                 column[kept] = values
             self.ends[kept], self.evaluated[kept] = new[order][first], False
-            if not self.growth.linkage.reducible:
+            if not self.builder.linkage.reducible:
                 self._evaluate(kept)
         self.close[left] = -np.inf
         self.empty += len(left)
@@ -127,17 +127,17 @@ class Pairs:
     def _evaluate(self, place: Ints) -> None:
         if len(place) == 0:
             return
-        a, b = (rows(self.growth.statistics, self.ends[place, end]) for end in (0, 1))
-        value = np.asarray(self.growth.linkage.value(a, b, rows(self.edges, place)), np.float64)
+        a, b = (rows(self.builder.statistics, self.ends[place, end]) for end in (0, 1))
+        value = np.asarray(self.builder.linkage.value(a, b, rows(self.edges, place)), np.float64)
         wrong = ~np.isfinite(value)
         if wrong.any():
             first, second = self.ends[place[wrong.argmax()]]
             raise ValueError(
-                f"linkage {type(self.growth.linkage).__name__} has the value {value[wrong.argmax()]} for the "
+                f"linkage {type(self.builder.linkage).__name__} has the value {value[wrong.argmax()]} for the "
                 f"clusters of points {first} and {second}, but values must be finite: give clusters that are not "
                 "to be joined a value beyond the last threshold"
             )
-        self.close[place] = self.growth.sign * value
+        self.close[place] = self.builder.sign * value
         self.evaluated[place] = True
 
     def _tidy(self) -> None:

@@ -12,6 +12,7 @@ from agglo.neighbors.graph import NeighborGraph
 from agglo.rounds.algorithms import build_hierarchy
 from agglo.rounds.attach import Attached, Rows, checked, limits, placed
 from agglo.rounds.constraints import Constraints, check_constraints
+from agglo.rounds.forest_builder import ForestBuilder, segment_starts
 from agglo.rounds.linkage import (
     ROW_LIMBS,
     GraphLinkage,
@@ -34,7 +35,6 @@ from agglo.rounds.vector_linkage import (
     VectorLinkage,
     dots,
 )
-from agglo.tree.builder import Growth, starts
 from agglo.tree.hierarchy import Forest, Hierarchy
 
 Ints = npt.NDArray[np.int64]
@@ -95,7 +95,7 @@ def run(graph: NeighborGraph, plan: RoundPlan, constraints: Constraints | None =
     sign = 1 if linkage.kind == "similarity" else -1
 
     # A cluster is named by its smallest point. `pairs` are the pairs of clusters with an edge between them.
-    growth = Growth(linkage, n, weights)
+    builder = ForestBuilder(linkage, n, weights)
     allowed = Limits(n, constraints)
     source = np.repeat(np.arange(n), np.diff(graph.indptr))
     once = (source < graph.indices) & allowed.may(np.column_stack([source, graph.indices]))
@@ -116,7 +116,7 @@ def run(graph: NeighborGraph, plan: RoundPlan, constraints: Constraints | None =
             source, target, nearest, links = links[:, 0], links[:, 1], np.full(len(links), np.inf), links[:0]
         else:
             if found is None:
-                a, b = (rows(growth.statistics, pairs[:, end]) for end in (0, 1))
+                a, b = (rows(builder.statistics, pairs[:, end]) for end in (0, 1))
                 found = nearest_neighbors(pairs, sign * linkage.value(a, b, edges))
             source, target, nearest = found
             joins = nearest.astype(np.float32) >= np.float32(sign * thresholds[step])
@@ -132,16 +132,16 @@ def run(graph: NeighborGraph, plan: RoundPlan, constraints: Constraints | None =
         # Components of the joining pairs; the smallest point of a component names the new cluster.
         joined = allowed.united(source, target, nearest)  # of each old cluster: the new one
         together = joined[source] == joined[target]
-        growth.join(source[together], target[together], nearest[together], joined, threshold)
+        builder.merge(source[together], target[together], nearest[together], joined, threshold)
 
         # Contract the edges to the new clusters, but for those that may not be joined, now or ever.
         ends = np.sort(joined[pairs], axis=1)
         apart = np.flatnonzero((ends[:, 0] != ends[:, 1]) & allowed.may(ends))
         apart = apart[np.lexsort((ends[apart, 1], ends[apart, 0]))]
-        pairs = ends[apart][starts(ends[apart])]
-        edges = linkage.merged_edges(rows(edges, apart), starts(ends[apart]))
+        pairs = ends[apart][segment_starts(ends[apart])]
+        edges = linkage.merged_edges(rows(edges, apart), segment_starts(ends[apart]))
         step += not (stay or linking)
-    return growth.forest()
+    return builder.forest()
 
 
 def attach(
