@@ -182,7 +182,7 @@ def test_files_that_are_cut_short(tmp_path):
     for name in ("X.npy", "X.parquet"):
         whole = (tmp_path / name).read_bytes()
         (tmp_path / name).write_bytes(whole[: len(whole) // 2])
-        with pytest.raises(ValueError, match=rf"{name} cannot be read: it is damaged, cut short"):
+        with pytest.raises(ValueError, match=rf"{name} cannot be read: it is damaged, truncated"):
             files.read_points(tmp_path / name)
 
 

@@ -238,8 +238,7 @@ def map_table(path: str | os.PathLike[str]) -> Any:
 
 def read_table(path: Path, column: str | None) -> Any:
     """Read items from a .parquet, .csv, .tsv or .arrow file; use ``column`` as their text."""
-    from agglo.io.points import read_rows
-    from agglo.io.tables import ReadError
+    from agglo.io.tables import ReadError, read_rows
 
     try:
         table = map_table(path) if path.suffix.lower() == ".arrow" else read_rows(path)

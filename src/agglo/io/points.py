@@ -1,4 +1,4 @@
-"""Points and labels in files: .npy, .npz, .parquet, .csv and .tsv, as the command line reads and writes them."""
+"""Read points and labels from .npy, .npz, .parquet, .csv and .tsv files, and write labels."""
 
 from __future__ import annotations
 
@@ -16,22 +16,43 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import scipy.sparse as sp
 
+from agglo._memory import empty_maybe_mapped
 from agglo.io.atomic import replacing, write_array
-from agglo.io.tables import FORMATS, Array, CsvOptions, ReadError, Table, check_row_numbers, listed, reading
+from agglo.io.columns import (
+    check_row_numbers,
+    choose_features,
+    feature_type,
+    find_index_columns,
+    is_list_of_numbers,
+    is_numeric,
+)
+from agglo.io.tables import (
+    TABLE_FORMATS,
+    CsvOptions,
+    ReadError,
+    Table,
+    check_readable,
+    explain_read_errors,
+    format_names,
+)
+from agglo.points.frames import rows_of_lists
 
+Array = npt.NDArray[Any]
+
+FORMATS = (".npy", ".npz", *TABLE_FORMATS)
 LABEL_FORMATS = (".parquet", ".csv", ".npy")
 
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """What a file of points holds."""
+    """The content of a file of points."""
 
     X: Any
-    """A row a point, as an array or a SciPy sparse matrix; its numbers are not checked yet."""
+    """One row per point, as an array or a SciPy sparse matrix. Its numbers are not validated."""
     columns: list[str] | None
-    """The names of the columns, where the file has names."""
+    """The names of the columns that were read, if the file has names."""
     labels: Array | None
-    """The class of each point, if it was asked for."""
+    """The class of each point, if it was requested."""
 
 
 def read_points(
@@ -49,24 +70,28 @@ def read_points(
     Parameters
     ----------
     path : path
-        A .npy file is mapped into memory, not read. An .npz file may hold a sparse matrix, as
-        ``scipy.sparse.save_npz`` writes it; else its array ``X`` is taken, or the only table of numbers.
-        Tables (.parquet, .csv, .tsv) give their numeric columns, or their one column of lists of numbers. The
-        index of a data frame and columns without any number are left out with a warning. A .parquet file is read
-        by row groups, into a temporary file if its points would take more than a quarter of the memory.
+        The file; its name ends in one of the following.
+
+        - ``.npy``: an array, which is mapped into memory.
+        - ``.npz``: a sparse matrix as ``scipy.sparse.save_npz`` writes it, the array ``X``, or the only
+          two-dimensional array.
+        - ``.parquet``, ``.csv``, ``.tsv``, ``.csv.gz``, ``.tsv.gz``: the columns of numbers, or the only column of
+          lists of numbers. The index of a data frame and columns without numbers are left out with a warning.
+          Parquet files are read by row groups, into a temporary file if the points need more than a quarter of
+          the memory.
     columns : sequence of str, optional
-        The columns of a table to take, in this order. By default, a column that only numbers the rows is an error.
+        The columns of a table to read, in this order. By default, a column that numbers the rows is an error.
     drop : sequence of str
         Columns of a table to leave out.
     array : str, optional
-        The array of an .npz file to take.
+        The array of an .npz file to read.
     label_column : str, optional
         The column of a table, or the array of an .npz file, that holds the class of each point.
     csv : CsvOptions, optional
-        How a .csv or .tsv file is written: its encoding, its delimiter, and whether its first line names the
-        columns; otherwise they are f0, f1, and so on.
+        The encoding, the delimiter and the header of a .csv or .tsv file. Without a header, the columns are named
+        f0, f1, and so on.
     row_numbers : bool, default=False
-        Whether the points may have a column that numbers the rows.
+        Whether a column that numbers the rows is allowed.
 
     Examples
     --------
@@ -82,31 +107,32 @@ def read_points(
     >>> points.labels
     array(['a', 'b'], dtype=object)
     """
-    name, form = _opened(path)
+    name = Path(path)
+    form = check_readable(name, FORMATS)
     if (columns is not None or drop) and form in (".npy", ".npz"):
-        raise ReadError(f"{name} has no columns with names to choose from", "leave out --columns and --drop")
+        raise ReadError(f"{name} has no named columns", "leave out --columns and --drop")
     if array is not None and form != ".npz":
-        raise ReadError(f"{name} is no .npz file, so it has no array {array!r}", "leave out --array")
+        raise ReadError(f"{name} is not an .npz file, so it has no array {array!r}", "leave out --array")
     if form == ".npy":
         if label_column is not None:
             raise ReadError(
                 f"{name} holds one array and no column {label_column!r}",
                 "pass a file of the classes with --labels",
             )
-        return Points(_npy(name), None, None)
+        return Points(_map_npy(name), None, None)
     if form == ".npz":
-        chosen = _sparse(name) if array is None else None
-        if chosen is None:
-            chosen = _chosen_array(name, array, "X", 2, "--array")
-        labels = None if label_column is None else _chosen_array(name, label_column, "", 1, "--label-column")
-        return Points(chosen, None, labels)
+        X = _read_sparse(name) if array is None else None
+        if X is None:
+            X = _read_npz(name, array, "X", 2, "--array")
+        labels = None if label_column is None else _read_npz(name, label_column, "", 1, "--label-column")
+        return Points(X, None, labels)
     table = Table(name, form, csv)
-    used = table.features(columns, label_column, drop)
-    labels = None if label_column is None else table.labels(label_column)
-    X = table.points(used)
-    if columns is None and not row_numbers and len(table.names) > 1 and len(used) == X.shape[1]:
-        check_row_numbers(name, used, X)
-    return Points(X, used, labels)
+    features = choose_features(table, columns, label_column, drop)
+    labels = None if label_column is None else _read_label_column(table, label_column)
+    X = _read_features(table, features)
+    if columns is None and not row_numbers and len(table.names) > 1 and len(features) == X.shape[1]:
+        check_row_numbers(name, features, X)
+    return Points(X, features, labels)
 
 
 def read_labels(
@@ -117,22 +143,23 @@ def read_labels(
     Parameters
     ----------
     path : path
-        A file as of :func:`read_points`.
+        A file in one of the formats of :func:`read_points`.
     column : str, optional
-        The column of a table, or the array of an .npz file. By default the only one, or else the column
+        The column of a table, or the array of an .npz file. By default, the only one, or else the column
         ``label`` or the array ``y``.
     csv : CsvOptions, optional
-        How a .csv or .tsv file is written.
+        The format of a .csv or .tsv file.
     """
-    name, form = _opened(path)
+    name = Path(path)
+    form = check_readable(name, FORMATS)
     if form == ".npy":
         if column is not None:
             raise ReadError(f"{name} holds one array and no column {column!r}", "leave out --label-column")
-        labels = _npy(name)
+        labels = _map_npy(name)
     elif form == ".npz":
-        labels = _chosen_array(name, column, "y", 1, "--label-column")
+        labels = _read_npz(name, column, "y", 1, "--label-column")
     else:
-        labels = Table(name, form, csv).labels(column)
+        labels = _read_label_column(Table(name, form, csv), column)
     if labels.ndim != 1:
         raise ReadError(
             f"{name} holds an array of shape {labels.shape}, but labels are one-dimensional",
@@ -141,17 +168,8 @@ def read_labels(
     return labels
 
 
-def read_rows(path: str | os.PathLike[str], csv: CsvOptions | None = None) -> Any:
-    """Read all columns of a .parquet, .csv or .tsv file, as a pyarrow.Table."""
-    name, form = _opened(path)
-    if form in (".npy", ".npz"):
-        raise ReadError(f"{name} has no columns with names", "pass a .parquet, .csv or .tsv file")
-    table = Table(name, form, csv)
-    return table.read(table.names)
-
-
 def check_label_format(path: str | os.PathLike[str]) -> str:
-    """What the name of a file of labels ends in, if labels can be written so."""
+    """Return the suffix of the name of a file of labels; raise if labels cannot be written in this format."""
     form = Path(path).suffix.lower()
     if form not in LABEL_FORMATS:
         raise ValueError(f"labels cannot be written to {path}: end the name in one of {', '.join(LABEL_FORMATS)}")
@@ -159,9 +177,9 @@ def check_label_format(path: str | os.PathLike[str]) -> str:
 
 
 def write_labels(labels: npt.NDArray[np.int64], path: str | os.PathLike[str], *, form: str | None = None) -> None:
-    """Write labels to ``path``, whole or not at all: one column ``label``, or an array for .npy.
+    """Write labels to ``path`` atomically: a column ``label``, or an array in an .npy file.
 
-    The format is ``form``, or else what the name ends in: .parquet, .csv or .npy.
+    The format is ``form`` or, by default, the suffix of the name: .parquet, .csv or .npy.
     """
     form = check_label_format(path) if form is None else form
     with replacing(path) as partial:
@@ -171,83 +189,139 @@ def write_labels(labels: npt.NDArray[np.int64], path: str | os.PathLike[str], *,
         table = pa.table({"label": labels})
         with partial.open("wb") as file:  # Arrow cannot open a name that is not UTF-8
             if form == ".csv":
-                file.write(b"label\n")  # Arrow quotes it, and only its newest versions can be told not to
+                file.write(b"label\n")  # Arrow would quote it; only its newest versions have an option not to
                 pa.csv.write_csv(table, file, pa.csv.WriteOptions(include_header=False))
             else:
                 pq.write_table(table, file, compression="zstd", write_page_checksum=True)
 
 
-def _opened(path: str | os.PathLike[str]) -> tuple[Path, str]:
-    """Return the path and its format, once it is known to be a file that can be opened."""
-    name = Path(path)
-    form = name.suffix.lower()
-    if not name.exists():
-        raise FileNotFoundError(f"{name} cannot be read: there is no such file; check its name")
-    if not name.is_file():
-        raise ReadError(f"{name} cannot be read: it is a folder or a device", "pass the name of a file")
-    if form not in FORMATS:
-        known = ", ".join(FORMATS)
-        raise ReadError(
-            f"{name} cannot be read: files whose names end in {form!r} are not supported"
-            if form
-            else f"{name} cannot be read: its name does not tell its format",
-            f"pass one of {known}; decompress .gz and .zip files first",
-        )
-    with name.open("rb"):  # not allowed, and the like: an error of its own
-        return name, form
-
-
-def _npy(name: Path) -> Array:
-    with reading(name):
+def _map_npy(path: Path) -> Array:
+    with explain_read_errors(path):
         try:
-            array = np.lib.format.open_memmap(name, mode="r")
+            array = np.lib.format.open_memmap(path, mode="r")
         except ValueError as error:
             if "Python objects" in str(error):
-                raise _objects(name) from error
+                raise _object_array_error(path) from error
             raise
         size = array.offset + array.nbytes
-        if name.stat().st_size != size:  # a changed shape would go unnoticed: NumPy allows a file to be longer
-            raise ValueError(f"it has {name.stat().st_size} bytes, and an array of {array.shape} takes {size}")
+        if path.stat().st_size != size:  # a damaged shape: NumPy ignores bytes after the end of the array
+            raise ValueError(f"it has {path.stat().st_size} bytes, but an array of {array.shape} takes {size}")
         return array
 
 
-def _objects(name: Path) -> ReadError:
+def _object_array_error(path: Path) -> ReadError:
     return ReadError(
-        f"{name} cannot be read: it holds Python objects (dtype object), which are never unpickled",
+        f"{path} cannot be read: it holds Python objects (dtype object), which are never unpickled",
         "save numbers, such as numpy.save(path, X.astype(numpy.float32))",
     )
 
 
-def _chosen_array(name: Path, wanted: str | None, usual: str, dimensions: int, option: str) -> Array:
-    """The array of an .npz file that is wanted, or else has the usual name or is the only one that fits."""
-    with reading(name), name.open("rb") as file, zipfile.ZipFile(file) as archive:
+def _read_npz(path: Path, wanted: str | None, default: str, n_dimensions: int, option: str) -> Array:
+    """Read the array ``wanted`` of an .npz file.
+
+    By default, read the array ``default`` or, if there is none, the only array of ``n_dimensions``.
+    """
+    with explain_read_errors(path), path.open("rb") as file, zipfile.ZipFile(file) as archive:
         names = [entry.removesuffix(".npy") for entry in archive.namelist()]
-        found = [wanted or usual] if (wanted or usual) in names else names if wanted is None else []
+        chosen = [wanted or default] if (wanted or default) in names else names if wanted is None else []
         arrays: dict[str, Array] = {}
-        for key in found:
+        for key in chosen:
             with archive.open(key + ".npy") as member:
                 try:
                     arrays[key] = np.lib.format.read_array(member, allow_pickle=False)
                 except ValueError as error:
                     if "Object arrays" in str(error):
-                        raise _objects(name) from error
+                        raise _object_array_error(path) from error
                     raise
     if len(arrays) > 1:
-        arrays = {key: array for key, array in arrays.items() if array.ndim == dimensions}
+        arrays = {key: array for key, array in arrays.items() if array.ndim == n_dimensions}
     if len(arrays) != 1:
-        problem = f"has no array {wanted!r}" if wanted else f"has {len(arrays)} arrays of {dimensions} dimensions"
-        raise ReadError(f"{name} {problem}, but {listed(names)}", f"name one of them with {option}")
+        problem = (
+            f"has no array {wanted!r}" if wanted else f"has {len(arrays)} arrays of {n_dimensions} dimensions"
+        )
+        raise ReadError(f"{path} {problem}, but {format_names(names)}", f"name one of them with {option}")
     return next(iter(arrays.values()))
 
 
-def _sparse(name: Path) -> Any:
-    """The sparse matrix of an .npz file, as SciPy's save_npz writes it; None if there is none."""
-    with reading(name), name.open("rb") as file, zipfile.ZipFile(file) as archive:
+def _read_sparse(path: Path) -> Any:
+    """Read the sparse matrix of an .npz file, as SciPy's save_npz writes it; None if there is none."""
+    with explain_read_errors(path), path.open("rb") as file, zipfile.ZipFile(file) as archive:
         names = {entry.removesuffix(".npy") for entry in archive.namelist()}
         if {"format", "shape", "data"} <= names:
-            return sp.load_npz(name)
+            return sp.load_npz(path)
         if {"indptr", "indices", "shape", "data"} <= names:
-            with np.load(name, allow_pickle=False) as arrays:
+            with np.load(path, allow_pickle=False) as arrays:
                 parts = (arrays["data"], arrays["indices"], arrays["indptr"])
                 return sp.csr_array(parts, tuple(arrays["shape"]))
     return None
+
+
+def _read_label_column(table: Table, column: str | None) -> Array:
+    """Read a column of labels of any type: by default the only column, or else ``label``."""
+    if column is None:
+        index = find_index_columns(table)
+        names = [name for name in table.names if name not in index] or table.names
+        column = names[0] if len(names) == 1 else "label"
+        if column not in table.names:
+            raise ReadError(
+                f"{table.path} has no column 'label', but {format_names(names)}", "name one with --label-column"
+            )
+    values = table.read([column])[column]
+    if pa.types.is_dictionary(values.type):
+        values = values.cast(values.type.value_type)
+    if table.is_csv and pa.types.is_binary(values.type):  # inferred for text that is not UTF-8
+        table.read([column], {column: pa.string()})  # raises an error with the row
+    if values.null_count:
+        raise _null_error(table.path, column, values)
+    labels: Array = values.to_numpy()
+    return labels
+
+
+def _read_features(table: Table, columns: list[str]) -> Array:
+    """Read columns of numbers side by side, or one column of lists as the rows of an array."""
+    if table.is_csv:
+        content = table.read(columns, {column: feature_type(table, column) for column in columns})
+        parts = iter([(content.num_rows, content)])
+    else:
+        parts = table.read_row_groups(columns)
+    X, row = np.empty((0, 0)), 0
+    for n_rows, part in parts:
+        values = _to_array(table.path, columns, part, row, X.shape[1] if row else None)
+        if row == 0:
+            X = empty_maybe_mapped((n_rows, values.shape[1]), values.dtype)
+        X[row : row + len(values)] = values
+        row += len(values)
+    if not row:
+        raise ReadError(f"{table.path} has no rows", "pass a file with at least one")
+    return X
+
+
+def _to_array(path: Path, columns: list[str], part: Any, first_row: int, width: int | None) -> Array:
+    """Convert a pyarrow.Table to an array; ``first_row`` is the number of its first row in the file."""
+    for column in columns:
+        kind = part[column].type
+        if not is_numeric(kind) and not (is_list_of_numbers(kind) and len(columns) == 1):
+            raise ReadError(
+                f"{path} has no numbers in column {column!r}, but {kind}",
+                "name only columns of numbers, or one column of lists of numbers",
+            )
+        if part[column].null_count:
+            raise _null_error(path, column, part[column], first_row)
+    if is_list_of_numbers(part[columns[0]].type):
+        return rows_of_lists(part[columns[0]], f"column {columns[0]!r} of {path}", first_row, width)
+    dtypes = [
+        np.dtype(np.float64 if pa.types.is_decimal(kind) else kind.to_pandas_dtype())
+        for kind in (part[column].type for column in columns)
+    ]
+    X = np.empty((part.num_rows, len(columns)), np.result_type(*dtypes))
+    for j, column in enumerate(columns):
+        X[:, j] = part[column].to_numpy()
+    return X
+
+
+def _null_error(path: Path, column: str, values: Any, first_row: int = 0) -> ReadError:
+    row = first_row + int(values.is_null().to_numpy().argmax())
+    return ReadError(
+        f"{path} has {values.null_count} empty cells in column {column!r}, the first in row {row} (from 0)",
+        "fill in values, or drop such rows",
+    )
