@@ -87,7 +87,7 @@ def test_a_partition_of_any_nodes():
     joined = np.zeros(10, bool)
     joined[8] = True  # what lies below it comes along
     assert FOREST.partition(joined).tolist() == [0, 0, 1, 2, 0, 0]
-    with pytest.raises(ValueError, match=r"an entry for each of 10 nodes, got \(3,\)"):
+    with pytest.raises(ValueError, match=r"merged has shape \(3,\): pass one entry for each of 10 nodes"):
         FOREST.partition(np.zeros(3, bool))
 
 
@@ -247,9 +247,9 @@ def test_one_late_point_keeps_a_node_whole_unless_noise_is_labelled():
             ValueError,
             "graph is given, but the rule round does not use it",
         ),
-        ({"dp_means": -1.0, "X": 0}, ValueError, "lam=-1 is no price of a cluster: pass 0 or more"),
-        ({"dp_means": np.nan, "X": 0}, ValueError, "lam=nan is no price of a cluster: pass 0 or more"),
-        ({"dp_means": [], "X": 0}, TypeError, r"lam must be one price of a cluster, got an array of shape \(0,\)"),
+        ({"dp_means": -1.0, "X": 0}, ValueError, "lam=-1 is not allowed: pass 0 or more"),
+        ({"dp_means": np.nan, "X": 0}, ValueError, "lam=nan is not allowed: pass 0 or more"),
+        ({"dp_means": [], "X": 0}, TypeError, r"lam must be one number, got an array of shape \(0,\)"),
         (
             {"n_clusters": 0, "exact": True, "X": 0},
             ValueError,

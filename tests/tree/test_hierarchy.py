@@ -65,7 +65,7 @@ def test_rounds_are_a_sequence_of_records():
     assert type(ROUNDS[0].before) is int
     with pytest.raises(IndexError):
         ROUNDS[2]
-    with pytest.raises(ValueError, match="of one length"):
+    with pytest.raises(ValueError, match="of the same length"):
         Rounds([1.0], [2], [1], [])
 
 
@@ -90,7 +90,7 @@ def test_rounds_are_a_sequence_of_records():
             {"rounds": Rounds([0, 0], [4, 3], [2, 1], [0, 0])},
             "round 1 is recorded with 4 clusters before and 2",
         ),
-        ({"size": [1, 1, 1, 1, 2]}, r"of one length, got lengths \[6, 6, 5, 6\]"),
+        ({"size": [1, 1, 1, 1, 2]}, r"have the same length, got lengths \[6, 6, 5, 6\]"),
         ({"size": [[1, 1, 1, 1, 2, 4]]}, "size must be one-dimensional"),
         ({"parent": [4, 4, 5, 5, 5, 2**40]}, f"parent holds {2**40}, which does not fit int32"),
         ({name: [] for name in COLUMNS}, "it has no nodes"),
@@ -106,9 +106,9 @@ def test_wrong_types_are_errors():
         Hierarchy(**(COLUMNS | {"parent": [4.0, 4, 5, 5, 5, -1]}), rounds=ROUNDS)
     with pytest.raises(TypeError, match="rounds must be a Rounds, got list"):
         Hierarchy(**COLUMNS, rounds=list(ROUNDS))
-    with pytest.raises(TypeError, match="about must hold what JSON can hold"):
+    with pytest.raises(TypeError, match="about must hold values that JSON can store"):
         Hierarchy(**COLUMNS, rounds=ROUNDS, about={"schedule": np.arange(3)})
-    with pytest.raises(TypeError, match="about must hold what JSON can hold"):
+    with pytest.raises(TypeError, match="about must hold values that JSON can store"):
         Hierarchy(**COLUMNS, rounds=ROUNDS, about={"missing": np.inf})
 
 

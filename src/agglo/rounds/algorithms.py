@@ -22,7 +22,7 @@ from agglo.rounds.plan import Advance, RoundPlan, affinity_plan, hac_plan, scc_p
 from agglo.rounds.roots import choose_connect, merge_roots
 from agglo.rounds.schedule import ScheduleName
 from agglo.rounds.vector_linkage import VECTOR_LINKAGES, ConnectName, VectorLinkage
-from agglo.tree.forest import by_value
+from agglo.tree.forest import sort_merges
 from agglo.tree.hierarchy import Forest, Hierarchy
 
 Engine = Callable[[NeighborGraph, RoundPlan, Constraints | None], Forest]
@@ -236,7 +236,7 @@ def build_hierarchy(
         if not isinstance(rule, VectorLinkage):
             about["linkage"] = type(rule).__name__
     if plan.mutual:
-        forest = by_value(forest, kind == "similarity")
+        forest = sort_merges(forest, kind == "similarity")
     n_clusters = int(forest.after[-1]) if len(forest.after) else graph.n_points
     if connect == "auto" and n_clusters > 1:
         chosen = choose_connect(graph.metric, linkage, X)
@@ -247,7 +247,7 @@ def build_hierarchy(
 
         def run_hac(roots: NeighborGraph, linkage: VectorLinkage, constraints: Constraints | None) -> Forest:
             merged = engine(roots, hac_plan(linkage), constraints)
-            return by_value(merged, linkage.kind == "similarity")
+            return sort_merges(merged, linkage.kind == "similarity")
 
         forest = merge_roots(forest, root_linkage, kind, constraints, run_hac)
         about |= {"connect": str(root_linkage), "graph_clusters": n_clusters}

@@ -1,1 +1,1 @@
-"""The tree, and flat clusterings cut out of it."""
+"""The tree of clusters, its cuts into flat clusterings, and its file format."""

@@ -131,7 +131,8 @@ def select_round(
     ``weights`` are the weights of the leaves, for ``round="persistent"``.
     """
     if n_clusters is not None:
-        return closest_round(tree, n_clusters)
+        counts = np.concatenate(([tree.n_leaves], tree.rounds.after))  # strictly decreasing
+        return int(np.abs(counts - check_n_clusters(n_clusters, tree.n_leaves)).argmin())  # of equals, the finer
     if round == "silhouette":
         if graph is None:
             raise ValueError(f"the rule {SILHOUETTE} needs the graph that the tree was built from: pass graph")
@@ -140,13 +141,6 @@ def select_round(
         return persistent_round(tree, weights)
     assert round is not None
     return check_round(round, len(tree.rounds))
-
-
-def closest_round(tree: Hierarchy, n_clusters: SupportsIndex) -> int:
-    """Return the round whose number of clusters is closest to ``n_clusters``; of two such rounds, the finer."""
-    number = check_n_clusters(n_clusters, tree.n_leaves)
-    counts = np.concatenate(([tree.n_leaves], tree.rounds.after))  # strictly decreasing
-    return int(np.abs(counts - number).argmin())
 
 
 def cut_by_size(

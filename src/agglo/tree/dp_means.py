@@ -1,4 +1,7 @@
-"""Partitions of least cost out of a tree: the DP-means optimum for every price of a cluster at once."""
+"""Partitions of least DP-means cost: the optimum over a tree for every λ at once.
+
+λ (``lam`` in code) is the cost of a cluster in the DP-means objective.
+"""
 
 from __future__ import annotations
 
@@ -33,43 +36,43 @@ def dp_means_path(
     n_jobs: int | None = None,
     progress: Progress | None = None,
 ) -> DPMeansPath:
-    """The best partition that the tree has for the DP-means objective, for every price of a cluster at once.
+    """Compute the partition of least DP-means cost among those of the tree, for every ``lam`` at once.
 
-    The objective is the sum of squared distances of the points to the center of their cluster, plus ``lam``
-    for each cluster. Of all partitions into nodes of the tree, however they lie across its rounds, the path
-    has the one of least cost for each ``lam`` from 0 to infinity, and of equals the one of fewest clusters.
-    The root of a forest is a node like any other here.
+    The objective is the sum of squared distances of the points to the center of their cluster, plus ``lam`` for
+    each cluster. Partitions consist of any nodes of the tree, from any rounds; the explicit root of a forest is
+    one of the nodes. For each ``lam`` from 0 to infinity, the path has the partition of least cost; of equals,
+    the one with the fewest clusters.
 
     Parameters
     ----------
     tree : Hierarchy
         The tree.
     X : array-like of shape (n_leaves, n_features)
-        Its points, dense. For a tree of cosine similarities give them with rows of length 1. Arrays of
-        float16, float32 and float64 in C order are read in place, memory-mapped ones too.
+        The points of the tree, dense. For a tree of cosine similarities, normalize the rows to length 1. Arrays of
+        float16, float32 and float64 in C order are not copied, even if they are memory-mapped.
     centers : {"means", "points"}
-        Where the center of a cluster is: at its mean, or at the one of its own points that is best (the
-        DP-facility problem, with every cluster served from within).
+        The center of a cluster is its mean, or the best of its points (the DP-facility problem, with the facility
+        of each cluster among its points).
     n_jobs : int, optional
-        Number of threads, all cores by default; it does not change the result.
+        Number of threads, all cores by default. It does not change the result.
     progress : callable, optional
         Called as ``progress(phase, done, total)`` from time to time.
 
     Returns
     -------
     DPMeansPath
-        The function of ``lam``, with the partitions that go with it.
+        The least cost as a function of ``lam``, and the partitions.
 
     Notes
     -----
-    A node as one cluster costs its squared distances plus ``lam``; split, it costs what its children cost at
-    best, which grows at least twice as fast in ``lam``. So there is one critical price for each node from
-    which on it is better joined, and one sweep from the leaves up finds them all: O(N log N) for N nodes
-    after a pass over the points, in O(N) memory beside them.
+    A node as one cluster costs its squared distances plus ``lam``. If it is split, it costs the sum of the least
+    costs of its children, which grows at least twice as fast in ``lam``. So each node has a critical ``lam`` from
+    which on it is better merged. One pass from the leaves to the root finds all of them. This takes O(N log N)
+    time for N nodes after one pass over the points, and O(N) memory.
 
-    With ``centers="points"`` a node also needs the point nearest its mean. Only those points are looked at
-    that can be it, judged by how far means have moved since the last look. That is exact; the number of looks
-    is usually a few times N log N but no better than the sum of all nodes' sizes for the worst data.
+    With ``centers="points"``, each node needs the point nearest to its mean. Bounds on how far the mean has moved
+    exclude most points. The result is exact. The number of comparisons is usually a few times N log N. In the
+    worst case it is the sum of the sizes of all nodes.
 
     Examples
     --------
@@ -88,7 +91,7 @@ def dp_means_path(
     >>> path.cut_exactly(3)
     array([0, 0, 1, 2])
     """
-    if not hasattr(tree, "n_leaves"):
+    if not hasattr(tree, "n_leaves"):  # isinstance would need an import of Hierarchy, which imports this module
         raise TypeError(f"expected a Hierarchy, got {type(tree).__name__}")
     if centers not in CENTERS:
         raise ValueError(f"centers={centers!r} is unknown: pass 'means' or 'points'")
@@ -107,7 +110,7 @@ def dp_means_path(
         centers=centers,
         lambdas=lambdas,
         within=within,
-        n_clusters=n_clusters.view(np.int64),  # of two types of 64 bits the one that prints plainly
+        n_clusters=n_clusters.view(np.int64),  # its repr shows no dtype, unlike that of the other 64-bit integer
         node_cost=node_cost,
         node_center=node_center if centers == "points" else None,
         critical=critical,
@@ -116,25 +119,25 @@ def dp_means_path(
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DPMeansPath(Immutable):
-    """The least DP-means cost of a tree's partitions as a function of the price of a cluster.
+    """The least DP-means cost of a tree's partitions as a function of ``lam``; see :func:`dp_means_path`.
 
-    It is piecewise linear, concave and increasing. Made by :func:`dp_means_path`.
+    The function is piecewise linear, concave and increasing. The partition is constant on each piece.
     """
 
     tree: Hierarchy
     centers: Centers
     lambdas: Floats
-    """Where pieces begin, ascending from 0."""
+    """The start of each piece, ascending from 0."""
     within: Floats
-    """On each piece, the sum of squared distances to the centers."""
+    """The sum of squared distances to the centers, on each piece."""
     n_clusters: Ints
-    """On each piece, the number of clusters, which is the slope: it falls from piece to piece, down to 1."""
+    """The number of clusters on each piece, which is its slope: strictly decreasing, down to 1."""
     node_cost: Floats
     """For each node of the tree, the sum of squared distances to its center if it is one cluster."""
     node_center: npt.NDArray[np.int32] | None
     """For each node, the point that is its center; None if centers are means."""
     critical: Floats
-    """For each node, the price from which on it costs no more than any way of splitting it."""
+    """For each node, the ``lam`` from which on it costs no more than any way of splitting it."""
 
     def __post_init__(self) -> None:
         for name in ("lambdas", "within", "n_clusters", "node_cost", "node_center", "critical"):
@@ -144,7 +147,7 @@ class DPMeansPath(Immutable):
 
     @property
     def costs(self) -> Floats:
-        """The cost where pieces begin."""
+        """The cost at the start of each piece."""
         return self.within + self.lambdas * self.n_clusters
 
     @overload
@@ -152,19 +155,19 @@ class DPMeansPath(Immutable):
     @overload
     def cost(self, lam: npt.ArrayLike) -> float | Floats: ...
     def cost(self, lam: npt.ArrayLike | SupportsFloat) -> float | Floats:
-        """The least cost for a price, or for each of an array of them; infinite for an infinite one."""
-        prices = _prices(lam)
-        piece = self._piece(prices)
-        costs = self.within[piece] + prices * self.n_clusters[piece]
-        return costs if prices.ndim else float(costs)
+        """Return the least cost for ``lam``, a number or an array of them; infinity for infinity."""
+        lams = _check_lams(lam)
+        piece = np.searchsorted(self.lambdas, lams, side="right") - 1
+        costs = self.within[piece] + lams * self.n_clusters[piece]
+        return costs if lams.ndim else float(costs)
 
     def cut(self, lam: SupportsFloat) -> Ints:
-        """Labels of the partition of least cost for the price ``lam``, in order of first appearance.
+        """Return the labels of the partition of least cost for ``lam``, numbered in order of first appearance.
 
-        For 0 that has every copy of a point joined that the tree can join without others, and for infinity
-        it is one cluster.
+        If ``lam`` is 0, duplicates are merged as far as the tree has nodes of duplicates only. If it is infinite,
+        the result is one cluster.
         """
-        return self.tree.partition(self.critical <= _prices(lam, scalar=True))
+        return self.tree.partition(self.critical <= check_lam(lam))
 
     def exactly(self, n_clusters: SupportsIndex) -> Ints:
         """Call :meth:`cut_exactly`, the new name of this method."""
@@ -172,69 +175,66 @@ class DPMeansPath(Immutable):
         return self.cut_exactly(n_clusters)
 
     def cut_exactly(self, n_clusters: SupportsIndex) -> Ints:
-        """Labels of the partition of least cost among those of exactly ``n_clusters`` nodes of the tree.
+        """Return the labels of the partition of least cost into exactly ``n_clusters`` nodes of the tree.
 
-        Where the path has that number of clusters, it is the path's. Other numbers take a search over the
-        nodes that can be part of a solution, as bounds from the path show: usually few, and for the worst
-        trees all, in time and memory of O(nodes × n_clusters). It is exact either way.
+        If the path has that number of clusters, its partition is returned. Otherwise the nodes that can be part
+        of a solution, by bounds from the path, are searched. These are usually few. In the worst case they are all
+        nodes, and the search takes O(nodes × n_clusters) time and memory. The result is exact.
 
         Raises
         ------
         ValueError
-            If the number is below 1 or above that of the leaves, or if the tree has no partition of so many
-            nodes: a node of three children can make one cluster or three, but not two.
+            If the number is below 1 or above that of the leaves, or if the tree has no such partition: a node
+            of three children can be one cluster or three, but not two.
         """
-        wanted = check_n_clusters(n_clusters, self.tree.n_leaves)
-        piece = int(np.searchsorted(-self.n_clusters, -wanted))  # the first of no more clusters
-        if self.n_clusters[piece] == wanted:
+        number = check_n_clusters(n_clusters, self.tree.n_leaves)
+        piece = int(np.searchsorted(-self.n_clusters, -number))  # the first with at most that number
+        if self.n_clusters[piece] == number:
             return self.cut(self.lambdas[piece])
-        _check_possible(self.tree, wanted)
-        joined = self._some_of_equals(piece, wanted)
-        if joined is None:
-            price = float(self.lambdas[piece])
-            joined = _core.cheapest_of(self.tree.parent, self.node_cost, self.tree.n_leaves, wanted, price)
-        return self.tree.partition(joined.view(np.bool_))
+        _check_partition_exists(self.tree, number)
+        merged = self._select_tied_merges(piece, number)
+        if merged is None:
+            lam = float(self.lambdas[piece])
+            merged = _core.cheapest_of(self.tree.parent, self.node_cost, self.tree.n_leaves, number, lam)
+        return self.tree.partition(merged.view(np.bool_))
 
     def best_round(self, lam: SupportsFloat) -> int:
-        """The round whose partition costs least for the price ``lam``, the coarser of equals.
+        """Return the round whose partition has the least cost for ``lam``; of equals, the coarser.
 
-        That is how the paper chooses. The path's own partition never costs more, for a round is one partition
-        of the tree among many; see :meth:`round_costs`.
+        This is the rule of the paper. :meth:`cut` never costs more, because it selects among all partitions of
+        the tree.
         """
-        costs = self.round_costs(_prices(lam, scalar=True))
+        costs = self.round_costs(lam)
         return len(costs) - 1 - int(costs[::-1].argmin())
 
     def round_costs(self, lam: SupportsFloat) -> Floats:
-        """The cost of the partition of every round for the price ``lam``, single points being round 0."""
+        """Return the cost of the partition after each round for ``lam``, from round 0, the single points."""
         tree, last = self.tree, len(self.tree.rounds)
-        made = np.bincount(tree.round, self.node_cost, last + 2)
-        gone = np.bincount(tree.round[tree.parent[:-1]], self.node_cost[:-1], last + 2)
-        within = np.maximum(np.cumsum(made - gone)[: last + 1], 0.0)
+        added = np.bincount(tree.round, self.node_cost, last + 2)
+        removed = np.bincount(tree.round[tree.parent[:-1]], self.node_cost[:-1], last + 2)
+        within = np.maximum(np.cumsum(added - removed)[: last + 1], 0.0)
         counts = np.concatenate(([tree.n_leaves], tree.rounds.after))
-        return cast(Floats, within + float(_prices(lam, scalar=True)) * counts)
+        return cast(Floats, within + check_lam(lam) * counts)
 
-    def _piece(self, prices: Floats) -> npt.NDArray[np.intp]:
-        return np.searchsorted(self.lambdas, prices, side="right") - 1
+    def _select_tied_merges(self, piece: int, n_clusters: int) -> npt.NDArray[np.bool_] | None:
+        """Return merged nodes that give ``n_clusters``, if some of the merges at the start of ``piece`` do.
 
-    def _some_of_equals(self, piece: int, wanted: int) -> npt.NDArray[np.bool_] | None:
-        """Joined nodes, if of the merges that begin this piece some make the number: none can cost less.
-
-        Equal critical prices are common, 0 for copies of one point above all, and then the bounds of a search
-        exclude nothing.
+        All these merges have the same critical ``lam``, so no partition of that number costs less. Ties are
+        common, above all at 0 for duplicates, and then the bounds of a search would exclude nothing.
         """
-        joined: npt.NDArray[np.bool_] = self.critical < self.lambdas[piece]
-        finer, coarser = self.tree.partition(joined), self.cut(self.lambdas[piece])
-        parts = np.bincount(coarser[np.unique(finer, return_index=True)[1]])  # finer clusters in a coarser one
+        merged: npt.NDArray[np.bool_] = self.critical < self.lambdas[piece]
+        finer, coarser = self.tree.partition(merged), self.cut(self.lambdas[piece])
+        parts = np.bincount(coarser[np.unique(finer, return_index=True)[1]])  # finer clusters in each coarser one
         nodes = self.tree.nodes(coarser)
-        spare = int(parts.sum()) - wanted
+        excess = int(parts.sum()) - n_clusters
         for cluster in np.argsort(-parts, kind="stable"):
             fewer = int(parts[cluster]) - 1
-            if spare == 0 or fewer == 0:
+            if excess == 0 or fewer == 0:
                 break
-            if fewer <= spare:
-                joined[nodes[cluster]] = True
-                spare -= fewer
-        return joined if spare == 0 else None
+            if fewer <= excess:
+                merged[nodes[cluster]] = True
+                excess -= fewer
+        return merged if excess == 0 else None
 
     def __repr__(self) -> str:
         shown = [f"{lam:.4g}" for lam in self.lambdas]
@@ -244,31 +244,32 @@ class DPMeansPath(Immutable):
         return f"DPMeansPath({self.tree.n_leaves} leaves, {span}, breakpoints {', '.join(shown)})"
 
 
-def _check_possible(tree: Hierarchy, wanted: int) -> None:
-    """Raise unless the tree has a partition of ``wanted`` nodes."""
+def _check_partition_exists(tree: Hierarchy, n_clusters: int) -> None:
+    """Raise unless the tree has a partition into ``n_clusters`` nodes."""
     first, last = _core.possible_numbers(tree.parent, tree.n_leaves)
-    run = int(np.searchsorted(first, wanted, side="right")) - 1
-    if last[run] < wanted:
+    run = int(np.searchsorted(first, n_clusters, side="right")) - 1
+    if last[run] < n_clusters:
         raise ValueError(
-            f"n_clusters={wanted} is impossible: nodes of more than two children leave this tree no partition of "
-            f"that number; the nearest are {last[run]} and {first[run + 1]}"
+            f"n_clusters={n_clusters} is impossible: because nodes have more than two children, this tree has no "
+            f"partition into that number of nodes; the nearest are {last[run]} and {first[run + 1]}"
         )
 
 
-def check_lam(lam: SupportsFloat) -> None:
-    """Raise unless ``lam`` is one price of a cluster."""
-    _prices(lam, scalar=True)
+def check_lam(lam: SupportsFloat) -> float:
+    """Return ``lam`` as a float; raise unless it is one number that is not negative."""
+    lams = _check_lams(lam)
+    if lams.ndim:
+        raise TypeError(f"lam must be one number, got an array of shape {lams.shape}")
+    return float(lams)
 
 
-def _prices(lam: npt.ArrayLike | SupportsFloat, *, scalar: bool = False) -> Floats:
+def _check_lams(lam: npt.ArrayLike | SupportsFloat) -> Floats:
+    """Return ``lam`` as an array of floats; raise unless all are numbers that are not negative."""
     try:
-        prices = np.asarray(lam, np.float64)
+        lams = np.asarray(lam, np.float64)
     except (TypeError, ValueError):
-        raise TypeError(f"lam={lam!r} is no price of a cluster: pass a number") from None
-    if scalar and prices.ndim:
-        raise TypeError(f"lam must be one price of a cluster, got an array of shape {prices.shape}")
-    wrong = ~(prices >= 0)  # NaN is wrong too
-    if wrong.any():
-        value = float(prices[wrong][0])
-        raise ValueError(f"lam={value:g} is no price of a cluster: pass 0 or more, infinity included")
-    return prices
+        raise TypeError(f"lam={lam!r} is not a number: pass 0 or more, infinity included") from None
+    is_wrong = ~(lams >= 0)  # true for NaN
+    if is_wrong.any():
+        raise ValueError(f"lam={lams[is_wrong][0]:g} is not allowed: pass 0 or more, infinity included")
+    return lams

@@ -1,4 +1,4 @@
-"""The tree as others know it: networkx, Newick, pandas."""
+"""Conversion of a tree to networkx, Newick and pandas."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def to_networkx(tree: Hierarchy) -> Any:
-    """See :meth:`agglo.Hierarchy.to_networkx`."""
+    """Convert the tree; see :meth:`agglo.Hierarchy.to_networkx`."""
     try:
         import networkx as nx
     except ImportError:
@@ -24,7 +24,7 @@ def to_networkx(tree: Hierarchy) -> Any:
         (node, {"height": height, "size": size, "round": round})
         for node, (height, size, round) in enumerate(zip(*columns, strict=True))
     )
-    lengths = _branches(tree).tolist()
+    lengths = _branch_lengths(tree).tolist()
     graph.add_edges_from(
         (parent, child, {"length": lengths[child]}) for child, parent in enumerate(tree.parent[:-1].tolist())
     )
@@ -32,15 +32,15 @@ def to_networkx(tree: Hierarchy) -> Any:
 
 
 def to_newick(tree: Hierarchy, names: Sequence[object] | None = None) -> str:
-    """See :meth:`agglo.Hierarchy.to_newick`."""
+    """Convert the tree; see :meth:`agglo.Hierarchy.to_newick`."""
     if names is not None and len(names) != tree.n_leaves:
         raise ValueError(
-            f"names has {len(names)} entries, but the tree has {tree.n_leaves} leaves: pass one a leaf"
+            f"names has {len(names)} entries, but the tree has {tree.n_leaves} leaves: pass one name per leaf"
         )
-    leaves = [_quoted(str(name)) for name in (range(tree.n_leaves) if names is None else names)]
-    lengths = [f":{length!r}" for length in _branches(tree).tolist()] + [""]
+    leaves = [_quote(str(name)) for name in (range(tree.n_leaves) if names is None else names)]
+    lengths = [f":{length!r}" for length in _branch_lengths(tree).tolist()] + [""]
     text: list[str] = []
-    stack = [tree.n_nodes - 1]  # a node to write, or ~node: its children are written, so close it
+    stack = [tree.n_nodes - 1]  # node: write it and its children; ~node: its children are written, close it
     first = True
     while stack:
         node = stack.pop()
@@ -60,7 +60,7 @@ def to_newick(tree: Hierarchy, names: Sequence[object] | None = None) -> str:
 
 
 def to_frame(tree: Hierarchy) -> Any:
-    """See :meth:`agglo.Hierarchy.to_frame`."""
+    """Convert the tree; see :meth:`agglo.Hierarchy.to_frame`."""
     try:
         import pandas as pd
     except ImportError:
@@ -69,12 +69,12 @@ def to_frame(tree: Hierarchy) -> Any:
     return pd.DataFrame(columns, index=pd.RangeIndex(tree.n_nodes, name="node"), copy=True)
 
 
-def _branches(tree: Hierarchy) -> npt.NDArray[np.float64]:
-    """The height that lies between each node but the root and its parent."""
+def _branch_lengths(tree: Hierarchy) -> npt.NDArray[np.float64]:
+    """Return the difference in height between each node except the root and its parent."""
     return tree.height[tree.parent[:-1]] - tree.height[:-1]
 
 
-def _quoted(name: str) -> str:
-    """``name`` as Newick writes it: quoted if it holds anything that would be read as something else."""
+def _quote(name: str) -> str:
+    """Quote ``name`` for Newick if it has characters other than letters, digits, dots and hyphens."""
     plain = name.isascii() and name.replace(".", "").replace("-", "").isalnum()
     return name if plain else "'" + name.replace("'", "''") + "'"

@@ -14,31 +14,31 @@ from agglo._arrays import Immutable, read_only
 
 
 class Forest(NamedTuple):
-    """What an engine returns: one entry a node in the first four columns, one a round in the others.
+    """The result of an engine: four columns with one entry per node, then four with one entry per round.
 
     Leaves come first, then the merged clusters in order of round and, inside a round, of smallest leaf.
     """
 
     parent: npt.NDArray[np.int32]
-    """The node that a node merged into; -1 for a root, of which there may be many."""
+    """The parent of each node; -1 for a root. A forest may have any number of roots."""
     value: npt.NDArray[np.float64]
-    """The farthest linkage value that was joined to make the node, in the graph's unit; unused at leaves."""
+    """The farthest linkage of the pairs that merged into the node, in the unit of the graph; unused at leaves."""
     size: npt.NDArray[np.int32]
-    """The number of leaves."""
+    """The number of leaves below each node."""
     round: npt.NDArray[np.int32]
-    """The merging round that made the node, from 1; 0 for leaves."""
+    """The round that merged each node, counted from 1; 0 for leaves."""
     threshold: npt.NDArray[np.float64]
-    """The round's threshold; NaN where the schedule has none."""
+    """The threshold of each round; NaN if the schedule has none."""
     before: npt.NDArray[np.int64]
     """The number of clusters before the round."""
     after: npt.NDArray[np.int64]
     """The number of clusters after the round, which is smaller."""
     seconds: npt.NDArray[np.float64]
-    """How long the round took."""
+    """The duration of the round."""
 
 
 class Round(NamedTuple):
-    """The record of a round that merged."""
+    """The record of one round that merged."""
 
     threshold: float
     before: int
@@ -48,7 +48,7 @@ class Round(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Rounds(Immutable, Sequence[Round]):
-    """A record for each round that merged, kept as columns because there may be as many rounds as points."""
+    """The records of all rounds that merged, as columns: there may be as many rounds as points."""
 
     threshold: npt.NDArray[np.float64]
     before: npt.NDArray[np.int64]
@@ -61,7 +61,7 @@ class Rounds(Immutable, Sequence[Round]):
             object.__setattr__(self, name, read_only(np.ascontiguousarray(given, dtype), given))
         shapes = {self.threshold.shape, self.before.shape, self.after.shape, self.seconds.shape}
         if len(shapes) != 1 or self.threshold.ndim != 1:
-            raise ValueError(f"the columns of the rounds must be one-dimensional and of one length, got {shapes}")
+            raise ValueError(f"the columns of Rounds must be one-dimensional and of the same length, got {shapes}")
 
     def __len__(self) -> int:
         return len(self.threshold)
@@ -81,17 +81,17 @@ class Rounds(Immutable, Sequence[Round]):
         return f"Rounds({len(self)} rounds{span})"
 
 
-def by_value(forest: Forest, similarity: bool) -> Forest:
-    """The same binary forest with its merges in order of linkage, each a round of its own: what HAC would do.
+def sort_merges(forest: Forest, is_similarity: bool) -> Forest:
+    """Sort the merges of a binary forest by their linkage, one round per merge, as in sequential HAC.
 
-    A merge counts as no closer than those it is made of, so that children come before their parents. What must be
-    linked, which is infinitely close, stays the one round that it is.
+    A merge is sorted as no closer than the merges below it, so that children come before their parents. Must-link
+    constraints, which have an infinite linkage, stay one round at the start.
     """
-    linked = np.isinf(forest.value)
-    n = int(((forest.round == 0) | linked).sum())  # nodes that stay where they are
-    rounds = int(linked.any())  # and the rounds that they are of
+    must_link = np.isinf(forest.value)
+    n = int(((forest.round == 0) | must_link).sum())  # nodes that keep their place: leaves and must-links
+    rounds = int(must_link.any())  # rounds that keep their place
     merges = len(forest.parent) - n
-    distance = -forest.value[n:] if similarity else forest.value[n:]
+    distance = -forest.value[n:] if is_similarity else forest.value[n:]
     settled = _core.tree_settled(forest.parent, np.concatenate([np.full(n, -np.inf), distance]))[n:]
     order = np.argsort(settled, kind="stable")
     place = np.empty(merges, np.int32)
@@ -101,7 +101,7 @@ def by_value(forest: Forest, similarity: bool) -> Forest:
     inner = parent >= n
     parent[inner] = n + place[parent[inner] - n]
     clusters = int(forest.before[rounds]) if merges else 0
-    left = clusters - np.arange(merges)
+    before = clusters - np.arange(merges)
     unknown = np.full(merges, np.nan)
     return Forest(
         parent,
@@ -109,7 +109,7 @@ def by_value(forest: Forest, similarity: bool) -> Forest:
         forest.size[old],
         np.concatenate([forest.round[:n], rounds + np.arange(1, merges + 1, dtype=np.int32)]),
         np.concatenate([forest.threshold[:rounds], unknown]),
-        np.concatenate([forest.before[:rounds], left]),
-        np.concatenate([forest.after[:rounds], left - 1]),
+        np.concatenate([forest.before[:rounds], before]),
+        np.concatenate([forest.after[:rounds], before - 1]),
         np.concatenate([forest.seconds[:rounds], unknown]),
     )

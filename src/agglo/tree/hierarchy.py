@@ -1,10 +1,9 @@
-"""The tree: what every clustering returns, and where cuts and evaluation start."""
+"""The tree of clusters that every algorithm returns; cuts, evaluation and views start from it."""
 
 from __future__ import annotations
 
 import importlib
 import json
-import operator
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,50 +16,55 @@ import numpy.typing as npt
 from agglo import _core
 from agglo._arrays import Column, Immutable, check_column, release
 from agglo.neighbors.graph import KINDS, Kind, Missing, NeighborGraph
+from agglo.tree import export
 from agglo.tree.cut import Noise, RoundRule, accept_old_names, cut, find_cluster_nodes
 from agglo.tree.dp_means import Centers
 from agglo.tree.forest import Forest as Forest
 from agglo.tree.forest import Round as Round
 from agglo.tree.forest import Rounds as Rounds
 from agglo.tree.persistence import layers
-from agglo.tree.validation import check_round
+from agglo.tree.validation import check_integer, check_round
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Hierarchy(Immutable):
-    """A tree over points, any number of children a node, and the partition after each round that made it.
+    """A tree of clusters over points, with the partition after each round of merges.
+
+    A node has any number of children.
 
     Parameters
     ----------
     parent, height, size, round : ndarray of int32, float64, int32, int32
-        An entry a node: its parent (-1 for the root), its height (a distance), its number of leaves, and the
+        One entry per node: its parent (-1 for the root), its height (a distance), its number of leaves, and the
         round that merged it, counted from 1 (0 for leaves). Node ``i`` is point ``i`` for ``i < n_leaves``.
     rounds : Rounds
-        A record for each round that merged: ``threshold``, clusters ``before`` and ``after``, ``seconds``.
+        One record per round that merged: ``threshold``, the numbers of clusters ``before`` and ``after``, and
+        ``seconds``.
     about : mapping, optional
-        What is on record of how the tree was made, as JSON can hold it.
+        Record of how the tree was built, of values that JSON can store.
 
     Notes
     -----
-    Invariants, checked when a tree is made:
+    The constructor checks these invariants:
 
-    1. leaves come first, are of round 0, size 1 and height 0; there is at least one;
-    2. a node's parent has a larger id and is no leaf; the last node is the root, the only one with parent -1;
-    3. every other node has two children or more, and the sum of their sizes;
-    4. heights are finite, and a parent is not below its children;
-    5. a parent's round is larger than its children's; only the root may be of the round after the last,
-       ``len(rounds) + 1``: then it ties up a forest and stands for no merge;
-    6. round ``i`` has at least one node, and the records of the rounds count the clusters that nodes make.
+    1. there is at least one leaf; leaves come first, with round 0, size 1 and height 0;
+    2. the parent of a node has a larger id and is not a leaf; the last node is the root, the only one with
+       parent -1;
+    3. a node that is not a leaf has at least two children, and its size is the sum of theirs;
+    4. heights are finite, and the height of a parent is not less than that of its children;
+    5. the round of a parent is larger than that of its children; only the root may have the round
+       ``len(rounds) + 1``: it is then the explicit root of a forest, and not a merge;
+    6. every round has at least one node, and the numbers of clusters in ``rounds`` match the nodes.
 
-    Heights are distances for any graph: the linkage value itself for distances, and for similarities
-    ``about["origin"]`` minus it (1 - cosine, for cosines), each at least as high as the nodes below. The
-    explicit root of a forest has the height of ``missing`` pairs, or of its highest child if those are
-    ignored.
+    Heights are distances for any graph. For distances, the height is the linkage value. For similarities, it is
+    ``about["origin"]`` minus the linkage value, as in 1 - cosine. A height is raised to that of the highest child
+    where it would be less. The explicit root of a forest has the height of ``missing`` pairs, or that of its
+    highest child if missing pairs are ignored.
 
     Examples
     --------
     >>> from agglo import Hierarchy
-    >>> from agglo.tree.hierarchy import Rounds
+    >>> from agglo.tree.forest import Rounds
     >>> rounds = Rounds(threshold=[0.5, 1.0], before=[4, 3], after=[3, 1], seconds=[0.0, 0.0])
     >>> parent, height = [4, 4, 5, 5, 5, -1], [0, 0, 0, 0, 0.4, 0.9]
     >>> tree = Hierarchy(parent, height, size=[1, 1, 1, 1, 2, 4], round=[0, 0, 0, 0, 1, 2], rounds=rounds)
@@ -87,16 +91,18 @@ class Hierarchy(Immutable):
             raise TypeError(f"rounds must be a Rounds, got {type(self.rounds).__name__}")
         lengths = [len(self.parent), len(self.height), len(self.size), len(self.round)]
         if len(set(lengths)) != 1:
-            raise ValueError(f"parent, height, size and round must be of one length, got lengths {lengths}")
+            raise ValueError(f"parent, height, size and round must have the same length, got lengths {lengths}")
         message = _core.tree_violation(
             self.parent, self.height, self.size, self.round, self.rounds.before, self.rounds.after
         )
         if message:
             raise ValueError(f"not a hierarchy: {message}; see the invariants in the notes of Hierarchy")
-        try:  # what is on record must survive a file, and is kept as it would come back from one
+        try:  # a round trip through JSON, so that a tree that is loaded from a file has an equal record
             set_(self, "about", json.loads(json.dumps(dict(self.about), allow_nan=False)))
         except (TypeError, ValueError) as error:
-            raise TypeError(f"about must hold what JSON can hold (finite numbers, text, lists): {error}") from None
+            raise TypeError(
+                f"about must hold values that JSON can store (finite numbers, text, lists): {error}"
+            ) from None
 
     @classmethod
     def from_forest(
@@ -108,18 +114,21 @@ class Hierarchy(Immutable):
         origin: float = 1.0,
         about: Mapping[str, Any] | None = None,
     ) -> Hierarchy:
-        """The tree of what an engine returned: linkage values turned into heights, and a root over all roots.
+        """Build the tree from the forest of an engine: convert linkage values to heights, and add a root.
+
+        The root is added only if the forest has more than one.
 
         Parameters
         ----------
         forest : Forest
             The columns of the nodes and of the rounds.
         kind, missing
-            As of the graph: what linkage values mean, and the value of pairs without an edge.
+            Those of the graph: whether linkage values are similarities or distances, and the value of pairs
+            without an edge.
         origin : float
-            The similarity that stands at height 0; not used for distances.
+            The similarity at height 0; not used for distances.
         about : mapping, optional
-            What else to put on record beside ``kind``, ``missing`` and ``origin``.
+            Further entries of the record beside ``kind``, ``missing`` and ``origin``.
         """
         if kind not in KINDS:
             raise ValueError(f"kind={kind!r} is unknown: pass 'similarity' or 'distance'")
@@ -127,12 +136,12 @@ class Hierarchy(Immutable):
         height = np.where(round == 0, 0.0, origin - value if kind == "similarity" else value)
         roots = np.flatnonzero(parent == -1)
         if len(roots) > 1:
-            top = -np.inf  # the highest child will raise it
+            root_height = -np.inf  # tree_settled raises it to the highest child
             if missing != "ignore":
-                top = origin - missing if kind == "similarity" else missing
+                root_height = origin - missing if kind == "similarity" else missing
             parent = np.append(parent, np.int32(-1))
             parent[roots] = len(parent) - 1
-            height = np.append(height, top)
+            height = np.append(height, root_height)
             size = np.append(size, size[roots].sum(dtype=np.int32))
             round = np.append(round, np.int32(len(forest.threshold) + 1))
         height = _core.tree_settled(np.ascontiguousarray(parent, np.int32), height)
@@ -152,10 +161,10 @@ class Hierarchy(Immutable):
         return read_tree(path, cls)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the tree to ``path`` as one Parquet file, whole or not at all.
+        """Write the tree to ``path`` as one Parquet file; if that fails, the file stays as it was.
 
-        A row is a node, with the columns ``parent``, ``height``, ``size``, ``round``, and the ``threshold``
-        and ``seconds`` of that round; ``about`` is in the metadata. Any reader of Parquet can use it.
+        The file has one row per node, with the columns ``parent``, ``height``, ``size`` and ``round``, and the
+        ``threshold`` and ``seconds`` of that round. ``about`` is in the metadata. Any Parquet reader can use it.
         """
         from agglo.tree.file import write_tree  # PyArrow is slow to import
 
@@ -163,18 +172,19 @@ class Hierarchy(Immutable):
 
     @cached_property
     def n_leaves(self) -> int:
-        """Number of leaves, which are the points."""
+        """The number of leaves, which are the points."""
         return int(np.count_nonzero(self.round == 0))
 
     @property
     def n_nodes(self) -> int:
-        """Number of nodes, leaves and root among them."""
+        """The number of nodes, including the leaves and the root."""
         return len(self.parent)
 
     def labels(self, round: SupportsIndex) -> npt.NDArray[np.int64]:
-        """Labels of the points after the ``round``-th round that merged, in order of first appearance.
+        """Return the labels of the points after a round, numbered in order of first appearance.
 
-        Round 0 is before the first, every point being its own cluster; negative rounds count from the end.
+        Rounds that merged are counted from 1. In round 0 every point is its own cluster. Negative numbers count
+        from the end.
         """
         return self.partition(self.round <= check_round(round, len(self.rounds)))
 
@@ -286,12 +296,11 @@ class Hierarchy(Immutable):
         return cut(self, rules, inputs, n_jobs)
 
     def layers(self, n: SupportsIndex = 4) -> npt.NDArray[np.int64]:
-        """Labels of up to ``n`` distinct granularities, from fine to coarse, a row each.
+        """Return the labels of up to ``n`` rounds of distinct granularity, one row per round, from fine to coarse.
 
-        They are the partitions after those rounds that represent the whole merging best: as for
-        ``cut(round="persistent")``, which is what one layer gives, but with every round counting towards the layer
-        that is closest to it in number of clusters; see :func:`agglo.tree.persistence.layer_rounds`. Single points
-        and one cluster for all are no layers. A tree of fewer rounds has fewer layers.
+        The rounds are those that together are most persistent, see :func:`agglo.tree.persistence.layer_rounds`.
+        One layer is the cut ``round="persistent"``. The partitions into single points and into one cluster are not
+        layers. A tree with fewer rounds has fewer layers.
 
         Examples
         --------
@@ -303,49 +312,49 @@ class Hierarchy(Immutable):
         """
         return layers(self, n)
 
-    def partition(self, joined: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
-        """Labels once the nodes chosen by ``joined`` have merged, in order of first appearance.
+    def partition(self, merged: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+        """Return the labels of the points if some nodes are merged, numbered in order of first appearance.
 
-        ``joined`` has an entry a node; whatever lies below a joined node counts as joined.
+        ``merged`` has one entry per node. All nodes below a merged node are merged, too.
         """
-        chosen = np.ascontiguousarray(joined, np.bool_)
-        if chosen.shape != self.parent.shape:
-            raise ValueError(f"joined must have an entry for each of {self.n_nodes} nodes, got {chosen.shape}")
-        labels: npt.NDArray[np.int64] = _core.tree_partition(self.parent, chosen, self.n_leaves)
-        return labels.view(np.int64)  # of two types of 64 bits the one that prints plainly
+        mask = np.ascontiguousarray(merged, np.bool_)
+        if mask.shape != self.parent.shape:
+            raise ValueError(f"merged has shape {mask.shape}: pass one entry for each of {self.n_nodes} nodes")
+        labels: npt.NDArray[np.int64] = _core.tree_partition(self.parent, mask, self.n_leaves)
+        return labels.view(np.int64)  # its repr shows no dtype, unlike that of the other 64-bit integer
 
     def nodes(self, labels: npt.ArrayLike) -> npt.NDArray[np.int32]:
-        """The node that each cluster of a cut is; ``labels`` are as :meth:`cut` and :meth:`partition` return them.
+        """Return the node of each cluster of a cut.
 
-        Points labelled -1 are of no cluster.
+        ``labels`` are those of :meth:`cut` or :meth:`partition`. Points labelled -1 are in no cluster.
 
         Raises
         ------
         ValueError
-            If a cluster is no node of the tree.
+            If a cluster is not a node of the tree.
         """
         return find_cluster_nodes(self, labels)
 
     def children(self, node: SupportsIndex) -> npt.NDArray[np.int32]:
-        """The children of ``node``, ascending; none for a leaf."""
-        inner = self._node(node) - self.n_leaves
+        """Return the children of ``node`` in ascending order; a leaf has none."""
+        inner = self._check_node(node) - self.n_leaves
         indptr, children, _, _ = self._below
         return children[indptr[inner] : indptr[inner + 1]].copy() if inner >= 0 else children[:0]
 
     def leaves(self, node: SupportsIndex) -> npt.NDArray[np.int32]:
-        """The leaves under ``node``, ascending; a leaf has itself."""
-        checked = self._node(node)
+        """Return the leaves below ``node`` in ascending order; the only leaf of a leaf is itself."""
+        checked = self._check_node(node)
         first = self.start[checked]
         return np.sort(self.order[first : first + self.size[checked]])
 
     @property
     def order(self) -> npt.NDArray[np.int32]:
-        """The leaves in the order of the tree, in which those under any node stand side by side."""
+        """The leaves in the order of the tree, in which the leaves of every node are contiguous."""
         return self._below[3]
 
     @property
     def start(self) -> npt.NDArray[np.int32]:
-        """Where the leaves of each node begin in :attr:`order`; there are ``size`` of them."""
+        """For each node, the index in :attr:`order` of the first of its ``size`` leaves."""
         return self._below[2]
 
     @cached_property
@@ -353,11 +362,8 @@ class Hierarchy(Immutable):
         indptr, children, start, order = _core.tree_below(self.parent, self.size, self.n_leaves)
         return indptr, children, start, order
 
-    def _node(self, node: SupportsIndex) -> int:
-        try:
-            index = operator.index(node)
-        except TypeError:
-            raise TypeError(f"node={node!r} is not a node: pass an integer") from None
+    def _check_node(self, node: SupportsIndex) -> int:
+        index = check_integer("node", node, "a node")
         if not 0 <= index < self.n_nodes:
             raise IndexError(
                 f"node={index} is out of range: the tree has {self.n_nodes} nodes, 0 to {self.n_nodes - 1}, "
@@ -366,10 +372,10 @@ class Hierarchy(Immutable):
         return index
 
     def to_scipy(self) -> npt.NDArray[np.float64]:
-        """SciPy's linkage matrix of the tree, rows sorted by height; needs two leaves or more.
+        """Return the tree as SciPy's linkage matrix, with rows sorted by height.
 
-        A node of m children becomes m - 1 rows of the same height, joined in pairs and pairs of pairs,
-        not one after another, so that they stay shallow for functions that recurse.
+        A node of m children becomes m - 1 rows of the same height. They merge the children in pairs, then pairs of
+        pairs, so that the binary tree is shallow enough for functions that recurse.
         """
         if self.n_leaves < 2:
             raise ValueError("a tree of 1 leaf has no linkage matrix: SciPy's format needs 2 leaves or more")
@@ -379,31 +385,27 @@ class Hierarchy(Immutable):
         return rows.reshape(-1, 4)
 
     def to_networkx(self) -> Any:
-        """The tree as a networkx.DiGraph, edges from parent to child.
+        """Return the tree as a networkx.DiGraph with edges from parent to child.
 
-        Nodes have ``height``, ``size`` and ``round``; an edge has its ``length``, the difference in height.
+        Nodes have the attributes ``height``, ``size`` and ``round``. Edges have ``length``, the difference in
+        height.
         """
-        from agglo.tree import export as exchange
-
-        return exchange.to_networkx(self)
+        return export.to_networkx(self)
 
     def to_newick(self, names: Sequence[object] | None = None) -> str:
-        """The tree in Newick's notation, with branch lengths; leaves are named by index or by ``names``."""
-        from agglo.tree import export as exchange
-
-        return exchange.to_newick(self, names)
+        """Return the tree in Newick format with branch lengths; leaves are named by ``names`` or by index."""
+        return export.to_newick(self, names)
 
     def to_frame(self) -> Any:
-        """The nodes as a pandas.DataFrame: ``parent``, ``height``, ``size`` and ``round`` by ``node``."""
-        from agglo.tree import export as exchange
-
-        return exchange.to_frame(self)
+        """Return the nodes as a pandas.DataFrame: ``parent``, ``height``, ``size`` and ``round`` by ``node``."""
+        return export.to_frame(self)
 
     def explore(self, texts: Sequence[str] | None = None, columns: Mapping[str, Any] | None = None) -> Any:
-        """An :class:`agglo.explore.Explorer` of the tree: shown in a notebook, a link elsewhere.
+        """Open an :class:`agglo.explore.Explorer` of the tree: shown in a notebook, a link elsewhere.
 
-        It serves a page on this machine until it is closed or the program ends. ``texts`` stand for the points and
-        name the clusters; ``columns`` has further things known of the points, to see and to colour by.
+        It serves a page on this machine until it is closed or the program ends. ``texts`` has one text per point,
+        to show the point and to name the clusters. ``columns`` has further values of the points, to show and to
+        colour by.
 
         Examples
         --------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import TYPE_CHECKING, SupportsIndex
 
 import numpy as np
@@ -10,156 +9,165 @@ import numpy.typing as npt
 
 from agglo import _core
 from agglo._math import exp, log
+from agglo.tree.validation import check_integer
 
 if TYPE_CHECKING:
     from agglo.tree.hierarchy import Hierarchy
 
+Floats = npt.NDArray[np.float64]
 
-_LEAST = 1e-3  # of the closeness at height 0: as far as the default thresholds go
-_MOST_LEVELS = 500  # rounds that layers are chosen from: a search takes the square of their number
+_MIN_SIMILARITY = 1e-3  # relative to height 0: the default thresholds end there
+_MAX_ROUNDS = 500  # candidates for layers; their search takes the square of this number
 
 
-def persistent_round(tree: Hierarchy, weights: npt.NDArray[np.float64] | None = None) -> int:
-    """The round near whose number of clusters the merging stays longest.
+def persistent_round(tree: Hierarchy, weights: Floats | None = None) -> int:
+    """Select the most persistent round: the cluster count that survives the longest range of thresholds.
 
-    1. A round stays from the height that it reached until that which the next one reaches (the last of a
-       forest: until the root's), on the scale of ``-log(1 - h / H)``, ``H`` being the height of a pair without
-       an edge: what is lost of closeness in equal ratios, as geometric thresholds of similarities go. If such
-       pairs are ignored, ``H`` is the height of similarity 0, and heights of distances are taken as they are.
-    2. The stay counts in proportion to the points that are in clusters of two or more by then.
-    3. The number of clusters is the effective one, the exponential of the entropy of the clusters' shares of
-       the points, which stragglers hardly change.
-    4. The score of a round is the sum of the stays of all rounds, each times the ratio of the smaller to the
-       larger number of clusters of the two. The highest wins, and the coarser of equals.
+    1. The persistence of a round is the length of the range from the height that it reached to the height that
+       the next round reaches. For the last round of a forest, the range ends at the height of the root. Lengths
+       are measured on the scale ``-log(1 - h / H)``, where ``H`` is the height of a pair without an edge. On this
+       scale, similarities in geometric progression are equally spaced, as the default thresholds are. If pairs
+       without an edge are ignored, ``H`` is the height of similarity 0, and distances are not rescaled.
+    2. The persistence is multiplied by the share of points that are in clusters of at least two points.
+    3. The number of clusters is the effective one: the exponential of the entropy of the clusters' shares of the
+       points. Small clusters hardly change it.
+    4. The score of a round is the sum of the persistence of all rounds. Each is weighted by the ratio of the
+       smaller to the larger of the two numbers of clusters. The round of the highest score is selected; of equals,
+       the coarser.
 
-    Single points and one cluster for all are no answers, unless there is no round between them: then it is the
-    last round. Rounds of a top (:mod:`agglo.rounds.roots`) do not count: the clusters that the graph ends with
-    stay as long as those of a forest.
+    The partitions into single points and into one cluster are selected only if there is no other round; then the
+    result is the last round. Rounds that connect the roots (:mod:`agglo.rounds.roots`) are ignored: the last
+    round on the graph is treated as the last round of a forest.
 
-    Points that are equal or must be linked are merged before all others, whatever the structure of the data. So
-    that round is no answer, and what it merged counts as single points. ``weights``, one per leaf, count in place
-    of the numbers of points: a point of weight 3 counts as three equal points.
+    Duplicates and must-link constraints are merged in the first round, whatever the structure of the data. That
+    round is never selected, and the clusters that it merged count as single points.
+
+    Parameters
+    ----------
+    tree : Hierarchy
+        The tree.
+    weights : ndarray of shape (n_leaves,), optional
+        Weights of the leaves: a point of weight 3 counts as three points.
     """
-    candidates = _candidates(tree)
+    candidates = _candidate_rounds(tree)
     if len(candidates) == 0:
         return len(tree.rounds)
-    clusters, stays = _stays(tree, weights)
-    finer = np.cumsum(stays / clusters)
-    coarser = np.cumsum((stays * clusters)[::-1])[::-1] - stays * clusters
-    scores = (clusters * finer + coarser / clusters)[candidates]
+    n_clusters, persistence = _persistence(tree, weights)
+    finer = np.cumsum(persistence / n_clusters)
+    coarser = np.cumsum((persistence * n_clusters)[::-1])[::-1] - persistence * n_clusters
+    scores = (n_clusters * finer + coarser / n_clusters)[candidates]
     return int(candidates[len(scores) - 1 - scores[::-1].argmax()])
 
 
 def layers(tree: Hierarchy, n: SupportsIndex) -> npt.NDArray[np.int64]:
-    """Labels of up to ``n`` rounds of distinct granularity; see :meth:`agglo.Hierarchy.layers`."""
-    try:
-        wanted = operator.index(n)
-    except TypeError:
-        raise TypeError(f"n={n!r} is not a number of layers: pass an integer") from None
-    if wanted < 1:
-        raise ValueError(f"n={wanted} is not a number of layers: pass 1 or more")
-    return np.stack([tree.labels(round=round) for round in layer_rounds(tree, wanted)])
+    """Return the labels of up to ``n`` rounds of distinct granularity; see :meth:`agglo.Hierarchy.layers`."""
+    n_layers = check_integer("n", n, "a number of layers")
+    if n_layers < 1:
+        raise ValueError(f"n={n_layers} is not a number of layers: pass 1 or more")
+    return np.stack([tree.labels(round=round) for round in layer_rounds(tree, n_layers)])
 
 
 def layer_rounds(tree: Hierarchy, n: int) -> list[int]:
-    """The ``n`` rounds that represent the merging best, in order; all there are if that is fewer.
+    """Select the ``n`` rounds that together are most persistent, in order; all rounds if there are fewer.
 
-    The score of a set of rounds is that of :func:`persistent_round`, each round counting towards the one of the
-    set to which it is closest; one round alone is the persistent one. The best set is found exactly, among at
-    most 500 rounds (trees of a round a merge have more): evenly by ratios of their numbers of clusters, and the
-    persistent one.
+    The score of a set of rounds is that of :func:`persistent_round`, except that the persistence of each round
+    counts only for the closest round of the set. The best set is found exactly, by dynamic programming. If there
+    are more than 500 rounds, the candidates are the most persistent round and up to 499 others, whose numbers of
+    clusters are in geometric progression.
     """
     best = persistent_round(tree)
-    rounds = _candidates(tree)
+    rounds = _candidate_rounds(tree)
     if len(rounds) == 0 or n == 1:
         return [best]
-    clusters, stays = _stays(tree)
-    clusters = np.minimum.accumulate(clusters)  # they fall, but for rounding
-    finer, coarser = np.cumsum(stays / clusters), np.cumsum(stays * clusters)
-    if len(rounds) > _MOST_LEVELS:
-        numbers = log(clusters[rounds])
-        wanted = np.linspace(numbers[0], numbers[-1], _MOST_LEVELS - 1)
-        rounds = np.union1d(rounds[np.searchsorted(-numbers, -wanted).clip(max=len(rounds) - 1)], [best])
+    n_clusters, persistence = _persistence(tree)
+    n_clusters = np.minimum.accumulate(n_clusters)  # rounding errors must not let them increase
+    finer, coarser = np.cumsum(persistence / n_clusters), np.cumsum(persistence * n_clusters)
+    if len(rounds) > _MAX_ROUNDS:
+        logs = log(n_clusters[rounds])
+        wanted = np.linspace(logs[0], logs[-1], _MAX_ROUNDS - 1)
+        rounds = np.union1d(rounds[np.searchsorted(-logs, -wanted).clip(max=len(rounds) - 1)], [best])
     if len(rounds) <= n:
         return [int(round) for round in rounds]
-    # Between two chosen rounds, those before `turn` are closer to the finer one: more clusters than the
-    # geometric mean of theirs.
-    k = clusters[rounds]
-    turn = np.searchsorted(-clusters, -np.sqrt(k[:, None] * k), side="right").clip(rounds[:, None] + 1, rounds)
+    # Between two selected rounds, those before `turn` are closer to the finer one: they have more clusters than
+    # the geometric mean of the two.
+    k = n_clusters[rounds]
+    turn = np.searchsorted(-n_clusters, -np.sqrt(k[:, None] * k), side="right").clip(rounds[:, None] + 1, rounds)
     near_finer = (coarser[turn - 1] - coarser[rounds][:, None]) / k[:, None]
     between = near_finer + k * (finer[rounds] - finer[turn - 1])
     between[np.tril_indices(len(rounds))] = -np.inf
+    # scores[j] is the best score of a set that ends with candidate j, without the rounds coarser than j.
     scores = k * finer[rounds]
-    before = []
+    predecessors = []
     for _ in range(n - 1):
         totals = scores[:, None] + between
-        before.append(totals.argmax(axis=0))
+        predecessors.append(totals.argmax(axis=0))
         scores = totals.max(axis=0)
     scores = scores + (coarser[-1] - coarser[rounds]) / k
-    chosen = [len(scores) - 1 - int(scores[::-1].argmax())]
-    for previous in reversed(before):
-        chosen.append(int(previous[chosen[-1]]))
-    return [int(rounds[index]) for index in reversed(chosen)]
+    selected = [len(scores) - 1 - int(scores[::-1].argmax())]
+    for predecessor in reversed(predecessors):
+        selected.append(int(predecessor[selected[-1]]))
+    return [int(rounds[index]) for index in reversed(selected)]
 
 
-def _candidates(tree: Hierarchy) -> npt.NDArray[np.intp]:
-    """Return the rounds that :func:`persistent_round` may answer with."""
-    rounds = np.flatnonzero(tree.rounds.after[: _on_graph(tree)] > 1) + 1
-    return rounds[rounds > _given_rounds(tree)]
+def _candidate_rounds(tree: Hierarchy) -> npt.NDArray[np.intp]:
+    """Return the rounds that :func:`persistent_round` may select."""
+    rounds = np.flatnonzero(tree.rounds.after[: _n_graph_rounds(tree)] > 1) + 1
+    return rounds[rounds > _n_given_rounds(tree)]
 
 
-def _given_rounds(tree: Hierarchy) -> int:
-    """Return 1 if the first round merged points that are equal or must be linked, else 0."""
+def _n_given_rounds(tree: Hierarchy) -> int:
+    """Return 1 if the first round merged duplicates or must-link constraints, else 0."""
     return int(len(tree.rounds) > 0 and ("copies" in tree.about or "must_link" in tree.about))
 
 
-def _stays(
-    tree: Hierarchy, weights: npt.NDArray[np.float64] | None = None
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """The effective number of clusters after every round, and how long it stays; see :func:`persistent_round`."""
-    last = _on_graph(tree)
-    round = np.minimum(tree.round, last + 1)
-    reached = np.zeros(last + 2)  # one more, for the explicit root of a forest, or all that is above the graph
+def _n_graph_rounds(tree: Hierarchy) -> int:
+    """Return the number of rounds before those that connect the roots; that of all rounds if it is 0."""
+    number = int(np.count_nonzero(tree.rounds.after >= tree.about.get("graph_clusters", 0)))
+    return number or len(tree.rounds)
+
+
+def _persistence(tree: Hierarchy, weights: Floats | None = None) -> tuple[Floats, Floats]:
+    """Return the effective number of clusters and the persistence of every round; see :func:`persistent_round`."""
+    last = _n_graph_rounds(tree)
+    round = np.minimum(tree.round, last + 1)  # one more for the explicit root, or for all nodes above the graph's
+    reached = np.zeros(last + 2)
     np.maximum.at(reached, round, tree.height)
     if last < len(tree.rounds):
-        reached[-1] = 0.0 if tree.about.get("missing", "ignore") == "ignore" else _farthest(tree)
-    ends = round[tree.parent[:-1]]  # the round that took up a node, for all but the root
+        reached[-1] = 0.0 if tree.about.get("missing", "ignore") == "ignore" else _missing_height(tree)
+    end_round = round[tree.parent[:-1]]  # in which a node is merged into its parent; the root has none
     mass = tree.size.astype(np.float64)
     if weights is not None:
         mass = _core.sums_below(tree.parent, np.append(weights, np.zeros(tree.n_nodes - tree.n_leaves)))
     total = mass[-1]
-    single = (round[:-1] <= _given_rounds(tree)) & (ends > _given_rounds(tree))
-    together = np.cumsum(np.bincount(ends[single], mass[:-1][single], last + 2))[: last + 1] / total
-    stays = np.diff(_time(tree, np.maximum.accumulate(reached))) * together
+    n_given = _n_given_rounds(tree)
+    is_single = (round[:-1] <= n_given) & (end_round > n_given)
+    merged_share = np.cumsum(np.bincount(end_round[is_single], mass[:-1][is_single], last + 2))[: last + 1] / total
+    persistence = np.diff(_rescale(tree, np.maximum.accumulate(reached))) * merged_share
+    # The entropy of the shares m / total is log(total) - sum(m log m) / total. The sum over the clusters after a
+    # round is the sum over the nodes that were added by then, less that over the nodes that were merged.
     information = mass * log(mass)
-    made = np.bincount(round, information, last + 2)
-    gone = np.bincount(ends, information[:-1], last + 2)
-    clusters = total / exp(np.cumsum(made - gone)[: last + 1] / total)
-    return clusters, stays
+    added = np.bincount(round, information, last + 2)
+    removed = np.bincount(end_round, information[:-1], last + 2)
+    n_clusters = total / exp(np.cumsum(added - removed)[: last + 1] / total)
+    return n_clusters, persistence
 
 
-def _on_graph(tree: Hierarchy) -> int:
-    """The number of rounds on the graph, which those of a top follow; of all rounds if none was on the graph."""
-    found = int(np.count_nonzero(tree.rounds.after >= tree.about.get("graph_clusters", 0)))
-    return found or len(tree.rounds)
+def _rescale(tree: Hierarchy, heights: Floats) -> Floats:
+    """Map heights to the scale of :func:`persistent_round`.
 
-
-def _time(tree: Hierarchy, heights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Where heights stand on the scale of :func:`persistent_round`.
-
-    The average over all pairs loses closeness in proportion as clusters grow, for most of their pairs have no
-    edge. So heights crowd below that of no edge, and it is equal ratios of closeness that are equal steps.
+    Most pairs of two large clusters have no edge, so their average similarity falls in proportion to their sizes.
+    Heights therefore crowd just below that of a missing pair. The logarithm spaces them evenly.
     """
-    farthest = _farthest(tree)
-    if farthest <= 0:
+    missing_height = _missing_height(tree)
+    if missing_height <= 0:
         return heights
-    closeness: npt.NDArray[np.float64] = np.clip(1 - heights / farthest, _LEAST, 1.0)
-    decades: npt.NDArray[np.float64] = -log(closeness)
-    return decades
+    similarity: Floats = np.clip(1 - heights / missing_height, _MIN_SIMILARITY, 1.0)
+    rescaled: Floats = -log(similarity)
+    return rescaled
 
 
-def _farthest(tree: Hierarchy) -> float:
-    """The height of a pair without an edge; 0 if distances say nothing of it."""
+def _missing_height(tree: Hierarchy) -> float:
+    """Return the height of a pair without an edge; 0 for distances if such pairs are ignored."""
     missing = tree.about.get("missing", "ignore")
-    farthest = 0.0 if missing == "ignore" else float(missing)
-    return float(tree.about["origin"]) - farthest if tree.about.get("kind") == "similarity" else farthest
+    value = 0.0 if missing == "ignore" else float(missing)
+    return float(tree.about["origin"]) - value if tree.about.get("kind") == "similarity" else value

@@ -13,33 +13,34 @@ from agglo.neighbors.graph import NeighborGraph
 if TYPE_CHECKING:
     from agglo.tree.hierarchy import Hierarchy
 
-_MOST_ROUNDS = 100
-_SAMPLE = 2000
+_MAX_ROUNDS = 100
+_SAMPLE_SIZE = 2000
 
 
 def silhouette_round(tree: Hierarchy, graph: NeighborGraph, *, random_state: int = 0) -> int:
-    """The round whose clusters are best told apart in the graph, by a score in the manner of the silhouette.
+    """Select the round whose clusters are best separated in the graph, by a score similar to the silhouette.
 
-    1. The closeness of two points with an edge is how much closer they are than a pair without one (if such
-       pairs are ignored: than similarity 0, or than the farthest edge of distances).
-    2. The margin of a point is the share of its closeness that goes to its own cluster, less the share that goes
-       to the best of the others: 1 if all its neighbours are in its cluster, negative if another cluster has more
-       of them.
-    3. It counts by how much a cluster of that size tells, log(N / size) / log(N) for N points: 1 for a single
-       point, 0 for all.
-    4. The score of a round is the mean over a sample of 2000 points. The highest wins, and the coarser of equals.
+    1. The weight of an edge is the difference between its value and that of a pair without an edge. If such pairs
+       are ignored, the reference is similarity 0, or the farthest edge of distances.
+    2. The margin of a point is the share of its weight in its own cluster, less the share in the best other
+       cluster: 1 if all its neighbours are in its cluster, negative if more of them are in another.
+    3. The margin is multiplied by log(N / size) / log(N), where N is the number of points and size that of the
+       cluster: 1 for a single point, 0 for one cluster of all points.
+    4. The score of a round is the mean over a sample of 2000 points. The round of the highest score is selected;
+       of equals, the coarser.
 
-    Single points and one cluster for all are no answers, unless there is no round between them: then it is the
-    last round. Of more than 100 rounds, 100 are tried, evenly by ratios of their numbers of clusters.
+    The partitions into single points and into one cluster are selected only if there is no other round; then the
+    result is the last round. If there are more than 100 rounds, the candidates are 100 of them, whose numbers of
+    clusters are in geometric progression.
 
     Parameters
     ----------
     tree : Hierarchy
         The tree.
     graph : NeighborGraph
-        The graph that it was made of, or another over the same points.
+        The graph that the tree was built from, or another graph over the same points.
     random_state : int
-        The seed of the sample. All points are taken if there are no more than 2000.
+        The random seed of the sample. All points are used if there are at most 2000.
 
     Examples
     --------
@@ -54,41 +55,41 @@ def silhouette_round(tree: Hierarchy, graph: NeighborGraph, *, random_state: int
     """
     if not isinstance(graph, NeighborGraph):
         raise TypeError(
-            f"graph must be a NeighborGraph, got {type(graph).__name__}: NeighborGraph.from_scipy makes one"
+            f"graph must be a NeighborGraph, got {type(graph).__name__}: build one with NeighborGraph.from_scipy"
         )
     if graph.n_points != tree.n_leaves:
         raise ValueError(
             f"the graph has {graph.n_points} points, but the tree has {tree.n_leaves} leaves: "
-            "pass the graph that it was made of"
+            "pass the graph that the tree was built from"
         )
     n, counts = tree.n_leaves, np.concatenate(([tree.n_leaves], tree.rounds.after))
     rounds = np.flatnonzero((counts > 1) & (counts < n))
     if len(rounds) == 0:
         return len(tree.rounds)
-    if len(rounds) > _MOST_ROUNDS:
-        wanted = geomspace(counts[rounds[0]], counts[rounds[-1]], _MOST_ROUNDS)
+    if len(rounds) > _MAX_ROUNDS:
+        wanted = geomspace(counts[rounds[0]], counts[rounds[-1]], _MAX_ROUNDS)
         rounds = rounds[np.unique(np.searchsorted(-counts[rounds], -wanted).clip(max=len(rounds) - 1))]
     rng = np.random.default_rng(random_state)
-    sample = np.arange(n) if n <= _SAMPLE else np.sort(rng.choice(n, _SAMPLE, replace=False))
-    edges = _edges(graph, sample)
+    sample = np.arange(n) if n <= _SAMPLE_SIZE else np.sort(rng.choice(n, _SAMPLE_SIZE, replace=False))
+    edges = _sample_edges(graph, sample)
     scores = np.array([_score(tree.labels(round=round), sample, *edges) for round in rounds])
     return int(rounds[len(scores) - 1 - scores[::-1].argmax()])
 
 
-def _edges(graph: NeighborGraph, sample: npt.NDArray[np.int64]) -> tuple[Any, Any, Any]:
-    """The edges of the sampled points: which point of the sample, which neighbour, what share of closeness."""
+def _sample_edges(graph: NeighborGraph, sample: npt.NDArray[np.int64]) -> tuple[Any, Any, Any]:
+    """Return the edges of the sampled points: index in the sample, neighbour, and share of the point's weight."""
     degree = np.diff(graph.indptr)[sample]
     which = np.repeat(np.arange(len(sample)), degree)
     first = np.cumsum(degree) - degree
     edge = np.arange(len(which)) - first[which] + graph.indptr[sample][which]
-    weights = graph.weights[edge].astype(np.float64)
+    values = graph.weights[edge].astype(np.float64)
     if graph.kind == "similarity":
-        closeness = weights - (0.0 if graph.missing == "ignore" else graph.missing)
+        weight = values - (0.0 if graph.missing == "ignore" else graph.missing)
     else:
-        closeness = (graph.weights.max(initial=0.0) if graph.missing == "ignore" else graph.missing) - weights
-    closeness = np.maximum(closeness, 0.0)
-    total = np.bincount(which, closeness, len(sample))[which]
-    return which, graph.indices[edge], np.divide(closeness, total, out=np.zeros(len(total)), where=total > 0)
+        weight = (graph.weights.max(initial=0.0) if graph.missing == "ignore" else graph.missing) - values
+    weight = np.maximum(weight, 0.0)
+    total = np.bincount(which, weight, len(sample))[which]
+    return which, graph.indices[edge], np.divide(weight, total, out=np.zeros(len(total)), where=total > 0)
 
 
 def _score(
@@ -106,5 +107,5 @@ def _score(
     margin = np.bincount(point[own], shares[own], len(sample))
     other = np.zeros(len(sample))
     np.maximum.at(other, point[~own], shares[~own])
-    tells = 1 - log(size[labels[sample]]) / log(len(labels))
-    return float(((margin - other) * tells).mean())
+    specificity = 1 - log(size[labels[sample]]) / log(len(labels))
+    return float(((margin - other) * specificity).mean())
