@@ -39,7 +39,7 @@ import agglo
 import agglo.spark
 from agglo.rounds.linkage import LINKAGES
 from agglo.rounds.plan import ADVANCES
-from agglo.spark.whole import whole
+from agglo.spark.driver_graph import load_driver_graph
 from agglo.testing import assert_same_hierarchy
 from benchmarks.process_tree import cpu_seconds, measured
 
@@ -129,7 +129,7 @@ def rounds_alone(folder: Path, memory: str, rounds: int) -> dict[str, float]:
     started = time.perf_counter()
     tree = fit(spark, folder, thresholds=np.linspace(0.9, 0.4, rounds), handoff_edges=0)
     wall = time.perf_counter() - started
-    states = tree.folder.states()
+    states = tree.folder.read_states()
     edge_rounds = sum(state.n_edges for state in states[: len(tree.rounds)])
     spark.stop()
     begun = min(file.stat().st_mtime for file in (folder / "run" / "log").glob("part-*"))
@@ -152,7 +152,7 @@ def rounds_alone(folder: Path, memory: str, rounds: int) -> dict[str, float]:
 
 def graph_of(folder: Path) -> agglo.NeighborGraph:
     rows = pq.read_table(folder / "edges.parquet").rename_columns(["lo", "hi", "weight"])
-    return whole(rows, "similarity", None, None).graph
+    return load_driver_graph(rows, "similarity", None, None).graph
 
 
 def beside_the_core(folder: Path, memory: str, share: float, part: str) -> dict[str, float]:
@@ -169,7 +169,7 @@ def beside_the_core(folder: Path, memory: str, share: float, part: str) -> dict[
     clock = Clock()
     tree = fit(spark, folder, handoff_edges=int(share * edges))
     found |= clock.since(part)
-    mine, states = tree.to_hierarchy(), len(tree.folder.states())
+    mine, states = tree.to_hierarchy(), len(tree.folder.read_states())
     spark.stop()
     clock = Clock()
     theirs = agglo.scc(graph_of(folder), n_jobs=2)

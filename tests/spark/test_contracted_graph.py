@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 import agglo
 from agglo.rounds.linkage import GraphLinkage, grid
 from agglo.rounds.plan import scc_plan
-from agglo.spark.contracted_graph import Contracted, rest
+from agglo.spark.contracted_graph import ContractedGraph, run_remaining_rounds
 
 
 def contracted(graph, labels, linkage):
@@ -20,7 +20,7 @@ def contracted(graph, labels, linkage):
     order = np.argsort(which.ravel(), kind="stable")
     edges = rule.of_edges(rows[once][order], columns[once][order], graph.weights[once][order])
     merged = rule.merged_edges(edges, np.searchsorted(which.ravel()[order], np.arange(len(pairs))))
-    return Contracted(np.bincount(labels), pairs[:, 0], pairs[:, 1], merged)
+    return ContractedGraph(np.bincount(labels), pairs[:, 0], pairs[:, 1], merged)
 
 
 @settings(max_examples=200)
@@ -40,7 +40,9 @@ def test_the_rest_of_a_run_is_what_it_would_have_been(data, graph, linkage, adva
     labels = tree.labels(round=before)
     for n_jobs in (1, 2):
         about = {"kind": graph.kind, "missing": graph.missing, "n_jobs": n_jobs}
-        forest = rest(contracted(graph, labels, linkage), plan, thresholds[done:], grid(graph), **about)
+        forest = run_remaining_rounds(
+            contracted(graph, labels, linkage), plan, thresholds[done:], grid(graph), **about
+        )
         for name in ("threshold", "before", "after"):
             assert getattr(forest, name).tolist() == getattr(whole, name)[before:].tolist()
         assert forest.value[forest.round > 0].tolist() == whole.value[whole.round > before].tolist()
@@ -54,6 +56,6 @@ def test_clusters_may_be_of_more_points_than_a_core_can_number():
     plan = scc_plan(graph, [0.4, 0.1], 0, "single", "every-round")
     rows, columns = np.array([0, 1]), np.array([1, 2])
     edges = GraphLinkage(graph, "single").of_edges(rows, columns, np.array([0.5, 0.25], np.float32))
-    start = Contracted(np.array([2**40, 3, 2**40]), rows, columns, edges)
-    forest = rest(start, plan, [0.4, 0.1], grid(graph), kind="similarity", missing=0.0)
+    start = ContractedGraph(np.array([2**40, 3, 2**40]), rows, columns, edges)
+    forest = run_remaining_rounds(start, plan, [0.4, 0.1], grid(graph), kind="similarity", missing=0.0)
     assert forest.parent.tolist() == [3, 3, 4, 4, -1]

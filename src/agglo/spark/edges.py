@@ -1,4 +1,4 @@
-"""From a user's edges to a graph that rounds can start from: checked, cleaned and numbered."""
+"""Validation and preparation of the user's edges: cleaned, numbered and written as a graph."""
 
 from __future__ import annotations
 
@@ -15,48 +15,48 @@ from agglo.neighbors.graph import KINDS, Kind, Missing
 from agglo.rounds.linkage import GRAPH_LINKAGES, LINKAGES
 from agglo.spark.folder import GRAPH, POINTS, Folder
 
-_BINS = 4096  # of a histogram that comes to the driver
+_BINS = 4096  # of a histogram that the driver collects
 
 
-class Numbers(NamedTuple):
-    """The graph of a run in a few numbers, see :class:`agglo.NeighborGraph`."""
+class GraphSummary(NamedTuple):
+    """Summary of the graph of a run; see :class:`agglo.NeighborGraph`."""
 
     kind: Kind
     missing: Missing
     metric: str | None
     n_points: int
     n_edges: int
-    least: float
-    most: float
+    min_weight: float
+    max_weight: float
 
 
 class PreparedGraph:
-    """The graph of a run as schedules ask for it; quantiles are found by Spark when they are wanted."""
+    """The graph of a run as a :class:`agglo.neighbors.graph.WeightSummary`; Spark computes quantiles on demand."""
 
-    def __init__(self, numbers: Numbers, table: DataFrame) -> None:
-        self.numbers, self._weights = numbers, table.select(F.col("weight").cast("double"))
-        self.kind, self.missing, self.metric, self.n_points, self.n_edges, *_ = numbers
-        self.min_weight, self.max_weight = numbers.least, numbers.most
+    def __init__(self, summary: GraphSummary, table: DataFrame) -> None:
+        self._weights = table.select(F.col("weight").cast("double"))
+        self.kind, self.missing, self.metric, self.n_points, self.n_edges = summary[:5]
+        self.min_weight, self.max_weight = summary[5:]
 
     def quantile_above(self, bound: float, up: bool, share: float) -> float | None:
         """Return the quantile ``share`` of the weights above ``bound``; see :class:`WeightSummary`."""
-        # From the bound, whichever way: so that the rank counts from the smallest.
+        # Negate the weights below the bound, so that ranks count from the bound.
         sign = 1.0 if up else -1.0
-        away = F.lit(sign) * F.col("weight")
-        values = self._weights.filter(away > F.lit(sign * bound)).select(away.alias("value"))
-        # In memory each edge is there twice.
-        found = _of_share(values, lambda number: int(share * (2 * number - 1)) // 2)
-        return None if found is None else sign * found
+        signed = F.lit(sign) * F.col("weight")
+        values = self._weights.filter(signed > F.lit(sign * bound)).select(signed.alias("value"))
+        # A NeighborGraph in memory has each edge twice; use the same rank.
+        value = _select_rank(values, lambda n: int(share * (2 * n - 1)) // 2)
+        return None if value is None else sign * value
 
 
-_ELSEWHERE = ("X", "connect", "top", "must_link", "cannot_link", "max_cluster_size", "sample_weight")
+_UNSUPPORTED = ("X", "connect", "top", "must_link", "cannot_link", "max_cluster_size", "sample_weight")
 
 
 def check_supported(linkage: object, arguments: Mapping[str, object]) -> None:
-    """Raise if a linkage or ``arguments`` of :func:`agglo.scc` are asked for that there are not on Spark."""
+    """Raise ``ValueError`` if a linkage or further arguments of :func:`agglo.scc` are not supported on Spark."""
     for name in arguments:
-        if name not in _ELSEWHERE:
-            raise TypeError(f"{name!r} is no argument of agglo.spark: see help(agglo.spark.scc)")
+        if name not in _UNSUPPORTED:
+            raise TypeError(f"unknown argument {name!r}: see help(agglo.spark.scc)")
     asked = [name for name, value in arguments.items() if value is not None]
     if not isinstance(linkage, str):
         asked.insert(0, f"a linkage that is a {type(linkage).__name__}")
@@ -71,7 +71,7 @@ def check_supported(linkage: object, arguments: Mapping[str, object]) -> None:
 
 
 def check_options(kind: str, missing: Missing | None) -> None:
-    """Raise if these cannot be of a graph."""
+    """Validate ``kind`` and ``missing``."""
     if kind not in KINDS:
         raise ValueError(f"kind={kind!r} is unknown: pass 'similarity' or 'distance'")
     if isinstance(missing, str):
@@ -81,12 +81,12 @@ def check_options(kind: str, missing: Missing | None) -> None:
         raise ValueError(f"missing={missing!r} must be finite, or 'ignore'")
 
 
-def checked(edges: DataFrame) -> DataFrame:
-    """Edges with columns src, dst (both long, or both string) and weight (float); raises if they have no such."""
+def check_edges(edges: DataFrame) -> DataFrame:
+    """Validate the columns of edges; return src and dst (both long, or both string) and weight (float)."""
     if not isinstance(edges, DataFrame):
         raise TypeError(
-            f"expected a Spark DataFrame with columns src, dst and weight, got {type(edges).__name__}: for what "
-            "is in memory there is agglo.scc"
+            f"expected a Spark DataFrame with columns src, dst and weight, got {type(edges).__name__}: for data "
+            "in memory use agglo.scc"
         )
     absent = [name for name in ("src", "dst", "weight") if name not in edges.columns]
     if absent:
@@ -95,11 +95,11 @@ def checked(edges: DataFrame) -> DataFrame:
         )
     types = {name: edges.schema[name].dataType for name in ("src", "dst", "weight")}
     if not isinstance(types["weight"], T.NumericType):
-        raise TypeError(f"weight must be a number, got {types['weight'].simpleString()}: cast it")
+        raise TypeError(f"weight must be numeric, got {types['weight'].simpleString()}: cast it")
     kinds = {name: id_type(name, types[name]) for name in ("src", "dst")}
     if kinds["src"] != kinds["dst"]:
         raise TypeError(
-            f"src is {kinds['src']} and dst is {kinds['dst']}: ids must be of one type, cast one of them"
+            f"src is {kinds['src']} and dst is {kinds['dst']}: ids must have the same type, cast one of them"
         )
     return edges.select(
         F.col("src").cast(kinds["src"]), F.col("dst").cast(kinds["dst"]), F.col("weight").cast("float")
@@ -107,27 +107,27 @@ def checked(edges: DataFrame) -> DataFrame:
 
 
 def id_type(name: str, found: T.DataType) -> str:
-    """What ids of this type are kept as; raises if they cannot be ids."""
+    """Return the type to which ids of type ``found`` are cast; raise ``TypeError`` if there is none."""
     if isinstance(found, T.StringType):
         return "string"
     if isinstance(found, T.IntegralType):
         return "long"
-    raise TypeError(f"{name} must be whole numbers or strings, got {found.simpleString()}: cast it")
+    raise TypeError(f"{name} must be integers or strings, got {found.simpleString()}: cast it")
 
 
 def fingerprint(edges: DataFrame, points: DataFrame | None) -> dict[str, Any]:
-    """What tells this input from any other, in one pass; raises if something in it cannot be used."""
-    return _usable(edges.agg(*_told()).collect()[0].asDict(), points)
+    """Compute a fingerprint of the input in one pass; raise ``ValueError`` if the input is invalid."""
+    return _check_statistics(edges.agg(*_input_statistics()).collect()[0].asDict(), points)
 
 
-def collected(edges: DataFrame, points: DataFrame | None) -> tuple[pa.Table, dict[str, Any]]:
-    """The edges themselves, of which there are some, and their fingerprint, in one pass."""
-    seen = Observation()
-    table = edges.observe(seen, *_told()).toArrow()
-    return table, _usable(seen.get, points)
+def collect_edges(edges: DataFrame, points: DataFrame | None) -> tuple[pa.Table, dict[str, Any]]:
+    """Collect the edges and their fingerprint in one pass; there must be at least one edge."""
+    observed = Observation()
+    table = edges.observe(observed, *_input_statistics()).toArrow()
+    return table, _check_statistics(observed.get, points)
 
 
-_BAD = {
+_INVALID = {
     "a src that is null": "src IS NULL",
     "a dst that is null": "dst IS NULL",
     "a weight that is null": "weight IS NULL",
@@ -135,22 +135,23 @@ _BAD = {
 }
 
 
-def _told() -> list[Column]:
-    """What is looked at in edges."""
+def _input_statistics() -> list[Column]:
+    """Return the aggregates of a fingerprint, and the numbers of invalid rows."""
     hashes = F.xxhash64("src", "dst", "weight")
     return [
         F.count(F.lit(1)).alias("rows"),
         F.bit_xor(hashes).alias("xor"),
-        F.sum(F.pmod(hashes, F.lit(1_000_003))).alias("sum"),  # small, so that 64 bits hold the sum
-        *(F.count_if(F.coalesce(F.expr(which), F.lit(False))).alias(name) for name, which in _BAD.items()),
+        F.sum(F.pmod(hashes, F.lit(1_000_003))).alias("sum"),  # small terms, so that the sum fits 64 bits
+        *(F.count_if(F.coalesce(F.expr(which), F.lit(False))).alias(name) for name, which in _INVALID.items()),
     ]
 
 
-def _usable(seen: dict[str, Any], points: DataFrame | None) -> dict[str, Any]:
-    for name in _BAD:
-        if seen[name]:
-            raise ValueError(f"{seen[name]} of {seen['rows']} edges have {name}: leave them out with filter")
-    found = {name: seen[name] for name in ("rows", "xor", "sum")}
+def _check_statistics(statistics: dict[str, Any], points: DataFrame | None) -> dict[str, Any]:
+    for name in _INVALID:
+        if statistics[name]:
+            rows = f"{statistics[name]} of {statistics['rows']}"
+            raise ValueError(f"{rows} edges have {name}: remove them with filter")
+    found = {name: statistics[name] for name in ("rows", "xor", "sum")}
     if points is not None:
         extra = points.agg(F.count(F.lit(1)).alias("rows"), F.bit_xor(F.xxhash64(*points.columns)).alias("xor"))
         found["points"] = list(extra.collect()[0])
@@ -159,7 +160,7 @@ def _usable(seen: dict[str, Any], points: DataFrame | None) -> dict[str, Any]:
     return found
 
 
-def prepare(
+def prepare_graph(
     edges: DataFrame,
     points: DataFrame | None,
     folder: Folder,
@@ -167,10 +168,10 @@ def prepare(
     missing: Missing | None,
     metric: str | None,
 ) -> PreparedGraph:
-    """Write the tables that a run starts from, `POINTS` and `GRAPH`, and say what is in them.
+    """Write the tables `POINTS` and `GRAPH` of a run; return their summary.
 
-    Self-loops are dropped, but the point counts; of several edges between two points the closest stays, whichever
-    way they point.
+    Self-loops are dropped, but their points are kept. Of several edges between two points, in either direction,
+    the closest is kept.
     """
     names = edges.select(F.explode(F.array("src", "dst")).alias("name"))
     if points is not None:
@@ -178,63 +179,64 @@ def prepare(
             points.select(F.col(points.columns[0]).cast(names.schema[0].dataType).alias("name"))
         )
         if names.filter(F.col("name").isNull()).count():
-            raise ValueError(f"points have an id that is null, or no {names.schema[0].dataType.simpleString()}")
-    seen = Observation()
+            kind_name = names.schema[0].dataType.simpleString()
+            raise ValueError(f"points have an id that is null or not a {kind_name}: leave it out, or cast it")
+    observed = Observation()
     names = names.distinct()
     if isinstance(names.schema["name"].dataType, T.StringType):
-        # Sorted, so that ids are in the order of names; they need not be dense.
+        # Sorted, so that ids have the order of names; they need not be consecutive.
         numbered = names.orderBy("name").select(F.monotonically_increasing_id().alias("id"), "name")
     else:
         numbered = names.select(F.col("name").alias("id"), "name")
-    known = folder.write(numbered.observe(seen, F.count(F.lit(1)).alias("points")), POINTS)
-    n_points = int(seen.get["points"])
+    point_table = folder.write(numbered.observe(observed, F.count(F.lit(1)).alias("points")), POINTS)
+    n_points = int(observed.get["points"])
 
-    # From here on an edge is (lo, hi) with lo < hi, so that both its directions are one row.
+    # From here on an edge is (lo, hi) with lo < hi, so that both directions are the same row.
     if isinstance(names.schema["name"].dataType, T.StringType):
         for end in ("src", "dst"):
-            ids = known.select(F.col("name").alias(end), F.col("id").alias(f"{end}_id"))
+            ids = point_table.select(F.col("name").alias(end), F.col("id").alias(f"{end}_id"))
             edges = edges.join(ids, end).drop(end).withColumnRenamed(f"{end}_id", end)
     ends = edges.filter("src != dst").select(
         F.least("src", "dst").alias("lo"), F.greatest("src", "dst").alias("hi"), "weight"
     )
     closest = F.max("weight") if kind == "similarity" else F.min("weight")
     weight = F.col("weight")
-    seen = Observation()
+    observed = Observation()
     graph = folder.write(
         ends.groupBy("lo", "hi")
         .agg(closest.alias("weight"))
         .observe(
-            seen,
+            observed,
             F.count(F.lit(1)).alias("edges"),
-            F.min(weight).alias("least"),
-            F.max(weight).alias("most"),
+            F.min(weight).alias("min"),
+            F.max(weight).alias("max"),
         ),
         GRAPH,
     )
-    found = seen.get
+    found = observed.get
     if missing is None:
-        missing = 0.0 if kind == "similarity" or not found["edges"] else found["most"]
+        missing = 0.0 if kind == "similarity" or not found["edges"] else found["max"]
     value: Missing = "ignore" if missing == "ignore" else float(missing)
-    least, most = found["least"] or 0.0, found["most"] or 0.0
-    return PreparedGraph(Numbers(kind, value, metric, n_points, found["edges"], least, most), graph)
+    summary = GraphSummary(kind, value, metric, n_points, found["edges"], found["min"] or 0.0, found["max"] or 0.0)
+    return PreparedGraph(summary, graph)
 
 
-def _of_share(values: DataFrame, rank_of: Callable[[int], int]) -> float | None:
-    """The value whose place in the order of all is what ``rank_of`` makes of their number, if there are any.
+def _select_rank(values: DataFrame, rank_of: Callable[[int], int]) -> float | None:
+    """Return the value at the rank ``rank_of(n)`` among the ``n`` sorted values; None if there are none.
 
-    It is found by histograms that get finer until a bin has one value.
+    Histograms narrow down the range until it contains a single value.
     """
     column = F.col("value")
-    about = [F.count(F.lit(1)).alias("number"), F.min(column).alias("least"), F.max(column).alias("most")]
-    bin_ = values.agg(*about).collect()[0]
-    rank = rank_of(bin_.number)
-    while bin_.number and bin_.least != bin_.most:
-        # Rounding may put a value into the bin beside its own, but never out of order.
-        width = (bin_.most - bin_.least) / _BINS
-        which = F.least(F.floor((column - bin_.least) / width), F.lit(_BINS - 1)).alias("bin")
-        for bin_ in sorted(values.groupBy(which).agg(*about).collect()):
-            if rank < bin_.number:
+    statistics = [F.count(F.lit(1)).alias("n"), F.min(column).alias("min"), F.max(column).alias("max")]
+    found = values.agg(*statistics).collect()[0]
+    rank = rank_of(found.n)
+    while found.n and found.min != found.max:
+        # Rounding may put a value into a neighbouring bin, but it keeps the order.
+        width = (found.max - found.min) / _BINS
+        bin_number = F.least(F.floor((column - found.min) / width), F.lit(_BINS - 1)).alias("bin")
+        for found in sorted(values.groupBy(bin_number).agg(*statistics).collect()):
+            if rank < found.n:
                 break
-            rank -= bin_.number
-        values = values.filter(which == bin_.bin)
-    return float(bin_.least) if bin_.number else None
+            rank -= found.n
+        values = values.filter(bin_number == found.bin)
+    return float(found.min) if found.n else None

@@ -1,7 +1,7 @@
-"""The folder of a run: tables in Parquet, and a log of states that says which of them count.
+"""The folder of a run: tables in Parquet, and a log of states that says which tables are valid.
 
-Everything is read and written by Spark itself, so the folder may be on any file system that the cluster has, and
-nothing of it passes through the driver but the log, which has a line a round.
+Spark reads and writes everything, so the folder may be on any file system of the cluster. Only the log passes
+through the driver; it has one line per state.
 """
 
 from __future__ import annotations
@@ -16,120 +16,135 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from agglo.spark.owner import Ownership
+from agglo.spark.lock import FolderLock
 from agglo.tree.forest import Round
 
-POINTS = "points"  # id: the number of a point; name: what the user calls it, the same if that is a number
-GRAPH = "graph"  # lo < hi: ids; weight: of the closest edge between them
-MERGES = "merges"  # a table for each round, see agglo.spark.round.merges
-# The others are in `work`, in a folder for each driver.
-EDGES = ("edges-0", "edges-1")  # the contracted graph, in turns: one is read while the other is written
-NEAREST = "nearest"  # of clusters, see agglo.spark.round.nearest
-MOVES = "moves"  # what the core merged, see agglo.spark.handoff.HandedOff.moves
-POINTERS = ("pointers-0", "pointers-1")  # from each cluster to one nearer to its root, in turns
+POINTS = "points"  # id: the number of a point; name: the user's id, the same if that is a number
+GRAPH = "graph"  # lo < hi: ids; weight: that of the closest edge between them
+MERGES = "merges"  # one table per round or hand-off, see agglo.spark.round.build_merges
+# The following tables are in `work`, in one folder per driver. Two names: one is read while the other is written.
+EDGES = ("edges-0", "edges-1")  # the contracted graph
+NEAREST = "nearest"  # see agglo.spark.round.find_nearest
+MOVES = "moves"  # the merges of the core, see agglo.spark.handoff.CoreResult.moves
+POINTERS = ("pointers-0", "pointers-1")  # from each cluster towards its root
 
-_LIST = 10_000  # rows that are sent as one, and
-_BATCH = 100  # how many of these are sent at a time, so that no message is larger than Spark allows
+FORMAT = 3  # of header and log
+_LIST_ROWS = 10_000  # rows that are sent as one list, and
+_BATCH_LISTS = 100  # lists that are sent at a time, so that no message exceeds Spark's limit
 
 
 class State(NamedTuple):
-    """Where a run is: a line of the log, valid once it is there, because all that it names was written before."""
+    """The state of a run after a step: a line of the log, which is written after all tables that it names."""
 
     number: int
-    """How many states came before."""
+    """The number of earlier states."""
     edges: str
     """The table of the contracted graph; `GRAPH` before the first round."""
     n_edges: int
-    """Its number of rows."""
+    """The number of its rows."""
     best: float | None
     """The closest linkage in it, larger being closer."""
     clusters: int
-    """How many clusters there are."""
+    """The number of clusters."""
     step: int
-    """The first threshold that has not been dealt with."""
+    """The first threshold that is left."""
     n_rounds: int = 0
-    """How many rounds have merged anything so far."""
+    """The number of rounds that have merged clusters so far."""
     merges: str | None = None
-    """The table of what was merged since the state before, if anything was."""
-    rounds: list[Round] = []  # noqa: RUF012  # a tuple's default, never changed
-    """The records of the rounds since the state before."""
-    beyond: int = 0
-    """How many edges of the graph are beyond the last threshold."""
-    spared: int = 0
-    """How many of them there were when clusters that are beyond it from all others were last left out."""
+    """The table of the merges since the previous state, if there are any."""
+    rounds: list[Round] = []  # noqa: RUF012  # the default of a tuple, never changed
+    """The records of the rounds since the previous state."""
+    n_unreachable: int = 0
+    """The number of edges that are farther than the last threshold."""
+    n_unreachable_kept: int = 0
+    """The value of ``n_unreachable`` when isolated clusters were last dropped."""
     done: bool = False
-    """Whether no threshold is left that anything reaches."""
+    """Whether no threshold is left that any pair reaches."""
 
 
 class Folder:
-    """A run's tables and its log."""
+    """The tables and the log of a run."""
 
     def __init__(self, spark: SparkSession, path: str) -> None:
         self.spark, self.path = spark, str(path).rstrip("/")
-        self.owner = Ownership(self.path, lambda: self._lines("owners"), lambda line: self._append("owners", line))
+        self.lock = FolderLock(self.path, lambda: self._lines("owners"), lambda line: self._append("owners", line))
 
-    def own(self, table: str) -> str:
-        """The name of a table that no other driver writes."""
-        return f"work/{self.owner.token}/{table}"
+    def work_table(self, table: str) -> str:
+        """Return the name of a temporary table of this driver."""
+        return f"work/{self.lock.token}/{table}"
 
     def read(self, *tables: str) -> DataFrame:
-        """The rows of tables that were written before."""
+        """Return the rows of tables that were written before."""
         return self.spark.read.parquet(*(f"{self.path}/{table}" for table in tables))
 
     def write(self, frame: DataFrame, table: str) -> DataFrame:
-        """The same rows, read back: what they were computed from can be forgotten."""
+        """Write a table; return it as read back, so that its query plan is cut."""
         frame.write.mode("overwrite").parquet(f"{self.path}/{table}")
         return self.spark.read.schema(frame.schema).parquet(f"{self.path}/{table}")
 
-    def sent(self, table: pa.Table) -> DataFrame:
-        """Rows of the driver, on the cluster.
+    def upload(self, table: pa.Table) -> DataFrame:
+        """Send a table of the driver to the cluster.
 
-        Spark makes objects of rows that it is given, at several times the cost of writing them. So columns are
-        sent as lists, a few rows of thousands of values, and made into rows where they are written.
+        Spark converts the rows that it is given to objects, at several times the cost of writing them. So columns
+        are sent as a few rows of long lists, and the cluster explodes them.
         """
         batches = []
-        for first in range(0, max(1, table.num_rows), _LIST * _BATCH):
-            part = table.slice(first, _LIST * _BATCH)
-            offsets = np.minimum(np.arange(0, part.num_rows + _LIST, _LIST), part.num_rows).astype(np.int32)
-            columns = [pa.ListArray.from_arrays(offsets, column.combine_chunks()) for column in part.columns]
-            batches.append(pa.RecordBatch.from_arrays(columns, table.column_names))
+        for first in range(0, max(1, table.num_rows), _LIST_ROWS * _BATCH_LISTS):
+            part = table.slice(first, _LIST_ROWS * _BATCH_LISTS)
+            offsets = np.minimum(np.arange(0, part.num_rows + _LIST_ROWS, _LIST_ROWS), part.num_rows)
+            lists = [pa.ListArray.from_arrays(offsets.astype(np.int32), c.combine_chunks()) for c in part.columns]
+            batches.append(pa.RecordBatch.from_arrays(lists, table.column_names))
         first, *others = table.column_names
-        lists = self.spark.createDataFrame(pa.Table.from_batches(batches))
-        rows = lists.select(F.posexplode(first).alias("place", first), *others)
-        return rows.select(first, *(F.col(name)[F.col("place")].alias(name) for name in others))
+        frame = self.spark.createDataFrame(pa.Table.from_batches(batches))
+        rows = frame.select(F.posexplode(first).alias("position", first), *others)
+        return rows.select(first, *(F.col(name)[F.col("position")].alias(name) for name in others))
 
-    def once(self, table: str, make: Callable[[], DataFrame]) -> DataFrame:
-        """A table that is made when it is first asked for."""
+    def get_or_write(self, table: str, build: Callable[[], DataFrame]) -> DataFrame:
+        """Return a table; build and write it at the first call."""
         if table not in self._lines("tables"):
-            self.write(make(), table)
+            self.write(build(), table)
             self._append("tables", table)
         return self.read(table)
 
-    # ---- the log ----
+    # ---- header and log ----
 
-    def head(self) -> dict[str, Any] | None:
-        """What the run was started with, if it was."""
+    def read_header(self) -> dict[str, Any] | None:
+        """Return the header of the run: parameters, fingerprint of the input, graph; None if there is no run.
+
+        Raises
+        ------
+        ValueError
+            If another version of agglo has written the run.
+        """
         lines = self._lines("head")
-        return json.loads(lines[0]) if lines else None
+        if not lines:
+            return None
+        header: dict[str, Any] = json.loads(lines[0])
+        if header["format"] != FORMAT:
+            raise ValueError(
+                f"the run in {self.path} has format {header['format']}, but this version of agglo reads {FORMAT}: "
+                "use the version that wrote it, or pass another path to start again"
+            )
+        return header
 
-    def start(self, head: dict[str, Any]) -> None:
-        """Note what a run is started with."""
-        self._append("head", json.dumps(head))
+    def write_header(self, header: dict[str, Any]) -> None:
+        """Write the header of a new run."""
+        self._append("head", json.dumps({"format": FORMAT, **header}))
 
-    def states(self) -> list[State]:
-        """All states of the run, the last one last."""
-        found = (State(**json.loads(line)) for line in self._lines("log"))
-        states = sorted(found, key=lambda state: state.number)
+    def read_states(self) -> list[State]:
+        """Return all states of the run, in order."""
+        states = sorted((State(**json.loads(line)) for line in self._lines("log")), key=lambda state: state.number)
         return [state._replace(rounds=[Round(*record) for record in state.rounds]) for state in states]
 
-    def append(self, state: State) -> None:
-        """Note a state. From here on a run goes on from it, whatever happens; raises if the run is another's."""
-        self.owner.check()
+    def append_state(self, state: State) -> None:
+        """Append a state, from which the run can be resumed; raise if another driver owns the folder."""
+        self.lock.check()
         self._append("log", json.dumps(state._asdict()))
 
     def _lines(self, log: str) -> list[str]:
         try:
-            # By a pattern: Spark logs a warning for a folder that is not there yet, but none for no match.
+            # A pattern, because Spark logs a warning if a folder does not exist, but not if a pattern has no
+            # match.
             return [row.value for row in self.spark.read.text(f"{self.path}/{log}/part-*").collect()]
         except AnalysisException as error:
             if error.getCondition() == "PATH_NOT_FOUND":
@@ -137,6 +152,6 @@ class Folder:
             raise
 
     def _append(self, log: str, line: str) -> None:
-        # One file, which appears whole or not at all: that is what makes a state durable.
+        # A single file appears atomically, which makes a state durable.
         frame = self.spark.range(1, numPartitions=1).select(F.lit(line).alias("value"))
         frame.write.mode("append").text(f"{self.path}/{log}")

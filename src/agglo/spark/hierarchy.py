@@ -1,4 +1,4 @@
-"""The tree of a run on Spark: tables in a folder, and what can be asked of them without moving the points."""
+"""The tree of a run on Spark, stored as tables in a folder."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from agglo.rounds.plan import RoundPlan
-from agglo.spark.edges import Numbers
+from agglo.spark.edges import GraphSummary
 from agglo.spark.folder import GRAPH, POINTERS, POINTS, Folder, State
-from agglo.spark.round import followed
+from agglo.spark.round import pointer_jump
 from agglo.tree.forest import Forest, Rounds
 from agglo.tree.hierarchy import Hierarchy
 
@@ -30,47 +30,47 @@ _MERGES = {
 
 
 class SparkHierarchy:
-    """A tree over points in tables.
+    """The tree of a finished run; queries on it run on Spark.
 
     Parameters
     ----------
     spark : SparkSession
-        The session to read them with.
+        The session that reads the tables.
     path : str
-        The folder of a run of :func:`agglo.spark.scc` that came to its end.
+        The folder of a finished run of :func:`agglo.spark.scc`.
 
     Notes
     -----
-    A cluster is named by the smallest id of its points: that of the point itself for numbers, its place in the
-    order of all names for strings. In a round that merges clusters, the one with the smallest name keeps it.
+    The id of a cluster is the smallest id of its points. If the user's ids are numbers, they are the ids; if they
+    are strings, ids follow their order. A merged cluster has the smallest id of its parts.
     """
 
     def __init__(self, spark: SparkSession, path: str) -> None:
         self.folder = Folder(spark, path)
-        head = self.folder.head()
-        states = self.folder.states()
-        if head is None or not states or not states[-1].done:
+        header = self.folder.read_header()
+        states = self.folder.read_states()
+        if header is None or not states or not states[-1].done:
             raise ValueError(
-                f"{path} holds no run that came to its end: "
-                + ("call agglo.spark.scc with resume=True first" if head else "check the path")
+                f"{path} contains no finished run: "
+                + ("call agglo.spark.scc with resume=True first" if header else "check the path")
             )
-        self._head: dict[str, Any] = head
+        self._header: dict[str, Any] = header
         self._states: list[State] = states
-        self.numbers = Numbers(**head["graph"])
+        self.graph_summary = GraphSummary(**header["graph"])
 
     @property
     def path(self) -> str:
-        """The folder."""
+        """The folder of the run."""
         return self.folder.path
 
     @property
     def n_points(self) -> int:
-        """Number of points."""
-        return self.numbers.n_points
+        """The number of points."""
+        return self.graph_summary.n_points
 
     @cached_property
     def rounds(self) -> Rounds:
-        """A record for each round that merged: ``threshold``, clusters ``before`` and ``after``, ``seconds``."""
+        """The rounds that merged clusters: ``threshold``, clusters ``before`` and ``after``, ``seconds``."""
         records = [record for state in self._states for record in state.rounds]
         columns = zip(*records, strict=True) if records else ([], [], [], [])
         return Rounds(*(np.array(column) for column in columns))
@@ -82,21 +82,20 @@ class SparkHierarchy:
 
     @property
     def points(self) -> DataFrame:
-        """The points: ``id``, by which the other tables know them, and ``name``, by which the user does."""
+        """The points: ``id``, used in the other tables, and ``name``, the user's id."""
         return self.folder.read(POINTS)
 
     @property
     def graph(self) -> DataFrame:
-        """The edges that the run started from, cleaned: ``lo``, ``hi``, ``weight``; by ids, lo < hi."""
+        """The cleaned edges of the input: ``lo``, ``hi``, ``weight``, with lo < hi."""
         return self.folder.read(GRAPH)
 
     @cached_property
     def merges(self) -> DataFrame:
-        """The tree, a row for each part of each merge.
+        """The tree, with one row per child of each merge.
 
-        In that ``round`` the cluster ``child`` of ``child_size`` points became part of ``cluster``, then of
-        ``size`` points; ``value`` is the farthest linkage that was joined to make it, larger being closer and a
-        distance with its sign turned.
+        In ``round``, the cluster ``child`` with ``child_size`` points became a part of ``cluster`` with ``size``
+        points. ``value`` is the farthest linkage among the merged pairs; larger is closer, distances are negated.
         """
         tables = [state.merges for state in self._states if state.merges is not None]
         if not tables:
@@ -105,51 +104,46 @@ class SparkHierarchy:
         return self.folder.read(*tables)
 
     def labels(self, round: SupportsIndex) -> DataFrame:
-        """The partition after a round: ``id``, the user's name of a point, and ``cluster``, that of its smallest.
+        """Return the partition after a round: ``id`` of each point, and ``cluster``, the id of its first point.
 
-        Round 0 is before the first, every point being its own cluster; negative rounds count from the end.
+        Both are the user's ids. Round 0 has one cluster per point; negative rounds count from the end.
         """
-        named = self.points.select("id", "name")
-        found = self.assignment(round).join(named, "id").select(F.col("name").alias("point"), "cluster")
-        clusters = named.select(F.col("id").alias("cluster"), F.col("name").alias("smallest"))
-        return found.join(clusters, "cluster").select(
-            F.col("point").alias("id"), F.col("smallest").alias("cluster")
-        )
+        names = self.points.select("id", "name")
+        labels = self.assignment(round).join(names, "id").select(F.col("name").alias("point"), "cluster")
+        clusters = names.select(F.col("id").alias("cluster"), F.col("name").alias("first"))
+        return labels.join(clusters, "cluster").select(F.col("point").alias("id"), F.col("first").alias("cluster"))
 
     def assignment(self, round: SupportsIndex) -> DataFrame:
-        """The same by ids: ``id``, ``cluster``. It is computed once, and kept in the folder."""
+        """Return the partition after a round by internal ids; it is computed once and stored in the folder."""
         number = self._round_number(round)
-        return self.folder.once(f"labels/{number:05}", lambda: self._assigned(number))
+        return self.folder.get_or_write(f"labels/{number:05}", lambda: self._compute_assignment(number))
 
-    def _assigned(self, number: int) -> DataFrame:
-        # A name that is not kept goes once and for all: these rows are pointers, a single one from each name,
-        # to names that go later or not at all. Following them doubles their reach with each join.
+    def _compute_assignment(self, number: int) -> DataFrame:
+        # An id disappears at most once, so there is at most one pointer per id, to the id of the merged cluster.
         gone = self.merges.filter((F.col("round") <= number) & (F.col("child") != F.col("cluster")))
-        pointers = self.folder.write(gone.select("child", "cluster"), self.folder.own(POINTERS[0]))
-        ends = followed(pointers, self.folder, "child", "cluster").withColumnRenamed("child", "id")
-        found = self.points.select("id").join(ends, "id", "left")
-        return found.select("id", F.coalesce("cluster", "id").alias("cluster"))
+        pointers = self.folder.write(gone.select("child", "cluster"), self.folder.work_table(POINTERS[0]))
+        ends = pointer_jump(pointers, self.folder, "child", "cluster").withColumnRenamed("child", "id")
+        labels = self.points.select("id").join(ends, "id", "left")
+        return labels.select("id", F.coalesce("cluster", "id").alias("cluster"))
 
     def _round_number(self, round: SupportsIndex) -> int:
         number, last = operator.index(round), len(self.rounds)
         if not -last - 1 <= number <= last:
-            raise IndexError(
-                f"round={number} is out of range: the tree has {last} rounds, and 0 is before the first"
-            )
+            raise IndexError(f"round={number} is out of range: pass a round from 0, before the first, to {last}")
         return number + last + 1 if number < 0 else number
 
     def to_hierarchy(self) -> Hierarchy:
-        """The tree in memory, for as many points as fit there; leaf ``i`` is the point with the ``i``-th id."""
+        """Load the tree into memory; leaf ``i`` is the point with the ``i``-th smallest id."""
         ids = np.sort(self.points.select("id").toArrow()["id"].to_numpy())
         rows = self.merges.toArrow()
-        sign = 1 if self.numbers.kind == "similarity" else -1
+        sign = 1 if self.graph_summary.kind == "similarity" else -1
         round, child, _, cluster, size, value = (rows[name].to_numpy() for name in _MERGES)
-        forest = _forest(ids, round, child, cluster, size, sign * value, self.rounds)
-        plan = plan_of(self._head)
-        about = {"linkage": plan.linkage, "metric": self.numbers.metric, **plan.about}
-        origin = max(1.0, self.numbers.most)
+        forest = _build_forest(ids, round, child, cluster, size, sign * value, self.rounds)
+        plan = plan_from_header(self._header)
+        about = {"linkage": plan.linkage, "metric": self.graph_summary.metric, **plan.about}
+        origin = max(1.0, self.graph_summary.max_weight)
         return Hierarchy.from_forest(
-            forest, kind=self.numbers.kind, missing=self.numbers.missing, origin=origin, about=about
+            forest, kind=self.graph_summary.kind, missing=self.graph_summary.missing, origin=origin, about=about
         )
 
     def __repr__(self) -> str:
@@ -157,29 +151,29 @@ class SparkHierarchy:
         return f"SparkHierarchy({clusters[0]} points, {len(self.rounds)} rounds, {clusters[-1]} clusters left)"
 
 
-def plan_of(head: dict[str, Any]) -> RoundPlan:
-    """What a run does, from what was noted at its start."""
-    thresholds = None if head["thresholds"] is None else np.array(head["thresholds"])
-    stay = thresholds is None or head["parameters"]["advance"] == "until-stable"
-    return RoundPlan(head["parameters"]["linkage"], thresholds, stay, False, head["about"])
+def plan_from_header(header: dict[str, Any]) -> RoundPlan:
+    """Rebuild the plan of a run from its header."""
+    thresholds = None if header["thresholds"] is None else np.array(header["thresholds"])
+    until_stable = thresholds is None or header["parameters"]["advance"] == "until-stable"
+    return RoundPlan(header["parameters"]["linkage"], thresholds, until_stable, False, header["about"])
 
 
-def _forest(
+def _build_forest(
     ids: Ints, round: Ints, child: Ints, cluster: Ints, size: Ints, value: npt.NDArray[np.float64], rounds: Rounds
 ) -> Forest:
-    """The columns of a forest from rows of merges: nodes are numbered by round, then by name."""
+    """Build a forest from the rows of merges; nodes are numbered by round, then by id."""
     n = len(ids)
     child, cluster = np.searchsorted(ids, child), np.searchsorted(ids, cluster)
-    own = np.flatnonzero(child == cluster)  # a row for each node: that of the part that keeps its name
+    own = np.flatnonzero(child == cluster)  # one row per node: that of the child with the same id
     own = own[np.lexsort((cluster[own], round[own]))]
-    # Where a name's nodes are, and by which round they were made: a part is the last one made before its merge.
+    # Sort nodes by id and round. The child of a merge is the last node of its id before the round.
     span = len(rounds) + 2
     keys = np.concatenate([np.arange(n) * span, cluster[own] * span + round[own]])
     order = np.argsort(keys)
-    part = order[np.searchsorted(keys[order], child * span + round) - 1]
-    node = order[np.searchsorted(keys[order], cluster * span + round)]
+    child_node = order[np.searchsorted(keys[order], child * span + round) - 1]
+    parent_node = order[np.searchsorted(keys[order], cluster * span + round)]
     parent = np.full(n + len(own), -1, np.int32)
-    parent[part] = node
+    parent[child_node] = parent_node
     return Forest(
         parent,
         np.concatenate([np.full(n, np.nan), value[own]]),

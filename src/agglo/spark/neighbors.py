@@ -1,14 +1,14 @@
-"""Neighbour graphs on Spark: points that fall into one bucket are compared, by the core, many buckets at a time.
+"""Approximate neighbour graphs on Spark, by locality-sensitive hashing.
 
-Comparing all pairs is out of the question, so points are dealt into buckets in which close points are likely to
-meet, several times over: vectors by the sides of random planes that they lie on, sets of words by MinHash. Inside
-a bucket the search is exact; of all that was found for a point, its nearest stay.
+Points are hashed into buckets several times, so that close points are likely to share a bucket: vectors by random
+hyperplanes, sets by MinHash. The core searches each bucket exactly, many buckets in parallel. Each point keeps its
+nearest neighbours over all buckets.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,24 +25,24 @@ from agglo.neighbors.graph import Kind, Missing, RecallEstimate
 from agglo.neighbors.search import METRICS
 from agglo.spark.edges import id_type
 from agglo.spark.folder import Folder
-from agglo.spark.round import Kept
+from agglo.spark.round import cached_frames
 
-_MORE_BITS = 8  # by which a bucket that is too large may be split by planes, before it is split by chance
+_SPLIT_BITS = 8  # more planes that split a bucket that is too large, before it is split at random
 Floats = npt.NDArray[np.float32]
 
 
 class SparkGraph(NamedTuple):
-    """A neighbour graph as a table, with what :func:`agglo.spark.scc` has to know of it."""
+    """A neighbour graph as a table, with the parameters that :func:`agglo.spark.scc` needs."""
 
     edges: DataFrame
-    """``src``, ``dst``, ``weight``: from each point to its nearest."""
+    """``src``, ``dst``, ``weight``: from each point to its nearest neighbours."""
     kind: Kind
     missing: Missing | None
     metric: str
     recall_estimate: RecallEstimate
-    """The share of the true neighbours that was found, as measured on a sample of the points."""
+    """The share of the true neighbours that was found, measured on a sample of the points."""
     parameters: dict[str, Any]
-    """The settings, and how many buckets there were, and were split because they were too large."""
+    """The parameters, the number of buckets, and the number of those that were split."""
 
 
 def neighbor_graph(
@@ -56,69 +56,70 @@ def neighbor_graph(
     sample: int = 200,
     random_state: int = 0,
 ) -> SparkGraph:
-    """Graph that joins every vector with nearly all of its nearest neighbours.
+    """Build a graph from every vector to nearly all of its nearest neighbours.
 
     Parameters
     ----------
     points : DataFrame
-        Columns ``id``, whole numbers or strings, and ``vector``, arrays of numbers, all of one length.
+        Columns ``id``, integers or strings, and ``vector``, arrays of numbers of equal length.
     path : str
-        A folder that all machines see; the edges are written there.
+        A folder for the edges, on a file system that all machines share.
     n_neighbors : int
-        Neighbours to keep for each point.
+        The number of neighbours per point.
     metric : {"cosine", "dot", "sqeuclidean", "euclidean"}
         As for :func:`agglo.neighbor_graph`.
     repetitions : int
-        How many times points are dealt into buckets: more find more of the true neighbours.
+        The number of hash tables: more of them find more of the true neighbours.
     bucket_size : int
-        At most so many points in a bucket. One that is larger is split, first by more planes, then by chance;
-        no point is left out.
+        The maximum number of points in a bucket. A larger bucket is split, first by more planes, then at random.
     sample : int
-        How many points the recall is measured on, by comparing them with all.
+        The number of points on which recall is measured, by exact search.
     random_state : int
-        Where chance begins. The same number gives the same graph.
+        The random seed. The same seed gives the same graph.
     """
     if metric not in ("cosine", "dot", "sqeuclidean", "euclidean"):
-        raise ValueError(f"metric={metric!r} is unknown here: pass cosine, dot, sqeuclidean or euclidean")
-    kind = _check(points, "vector", "array<float>")
-    points = points.select(F.col("id").cast(kind), F.col("vector").cast("array<float>"))
+        raise ValueError(
+            f"metric={metric!r} is not supported on Spark: pass cosine, dot, sqeuclidean or euclidean"
+        )
+    id_kind = _check_points(points, "vector", "array<float>")
+    points = points.select(F.col("id").cast(id_kind), F.col("vector").cast("array<float>"))
     repetitions, bucket_size = (
         check_positive("repetitions", repetitions),
         check_positive("bucket_size", bucket_size),
     )
     n = points.count()
     bits = max(0, math.ceil(math.log2(max(n, 1) / (bucket_size / 2))))
-    planes, offsets = _planes(points, repetitions, bits + _MORE_BITS, random_state)
+    planes, offsets = _draw_planes(points, repetitions, bits + _SPLIT_BITS, random_state)
 
-    def sides(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Of each point and repetition, a number whose bits say on which side of each plane it lies."""
-        powers = 2 ** np.arange(bits + _MORE_BITS, dtype=np.int64)[::-1]
+    def hash_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Hash each point in each repetition: one bit per plane, which says on which side the point lies."""
+        powers = 2 ** np.arange(bits + _SPLIT_BITS, dtype=np.int64)[::-1]
         for batch in batches:
             X = _matrix(batch.column("vector"))
-            side = (offsets < X @ planes.T).reshape(len(X), repetitions, -1) @ powers
+            hashes = (offsets < X @ planes.T).reshape(len(X), repetitions, -1) @ powers
             ids = np.repeat(batch.column("id").to_numpy(zero_copy_only=False), repetitions)
-            deal = np.tile(np.arange(repetitions), len(X))
-            yield pa.RecordBatch.from_pydict({"id": ids, "deal": deal, "side": side.ravel()})
+            repetition = np.tile(np.arange(repetitions), len(X))
+            yield pa.RecordBatch.from_pydict({"id": ids, "repetition": repetition, "hash": hashes.ravel()})
 
-    with Kept() as kept:
-        dealt = kept(points.mapInArrow(sides, f"id {kind}, deal long, side long"))
-        # A bucket is a number of leading bits; one that holds too many points takes more of them into account.
-        coarse = F.shiftright("side", _MORE_BITS).alias("coarse")
-        deeper = F.ceil(F.log2(F.col("n") / bucket_size))
+    with cached_frames() as cache:
+        hashed = cache(points.mapInArrow(hash_batches, f"id {id_kind}, repetition long, hash long"))
+        # A bucket is given by the leading bits of the hash; a bucket with too many points uses more bits.
+        coarse = F.shiftright("hash", _SPLIT_BITS).alias("coarse")
+        needed = F.ceil(F.log2(F.col("n") / bucket_size))
         counts = (
-            dealt.groupBy("deal", coarse)
+            hashed.groupBy("repetition", coarse)
             .agg(F.count(F.lit(1)).alias("n"))
             .select(
-                "deal",
+                "repetition",
                 "coarse",
-                F.greatest(F.lit(0), F.least(F.lit(_MORE_BITS), deeper)).cast("int").alias("more"),
+                F.greatest(F.lit(0), F.least(F.lit(_SPLIT_BITS), needed)).cast("int").alias("more"),
             )
         )
-        finer = F.expr(f"shiftright(side, {_MORE_BITS} - more)")
-        placed = dealt.withColumn("coarse", coarse).join(counts, ["deal", "coarse"])
-        buckets = placed.select("id", F.xxhash64("deal", "more", finer).alias("bucket"))
-        return _searched(
-            kept,
+        finer = F.expr(f"shiftright(hash, {_SPLIT_BITS} - more)")
+        split = hashed.withColumn("coarse", coarse).join(counts, ["repetition", "coarse"])
+        buckets = split.select("id", F.xxhash64("repetition", "more", finer).alias("bucket"))
+        return _search_buckets(
+            cache,
             buckets,
             points,
             path,
@@ -140,36 +141,35 @@ def set_graph(
     bucket_size: int = 4000,
     sample: int = 200,
 ) -> SparkGraph:
-    """Graph that joins every set with nearly all of its nearest neighbours by Jaccard distance, by MinHash.
+    """Build a graph from every set to nearly all of its nearest neighbours by Jaccard distance, with MinHash.
 
     Two sets of Jaccard similarity s share a bucket with probability 1 - (1 - s**rows)**bands.
 
     Parameters
     ----------
     sets : DataFrame
-        Columns ``id``, whole numbers or strings, and ``tokens``, arrays of strings: the words of a text, or its
-        shingles.
+        Columns ``id``, integers or strings, and ``tokens``, arrays of strings: the words or shingles of a text.
     path, n_neighbors, bucket_size, sample
         As for :func:`neighbor_graph`.
     bands, rows : int
-        So many buckets for each set, each of so many hashes.
+        The number of buckets per set, and the number of hashes per bucket.
     """
-    kind = _check(sets, "tokens", "array<string>")
+    id_kind = _check_points(sets, "tokens", "array<string>")
     bands, rows = check_positive("bands", bands), check_positive("rows", rows)
-    sets = sets.select(F.col("id").cast(kind), F.array_distinct("tokens").alias("tokens"))
+    sets = sets.select(F.col("id").cast(id_kind), F.array_distinct("tokens").alias("tokens"))
 
-    def least(seed: int) -> Column:
+    def min_hash(seed: int) -> Column:
         return F.array_min(F.transform("tokens", lambda token: F.xxhash64(token, F.lit(seed))))
 
-    keys = [F.xxhash64(F.lit(b), *(least(b * rows + r) for r in range(rows))) for b in range(bands)]
-    with Kept() as kept:
-        buckets = kept(sets.filter(F.size("tokens") > 0).select("id", F.explode(F.array(*keys)).alias("bucket")))
-        about = {"bands": bands, "rows": rows}
-        return _searched(kept, buckets, sets, path, n_neighbors, "jaccard", bucket_size, sample, about)
+    keys = [F.xxhash64(F.lit(b), *(min_hash(b * rows + r) for r in range(rows))) for b in range(bands)]
+    with cached_frames() as cache:
+        buckets = cache(sets.filter(F.size("tokens") > 0).select("id", F.explode(F.array(*keys)).alias("bucket")))
+        parameters = {"bands": bands, "rows": rows}
+        return _search_buckets(cache, buckets, sets, path, n_neighbors, "jaccard", bucket_size, sample, parameters)
 
 
-def _searched(
-    kept: Kept,
+def _search_buckets(
+    cache: Callable[[DataFrame], DataFrame],
     buckets: DataFrame,
     points: DataFrame,
     path: str,
@@ -177,23 +177,23 @@ def _searched(
     metric: str,
     bucket_size: int,
     sample: int,
-    about: dict[str, Any],
+    parameters: dict[str, Any],
 ) -> SparkGraph:
-    """The graph of what is found in buckets (id, bucket) of points (id and a column that they are compared by)."""
+    """Search the buckets (id, bucket) of points (id, and vector or tokens); write and return the graph."""
     k, kind = check_positive("n_neighbors", n_neighbors), METRICS[metric]
     ids = points.schema["id"].dataType.simpleString()
     folder = Folder(points.sparkSession, path)
-    sizes = kept(buckets.groupBy("bucket").agg(F.count(F.lit(1)).alias("n")))
-    number, split = sizes.agg(F.count(F.lit(1)), F.count_if(F.col("n") > bucket_size)).collect()[0]
+    sizes = cache(buckets.groupBy("bucket").agg(F.count(F.lit(1)).alias("n")))
+    n_buckets, n_split = sizes.agg(F.count(F.lit(1)), F.count_if(F.col("n") > bucket_size)).collect()[0]
     parts = F.ceil(F.col("n") / bucket_size)
     part = F.pmod(F.xxhash64("id", "bucket"), parts).alias("part")
-    placed = buckets.join(sizes.filter("n > 1"), "bucket").select("id", "bucket", part).distinct()
+    members = buckets.join(sizes.filter("n > 1"), "bucket").select("id", "bucket", part).distinct()
 
     def search(key: Any, table: pa.Table) -> pa.Table:
-        return _edges(table, k, metric)
+        return _bucket_edges(table, k, metric)
 
     found = (
-        placed.join(points, "id")
+        members.join(points, "id")
         .groupBy("bucket", "part")
         .applyInArrow(search, f"src {ids}, dst {ids}, weight float")
     )
@@ -201,36 +201,36 @@ def _searched(
     nearest = Window.partitionBy("src").orderBy(closest, "dst")
     best = found.distinct().withColumn("rank", F.row_number().over(nearest)).filter(F.col("rank") <= k)
     edges = folder.write(best.drop("rank"), "edges")
-    recall = _recall(points, edges, k, metric, check_positive("sample", sample))
+    recall = _measure_recall(points, edges, k, metric, check_positive("sample", sample))
     missing = 1.0 if metric == "jaccard" else None
-    parameters = {"n_neighbors": k, "buckets": number, "split": split, "bucket_size": bucket_size, **about}
-    return SparkGraph(edges, kind, missing, metric, recall, parameters)
+    counts = {"n_neighbors": k, "buckets": n_buckets, "split": n_split, "bucket_size": bucket_size}
+    return SparkGraph(edges, kind, missing, metric, recall, counts | parameters)
 
 
-def _check(points: DataFrame, column: str, wanted: str) -> str:
-    """The type of the ids; raises if points cannot be compared."""
+def _check_points(points: DataFrame, column: str, wanted: str) -> str:
+    """Validate the columns of points; return the type of the ids."""
     absent = [name for name in ("id", column) if name not in points.columns]
     if absent:
         raise ValueError(f"points have no column {absent[0]!r}, only {', '.join(points.columns)}: rename one")
     kind = id_type("id", points.schema["id"].dataType)
     found = points.schema[column].dataType.simpleString()
     if not found.startswith("array<"):
-        raise TypeError(f"{column} must be {wanted}, got {found}: make it an array")
+        raise TypeError(f"{column} must be {wanted}, got {found}: convert it to an array")
     if points.filter(F.col("id").isNull() | F.col(column).isNull()).count():
-        raise ValueError(f"some points have an id or a {column} that is null: leave them out with filter")
+        raise ValueError(f"some points have an id or a {column} that is null: remove them with filter")
     return kind
 
 
 def _matrix(column: pa.Array) -> npt.NDArray[np.float64]:
-    """Arrays of one length as rows."""
+    """Convert arrays of equal length to the rows of a matrix."""
     values = np.asarray(column.flatten(), np.float64)
     if len(column) and len(values) % len(column):
-        raise ValueError("vectors must be of one length")
+        raise ValueError("vectors differ in length: pass vectors of equal length")
     return values.reshape(len(column), -1)
 
 
 def _features(column: pa.ChunkedArray) -> Any:
-    """What points are compared by, as the search takes it: vectors as a matrix, sets as a sparse one."""
+    """Convert vectors to a matrix, and sets of tokens to a sparse one."""
     array = column.combine_chunks()
     if pa.types.is_floating(array.type.value_type):
         return _matrix(array).astype(np.float32)
@@ -241,8 +241,8 @@ def _features(column: pa.ChunkedArray) -> Any:
     return sp.csr_array((np.ones(len(indices), np.float32), indices, indptr), shape=shape)
 
 
-def _edges(table: pa.Table, n_neighbors: int, metric: str) -> pa.Table:
-    """The exact neighbours of points within one bucket."""
+def _bucket_edges(table: pa.Table, n_neighbors: int, metric: str) -> pa.Table:
+    """Search the points of one bucket exactly."""
     ids = table["id"].to_numpy()
     column = next(name for name in table.column_names if name in ("vector", "tokens"))
     graph = agglo.neighbor_graph(_features(table[column]), min(n_neighbors, len(ids) - 1), metric, n_jobs=1)
@@ -250,12 +250,12 @@ def _edges(table: pa.Table, n_neighbors: int, metric: str) -> pa.Table:
     return pa.table({"src": sources, "dst": ids[graph.indices], "weight": graph.weights})
 
 
-def _planes(points: DataFrame, repetitions: int, bits: int, seed: int) -> tuple[Floats, Floats]:
-    """Planes half-way between random pairs of points, so that they cut where the points are."""
+def _draw_planes(points: DataFrame, repetitions: int, bits: int, seed: int) -> tuple[Floats, Floats]:
+    """Draw hyperplanes half-way between random pairs of points; return normals and offsets."""
     number = 2 * repetitions * bits
     rows = points.orderBy(F.xxhash64("id", F.lit(seed)), "id").limit(number).select("vector").toArrow()
     if not len(rows):
-        raise ValueError("there are no points: the table is empty; pass at least one")
+        raise ValueError("the table of points is empty: pass at least one point")
     X = _matrix(rows["vector"].combine_chunks())
     rng = np.random.default_rng(seed)
     a, b = (X[rng.integers(0, len(X), number // 2)] for _ in range(2))
@@ -263,30 +263,30 @@ def _planes(points: DataFrame, repetitions: int, bits: int, seed: int) -> tuple[
     return normal, ((a + b) / 2 * normal).sum(axis=1)
 
 
-def _recall(points: DataFrame, edges: DataFrame, k: int, metric: str, sample: int) -> RecallEstimate:
-    """The share of the true neighbours of a sample that was found, ties counting as found."""
-    asked = points.orderBy(F.xxhash64("id", F.lit(1)), "id").limit(sample).toArrow()
-    ids, wanted, kind = points.schema["id"].dataType.simpleString(), asked["id"].to_numpy(), METRICS[metric]
+def _measure_recall(points: DataFrame, edges: DataFrame, k: int, metric: str, sample: int) -> RecallEstimate:
+    """Measure the share of the true neighbours of a sample that was found; ties count as found."""
+    queries = points.orderBy(F.xxhash64("id", F.lit(1)), "id").limit(sample).toArrow()
+    ids, wanted, kind = points.schema["id"].dataType.simpleString(), queries["id"].to_numpy(), METRICS[metric]
 
-    def compared(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The nearest of the sample among the points of each batch."""
+    def search_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Search each batch for the nearest neighbours of the sample."""
         for batch in batches:
-            both = pa.Table.from_batches([batch.cast(asked.schema)])
-            values = _compared(pa.concat_tables([asked, both]), len(wanted), metric)
+            both = pa.Table.from_batches([batch.cast(queries.schema)])
+            values = _compare(pa.concat_tables([queries, both]), len(wanted), metric)
             values[wanted[:, None] == both["id"].to_numpy()[None, :]] = -np.inf  # a point is not its own neighbour
             top = np.argsort(-values, axis=1, kind="stable")[:, :k]
             value = np.take_along_axis(values, top, 1).ravel()
-            there = np.isfinite(value)
-            src = np.repeat(wanted, top.shape[1])[there]
-            yield pa.RecordBatch.from_pydict({"src": src, "value": value[there]})
+            is_finite = np.isfinite(value)
+            src = np.repeat(wanted, top.shape[1])[is_finite]
+            yield pa.RecordBatch.from_pydict({"src": src, "value": value[is_finite]})
 
-    close = F.col("weight") if kind == "similarity" else -F.col("weight")
-    rows = points.mapInArrow(compared, f"src {ids}, value double")
-    place = F.row_number().over(Window.partitionBy("src").orderBy(F.desc("value")))
-    true = rows.withColumn("rank", place).filter(F.col("rank") <= k)
+    similarity = F.col("weight") if kind == "similarity" else -F.col("weight")
+    rows = points.mapInArrow(search_batches, f"src {ids}, value double")
+    rank = F.row_number().over(Window.partitionBy("src").orderBy(F.desc("value")))
+    true = rows.withColumn("rank", rank).filter(F.col("rank") <= k)
     bar = true.groupBy("src").agg(F.min("value").alias("bar"), F.count(F.lit(1)).alias("n"))
-    reached = close.cast("double") >= F.col("bar") - 1e-5 * F.abs("bar")
-    hits = edges.join(F.broadcast(bar), "src").filter(reached).groupBy("src").agg(F.count(F.lit(1)).alias("hits"))
+    is_hit = similarity.cast("double") >= F.col("bar") - 1e-5 * F.abs("bar")
+    hits = edges.join(F.broadcast(bar), "src").filter(is_hit).groupBy("src").agg(F.count(F.lit(1)).alias("hits"))
     shares = bar.join(hits, "src", "left").select(
         (F.least("n", F.coalesce("hits", F.lit(0))) / F.col("n")).alias("s")
     )
@@ -294,8 +294,8 @@ def _recall(points: DataFrame, edges: DataFrame, k: int, metric: str, sample: in
     return RecallEstimate(*_core.recall_of(found, k)) if len(found) else RecallEstimate(1.0, 0.0, 0)
 
 
-def _compared(table: pa.Table, n: int, metric: str) -> npt.NDArray[np.float64]:
-    """How close the first ``n`` points of a table are to the others, larger being closer."""
+def _compare(table: pa.Table, n: int, metric: str) -> npt.NDArray[np.float64]:
+    """Return the similarities of the first ``n`` points of a table to the others; distances are negated."""
     column = next(name for name in table.column_names if name in ("vector", "tokens"))
     X = _features(table[column])
     A, B = X[:n], X[n:]

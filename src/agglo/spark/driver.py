@@ -1,0 +1,293 @@
+"""The driver of a run on Spark: prepare the graph, run rounds, and hand the rest to the core.
+
+Every step ends with a line in the log of the run's folder, from which the run can be resumed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from pyspark.sql import Column, DataFrame, Observation
+from pyspark.sql import functions as F
+
+from agglo.neighbors.graph import WeightSummary
+from agglo.progress import Progress
+from agglo.rounds.linkage import GRAPH_LINKAGES, GraphLinkageName, Grid, check_linkage, grid
+from agglo.rounds.plan import RoundPlan
+from agglo.spark.driver_graph import DriverGraph, load_driver_graph, prepare_driver_graph
+from agglo.spark.edges import (
+    GraphSummary,
+    PreparedGraph,
+    check_edges,
+    check_options,
+    collect_edges,
+    fingerprint,
+    prepare_graph,
+)
+from agglo.spark.folder import EDGES, GRAPH, MERGES, MOVES, NEAREST, Folder, State
+from agglo.spark.handoff import CoreResult, edges_between, plan_handoff, run_core, warn_many_rounds
+from agglo.spark.hierarchy import SparkHierarchy, plan_from_header
+from agglo.spark.linkage import SqlLinkage, check_sums
+from agglo.spark.round import build_merges, contract, find_components, find_hubs, find_nearest, within_threshold
+from agglo.tree.forest import Round
+
+_MAX_BROADCAST = 200_000  # merges that are sent to every machine
+
+
+class Driver:
+    """One run in its folder.
+
+    Parameters
+    ----------
+    edges : DataFrame
+        The user's edges.
+    path : str
+        The folder of the run.
+    points : DataFrame, optional
+        The ids of all points.
+    parameters : dict
+        The parameters of the run, as written to its header.
+    """
+
+    def __init__(self, edges: DataFrame, path: str, points: DataFrame | None, parameters: dict[str, Any]) -> None:
+        check_options(parameters["kind"], parameters["missing"])
+        check_linkage(parameters["linkage"], GRAPH_LINKAGES)
+        self.edges, self.points, self.parameters = check_edges(edges), points, parameters
+        self.folder = Folder(edges.sparkSession, path)
+        self.driver_graph: DriverGraph | None = None  # the graph of the points, if it fits the driver
+
+    def run(
+        self,
+        make_plan: Callable[[WeightSummary], RoundPlan],
+        handoff_edges: int,
+        resume: bool,
+        progress: Progress | None,
+    ) -> SparkHierarchy:
+        """Run, or resume, all rounds."""
+        if isinstance(handoff_edges, bool) or not isinstance(handoff_edges, int) or handoff_edges < 0:
+            raise ValueError(f"handoff_edges={handoff_edges!r} must be an integer of at least 0; 0 disables it")
+        header = self._read_header(resume)
+        states = self.folder.read_states() if header else []
+        if not states or not states[-1].done:
+            with self.folder.lock.acquire():
+                self.progress = progress
+                self._run_rounds(header or self._prepare(make_plan, handoff_edges), handoff_edges)
+        return SparkHierarchy(self.folder.spark, self.folder.path)
+
+    def _run_rounds(self, header: dict[str, Any], handoff_edges: int) -> None:
+        self.plan = plan_from_header(header)
+        self.graph, self.grid = GraphSummary(**header["graph"]), Grid(*header["grid"])
+        linkage: GraphLinkageName = header["parameters"]["linkage"]
+        if (
+            linkage == "average" and not 0 < self.graph.n_edges <= handoff_edges
+        ):  # otherwise the core does all sums
+            check_sums(PreparedGraph(self.graph, self.folder.read(GRAPH)), self.grid)
+        self.linkage = SqlLinkage(linkage, self.graph.kind, self.graph.missing, self.grid)
+        # Larger is closer, as inside every engine.
+        self.thresholds = None if self.plan.thresholds is None else self.linkage.sign * self.plan.thresholds
+        self.last_threshold = None if self.thresholds is None else float(self.thresholds[-1])
+        states = self.folder.read_states()  # again, because no other driver can append states now
+        state = states[-1] if states else self._first_state()
+        while not state.done:
+            state = self._next_state(state, handoff_edges)
+            self.folder.append_state(state)
+            if self.progress is not None:
+                self.progress("rounds", self.graph.n_points - state.clusters, self.graph.n_points)
+
+    # ---- preparation ----
+
+    def _read_header(self, resume: bool) -> dict[str, Any] | None:
+        """Return the header of the run to resume; None if there is no run; raise if it is a different run."""
+        header = self.folder.read_header()
+        if header is None:
+            return None
+        path = self.folder.path
+        if not resume:
+            raise FileExistsError(f"{path} contains a run already: pass resume=True to resume it, or another path")
+        for name, value in self.parameters.items():
+            old = header["parameters"].get(name)
+            if old != value:
+                raise ValueError(
+                    f"cannot resume the run in {path}: it has {name}={old!r}, but {name}={value!r} was passed; "
+                    "pass the same value, or another path"
+                )
+        if header["input"] != fingerprint(self.edges, self.points):
+            raise ValueError(
+                f"cannot resume the run in {path}: the edges or points differ from those that it was started with "
+                f"({header['input']['rows']} rows); pass the same, or another path"
+            )
+        return header
+
+    def _prepare(self, make_plan: Callable[[WeightSummary], RoundPlan], handoff_edges: int) -> dict[str, Any]:
+        """Write the tables of points and edges, and the header of the run."""
+        parameters = self.parameters
+        options = self.folder, parameters["kind"], parameters["missing"], parameters["metric"]
+        graph: WeightSummary
+        if self._fits_driver(handoff_edges):
+            rows, input_fingerprint = collect_edges(self.edges, self.points)
+            self.driver_graph = prepare_driver_graph(rows, self.points, *options)
+            graph = self.driver_graph.graph
+        else:
+            input_fingerprint = fingerprint(self.edges, self.points)
+            graph = prepare_graph(self.edges, self.points, *options)
+        plan, fixed = make_plan(graph), grid(graph)
+        if self.driver_graph is None:
+            warn_many_rounds(plan, graph, handoff_edges)
+        header = {
+            "parameters": parameters,
+            "input": input_fingerprint,
+            "graph": {name: getattr(graph, name) for name in GraphSummary._fields},
+            "grid": [fixed.shift, fixed.limbs],
+            "thresholds": None if plan.thresholds is None else plan.thresholds.tolist(),
+            "about": plan.about,
+        }
+        self.folder.write_header(header)
+        return header
+
+    def _fits_driver(self, handoff_edges: int) -> bool:
+        if not 0 < self.edges.count() <= handoff_edges:
+            return False
+        return self.points is None or self.points.count() <= handoff_edges
+
+    def _first_state(self) -> State:
+        state = State(0, GRAPH, self.graph.n_edges, None, self.graph.n_points, 0)
+        if self.driver_graph is not None:  # the core does all rounds, so the statistics are not needed
+            return state._replace(number=-1)
+        state = state._replace(**self._edges(state).agg(*self._statistics()).collect()[0].asDict())
+        self.folder.append_state(state)
+        return state
+
+    def _edges(self, state: State) -> DataFrame:
+        """Return the graph between the clusters of a state."""
+        if state.edges != GRAPH:
+            return self.folder.read(state.edges)
+        edges = self.linkage.from_points(self.folder.read(GRAPH))
+        keep = self.linkage.may_matter(self.last_threshold)
+        return edges if keep is None else edges.filter(keep)
+
+    # ---- rounds ----
+
+    def _next_state(self, state: State, handoff_edges: int) -> State:
+        """Run one step: a round on Spark, some rounds in the core, or all remaining rounds in the core."""
+        if state.edges == GRAPH and 0 < self.graph.n_edges <= handoff_edges:
+            result = self._load_driver_graph().run_core(self.plan, self.progress)
+            return self._write_core_merges(state, result)._replace(best=None, done=True)
+        step = self._next_step(state)
+        if step is None:
+            return state._replace(number=state.number + 1, merges=None, rounds=[], done=True)
+        edges = self._edges(state)
+        if state.n_edges <= handoff_edges:
+            result = self._run_core(edges, slice(step, None))
+            return self._write_core_merges(state, result)._replace(best=None, done=True)
+        started = time.perf_counter()
+        if self.thresholds is None or not handoff_edges:
+            nearest = self._write_nearest(edges, self._threshold(step))
+            return self._run_round(state, edges, step, nearest, started)
+        # The nearest neighbours of all clusters show how many of the next rounds fit the core.
+        nearest = self._write_nearest(edges, None)
+        end = plan_handoff(nearest, state.clusters, self.linkage, self.thresholds, step, handoff_edges)
+        if end == step:
+            nearest = nearest.filter(within_threshold(F.col("value"), self._threshold(step)))
+            return self._run_round(state, edges, step, nearest, started)
+        participants = nearest.filter(self.linkage.reaches(self.thresholds[end - 1], F.col("value")))
+        result = self._run_core(edges_between(edges, participants), slice(step, end))
+        new = self._write_core_merges(state, result)._replace(step=end)
+        moves = result.moves()
+        move_table = self.folder.write(self.folder.upload(moves), self.folder.work_table(MOVES))
+        return self._contract(new, state, edges, move_table, len(moves))
+
+    def _load_driver_graph(self) -> DriverGraph:
+        if self.driver_graph is None:
+            rows = self.folder.read(GRAPH).toArrow()
+            self.driver_graph = load_driver_graph(rows, self.graph.kind, self.graph.missing, self.graph.metric)
+        return self.driver_graph
+
+    def _next_step(self, state: State) -> int | None:
+        """Return the next threshold that any pair reaches; None if there is none."""
+        if state.best is None:
+            return None
+        if self.thresholds is None:
+            return 0
+        is_reached = np.float32(state.best) >= self.thresholds.astype(np.float32)
+        is_reached[: state.step] = False
+        return int(is_reached.argmax()) if is_reached.any() else None
+
+    def _threshold(self, step: int) -> float | None:
+        return None if self.thresholds is None else float(self.thresholds[step])
+
+    def _write_nearest(self, edges: DataFrame, threshold: float | None) -> DataFrame:
+        return self.folder.write(find_nearest(edges, self.linkage, threshold), self.folder.work_table(NEAREST))
+
+    def _run_core(self, edges: DataFrame, steps: slice) -> CoreResult:
+        return run_core(edges, self.plan, steps, self.grid, self.graph.kind, self.graph.missing)
+
+    def _merge_table(self, number: int) -> str:
+        return f"{MERGES}/{number:05}-{self.folder.lock.token}"
+
+    def _write_core_merges(self, state: State, result: CoreResult) -> State:
+        """Write the merges of the core; return the next state, still with the old graph."""
+        rounds, number = result.rounds(state.clusters), state.number + 1
+        if not rounds:
+            return state._replace(number=number, merges=None, rounds=[])
+        table = self._merge_table(number)
+        self.folder.write(self.folder.upload(result.merges(self.linkage.sign, state.n_rounds)), table)
+        return state._replace(
+            number=number,
+            clusters=rounds[-1].after,
+            n_rounds=state.n_rounds + len(rounds),
+            merges=table,
+            rounds=rounds,
+        )
+
+    def _run_round(self, state: State, edges: DataFrame, step: int, nearest: DataFrame, started: float) -> State:
+        """Run a round on Spark, given the nearest neighbours within its threshold."""
+        number = state.number + 1
+        observed = Observation()
+        merges = build_merges(find_components(nearest, self.folder), state.n_rounds + 1).observe(
+            observed,
+            F.count(F.lit(1)).alias("children"),
+            F.count_if(F.col("child") == F.col("cluster")).alias("parents"),  # one child has its parent's id
+        )
+        table = self._merge_table(number)
+        merges = self.folder.write(merges, table)
+        n_children, n_parents = observed.get["children"], observed.get["parents"]
+        after = state.clusters - n_children + n_parents
+        new = state._replace(
+            number=number,
+            clusters=after,
+            step=step if self.plan.until_stable else step + 1,
+            n_rounds=state.n_rounds + 1,
+            merges=table,
+        )
+        new = self._contract(new, state, edges, merges, n_children)
+        threshold = float("nan") if self.plan.thresholds is None else float(self.plan.thresholds[step])
+        return new._replace(rounds=[Round(threshold, state.clusters, after, time.perf_counter() - started)])
+
+    def _contract(self, new: State, old: State, edges: DataFrame, moves: DataFrame, n_moves: int) -> State:
+        """Contract the graph of the old state and write it; return the new state with this graph."""
+        broadcast = n_moves <= _MAX_BROADCAST
+        hubs = [] if broadcast else find_hubs(edges, old.n_edges)
+        drop = 10 * (old.n_unreachable - old.n_unreachable_kept) > old.n_edges
+        if drop and self.last_threshold is not None and self.linkage.cannot_get_closer(self.last_threshold):
+            reachable = edges.filter(self.linkage.reaches(self.last_threshold))
+            clusters = reachable.select(F.explode(F.array("lo", "hi")).alias("cluster")).distinct()
+            edges = edges_between(edges, clusters)
+        edges = contract(edges, moves, self.linkage, self.last_threshold, broadcast, hubs)
+        observed = Observation()
+        new = new._replace(edges=self.folder.work_table(EDGES[new.number % 2]))
+        self.folder.write(edges.observe(observed, *self._statistics()), new.edges)
+        new = new._replace(**observed.get)
+        return new._replace(n_unreachable_kept=new.n_unreachable) if drop else new
+
+    def _statistics(self) -> list[Column]:
+        """Return the aggregates of a graph that a state contains."""
+        last = self.last_threshold
+        is_unreachable = F.lit(False) if last is None else ~self.linkage.reaches(last)
+        return [
+            F.count(F.lit(1)).alias("n_edges"),
+            F.max(self.linkage.value()).alias("best"),
+            F.count_if(is_unreachable).alias("n_unreachable"),
+        ]
