@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from sklearn.feature_extraction.text import CountVectorizer
 
 import agglo
-from agglo import Hierarchy
-from agglo.evaluation import clusters as contents
-from agglo.tree.hierarchy import Rounds
+from agglo import Hierarchy, contents
+from agglo.evaluation.clusters import MEDOID_METRICS
+from agglo.tree.forest import Rounds
 
 
 @st.composite
@@ -65,7 +65,7 @@ def test_medoids_have_the_least_sum_of_distances(given_, metric):
 
 def test_of_equally_good_points_the_first_is_the_medoid():
     X = [[1.0], [0.0], [0.0], [1.0]]
-    for metric in contents.MEDOID_METRICS:
+    for metric in MEDOID_METRICS:
         assert contents.medoids(X, [0, 0, 0, 0], metric).tolist() == [0]
 
 
@@ -90,23 +90,23 @@ def test_spread_follows_from_points_and_centers(given_):
 
 
 @given(trees(min_points=2), st.data())
-def test_points_are_absorbed_by_the_first_cluster_above_that_is_large_enough(tree, data):
+def test_the_first_merge_is_into_the_lowest_ancestor_that_is_large_enough(tree, data):
     least = data.draw(st.integers(2, tree.n_leaves))
-    found = contents.absorbed(tree, least)
+    found = contents.first_merge(tree, least)
     for point in range(tree.n_leaves):
         node = next(node for node in ancestors(tree, point) if tree.size[node] >= least)
         assert (found.node[point], found.round[point]) == (node, tree.round[node])
         assert found.height[point] == tree.height[node]
 
 
-def test_outliers_are_absorbed_last():
+def test_outliers_merge_last():
     X = np.random.default_rng(0).normal(size=(300, 2))
     X[[7, 8]] = [[30.0, 30.0], [30.1, 30.0]]  # they find one another first
     X[200] = [-20.0, 9.0]
     tree = agglo.scc(agglo.neighbor_graph(X, 10, "euclidean"))
-    assert set(np.argsort(contents.absorbed(tree, min_size=5).height, kind="stable")[-3:]) == {7, 8, 200}
-    assert np.argmax(contents.absorbed(tree).height) == 200
-    deep = contents.absorbed(chain(100_000), min_size=50_000)
+    assert set(np.argsort(contents.first_merge(tree, min_size=5).height, kind="stable")[-3:]) == {7, 8, 200}
+    assert np.argmax(contents.first_merge(tree).height) == 200
+    deep = contents.first_merge(chain(100_000), min_size=50_000)
     assert deep.height.tolist() == [49_999.0] * 50_000 + list(range(50_000, 100_000))
 
 
@@ -210,14 +210,22 @@ def test_a_description_has_all_that_is_known():
             TypeError,
             r"n=1\.5 is not an integer: pass a positive integer",
         ),
-        (lambda: contents.absorbed(KINDS, 1), ValueError, "min_size=1 is no number .* from 2 to 6"),
-        (lambda: contents.absorbed(KINDS, 7), ValueError, "min_size=7 is no number .* from 2 to 6"),
+        (
+            lambda: contents.first_merge(KINDS, 1),
+            ValueError,
+            "min_size=1 is out of range: .* from 2 to 6",
+        ),
+        (
+            lambda: contents.first_merge(KINDS, 7),
+            ValueError,
+            "min_size=7 is out of range: .* from 2 to 6",
+        ),
         (lambda: contents.terms(["a b"], [0, 1]), ValueError, "labels has 2 entries, but texts has 1"),
-        (lambda: contents.terms(["cat", None], [0, 1]), TypeError, r"texts\[1\] is None, no text"),
+        (lambda: contents.terms(["cat", None], [0, 1]), TypeError, r"texts\[1\] is None, not a text"),
         (
             lambda: contents.terms(["a", "b"], [0, 1]),
             ValueError,
-            "texts have no terms in them .* pass a vectorizer",
+            "texts contain no terms .* pass a vectorizer",
         ),
         (lambda: contents.terms([], []), ValueError, "labels must be an integer a point|labels go nowhere"),
     ],
@@ -227,6 +235,15 @@ def test_wrong_input_is_an_error(call, error, words):
         call()
 
 
-def test_one_point_is_absorbed_by_itself():
+def test_the_first_merge_of_a_single_point_is_itself():
     alone = Hierarchy([-1], [0.0], [1], [0], Rounds([], [], [], []))
-    assert contents.absorbed(alone, 1).height.tolist() == [0.0]
+    assert contents.first_merge(alone, 1).height.tolist() == [0.0]
+
+
+def test_the_old_names_of_first_merge_warn():
+    with pytest.warns(FutureWarning, match="agglo.contents.absorbed is deprecated: use first_merge"):
+        assert contents.absorbed is contents.first_merge
+    with pytest.warns(FutureWarning, match="agglo.contents.Absorbed is deprecated: use FirstMerge"):
+        assert contents.Absorbed is contents.FirstMerge
+    with pytest.raises(AttributeError, match="no attribute 'merged'"):
+        contents.merged  # noqa: B018

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agglo.evaluation import metrics
+from agglo import metrics
 
 
 @given(st.lists(st.integers(-1, 5), min_size=2, max_size=40), st.booleans(), st.integers(0, 100))
@@ -59,20 +59,20 @@ def test_vectors_rate_pairs_by_how_rare_their_closeness_is():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "coherence is rated by classes or by vectors: pass one of y and X"),
-        ({"y": [0, 0], "X": [[1.0], [2.0]]}, "pass one of y and X"),
-        ({"y": [0]}, r"y is of shape \(1,\): pass a class for each of 2 points"),
+        ({}, "coherence is rated by classes or by vectors: pass exactly one of y and X"),
+        ({"y": [0, 0], "X": [[1.0], [2.0]]}, "pass exactly one of y and X"),
+        ({"y": [0]}, r"y has shape \(1,\): pass one class for each of 2 points"),
         ({"X": [[1.0]]}, "X has 1 points, but there are 2 labels"),
         (
             {"y": [0, 0], "weights": [1]},
-            r"weights are of shape \(1,\) or not finite: pass a number for each point",
+            r"weights have shape \(1,\) or are not finite: pass one number per point",
         ),
-        ({"y": [0, 0], "quantiles": (0.9, 0.5)}, r"quantiles=\(0.9, 0.5\) are no shares in order"),
+        ({"y": [0, 0], "quantiles": (0.9, 0.5)}, r"quantiles=\(0.9, 0.5\) are not in order or not from 0 to 1"),
         ({"y": [0, 0], "sample": "pairs"}, "sample='pairs' is unknown: pass 'clusters' or 'points'"),
         ({"y": [0, 0], "n_pairs": 0}, "n_pairs"),
     ],
 )
-def test_what_cannot_be_rated_is_told(options, message):
+def test_wrong_input_is_an_error(options, message):
     with pytest.raises(ValueError, match=message):
         metrics.coherence([0, 0], **options)
 

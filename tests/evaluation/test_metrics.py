@@ -41,7 +41,7 @@ def test_purity_is_the_mean_over_all_pairs(tree, y):
     y = y[: tree.n_leaves]
     expected = plain_purity(tree, y)
     if expected is None:
-        with pytest.raises(ValueError, match=f"no two of the {tree.n_leaves} points share a class in y"):
+        with pytest.raises(ValueError, match=f"no two of the {tree.n_leaves} points have the same class"):
             dendrogram_purity(tree, y)
     else:
         assert dendrogram_purity(tree, y) == pytest.approx(expected, rel=1e-12)
@@ -107,7 +107,7 @@ def test_labels_of_any_type(y):
 )
 def test_points_without_a_label_are_errors(y, value):
     with pytest.raises(
-        ValueError, match=rf"y\[1\] is {value}: every point needs a label; leave out those without"
+        ValueError, match=rf"y\[1\] is {value}: every point needs a label; leave out the points without"
     ):
         dendrogram_purity(chain(3), y)
     with pytest.raises(ValueError, match=rf"labels\[1\] is {value}"):
@@ -120,9 +120,9 @@ def test_a_number_and_its_text_are_two_labels():
 
 def test_wrong_labels_are_errors():
     tree = chain(3)
-    with pytest.raises(ValueError, match="y has 2 labels, but the tree has 3 leaves: pass one a leaf"):
+    with pytest.raises(ValueError, match="y has 2 labels, but the tree has 3 leaves: pass one label per leaf"):
         dendrogram_purity(tree, [0, 0])
-    with pytest.raises(ValueError, match=r"y must be one-dimensional, a label a point, got shape \(1, 3\)"):
+    with pytest.raises(ValueError, match=r"y must be one-dimensional, one label per point, got shape \(1, 3\)"):
         dendrogram_purity(tree, [[0, 0, 1]])
     with pytest.raises(ValueError, match="y is empty: pass at least one label"):
         dendrogram_purity(tree, [])
@@ -130,7 +130,7 @@ def test_wrong_labels_are_errors():
         dendrogram_purity(tree.to_scipy(), [0, 0, 1])
     unhashable = np.empty(2, object)
     unhashable[:] = [[1], [1, 2]]
-    with pytest.raises(TypeError, match=r"y holds what cannot be a label .*: pass integers or strings"):
+    with pytest.raises(TypeError, match=r"y has a value that cannot be a label .*: pass integers or strings"):
         pairwise_f1(unhashable, [0, 0])
 
 
@@ -167,7 +167,7 @@ def test_f1_is_exact_where_counts_pass_32_bits():
 
 
 def test_f1_needs_labels_of_one_length():
-    with pytest.raises(ValueError, match="y has 3 labels and labels has 2: pass one a point in both"):
+    with pytest.raises(ValueError, match="y has 3 labels and labels has 2: pass one of each per point"):
         pairwise_f1([0, 1, 2], [0, 1])
 
 
@@ -185,7 +185,7 @@ def test_f1_by_round_has_as_many_rounds_as_it_takes():
     assert len(scores.f1) == n
     assert scores.f1.argmax() == n - 2  # all but the last point have merged
     assert scores.f1[n - 2] == 1.0
-    with pytest.raises(ValueError, match="y has 2 labels, but the tree has 3 leaves: pass one a leaf"):
+    with pytest.raises(ValueError, match="y has 2 labels, but the tree has 3 leaves: pass one label per leaf"):
         pairwise_f1_by_round(chain(3), [0, 0])
 
 
@@ -213,10 +213,10 @@ def test_dp_means_cost_far_from_the_origin():
 
 def test_dp_means_cost_of_wrong_input():
     X = np.zeros((3, 2))
-    with pytest.raises(ValueError, match="labels has 2 entries, but X has 3 points: pass one a point"):
+    with pytest.raises(ValueError, match="labels has 2 entries, but X has 3 points: pass one per point"):
         dp_means_cost(X, [0, 1], 1.0)
     for lam in (-1.0, np.nan, np.inf, "1", None):
-        with pytest.raises(ValueError, match=f"lam={lam!r} is no price of a cluster"):
+        with pytest.raises(ValueError, match=f"lam={lam!r} is not allowed: pass a finite number"):
             dp_means_cost(X, [0, 1, 1], lam)
     with pytest.raises(ValueError, match="X contains NaN"):
         dp_means_cost([[np.nan]], [0], 1.0)

@@ -28,8 +28,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from cli_runs import run
 
 import agglo
-from agglo.evaluation import clusters as contents
-from agglo.evaluation import metrics
+from agglo import contents, metrics
 from agglo.paper import baselines, dpmeans
 
 DENSE_METRICS = ("cosine", "dot", "sqeuclidean", "euclidean")
@@ -490,8 +489,8 @@ def cut_results():
                 labels, y=y, sample="clusters", n_pairs=100, quantiles=(0.95, 0.999), random_state=0
             )
             yield f"coherence {start}", digest(shares.pairs, shares.ratings)
-            absorbed = contents.absorbed(tree, min_size=4)
-            yield f"absorbed {start}", digest(absorbed.node, absorbed.round, absorbed.height)
+            first = contents.first_merge(tree, min_size=4)
+            yield f"absorbed {start}", digest(first.node, first.round, first.height)
 
             for centers in ("means", "points"):
                 path = agglo.dp_means_path(tree, points, centers=centers)

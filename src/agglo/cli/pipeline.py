@@ -174,7 +174,7 @@ def classes(labels: npt.NDArray[Any], n_points: int) -> npt.NDArray[np.int32]:
     """Known classes as numbers from 0, if a tree of so many points can be scored with them."""
     if len(labels) != n_points:
         raise ValueError(f"there are {len(labels)} known classes for {n_points} points: pass one per point")
-    codes = metrics.label_codes("labels", labels)
+    codes = metrics.encode_labels("labels", labels)
     if int(codes.max()) + 1 == n_points:
         raise ValueError(
             f"no two of {n_points} points are of the same known class, so there is nothing to score: "

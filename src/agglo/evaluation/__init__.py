@@ -1,1 +1,1 @@
-"""Scores of trees and labels, and descriptions of clusters."""
+"""Scores of trees and flat clusterings, and descriptions of clusters."""

@@ -1,4 +1,4 @@
-"""What is in the clusters of a cut: examples, how tight and how far apart they are, and outliers."""
+"""Descriptions of the clusters of a cut: centers, examples, cohesion, separation and outliers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from agglo._validation import check_positive
-from agglo.evaluation.terms import terms as terms
+from agglo.evaluation.terms import terms
+from agglo.neighbors.search import neighbor_graph
 from agglo.points.validation import Points, check_labels, check_points
 from agglo.tree.hierarchy import Hierarchy
 
@@ -18,43 +19,44 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 MEDOID_METRICS = ("sqeuclidean", "euclidean", "cosine")
 
-_ROWS = 4096  # at a time, so that results in float64 need little memory
+# Block sizes: points of lower precision are converted to float64 block by block, to save memory.
+_ROWS = 4096
 _COLUMNS = 16
 
 
 class Spread(NamedTuple):
-    """How tight clusters are, and how far from one another: an entry a cluster in each column."""
+    """Size, cohesion and separation of clusters: one entry per cluster in each column."""
 
     size: Ints
     """The number of points."""
     cohesion: Floats
-    """The root of the mean squared distance of the points to the center: 0 for copies of one point."""
+    """The root mean square distance of the points to the center; 0 for duplicates of one point."""
     separation: Floats
-    """The distance of the center to the nearest other one; infinite if there is no other."""
+    """The distance of the center to the nearest other center; infinite if there is no other."""
     nearest: Ints
-    """The cluster of that other center; -1 if there is none."""
+    """The cluster of the nearest other center; -1 if there is none."""
 
 
-class Absorbed(NamedTuple):
-    """Where each point stopped being alone: an entry a point in each column."""
+class FirstMerge(NamedTuple):
+    """The first merge of each point into a cluster: one entry per point in each column."""
 
     node: npt.NDArray[np.int32]
-    """The node that took it up."""
+    """The node of that cluster."""
     round: npt.NDArray[np.int32]
-    """The round of that merge; one more than the number of rounds if it is the root of a forest, so no merge."""
+    """The round of the merge; for the explicit root of a forest, the number of rounds plus 1."""
     height: Floats
-    """The height of that merge, a distance."""
+    """The height of the merge, a distance."""
 
 
 def centers(X: npt.ArrayLike, labels: npt.ArrayLike) -> Floats:
-    """The means of the clusters, a row each, in float64.
+    """Compute the mean of each cluster in float64, one row per cluster.
 
     Parameters
     ----------
     X : array-like of shape (n_points, n_features)
         The points.
     labels : array-like of shape (n_points,)
-        The cluster of each point, 0 to k - 1; -1 for a point of none.
+        The cluster of each point, 0 to k - 1; -1 for points in no cluster.
 
     Examples
     --------
@@ -63,21 +65,21 @@ def centers(X: npt.ArrayLike, labels: npt.ArrayLike) -> Floats:
     array([[1., 2.],
            [9., 9.]])
     """
-    points, clusters, size = _checked(X, labels)
-    return _means(points, clusters, size)
+    points, clusters, size = _check_input(X, labels)
+    return _compute_means(points, clusters, size)
 
 
 def examples(X: npt.ArrayLike, labels: npt.ArrayLike, n: SupportsIndex = 5) -> Ints:
-    """The points nearest the center of their cluster, a row a cluster, the nearest first.
+    """Find the points nearest to the center of their cluster, one row per cluster, the nearest first.
 
-    Rows of smaller clusters end in -1. Of equally near points the first comes first.
+    Rows of clusters with fewer than ``n`` points are filled with -1. Ties are in order of index.
 
     Parameters
     ----------
     X, labels
-        As for :func:`centers`.
+        The points and their clusters, as for :func:`centers`.
     n : int
-        How many points of each cluster.
+        The number of points per cluster.
 
     Examples
     --------
@@ -86,9 +88,9 @@ def examples(X: npt.ArrayLike, labels: npt.ArrayLike, n: SupportsIndex = 5) -> I
     array([[ 1,  2],
            [ 3, -1]])
     """
-    points, clusters, size = _checked(X, labels)
+    points, clusters, size = _check_input(X, labels)
     wanted = check_positive("n", n)
-    squares = _squares(points, clusters, _means(points, clusters, size))
+    squares = _squared_distances(points, clusters, _compute_means(points, clusters, size))
     order = np.lexsort((squares, clusters))[np.count_nonzero(clusters < 0) :]
     first = np.cumsum(size) - size
     column = np.arange(wanted)
@@ -99,15 +101,15 @@ def examples(X: npt.ArrayLike, labels: npt.ArrayLike, n: SupportsIndex = 5) -> I
 def medoids(
     X: npt.ArrayLike, labels: npt.ArrayLike, metric: Literal["sqeuclidean", "euclidean", "cosine"] = "sqeuclidean"
 ) -> Ints:
-    """The point of each cluster that has the least sum of distances to all its points, the first of equals.
+    """Find the point of each cluster with the least sum of distances to the others; of equals, the first.
 
     Parameters
     ----------
     X, labels
-        As for :func:`centers`.
+        The points and their clusters, as for :func:`centers`.
     metric : {"sqeuclidean", "euclidean", "cosine"}
-        What distance is. For squared distances and cosines the mean says which point it is, in one pass over the
-        points; plain distances are summed over all pairs within a cluster.
+        The distance. For squared and cosine distances, the medoid follows from the mean in one pass over the
+        points. Euclidean distances are summed over all pairs of a cluster, in time quadratic in its size.
 
     Examples
     --------
@@ -120,26 +122,27 @@ def medoids(
     """
     if metric not in MEDOID_METRICS:
         raise ValueError(f"metric={metric!r} is unknown: pass one of {', '.join(map(repr, MEDOID_METRICS))}")
-    points, clusters, size = _checked(X, labels)
+    points, clusters, size = _check_input(X, labels)
     if metric == "euclidean":
         sums = _distance_sums(points, clusters, size)
     elif metric == "sqeuclidean":
-        sums = _squares(points, clusters, _means(points, clusters, size))
+        sums = _squared_distances(points, clusters, _compute_means(points, clusters, size))
     else:
-        sums = _minus_cosines(points, clusters, size)
+        sums = _negative_cosines(points, clusters, size)
     order = np.lexsort((sums, clusters))[np.count_nonzero(clusters < 0) :]
     return np.asarray(order[np.cumsum(size) - size])
 
 
 def spread(X: npt.ArrayLike, labels: npt.ArrayLike) -> Spread:
-    """Size, cohesion and separation of each cluster, and which other cluster is nearest.
+    """Compute the size, the cohesion and the separation of each cluster, and its nearest cluster.
 
-    Where the cohesion is large against the separation, as compared with other clusters, two run into one another.
+    If the ratio of cohesion to separation is larger than that of other clusters, the cluster and its nearest one
+    overlap.
 
     Parameters
     ----------
     X, labels
-        As for :func:`centers`.
+        The points and their clusters, as for :func:`centers`.
 
     Examples
     --------
@@ -152,51 +155,50 @@ def spread(X: npt.ArrayLike, labels: npt.ArrayLike) -> Spread:
     >>> found.nearest
     array([1, 0, 1])
     """
-    points, clusters, size = _checked(X, labels)
-    means = _means(points, clusters, size)
+    points, clusters, size = _check_input(X, labels)
+    means = _compute_means(points, clusters, size)
     kept = clusters >= 0
-    within = np.bincount(clusters[kept], _squares(points, clusters, means)[kept], len(size))
-    nearest = _nearest(means)
+    within = np.bincount(clusters[kept], _squared_distances(points, clusters, means)[kept], len(size))
+    nearest = _find_nearest_rows(means)
     separation = np.full(len(size), np.inf)
     if len(size) > 1:
         separation = np.sqrt(((means - means[nearest]) ** 2).sum(axis=1))
     return Spread(size, np.sqrt(within / size), separation, nearest)
 
 
-def absorbed(tree: Hierarchy, min_size: SupportsIndex = 2) -> Absorbed:
-    """The round and the height at which each point came into a cluster of at least ``min_size`` points.
+def first_merge(tree: Hierarchy, min_size: SupportsIndex = 2) -> FirstMerge:
+    """Find the first merge of each point into a cluster of at least ``min_size`` points.
 
-    Points that are absorbed late are outliers. Those that come in twos or threes show with a larger ``min_size``.
+    Points whose first merge is late are outliers. A larger ``min_size`` also finds small groups of outliers.
 
     Parameters
     ----------
     tree : Hierarchy
         The tree.
     min_size : int
-        How many points make a cluster, from 2.
+        The least number of points of a cluster, from 2.
 
     Examples
     --------
     >>> import agglo
-    >>> from agglo.contents import absorbed
+    >>> from agglo.contents import first_merge
     >>> X = [[0.0], [1.0], [2.0], [50.0], [51.0], [200.0]]
     >>> tree = agglo.hac(agglo.neighbor_graph(X, "all", "euclidean"))
-    >>> absorbed(tree).height
+    >>> first_merge(tree).height
     array([  1. ,   1. ,   1.5,   1. ,   1. , 179.2])
-    >>> absorbed(tree, min_size=3).height
+    >>> first_merge(tree, min_size=3).height
     array([  1.5,   1.5,   1.5,  49.5,  49.5, 179.2])
     """
     least = check_positive("min_size", min_size)
     if least > tree.n_leaves or (least < 2 and tree.n_leaves > 1):
         raise ValueError(
-            f"min_size={least} is no number that a point can come to: pass one from 2 to {tree.n_leaves}, "
-            "the number of leaves"
+            f"min_size={least} is out of range: pass a number from 2 to {tree.n_leaves}, the number of leaves"
         )
-    above = np.where(tree.size < least, tree.parent, np.arange(len(tree.size), dtype=np.int32))
-    while (tree.size[above] < least).any():  # steps up become twice as long each time
-        above = above[above]
-    node = above[: tree.n_leaves]
-    return Absorbed(node, tree.round[node], tree.height[node])
+    ancestor = np.where(tree.size < least, tree.parent, np.arange(len(tree.size), dtype=np.int32))
+    while (tree.size[ancestor] < least).any():  # pointer jumping: each pass doubles the length of the steps
+        ancestor = ancestor[ancestor]
+    node = ancestor[: tree.n_leaves]
+    return FirstMerge(node, tree.round[node], tree.height[node])
 
 
 def describe(
@@ -205,25 +207,25 @@ def describe(
     X: npt.ArrayLike | None = None,
     texts: Iterable[str] | None = None,
 ) -> Any:
-    """A pandas.DataFrame with a row a cluster: what is known of the clusters of a cut, the largest first.
+    """Describe the clusters of a cut in a pandas.DataFrame, one row per cluster, the largest first.
 
     Parameters
     ----------
     tree : Hierarchy
         The tree.
     labels : array-like of shape (n_leaves,)
-        A cut of it.
+        The labels of a cut of the tree.
     X : array-like of shape (n_leaves, n_features), optional
-        Its points, for the columns ``cohesion``, ``separation`` and ``nearest`` (see :class:`Spread`) and
-        ``medoid``, the point of least squared distances.
+        The points, for the columns ``cohesion``, ``separation`` and ``nearest`` (see :class:`Spread`) and
+        ``medoid`` (see :func:`medoids`).
     texts : iterable of str, optional
-        A text a point, for ``terms``, those that set a cluster apart from its siblings.
+        One text per point, for the column ``terms``: those that distinguish a cluster from its siblings.
 
     Returns
     -------
     pandas.DataFrame
-        By cluster: ``size``; ``node``, which it is in the tree; ``height``, at which it was complete, and
-        ``until``, the height of the next merge (NaN for the root); and what ``X`` and ``texts`` say.
+        The index is ``cluster``. Columns: ``size``; ``node``, its node in the tree; ``height``, that of the node;
+        ``until``, the height of its parent (NaN for the root); and those of ``X`` and ``texts``.
 
     Examples
     --------
@@ -260,13 +262,13 @@ def describe(
     return frame.sort_values("size", ascending=False, kind="stable")
 
 
-def _checked(X: npt.ArrayLike, labels: npt.ArrayLike) -> tuple[Points, Ints, Ints]:
+def _check_input(X: npt.ArrayLike, labels: npt.ArrayLike) -> tuple[Points, Ints, Ints]:
     points = check_points(X, half=True)
     clusters, size = check_labels(labels, len(points), "X")
     return points, clusters, size
 
 
-def _means(points: Points, clusters: Ints, size: Ints) -> Floats:
+def _compute_means(points: Points, clusters: Ints, size: Ints) -> Floats:
     kept = np.flatnonzero(clusters >= 0)
     share = 1.0 / size[clusters[kept]]
     members = sp.csr_array((share, (clusters[kept], kept)), shape=(len(size), len(points)))
@@ -277,8 +279,8 @@ def _means(points: Points, clusters: Ints, size: Ints) -> Floats:
     return means
 
 
-def _squares(points: Points, clusters: Ints, means: Floats) -> Floats:
-    """The squared distance of each point to the center of its cluster; of no use for points of none."""
+def _squared_distances(points: Points, clusters: Ints, means: Floats) -> Floats:
+    """Return the squared distance of each point to the center of its cluster; undefined for label -1."""
     squares = np.empty(len(points))
     for first in range(0, len(points), _ROWS):
         rows = slice(first, first + _ROWS)
@@ -287,9 +289,9 @@ def _squares(points: Points, clusters: Ints, means: Floats) -> Floats:
     return squares
 
 
-def _minus_cosines(points: Points, clusters: Ints, size: Ints) -> Floats:
-    """Less the mean cosine of each point to the points of its cluster."""
-    lengths = np.sqrt(_squares(points, np.zeros(len(points), np.int64), np.zeros((1, points.shape[1]))))
+def _negative_cosines(points: Points, clusters: Ints, size: Ints) -> Floats:
+    """Return the mean cosine of each point to the points of its cluster, negated."""
+    lengths = np.sqrt(_squared_distances(points, np.zeros(len(points), np.int64), np.zeros((1, points.shape[1]))))
     scale = np.divide(1.0, lengths, out=np.zeros(len(lengths)), where=lengths > 0)
     kept = np.flatnonzero(clusters >= 0)
     members = sp.csr_array((scale[kept] / size[clusters[kept]], (clusters[kept], kept)), (len(size), len(points)))
@@ -301,14 +303,14 @@ def _minus_cosines(points: Points, clusters: Ints, size: Ints) -> Floats:
 
 
 def _distance_sums(points: Points, clusters: Ints, size: Ints) -> Floats:
-    """The sum of the distances of each point to those of its cluster, by blocks of their products."""
+    """Return the sum of the Euclidean distances of each point to the points of its cluster."""
     sums = np.zeros(len(points))
     order = np.argsort(clusters, kind="stable")[np.count_nonzero(clusters < 0) :]
     ends = np.cumsum(size)
     for first, last in zip(ends - size, ends, strict=True):
         members = order[first:last]
         own = points[members].astype(np.float64)
-        own -= own.mean(axis=0)  # products of numbers far from the origin would lose their digits
+        own -= own.mean(axis=0)  # avoids cancellation in the products if points are far from the origin
         squares = np.einsum("ij,ij->i", own, own)
         for begin in range(0, len(members), _ROWS):
             rows = slice(begin, begin + _ROWS)
@@ -317,12 +319,10 @@ def _distance_sums(points: Points, clusters: Ints, size: Ints) -> Floats:
     return sums
 
 
-def _nearest(means: Floats) -> Ints:
-    """The row nearest each row, the first of equals; -1 for a row alone."""
+def _find_nearest_rows(means: Floats) -> Ints:
+    """Return the nearest other row of each row, of equals the first; -1 if there is only one row."""
     if len(means) == 1:
         return np.full(1, -1)
-    from agglo.neighbors.search import neighbor_graph
-
     graph = neighbor_graph(means, 1, "sqeuclidean")
     first = graph.indptr[:-1]
     rows = np.repeat(np.arange(len(means)), np.diff(graph.indptr))

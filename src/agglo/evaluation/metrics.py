@@ -1,4 +1,4 @@
-"""Evaluation: how well a tree or a flat clustering fits known classes, or its points."""
+"""Scores of a tree or a flat clustering against known classes, and the DP-means cost."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from agglo import _core
-from agglo.evaluation.coherence import Coherence as Coherence
-from agglo.evaluation.coherence import coherence as coherence
 from agglo.points.frames import to_array
 from agglo.tree.hierarchy import Hierarchy
+from agglo.tree.validation import is_missing_label, to_label_array
 
 
 class PairwiseScores(NamedTuple):
-    """How well the pairs of points that a clustering puts together match those of one class."""
+    """F1, precision and recall of the pairs of points in one cluster; see :func:`pairwise_f1`."""
 
     f1: float
     precision: float
@@ -24,7 +23,7 @@ class PairwiseScores(NamedTuple):
 
 
 class RoundScores(NamedTuple):
-    """The same for the partition after every round: entry ``i`` is that of ``tree.labels(round=i)``."""
+    """F1, precision and recall after every round: entry ``i`` is that of ``tree.labels(round=i)``."""
 
     f1: npt.NDArray[np.float64]
     precision: npt.NDArray[np.float64]
@@ -32,18 +31,18 @@ class RoundScores(NamedTuple):
 
 
 def dendrogram_purity(tree: Hierarchy, y: npt.ArrayLike) -> float:
-    """Mean purity of the least common ancestors of all pairs of points of one class: 1 for a perfect tree.
+    """Compute the mean purity of the least common ancestors of all pairs of points of one class.
 
-    The purity of an ancestor is the share of the pair's class among its leaves. All pairs count, by exact
-    counting and not by sampling, in O(N log N) for N leaves and any shape of tree.
+    The purity of an ancestor is the share of its leaves that have the class of the pair. A perfect tree has 1. All
+    pairs are counted, without sampling, in O(N log N) time for N leaves and any shape of tree.
 
     Parameters
     ----------
     tree : Hierarchy
         The tree; its nodes may have any number of children.
     y : array-like of shape (n_leaves,)
-        The class of each point: integers, strings or anything else that can be told apart. There is no label
-        for "no class": -1 is a class like any other.
+        The class of each point: integers, strings or other hashable values. Every point needs a class; -1 is a
+        class like any other.
 
     Returns
     -------
@@ -58,35 +57,34 @@ def dendrogram_purity(tree: Hierarchy, y: npt.ArrayLike) -> float:
     Examples
     --------
     >>> from agglo import Hierarchy, metrics
-    >>> from agglo.tree.hierarchy import Rounds
+    >>> from agglo.tree.forest import Rounds
     >>> rounds = Rounds(threshold=[0.5, 1.0], before=[4, 3], after=[3, 1], seconds=[0.0, 0.0])
     >>> parent, height = [4, 4, 5, 5, 5, -1], [0, 0, 0, 0, 0.4, 0.9]
     >>> tree = Hierarchy(parent, height, size=[1, 1, 1, 1, 2, 4], round=[0, 0, 0, 0, 1, 2], rounds=rounds)
     >>> metrics.dendrogram_purity(tree, ["a", "a", "b", "b"])  # 1 for the pair of a, 2/4 for that of b
     0.75
     """
-    classes = _classes(tree, y)
+    classes = _encode_classes(tree, y)
     purity: float = _core.dendrogram_purity(tree.parent, tree.size, classes, int(classes.max()) + 1)
     if math.isnan(purity):
         raise ValueError(
-            f"dendrogram purity is undefined: no two of the {len(classes)} points share a class in y, "
-            "and it is a mean over such pairs"
+            f"dendrogram purity is undefined: no two of the {len(classes)} points have the same class, "
+            "and it is a mean over such pairs. Pass a y with fewer classes"
         )
     return purity
 
 
 def pairwise_f1(y: npt.ArrayLike, labels: npt.ArrayLike) -> PairwiseScores:
-    """F1, precision and recall of the pairs that ``labels`` puts together, against those that share a class.
+    """Compute F1, precision and recall of the pairs of points in one cluster, against the pairs of one class.
 
-    Precision is the share of pairs in one cluster that are of one class, recall the share of pairs of one
-    class that are in one cluster, F1 their harmonic mean. Where there is no pair to take a share of, it is 1:
-    nothing was wrongly joined, or nothing was missed.
+    Precision is the share of the pairs in one cluster that are of one class. Recall is the share of the pairs of
+    one class that are in one cluster. F1 is their harmonic mean. A share of no pairs is 1.
 
     Parameters
     ----------
     y, labels : array-like of shape (n_points,)
-        The class and the cluster of each point, as integers, strings or anything else that can be told apart.
-        -1 is a class or a cluster like any other.
+        The class and the cluster of each point: integers, strings or other hashable values. -1 is a class or a
+        cluster like any other.
 
     Returns
     -------
@@ -99,13 +97,13 @@ def pairwise_f1(y: npt.ArrayLike, labels: npt.ArrayLike) -> PairwiseScores:
     >>> metrics.pairwise_f1(["a", "a", "b", "b"], [0, 0, 0, 1])
     PairwiseScores(f1=0.4, precision=0.3333333333333333, recall=0.5)
     """
-    classes, clusters = label_codes("y", y), label_codes("labels", labels)
+    classes, clusters = encode_labels("y", y), encode_labels("labels", labels)
     if len(classes) != len(clusters):
-        raise ValueError(f"y has {len(classes)} labels and labels has {len(clusters)}: pass one a point in both")
+        raise ValueError(f"y has {len(classes)} labels and labels has {len(clusters)}: pass one of each per point")
     both = classes.astype(np.int64) * (int(clusters.max()) + 1) + clusters
-    together = _pairs(np.unique(both, return_counts=True)[1])
-    of_class, of_cluster = _pairs(np.bincount(classes)), _pairs(np.bincount(clusters))
-    # Integers of any size, so that each share is rounded only once.
+    together = _count_pairs(np.unique(both, return_counts=True)[1])
+    of_class, of_cluster = _count_pairs(np.bincount(classes)), _count_pairs(np.bincount(clusters))
+    # Python integers are exact, so that each share is rounded only once.
     return PairwiseScores(
         f1=2 * together / (of_class + of_cluster) if of_class + of_cluster else 1.0,
         precision=together / of_cluster if of_cluster else 1.0,
@@ -114,9 +112,9 @@ def pairwise_f1(y: npt.ArrayLike, labels: npt.ArrayLike) -> PairwiseScores:
 
 
 def pairwise_f1_by_round(tree: Hierarchy, y: npt.ArrayLike) -> RoundScores:
-    """F1, precision and recall of the partition after every round, as :func:`pairwise_f1` defines them.
+    """Compute F1, precision and recall of the partition after every round; see :func:`pairwise_f1`.
 
-    All rounds together take O(N log N) for N leaves, however many rounds there are.
+    All rounds together take O(N log N) time for N leaves.
 
     Parameters
     ----------
@@ -140,24 +138,24 @@ def pairwise_f1_by_round(tree: Hierarchy, y: npt.ArrayLike) -> RoundScores:
     >>> int(scores.f1.argmax())
     2
     """
-    classes = _classes(tree, y)
+    classes = _encode_classes(tree, y)
     rounds = len(tree.rounds)
     met = _core.pairs_met(tree.parent, tree.size, classes, int(classes.max()) + 1)
     sizes = tree.size.astype(np.int64)
     pairs = sizes * (sizes - 1) // 2
-    joined = pairs.copy()  # pairs that a node brings together: its own without its children's
-    np.subtract.at(joined, tree.parent[:-1], pairs[:-1])
-    together, of_cluster = (_by_round(tree, column) for column in (met, joined))
-    of_class = np.full(rounds + 1, _pairs(np.bincount(classes)))
+    new_pairs = pairs.copy()  # pairs that meet in a node: all its pairs without those of its children
+    np.subtract.at(new_pairs, tree.parent[:-1], pairs[:-1])
+    together, of_cluster = (_sum_by_round(tree, column) for column in (met, new_pairs))
+    of_class = np.full(rounds + 1, _count_pairs(np.bincount(classes)))
     return RoundScores(
-        f1=_share(2 * together, of_class + of_cluster),
-        precision=_share(together, of_cluster),
-        recall=_share(together, of_class),
+        f1=_divide(2 * together, of_class + of_cluster),
+        precision=_divide(together, of_cluster),
+        recall=_divide(together, of_class),
     )
 
 
 def dp_means_cost(X: npt.ArrayLike, labels: npt.ArrayLike, lam: SupportsFloat) -> float:
-    """Cost of a flat clustering: squared distances of points to their cluster's mean, plus ``lam`` a cluster.
+    """Compute the squared distances of the points to the mean of their cluster, plus ``lam`` per cluster.
 
     Parameters
     ----------
@@ -166,7 +164,7 @@ def dp_means_cost(X: npt.ArrayLike, labels: npt.ArrayLike, lam: SupportsFloat) -
     labels : array-like of shape (n_points,)
         The cluster of each point; -1 is a cluster like any other.
     lam : float
-        The price of a cluster, not negative.
+        The cost of a cluster (λ), not negative.
 
     Returns
     -------
@@ -179,78 +177,72 @@ def dp_means_cost(X: npt.ArrayLike, labels: npt.ArrayLike, lam: SupportsFloat) -
     >>> metrics.dp_means_cost([[0.0], [2.0], [9.0]], [0, 0, 1], lam=0.5)
     3.0
     """
-    from sklearn.utils import check_array  # takes long to import, and nothing else here needs it
+    from sklearn.utils import check_array  # slow to import
 
     points = np.ascontiguousarray(check_array(to_array(X), dtype=[np.float64, np.float32], input_name="X"))
-    clusters = label_codes("labels", labels)
+    clusters = encode_labels("labels", labels)
     if len(clusters) != len(points):
-        raise ValueError(f"labels has {len(clusters)} entries, but X has {len(points)} points: pass one a point")
-    price = float(lam) if isinstance(lam, int | float | np.number) else math.nan
-    if not (math.isfinite(price) and price >= 0):
-        raise ValueError(f"lam={lam!r} is no price of a cluster: pass a finite number that is not negative")
+        raise ValueError(f"labels has {len(clusters)} entries, but X has {len(points)} points: pass one per point")
+    cluster_cost = float(lam) if isinstance(lam, int | float | np.number) else math.nan
+    if not (math.isfinite(cluster_cost) and cluster_cost >= 0):
+        raise ValueError(f"lam={lam!r} is not allowed: pass a finite number that is not negative")
     counts = np.bincount(clusters)
     bounds = np.concatenate(([0], np.cumsum(counts)))
     order = np.argsort(clusters, kind="stable")
     within: float = _core.within_sum(points, order, bounds)
-    return within + price * len(counts)
+    return within + cluster_cost * len(counts)
 
 
-def _pairs(counts: npt.NDArray[np.int64]) -> int:
+def _count_pairs(counts: npt.NDArray[np.int64]) -> int:
+    """Return the number of pairs inside groups of the given sizes."""
     return int((counts * (counts - 1) // 2).sum())  # below 2^61 for up to 2^31 points
 
 
-def _by_round(tree: Hierarchy, column: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """The sums of a column over the nodes of each round and all before; a forest's root is of none."""
+def _sum_by_round(tree: Hierarchy, column: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return, for each round, the sum of ``column`` over all nodes merged by then."""
     sums = np.zeros(len(tree.rounds) + 2, np.int64)
     np.add.at(sums, tree.round, column)
-    return np.cumsum(sums[:-1])
+    return np.cumsum(sums[:-1])  # without the explicit root of a forest, which is not a merge
 
 
-def _share(part: npt.NDArray[np.int64], whole: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+def _divide(part: npt.NDArray[np.int64], whole: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
     return np.divide(part, whole, out=np.ones(len(whole)), where=whole > 0)
 
 
-def _classes(tree: Hierarchy, y: npt.ArrayLike) -> npt.NDArray[np.int32]:
+def _encode_classes(tree: Hierarchy, y: npt.ArrayLike) -> npt.NDArray[np.int32]:
     if not isinstance(tree, Hierarchy):
         raise TypeError(f"expected a Hierarchy, got {type(tree).__name__}")
-    classes = label_codes("y", y)
+    classes = encode_labels("y", y)
     if len(classes) != tree.n_leaves:
-        raise ValueError(f"y has {len(classes)} labels, but the tree has {tree.n_leaves} leaves: pass one a leaf")
+        raise ValueError(
+            f"y has {len(classes)} labels, but the tree has {tree.n_leaves} leaves: pass one label per leaf"
+        )
     return classes
 
 
-def label_codes(name: str, labels: npt.ArrayLike) -> npt.NDArray[np.int32]:
-    """``labels`` as numbers 0..k-1, equal where they are equal."""
-    given = np.asarray(labels)
-    if given.dtype.kind in "US" and not hasattr(labels, "dtype"):
-        given = np.asarray(labels, object)  # or a list's NaN would by now be the string "nan"
+def encode_labels(name: str, labels: npt.ArrayLike) -> npt.NDArray[np.int32]:
+    """Encode labels of any kind as integers 0 to k - 1."""
+    given = to_label_array(labels)
     if given.ndim != 1:
-        raise ValueError(f"{name} must be one-dimensional, a label a point, got shape {given.shape}")
+        raise ValueError(f"{name} must be one-dimensional, one label per point, got shape {given.shape}")
     if not len(given):
         raise ValueError(f"{name} is empty: pass at least one label")
     if given.dtype.kind in "biufcmM":
-        absent = np.isnat(given) if given.dtype.kind in "mM" else np.isnan(given)
-        if absent.any():
-            raise _absent(name, int(absent.argmax()), given[absent.argmax()])
+        is_missing = np.isnat(given) if given.dtype.kind in "mM" else np.isnan(given)
+        if is_missing.any():
+            raise _missing_label_error(name, int(is_missing.argmax()), given[is_missing.argmax()])
         return np.unique(given, return_inverse=True)[1].astype(np.int32)
-    found: dict[Any, int] = {}
+    code_of: dict[Any, int] = {}
     values = given.tolist()
     try:
-        codes = np.fromiter((found.setdefault(value, len(found)) for value in values), np.int32, len(values))
+        codes = np.fromiter((code_of.setdefault(value, len(code_of)) for value in values), np.int32, len(values))
     except TypeError as error:
-        raise TypeError(f"{name} holds what cannot be a label ({error}): pass integers or strings") from None
-    for value, code in found.items():
-        if value is None or not _equals_itself(value):
-            raise _absent(name, int((codes == code).argmax()), value)
+        raise TypeError(f"{name} has a value that cannot be a label ({error}): pass integers or strings") from None
+    for value, code in code_of.items():
+        if is_missing_label(value):
+            raise _missing_label_error(name, int((codes == code).argmax()), value)
     return codes
 
 
-def _equals_itself(value: Any) -> bool:
-    try:
-        return bool(value == value)  # not so for NaN
-    except TypeError:  # pandas.NA equals nothing and differs from nothing
-        return False
-
-
-def _absent(name: str, where: int, value: object) -> ValueError:
-    return ValueError(f"{name}[{where}] is {value}: every point needs a label; leave out those without one")
+def _missing_label_error(name: str, index: int, value: object) -> ValueError:
+    return ValueError(f"{name}[{index}] is {value}: every point needs a label; leave out the points without one")

@@ -1,4 +1,4 @@
-"""For texts: the terms that set a cluster apart from others."""
+"""Terms that distinguish clusters of texts, by class-based TF-IDF."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from agglo.tree.hierarchy import Hierarchy
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-_NOTHING = 1e-12  # a weight that is rounding only
+_MIN_WEIGHT = 1e-12  # smaller weights are rounding errors
 
 
 def terms(
@@ -27,28 +27,27 @@ def terms(
     n: SupportsIndex = 10,
     vectorizer: Any = None,
 ) -> list[list[str]]:
-    """The terms that set each cluster apart, the most telling first: by default from all other clusters.
+    """Find the terms that distinguish each cluster, by class-based TF-IDF; the highest weight comes first.
 
-    It is a class-based TF-IDF. The weight of a term in a cluster is its frequency there, times the logarithm of
-    how much higher that is than its frequency in the cluster and those compared with, taken together. So words
-    that are common everywhere weigh nothing, without a list of stop words, in any language. Only terms of
-    positive weight are given.
+    The weight of a term in a cluster is ``f log(f / g)``, where ``f`` is its relative frequency in the cluster and
+    ``g`` that in all clusters that are compared. Words that are equally common everywhere have weight 0, so no
+    list of stop words is needed, in any language. Only terms of positive weight are returned.
 
     Parameters
     ----------
     texts : iterable of str
-        A text a point.
+        One text per point.
     labels : array-like of shape (n_points,)
-        The cluster of each point, 0 to k - 1; -1 for a point of none.
+        The cluster of each point, 0 to k - 1; -1 for points in no cluster.
     tree : Hierarchy, optional
-        The tree of which ``labels`` are a cut. Then each cluster is compared with its siblings only: the other
-        clusters below its parent, from which the general topic does not tell it apart.
+        The tree of which ``labels`` are a cut. If given, each cluster is compared only with the other clusters
+        below its parent, with which it shares the general topic. By default it is compared with all clusters.
     n : int
-        How many terms of each cluster, at most.
+        The largest number of terms per cluster.
     vectorizer : object, optional
-        What makes terms of texts, with the methods of :class:`sklearn.feature_extraction.text.CountVectorizer`; by
-        default one that counts in how many texts a word occurs. Give one for phrases
-        (``ngram_range=(1, 2)``), for other words or for parts of words.
+        Extracts terms from texts, with the methods of :class:`sklearn.feature_extraction.text.CountVectorizer`.
+        The default counts the number of texts that contain a word. Pass another for phrases
+        (``ngram_range=(1, 2)``), other tokens or parts of words.
 
     Returns
     -------
@@ -62,48 +61,49 @@ def terms(
     >>> terms(texts, [0, 0, 1, 1])
     [['apple', 'green'], ['car', 'fast']]
     """
-    from sklearn.feature_extraction.text import CountVectorizer  # takes long to import
+    from sklearn.feature_extraction.text import CountVectorizer  # slow to import
 
     given = list(texts)
     clusters, size = check_labels(labels, len(given), "texts")
     wanted = check_positive("n", n)
     wrong = next((i for i, text in enumerate(given) if not isinstance(text, str)), None)
     if wrong is not None and vectorizer is None:
-        raise TypeError(f"texts[{wrong}] is {given[wrong]!r}, no text: pass a string a point")
-    maker = CountVectorizer(binary=True) if vectorizer is None else vectorizer
+        raise TypeError(f"texts[{wrong}] is {given[wrong]!r}, not a text: pass one string per point")
+    if vectorizer is None:
+        vectorizer = CountVectorizer(binary=True)
     try:
-        counts = sp.csr_array(maker.fit_transform(given))
+        counts = sp.csr_array(vectorizer.fit_transform(given))
     except ValueError as error:
-        raise ValueError(f"texts have no terms in them ({error}): pass a vectorizer that finds some") from error
-    names = maker.get_feature_names_out()
+        raise ValueError(f"texts contain no terms ({error}): pass a vectorizer that finds some") from error
+    names = vectorizer.get_feature_names_out()
     kept = np.flatnonzero(clusters >= 0)
     members = sp.csr_array((np.ones(len(kept)), (clusters[kept], kept)), shape=(len(size), len(given)))
     by_cluster = sp.csr_array(members @ counts)
     found: list[list[str]] = [[] for _ in size]
-    for group, compared in _compared(by_cluster, clusters, tree):
-        whole = compared / max(compared.sum(), 1.0)
+    for group, total_counts in _comparison_groups(by_cluster, clusters, tree):
+        whole = total_counts / max(total_counts.sum(), 1.0)
         for cluster in group:
             row = by_cluster[[cluster]]
             share = row.data / max(row.data.sum(), 1.0)
             weight = share * np.log(share / whole[row.indices])
             best = np.lexsort((row.indices, -weight))[:wanted]
-            found[cluster] = [str(names[row.indices[i]]) for i in best if weight[i] > _NOTHING]
+            found[cluster] = [str(names[row.indices[i]]) for i in best if weight[i] > _MIN_WEIGHT]
     return found
 
 
-def _compared(
+def _comparison_groups(
     by_cluster: Any, clusters: Ints, tree: Hierarchy | None
 ) -> Iterator[tuple[npt.NDArray[np.int64], Floats]]:
-    """Clusters that are compared with the same, and how often terms occur in all of those and in themselves."""
+    """Yield groups of clusters that are compared with the same clusters, and the term counts of all of these."""
     if tree is None:
         yield np.arange(by_cluster.shape[0]), np.asarray(by_cluster.sum(axis=0)).ravel()
         return
     nodes = tree.nodes(clusters)
     parents = tree.parent[nodes] if len(nodes) > 1 else nodes
-    # Clusters below a node are side by side, in the order in which the tree lists its leaves.
-    start = tree._below[2]
-    order = np.argsort(start[nodes], kind="stable")
-    places, counts = start[nodes][order], by_cluster[order]
+    # In the order of the tree's leaves, the clusters below a node are contiguous.
+    order = np.argsort(tree.start[nodes], kind="stable")
+    starts, counts = tree.start[nodes][order], by_cluster[order]
     for parent in np.unique(parents):
-        first, last = np.searchsorted(places, [start[parent], start[parent] + tree.size[parent]])
+        start = tree.start[parent]
+        first, last = np.searchsorted(starts, [start, start + tree.size[parent]])
         yield np.flatnonzero(parents == parent), np.asarray(counts[first:last].sum(axis=0)).ravel()

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agglo import _core
-from agglo.tree.validation import check_integer
+from agglo.tree.validation import check_integer, is_missing_label, to_label_array
 
 if TYPE_CHECKING:
     from agglo.tree.hierarchy import Hierarchy
@@ -70,9 +70,7 @@ def _encode_classes(
         points = np.array([_check_point(point, n_leaves) for point in known_classes], np.int64)
         classes = list(known_classes.values())
     else:
-        given = np.asarray(known_classes)
-        if given.dtype.kind in "US" and not hasattr(known_classes, "dtype"):
-            given = np.asarray(known_classes, object)  # NumPy has turned the NaN of a list into the text "nan"
+        given = to_label_array(known_classes)
         if given.shape != (n_leaves,):
             raise ValueError(
                 f"known_classes has shape {given.shape}: pass one entry for each of {n_leaves} leaves, -1 or None "
@@ -94,12 +92,7 @@ def _encode_classes(
 
 
 def _is_class(value: Any) -> bool:
-    if value is None:
-        return False
-    try:
-        return bool(value == value) and not (isinstance(value, int | float) and value == -1)  # NaN != NaN
-    except TypeError:  # bool(pandas.NA == pandas.NA) raises
-        return False
+    return not (is_missing_label(value) or (isinstance(value, int | float) and value == -1))
 
 
 def _check_point(point: Any, n_leaves: int) -> int:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import math
 import operator
-from typing import SupportsFloat, SupportsIndex
+from typing import Any, SupportsFloat, SupportsIndex
+
+import numpy as np
+import numpy.typing as npt
 
 
 def check_integer(name: str, value: SupportsIndex, meaning: str) -> int:
@@ -57,3 +60,22 @@ def check_height(height: SupportsFloat) -> float:
     if math.isnan(number):
         raise ValueError("height must not be NaN: pass a number (heights are distances, 0 at the leaves)")
     return number
+
+
+def to_label_array(labels: npt.ArrayLike) -> npt.NDArray[Any]:
+    """Return ``labels`` as an array; a list of strings becomes one of objects.
+
+    NumPy would convert a NaN among the strings of a list to the text "nan".
+    """
+    array = np.asarray(labels)
+    if array.dtype.kind in "US" and not hasattr(labels, "dtype"):
+        array = np.asarray(labels, object)
+    return array
+
+
+def is_missing_label(value: Any) -> bool:
+    """Return whether a label is None, NaN or pandas.NA."""
+    try:
+        return value is None or not bool(value == value)  # NaN does not equal itself
+    except TypeError:  # bool(pandas.NA == pandas.NA) raises
+        return True
