@@ -76,7 +76,7 @@ def test_a_run_that_fails_says_why_and_writes_nothing(folder, words, code, messa
         ("cut out", 2, "a cut needs a rule: pass one of --n-clusters, --round and --height"),
         ("cut out --n-clusters 0", 2, "n_clusters=0 is impossible"),
         ("cut out --n-clusters 3 -o labels.txt", 2, r"labels cannot be written to labels\.txt: end the name"),
-        ("cut out --n-clusters 3 -o no/labels.csv", 4, "there is no folder .*no; make it first"),
+        ("cut out --n-clusters 3 -o no/labels.csv", 4, "there is no folder .*no; create it first"),
         ("cut nowhere --n-clusters 3", 3, "cannot read nowhere: there is no such folder or file"),
         ("cut . --n-clusters 3", 3, r"\. holds no run: there is no tree\.parquet in it"),
         ("cut X.npy --n-clusters 3", 3, r"X\.npy is not a tree file of agglo"),
@@ -123,7 +123,7 @@ def test_a_folder_with_other_things_in_it_is_left_alone(folder):
     Path("mine").mkdir()
     Path("mine/thesis.tex").write_text("words")
     _, err = run("fit", "X.npy", "-o", "mine", code=4)
-    assert "will not write to mine: it is not empty and no run of agglo's (it has 'thesis.tex')" in err
+    assert "will not write to mine: it is not empty and holds no run of agglo (it has 'thesis.tex')" in err
     assert names(folder / "mine") == ["thesis.tex"]
     run("fit", "X.npy", "-o", "mine", "--force")
     assert names(folder / "mine") == [*FILES[:2], "thesis.tex", FILES[2]]

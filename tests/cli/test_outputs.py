@@ -33,17 +33,17 @@ FOLDERS = [
     ("file/deep", r"cannot write to file/deep: \S*file is a file; pass the name of a folder"),
     (
         "dangling",
-        r"dangling: it is a link to \S*nowhere, which is not there; make that folder, or remove the link",
+        r"dangling: it is a link to \S*nowhere, which does not exist; create that folder, or remove",
     ),
-    ("loop", r"cannot write to loop: it is a link that leads back to itself; remove it"),
-    ("loop/deep", r"loop.* leads back to itself; remove it"),
+    ("loop", r"cannot write to loop: it is a link to itself; remove it"),
+    ("loop/deep", r"loop.* link to itself; remove it"),
     ("/proc/agglo", r"cannot write to /proc: .*; choose another folder"),  # not even for root
     ("taken", r"cannot write taken/tree\.parquet: it is a folder; remove it, or choose another folder"),
 ]
 NAMES = [
-    ("no/labels.csv", r"there is no folder \S*no; make it first"),
+    ("no/labels.csv", r"there is no folder \S*no; create it first"),
     ("far/labels.csv", r"cannot write"),
-    ("loop.csv", r"cannot write loop\.csv: it is a link that leads back to itself; remove it"),
+    ("loop.csv", r"cannot write loop\.csv: it is a link to itself; remove it"),
     ("folder.csv", r"folder\.csv: it is a folder; pass the name of a file"),
     ("file/labels.csv", r"cannot write file/labels\.csv: file is a file; pass the name of a folder"),
     ("/proc/labels.csv", r"cannot write to /proc: .*; choose another folder"),

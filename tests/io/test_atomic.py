@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agglo.io.atomic import JOURNAL, LOCK, locate, read_stable, replacing, switching
+from agglo.io.atomic import JOURNAL, LOCK, read_consistently, replace_file, replace_files, resolve_file
 
 
 @pytest.fixture(autouse=True)
@@ -14,7 +14,7 @@ def _no_flushing(monkeypatch):
 
 
 def write(folder, text, *names, removed=()):
-    with switching(folder, names, lambda: removed) as temporary:
+    with replace_files(folder, names, lambda: removed) as temporary:
         for name in names:
             (temporary / name).write_text(text)
 
@@ -22,14 +22,14 @@ def write(folder, text, *names, removed=()):
 def read(folder):
     """What a reader finds in a folder that may have a journal."""
     names = ("a", "b", "c")
-    return {name: locate(folder, name).read_text() for name in names if locate(folder, name).exists()}
+    return {name: resolve_file(folder, name).read_text() for name in names if resolve_file(folder, name).exists()}
 
 
 def test_several_files_are_switched_together(tmp_path):
     folder = tmp_path / "deep" / "er"
     write(folder, "old", "a", "b")
     (folder / "mine").touch()
-    with switching(folder, ["b", "c"], lambda: ["a", "b"]) as temporary:
+    with replace_files(folder, ["b", "c"], lambda: ["a", "b"]) as temporary:
         (temporary / "b").write_text("new")
         (temporary / "c").write_text("new")
         assert read(folder) == {"a": "old", "b": "old"}
@@ -45,7 +45,7 @@ def test_if_one_file_cannot_be_written_all_stay_as_they_were(tmp_path, error, is
         write(folder, "old", "a")
 
     def fail():
-        with switching(folder, ["a", "b"], list) as temporary:
+        with replace_files(folder, ["a", "b"], list) as temporary:
             (temporary / "a").write_text("new")
             raise error
 
@@ -56,7 +56,7 @@ def test_if_one_file_cannot_be_written_all_stay_as_they_were(tmp_path, error, is
 
 
 def test_a_file_that_was_not_written_is_an_error(tmp_path):
-    with pytest.raises(FileNotFoundError), switching(tmp_path, ["a", "b"], list) as temporary:
+    with pytest.raises(FileNotFoundError), replace_files(tmp_path, ["a", "b"], list) as temporary:
         (temporary / "a").touch()
     assert list(tmp_path.iterdir()) == []
 
@@ -137,7 +137,7 @@ def test_writers_of_one_folder_wait_for_each_other_and_leave_no_lock(tmp_path):
         children.append(child)
     mixtures = 0
     while children:
-        found = read_stable(tmp_path, ["a"], lambda: read(tmp_path))
+        found = read_consistently(tmp_path, ["a"], lambda: read(tmp_path))
         mixtures += len(set(found.values())) > 1
         done, status = os.waitpid(children[0], os.WNOHANG)
         if done:
@@ -149,10 +149,10 @@ def test_writers_of_one_folder_wait_for_each_other_and_leave_no_lock(tmp_path):
 
 def test_leftovers_are_removed_but_not_those_of_a_writer_at_work(tmp_path):
     (tmp_path / ".agglo-0123.tmp").touch()
-    with replacing(tmp_path / "a") as partial:
+    with replace_file(tmp_path / "a") as partial:
         assert not (tmp_path / ".agglo-0123.tmp").exists()
         partial.write_text("one")
-        with replacing(tmp_path / "b") as other:
+        with replace_file(tmp_path / "b") as other:
             other.write_text("two")
         assert partial.exists()
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["a", "b"]

@@ -17,7 +17,7 @@ from agglo import cli
 from agglo.estimators import model_folder as modelfile
 from agglo.estimators import run_folder as runfolder
 from agglo.explore.run import open_run
-from agglo.io.atomic import JOURNAL
+from agglo.io.atomic import JOURNAL, resolve_file
 
 KILLS = 16  # of each writer
 EVENTS = {"open", "os.mkdir", "os.rename", "os.remove", "os.rmdir"}
@@ -137,7 +137,7 @@ def count_steps(work):
 
 def state(folder):
     """What our own readers find in a folder: everything that tells one run from another, all of it verified."""
-    if not runfolder.outputs.locate(folder, runfolder.TREE).exists():
+    if not resolve_file(folder, runfolder.TREE).exists():
         return None
 
     def read(files):
@@ -153,7 +153,7 @@ def state(folder):
     assert n_labels in (None, tree.n_leaves)
     assert record is None or record["data"]["points"] == tree.n_leaves
     model = None
-    if runfolder.outputs.locate(folder, runfolder.MODEL).exists():
+    if resolve_file(folder, runfolder.MODEL).exists():
         model = modelfile.load(folder)
         assert model.tree_.n_leaves == len(model.labels_) == tree.n_leaves
     kind = (tree.n_leaves, opened.items.has_text, opened.names is not None, record is None, model is None)

@@ -52,7 +52,7 @@ def explore(
             raise ValueError("--column names a column of --items: pass that, too")
     if html is not None:
         with failing(CANNOT_WRITE):
-            outputs.check_file(html)
+            outputs.check_writable_file(html)
         with failing(BAD_INPUT):
             opened = open_run(run, items, column)
         with failing(CANNOT_WRITE):

@@ -70,13 +70,13 @@ def predict(
         features = feature_names(columns, drop)
         csv = csv_options(header, encoding, delimiter)
     with failing(CANNOT_WRITE):
-        outputs.check_file(out)
+        outputs.check_writable_file(out)
     with failing(BAD_INPUT):
         if not run.is_dir():
             raise FileNotFoundError(
                 f"{run} holds no model: it is no folder; pass one that agglo fit --keep-model wrote"
             )
-        if not outputs.locate(run, runfolder.MODEL).exists():
+        if not outputs.resolve_file(run, runfolder.MODEL).exists():
             raise FileNotFoundError(
                 f"{run} holds no model, which predictions need: there is no {runfolder.MODEL} in it; "
                 "run agglo fit again, with --keep-model"

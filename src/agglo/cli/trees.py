@@ -59,7 +59,7 @@ def cut(
             files.check_label_format(out)
     if out is not None:
         with failing(CANNOT_WRITE):
-            outputs.check_file(out)
+            outputs.check_writable_file(out)
     with failing(BAD_INPUT):
         tree = runfolder.load_tree(run)
     with failing(USAGE):
@@ -178,7 +178,7 @@ def plot(
         csv = csv_options(header, encoding, delimiter)
     with failing(CANNOT_WRITE):
         pictures.check_name(out)
-        outputs.check_file(out)
+        outputs.check_writable_file(out)
     with failing(BAD_INPUT):
         tree = runfolder.load_tree(run)
     with failing(USAGE):

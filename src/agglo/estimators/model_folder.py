@@ -34,7 +34,8 @@ from agglo.estimators.run_folder import (
     Write,
     write_folder,
 )
-from agglo.io.atomic import file_digest, is_intact, locate, read_stable, write_array
+from agglo.io.atomic import read_consistently, resolve_file, write_array
+from agglo.io.checksum import has_valid_checksum, hash_file
 from agglo.neighbors.graph import NeighborGraph, RecallEstimate
 from agglo.neighbors.index import QUERIED, Fitted
 from agglo.points.dedup import Duplicates
@@ -57,7 +58,7 @@ def save(
     if home.exists() and not home.is_dir():
         raise FileExistsError(f"cannot write to {home}: it is a file; pass the name of a folder")
     others = home.exists() and any(not entry.name.startswith(".agglo-") for entry in home.iterdir())
-    if others and not locate(home, MODEL).exists() and not locate(home, TREE).exists():
+    if others and not resolve_file(home, MODEL).exists() and not resolve_file(home, TREE).exists():
         raise FileExistsError(
             f"will not write to {home}: it is not empty and holds no model; choose another folder"
         )
@@ -128,16 +129,16 @@ def load(folder: str | os.PathLike[str]) -> Clusterer:
     array([0, 1])
     """
     home = Path(folder)
-    return read_stable(home, RECORDS, lambda: _load(home))
+    return read_consistently(home, RECORDS, lambda: _load(home))
 
 
 def _load(home: Path) -> Clusterer:
     record = _record(home)
     for name, known in record["files"].items():
-        path = locate(home, name)
+        path = resolve_file(home, name)
         if not path.is_file():
             raise FileNotFoundError(f"{home} holds no whole model: {name} is not there; save it again")
-        if file_digest(path) != known:
+        if hash_file(path) != known:
             raise ValueError(f"{path} is damaged, or not of the same save as {MODEL}: save the model again")
     try:
         return _model(home, record)
@@ -153,10 +154,10 @@ def _model(home: Path, record: dict[str, Any]) -> Clusterer:
     if "top" in parameters:  # the name of connect in models that earlier versions saved
         parameters["connect"] = parameters.pop("top")
     model: Clusterer = kinds[record["class"]](**parameters)
-    graph, tree = _read_graph(locate(home, GRAPH), record["graph"]), Hierarchy.load(locate(home, TREE))
-    model._known, model._duplicates = _read_known(locate(home, KNOWN))
-    _read_uncounted(model, locate(home, KNOWN))
-    model._tree = Hierarchy.load(locate(home, GRAPH_TREE)) if model._duplicates.n_duplicates else tree
+    graph, tree = _read_graph(resolve_file(home, GRAPH), record["graph"]), Hierarchy.load(resolve_file(home, TREE))
+    model._known, model._duplicates = _read_known(resolve_file(home, KNOWN))
+    _read_uncounted(model, resolve_file(home, KNOWN))
+    model._tree = Hierarchy.load(resolve_file(home, GRAPH_TREE)) if model._duplicates.n_duplicates else tree
     about, fitted = record["points"], None
     if about is not None:
         if about["method"] not in QUERIED:
@@ -183,7 +184,7 @@ def _model(home: Path, record: dict[str, Any]) -> Clusterer:
 
 
 def _record(home: Path) -> dict[str, Any]:
-    path = locate(home, MODEL)
+    path = resolve_file(home, MODEL)
     if not path.is_file():
         raise FileNotFoundError(f"{home} holds no model: there is no {MODEL} in it; write one with save")
     try:
@@ -196,8 +197,8 @@ def _record(home: Path) -> dict[str, Any]:
     files = record.get("files")
     if not isinstance(files, dict) or not {TREE, GRAPH, KNOWN} <= set(files) <= MODEL_FILES:
         raise _broken(home, "it does not list the files of a model")
-    if not is_intact(record):
-        raise _broken(home, "it is damaged (its checksum is that of another content)")
+    if not has_valid_checksum(record):
+        raise _broken(home, "it is damaged (its checksum does not match)")
     checked: dict[str, Any] = record
     return checked
 
@@ -332,8 +333,8 @@ def _write_sparse(X: Any, path: Path) -> None:
 def _points(home: Path, about: Mapping[str, Any], duplicates: Duplicates) -> Any:
     if "path" not in about:
         if about["sparse"]:
-            return sp.csr_array(sp.load_npz(locate(home, SPARSE_POINTS)))
-        return np.lib.format.open_memmap(locate(home, POINTS), mode="r")
+            return sp.csr_array(sp.load_npz(resolve_file(home, SPARSE_POINTS)))
+        return np.lib.format.open_memmap(resolve_file(home, POINTS), mode="r")
     path = Path(about["path"])
     if not path.is_file():
         raise ValueError(f"the points were saved by reference, and {path} is not there any more: bring it back")

@@ -1,7 +1,7 @@
-"""A run on disk: a folder with the tree, its labels and a record of how they were made.
+"""Save a run to a folder, and load it: the tree, the labels and a record of the parameters.
 
-The record has a digest of each file of the run, and a checksum of itself. Files are switched together, see
-:mod:`agglo.io.atomic`; a file in the folder that the record does not list is not part of the run.
+The record contains a hash of each file of the run, and a checksum of itself. All files are replaced together, see
+:mod:`agglo.io.atomic`. A file in the folder that the record does not list is not part of the run.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from agglo.io import atomic as outputs
+from agglo.io import atomic
+from agglo.io.checksum import add_checksum, has_valid_checksum, hash_file
 from agglo.io.points import write_labels
 from agglo.tree.hierarchy import Hierarchy
 
@@ -28,7 +29,7 @@ RECORD = "run.json"
 PICTURE = "picture.png"
 ITEMS = "items.arrow"
 NAMES = "names.arrow"
-# Of a saved model, see agglo.estimators.model_folder.
+# Files of a saved model, see agglo.estimators.model_folder.
 MODEL = "model.json"
 GRAPH_TREE = "graph_tree.parquet"
 GRAPH = "graph.npz"
@@ -39,20 +40,20 @@ SPARSE_POINTS = "points.npz"
 RECORDS = (MODEL, RECORD)
 FILES = {TREE, LABELS, PICTURE, ITEMS, NAMES, GRAPH_TREE, GRAPH, KNOWN, POINTS, SPARSE_POINTS, *RECORDS}
 MODEL_FILES = {TREE, GRAPH_TREE, GRAPH, KNOWN, POINTS, SPARSE_POINTS}
-_EARLY_FILES = {TREE, LABELS, ITEMS, NAMES}  # of runs whose record does not list them
-_AGAIN = {RECORD: "run agglo fit again", MODEL: "save the model again"}
+_UNLISTED_FILES = {TREE, LABELS, ITEMS, NAMES}  # the files of runs of early versions, whose record lists none
+_REMEDY = {RECORD: "run agglo fit again", MODEL: "save the model again"}
 
 
 def check_folder(folder: Path, *, force: bool = False) -> None:
-    """Raise if a run cannot or should not be written to ``folder``, before any work is done for it."""
-    outputs.check_folder(folder, FILES)
+    """Raise if a run cannot be written to ``folder``, or if the folder holds other files and not ``force``."""
+    atomic.check_writable_folder(folder, FILES)
     if not folder.exists():
         return
     others = [entry.name for entry in folder.iterdir() if not entry.name.startswith(".agglo-")]
-    if others and not force and not _owned(folder, RECORD):
+    if others and not force and not _list_files(folder, RECORD):
         raise FileExistsError(
-            f"will not write to {folder}: it is not empty and no run of agglo's (it has {sorted(others)[0]!r}); "
-            "choose another folder, or pass --force to add the run to it"
+            f"will not write to {folder}: it is not empty and holds no run of agglo "
+            f"(it has {sorted(others)[0]!r}); choose another folder, or pass --force to add the run to it"
         )
 
 
@@ -65,18 +66,18 @@ def save_run(
     extra: Mapping[str, Write] | None = None,
     model: tuple[Mapping[str, Write], Mapping[str, Any]] | None = None,
 ) -> list[Path]:
-    """Write a run to ``folder``, all its files or none; return their names.
+    """Write all files of a run to ``folder`` atomically; return their paths.
 
     Parameters
     ----------
     folder : Path
-        Files of an earlier run in it are replaced or removed; other files stay.
+        The folder. Files of an earlier run are replaced or deleted; other files stay.
     tree, labels, record
-        The run.
+        The tree, the label of each point, and the parameters of the run.
     picture : callable, optional
-        Writes a picture to the name that it is given.
+        A function that writes a picture to a given path.
     extra : mapping, optional
-        Further functions that write a file, by the name of the file.
+        Functions that write further files to a given path, by the name of the file.
     model : tuple, optional
         The files and the record of the fitted model, see :func:`agglo.estimators.model_folder.contents`.
     """
@@ -94,49 +95,49 @@ def save_run(
 
 
 def write_folder(folder: Path, files: Mapping[str, Write], records: Mapping[str, Mapping[str, Any]]) -> list[Path]:
-    """Switch what agglo has in ``folder`` to these files and records, all of them or none; return their names.
+    """Replace the files of agglo in ``folder`` by these files and records atomically; return their paths.
 
-    The records are written last, and list the files with their digests.
+    The records are written last. They list the files with their hashes.
     """
     names = [*files, *records]
 
-    def obsolete() -> Iterable[str]:
-        return (name for record in RECORDS for name in _owned(folder, record))
+    def list_obsolete_files() -> Iterable[str]:
+        return (name for record in RECORDS for name in _list_files(folder, record))
 
-    with outputs.switching(folder, names, obsolete) as temporary:
+    with atomic.replace_files(folder, names, list_obsolete_files) as temporary:
         for name, write in files.items():
             write(temporary / name)
-        digests = {name: outputs.file_digest(temporary / name) for name in files}
+        digests = {name: hash_file(temporary / name) for name in files}
         for name, record in records.items():
             listed = {file: digests[file] for file in files if name != MODEL or file in MODEL_FILES}
-            text = json.dumps(outputs.seal({**record, "files": listed}), indent=2, allow_nan=False)
+            text = json.dumps(add_checksum({**record, "files": listed}), indent=2, allow_nan=False)
             (temporary / name).write_text(text + "\n", encoding="utf-8")
     return [folder / name for name in names]
 
 
-def _owned(folder: Path, name: str) -> set[str]:
-    """Return the names of the files of a record, itself included; none if it is damaged or not agglo's."""
+def _list_files(folder: Path, name: str) -> set[str]:
+    """Return the names of the files that a record lists, and its own; none if it is damaged or not of agglo."""
     try:
         record = load_record(folder, name)
     except ValueError:
         return set()
     if record is None or "agglo" not in record:
         return set()
-    return {name} | (set(record.get("files", _EARLY_FILES)) & FILES)
+    return {name} | (set(record.get("files", _UNLISTED_FILES)) & FILES)
 
 
 @dataclass(frozen=True, eq=False)
 class RunFiles:
-    """The files of a run, as its record lists them.
+    """The files of a run that its record lists.
 
     Parameters
     ----------
     folder : Path
-        The folder.
+        The folder of the run.
     record : dict, optional
         The record, if there is one.
     name : str
-        The name of the record.
+        The file name of the record.
     """
 
     folder: Path
@@ -144,23 +145,25 @@ class RunFiles:
     name: str = RECORD
 
     def find(self, file: str) -> Path | None:
-        """Return where a file of the run is, checked to be as it was written; None if the run has no such file."""
-        path = outputs.locate(self.folder, file)
+        """Return the path of a file of the run, whose hash is verified; None if the run has no such file."""
+        path = atomic.resolve_file(self.folder, file)
         digests = None if self.record is None else self.record.get("files")
-        if digests is None:  # a folder without a record, or one of an earlier version
+        if digests is None:  # a folder without a record, or of an early version
             return path if path.is_file() else None
         if file not in digests:
             return None
         if not path.is_file():
             raise FileNotFoundError(
-                f"{self.folder} is not whole: {file} is not there, but {self.name} lists it; {_AGAIN[self.name]}"
+                f"{self.folder} is incomplete: {self.name} lists {file}, which is missing; {_REMEDY[self.name]}"
             )
-        if outputs.file_digest(path) != digests[file]:
-            raise ValueError(f"{path} is damaged, or not of the same run as {self.name}: {_AGAIN[self.name]}")
+        if hash_file(path) != digests[file]:
+            raise ValueError(
+                f"{path} is damaged, or belongs to another run than {self.name}: {_REMEDY[self.name]}"
+            )
         return path
 
     def tree(self) -> Path:
-        """Return where the tree is."""
+        """Return the path of the tree."""
         path = self.find(TREE)
         if path is None:
             raise FileNotFoundError(
@@ -170,19 +173,19 @@ class RunFiles:
 
 
 def read_run(path: Path, read: Callable[[RunFiles], T]) -> T:
-    """Return what ``read`` returns of the files in the folder ``path``, all of them of one run."""
+    """Return ``read(files)`` for the run in the folder ``path``; all files are of the same run."""
 
-    def once() -> T:
+    def read_once() -> T:
         record = load_record(path)
-        # The folder of a model alone has no other record.
+        # A folder that holds only a model has no record of a run.
         files = RunFiles(path, record) if record else RunFiles(path, load_record(path, MODEL), MODEL)
         return read(files)
 
-    return outputs.read_stable(path, RECORDS, once)
+    return atomic.read_consistently(path, RECORDS, read_once)
 
 
 def load_run(path: Path) -> tuple[Hierarchy, dict[str, Any] | None]:
-    """Return the tree of a run and its record, given its folder; of a file with a tree, the record is None."""
+    """Return the tree and the record of a run, given its folder or a tree file; a file has no record."""
     if not path.exists():
         raise FileNotFoundError(f"cannot read {path}: there is no such folder or file; check its name")
     if not path.is_dir():
@@ -193,23 +196,24 @@ def load_run(path: Path) -> tuple[Hierarchy, dict[str, Any] | None]:
 
 
 def load_tree(path: Path) -> Hierarchy:
-    """Return the tree of a run, given its folder or the file of the tree itself."""
+    """Return the tree of a run, given its folder or a tree file."""
     return load_run(path)[0]
 
 
 def load_record(path: Path, name: str = RECORD) -> dict[str, Any] | None:
-    """Return the record of a run, or of a model, if ``path`` is a folder that has one."""
-    file = outputs.locate(path, name)
+    """Return the record ``name`` in the folder ``path``; None if there is none."""
+    file = atomic.resolve_file(path, name)
     if not file.is_file():
         return None
     try:
         record = json.loads(file.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise ValueError(f"{file} is damaged ({error}): {_AGAIN[name]}") from error
+        raise ValueError(f"{file} is damaged ({error}): {_REMEDY[name]}") from error
     if not isinstance(record, dict):
-        raise ValueError(f"{file} holds no record of a run: {_AGAIN[name]}")
+        raise ValueError(f"{file} is damaged (it holds no JSON object): {_REMEDY[name]}")
     files = record.get("files", {})
-    is_open = name == RECORD and "files" in record and "checksum" not in record  # runs that list files are sealed
-    if is_open or not outputs.is_intact(record) or not isinstance(files, dict):
-        raise ValueError(f"{file} is damaged (its checksum is that of another content): {_AGAIN[name]}")
+    # All versions that list files also write a checksum.
+    lacks_checksum = name == RECORD and "files" in record and "checksum" not in record
+    if lacks_checksum or not has_valid_checksum(record) or not isinstance(files, dict):
+        raise ValueError(f"{file} is damaged (its checksum does not match): {_REMEDY[name]}")
     return record

@@ -13,7 +13,7 @@ from agglo.explore import api
 from agglo.explore.run import ExplorableRun
 from agglo.explore.values import truncate
 from agglo.explore.view import visible_boxes
-from agglo.io.atomic import replacing
+from agglo.io.atomic import replace_file
 
 MAX_BYTES = 3_000_000
 _MAX_BOXES = 20_000
@@ -55,7 +55,7 @@ def render_page(run: ExplorableRun, max_bytes: int = MAX_BYTES) -> str:
 def save_page(run: ExplorableRun, path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> None:
     """Write the page of :func:`render_page` to ``path`` atomically."""
     text = render_page(run, max_bytes)
-    with replacing(path) as partial:
+    with replace_file(path) as partial:
         partial.write_text(text, "utf-8", "replace")
 
 

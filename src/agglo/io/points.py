@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import scipy.sparse as sp
 
 from agglo._memory import empty_maybe_mapped
-from agglo.io.atomic import replacing, write_array
+from agglo.io.atomic import replace_file, write_array
 from agglo.io.columns import (
     check_row_numbers,
     choose_features,
@@ -182,7 +182,7 @@ def write_labels(labels: npt.NDArray[np.int64], path: str | os.PathLike[str], *,
     The format is ``form`` or, by default, the suffix of the name: .parquet, .csv or .npy.
     """
     form = check_label_format(path) if form is None else form
-    with replacing(path) as partial:
+    with replace_file(path) as partial:
         if form == ".npy":
             write_array(labels, partial)
             return

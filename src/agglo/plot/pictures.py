@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 from matplotlib.offsetbox import AnnotationBbox, OffsetImage
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from agglo.io.atomic import replacing
+from agglo.io.atomic import replace_file
 from agglo.plot.dendrogram import dendrogram
 from agglo.plot.style import FAINT, INK, PALETTE, Colours, Labels, bare, cluster_colours, paler, short, uniform
 from agglo.tree.dp_means import DPMeansPath, dp_means_path
@@ -275,7 +275,7 @@ def check_name(path: str | os.PathLike[str]) -> str:
 def save(figure: Figure, path: str | os.PathLike[str], *, form: str | None = None) -> None:
     """Write a figure to ``path``, whole or not at all, in the format ``form`` or else what its name ends in."""
     form = check_name(path) if form is None else form
-    with replacing(path) as partial:
+    with replace_file(path) as partial:
         figure.savefig(partial, format=form)
 
 

@@ -18,7 +18,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from agglo._arrays import Column
-from agglo.io.atomic import is_intact, replacing, seal
+from agglo.io.atomic import replace_file
+from agglo.io.checksum import add_checksum, has_valid_checksum
 from agglo.tree.forest import Rounds
 
 if TYPE_CHECKING:
@@ -41,9 +42,9 @@ def write_tree(tree: Hierarchy, path: str | os.PathLike[str]) -> None:
         of_round = getattr(tree.rounds, name)
         of_node = of_round[round_index] if len(of_round) else np.zeros(tree.n_nodes)
         columns.append(pa.array(of_node, kind, mask=~is_merge))
-    record = seal({"version": VERSION, "rounds": len(tree.rounds), "about": dict(tree.about)})
+    record = add_checksum({"version": VERSION, "rounds": len(tree.rounds), "about": dict(tree.about)})
     schema = pa.schema(COLUMNS | ROUND_COLUMNS, metadata={KEY: json.dumps(record).encode()})
-    with replacing(path) as partial, partial.open("wb") as file:  # Arrow cannot open a name that is not UTF-8
+    with replace_file(path) as partial, partial.open("wb") as file:  # Arrow cannot open a name that is not UTF-8
         table = pa.Table.from_arrays(columns, schema=schema)
         pq.write_table(table, file, compression="zstd", write_page_checksum=True)
 
@@ -110,7 +111,7 @@ def _read_record(name: Path, schema: Any, n_nodes: int) -> dict[str, Any]:
         raise _read_error(name, f"it is of version {version}, and this agglo reads version {VERSION}")
     if type(record.get("rounds")) is not int or not isinstance(record.get("about"), dict):
         raise _read_error(name, "its metadata lacks the number of rounds or the record of how the tree was built")
-    if not is_intact(record):
+    if not has_valid_checksum(record):
         raise _read_error(name, "its metadata is damaged (the checksum does not match)")
     if not 0 <= record["rounds"] < n_nodes:
         raise _read_error(name, f"its metadata counts {record['rounds']} rounds for {n_nodes} nodes")
