@@ -68,10 +68,11 @@ class Library:
 
 def agglo_search(recall: float, X: Floats, _: Any) -> Lists:
     from agglo._validation import effective_n_threads
-    from agglo.neighbors.dense import cells
+    from agglo.neighbors.dense import SearchParams, search_cells
     from agglo.points.validation import check_points
 
-    return cells(check_points(X), K, "sqeuclidean", effective_n_threads(None), None, recall=recall)[0]
+    params = SearchParams(K, "sqeuclidean", effective_n_threads(None), recall=recall)
+    return search_cells(check_points(X), params).indices
 
 
 def faiss_index(factory: Callable[[int], str]) -> Callable[[Floats, int, Any], Any]:

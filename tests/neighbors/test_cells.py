@@ -8,10 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import agglo
-from agglo.neighbors import dense as search_cells
+from agglo.neighbors import dense
 from agglo.neighbors import search as neighbors
-from agglo.neighbors.dense import cells
-from agglo.neighbors.dense import exact as search_exactly
+from agglo.neighbors.dense import SearchParams, search_cells, search_exact
 from agglo.points.validation import check_points
 
 METRICS = ("cosine", "dot", "euclidean", "sqeuclidean")
@@ -73,9 +72,17 @@ SHAPES = [
 ]
 
 
+LIST_OPTIONS = ("list_size", "n_probes", "n_candidates", "sample")
+
+
+def cells(points, k, metric, n_threads, report, **options):
+    chosen = {name: options.pop(name) for name in LIST_OPTIONS if name in options}
+    return search_cells(points, SearchParams(k, metric, n_threads, report, **options), **chosen)
+
+
 def both(X, k, metric, **wishes):
     points = check_points(X.astype(np.float32))
-    exact = search_exactly(points, k, metric, 2, None)[:2]
+    exact = search_exact(points, SearchParams(k, metric, 2))[:2]
     return exact, cells(points, k, metric, 2, None, **wishes)
 
 
@@ -101,13 +108,13 @@ def test_recall_is_as_wished_for_whatever_the_points(make, n, d, metric):
 def test_the_estimate_is_as_good_as_its_error_says(spread, recall):
     """Of chosen efforts: 60 times, with another sample each time, and not too high on the whole."""
     points = check_points(clustered(np.random.default_rng(8), 3000, 12, 20, spread).astype(np.float32))
-    exact = search_exactly(points, 10, "sqeuclidean", 2, None)
+    exact = search_exact(points, SearchParams(10, "sqeuclidean", 2))
     differences, errors = [], []
     for seed in range(60):
-        found = cells(points, 10, "sqeuclidean", 2, None, recall=recall, random_state=seed, size=44, sample=100)
-        differences.append(found.estimate.value - shares_right(exact, found, "sqeuclidean").mean())
-        errors.append(found.estimate.error)
-        assert found.estimate.value >= recall
+        found = cells(points, 10, "sqeuclidean", 2, None, recall=recall, seed=seed, list_size=44, sample=100)
+        differences.append(found.recall_estimate.value - shares_right(exact, found, "sqeuclidean").mean())
+        errors.append(found.recall_estimate.error)
+        assert found.recall_estimate.value >= recall
     assert (np.abs(differences) <= errors).sum() >= 58
     assert abs(np.mean(differences)) <= np.mean(errors) / 5
 
@@ -121,7 +128,7 @@ def test_dot_products_are_searched_too():
 @pytest.mark.parametrize("metric", METRICS)
 def test_values_are_those_of_the_exact_search(metric):
     X = clustered(np.random.default_rng(5), 3000, 16)
-    exact, found = both(X, 12, metric, visits=2)
+    exact, found = both(X, 12, metric, n_probes=2)
     compared = 0
     for one, two, p, q in zip(exact[0].tolist(), found[0].tolist(), *(v[1] for v in (exact, found)), strict=True):
         known = dict(zip(one, p, strict=True))
@@ -143,7 +150,7 @@ def test_of_ties_the_smaller_indices_are_kept_in_order():
     assert (np.diff(found[0], axis=1)[tied] > 0).all()
 
 
-@pytest.mark.parametrize("wishes", [{}, {"visits": 3, "kept": 30}, {"recall": 0.999}])
+@pytest.mark.parametrize("wishes", [{}, {"n_probes": 3, "n_candidates": 30}, {"recall": 0.999}])
 def test_threads_are_not_seen_in_the_result(wishes):
     points = check_points(clustered(np.random.default_rng(1), 8000, 12, 200, 1.0).astype(np.float32))
     one, *others = (cells(points, 9, "cosine", workers, None, **wishes) for workers in (1, 2, 8))
@@ -156,9 +163,7 @@ def test_threads_are_not_seen_in_the_result(wishes):
 
 def test_random_state_is_all_that_is_random():
     points = check_points(clustered(np.random.default_rng(1), 6000, 24, 300, 1.5).astype(np.float32))
-    one, again, other = (
-        cells(points, 9, "sqeuclidean", 2, None, random_state=seed, visits=1)[0] for seed in (3, 3, 4)
-    )
+    one, again, other = (cells(points, 9, "sqeuclidean", 2, None, seed=seed, n_probes=1)[0] for seed in (3, 3, 4))
     np.testing.assert_array_equal(one, again)
     assert (one != other).any()
 
@@ -171,7 +176,7 @@ def test_few_points_are_searched_as_if_exactly(seed, n, k, metric):
     X = rng.integers(-2, 3, (n, 3))
     X = X[rng.integers(0, n, n)]
     k = min(k, n - 1)
-    exact, found = both(X, k, metric, size=600)
+    exact, found = both(X, k, metric, list_size=600)
     np.testing.assert_array_equal(exact[0], found[0])
     np.testing.assert_array_equal(exact[1], found[1])
 
@@ -185,7 +190,7 @@ def test_auto_is_exact_while_that_is_cheap():
 
 
 def test_auto_says_what_it_did(monkeypatch):
-    monkeypatch.setattr(neighbors, "_CHEAP", 0.0)
+    monkeypatch.setattr(dense, "_CHEAP", 0.0)
     X = clustered(np.random.default_rng(2), 3000, 8)
     graph = agglo.neighbor_graph(X, 5, method="auto", recall=0.9, random_state=5)
     assert graph.method == "cells"
@@ -198,8 +203,8 @@ def test_auto_says_what_it_did(monkeypatch):
 
 
 def test_auto_searches_exactly_if_cells_fall_short(monkeypatch):
-    monkeypatch.setattr(neighbors, "_CHEAP", 0.0)
-    monkeypatch.setattr(search_cells, "PATIENCE", 1)
+    monkeypatch.setattr(dense, "_CHEAP", 0.0)
+    monkeypatch.setattr(dense, "MAX_ATTEMPTS", 1)
     X = np.random.default_rng(2).standard_normal((12000, 100))
     graph = agglo.neighbor_graph(X, 5, method="auto", recall=0.9999)
     assert graph.method == "exact"
@@ -212,13 +217,16 @@ def test_auto_searches_exactly_if_cells_fall_short(monkeypatch):
 
 def test_no_visits_are_made_that_are_known_not_to_be_enough():
     points = check_points(np.random.default_rng(2).standard_normal((40000, 60)).astype(np.float32))
-    none = cells(points, 5, "cosine", 2, None, recall=0.99, size=64, patient=False)
+    none = cells(points, 5, "cosine", 2, None, recall=0.99, list_size=64, stop_early=True)
     assert none.indices.shape == none.values.shape == (0, 5)
     assert none.parameters["rounds"] == 0
-    assert none.estimate.value < 0.99
-    some = cells(points, 5, "cosine", 2, None, recall=0.99, size=64)
+    assert none.recall_estimate.value < 0.99
+    some = cells(points, 5, "cosine", 2, None, recall=0.99, list_size=64)
     assert some.indices.shape == (40000, 5)
-    assert abs(some.estimate.value - none.estimate.value) <= some.estimate.error + none.estimate.error
+    assert (
+        abs(some.recall_estimate.value - none.recall_estimate.value)
+        <= some.recall_estimate.error + none.recall_estimate.error
+    )
 
 
 def test_progress_goes_to_the_end_and_can_stop_the_search():
@@ -257,8 +265,8 @@ def test_wishes_that_make_no_sense_are_errors(wish, error, text):
 @pytest.mark.parametrize("shape", [clustered, one_huge, half_identical, nearly_identical])
 def test_very_many_cells_find_as_much_for_any_number_of_threads(shape):
     X = check_points(shape(np.random.default_rng(3), 12_000, 4).astype(np.float32))
-    found = [cells(X, 3, "euclidean", workers, None, size=16, recall=0.9) for workers in (1, 2, 8)]
-    assert found[0].estimate.value >= 0.9
+    found = [cells(X, 3, "euclidean", workers, None, list_size=16, recall=0.9) for workers in (1, 2, 8)]
+    assert found[0].recall_estimate.value >= 0.9
     for other in found[1:]:
         np.testing.assert_array_equal(other.indices, found[0].indices)
         np.testing.assert_array_equal(other.values, found[0].values)
@@ -267,8 +275,8 @@ def test_very_many_cells_find_as_much_for_any_number_of_threads(shape):
 def test_many_separate_clusters_are_told_apart():
     rng = np.random.default_rng(4)
     X = check_points(clustered(rng, 30_000, 32, n_clusters=1500, spread=0.4).astype(np.float32))
-    found = cells(X, 5, "euclidean", 2, None, size=24, recall=0.95)
-    assert found.estimate.value >= 0.95
+    found = cells(X, 5, "euclidean", 2, None, list_size=24, recall=0.95)
+    assert found.recall_estimate.value >= 0.95
     assert found.parameters["visits"] <= 32
 
 
@@ -277,13 +285,13 @@ def test_groups_that_are_smaller_than_cells_are_not_torn_apart():
     X = rng.normal(size=(600, 64))[rng.integers(600, size=60_000)] + 0.8 * rng.normal(size=(60_000, 64))
     found = cells(check_points(X.astype(np.float32)), 25, "euclidean", 2, None)
     assert found.parameters["visits"] <= 16
-    assert found.estimate.value >= 0.95
+    assert found.recall_estimate.value >= 0.95
 
 
 def test_where_no_cells_are_enough_the_best_are_taken():
     X = np.random.default_rng(0).normal(size=(50_000, 64)).astype(np.float32)
-    usual = cells(X, 10, "euclidean", 2, None, recall=0.99, size=256)
+    usual = cells(X, 10, "euclidean", 2, None, recall=0.99, list_size=256)
     found = cells(X, 10, "euclidean", 2, None, recall=0.99)
-    assert usual.estimate.value < 0.99
+    assert usual.recall_estimate.value < 0.99
     assert found.parameters["cell_size"] == 256
     np.testing.assert_array_equal(found.indices, usual.indices)

@@ -7,14 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agglo import neighbor_graph
-from agglo.neighbors.index import Fitted
+from agglo.neighbors.index import NeighborIndex
 
 DENSE = ("cosine", "dot", "sqeuclidean", "euclidean")
 SPARSE = ("cosine", "dot", "jaccard", "hamming")
 
 
-def fitted(X, metric, method="exact", effort=None, recall=0.95):
-    return Fitted(X, metric, method, effort or {}, recall, 0)
+def fitted(X, metric, method="exact", parameters=None, recall=0.95):
+    return NeighborIndex(X, metric, method, parameters or {}, recall, 0)
 
 
 def check(X, new, k, metric, found):
@@ -53,11 +53,11 @@ def points(draw, dtypes=("f2", "f4", "f8", "i1", "u1")):
 @settings(max_examples=25)
 def test_new_points_find_the_same_as_if_they_had_been_there(method, metric, given_points):
     X, new, k = given_points
-    found = fitted(X, metric, method).nearest(new, k, 1, None)
+    found = fitted(X, metric, method).search(new, k, 1, None)
     check(X, new, k, metric, found)
-    np.testing.assert_array_equal(found, fitted(X, metric, method).nearest(new, k, 3, None))
+    np.testing.assert_array_equal(found, fitted(X, metric, method).search(new, k, 3, None))
     if method != "exact":
-        np.testing.assert_array_equal(found, fitted(X, metric).nearest(new, k, 2, None))
+        np.testing.assert_array_equal(found, fitted(X, metric).search(new, k, 2, None))
 
 
 @pytest.mark.filterwarnings("ignore:[0-9]+ of [0-9]+ points are all zero:UserWarning")
@@ -74,8 +74,8 @@ def test_sparse_points_sets_and_bits_do_so_too(metric, form, seed):
         both *= rng.integers(1, 5, both.shape)
     both[n] = both[0]
     X, new, k = form(both[:n]), form(both[n:]), int(rng.integers(1, n + 1))
-    check(X, new, k, metric, fitted(X, metric).nearest(new, k, 2, None))
-    assert fitted(X, metric).copies(new, 2)[0] == 0
+    check(X, new, k, metric, fitted(X, metric).search(new, k, 2, None))
+    assert fitted(X, metric).find_equal(new, 2)[0] == 0
 
 
 @pytest.mark.parametrize("metric", DENSE)
@@ -84,16 +84,16 @@ def test_cells_find_nearly_all_and_each_point_by_itself(metric):
     centers = rng.normal(size=(30, 24))
     both = (centers[rng.integers(30, size=5000)] + 0.3 * rng.normal(size=(5000, 24))).astype(np.float32)
     X, new = both[:4000], both[4000:]
-    exact, _ = fitted(X, metric).nearest(new, 10, 2, None)
+    exact, _ = fitted(X, metric).search(new, 10, 2, None)
     graph = neighbor_graph(X, 10, metric, "cells")
     for known, homes in ((graph.parameters, graph.cells), (graph.parameters, None), ({}, None)):
-        cells = Fitted(X, metric, "cells", known, 0.95, 0, homes)
-        found, values = cells.nearest(new, 10, 1, None)
+        cells = NeighborIndex(X, metric, "cells", known, 0.95, 0, homes)
+        found, values = cells.search(new, 10, 1, None)
         assert np.mean([len(set(a) & set(b)) for a, b in zip(found, exact, strict=True)]) > 9.3
-        again, same = cells.nearest(cells.match(new[::-7])[1], 10, 3, None)
+        again, same = cells.search(cells.convert_queries(new[::-7])[1], 10, 3, None)
         np.testing.assert_array_equal(again, found[::-7])
         np.testing.assert_array_equal(same, values[::-7])
-        again, _ = pickle.loads(pickle.dumps(cells)).nearest(new, 10, 2, None)
+        again, _ = pickle.loads(pickle.dumps(cells)).search(new, 10, 2, None)
         np.testing.assert_array_equal(again, found)
 
 
@@ -103,7 +103,7 @@ def test_points_far_away_have_neighbours_too(method, length):
     rng = np.random.default_rng(2)
     X = rng.normal(size=(600, 6)).astype(np.float32)
     new = np.concatenate([X[:5] + np.float32(0.01), length * X[:5]]).astype(np.float32)
-    found, values = fitted(X, "euclidean", method, recall=0.99).nearest(new, 4, 2, None)
+    found, values = fitted(X, "euclidean", method, recall=0.99).search(new, 4, 2, None)
     assert np.isfinite(values).all()
     exact = np.sort(np.linalg.norm(X[None].astype(float) - new[:, None], axis=2), axis=1)[:, :4]
     np.testing.assert_allclose(values, exact, rtol=1e-3 if method == "cells" else 1e-6)
@@ -112,27 +112,27 @@ def test_points_far_away_have_neighbours_too(method, length):
 
 def test_values_beyond_float32_are_an_error():
     with pytest.raises(ValueError, match=r"largest magnitude in X is 1e\+30, .*exceed float32: scale X down"):
-        fitted(np.ones((3, 2)), "sqeuclidean").nearest(np.full((1, 2), 1e30), 1, 1, None)
+        fitted(np.ones((3, 2)), "sqeuclidean").search(np.full((1, 2), 1e30), 1, 1, None)
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i1"])
 def test_copies_are_found_by_their_bits(dtype):
     X = np.array([[1, 2], [3, 4], [1, 2], [5, 6]], dtype)
     points = fitted(X, "dot")
-    _, new = points.match([[5, 6], [1, 2], [2, 1]])
-    assert points.copies(new, 2).tolist() == [3, 0, -1]
-    assert fitted(sp.csr_array(X), "cosine").copies(sp.csr_array(new), 2).tolist() == [3, 0, -1]
+    _, new = points.convert_queries([[5, 6], [1, 2], [2, 1]])
+    assert points.find_equal(new, 2).tolist() == [3, 0, -1]
+    assert fitted(sp.csr_array(X), "cosine").find_equal(sp.csr_array(new), 2).tolist() == [3, 0, -1]
 
 
 def test_new_points_take_the_type_of_the_fitted_ones():
     points = fitted(np.ones((3, 2), np.float32), "euclidean")
-    assert points.match(np.full((1, 2), 0.1))[1].dtype == np.float32
+    assert points.convert_queries(np.full((1, 2), 0.1))[1].dtype == np.float32
     with pytest.raises(ValueError, match=r"X\[0, 0\] is inf"):
-        points.match([[1e50, 0.0]])
+        points.convert_queries([[1e50, 0.0]])
     bits = fitted(np.ones((3, 2), np.uint8), "euclidean")
-    same, new = bits.match([[1.0, 0.0]])
+    same, new = bits.convert_queries([[1.0, 0.0]])
     assert same is bits
     assert new.dtype == np.uint8
-    floats, new = bits.match([[0.5, 0.0]])
+    floats, new = bits.convert_queries([[0.5, 0.0]])
     assert floats.X.dtype == new.dtype == np.float32
     assert bits.X.dtype == np.uint8

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import agglo
-from agglo.neighbors.dense import exact, kdtree
+from agglo.neighbors.dense import SearchParams, search_exact, search_kdtree
 from agglo.points.validation import check_points
 
 METRICS = ["cosine", "dot", "sqeuclidean", "euclidean"]
@@ -17,10 +17,11 @@ METRICS = ["cosine", "dot", "sqeuclidean", "euclidean"]
 
 def assert_exact(X, k, metric, workers=2):
     points = check_points(X, compact=True)
-    found, right = kdtree(points, k, metric, workers, None), exact(points, k, metric, workers, None)
+    params = SearchParams(k, metric, workers)
+    found, right = search_kdtree(points, params), search_exact(points, params)
     np.testing.assert_array_equal(found.indices, right.indices)
     np.testing.assert_array_equal(found.values, right.values)
-    assert found.estimate is None
+    assert found.recall_estimate is None
 
 
 @settings(max_examples=60, deadline=None)
@@ -97,7 +98,7 @@ def test_auto_takes_it_for_few_columns():
 
 def test_progress_and_stopping():
     points, seen = np.random.default_rng(7).standard_normal((20000, 3)), []
-    kdtree(points, 5, "euclidean", 2, lambda done, total: seen.append((done, total)))
+    search_kdtree(points, SearchParams(5, "euclidean", 2, lambda done, total: seen.append((done, total))))
     assert seen
     assert seen == sorted(seen)
 
@@ -105,4 +106,4 @@ def test_progress_and_stopping():
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        kdtree(points, 5, "euclidean", 2, stop)
+        search_kdtree(points, SearchParams(5, "euclidean", 2, stop))

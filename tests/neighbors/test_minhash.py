@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import agglo
-from agglo.neighbors import sparse as search_minhash
-from agglo.neighbors.sparse import check_sets, is_dear, minhash, nearest_sets
+from agglo.neighbors import sparse
+from agglo.neighbors.dense import SearchParams
+from agglo.neighbors.sparse import SparsePoints, search_minhash
 
 
 def sets_of(lists, columns):
@@ -67,10 +68,15 @@ def large_sets(n, seed=0):
 SHAPES = [grouped, half_equal, with_empty, all_alike, of_one_or_two]
 
 
-def both(X, k, workers=2, **wishes):
-    rows = check_sets(X)
-    exact = [array.reshape(len(rows), k) for array in nearest_sets(rows, k, workers, None)]
-    return exact, minhash(rows, k, workers, None, **wishes)
+def minhash(points, k, n_threads=2, report=None, *, bucket_size=0, n_bands=0, **params):
+    params = SearchParams(k, "jaccard", n_threads, report, **params)
+    return search_minhash(points, params, bucket_size=bucket_size, n_bands=n_bands)
+
+
+def both(X, k, n_threads=2, **options):
+    points = SparsePoints(X, "jaccard")
+    exact = points.search("exact", SearchParams(k, "jaccard", n_threads))[:2]
+    return exact, minhash(points, k, n_threads, **options)
 
 
 def shares_right(exact, found):
@@ -85,16 +91,16 @@ def shares_right(exact, found):
 def test_recall_is_as_wished_for_and_as_estimated(make, n):
     exact, found = both(make(n), 10, recall=0.9)
     share = shares_right(exact, found)
-    assert found.estimate.value >= 0.9
-    assert found.estimate.sample == 256
-    assert abs(share.mean() - found.estimate.value) <= found.estimate.error
+    assert found.recall_estimate.value >= 0.9
+    assert found.recall_estimate.sample == 256
+    assert abs(share.mean() - found.recall_estimate.value) <= found.recall_estimate.error
 
 
 @pytest.mark.parametrize("make", SHAPES)
 def test_values_are_those_of_the_exact_search(make):
     X = make(1500, seed=1)
     table = X.astype(np.float64)
-    _, found = both(X, 8, bands=6)
+    _, found = both(X, 8, n_bands=6)
     rows = np.repeat(np.arange(1500), 8)
     kept = found.indices.ravel() >= 0
     i, j = rows[kept], found.indices.ravel()[kept]
@@ -118,7 +124,7 @@ def test_few_sets_are_searched_as_if_exactly(lists, data):
     exact, found = both(X, data.draw(st.integers(1, len(lists) - 1), label="k"))
     np.testing.assert_array_equal(found.indices, exact[0])
     np.testing.assert_array_equal(found.values, exact[1])
-    assert found.estimate.value == 1
+    assert found.recall_estimate.value == 1
 
 
 def test_many_copies_of_few_sets_are_searched_as_if_exactly():
@@ -131,14 +137,14 @@ def test_many_copies_of_few_sets_are_searched_as_if_exactly():
 
 def test_one_who_asks_for_all_gets_all():
     exact, found = both(grouped(2500, seed=3), 10, recall=1.0)
-    assert found.estimate.value == 1
+    assert found.recall_estimate.value == 1
     assert shares_right(exact, found).mean() > 0.999
 
 
-@pytest.mark.parametrize("wishes", [{}, {"bands": 5}, {"recall": 0.99}])
+@pytest.mark.parametrize("wishes", [{}, {"n_bands": 5}, {"recall": 0.99}])
 @pytest.mark.parametrize("make", [grouped, all_alike])
 def test_threads_are_not_seen_in_the_result(make, wishes):
-    rows = check_sets(make(3000, seed=2))
+    rows = SparsePoints(make(3000, seed=2), "jaccard")
     one, *others = (minhash(rows, 9, workers, None, **wishes) for workers in (1, 2, 8))
     for other in others:
         np.testing.assert_array_equal(one.indices, other.indices)
@@ -147,8 +153,8 @@ def test_threads_are_not_seen_in_the_result(make, wishes):
 
 
 def test_random_state_is_all_that_is_random():
-    rows = check_sets(grouped(3000))
-    one, again, other = (minhash(rows, 9, 2, None, random_state=seed, bands=2).indices for seed in (3, 3, 4))
+    rows = SparsePoints(grouped(3000), "jaccard")
+    one, again, other = (minhash(rows, 9, 2, None, seed=seed, n_bands=2).indices for seed in (3, 3, 4))
     np.testing.assert_array_equal(one, again)
     assert (one != other).any()
 
@@ -157,8 +163,8 @@ def test_auto_is_exact_while_that_is_cheap_and_says_what_it_did(monkeypatch):
     X = grouped(2000)
     exact = agglo.neighbor_graph(X, 8, "jaccard")
     assert (exact.method, exact.recall_estimate) == ("exact", None)
-    monkeypatch.setattr(search_minhash, "_CHEAP", 1e3)
-    monkeypatch.setattr(search_minhash, "_CHEAP_EACH", 10)
+    monkeypatch.setattr(sparse, "_CHEAP_PAIRS", 1e3)
+    monkeypatch.setattr(sparse, "_CHEAP_PAIRS_PER_SET", 10)
     graph = agglo.neighbor_graph(X, 8, "jaccard", recall=0.9, random_state=5)
     assert (graph.method, graph.metric, graph.missing) == ("minhash", "jaccard", 1.0)
     assert graph.parameters["recall"] == 0.9
@@ -170,9 +176,9 @@ def test_auto_is_exact_while_that_is_cheap_and_says_what_it_did(monkeypatch):
 
 
 def test_auto_searches_exactly_where_bands_fall_short(monkeypatch):
-    monkeypatch.setattr(search_minhash, "_CHEAP", 1e3)
-    monkeypatch.setattr(search_minhash, "_CHEAP_EACH", 10)
-    monkeypatch.setattr(search_minhash, "MOST", 1)
+    monkeypatch.setattr(sparse, "_CHEAP_PAIRS", 1e3)
+    monkeypatch.setattr(sparse, "_CHEAP_PAIRS_PER_SET", 10)
+    monkeypatch.setattr(sparse, "MAX_BANDS", 1)
     X = sp.random_array((3000, 2000), density=0.01, random_state=np.random.default_rng(0), format="csr")
     graph = agglo.neighbor_graph(X, 5, "jaccard", recall=0.99)
     assert (graph.method, graph.recall_estimate) == ("exact", None)
@@ -184,23 +190,25 @@ def test_auto_searches_exactly_where_bands_fall_short(monkeypatch):
 
 
 def test_without_patience_it_ends_as_soon_as_it_is_hopeless(monkeypatch):
-    monkeypatch.setattr(search_minhash, "MOST", 12)
-    rows = check_sets(
-        sp.random_array((4000, 2000), density=0.01, random_state=np.random.default_rng(0), format="csr")
+    monkeypatch.setattr(sparse, "MAX_BANDS", 12)
+    rows = SparsePoints(
+        sp.random_array((4000, 2000), density=0.01, random_state=np.random.default_rng(0), format="csr"), "jaccard"
     )
-    patient, short = (minhash(rows, 5, 2, None, recall=0.999, bucket=20, patient=wish) for wish in (True, False))
+    patient, short = (
+        minhash(rows, 5, recall=0.999, bucket_size=20, stop_early=stop_early) for stop_early in (False, True)
+    )
     assert (patient.parameters["bands"], short.parameters["bands"]) == (12, 4)
-    assert 0 < short.estimate.value < patient.estimate.value < 0.999
+    assert 0 < short.recall_estimate.value < patient.recall_estimate.value < 0.999
 
 
 def test_what_is_dear_depends_on_how_many_have_the_same_members():
     apart, alike = sp.eye_array(50_000, format="csr"), sp.csr_array(np.ones((50_000, 1)))
-    assert not is_dear(check_sets(apart))
-    assert is_dear(check_sets(alike))
+    assert not SparsePoints(apart, "jaccard").exact_is_expensive()
+    assert SparsePoints(alike, "jaccard").exact_is_expensive()
 
 
 def test_progress_goes_on_and_can_stop_the_search():
-    rows = check_sets(grouped(3000))
+    rows = SparsePoints(grouped(3000), "jaccard")
     seen = []
     minhash(rows, 10, 2, lambda done, total: seen.append((done, total)))
     assert seen == sorted(seen)

@@ -17,9 +17,9 @@ from scipy.spatial.distance import cdist
 from threadpoolctl import threadpool_info
 
 import agglo
-from agglo.neighbors import dense as search_exact
+from agglo.neighbors import dense
 from agglo.neighbors import validation as checks
-from agglo.neighbors.dense import exact
+from agglo.neighbors.dense import SearchParams, search_exact
 from agglo.points import projection as sketch
 from agglo.points.validation import check_points
 
@@ -49,7 +49,7 @@ def values_of(table, metric):
 
 
 def search(X, k, metric, n_jobs=2):
-    return exact(check_points(X), k, metric, n_jobs, None)[:2]
+    return search_exact(check_points(X), SearchParams(k, metric, n_jobs))[:2]
 
 
 def check_exact(X, k, metric):
@@ -171,7 +171,7 @@ def test_lists_do_not_depend_on_sketches(metric, width, monkeypatch):
     rng = np.random.default_rng(width)
     X = rng.integers(-5, 6, (1500, 20)) * np.where(np.arange(20) < 4, 10, 1)
     basis, _ = np.linalg.qr(np.cov(X.T)[:, :width])
-    monkeypatch.setattr(search_exact, "sketch_basis", lambda *given: np.ascontiguousarray(basis.T))
+    monkeypatch.setattr(dense, "sketch_basis", lambda *given: np.ascontiguousarray(basis.T))
     check_exact(X, 15, metric)
     check_close(X + rng.standard_normal(X.shape) * 1e-3, 15, metric)
 
@@ -247,7 +247,7 @@ def test_all_zero_points_have_no_direction():
         (
             4,
             ValueError,
-            r"n_neighbors=4 is too many for 4 points, for a point is not.*: pass at most 3, or 'all'",
+            r"n_neighbors=4 is too many for 4 points, because a point is not.*: pass at most 3, or 'all'",
         ),
         (25, ValueError, r"n_neighbors=25 is too many"),
         (0, ValueError, r"n_neighbors=0 must be at least 1"),

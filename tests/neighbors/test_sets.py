@@ -11,7 +11,8 @@ from hypothesis.extra import numpy as hnp
 from scipy.spatial.distance import cdist
 
 import agglo
-from agglo.neighbors.sparse import Features
+from agglo.neighbors.dense import SearchParams
+from agglo.neighbors.sparse import SparsePoints
 
 METRICS = ["jaccard", "hamming"]
 
@@ -21,7 +22,7 @@ tables = hnp.arrays(
 
 
 def search(X, k, metric, workers=2):
-    found = Features(X, metric, "exact").search(k, workers, None)
+    found = SparsePoints(X, metric).search("exact", SearchParams(k, metric, workers))
     return found.indices, found.values
 
 

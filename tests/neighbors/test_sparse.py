@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import agglo
-from agglo.neighbors.dense import exact
-from agglo.neighbors.sparse import check_sparse, nearest
+from agglo.neighbors.dense import SearchParams, search_exact
+from agglo.neighbors.sparse import SparsePoints
 from agglo.points.validation import check_points
 
 METRICS = ["cosine", "dot"]
@@ -19,15 +19,14 @@ FORMATS = ["csr", "csc", "coo", "lil", "dok", "bsr"]
 
 
 def search(X, k, metric, workers=2):
-    rows = check_sparse(X)
-    indices, values = nearest(rows, k, metric, workers, None)
-    return indices.reshape(-1, k), values.reshape(-1, k)
+    points = SparsePoints(X, metric, check_scale=False)
+    return points.search("exact", SearchParams(k, metric, workers))[:2]
 
 
 def check_as_dense(X, k, metric):
     """The lists are those of the dense search to the bit, up to the first similarity that is not above 0."""
     indices, values = search(sp.csr_array(X), k, metric)
-    dense = exact(check_points(np.asarray(X)), k, metric, 2, None)
+    dense = search_exact(check_points(np.asarray(X)), SearchParams(k, metric, 2))
     kept = dense.values > 0
     np.testing.assert_array_equal(indices, np.where(kept, dense.indices, -1))
     np.testing.assert_array_equal(values, np.where(kept, dense.values, 0))

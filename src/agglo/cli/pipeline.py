@@ -25,7 +25,7 @@ from agglo.neighbors.graph import NeighborGraph
 from agglo.neighbors.missing import MissingRule, check_missing
 from agglo.neighbors.search import METRICS, neighbor_graph
 from agglo.neighbors.sparse import check_sparse
-from agglo.neighbors.validation import check_n_neighbors, check_wish, most_neighbors
+from agglo.neighbors.validation import check_n_neighbors, check_recall, clip_n_neighbors
 from agglo.points.dedup import Duplicates
 from agglo.points.validation import check_points
 from agglo.progress import Progress
@@ -61,7 +61,7 @@ class Plan:
             options = ", ".join("--" + name.replace("_", "-") for name in self.schedule)
             raise ValueError(f"--algorithm {self.algorithm} has no thresholds: leave out {options}")
         effective_n_threads(self.n_jobs)
-        check_wish(self.recall)
+        check_recall(self.recall)
         check_seed(self.seed)
         if self.n_neighbors != "all":  # whose memory depends on the number of points
             check_n_neighbors(self.n_neighbors, 2**31)
@@ -191,7 +191,7 @@ def run(plan: Plan, data: Data, progress: Progress | None = None) -> Run:
     duplicates = collapse_duplicates(data.X, known, plan.n_jobs)
     X = duplicates.select_first(data.X)
     graph = neighbor_graph(
-        *(X, most_neighbors(plan.n_neighbors, X.shape[0]), plan.metric, plan.method, plan.n_jobs),
+        *(X, clip_n_neighbors(plan.n_neighbors, X.shape[0]), plan.metric, plan.method, plan.n_jobs),
         recall=plan.recall,
         missing=plan.missing,
         random_state=plan.seed,

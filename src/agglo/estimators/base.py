@@ -17,8 +17,8 @@ from agglo.estimators.prediction import Model
 from agglo.neighbors.graph import KINDS, Kind, NeighborGraph
 from agglo.neighbors.missing import MissingRule, check_missing
 from agglo.neighbors.search import METRICS, neighbor_graph
-from agglo.neighbors.sparse import SPARSE
-from agglo.neighbors.validation import most_neighbors
+from agglo.neighbors.sparse import SPARSE_METRICS
+from agglo.neighbors.validation import clip_n_neighbors
 from agglo.points.dedup import copy_if_shared, no_duplicates
 from agglo.points.validation import validate_points
 from agglo.progress import Progress, progress_bar
@@ -191,7 +191,7 @@ class Clusterer(Model, ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc] 
                 )
             self.n_features_in_ = X.n_points
             return X
-        forms = "csr" if self.metric in SPARSE else precomputed
+        forms = "csr" if self.metric in SPARSE_METRICS else precomputed
         checked = validate_points(self, X, reset=reset, accept_sparse=forms)
         if precomputed and reset and checked.shape[0] != checked.shape[1]:
             raise ValueError(
@@ -233,7 +233,7 @@ class Clusterer(Model, ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc] 
         n_points = given.shape[0]
         if self.metric != "precomputed":
             return neighbor_graph(
-                *(given, most_neighbors(self.n_neighbors, n_points), self.metric, self.method, self.n_jobs),
+                *(given, clip_n_neighbors(self.n_neighbors, n_points), self.metric, self.method, self.n_jobs),
                 recall=self.recall,
                 missing=self.missing,
                 random_state=self._seed,
@@ -249,5 +249,5 @@ class Clusterer(Model, ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc] 
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self.metric == "precomputed"
         means = isinstance(self.linkage, str) and self.linkage in VECTOR_LINKAGES  # of sparse points, are dense
-        tags.input_tags.sparse = tags.input_tags.pairwise or (self.metric in SPARSE and not means)
+        tags.input_tags.sparse = tags.input_tags.pairwise or (self.metric in SPARSE_METRICS and not means)
         return tags

@@ -37,7 +37,7 @@ from agglo.estimators.run_folder import (
 from agglo.io.atomic import read_consistently, resolve_file, write_array
 from agglo.io.checksum import has_valid_checksum, hash_file
 from agglo.neighbors.graph import NeighborGraph, RecallEstimate
-from agglo.neighbors.index import QUERIED, Fitted
+from agglo.neighbors.index import QUERY_METHODS, NeighborIndex
 from agglo.points.dedup import Duplicates
 from agglo.rounds.constraints import Constraints, check_constraints
 from agglo.tree.hierarchy import Hierarchy
@@ -81,8 +81,8 @@ def contents(
     about: dict[str, Any] | None = None
     if fitted is not None:
         X = fitted.X
-        about = {"sparse": bool(sp.issparse(X)), "method": fitted.method, "effort": fitted.effort}
-        about["seed"] = int(fitted.random_state)
+        about = {"sparse": bool(sp.issparse(X)), "method": fitted.method, "effort": fitted.parameters}
+        about["seed"] = int(fitted.seed)
         if points is not None:
             if model._counted is not None:
                 raise ValueError("points is given, but some have weight 0 and are saved apart: leave it out")
@@ -160,12 +160,12 @@ def _model(home: Path, record: dict[str, Any]) -> Clusterer:
     model._tree = Hierarchy.load(resolve_file(home, GRAPH_TREE)) if model._duplicates.n_duplicates else tree
     about, fitted = record["points"], None
     if about is not None:
-        if about["method"] not in QUERIED:
+        if about["method"] not in QUERY_METHODS:
             raise ValueError(f"method {about['method']!r} is unknown")
         X = _points(home, about, model._duplicates)
         model._seed = int(about.get("seed", model.random_state))
         settings = (about["method"], about["effort"], model.recall, model._seed, graph.cells)
-        fitted = Fitted(X, str(graph.metric), *settings)
+        fitted = NeighborIndex(X, str(graph.metric), *settings)
         if X.shape[1] != record["features"] or len(fitted) != graph.n_points:
             raise ValueError(f"the points are of shape {X.shape}, and the graph has {graph.n_points}")
     leaves = tree.n_leaves, model._tree.n_leaves

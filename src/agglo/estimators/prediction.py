@@ -20,11 +20,11 @@ from agglo._validation import RandomStateLike, effective_n_threads
 from agglo.estimators.duplicates import extend_duplicates, map_nodes, sum_weights
 from agglo.estimators.labels import number_clusters, order_of_appearance
 from agglo.neighbors.graph import NeighborGraph
-from agglo.neighbors.index import Fitted
+from agglo.neighbors.index import NeighborIndex
 from agglo.neighbors.missing import MissingRule
 from agglo.neighbors.search import neighbor_graph
-from agglo.neighbors.update import grown
-from agglo.neighbors.validation import most_neighbors
+from agglo.neighbors.update import add_points
+from agglo.neighbors.validation import clip_n_neighbors
 from agglo.points.dedup import Duplicates, no_duplicates, take_rows
 from agglo.progress import Progress, phase, progress_bar
 from agglo.rounds.attach import Attached, Placed, Rows, attach_rows, known_of
@@ -53,7 +53,7 @@ class Model(ABC):
     n_jobs: int | None
     verbose: bool | int
     linkage: Any
-    _fitted: Fitted | None  # the points of the graph; None if none were given
+    _fitted: NeighborIndex | None  # the points of the graph; None if none were given
     _duplicates: Duplicates  # of all points of positive weight to those
     _known: Constraints  # of all points of positive weight
     _tree: Hierarchy  # of the points of the graph
@@ -78,7 +78,7 @@ class Model(ABC):
         self._fitted, self.query_method_ = None, None
         if self.metric != "precomputed":
             settings = (graph.method, graph.parameters, self.recall, self._seed, graph.cells)
-            self._fitted = Fitted(X, self.metric, *settings)
+            self._fitted = NeighborIndex(X, self.metric, *settings)
             self.query_method_ = self._fitted.method
 
     def attach(self, X: Any) -> Attached:
@@ -114,12 +114,12 @@ class Model(ABC):
         if self._fitted is None:
             return attach_rows(self.tree_, _rows_of_matrix(new), None, self.n_jobs, progress, weights)
         workers, report = effective_n_threads(self.n_jobs), phase(progress, "neighbours")
-        fitted, new = self._fitted.match(new)
+        fitted, new = self._fitted.convert_queries(new)
         k = self.graph_.parameters["n_neighbors"]
         k = len(fitted) if k == "all" else min(k, len(fitted))
-        targets, values = fitted.nearest(new, k, workers, report)
+        targets, values = fitted.search(new, k, workers, report)
         rows = Rows(np.arange(len(targets) + 1, dtype=np.int64) * k, targets.ravel(), values.ravel())
-        copies = fitted.copies(new, workers)
+        copies = fitted.find_equal(new, workers)
         vectors = None
         if self._tree.about["linkage"] in VECTOR_LINKAGES:
             if fitted.moments is None or fitted.moments[0] is not self._tree:
@@ -284,19 +284,19 @@ class Model(ABC):
             with progress_bar(bool(self.verbose)) as progress:
                 self._label(progress)
             return
-        old, new = self._fitted.match(given)
+        old, new = self._fitted.convert_queries(given)
         known = _with_more(self._known, len(self._duplicates.inverse), new.shape[0], sample_weight)
         duplicates, fresh = self._duplicates, np.arange(new.shape[0])
         if isinstance(self.linkage, str):
-            matches = old.copies(new, effective_n_threads(self.n_jobs))
+            matches = old.find_equal(new, effective_n_threads(self.n_jobs))
             duplicates, fresh = extend_duplicates(duplicates, matches, new, known, self.n_jobs)
         else:
             duplicates = no_duplicates(len(duplicates.inverse) + new.shape[0])
-        n_neighbors = most_neighbors(self.n_neighbors, len(duplicates.first))
+        n_neighbors = clip_n_neighbors(self.n_neighbors, len(duplicates.first))
         with progress_bar(bool(self.verbose)) as progress:
             graph = self.graph_
             if n_neighbors == "all":
-                both = old.with_more(new[fresh])
+                both = old.concatenate(new[fresh])
                 graph = neighbor_graph(
                     *(both, "all", self.metric, "auto", self.n_jobs),
                     missing=self.missing,
@@ -305,7 +305,7 @@ class Model(ABC):
                 )
                 self._keep(both, graph)
             elif len(fresh):
-                self._fitted, graph = grown(
+                self._fitted, graph = add_points(
                     old, graph, new[fresh], n_neighbors, self.missing, self.n_jobs, progress
                 )
             self._duplicates, self._known = duplicates, known

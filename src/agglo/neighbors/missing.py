@@ -1,4 +1,4 @@
-"""What a pair without an edge is taken to be."""
+"""The value of a pair without an edge."""
 
 from __future__ import annotations
 
@@ -6,82 +6,68 @@ from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
-from agglo import _core
+from agglo.neighbors.dense import DensePoints
 from agglo.neighbors.graph import TRUSTED, Missing, NeighborGraph
-from agglo.neighbors.sparse import (
-    BINARY,
-    all_pairs,
-    all_pairs_of_bits,
-    all_pairs_of_sets,
-    check_bits,
-    check_sets,
-    check_sparse,
-)
-from agglo.neighbors.validation import are_unit, check_finite
-from agglo.points.validation import check_points, for_core
+from agglo.neighbors.sparse import BINARY_METRICS, SparsePoints
+from agglo.neighbors.validation import are_unit
 
 MissingRule = Missing | Literal["mean"] | None
 
-_SAMPLE = 1000  # points whose pairs tell the mean of all
+_SAMPLE = 1000  # points whose pairs estimate the mean of all pairs
 
 
 def check_missing(missing: object) -> None:
-    """Raise unless it is a number or the name of a rule."""
+    """Raise unless ``missing`` is a finite number, ``"mean"``, ``"ignore"`` or None."""
     if missing is None or (isinstance(missing, str) and missing in ("mean", "ignore")):
         return
     if isinstance(missing, bool) or not isinstance(missing, int | float | np.number) or not np.isfinite(missing):
         raise ValueError(f"missing={missing!r} is neither a finite number nor 'mean', 'ignore' or None: pass one")
 
 
-def farthest_of(X: Any, metric: str) -> float | None:
-    """The farthest that two points can be by the metric, 0 for similarities; None where there is no bound."""
+def farthest_value(X: Any, metric: str) -> float | None:
+    """Return the value of a pair that is as far apart as possible; None if there is no bound.
+
+    This is 0 for similarities and the largest possible distance otherwise.
+    """
     if metric in ("cosine", "dot"):
         return 0.0
-    if metric in BINARY:
+    if metric in BINARY_METRICS:
         return 1.0
     if are_unit(X):
         return 4.0 if metric == "sqeuclidean" else 2.0
     return None
 
 
-def with_missing(
-    graph: NeighborGraph, X: Any, missing: MissingRule, farthest: float | None, random_state: int, workers: int
+def set_missing(
+    graph: NeighborGraph, X: Any, missing: MissingRule, farthest: float | None, seed: int, n_threads: int
 ) -> NeighborGraph:
-    """The graph of ``X`` with the value that a pair without an edge is to have.
+    """Return the graph of ``X`` with the value of a pair without an edge.
 
-    ``"mean"`` is the mean of all pairs, of a sample of 1,000 points if there are more, or the farthest edge where
-    that is farther: who was not among the nearest is not closer than these. None, and ``"mean"`` where all pairs
-    have an edge, is the farthest that two points can be, or the farthest edge where there is no bound.
+    ``"mean"`` is the mean over all pairs, or over those of a sample of 1,000 points. It is never closer than the
+    farthest edge, because pairs without an edge are not among the nearest. None means ``farthest``, or the
+    farthest edge if that is None; so does ``"mean"`` if all pairs have an edge, or none.
     """
-    complete = 2 * graph.n_edges == graph.n_points * (graph.n_points - 1)
-    if missing is None or (missing == "mean" and (complete or not graph.n_edges)):
+    is_complete = 2 * graph.n_edges == graph.n_points * (graph.n_points - 1)
+    if missing is None or (missing == "mean" and (is_complete or not graph.n_edges)):
         missing = farthest
     elif missing == "mean":
-        mean = _mean(X, graph.metric or "", random_state, workers)
+        mean = _mean_pair(X, graph.metric or "", seed, n_threads)
         missing = min(mean, graph.min_weight) if graph.kind == "similarity" else max(mean, graph.max_weight)
     return replace(graph, missing=missing, checked=TRUSTED)
 
 
-def _mean(X: Any, metric: str, random_state: int, workers: int) -> float:
+def _mean_pair(X: Any, metric: str, seed: int, n_threads: int) -> float:
+    """Return the mean value of all pairs of a sample of the points."""
     n = X.shape[0]
     rows: Any = slice(None)
     if n > _SAMPLE:
-        rows = np.sort(np.random.default_rng(random_state).choice(n, _SAMPLE, replace=False, shuffle=False))
-    return float(_pairs(X.tocsr()[rows] if sp.issparse(X) else X[rows], metric, workers).mean(dtype=np.float64))
-
-
-def _pairs(X: Any, metric: str, workers: int) -> npt.NDArray[np.float32]:
-    values: npt.NDArray[np.float32]
-    if metric == "hamming":
-        values = all_pairs_of_bits(check_bits(X), workers, None)
-    elif metric == "jaccard":
-        values = all_pairs_of_sets(check_sets(X), workers, None)
-    elif sp.issparse(X):
-        values = all_pairs(check_sparse(X), metric, workers, None)
+        rows = np.sort(np.random.default_rng(seed).choice(n, _SAMPLE, replace=False, shuffle=False))
+    points: DensePoints | SparsePoints
+    if sp.issparse(X) or metric in BINARY_METRICS:
+        sample = X.tocsr()[rows] if sp.issparse(X) else X[rows]
+        points = SparsePoints(sample, metric, check_scale=False)  # a sample may be smaller than all points
     else:
-        values = _core.all_pairs(for_core(check_points(X, compact=True)), metric, workers, None)
-    check_finite(values, X)
-    return values
+        points = DensePoints(X[rows], metric)
+    return float(points.all_pairs(n_threads).mean(dtype=np.float64))

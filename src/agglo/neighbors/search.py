@@ -1,26 +1,26 @@
-"""Neighbour graphs of points: which points are close to each other, and how close."""
+"""Neighbour graphs of points: the public search, and the choice of its method."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
-from agglo import _core
 from agglo._validation import RandomStateLike, check_seed, effective_n_threads
-from agglo.neighbors.dense import cells, exact, kdtree
+from agglo.neighbors.dense import DENSE_METHODS, DensePoints, SearchParams
 from agglo.neighbors.graph import Kind, NeighborGraph
-from agglo.neighbors.lists import Found, Search
-from agglo.neighbors.missing import MissingRule, check_missing, farthest_of, with_missing
-from agglo.neighbors.sparse import BINARY, Features
-from agglo.neighbors.validation import check_finite, check_n_neighbors, check_wish, warn_of_recall, warn_of_zeros
+from agglo.neighbors.missing import MissingRule, check_missing, farthest_value, set_missing
+from agglo.neighbors.sparse import BINARY_METRICS, SPARSE_METRICS, SparsePoints
+from agglo.neighbors.validation import (
+    check_n_neighbors,
+    check_recall,
+    warn_low_recall,
+    warn_zero_rows,
+)
 from agglo.points.frames import to_array
-from agglo.points.projection import full_search_cost
-from agglo.points.validation import Points, check_compressed, check_points, for_core, forget
+from agglo.points.validation import check_points, forget
 from agglo.progress import Progress, phase
 
 METRICS: dict[str, Kind] = {
@@ -31,22 +31,12 @@ METRICS: dict[str, Kind] = {
     "jaccard": "distance",
     "hamming": "distance",
 }
-"""The metrics that points can be compared by, and the kind of graph that each gives."""
+"""The metrics, and the kind of graph that each gives."""
 
-SEARCHES: dict[str, Search] = {
-    "exact": exact,
-    "kdtree": kdtree,
-    "cells": cells,
-}
-"""The searches, by the names of their methods."""
-
-METHODS = ("auto", *SEARCHES, "minhash")
-"""The ways to find neighbours."""
+METHODS = ("auto", *DENSE_METHODS, "minhash")
+"""The search methods."""
 
 _log = logging.getLogger(__name__)
-
-_CHEAP = 2.0  # CPU seconds that an exact search may cost without anybody asking for less
-_FEW = 5  # columns up to which a k-d tree costs less than a search by products, for any number of points
 
 
 def neighbor_graph(
@@ -61,50 +51,48 @@ def neighbor_graph(
     random_state: RandomStateLike = 0,
     progress: Progress | None = None,
 ) -> NeighborGraph:
-    """Graph that joins every point with its nearest neighbours.
+    """Build the graph of every point and its nearest neighbours.
 
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n_points, n_features)
-        The points: floats, integers or booleans, in an array, a list, or a pandas, polars or Arrow table, or in
-        one column of vectors of such a table.
-        float64, float32, float16, int8, uint8 and booleans are searched where they are, without a copy, if their
-        rows are contiguous, and be it in a file (``numpy.load(..., mmap_mode="r")``). A SciPy sparse matrix or
-        array of any format is searched as it is, by ``cosine``, ``dot``, ``jaccard`` or ``hamming``.
+        The points: floats, integers or booleans in an array, a list, a pandas, polars or Arrow table, or one
+        column of vectors in such a table. float64, float32, float16, int8, uint8 and booleans with contiguous rows
+        are searched without a copy. This includes memory-mapped files (``numpy.load(..., mmap_mode="r")``). SciPy
+        sparse matrices of any format support ``cosine``, ``dot``, ``jaccard`` and ``hamming``.
     n_neighbors : int or "all", default=25
-        Neighbours to find for each point, the point itself not counted; at most ``n_points - 1``. The graph
-        is the union of both directions, so a point that is a neighbour of many has more edges. ``"all"``
-        gives the complete graph, for small data: it takes ``8 * n_points**2`` bytes.
+        The number of neighbours of each point, without the point itself; at most ``n_points - 1``. The graph is
+        the union of both directions, so a point that is a neighbour of many has more edges. ``"all"`` builds the
+        complete graph, for small data: it takes ``8 * n_points**2`` bytes.
     metric : {"cosine", "dot", "sqeuclidean", "euclidean", "jaccard", "hamming"}, default="cosine"
-        ``cosine`` and ``dot`` (the dot product) give a graph of similarities, ``euclidean`` and
-        ``sqeuclidean`` (its square) one of distances. A point whose numbers are all zero has no direction:
-        its cosine to every point is taken to be 0, with a warning. ``jaccard`` and ``hamming`` are distances of
-        zeros and ones, as SciPy has them: the share of the features of either of two points that are not
-        features of both, and the share of all features that differ. Numbers other than 0 in a sparse matrix are
-        ones to ``jaccard``.
+        ``cosine`` and ``dot`` (the dot product) give a graph of similarities, the others one of distances.
+        ``sqeuclidean`` is the squared Euclidean distance. A point that is all zero has no direction: its cosine to
+        every point is taken to be 0, with a warning. ``jaccard`` and ``hamming`` compare zeros and ones, as SciPy
+        defines them. ``jaccard`` is the share of the features of either point that are not features of both, and
+        ``hamming`` the share of all features that differ. To ``jaccard``, every stored nonzero of a sparse matrix
+        is a one.
     method : {"auto", "exact", "kdtree", "cells", "minhash"}, default="auto"
-        ``exact`` and ``kdtree`` find the true neighbours, of all points; ``kdtree`` faster than all others if
-        points have few columns, and slowly if they have many. ``cells`` finds nearly all of them, much faster
-        where points are many: it compares points only with those in cells that are close to them. ``auto`` is
-        ``kdtree`` for points of up to 5 columns, else ``exact`` while that takes about 2 CPU seconds (30,000
-        points of 128 columns), else ``cells``, and ``exact`` again if cells do not reach the wished-for recall;
-        the graph's ``method`` says which it was. Sparse points and bits are searched exactly; so are sets, or
-        nearly so by ``minhash`` where they are many: ``auto`` chooses between these as between ``exact`` and
-        ``cells``.
+        ``exact`` and ``kdtree`` find all true neighbours. ``kdtree`` is the fastest method for few columns, and
+        slow for many. ``cells`` (an inverted file index) compares points only with those in close cells: it finds
+        nearly all true neighbours, and is much faster for many points. ``minhash`` does so for ``jaccard``.
+        ``auto`` chooses ``kdtree`` for up to 5 columns and ``exact`` while that takes about 2 CPU seconds (30,000
+        points with 128 columns). Otherwise it chooses ``cells``, and ``exact`` if cells do not reach ``recall``.
+        Sparse points and bits are searched exactly. For many sets ``auto`` chooses ``minhash`` in the same way.
+        The graph's ``method`` is the method that was used.
     n_jobs : int, optional
-        Threads; None or -1 for all cores. The graph does not depend on it.
+        The number of threads; None or -1 for all cores. The graph does not depend on it.
     recall : float, default=0.95
-        The share of the true neighbours to find, in (0, 1], where a method does not find them all. It is
-        measured, on a random sample of the points, and effort is added until it holds: see ``recall_estimate``
-        of the graph. With 1, ``auto`` searches exactly.
+        The share of the true neighbours that ``cells`` and ``minhash`` must find, in (0, 1]. It is measured on a
+        random sample of the points, and the search continues until it is reached. The graph's ``recall_estimate``
+        is the measured recall. With 1, ``auto`` searches exactly.
     missing : float, "mean" or "ignore", optional
-        The value that a pair without an edge has in a linkage. ``"mean"``: what two points have on average (of
-        1,000 points, if there are more), or the value of the farthest edge where that is farther; the clusterers
-        say so, see the notes. ``"ignore"``: such pairs take no part. By default as far as can be: 0 for
-        similarities, for distances 4 (``sqeuclidean``) or 2 (``euclidean``) if the points are of unit length, no
-        two being farther apart, 1 for ``jaccard`` and ``hamming``, and the largest edge otherwise.
+        The value of a pair without an edge in a linkage. ``"mean"`` is the mean over all pairs (of a sample of
+        1,000 points), or the farthest edge if that is farther; the clusterers use it, see the notes. ``"ignore"``
+        leaves such pairs out. By default the farthest possible value. That is 0 for similarities and 1 for
+        ``jaccard`` and ``hamming``. For points of unit length it is 4 (``sqeuclidean``) or 2 (``euclidean``), and
+        for other points the largest edge.
     random_state : int, RandomState instance or None, default=0
-        The random seed. The same integer gives the same graph, whatever the number of threads.
+        The random seed. The same integer gives the same graph for any number of threads.
         None takes a seed from NumPy's global random state, and a ``RandomState`` instance gives one.
     progress : callable, optional
         Called as ``progress(phase, done, total)`` from time to time.
@@ -112,27 +100,26 @@ def neighbor_graph(
     Returns
     -------
     NeighborGraph
-        Its ``method``, ``parameters``, ``recall_estimate`` and ``missing`` say how it was made.
+        With the ``method``, ``parameters``, ``recall_estimate`` and ``missing`` that were used.
 
     Notes
     -----
-    Of equally close points the one with the smaller index is the nearer neighbour. Values are summed in
-    float64 from the numbers as given, then rounded to float32: copies of a point are at distance 0 exactly.
+    Of equally close points, the one with the smaller index is the nearer neighbour. Values are summed in float64
+    from the numbers as given, then rounded to float32: duplicates have distance 0 exactly.
 
-    The exact search multiplies blocks of points with SciPy's BLAS, each pair once, and spares what bounds
-    exclude: leaves of points that are too far apart, and pairs that are so by their coordinates in a few main
-    directions. So points that lie close to a plane, or in groups, are searched several times faster than points
-    without structure; the result is the same. Beside the graph it needs about ``18 * n_neighbors + 250`` bytes a
-    point, at most half as much as the points themselves for their main coordinates, and 10 MB a thread. While it
-    runs, BLAS is limited to one thread in the whole process.
+    The exact search multiplies blocks of points with SciPy's BLAS, each pair once. It uses bounds to skip blocks
+    of points that are too far apart, and pairs that are too far apart in a few main directions. So points close to
+    a plane, or in groups, are searched several times faster than points without structure, with the same result.
+    Besides the graph it needs about ``18 * n_neighbors + 250`` bytes per point, and 10 MB per thread. The
+    coordinates in the main directions take at most half the memory of the points. During the search, BLAS is
+    limited to one thread in the whole process.
 
-    An average over the pairs of two clusters is told apart from others by how much closer their edges are than
-    pairs without one. Where all cosines are above 0.8, as those of faces are, such a pair is not at 0: with 0 the
-    average tells how many edges there are and hardly how close they are, with the mean it tells both.
+    With ``missing=0``, an average over the pairs of two clusters mostly counts their edges if all cosines are
+    large, for example above 0.8 for images of faces. With ``missing="mean"``, it also measures how close the edges
+    are.
 
-    Sparse points and sets have edges to what is closer than the farthest that can be alone: similarities above 0,
-    Jaccard distances below 1. So a point may have fewer neighbours than asked for, or none, unless these are
-    ``"all"``.
+    Sparse points have edges with similarities above 0 only, and sets have edges with Jaccard distances below 1
+    only. So a point may have fewer than ``n_neighbors`` neighbours, or none, unless ``n_neighbors="all"``.
 
     Examples
     --------
@@ -148,142 +135,93 @@ def neighbor_graph(
         raise ValueError(f"metric={metric!r} is unknown: pass one of {', '.join(map(repr, METRICS))}")
     if method not in METHODS:
         raise ValueError(f"method={method!r} is unknown: pass one of {', '.join(map(repr, METHODS))}")
-    check_wish(recall)
-    seed = check_seed(random_state)
+    check_recall(recall)
     check_missing(missing)
-    workers = effective_n_threads(n_jobs)
-    wish: dict[str, Any] = {"recall": recall, "random_state": seed}
+    seed, n_threads = check_seed(random_state), effective_n_threads(n_jobs)
     X = to_array(X)
-    if sp.issparse(X):
-        check_compressed("X", X)
-    if sp.issparse(X) or metric in BINARY:
-        features = Features(X, metric, method)
-        points = X if sp.issparse(X) else check_points(X, compact=True)
-        farthest = farthest_of(points, metric)
-        graph = _of_features(features, n_neighbors, metric, method, workers, progress, **wish)
+    points: DensePoints | SparsePoints
+    if sp.issparse(X) or metric in BINARY_METRICS:
+        _check_sparse_method(X, metric, method)
+        points = SparsePoints(X, metric)
     else:
-        points = check_points(X, compact=True, metric=metric)
-        farthest = farthest_of(points, metric)  # before pages of a file are given back
-        graph = _of_points(points, n_neighbors, metric, method, workers, progress, **wish)
-    return with_missing(graph, points, missing, farthest, seed, workers)
-
-
-def _of_points(
-    points: Points,
-    n_neighbors: int | Literal["all"],
-    metric: str,
-    method: str,
-    workers: int,
-    progress: Progress | None,
-    **wish: Any,
-) -> NeighborGraph:
-    """The graph of dense points."""
-    if method == "minhash":
-        raise ValueError(
-            f"method='minhash' compares sets, but metric={metric!r}: pass metric='jaccard', or 'auto'"
-        )
+        if method == "minhash":
+            raise ValueError(
+                f"method='minhash' compares sets, but metric={metric!r}: pass metric='jaccard', or method='auto'"
+            )
+        points = DensePoints(check_points(X, compact=True, metric=metric), metric)
     check_n_neighbors(n_neighbors, len(points))
     if metric == "cosine":
-        warn_of_zeros(points)
-    about: dict[str, Any] = {"kind": METRICS[metric], "metric": metric}
+        warn_zero_rows(points.zero_rows(), len(points), stacklevel=3)
+    farthest = farthest_value(points.X, metric)  # before the search, which gives pages of mapped files back
     report = phase(progress, "neighbours")
     if n_neighbors == "all":
-        _check_all(method)
-        values = _core.all_pairs(for_core(points), metric, workers, report)
-        return _complete(values, points, about)
-
-    def search(name: str) -> Found:
-        more = {"patient": method != "auto"} if name == "cells" else {}
-        found = SEARCHES[name](points, int(n_neighbors), metric, workers, report, **wish, **more)
-        forget(points)  # lists and graph together are large, and need no points
-        return found
-
-    chosen = cheapest(points, metric, wish["recall"]) if method == "auto" else method
-    return _searched(search, points, chosen, method, wish["recall"], int(n_neighbors), workers, about)
+        if method not in ("auto", "exact"):
+            raise ValueError("n_neighbors='all' compares all pairs, which is method='exact': pass that, or 'auto'")
+        graph = _build_complete_graph(points, SearchParams(len(points) - 1, metric, n_threads, report))
+    else:
+        stop_early = method == "auto"  # which then searches exactly
+        params = SearchParams(int(n_neighbors), metric, n_threads, report, recall, seed, stop_early)
+        graph = _search(points, method, params)
+    return set_missing(graph, points.X, missing, farthest, seed, n_threads)
 
 
-def _searched(
-    search: Callable[[str], Found],
-    points: Any,
-    chosen: str,
-    method: str,
-    recall: float,
-    n_neighbors: int,
-    workers: int,
-    about: dict[str, Any],
-) -> NeighborGraph:
-    """The graph that the chosen search finds, or the exact one where ``auto`` chose one that falls short."""
-    found = search(chosen)
-    estimate = found.estimate
-    if estimate is not None and estimate.value < recall:
+def _search(points: DensePoints | SparsePoints, method: str, params: SearchParams) -> NeighborGraph:
+    """Search by ``method``; if ``auto`` chose an approximate one with too low a recall, search exactly."""
+    used = points.choose_method(params.recall) if method == "auto" else method
+    lists = points.search(used, params)
+    estimate = lists.recall_estimate
+    if estimate is not None and estimate.value < params.recall:
         if method != "auto":
-            warn_of_recall(method, estimate, recall, stacklevel=5)
+            warn_low_recall(method, estimate, params.recall, stacklevel=4)
         else:
-            _log.info("recall %s of %s falls short of %g: searching exactly", estimate, chosen, recall)
-            chosen, found = "exact", search("exact")
-    check_finite(found.values, points)
-    n, how = len(found.indices), "" if found.estimate is None else f", recall {found.estimate}"
-    _log.info("%d neighbours of %d points by %s%s: %s", n_neighbors, n, chosen, how, found.parameters)
+            _log.info("recall %s of %s is below %g: searching exactly", estimate, used, params.recall)
+            used, lists = "exact", points.search("exact", params)
+    forget(points.X)  # the lists and the graph are large, and need no points
+    how = "" if lists.recall_estimate is None else f", recall {lists.recall_estimate}"
+    _log.info(
+        "%d neighbours of %d points by %s%s: %s", params.n_neighbors, len(points), used, how, lists.parameters
+    )
     return NeighborGraph.from_neighbors(
-        found.indices,
-        found.values,
-        method=chosen,
-        parameters={"n_neighbors": n_neighbors, **found.parameters},
-        recall_estimate=found.estimate,
-        cells=found.cells,
-        n_jobs=workers,
-        **about,
+        lists.indices,
+        lists.values,
+        kind=METRICS[params.metric],
+        metric=params.metric,
+        method=used,
+        parameters={"n_neighbors": params.n_neighbors, **lists.parameters},
+        recall_estimate=lists.recall_estimate,
+        cells=lists.cells,
+        n_jobs=params.n_threads,
     )
 
 
-def cheapest(points: Points, metric: str, recall: float) -> str:
-    """A k-d tree for few columns, else exact while that is cheap: it grows with the square of the points."""
-    n, d = points.shape
-    if d <= _FEW and metric != "dot":  # the points of the largest products are not close together
-        return "kdtree"
-    return "exact" if recall == 1 or full_search_cost(n, d) <= _CHEAP else "cells"
-
-
-def _of_features(
-    features: Features,
-    n_neighbors: int | Literal["all"],
-    metric: str,
-    method: str,
-    workers: int,
-    progress: Progress | None,
-    *,
-    recall: float,
-    random_state: int,
-) -> NeighborGraph:
-    """The graph of sparse points, sets or bits."""
-    check_n_neighbors(n_neighbors, len(features))
-    about: dict[str, Any] = {"kind": METRICS[metric], "metric": metric}
-    report = phase(progress, "neighbours")
-    if n_neighbors == "all":
-        _check_all(method)
-        return _complete(features.all_pairs(workers, report), features.X, about)
-
-    def search(name: str) -> Found:
-        wish: dict[str, Any] = {}
-        if name == "minhash":
-            wish = {"recall": recall, "random_state": random_state, "patient": method != "auto"}
-        return features.search(int(n_neighbors), workers, report, name, **wish)
-
-    chosen = features.choice(recall) if method == "auto" else method
-    return _searched(search, features.X, chosen, method, recall, int(n_neighbors), workers, about)
-
-
-def _check_all(method: str) -> None:
-    """Raise if a method cannot give all pairs."""
-    if method not in ("auto", "exact"):
-        raise ValueError("n_neighbors='all' compares all pairs, which is method='exact': pass that, or 'auto'")
-
-
-def _complete(values: npt.NDArray[np.float32], points: Any, about: dict[str, Any]) -> NeighborGraph:
-    """The graph of all pairs, whose values are given row by row."""
-    check_finite(values, points)
-    n = points.shape[0]
+def _build_complete_graph(points: DensePoints | SparsePoints, params: SearchParams) -> NeighborGraph:
+    """Build the graph of all pairs."""
+    n = len(points)
     columns = np.broadcast_to(np.arange(n, dtype=np.int32), (n, n))
-    rows = np.arange(n + 1, dtype=np.int64) * (n - 1)
-    about |= {"method": "exact", "parameters": {"n_neighbors": "all"}}
-    return NeighborGraph(rows, columns[~np.eye(n, dtype=bool)], values, **about)
+    return NeighborGraph(
+        np.arange(n + 1, dtype=np.int64) * (n - 1),
+        columns[~np.eye(n, dtype=bool)],
+        points.all_pairs(params.n_threads, params.report),
+        kind=METRICS[params.metric],
+        metric=params.metric,
+        method="exact",
+        parameters={"n_neighbors": "all"},
+    )
+
+
+def _check_sparse_method(X: Any, metric: str, method: str) -> None:
+    """Raise if sparse points, or zeros and ones, do not support the metric or the method."""
+    what = f"a SciPy sparse {type(X).__name__}" if sp.issparse(X) else "a table of zeros and ones"
+    if metric not in SPARSE_METRICS:
+        raise TypeError(
+            f"X is {what}, but metric={metric!r} needs dense points: pass metric='cosine', 'dot', 'jaccard' "
+            "or 'hamming', or X.toarray(), or a low-dimensional projection of it "
+            "(sklearn.decomposition.TruncatedSVD)"
+        )
+    methods = ("auto", "exact", "minhash") if metric == "jaccard" else ("auto", "exact")
+    if method not in methods:
+        other = "metric='jaccard'" if method == "minhash" else "dense points of other metrics"
+        raise ValueError(
+            f"method={method!r} is for {other}, and X is {what} by metric={metric!r}: pass method="
+            + " or ".join(map(repr, methods[::-1]))
+        )

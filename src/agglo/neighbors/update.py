@@ -1,4 +1,4 @@
-"""A neighbour graph that grows: new points find their neighbours, and old ones may find new ones."""
+"""Adding points to a neighbour graph: new points find neighbours, and old points may find closer ones."""
 
 from __future__ import annotations
 
@@ -10,115 +10,121 @@ import numpy.typing as npt
 from agglo import _core
 from agglo._native import one_blas_thread, sgemm
 from agglo._validation import effective_n_threads
+from agglo.neighbors.dense import SAMPLE, DensePoints, Lists, Report, SearchParams
 from agglo.neighbors.graph import NeighborGraph, RecallEstimate
-from agglo.neighbors.index import Fitted
-from agglo.neighbors.missing import MissingRule, farthest_of, with_missing
-from agglo.neighbors.search import METRICS, SEARCHES, cheapest
-from agglo.neighbors.sparse import Features
-from agglo.neighbors.validation import warn_of_recall
+from agglo.neighbors.index import NeighborIndex
+from agglo.neighbors.missing import MissingRule, farthest_value, set_missing
+from agglo.neighbors.search import METRICS
+from agglo.neighbors.sparse import SparsePoints
+from agglo.neighbors.validation import warn_low_recall, warn_zero_rows
 from agglo.points.validation import check_points, for_core
 from agglo.progress import Progress, phase
 
-SAMPLE = 256  # points that recall is measured on, as for cells
-WIDER = 2  # times as many old points as neighbours that a new one is offered to, by cells
+_REVERSE_FACTOR = 2  # by cells, a new point is a candidate of this many times n_neighbors old points
+
+Edges = tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]
+"""Sources, targets and values of directed edges."""
 
 
-def grown(
-    fitted: Fitted,
+def add_points(
+    index: NeighborIndex,
     graph: NeighborGraph,
     new: Any,
     n_neighbors: int,
     missing: MissingRule,
     n_jobs: int | None = None,
     progress: Progress | None = None,
-) -> tuple[Fitted, NeighborGraph]:
-    """Old points and new ones, and the graph of both.
+) -> tuple[NeighborIndex, NeighborGraph]:
+    """Add new points to an index and its graph; return the index and the graph of all points.
 
-    Every point has an edge to its ``n_neighbors`` closest points, as far as they are known: those among the edges
-    of ``graph``, and those that a search of new among old, old among new and new among new points finds. Where all
-    searches are exact, that is the graph of all points. By cells, old points are only compared with new ones that
-    they are close to: then recall is measured, with a warning if it is less than what was asked for.
+    Each point gets edges to its ``n_neighbors`` closest points among its candidates. These are its edges in
+    ``graph`` and the results of searches of new among old, old among new and new among new points. If the searches
+    are exact, the result is the graph of all points. By cells, old points are compared only with new points close
+    to them. Then recall is measured, with a warning if it is too low.
 
     Parameters
     ----------
-    fitted, graph
+    index, graph
         The old points, and their graph.
     new : array or sparse matrix
-        New points, as :meth:`agglo.neighbors.index.Fitted.match` makes them.
+        New points, as :meth:`agglo.neighbors.index.NeighborIndex.convert_queries` returns them.
     n_neighbors : int
         Less than the number of old and new points together.
     missing, n_jobs, progress
         As of :func:`agglo.neighbor_graph`.
     """
-    workers, report = effective_n_threads(n_jobs), phase(progress, "neighbours")
-    n, more = len(fitted), new.shape[0]
-    settings: Any = (fitted.metric, fitted.method, {}, fitted.recall, fitted.random_state)
-    points = fitted.with_more(new)
-    both = Fitted(
-        points if fitted.features else check_points(points, compact=True, metric=fitted.metric), *settings
-    )
-    edges = [_edges_of(graph)]
+    n_threads, report = effective_n_threads(n_jobs), phase(progress, "neighbours")
+    n_old, n_new = len(index), new.shape[0]
+    settings: Any = (index.metric, index.method, {}, index.recall, index.seed)
+    X = index.concatenate(new)
+    both = NeighborIndex(X if index.is_sparse else check_points(X, compact=True, metric=index.metric), *settings)
 
-    def add(sources: npt.NDArray[Any], lists: tuple[npt.NDArray[Any], npt.NDArray[Any]], first: int) -> None:
-        targets, values = lists
-        heads = np.repeat(sources, targets.shape[1])
-        edges.append((heads[targets.ravel() >= 0], targets[targets >= 0] + first, values[targets >= 0]))
-
-    old, late = np.arange(n, dtype=np.int32), np.arange(n, n + more, dtype=np.int32)
-    if fitted.method == "cells":
-        found = fitted.nearest(new, min(WIDER * n_neighbors, n), workers, report)
-        add(late, found, 0)
-        heads, targets, values = edges[-1]
-        edges.append((targets, heads, values))
+    new_ids = np.arange(n_old, n_old + n_new, dtype=np.int32)
+    sources = np.repeat(np.arange(n_old, dtype=np.int32), np.diff(graph.indptr))
+    edges: list[Edges] = [(sources, graph.indices, graph.weights)]
+    if index.method == "cells":
+        lists = index.search(new, min(_REVERSE_FACTOR * n_neighbors, n_old), n_threads, report)
+        heads, targets, values = _to_edges(new_ids, lists, 0)
+        edges += [(heads, targets, values), (targets, heads, values)]
     else:
-        add(late, fitted.nearest(new, min(n_neighbors, n), workers, report), 0)
-        add(old, Fitted(new, *settings).nearest(fitted.X, min(n_neighbors, more), workers, report), n)
-    if more > 1:
-        add(late, _among(fitted, new, min(n_neighbors, more - 1), workers, report), n)
+        edges.append(_to_edges(new_ids, index.search(new, min(n_neighbors, n_old), n_threads, report), 0))
+        reverse = NeighborIndex(new, *settings).search(index.X, min(n_neighbors, n_new), n_threads, report)
+        edges.append(_to_edges(np.arange(n_old, dtype=np.int32), reverse, n_old))
+    if n_new > 1:
+        lists = _search_among_new(index, new, min(n_neighbors, n_new - 1), n_threads, report)
+        edges.append(_to_edges(new_ids, lists, n_old))
 
-    kind = METRICS[fitted.metric]
     columns = (np.concatenate(column) for column in zip(*edges, strict=True))
-    rows = _core.grouped(n + more, *(np.ascontiguousarray(c, t) for c, t in zip(columns, "iif", strict=True)))
-    edges.clear()
-    indices, values = both.select_closest(rows, n_neighbors, workers)
-    estimate = _estimate(both, indices, workers) if fitted.method == "cells" else None
-    if estimate is not None and estimate.value < fitted.recall:
-        warn_of_recall("partial_fit by cells", estimate, fitted.recall, stacklevel=4)
+    candidates = _core.grouped(
+        n_old + n_new, *(np.ascontiguousarray(c, dtype) for c, dtype in zip(columns, "iif", strict=True))
+    )
+    edges.clear()  # a second copy of all edges would be large
+    indices, values = both.select_closest(candidates, n_neighbors, n_threads)
+    estimate = _estimate_recall(both, indices, n_threads) if index.method == "cells" else None
+    if estimate is not None and estimate.value < index.recall:
+        warn_low_recall("partial_fit by cells", estimate, index.recall, stacklevel=5)
     both_graph = NeighborGraph.from_neighbors(
         indices,
         values,
-        kind=kind,
-        metric=fitted.metric,
+        kind=METRICS[index.metric],
+        metric=index.metric,
         method=graph.method,
         parameters={**graph.parameters, "n_neighbors": n_neighbors},
         recall_estimate=estimate,
         n_jobs=n_jobs,
     )
-    farthest = farthest_of(both.X, fitted.metric)
-    return both, with_missing(both_graph, both.X, missing, farthest, fitted.random_state, workers)
+    farthest = farthest_value(both.X, index.metric)
+    return both, set_missing(both_graph, both.X, missing, farthest, index.seed, n_threads)
 
 
-def _edges_of(graph: NeighborGraph) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
-    rows = np.repeat(np.arange(graph.n_points, dtype=np.int32), np.diff(graph.indptr))
-    return rows, graph.indices, graph.weights
+def _to_edges(sources: npt.NDArray[Any], lists: Lists, first_target: int) -> Edges:
+    """Convert neighbour lists of ``sources`` to edges; target 0 of the lists is point ``first_target``."""
+    targets, values = lists
+    is_edge = targets >= 0
+    heads = np.repeat(sources, targets.shape[1])
+    return heads[is_edge.ravel()], targets[is_edge] + first_target, values[is_edge]
 
 
-def _among(fitted: Fitted, new: Any, k: int, workers: int, report: Any) -> Any:
-    """The neighbours of new points among each other."""
-    if fitted.features:
-        found = Features(new, fitted.metric, "exact").search(k, workers, report)
-    else:
-        name = cheapest(new, fitted.metric, fitted.recall) if fitted.method == "cells" else fitted.method
-        wish: dict[str, Any] = {"recall": fitted.recall, "random_state": fitted.random_state}
-        found = SEARCHES[name](new, k, fitted.metric, workers, report, **wish)
-    return found.indices, found.values
+def _search_among_new(
+    index: NeighborIndex, new: Any, n_neighbors: int, n_threads: int, report: Report | None
+) -> Lists:
+    """Find the neighbours of new points among each other."""
+    params = SearchParams(n_neighbors, index.metric, n_threads, report, index.recall, index.seed)
+    if index.is_sparse:
+        rows = SparsePoints(new, index.metric)
+        if index.metric == "cosine":
+            warn_zero_rows(rows.zero_rows(), len(rows), stacklevel=6)
+        return rows.search("exact", params)[:2]
+    points = DensePoints(new, index.metric)
+    method = points.choose_method(index.recall) if index.method == "cells" else index.method
+    return points.search(method, params)[:2]
 
 
-def _estimate(points: Fitted, lists: npt.NDArray[np.int32], workers: int) -> RecallEstimate:
-    """The share of the true neighbours that is in lists, on a sample."""
+def _estimate_recall(index: NeighborIndex, lists: npt.NDArray[np.int32], n_threads: int) -> RecallEstimate:
+    """Measure the share of the true neighbours in the lists, on a sample of the points."""
     with one_blas_thread():
-        *_, reached = _core.rescored(
-            *(for_core(points.X), lists, lists.shape[1], points.metric, SAMPLE, points.random_state, sgemm()),
-            *(workers, None),
+        *_, recall = _core.rescored(
+            *(for_core(index.X), lists, lists.shape[1], index.metric, SAMPLE, index.seed, sgemm()),
+            *(n_threads, None),
         )
-    return RecallEstimate(*reached)
+    return RecallEstimate(*recall)

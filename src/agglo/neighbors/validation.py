@@ -1,4 +1,4 @@
-"""What a search is asked for is checked here, before it begins."""
+"""Validation of search parameters, and the warnings of searches."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ from agglo._memory import physical_memory
 from agglo.neighbors.graph import RecallEstimate
 from agglo.points.validation import Points, blocks
 
-_UNIT = 1e-3  # how far from 1 the squared length of "unit-length" points may be: float16 is that coarse
+_UNIT_TOLERANCE = 1e-3  # of squared lengths: float16 points of unit length are this far off
 _LARGEST = np.finfo(np.float32).max
 
 
-def check_wish(recall: float) -> None:
-    """Raise if this is no share."""
+def check_recall(recall: float) -> None:
+    """Raise unless ``recall`` is in (0, 1]."""
     if not 0 < recall <= 1:
         raise ValueError(f"recall={recall!r} is not a share of the neighbours: pass a number above 0, at most 1")
 
 
-def most_neighbors(n_neighbors: Any, n: int) -> Any:
-    """A wished-for number of neighbours, or all others where there are not so many."""
+def clip_n_neighbors(n_neighbors: Any, n: int) -> Any:
+    """Limit ``n_neighbors`` to the number of other points; ``"all"`` for a single point."""
     if isinstance(n_neighbors, int | np.integer) and n_neighbors >= n:
         return n - 1 if n > 1 else "all"
     return n_neighbors
 
 
 def check_n_neighbors(n_neighbors: int | str, n: int) -> None:
-    """Raise if n points do not have so many neighbours, or memory would not hold them all."""
+    """Raise if ``n`` points do not have so many neighbours, or if the complete graph exceeds memory."""
     if isinstance(n_neighbors, str):
         if n_neighbors != "all":
             raise ValueError(f"n_neighbors={n_neighbors!r} is unknown: pass a positive integer or 'all'")
-        needed, most = 8 * n * (n - 1), physical_memory() // 2
-        if needed > most:
+        needed, available = 8 * n * (n - 1), physical_memory() // 2
+        if needed > available:
             raise ValueError(
                 f"n_neighbors='all' makes a complete graph of {n} points, which takes {needed / 1e9:.1f} GB, "
-                f"more than half of this machine's memory ({most / 1e9:.1f} GB): pass a number of "
+                f"more than half of this machine's memory ({available / 1e9:.1f} GB): pass a number of "
                 "neighbours, such as 25"
             )
         return
@@ -51,18 +51,12 @@ def check_n_neighbors(n_neighbors: int | str, n: int) -> None:
         remedy = "pass n_neighbors='all'" if n == 1 else f"pass at most {n - 1}, or 'all'"
         raise ValueError(
             f"n_neighbors={n_neighbors} is too many for {n} point{'s' if n > 1 else ''}, "
-            f"for a point is not its own neighbour: {remedy}"
+            f"because a point is not its own neighbour: {remedy}"
         )
 
 
-def warn_of_zeros(points: Points) -> None:
-    """Warn if points have no direction."""
-    zeros = [first + np.flatnonzero(~rows.any(axis=1)) for first, rows in blocks(points)]
-    warn_of_zero_rows(np.concatenate(zeros), len(points), stacklevel=4)
-
-
-def warn_of_zero_rows(rows: npt.NDArray[np.intp], n: int, stacklevel: int) -> None:
-    """Warn of these rows out of n, if there are any, that they have no direction."""
+def warn_zero_rows(rows: npt.NDArray[np.intp], n: int, stacklevel: int) -> None:
+    """Warn if any of ``n`` points are all zero, given the indices of those rows."""
     if len(rows):
         warnings.warn(
             f"{len(rows)} of {n} points are all zero (the first is row {rows[0]}) and have no "
@@ -71,24 +65,26 @@ def warn_of_zero_rows(rows: npt.NDArray[np.intp], n: int, stacklevel: int) -> No
         )
 
 
-def warn_of_recall(method: str, estimate: RecallEstimate, recall: float, stacklevel: int) -> None:
-    """Warn that a search found less than it was asked to."""
+def warn_low_recall(method: str, estimate: RecallEstimate, recall: float, stacklevel: int) -> None:
+    """Warn that a search found a smaller share of the neighbours than requested."""
     warnings.warn(
         f"only {estimate} of the neighbours were found, less than recall={recall:g}: these points do not have the "
-        f"structure that {method} needs. Pass method='auto', which then searches exactly, or be content with less",
+        f"structure that {method} needs. Pass method='auto', which then searches exactly, or a lower recall",
         stacklevel=stacklevel,
     )
 
 
 def are_unit(points: Points) -> bool:
-    """Whether all points are of length 1, nearly."""
+    """Return whether all points have unit length, up to the precision of float16."""
     with np.errstate(over="ignore"):
-        return all(np.all(np.abs(np.square(rows).sum(axis=1) - 1) <= _UNIT) for _, rows in blocks(points))
+        return all(
+            np.all(np.abs(np.square(rows).sum(axis=1) - 1) <= _UNIT_TOLERANCE) for _, rows in blocks(points)
+        )
 
 
 def check_finite(values: npt.NDArray[np.float32], *points: Any) -> None:
-    """Raise if values that the core found for ``points``, arrays or sparse matrices, do not fit float32."""
-    # A value that is not a number would not reach the bound either.
+    """Raise if the values of pairs of ``points``, arrays or sparse matrices, exceed float32."""
+    # The comparison is also false for NaN.
     if values.size and not (values.min() >= -_LARGEST and values.max() <= _LARGEST):
         numbers = [X.tocsr().data if sp.issparse(X) else X for X in points]
         largest = max(max(float(np.max(X)), -float(np.min(X))) for X in numbers if X.size)

@@ -6,7 +6,7 @@ import numpy as np
 
 from agglo.evaluation.metrics import dp_means_cost
 from agglo.neighbors.search import neighbor_graph
-from agglo.neighbors.validation import most_neighbors
+from agglo.neighbors.validation import clip_n_neighbors
 from agglo.paper.dpmeans.base import DPMeansSolver, Found, check_choice, check_count
 from agglo.paper.dpmeans.passes import refined
 from agglo.points.validation import Points
@@ -72,7 +72,9 @@ class TreeDPMeans(DPMeansSolver):
         check_choice("refine", self.refine)
 
     def _search(self, points: Points, price: float, chance: np.random.RandomState, workers: int) -> Found:
-        graph = neighbor_graph(points, most_neighbors(self.n_neighbors, len(points)), "euclidean", n_jobs=workers)
+        graph = neighbor_graph(
+            points, clip_n_neighbors(self.n_neighbors, len(points)), "euclidean", n_jobs=workers
+        )
         tree = scc(graph, linkage="ward", X=points, n_jobs=workers)
         labels = dp_means_path(tree, points).cut(price).astype(np.int32)
         cost = dp_means_cost(points, labels, price) if np.isfinite(price) else np.inf
