@@ -166,7 +166,7 @@ def test_the_rule_that_looks_at_the_graph_counts_rounds_of_the_tree():
 
 
 def test_a_graph_and_a_linkage_of_ones_own_have_the_points_that_they_have():
-    from agglo.rounds.linkage import GraphLinkage
+    from agglo.rounds.reference_linkage import GraphLinkage
 
     X = np.repeat(np.arange(4.0)[:, None], 3, axis=0)
     graph = agglo.neighbor_graph(X, 5, "euclidean")

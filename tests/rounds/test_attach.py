@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 import agglo
 from agglo import Hierarchy
-from agglo.rounds import reference
+from agglo.rounds import reference_attach
 from agglo.rounds.attach import Rows, attach_rows
 from agglo.rounds.linkage import GRAPH_LINKAGES
 from agglo.testing import random_forest
@@ -43,7 +43,7 @@ def rows_for(draw, tree, graph):
 def test_the_core_attaches_as_the_reference_does(data):
     tree, graph = data.draw(trees())
     rows = data.draw(rows_for(tree, graph))
-    expected = reference.attach(tree, rows)
+    expected = reference_attach.attach(tree, rows)
     for n_jobs in (1, 3):
         found = attach_rows(tree, rows, n_jobs=n_jobs)
         np.testing.assert_array_equal(found.node, expected.node, strict=True)

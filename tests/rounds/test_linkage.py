@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 
 import agglo
 from agglo import NeighborGraph
-from agglo.rounds.linkage import GraphLinkage, valued
+from agglo.rounds import reference_constraints
+from agglo.rounds.linkage import valued
+from agglo.rounds.reference_linkage import GraphLinkage
 from agglo.testing import assert_same_hierarchy, check_hierarchy
 
 
@@ -79,14 +81,14 @@ def test_engines_agree_under_constraints(data, graph, linkage, until_stable):
     advance = "until-stable" if until_stable else "every-round"
     trees = [
         engine(graph, thresholds=thresholds, linkage=GraphLinkage(graph, linkage), advance=advance, **known)
-        for engine in (agglo.scc, agglo.reference.scc)
+        for engine in (agglo.scc, reference_constraints.scc)
     ]
     assert_same_hierarchy(*trees)
     links = [[0, graph.n_points - 1]]
     assert_same_hierarchy(
         *(
             engine(graph, linkage=SmallFirst(None), must_link=links)
-            for engine in (agglo.affinity, agglo.reference.affinity)
+            for engine in (agglo.affinity, reference_constraints.affinity)
         )
     )
 

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import agglo
+from agglo.rounds import reference_constraints
 from agglo.rounds.vector_linkage import VECTOR_LINKAGES
 from agglo.testing import assert_same_hierarchy, check_hierarchy
 
@@ -23,7 +24,7 @@ def test_merged_roots_are_those_of_the_reference_and_leave_the_rounds_below(data
         known["sample_weight"] = np.random.default_rng(graph.n_points).choice([0.5, 1, 3], graph.n_points)
     if graph.n_points > 3 and data.draw(st.booleans()):
         known["cannot_link"] = [(0, graph.n_points - 1)]
-    expected = getattr(agglo.reference, method)(graph, linkage=linkage, X=X, connect=connect, **known)
+    expected = getattr(reference_constraints, method)(graph, linkage=linkage, X=X, connect=connect, **known)
     check_hierarchy(expected)
     assert expected.about["connect"] == connect
     for n_jobs in (1, 2):
@@ -124,7 +125,7 @@ def test_values_of_cosines_and_of_distances_have_one_scale():
 def test_an_invalid_connect_raises(options, error, message):
     graph = agglo.NeighborGraph.from_edges([0], [1], [0.5], kind="distance", metric="euclidean")
     for method in METHODS:
-        for engine in (agglo, agglo.reference):
+        for engine in (agglo, reference_constraints):
             with pytest.raises(error, match=message):
                 getattr(engine, method)(graph, **options)
 
@@ -169,7 +170,7 @@ def test_auto_merges_roots_only_if_the_graph_has_no_more_edges_and_points_have_m
     assert "connect" not in agglo.scc(agglo.neighbor_graph(X, "all", "euclidean"), X=X, connect="auto").about
     sets = agglo.neighbor_graph(np.eye(6, dtype=bool).repeat(3, axis=0), 2, "jaccard")
     assert "connect" not in agglo.scc(sets, X=np.eye(6).repeat(3, axis=0), connect="auto").about
-    expected = agglo.reference.scc(graph, X=X, connect="auto")
+    expected = reference_constraints.scc(graph, X=X, connect="auto")
     assert_same_hierarchy(agglo.scc(graph, X=X, connect="auto"), expected)
 
 

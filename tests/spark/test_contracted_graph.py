@@ -4,8 +4,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import agglo
-from agglo.rounds.linkage import GraphLinkage, grid
+from agglo.rounds.linkage import grid
 from agglo.rounds.plan import scc_plan
+from agglo.rounds.reference_linkage import GraphLinkage
+from agglo.rounds.reference_tree import build_forest
 from agglo.spark.contracted_graph import ContractedGraph, run_remaining_rounds
 
 
@@ -34,7 +36,7 @@ def test_the_rest_of_a_run_is_what_it_would_have_been(data, graph, linkage, adva
     thresholds = data.draw(thresholds_for(graph))
     done = data.draw(st.integers(0, len(thresholds) - 1))
     plan = scc_plan(graph, thresholds, 0, linkage, advance)
-    whole = agglo.reference.run(graph, plan)
+    whole = build_forest(graph.n_points, agglo.reference.scc_partitions(graph, plan))
     tree = agglo.Hierarchy.from_forest(whole, kind=graph.kind, missing=graph.missing)
     before = int(np.isin(whole.threshold, thresholds[:done]).sum())
     labels = tree.labels(round=before)

@@ -186,12 +186,6 @@ def valued(graph: NeighborGraph, linkage: Linkage, weights: Float | None = None)
     )
 
 
-class Weights(NamedTuple):
-    """What linkages on the graph keep of clusters."""
-
-    weight: Float  # of its points, each of which counts once unless weights are given
-
-
 class Statistics(NamedTuple):
     """What is kept of the edges between pairs of clusters, an entry a pair; larger is closer."""
 
@@ -214,7 +208,7 @@ class Grid:
 
     @property
     def is_long(self) -> bool:
-        """Whether sums do not fit int64, so that NumPy keeps them as Python integers."""
+        """Whether sums do not fit into int64."""
         return self.limbs > 1
 
 
@@ -263,70 +257,3 @@ def smallest_weight(graph: WeightSummary) -> float:
         return -graph.max_weight
     found = [graph.quantile_above(0.0, up, 0.0) for up in (True, False)]
     return min((abs(weight) for weight in found if weight is not None), default=np.inf)
-
-
-class GraphLinkage:
-    """A linkage over the edges of one graph.
-
-    ``average`` is the mean over all pairs, ``complete`` the farthest pair, a pair without an edge counting as
-    the graph's ``missing`` (with ``"ignore"`` it does not count at all); ``single`` is the closest edge. Weights
-    are averaged on the :func:`grid` of the graph. The weights of points matter to averages alone: a pair counts as
-    often as their product says.
-    """
-
-    farthest: float | None = None
-
-    def __init__(self, graph: NeighborGraph, linkage: str, weights: Float | None = None) -> None:
-        check_linkage(linkage, GRAPH_LINKAGES)
-        self.weights = weights if linkage == "average" else None
-        self.linkage = linkage
-        self.kind = graph.kind
-        self.sign = 1 if graph.kind == "similarity" else -1
-        self.missing = None if graph.missing == "ignore" else self.sign * float(graph.missing or 0.0)
-        self.grid = grid(graph, self.weights)
-        # Averages over pairs without an edge come closer as clusters grow, if such pairs are closer than edges.
-        least = graph.min_weight if self.sign == 1 else -graph.max_weight
-        self.reducible = linkage != "average" or self.missing is None or self.missing <= least
-
-    def of_points(self, weights: Float) -> Weights:
-        """How many points each is."""
-        return Weights(np.ones(len(weights)) if self.weights is None else self.weights)
-
-    def of_edges(self, sources: Int, targets: Int, weights: npt.NDArray[np.float32]) -> Statistics:
-        """The statistics of single edges."""
-        signed = self.sign * weights.astype(np.float64)
-        number = np.ones(len(weights), np.int64)
-        if self.linkage != "average":
-            return Statistics(signed, number)
-        if self.weights is not None:
-            counts = self.weights[sources] * self.weights[targets]
-            signed = signed * counts
-            number = np.rint(np.ldexp(counts, self.grid.count_shift)).astype(np.int64)
-        steps = np.rint(np.ldexp(signed, self.grid.shift))
-        if not self.grid.is_long:
-            return Statistics(steps.astype(np.int64), number)
-        return Statistics(np.array([int(step) for step in steps], object), number)
-
-    def merged_clusters(self, clusters: Weights, first: Int) -> Weights:
-        """How many points the unions are."""
-        return Weights(np.add.reduceat(clusters.weight, first))
-
-    def merged_edges(self, edges: Statistics, first: Int) -> Statistics:
-        """Sums, or the closest or farthest edges."""
-        combine = {"average": np.add, "single": np.maximum, "complete": np.minimum}[self.linkage]
-        return Statistics(combine.reduceat(edges.combined, first), np.add.reduceat(edges.number, first))
-
-    def value(self, a: Weights, b: Weights, edges: Statistics) -> Float:
-        """The mean, the closest or the farthest of the pairs."""
-        return np.asarray(self.sign * self._closeness(a.weight * b.weight, edges))
-
-    def _closeness(self, pairs: Float, edges: Statistics) -> Float:
-        if self.linkage == "average":
-            total = np.ldexp(edges.combined.astype(np.float64), -self.grid.shift)
-            number = np.ldexp(edges.number.astype(np.float64), -self.grid.count_shift)
-            if self.missing is None:
-                return np.asarray(total / number)
-            return np.asarray((total + self.missing * (pairs - number)) / pairs)
-        if self.linkage == "complete" and self.missing is not None:
-            return np.where(edges.number == pairs, edges.combined, np.minimum(edges.combined, self.missing))
-        return edges.combined

@@ -31,7 +31,7 @@ class ContractedGraph(NamedTuple):
     columns: Ints
     """The larger cluster."""
     edges: Statistics
-    """The statistics of each pair; see :class:`agglo.rounds.linkage.GraphLinkage`."""
+    """The statistics of the edges between the two; averages are sums on the grid of the whole graph."""
 
 
 def run_remaining_rounds(

@@ -1,0 +1,138 @@
+"""Specification of constraints and weights, for the tests of the engines.
+
+It differs from :mod:`agglo.rounds.reference` in three places. Points that must be linked merge before the first
+round. Clusters that may not merge are not neighbours. The pairs of a round merge from the closest to the farthest;
+a pair is skipped if its clusters, as they have grown in this round, may no longer merge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from agglo.neighbors.graph import NeighborGraph
+from agglo.rounds.algorithms import build_hierarchy
+from agglo.rounds.constraints import Constraints, check_constraints
+from agglo.rounds.plan import RoundPlan, affinity_plan, hac_plan, scc_plan
+from agglo.rounds.reference import contract, is_mutual, merge_clusters, nearest_neighbors
+from agglo.rounds.reference_linkage import make_linkage, point_pairs, select
+from agglo.rounds.reference_tree import Floats, Ints, RoundRecord, build_forest, farthest_merge
+from agglo.tree.hierarchy import Forest, Hierarchy
+
+
+def scc(
+    graph: NeighborGraph,
+    *,
+    linkage: Any = "average",
+    thresholds: Any = "odds",
+    n_thresholds: int | None = None,
+    advance: Any = "every-round",
+    X: Any = None,
+    connect: Any = "auto",
+    **constraints: Any,
+) -> Hierarchy:
+    """Build the tree of the Sub-Cluster Component algorithm, see :func:`agglo.scc`."""
+
+    def plan(rule: Any, weights: Floats | None) -> RoundPlan:
+        return scc_plan(graph, thresholds, n_thresholds, rule, advance, weights)
+
+    checked = check_constraints(graph.n_points, **constraints)
+    return build_hierarchy(run, plan, graph, linkage, X, connect, checked)
+
+
+def affinity(
+    graph: NeighborGraph, *, linkage: Any = "average", X: Any = None, connect: Any = "auto", **constraints: Any
+) -> Hierarchy:
+    """Build the tree of Affinity clustering, see :func:`agglo.affinity`."""
+    checked = check_constraints(graph.n_points, **constraints)
+    return build_hierarchy(run, lambda rule, _: affinity_plan(rule), graph, linkage, X, connect, checked)
+
+
+def hac(
+    graph: NeighborGraph, *, linkage: Any = "average", X: Any = None, connect: Any = "auto", **constraints: Any
+) -> Hierarchy:
+    """Build the tree of hierarchical agglomerative clustering, see :func:`agglo.hac`."""
+    checked = check_constraints(graph.n_points, **constraints)
+    return build_hierarchy(run, lambda rule, _: hac_plan(rule), graph, linkage, X, connect, checked)
+
+
+def run(graph: NeighborGraph, plan: RoundPlan, constraints: Constraints | None) -> Forest:
+    """Return the forest over the points after all rounds of ``plan``."""
+    obeyed = check_constraints(graph.n_points) if constraints is None else constraints
+    return build_forest(graph.n_points, constrained_partitions(graph, plan, obeyed))
+
+
+def constrained_partitions(
+    graph: NeighborGraph, plan: RoundPlan, constraints: Constraints
+) -> Iterator[RoundRecord]:
+    """Yield the partition of the points after each round that merges clusters."""
+    n, weights = graph.n_points, constraints.weights
+    linkage = make_linkage(graph, plan.linkage, weights)
+    sign = 1 if linkage.kind == "similarity" else -1
+    thresholds = np.array([np.nan]) if plan.thresholds is None else plan.thresholds
+    levels = np.where(np.isnan(thresholds), -np.inf, sign * thresholds).astype(np.float32)
+    allowed = AllowedMerges(n, constraints)
+    cluster, step = np.arange(n), 0
+    pairs, edge_weights = point_pairs(graph)
+    is_allowed = allowed.check(pairs)
+    pairs, edge_weights = pairs[is_allowed], edge_weights[is_allowed]
+    statistics = linkage.of_points(np.ones(n) if weights is None else weights)
+    edges = linkage.of_edges(pairs[:, 0], pairs[:, 1], edge_weights)
+    must_link = constraints.must.astype(np.int64)
+    while len(pairs) or len(must_link):
+        threshold, is_linking = np.nan, len(must_link) > 0
+        if is_linking:
+            source, target, must_link = must_link[:, 0], must_link[:, 1], must_link[:0]
+            similarity = np.full(len(source), np.inf)
+        else:
+            a, b = (select(statistics, pairs[:, end]) for end in (0, 1))
+            source, target, similarity = nearest_neighbors(pairs, sign * linkage.value(a, b, edges))
+            reached = np.flatnonzero(np.float32(similarity.max()) >= levels[step:])
+            if len(reached) == 0:
+                return
+            step += int(reached[0])  # no pair reaches the thresholds before this one
+            threshold = float(thresholds[step])
+            merges = np.float32(similarity) >= levels[step]
+            if plan.mutual:
+                merges &= is_mutual(source, target, n)
+            source, target, similarity = source[merges], target[merges], similarity[merges]
+        new = allowed.merge(source, target, similarity)
+        merged = new[source] == new[target]
+        source, target, similarity = source[merged], target[merged], similarity[merged]
+        statistics = merge_clusters(linkage, statistics, np.union1d(source, target), new)
+        pairs, edges = contract(linkage, pairs, edges, new)
+        is_allowed = allowed.check(pairs)
+        pairs, edges = pairs[is_allowed], select(edges, is_allowed)
+        cluster = new[cluster]
+        yield threshold, cluster, sign * farthest_merge(source, similarity, new)
+        step += plan.thresholds is not None and not plan.until_stable and not is_linking
+
+
+class AllowedMerges:
+    """The weights of clusters, and the pairs of clusters that cannot be linked."""
+
+    def __init__(self, n: int, constraints: Constraints) -> None:
+        self.max_weight = constraints.most
+        self.weight = np.ones(n) if constraints.weights is None else constraints.weights.copy()
+        self.cannot = np.sort(constraints.all_cannot(), axis=1)
+
+    def check(self, pairs: Ints) -> npt.NDArray[np.bool_]:
+        """Return whether the clusters of each pair may merge; the smaller id is the first of a pair."""
+        n = len(self.weight)
+        is_apart = np.isin(pairs @ [n, 1], self.cannot @ [n, 1])
+        return np.asarray(~is_apart & (self.weight[pairs].sum(axis=1) <= self.max_weight))
+
+    def merge(self, source: Ints, target: Ints, similarity: Floats) -> Ints:
+        """Merge pairs from the closest to the farthest if they may merge; return the new id of each cluster."""
+        new = np.arange(len(self.weight))
+        pairs = np.sort(np.column_stack([source, target]), axis=1)
+        for pair in pairs[np.lexsort((pairs[:, 1], pairs[:, 0], -similarity))]:
+            a, b = np.sort(new[pair])
+            if a != b and self.check(np.array([[a, b]])).all():
+                new[new == b] = a
+                self.weight[a] += self.weight[b]
+                self.cannot = np.sort(np.where(self.cannot == b, a, self.cannot), axis=1)
+        return new

@@ -1,0 +1,88 @@
+"""Specification of the tree over the partitions of the rounds, for :mod:`agglo.rounds.reference`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+
+from agglo.neighbors.graph import NeighborGraph
+from agglo.rounds.plan import RoundPlan
+from agglo.tree.hierarchy import Forest, Hierarchy
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+RoundRecord = tuple[float, Ints, Floats]
+"""A round: its threshold, the cluster of each point after it, and the value of each merged cluster, else NaN."""
+
+
+def farthest_merge(source: Ints, similarity: Floats, new: Ints) -> Floats:
+    """Return the smallest similarity that merged each new cluster; NaN for the others."""
+    farthest = np.full(len(new), np.nan)
+    np.fmin.at(farthest, new[source], similarity)
+    return farthest
+
+
+def build_forest(n: int, rounds: Iterable[RoundRecord]) -> Forest:
+    """Make a node of every cluster that a round merged, in order of round and of smallest point."""
+    parent, value, size, made_in = [-1] * n, [np.nan] * n, [1] * n, [0] * n
+    node, old = list(range(n)), np.arange(n)
+    records: list[tuple[float, int, int]] = []
+    for threshold, new, values in rounds:
+        for cluster in np.flatnonzero(~np.isnan(values)):
+            for child in np.unique(old[new == cluster]):
+                parent[node[child]] = len(parent)
+            node[cluster] = len(parent)
+            parent.append(-1)
+            value.append(values[cluster])
+            size.append(int((new == cluster).sum()))
+            made_in.append(len(records) + 1)
+        records.append((threshold, len(np.unique(old)), len(np.unique(new))))
+        old = new
+    return _to_forest(parent, value, size, made_in, records)
+
+
+def sort_merges(forest: Forest, kind: str) -> Forest:
+    """Give each merge of HAC a round of its own, in order of height, which never falls from child to parent."""
+    n = int((forest.round == 0).sum())
+    height = -forest.value if kind == "similarity" else forest.value.copy()
+    for node, parent in enumerate(forest.parent):  # children come before their parents
+        if node >= n and parent >= 0:
+            height[parent] = max(height[parent], height[node])
+    order = [*range(n), *sorted(range(n, len(height)), key=lambda node: height[node])]
+    place = {old: new for new, old in enumerate(order)} | {-1: -1}
+    parent = [place[int(forest.parent[node])] for node in order]
+    merges = range(len(height) - n)
+    records = [(np.nan, n - merge, n - merge - 1) for merge in merges]
+    made_in = [0] * n + [1 + merge for merge in merges]
+    return _to_forest(parent, forest.value[order], forest.size[order], made_in, records)
+
+
+def _to_forest(
+    parent: list[int],
+    value: npt.ArrayLike,
+    size: npt.ArrayLike,
+    made_in: list[int],
+    records: list[tuple[float, int, int]],
+) -> Forest:
+    threshold, before, after = np.array(records, np.float64).reshape(-1, 3).T
+    parents, sizes, rounds = (np.array(column, np.int32) for column in (parent, size, made_in))
+    counts = before.astype(np.int64), after.astype(np.int64)
+    return Forest(parents, np.array(value), sizes, rounds, threshold, *counts, np.zeros(len(records)))
+
+
+def build_tree(graph: NeighborGraph, plan: RoundPlan, rounds: Iterable[RoundRecord]) -> Hierarchy:
+    """Build the tree of all clusters: values become heights, and roots the children of one root."""
+    forest = build_forest(graph.n_points, rounds)
+    if isinstance(plan.linkage, str):
+        kind, missing, name = graph.kind, graph.missing, str(plan.linkage)
+        origin = graph.weights.max(initial=1.0)
+    else:
+        kind, missing, name = plan.linkage.kind, "ignore", type(plan.linkage).__name__
+        origin = forest.value[~np.isnan(forest.value)].max(initial=1.0)
+    if plan.mutual:
+        forest = sort_merges(forest, kind)
+    about = {"linkage": name, "metric": graph.metric, **plan.about}
+    assert missing is not None
+    return Hierarchy.from_forest(forest, kind=kind, missing=missing, origin=float(origin), about=about)
