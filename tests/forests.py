@@ -1,4 +1,4 @@
-"""Forests and trees for tests."""
+"""Forests and trees for tests, and slow reference functions on them."""
 
 import itertools
 
@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 
 from agglo import Hierarchy
 from agglo.testing import random_forest
-from agglo.tree.hierarchy import Forest
+from agglo.tree.forest import Forest
 
 
 @st.composite
 def forests(draw, min_points=1, max_points=30):
-    """Forests of all shapes: bushy to thin, one tree to many, values that tie and fall."""
+    """Draw forests of all shapes: few to many children per node, one to many roots, tied and inverted values."""
     return random_forest(
         np.random.default_rng(draw(st.integers(0, 2**32 - 1))),
         draw(st.integers(min_points, max_points)),
@@ -24,7 +24,7 @@ def forests(draw, min_points=1, max_points=30):
 
 @st.composite
 def trees(draw, min_points=1, max_points=30):
-    """Trees of such forests, of distances and of similarities."""
+    """Draw trees of such forests, of distances and of similarities."""
     return Hierarchy.from_forest(
         draw(forests(min_points, max_points)),
         kind=draw(st.sampled_from(["similarity", "distance"])),
@@ -33,7 +33,7 @@ def trees(draw, min_points=1, max_points=30):
 
 
 def chain(n):
-    """The deepest tree over n points: point 1 joins point 0, then point 2 joins them, and so on."""
+    """Return the deepest tree over n points: points 0 and 1 merge, then point 2 merges with them, and so on."""
     step = np.arange(1, n)
     nan = np.full(n - 1, np.nan)
     forest = Forest(
@@ -50,21 +50,21 @@ def chain(n):
 
 
 def ancestors(tree, node):
-    """The node and all above it, bottom up."""
+    """Return the node and all its ancestors, from the bottom up."""
     path = [node]
     while tree.parent[path[-1]] >= 0:
         path.append(int(tree.parent[path[-1]]))
     return path
 
 
-def meet(tree, a, b):
-    """The least common ancestor of two nodes."""
+def least_common_ancestor(tree, a, b):
+    """Return the least common ancestor of two nodes."""
     above = set(ancestors(tree, a))
     return next(node for node in ancestors(tree, b) if node in above)
 
 
 def partitions(tree, node=None):
-    """All sets of nodes that split the leaves of a small tree, as sorted tuples."""
+    """Return all partitions of the leaves of a small tree into nodes, as sorted tuples of nodes."""
     node = tree.n_nodes - 1 if node is None else node
     children = [partitions(tree, child) for child in tree.children(node).tolist()]
     split = itertools.product(*children) if children else ()

@@ -1,4 +1,4 @@
-"""How long work reports on itself, and a progress bar on the terminal for those who want one."""
+"""Progress reports of long computations, and a progress bar for the terminal."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ Progress = Callable[[str, int, int], None]
 """Called as ``progress(phase, done, total)`` from time to time, on the thread of the caller."""
 
 
-def phase(progress: Progress | None, name: str) -> Callable[[int, int], None] | None:
-    """``progress`` bound to one phase, as the native core calls it."""
+def bind_phase(progress: Progress | None, name: str) -> Callable[[int, int], None] | None:
+    """Bind ``progress`` to one phase: the native core calls the result as ``report(done, total)``."""
     return None if progress is None else partial(progress, name)
 
 
 @contextmanager
 def progress_bar(enabled: bool = True) -> Iterator[Progress | None]:
-    """A bar on stderr with one line a phase; None where it is not wanted or nobody would see it."""
+    """Show a progress bar on stderr, one line per phase; yield None if it is disabled or stderr is no terminal."""
     if not enabled or not sys.stderr.isatty():
         yield None
         return
@@ -32,16 +32,16 @@ def progress_bar(enabled: bool = True) -> Iterator[Progress | None]:
     with RichProgress(*columns, counts, TimeElapsedColumn(), console=Console(stderr=True)) as bar:
         tasks: dict[str, Any] = {}
 
-        def finish() -> None:
+        def complete_tasks() -> None:
             for task in bar.tasks:
                 bar.update(task.id, completed=task.total)
 
-        def show(name: str, done: int, total: int) -> None:
+        def report(name: str, done: int, total: int) -> None:
             if name not in tasks:
-                finish()
+                complete_tasks()
                 tasks[name] = bar.add_task(name, total=total, count="")
             count = f"{total - done:,} clusters" if name == "rounds" else ""
             bar.update(tasks[name], completed=done, total=total, count=count)
 
-        yield show
-        finish()
+        yield report
+        complete_tasks()

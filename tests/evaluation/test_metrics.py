@@ -6,7 +6,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse as sp
-from forests import chain, meet, trees
+from forests import chain, least_common_ancestor, trees
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -28,7 +28,7 @@ def plain_purity(tree, y):
     shares = []
     for a, b in combinations(range(tree.n_leaves), 2):
         if y[a] == y[b]:
-            leaves = tree.leaves(meet(tree, a, b))
+            leaves = tree.leaves(least_common_ancestor(tree, a, b))
             shares.append(Fraction(sum(y[leaf] == y[a] for leaf in leaves.tolist()), len(leaves)))
     return float(sum(shares) / len(shares)) if shares else None
 

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from forests import ancestors, meet, partitions, trees
+from forests import ancestors, least_common_ancestor, partitions, trees
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.cluster.hierarchy import fcluster
@@ -10,7 +10,7 @@ from scipy.cluster.hierarchy import fcluster
 import agglo
 from agglo import Hierarchy
 from agglo.testing import random_forest
-from agglo.tree.hierarchy import Rounds
+from agglo.tree.forest import Rounds
 
 # 6 points to 4 clusters to 2, and a root over them that is no merge.
 FOREST = Hierarchy(
@@ -57,7 +57,7 @@ def test_labels_of_a_round_join_what_merged_by_then(tree):
         np.testing.assert_array_equal(labels, tree.cut(round=index))
         for a in range(tree.n_leaves):
             for b in range(a):
-                assert (labels[a] == labels[b]) == (tree.round[meet(tree, a, b)] <= index)
+                assert (labels[a] == labels[b]) == (tree.round[least_common_ancestor(tree, a, b)] <= index)
 
 
 @given(trees(min_points=2), st.floats(-0.5, 4.5))
@@ -69,7 +69,7 @@ def test_a_height_joins_all_merges_up_to_it(tree, height):
         assert (np.diff(np.unique(labels, return_index=True)[1]) > 0).all()
         for a in range(tree.n_leaves):
             for b in range(a):
-                node = meet(tree, a, b)
+                node = least_common_ancestor(tree, a, b)
                 merged = not (explicit and node == tree.n_nodes - 1)
                 assert (labels[a] == labels[b]) == (merged and tree.height[node] <= limit)
         if not explicit and limit >= 0:

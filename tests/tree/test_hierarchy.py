@@ -5,7 +5,7 @@ import sys
 
 import numpy as np
 import pytest
-from forests import ancestors, chain, forests, meet, trees
+from forests import ancestors, chain, forests, least_common_ancestor, trees
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.cluster import hierarchy as sch
@@ -13,7 +13,7 @@ from scipy.spatial.distance import squareform
 
 from agglo import Hierarchy
 from agglo.testing import assert_same_hierarchy, check_hierarchy, random_forest
-from agglo.tree.hierarchy import Forest, Round, Rounds
+from agglo.tree.forest import Forest, Round, Rounds
 
 ROUNDS = Rounds(threshold=[0.5, 1.0], before=[4, 3], after=[3, 1], seconds=[0.1, 0.2])
 COLUMNS = {
@@ -262,7 +262,7 @@ def test_scipy_gets_a_valid_linkage_with_the_same_cophenetic_heights(tree):
     heights = squareform(sch.cophenet(Z))
     for a in range(tree.n_leaves):
         for b in range(a):
-            assert heights[a, b] == tree.height[meet(tree, a, b)]
+            assert heights[a, b] == tree.height[least_common_ancestor(tree, a, b)]
 
 
 def test_wide_nodes_stay_shallow_in_scipy():

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import agglo
 from agglo import Hierarchy, NeighborGraph
-from agglo.tree.hierarchy import Rounds
+from agglo.tree.forest import Rounds
 from agglo.tree.known_classes import cut_by_known_classes
 from agglo.tree.silhouette import silhouette_round
 

@@ -26,7 +26,7 @@ from agglo.neighbors.search import neighbor_graph
 from agglo.neighbors.update import add_points
 from agglo.neighbors.validation import clip_n_neighbors
 from agglo.points.dedup import Duplicates, no_duplicates, take_rows
-from agglo.progress import Progress, phase, progress_bar
+from agglo.progress import Progress, bind_phase, progress_bar
 from agglo.rounds.attach import Attached, Placed, Rows, attach_rows, known_of
 from agglo.rounds.constraints import Constraints, check_weights
 from agglo.rounds.vector_linkage import VECTOR_LINKAGES
@@ -113,7 +113,7 @@ class Model(ABC):
         weights = sum_weights(self._duplicates, self._known)
         if self._fitted is None:
             return attach_rows(self.tree_, _rows_of_matrix(new), None, self.n_jobs, progress, weights)
-        workers, report = effective_n_threads(self.n_jobs), phase(progress, "neighbours")
+        workers, report = effective_n_threads(self.n_jobs), bind_phase(progress, "neighbours")
         fitted, new = self._fitted.convert_queries(new)
         k = self.graph_.parameters["n_neighbors"]
         k = len(fitted) if k == "all" else min(k, len(fitted))

@@ -21,7 +21,7 @@ from agglo.neighbors.validation import (
 )
 from agglo.points.frames import to_array
 from agglo.points.validation import check_points, forget
-from agglo.progress import Progress, phase
+from agglo.progress import Progress, bind_phase
 
 METRICS: dict[str, Kind] = {
     "cosine": "similarity",
@@ -153,7 +153,7 @@ def neighbor_graph(
     if metric == "cosine":
         warn_zero_rows(points.zero_rows(), len(points), stacklevel=3)
     farthest = farthest_value(points.X, metric)  # before the search, which gives pages of mapped files back
-    report = phase(progress, "neighbours")
+    report = bind_phase(progress, "neighbours")
     if n_neighbors == "all":
         if method not in ("auto", "exact"):
             raise ValueError("n_neighbors='all' compares all pairs, which is method='exact': pass that, or 'auto'")

@@ -18,7 +18,7 @@ from agglo.neighbors.search import METRICS
 from agglo.neighbors.sparse import SparsePoints
 from agglo.neighbors.validation import warn_low_recall, warn_zero_rows
 from agglo.points.validation import check_points, for_core
-from agglo.progress import Progress, phase
+from agglo.progress import Progress, bind_phase
 
 _REVERSE_FACTOR = 2  # by cells, a new point is a candidate of this many times n_neighbors old points
 
@@ -53,7 +53,7 @@ def add_points(
     missing, n_jobs, progress
         As of :func:`agglo.neighbor_graph`.
     """
-    n_threads, report = effective_n_threads(n_jobs), phase(progress, "neighbours")
+    n_threads, report = effective_n_threads(n_jobs), bind_phase(progress, "neighbours")
     n_old, n_new = len(index), new.shape[0]
     settings: Any = (index.metric, index.method, {}, index.recall, index.seed)
     X = index.concatenate(new)

@@ -14,7 +14,7 @@ from scipy.sparse.csgraph import connected_components
 from agglo import _core
 from agglo._validation import effective_n_threads
 from agglo.neighbors.graph import Missing, NeighborGraph
-from agglo.progress import Progress, phase
+from agglo.progress import Progress, bind_phase
 from agglo.rounds import numpy_engine
 from agglo.rounds.constraints import Constraints, Groups, check_constraints
 from agglo.rounds.linkage import GraphLinkageName, Linkage, LinkageName, check_linkage, grid
@@ -22,8 +22,8 @@ from agglo.rounds.plan import Advance, RoundPlan, affinity_plan, hac_plan, scc_p
 from agglo.rounds.roots import choose_connect, merge_roots
 from agglo.rounds.schedule import ScheduleName
 from agglo.rounds.vector_linkage import VECTOR_LINKAGES, ConnectName, VectorLinkage
-from agglo.tree.forest import sort_merges
-from agglo.tree.hierarchy import Forest, Hierarchy
+from agglo.tree.forest import Forest, sort_merges
+from agglo.tree.hierarchy import Hierarchy
 
 Engine = Callable[[NeighborGraph, RoundPlan, Constraints | None], Forest]
 Planner = Callable[[GraphLinkageName | Linkage, npt.NDArray[np.float64] | None], RoundPlan]
@@ -271,7 +271,7 @@ def run_core(
         "mutual": plan.mutual,
         **_constraint_arrays(constraints),
         "threads": effective_n_threads(n_jobs),
-        "progress": phase(progress, "rounds"),
+        "progress": bind_phase(progress, "rounds"),
     }
     if isinstance(plan.linkage, VectorLinkage):
         columns = _core.run_rounds_of_vectors(

@@ -18,7 +18,7 @@ from agglo.rounds.constraints import Constraints, check_constraints
 from agglo.rounds.forest_builder import ForestBuilder, segment_starts
 from agglo.rounds.linkage import rows
 from agglo.rounds.plan import RoundPlan
-from agglo.tree.hierarchy import Forest
+from agglo.tree.forest import Forest
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

@@ -20,7 +20,8 @@ from agglo.rounds.plan import RoundPlan, affinity_plan, hac_plan, scc_plan
 from agglo.rounds.reference import contract, is_mutual, merge_clusters, nearest_neighbors
 from agglo.rounds.reference_linkage import make_linkage, point_pairs, select
 from agglo.rounds.reference_tree import Floats, Ints, RoundRecord, build_forest, farthest_merge
-from agglo.tree.hierarchy import Forest, Hierarchy
+from agglo.tree.forest import Forest
+from agglo.tree.hierarchy import Hierarchy
 
 
 def scc(

@@ -9,7 +9,8 @@ import numpy.typing as npt
 
 from agglo.neighbors.graph import NeighborGraph
 from agglo.rounds.plan import RoundPlan
-from agglo.tree.hierarchy import Forest, Hierarchy
+from agglo.tree.forest import Forest
+from agglo.tree.hierarchy import Hierarchy
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

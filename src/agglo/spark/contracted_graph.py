@@ -13,7 +13,7 @@ from agglo._validation import effective_n_threads
 from agglo.neighbors.graph import Kind, Missing
 from agglo.rounds.linkage import Grid, Statistics
 from agglo.rounds.plan import RoundPlan
-from agglo.tree.hierarchy import Forest
+from agglo.tree.forest import Forest
 
 Ints = npt.NDArray[np.int64]
 

@@ -16,7 +16,7 @@ from agglo import _core
 from agglo._arrays import Immutable, release
 from agglo._validation import effective_n_threads
 from agglo.points.validation import check_leaves, for_core
-from agglo.progress import Progress, phase
+from agglo.progress import Progress, bind_phase
 from agglo.tree.validation import check_n_clusters
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def dp_means_path(
         tree.size,
         centers == "points",
         effective_n_threads(n_jobs),
-        phase(progress, "costs"),
+        bind_phase(progress, "costs"),
     )
     critical, lambdas, within, n_clusters = _core.price_path(tree.parent, node_cost, tree.n_leaves)
     return DPMeansPath(

@@ -19,9 +19,7 @@ from agglo.neighbors.graph import KINDS, Kind, Missing, NeighborGraph
 from agglo.tree import export
 from agglo.tree.cut import Noise, RoundRule, accept_old_names, cut, find_cluster_nodes
 from agglo.tree.dp_means import Centers
-from agglo.tree.forest import Forest as Forest
-from agglo.tree.forest import Round as Round
-from agglo.tree.forest import Rounds as Rounds
+from agglo.tree.forest import Forest, Rounds
 from agglo.tree.persistence import layers
 from agglo.tree.validation import check_integer, check_round
 

@@ -14,7 +14,8 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from agglo import _core
 from agglo.points.validation import Points, check_points, validate_points
 from agglo.tree.cut import check_rule
-from agglo.tree.hierarchy import Hierarchy, Rounds
+from agglo.tree.forest import Rounds
+from agglo.tree.hierarchy import Hierarchy
 
 
 class TreeBaseline(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no types
