@@ -1,6 +1,6 @@
-"""Pictures of a tree and its clusters; needs matplotlib, which ``pip install 'agglo[plot]'`` brings along.
+"""Draw a tree and its clusters.
 
-Figures are built with matplotlib's objects alone: no window, no state that others share.
+Figures are created without pyplot, so that no window opens and no global state changes.
 """
 
 from __future__ import annotations
@@ -21,64 +21,76 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from agglo.io.atomic import replace_file
 from agglo.plot.dendrogram import dendrogram
-from agglo.plot.style import FAINT, INK, PALETTE, Colours, Labels, bare, cluster_colours, paler, short, uniform
+from agglo.plot.style import (
+    FAINT,
+    INK,
+    PALETTE,
+    Colours,
+    Labels,
+    cluster_colours,
+    containing_clusters,
+    format_count,
+    lighten,
+    remove_frame,
+)
 from agglo.tree.dp_means import DPMeansPath, dp_means_path
 from agglo.tree.hierarchy import Hierarchy
 
-_MOST_POINTS = 20_000  # drawn in a scatter; more would only cover each other
-_MOST_ROUNDS = 2_000  # drawn as a curve
-_AXES_POINTS = 2_000  # looked at to find the principal axes
+_MAX_POINTS = 20_000  # in a scatter plot; more points would cover each other
+_MAX_ROUNDS = 2_000  # in a curve
+_PCA_POINTS = 2_000  # the size of the sample that determines the principal axes
+_TITLE: dict[str, Any] = {"loc": "left", "fontsize": 10, "color": INK}
 
 
 def icicle(axes: Axes, tree: Hierarchy, labels: Labels, colours: Colours | None = None) -> None:
-    """Draw the tree as an icicle: the root on top, a node as wide as it has leaves.
+    """Draw the tree as an icicle plot: the root is on top, and the width of a node is its number of leaves.
 
-    The vertical axis is the number of clusters, so that a horizontal line is a partition: the one that
-    ``tree.cut(n_clusters=...)`` gives. Nodes inside one cluster of ``labels`` have its colour, paler towards the
-    leaves; those that unite several are grey. Only what is wider than a pixel is drawn.
+    The vertical axis is the number of clusters, so that a horizontal line is the partition that
+    ``tree.cut(n_clusters=...)`` returns. Nodes inside one cluster of ``labels`` have its colour, lighter towards
+    the leaves. Nodes with leaves of several clusters are grey. Nodes narrower than a pixel are not drawn.
     """
     colours = cluster_colours(labels, tree) if colours is None else colours
     n, last = tree.n_leaves, len(tree.rounds)
     counts = np.concatenate(([n], tree.rounds.after))
     ceiling = counts[-1] / _headroom(n / counts[-1])
     pixel = n / _width_in_pixels(axes)
-    # A cluster lives from the round that made it to the one in which it merges; a forest's root never does.
+    # A node exists from the round that created it to the round in which it merges; a root never merges.
     nodes = np.flatnonzero((tree.round <= last) & (tree.size >= pixel))
-    made = counts[tree.round[nodes]]
+    lower = counts[tree.round[nodes]]
     next_round = tree.round[tree.parent[nodes]]
-    gone = np.where((tree.parent[nodes] < 0) | (next_round > last), ceiling, counts[np.minimum(next_round, last)])
+    upper = np.where((tree.parent[nodes] < 0) | (next_round > last), ceiling, counts[np.minimum(next_round, last)])
     first = tree.start[nodes]
 
-    here = labels[tree.order]
-    changes = np.concatenate(([0], np.cumsum(here[1:] != here[:-1])))
-    cluster = uniform(tree, labels)[nodes]
-    inside = cluster >= 0
-    depth = np.log(made / counts[-1]) / max(np.log(n / counts[-1]), 1e-9)
-    base = np.where(inside[:, None], colours[cluster], to_rgb("#5d646f"))
-    faces = paler(base, np.where(inside, 0.75 * depth, 0.25 + 0.5 * depth)[:, None])
+    ordered = labels[tree.order]
+    cluster = containing_clusters(tree, labels)[nodes]
+    has_cluster = cluster >= 0
+    depth = np.log(lower / counts[-1]) / max(np.log(n / counts[-1]), 1e-9)
+    base = np.where(has_cluster[:, None], colours[cluster], to_rgb("#5d646f"))
+    faces = lighten(base, np.where(has_cluster, 0.75 * depth, 0.25 + 0.5 * depth)[:, None])
 
-    # Where nodes are too narrow to be drawn, the ground has a tint of the cluster.
-    starts = np.flatnonzero(np.diff(changes, prepend=-1))
-    wide = np.diff(starts, append=n) >= pixel
-    ground = _boxes(starts[wide], np.append(starts, n)[1:][wide], n, ceiling)
-    axes.add_collection(PolyCollection(ground, facecolors=paler(colours[here[starts[wide]]], 0.82), linewidths=0))
-    boxes = _boxes(first, first + tree.size[nodes], made, gone)
+    # The background has a tint of the cluster, which shows where nodes are too narrow to be drawn.
+    starts = np.concatenate(([0], np.flatnonzero(ordered[1:] != ordered[:-1]) + 1))
+    is_wide = np.diff(starts, append=n) >= pixel
+    background = _rectangles(starts[is_wide], np.append(starts, n)[1:][is_wide], n, ceiling)
+    tints = lighten(colours[ordered[starts[is_wide]]], 0.82)
+    axes.add_collection(PolyCollection(background, facecolors=tints, linewidths=0))
+    boxes = _rectangles(first, first + tree.size[nodes], lower, upper)
     axes.add_collection(PolyCollection(boxes, facecolors=faces, edgecolors="white", linewidths=0.35))
     axes.set_facecolor("#eef0f3")
     axes.set_xlim(0, n)
-    _clusters_axis(axes, n, ceiling)
+    _set_cluster_axis(axes, n, ceiling)
     axes.set_xticks([])
 
 
 def scatter(
     axes: Axes, X: npt.ArrayLike, labels: Labels, colours: Colours | None = None, *, unit: bool = False
 ) -> npt.NDArray[np.float64]:
-    """Draw the points on their two principal axes in the colours of their clusters; returns where they are.
+    """Draw the points on their two principal axes in the colours of their clusters; return their coordinates.
 
     Parameters
     ----------
     axes : matplotlib.axes.Axes
-        Where to draw.
+        The axes to draw into.
     X : array-like of shape (n_points, n_features)
         The points.
     labels : ndarray of int64
@@ -86,11 +98,13 @@ def scatter(
     colours : ndarray of shape (n_clusters, 3), optional
         The colour of each cluster; :func:`cluster_colours` by default.
     unit : bool, default=False
-        Whether to give all points unit length first, as a cosine does.
+        Whether to normalize all points to unit length first, for the cosine metric.
     """
     colours = cluster_colours(labels) if colours is None else colours
     flat = principal_axes(X, unit=unit)
-    drawn = np.random.default_rng(0).permutation(len(flat))[:_MOST_POINTS]  # also: no cluster is on top of others
+    drawn = np.random.default_rng(0).permutation(len(flat))[
+        :_MAX_POINTS
+    ]  # shuffled, so that no cluster covers the others
     area = float(np.clip(18_000 / len(drawn), 0.5, 22))
     axes.scatter(flat[drawn, 0], flat[drawn, 1], c=colours[labels[drawn]], s=area, alpha=0.75, linewidths=0)
     axes.set_xticks([])
@@ -103,17 +117,17 @@ def scatter(
 def rounds(axes: Axes, tree: Hierarchy) -> None:
     """Draw the number of clusters after every round."""
     counts = np.concatenate(([tree.n_leaves], tree.rounds.after))
-    shown = np.unique(np.linspace(0, len(counts) - 1, _MOST_ROUNDS).round().astype(int))
-    axes.step(shown, counts[shown], where="post", color=INK, linewidth=1.2)
+    drawn = np.unique(np.linspace(0, len(counts) - 1, _MAX_ROUNDS).round().astype(int))
+    axes.step(drawn, counts[drawn], where="post", color=INK, linewidth=1.2)
     axes.set_xlim(0, max(1, len(counts) - 1))
-    _clusters_axis(axes, tree.n_leaves, counts[-1] / _headroom(tree.n_leaves / counts[-1]))
+    _set_cluster_axis(axes, tree.n_leaves, counts[-1] / _headroom(tree.n_leaves / counts[-1]))
     axes.set_xlabel("round", color=INK, fontsize=9)
     axes.grid(axis="y", color=FAINT, alpha=0.25, linewidth=0.6)
     axes.set_axisbelow(True)
 
 
 def prices(cost_axes: Axes, count_axes: Axes, path: DPMeansPath) -> None:
-    """Draw the least DP-means cost of the tree, and how many clusters have it, against the price of a cluster."""
+    """Draw the minimum DP-means cost over all cuts of the tree, and its number of clusters, against λ."""
     positive = path.lambdas[path.lambdas > 0]
     low, high = (positive[0] / 3, positive[-1] * 3) if len(positive) else (0.1, 10.0)
     lam = np.geomspace(low, high, 400)
@@ -128,12 +142,12 @@ def prices(cost_axes: Axes, count_axes: Axes, path: DPMeansPath) -> None:
         axes.set_yscale("log")
         axes.set_xlim(low, high)
         axes.grid(color=FAINT, alpha=0.25, linewidth=0.6)
-        bare(axes)
+        remove_frame(axes)
         axes.spines["bottom"].set_visible(True)
     most = int(counts[0])
     ticks = [step * 10**power for power in range(10) for step in ((1, 2, 5) if most < 50 else (1,))]
     count_axes.yaxis.set_major_locator(FixedLocator([tick for tick in ticks if tick <= most]))
-    count_axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
+    count_axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: format_count(value)))
     count_axes.yaxis.set_minor_locator(NullLocator())
     cost_axes.tick_params(labelbottom=False)
 
@@ -144,18 +158,20 @@ KINDS = ("overview", "icicle", "dendrogram", "rounds", "dp-means")
 def draw(
     tree: Hierarchy, kind: str = "overview", labels: Labels | None = None, X: npt.ArrayLike | None = None
 ) -> Figure:
-    """A figure of a tree, in one line.
+    """Create a figure of a tree.
 
     Parameters
     ----------
     tree : Hierarchy
         The tree.
     kind : {"overview", "icicle", "dendrogram", "rounds", "dp-means"}
-        ``overview``: icicle, rounds and, if ``X`` is given, points. ``icicle`` and ``dendrogram``: the tree, by
-        numbers of clusters and by height; both stay readable for a million leaves. ``rounds``: clusters after
-        every round. ``dp-means``: the least DP-means cost and its number of clusters for every price; needs ``X``.
+        - ``overview``: icicle, rounds and, if ``X`` is given, points.
+        - ``icicle``: the tree by numbers of clusters. ``dendrogram``: the tree by height. Both are readable for a
+          million leaves.
+        - ``rounds``: the number of clusters after every round.
+        - ``dp-means``: the minimum DP-means cost and its number of clusters for every λ; needs ``X``.
     labels : ndarray of int64, optional
-        The cut that gives the colours; ``tree.cut(round="persistent")`` by default.
+        The cluster of each point, which determines the colours; ``tree.cut(round="persistent")`` by default.
     X : array-like of shape (n_points, n_features), optional
         The points.
 
@@ -170,7 +186,7 @@ def draw(
     if kind not in KINDS:
         raise ValueError(f"kind={kind!r} is unknown: pass one of {', '.join(KINDS)}")
     if kind == "dp-means" and X is None:
-        raise ValueError("kind='dp-means' needs the points that the tree is of: pass X")
+        raise ValueError("kind='dp-means' needs the points of the tree: pass X")
     labels = tree.cut(round="persistent") if labels is None else labels
     if kind == "overview":
         return overview(tree, labels, X)
@@ -196,7 +212,7 @@ def overview(
     title: str = "",
     pictures: Mapping[int, npt.ArrayLike] | None = None,
 ) -> Figure:
-    """A figure of the tree, its rounds and, if ``X`` is given, its points, in the colours of ``labels``.
+    """Create a figure of the tree, its rounds and, if ``X`` is given, its points, coloured by ``labels``.
 
     Parameters
     ----------
@@ -207,9 +223,9 @@ def overview(
     X : array-like of shape (n_points, n_features), optional
         The points.
     title : str, optional
-        A line above all.
+        The title of the figure.
     pictures : mapping of int to array-like, optional
-        Small grey pictures of clusters, to stand below them and among their points.
+        Small grey images of clusters, which are drawn below the tree and among the points.
 
     Examples
     --------
@@ -248,24 +264,24 @@ def overview(
         color=INK,
     )
     if pictures:
-        here = labels[tree.order]
-        middles = {cluster: (float(np.flatnonzero(here == cluster).mean()), 0.0) for cluster in pictures}
+        ordered = labels[tree.order]
+        middles = {cluster: (float(np.flatnonzero(ordered == cluster).mean()), 0.0) for cluster in pictures}
         base = tree_axes.transAxes.transform((0, -0.075))[1]
-        _pictures(tree_axes, pictures, middles, colours, base)
+        _draw_images(tree_axes, pictures, middles, colours, base)
     if X is not None:
         point_axes = figure.add_subplot(grid[2])
         flat = scatter(point_axes, X, labels, colours, unit=tree.about.get("metric") == "cosine")
         point_axes.set_title("points, on their two principal axes", **_TITLE)
         if pictures:
             medians = {cluster: np.median(flat[labels == cluster], axis=0) for cluster in pictures}
-            _pictures(point_axes, pictures, medians, colours)
+            _draw_images(point_axes, pictures, medians, colours)
     if title:
         figure.text(0.065, 0.93, title, fontsize=12.5, color=INK, fontweight="bold")
     return figure
 
 
 def check_name(path: str | os.PathLike[str]) -> str:
-    """Return the format of a picture that the name of its file asks for."""
+    """Return the format that the suffix of a file name stands for; raise if matplotlib cannot write it."""
     form = Path(path).suffix.lstrip(".").lower()
     if form not in Figure().canvas.get_supported_filetypes():
         raise ValueError(f"a picture cannot be written to {path}: end the name in .png, .svg or .pdf")
@@ -273,35 +289,32 @@ def check_name(path: str | os.PathLike[str]) -> str:
 
 
 def save(figure: Figure, path: str | os.PathLike[str], *, form: str | None = None) -> None:
-    """Write a figure to ``path``, whole or not at all, in the format ``form`` or else what its name ends in."""
+    """Write a figure to ``path`` atomically; the format is ``form`` or, by default, the suffix of the name."""
     form = check_name(path) if form is None else form
     with replace_file(path) as partial:
         figure.savefig(partial, format=form)
 
 
 def principal_axes(X: npt.ArrayLike, *, unit: bool = False) -> npt.NDArray[np.float64]:
-    """The points on their two principal axes, which a sample of them decides; of unit length first, if asked."""
+    """Project the points onto their two principal axes, which are computed from a sample."""
     points = np.asarray(X, np.float64)
     if unit:
         length = np.linalg.norm(points, axis=1, keepdims=True)
         points = points / np.where(length > 0, length, 1)
-    sample = np.random.default_rng(0).permutation(len(points))[:_AXES_POINTS]
-    centre = points[sample].mean(axis=0)
-    directions = np.linalg.svd(points[sample] - centre, full_matrices=False)[2][:2]
-    # The sign of a direction means nothing; fix it, so that the same points give the same picture.
+    sample = np.random.default_rng(0).permutation(len(points))[:_PCA_POINTS]
+    center = points[sample].mean(axis=0)
+    directions = np.linalg.svd(points[sample] - center, full_matrices=False)[2][:2]
+    # The sign of a direction is arbitrary; fix it, so that the same points give the same picture.
     directions *= np.sign(directions[np.arange(len(directions)), np.abs(directions).argmax(axis=1)])[:, None]
-    flat = (points - centre) @ directions.T
+    flat = (points - center) @ directions.T
     return np.pad(flat, ((0, 0), (0, 2 - flat.shape[1])))
 
 
-def _boxes(left: Any, right: Any, lower: Any, upper: Any) -> list[npt.NDArray[np.float64]]:
-    """Rectangles as matplotlib wants them: their four corners."""
+def _rectangles(left: Any, right: Any, lower: Any, upper: Any) -> list[npt.NDArray[np.float64]]:
+    """Return the four corners of each rectangle, for a PolyCollection."""
     left, right, lower, upper = np.broadcast_arrays(left, right, lower, upper)
     corners = np.stack([left, lower, left, upper, right, upper, right, lower], axis=-1)
     return list(corners.reshape(-1, 4, 2).astype(float))
-
-
-_TITLE: dict[str, Any] = {"loc": "left", "fontsize": 10, "color": INK}
 
 
 def _width_in_pixels(axes: Axes) -> float:
@@ -311,39 +324,40 @@ def _width_in_pixels(axes: Axes) -> float:
 
 
 def _headroom(span: float) -> float:
-    """How far above the last round the vertical axis goes, as a factor, if it spans ``span`` altogether."""
+    """Return the factor by which a logarithmic axis of the ratio ``span`` continues above the last round."""
     return float(max(span, 2.0) ** 0.07)
 
 
-def _clusters_axis(axes: Axes, n: int, ceiling: float) -> None:
+def _set_cluster_axis(axes: Axes, n: int, ceiling: float) -> None:
+    """Make the vertical axis logarithmic, from n clusters at the bottom to ``ceiling`` at the top."""
     axes.set_yscale("log")
     axes.set_ylim(max(n, ceiling * 1.5), ceiling)
     steps = (1, 2, 5) if n / ceiling < 50 else (1,)
     ticks = [step * 10**power for power in range(10) for step in steps]
     axes.yaxis.set_major_locator(FixedLocator([tick for tick in ticks if ceiling <= tick < n / 1.4] + [n]))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: format_count(value)))
     axes.yaxis.set_minor_locator(NullLocator())
     axes.set_ylabel("clusters", color=INK, fontsize=9)
-    bare(axes)
+    remove_frame(axes)
 
 
-def _pictures(
+def _draw_images(
     axes: Axes,
     pictures: Mapping[int, npt.ArrayLike],
-    places: Mapping[int, Sequence[float] | npt.NDArray[np.float64]],
+    positions: Mapping[int, Sequence[float] | npt.NDArray[np.float64]],
     colours: Colours,
     base: float | None = None,
 ) -> None:
-    """Put a picture a cluster at its place in data coordinates, or as near as others allow.
+    """Draw the image of each cluster near its position in data coordinates, without overlaps.
 
-    With ``base``, a vertical position in pixels, they stand in a row there.
+    If ``base`` is given, a vertical position in pixels, the images are drawn in a row there.
     """
     side = 30.0  # pixels, frame included
-    axes.get_xlim(), axes.get_ylim()  # settles the limits, without which data have no place yet
-    spots = axes.transData.transform(np.array([places[cluster] for cluster in pictures]))
+    axes.get_xlim(), axes.get_ylim()  # computes the limits, which transData needs
+    spots = axes.transData.transform(np.array([positions[cluster] for cluster in pictures]))
     if base is not None:
         spots[:, 1] = base
-    fractions = axes.transAxes.inverted().transform(_apart(spots, 1.25 * side))
+    fractions = axes.transAxes.inverted().transform(_separate(spots, 1.25 * side))
     for (cluster, picture), spot in zip(pictures.items(), fractions, strict=True):
         image = np.asarray(picture, float)
         box = OffsetImage(image, zoom=side / 2 / max(image.shape), cmap="gray_r", interpolation="nearest")
@@ -353,9 +367,9 @@ def _pictures(
         )
 
 
-def _apart(spots: npt.NDArray[np.float64], distance: float) -> npt.NDArray[np.float64]:
-    """The spots moved until no two are closer than ``distance``, if a few steps can do that."""
-    spots = spots + np.arange(len(spots))[:, None] * 1e-3  # two on one spot must know which way to go
+def _separate(spots: npt.NDArray[np.float64], distance: float) -> npt.NDArray[np.float64]:
+    """Move spots until no two are closer than ``distance``, in at most 100 steps."""
+    spots = spots + np.arange(len(spots))[:, None] * 1e-3  # equal spots have no direction to move apart
     for _ in range(100):
         between = spots[:, None] - spots[None]
         lengths = np.linalg.norm(between, axis=2)
