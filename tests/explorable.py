@@ -9,8 +9,8 @@ import pyarrow as pa
 
 import agglo
 from agglo.estimators import run_folder as runfolder
-from agglo.explore.items import write_items
 from agglo.explore.run import open_run
+from agglo.io.arrow_file import write_arrow
 
 ANIMALS = ["reed frog", "tree frog", "black rhino", "white rhino", "snow leopard"]
 TEXTS = [f"{what} {animal}" for animal in ANIMALS for what in ("endangered", "what eats a", "pictures of the")]
@@ -34,7 +34,7 @@ def write_run(folder, texts=TEXTS):
             "score": pa.array([float("nan") if i == 4 else i / 2 for i in range(len(texts))]),
         }
     )
-    write_items(table, folder / runfolder.ITEMS)
+    write_arrow(table, folder / runfolder.ITEMS)
     inner = range(tree.n_leaves, tree.n_nodes)
     names = pa.table(
         {
@@ -43,7 +43,7 @@ def write_run(folder, texts=TEXTS):
             "examples": pa.array([tree.leaves(node)[:5].tolist() for node in inner], pa.list_(pa.int32())),
         }
     )
-    write_items(names, folder / runfolder.NAMES)
+    write_arrow(names, folder / runfolder.NAMES)
     return tree
 
 

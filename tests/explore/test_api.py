@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 from agglo import Hierarchy
 from agglo.explore import Explorer, open_run
 from agglo.explore.api import ROUTES
-from agglo.explore.items import Items, make_table, write_items
+from agglo.explore.items import Items, make_table
+from agglo.io.arrow_file import write_arrow
 from agglo.testing import assert_same_hierarchy
 
 
@@ -192,7 +193,9 @@ def test_damaged_files_of_a_run_are_told(tmp_path):
     names = tmp_path / "names.arrow"
     whole = names.read_bytes()
     names.write_bytes(whole[:100])
-    with pytest.raises(ValueError, match=r"names.arrow cannot be read: it is damaged or no Arrow file"):
+    with pytest.raises(
+        ValueError, match=r"names.arrow cannot be read: it is damaged, truncated or not a valid Arrow file"
+    ):
         open_run(tmp_path)
     names.write_bytes((tmp_path / "items.arrow").read_bytes())
     with pytest.raises(ValueError, match=r"names.arrow does not fit the tree: it has no column 'examples'"):
@@ -209,7 +212,7 @@ def test_damaged_files_of_a_run_are_told(tmp_path):
     ]:
         table = pa.ipc.open_file(whole).read_all()
         place = table.column_names.index(column)
-        write_items(table.set_column(place, column, pa.array(wrong * table.num_rows)), names)
+        write_arrow(table.set_column(place, column, pa.array(wrong * table.num_rows)), names)
         with pytest.raises(ValueError, match=message):
             open_run(tmp_path)
     names.write_bytes(whole)

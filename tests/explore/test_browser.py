@@ -16,7 +16,6 @@ from forests import chain
 
 from agglo.explore import Explorer, open_run, open_tree
 from agglo.explore.page import save_page
-from agglo.explore.run import names_table
 from agglo.explore.view import visible_boxes
 from agglo.text.names import Names
 
@@ -342,7 +341,7 @@ def hostile():
     )
     columns = {text[:40] or "empty": HOSTILE for text in HOSTILE}
     opened = open_tree(tree, HOSTILE, columns)
-    return replace(opened, names=names_table(names), title="</title></script>\u202e<b>")
+    return replace(opened, names=names.to_table(), title="</title></script>\u202e<b>")
 
 
 @pytest.mark.parametrize("where", ["server", "file"])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
-import os
 from collections.abc import Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -25,6 +23,8 @@ from agglo.explore.values import (
     to_text,
     truncate,
 )
+from agglo.io.arrow_file import map_arrow
+from agglo.io.tables import ReadError, read_rows
 
 Ints = npt.NDArray[np.int64]
 
@@ -211,37 +211,10 @@ def _column_array(name: str, values: Any) -> Any:
         ) from error
 
 
-def write_items(table: Any, path: Path) -> None:
-    """Write items as an Arrow file of one record batch, which can be memory-mapped."""
-    whole = table.combine_chunks()
-    # Python opens the file, here and below, because Arrow cannot open a name that is not UTF-8.
-    with path.open("wb") as file, pa.ipc.new_file(file, whole.schema) as writer:
-        writer.write_table(whole)
-
-
-def map_table(path: str | os.PathLike[str]) -> Any:
-    """Return the table of an Arrow file, memory-mapped.
-
-    The whole table is validated: Arrow trusts the offsets in a file, and a wrong one would crash the process.
-    """
-    with open(path, "rb") as file:  # raises OSError if the file is missing or unreadable
-        try:
-            content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-            table = pa.ipc.open_file(pa.py_buffer(content)).read_all()
-            table.validate(full=True)
-        except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
-            raise ValueError(
-                f"{path} cannot be read: it is damaged or no Arrow file ({error}); write it again"
-            ) from error
-    return table
-
-
 def read_table(path: Path, column: str | None) -> Any:
     """Read items from a .parquet, .csv, .tsv or .arrow file; use ``column`` as their text."""
-    from agglo.io.tables import ReadError, read_rows
-
     try:
-        table = map_table(path) if path.suffix.lower() == ".arrow" else read_rows(path)
+        table = map_arrow(path) if path.suffix.lower() == ".arrow" else read_rows(path)
     except ReadError as error:
         remedy = "save it as UTF-8 with commas and a first line of names, or as Parquet"
         raise ReadError(error.cause, remedy) from error

@@ -13,22 +13,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from agglo.estimators import run_folder as runfolder
-from agglo.explore.items import MAX_LABEL, Items, make_table, map_table, read_table
+from agglo.explore.items import MAX_LABEL, Items, make_table, read_table
 from agglo.explore.values import truncate
-from agglo.text.names import Names, name_nodes
+from agglo.io.arrow_file import map_arrow
+from agglo.text.names import NAMES_SCHEMA, name_nodes
 from agglo.tree.hierarchy import Hierarchy
 from agglo.tree.mapped import load_mapped, release_pages
 from agglo.tree.persistence import persistent_round
 
 N_EXAMPLES = 5
 _MAX_CANDIDATES = 5000  # points of a large cluster among which its examples are selected
-_NAMES = pa.schema(
-    [
-        ("name", pa.large_string()),
-        ("terms", pa.large_list(pa.large_string())),
-        ("examples", pa.large_list(pa.int32())),
-    ]
-)
 _MAX_NAME = 300  # characters of a cluster's name, which is a few terms and a text
 
 
@@ -116,10 +110,10 @@ def _open_files(path: Path, files: runfolder.RunFiles, items: Path | None, colum
     if items is not None:
         table = read_table(items, column)
     elif source is not None:
-        table = map_table(source)
+        table = map_arrow(source)
     names_path = files.find(runfolder.NAMES)
     if names_path is not None:
-        names = check_names(map_table(names_path), tree, names_path)
+        names = check_names(map_arrow(names_path), tree, names_path)
     start = ((files.record or {}).get("labels") or {}).get("round")
     return _build_run(path, tree, table, source, names, start)
 
@@ -142,13 +136,8 @@ def open_tree(tree: Hierarchy, texts: Sequence[str] | None, columns: Mapping[str
     items = Items(tree.n_leaves, make_table(texts, columns))
     names = None
     if texts is not None and tree.n_leaves > 1:
-        names = names_table(name_nodes(tree, list(texts)))
+        names = name_nodes(tree, list(texts)).to_table()
     return ExplorableRun(tree, items, names, "tree", persistent_round(tree))
-
-
-def names_table(names: Names) -> Any:
-    """Convert names to an Arrow table with one row per inner node."""
-    return pa.table([pa.array(values, field.type) for values, field in zip(names, _NAMES, strict=True)], _NAMES)
 
 
 def check_names(names: Any, tree: Hierarchy, path: Path) -> Any:
@@ -161,10 +150,12 @@ def check_names(names: Any, tree: Hierarchy, path: Path) -> Any:
         )
         raise ValueError(f"{path} does not fit the tree: {cause}; run agglo text again")
     try:
-        table = pa.table({column.name: names[column.name].cast(column.type) for column in _NAMES}).combine_chunks()
+        table = pa.table(
+            {column.name: names[column.name].cast(column.type) for column in NAMES_SCHEMA}
+        ).combine_chunks()
     except (pa.ArrowException, KeyError) as error:
         raise ValueError(f"{path} has columns of wrong types ({error}); run agglo text again") from None
-    nulls = [column.name for column in _NAMES if table[column.name].null_count]
+    nulls = [column.name for column in NAMES_SCHEMA if table[column.name].null_count]
     points = pc.list_flatten(table["examples"])
     outside = pc.any(pc.or_(pc.less(points, 0), pc.greater_equal(points, tree.n_leaves))).as_py()
     nonempty = pc.all(pc.greater(pc.list_value_length(table["examples"]), 0)).as_py()

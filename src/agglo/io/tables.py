@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 
 CSV_FORMATS = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 TABLE_FORMATS = (".parquet", *CSV_FORMATS)
-_KINDS = {".npy": "NumPy", ".npz": "NumPy", ".parquet": "Parquet"}  # all others are text files
+_KINDS = {".npy": "NumPy", ".npz": "NumPy", ".parquet": "Parquet", ".arrow": "Arrow"}  # all others are text files
 
 _BLOCK = 2**24  # bytes of a CSV file from which the types of its columns are inferred
 _TEXT_BLOCK = 2**30  # bytes; Arrow cannot read a row that is longer than a block
@@ -131,7 +131,7 @@ def explain_read_errors(path: Path) -> Iterator[None]:
         kind = _KINDS.get(file_format(path), "CSV")
         remedy = "correct it, or save it again" if kind == "CSV" else "create it again"
         raise ValueError(
-            f"{path} cannot be read: it is damaged, truncated or not a {kind} file ({cause}); {remedy}"
+            f"{path} cannot be read: it is damaged, truncated or not a valid {kind} file ({cause}); {remedy}"
         ) from error
 
 

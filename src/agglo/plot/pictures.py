@@ -102,9 +102,8 @@ def scatter(
     """
     colours = cluster_colours(labels) if colours is None else colours
     flat = principal_axes(X, unit=unit)
-    drawn = np.random.default_rng(0).permutation(len(flat))[
-        :_MAX_POINTS
-    ]  # shuffled, so that no cluster covers the others
+    # Shuffled, so that no cluster covers the others.
+    drawn = np.random.default_rng(0).permutation(len(flat))[:_MAX_POINTS]
     area = float(np.clip(18_000 / len(drawn), 0.5, 22))
     axes.scatter(flat[drawn, 0], flat[drawn, 1], c=colours[labels[drawn]], s=area, alpha=0.75, linewidths=0)
     axes.set_xticks([])

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from agglo._math import log
 from agglo.progress import Progress
@@ -23,6 +24,15 @@ _MAX_SIZE_WITHOUT_TERMS = 3  # nodes of at most so many texts are named by a tex
 _MIN_WEIGHT = 1e-12  # a smaller weight of a term is rounding error
 
 
+NAMES_SCHEMA = pa.schema(
+    [
+        ("name", pa.large_string()),
+        ("terms", pa.large_list(pa.large_string())),
+        ("examples", pa.large_list(pa.int32())),
+    ]
+)
+
+
 class Names(NamedTuple):
     """Names of the inner nodes of a tree: one entry per inner node, in the order of the nodes."""
 
@@ -31,6 +41,11 @@ class Names(NamedTuple):
     """The characteristic terms of each node, the one of largest weight first."""
     examples: list[list[int]]
     """The most central points of each node, the most central first."""
+
+    def to_table(self) -> Any:
+        """Return a pyarrow.Table with one row per inner node."""
+        columns = [pa.array(values, field.type) for values, field in zip(self, NAMES_SCHEMA, strict=True)]
+        return pa.table(columns, NAMES_SCHEMA)
 
 
 def name_nodes(tree: Hierarchy, texts: Sequence[str], X: Any = None, *, progress: Progress | None = None) -> Names:

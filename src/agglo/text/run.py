@@ -14,8 +14,7 @@ import numpy.typing as npt
 
 from agglo.cli import pipeline
 from agglo.estimators import run_folder as runfolder
-from agglo.explore.items import write_items
-from agglo.explore.run import names_table
+from agglo.io.arrow_file import write_arrow
 from agglo.io.points import read_points
 from agglo.io.tables import ReadError
 from agglo.progress import Progress
@@ -37,8 +36,8 @@ class TextRun:
     def files(self) -> dict[str, Callable[[Path], None]]:
         """What a run of texts has in its folder beside the tree: a function each that writes it."""
         return {
-            runfolder.ITEMS: partial(write_items, self.texts.table()),
-            runfolder.NAMES: partial(write_items, names_table(self.names)),
+            runfolder.ITEMS: partial(write_arrow, self.texts.table()),
+            runfolder.NAMES: partial(write_arrow, self.names.to_table()),
         }
 
 

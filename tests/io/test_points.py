@@ -123,7 +123,9 @@ def test_compressed_csv_files_are_read(tmp_path):
     whole = (tmp_path / "a.csv.gz").read_bytes()
     for content in (whole[:-5], whole[:12], b"x,y\n1,2\n"):
         (tmp_path / "a.csv.gz").write_bytes(content)
-        with pytest.raises(ValueError, match=r"a\.csv\.gz cannot be read: it is damaged, truncated or not a CSV"):
+        with pytest.raises(
+            ValueError, match=r"a\.csv\.gz cannot be read: it is damaged, truncated or not a valid CSV"
+        ):
             read_points(tmp_path / "a.csv.gz")
 
 
