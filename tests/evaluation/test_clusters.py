@@ -14,7 +14,7 @@ from agglo.tree.forest import Rounds
 
 @st.composite
 def clusterings(draw):
-    """Points that often coincide, in any precision, and labels of some of them."""
+    """Draw points that often coincide, of any precision, and labels of some of them."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     n, d = draw(st.integers(1, 40)), draw(st.integers(1, 20))
     X = draw(st.sampled_from([rng.integers(-2, 3, (n, d)), rng.normal(size=(n, d)), rng.normal(50, 1, (n, d))]))
@@ -101,7 +101,7 @@ def test_the_first_merge_is_into_the_lowest_ancestor_that_is_large_enough(tree, 
 
 def test_outliers_merge_last():
     X = np.random.default_rng(0).normal(size=(300, 2))
-    X[[7, 8]] = [[30.0, 30.0], [30.1, 30.0]]  # they find one another first
+    X[[7, 8]] = [[30.0, 30.0], [30.1, 30.0]]  # they merge with each other first
     X[200] = [-20.0, 9.0]
     tree = agglo.scc(agglo.neighbor_graph(X, 10, "euclidean"))
     assert set(np.argsort(contents.first_merge(tree, min_size=5).height, kind="stable")[-3:]) == {7, 8, 200}
@@ -110,7 +110,7 @@ def test_outliers_merge_last():
     assert deep.height.tolist() == [49_999.0] * 50_000 + list(range(50_000, 100_000))
 
 
-# Two animals of two kinds each, and machines: 0 and 1 are siblings, 2 is not theirs.
+# Clusters 0 and 1, cats and dogs, are siblings; cluster 2, machines, is not.
 TEXTS = ["a cat sleeps", "the cat plays", "a dog sleeps", "the dog barks", "a machine runs", "the machine hums"]
 KINDS = Hierarchy(
     parent=[6, 6, 7, 7, 8, 8, 9, 9, 10, 10, -1],
@@ -122,7 +122,7 @@ KINDS = Hierarchy(
 
 
 def plain_weight(counts, cluster, compared, term):
-    """The weight of a term, as the definition says it."""
+    """Compute the weight of a term by the definition."""
     share = counts[cluster][term] / sum(counts[cluster].values())
     everywhere = [counts[other] for other in compared]
     whole = sum(c.get(term, 0) for c in everywhere) / sum(sum(c.values()) for c in everywhere)
@@ -155,18 +155,18 @@ def test_terms_are_those_of_the_highest_weight(tree, data):
             np.testing.assert_allclose([weights[word] for word in found[cluster]], positive)
 
 
-def test_siblings_are_told_apart_by_other_terms_than_strangers():
+def test_siblings_are_compared_by_other_terms_than_all_clusters():
     labels = KINDS.labels(round=1)
     assert contents.terms(TEXTS, labels, n=1) == [["cat"], ["dog"], ["machine"]]
     texts = [text + (" with fur" if i < 4 else "") for i, text in enumerate(TEXTS)]
-    strangers, siblings = contents.terms(texts, labels), contents.terms(texts, labels, tree=KINDS)
-    assert "fur" in strangers[0]
+    overall, siblings = contents.terms(texts, labels), contents.terms(texts, labels, tree=KINDS)
+    assert "fur" in overall[0]
     assert "fur" not in siblings[0]
-    assert siblings[2] == strangers[2]  # its parent is the root
+    assert siblings[2] == overall[2]  # its parent is the root
     assert contents.terms(texts, np.zeros(6, int), tree=KINDS) == [[]]
 
 
-def test_other_terms_need_another_vectorizer():
+def test_a_vectorizer_selects_the_terms():
     labels = [0, 0, 1, 1, -1, -1]
     pairs = contents.terms(TEXTS, labels, n=2, vectorizer=CountVectorizer(ngram_range=(2, 2)))
     assert pairs == [["cat plays", "cat sleeps"], ["dog barks", "dog sleeps"]]
@@ -174,7 +174,7 @@ def test_other_terms_need_another_vectorizer():
     assert contents.terms(TEXTS, labels, tree=KINDS, n=1) == [["cat"], ["dog"]]
 
 
-def test_a_description_has_all_that_is_known():
+def test_a_description_has_all_columns():
     X = np.array([[0.0], [1], [5], [6], [50], [53]])
     labels = KINDS.labels(round=2)
     frame = contents.describe(KINDS, labels, X, TEXTS)

@@ -42,7 +42,7 @@ def test_coarser_classes_make_pairs_neutral():
     assert (found.coherent, found.neutral, found.incoherent) == (1 / 3, 1 / 3, 1 / 3)
 
 
-def test_vectors_rate_pairs_by_how_rare_their_closeness_is():
+def test_vectors_rate_pairs_by_quantiles_of_random_pairs():
     rng = np.random.default_rng(0)
     centers = rng.normal(size=(300, 20))
     X = np.repeat(centers, 4, axis=0) + 0.1 * rng.normal(size=(1200, 20))

@@ -24,7 +24,7 @@ LABELS = st.lists(st.integers(-1, 4), min_size=30, max_size=30)
 
 
 def plain_purity(tree, y):
-    """The definition, pair by pair."""
+    """Compute the purity by the definition, pair by pair."""
     shares = []
     for a, b in combinations(range(tree.n_leaves), 2):
         if y[a] == y[b]:
@@ -59,7 +59,7 @@ def test_purity_of_large_trees():
     rng = np.random.default_rng(0)
     bushy = Hierarchy.from_forest(random_forest(rng, n), kind="distance", missing="ignore")
     assert dendrogram_purity(bushy, bushy.labels(round=5)) == 1.0
-    # Classes at random are as pure as they are frequent, but for small nodes.
+    # The purity of random classes is their frequency, except in small nodes.
     assert dendrogram_purity(bushy, rng.integers(0, 4, n)) == pytest.approx(0.25, abs=1e-3)
     # In a chain whose classes alternate, the node over points 0..i is half of either.
     assert dendrogram_purity(chain(n), np.arange(n) % 2) == pytest.approx(0.5, abs=1e-4)

@@ -12,7 +12,7 @@ from agglo import Hierarchy
 from agglo.testing import random_forest
 from agglo.tree.forest import Rounds
 
-# 6 points to 4 clusters to 2, and a root over them that is no merge.
+# 6 points merge into 4 clusters, then 2; the explicit root over them is not a merge.
 FOREST = Hierarchy(
     parent=[6, 6, 7, 7, 8, 8, 8, 9, 9, -1],
     height=[0, 0, 0, 0, 0, 0, 0.2, 0.1, 0.2, 0.2],
@@ -43,12 +43,12 @@ def test_of_two_rounds_equally_close_the_finer_is_chosen():
     assert FOREST.cut(np.int64(5)).max() + 1 == 6
 
 
-def test_rounds_that_never_get_to_one_cluster_give_their_last():
+def test_a_forest_gives_its_last_round_for_fewer_clusters():
     np.testing.assert_array_equal(FOREST.cut(n_clusters=1), FOREST.labels(round=-1))
 
 
 @given(trees())
-def test_labels_of_a_round_join_what_merged_by_then(tree):
+def test_labels_of_a_round_apply_all_merges_by_then(tree):
     last = len(tree.rounds)
     for index in range(last + 1):
         labels = tree.labels(round=index)
@@ -61,7 +61,7 @@ def test_labels_of_a_round_join_what_merged_by_then(tree):
 
 
 @given(trees(min_points=2), st.floats(-0.5, 4.5))
-def test_a_height_joins_all_merges_up_to_it(tree, height):
+def test_a_height_applies_all_merges_up_to_it(tree, height):
     explicit = tree.round[-1] > len(tree.rounds)
     for limit in (height, *np.unique(tree.height)):
         labels = tree.cut(height=limit)
@@ -76,7 +76,7 @@ def test_a_height_joins_all_merges_up_to_it(tree, height):
             assert same_partition(labels, fcluster(tree.to_scipy(), limit, "distance"))
 
 
-def test_the_root_of_a_forest_is_no_merge_at_any_height():
+def test_the_root_of_a_forest_is_not_a_merge_at_any_height():
     assert FOREST.cut(height=np.inf).tolist() == [0, 0, 1, 1, 0, 0]
     assert FOREST.cut(height=0.2).tolist() == [0, 0, 1, 1, 0, 0]
     assert FOREST.cut(height=0.1).tolist() == [0, 1, 2, 2, 3, 4]
@@ -84,9 +84,9 @@ def test_the_root_of_a_forest_is_no_merge_at_any_height():
 
 
 def test_a_partition_of_any_nodes():
-    joined = np.zeros(10, bool)
-    joined[8] = True  # what lies below it comes along
-    assert FOREST.partition(joined).tolist() == [0, 0, 1, 2, 0, 0]
+    merged = np.zeros(10, bool)
+    merged[8] = True  # nodes below it are merged, too
+    assert FOREST.partition(merged).tolist() == [0, 0, 1, 2, 0, 0]
     with pytest.raises(ValueError, match=r"merged has shape \(3,\): pass one entry for each of 10 nodes"):
         FOREST.partition(np.zeros(3, bool))
 
@@ -129,7 +129,7 @@ def test_wrong_types_are_errors():
         FOREST.cut(height=float("nan"))
 
 
-def test_trees_with_nothing_on_record_are_cut_too():
+def test_trees_without_a_record_are_cut_too():
     assert replace(FOREST, about={}).cut(round="persistent").tolist() == FOREST.cut(round=2).tolist()
 
 
@@ -170,7 +170,7 @@ def test_noise_may_be_labelled(tree, least):
     kept = labels[labels >= 0]
     assert (np.bincount(kept) >= least).all()
     assert (np.diff(np.unique(kept, return_index=True)[1]) > 0).all()  # in order of first appearance
-    # A node is split if below it, or at it, two children are large enough; no cluster could be.
+    # A node is split if it, or a node below it, has two children that are large enough.
     splits = [
         node for node in range(tree.n_leaves, tree.n_nodes) if (tree.size[tree.children(node)] >= least).sum() > 1
     ]
@@ -187,7 +187,7 @@ def test_noise_may_be_labelled(tree, least):
 
 
 def test_one_late_point_keeps_a_node_whole_unless_noise_is_labelled():
-    # Two clusters of three, and a point that joins both at the root.
+    # Two clusters of three points, and a point that merges with both at the root.
     tree = Hierarchy(
         parent=[7, 7, 7, 8, 8, 8, 9, 9, 9, -1],
         height=[0, 0, 0, 0, 0, 0, 0, 1, 1, 2],
@@ -268,7 +268,7 @@ def test_one_late_point_keeps_a_node_whole_unless_noise_is_labelled():
         ({"dp_means": 1, "X": np.ones((6, 1)), "centers": "x"}, ValueError, "centers='x' is unknown"),
     ],
 )
-def test_rules_that_make_no_sense_are_errors(rule, error, words):
+def test_wrong_rules_and_inputs_are_errors(rule, error, words):
     with pytest.raises(error, match=words):
         FOREST.cut(**rule)
 

@@ -22,7 +22,7 @@ POINTS = [[0.0], [1.0], [2.0], [10.0], [10.5], [20.0]]
 
 @st.composite
 def trees_with_points(draw, max_points=9):
-    """Small trees with points that often coincide, in all types that are read in place."""
+    """Draw small trees with points that often coincide, of all types that are not copied."""
     tree = draw(trees(max_points=max_points))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     shape = (tree.n_leaves, draw(st.integers(1, 3)))
@@ -31,7 +31,7 @@ def trees_with_points(draw, max_points=9):
 
 
 def plain_cost(points, centers):
-    """What points cost as one cluster, by the definition."""
+    """Compute the cost of points as one cluster by the definition."""
     points = points.astype(np.float64)
     if centers == "means":
         return ((points - points.mean(axis=0)) ** 2).sum()
@@ -39,7 +39,7 @@ def plain_cost(points, centers):
 
 
 def all_partitions(tree, X, centers):
-    """The number of clusters and the costs within them of every tree-consistent partition."""
+    """Return the number of clusters and the sum of squared distances of every partition of the tree."""
     cost = [plain_cost(X[tree.leaves(node)], centers) for node in range(tree.n_nodes)]
     found = partitions(tree)
     return np.array([len(nodes) for nodes in found]), np.array([sum(cost[v] for v in nodes) for nodes in found])
@@ -56,16 +56,16 @@ def test_the_path_is_the_least_cost_of_all_partitions(given_, centers, lam):
     number, cost = all_partitions(tree, X, centers)
     close = 1e-9 * (1 + cost.max())
     middles = (path.lambdas[1:] + path.lambdas[:-1]) / 2
-    for price in (0.0, lam, 1e4, *path.lambdas, *middles):
-        least = (cost + price * number).min()
-        assert path.cost(price) == pytest.approx(least, abs=close + 1e-12 * price)
-        labels = path.cut(price)
+    for value in (0.0, lam, 1e4, *path.lambdas, *middles):
+        least = (cost + value * number).min()
+        assert path.cost(value) == pytest.approx(least, abs=close + 1e-12 * value)
+        labels = path.cut(value)
         k = labels.max() + 1
-        assert within(tree, X, labels, centers) + price * k == pytest.approx(least, abs=close + 1e-12 * price)
-        assert len(tree.nodes(labels)) == k == path.n_clusters[np.searchsorted(path.lambdas, price, "right") - 1]
+        assert within(tree, X, labels, centers) + value * k == pytest.approx(least, abs=close + 1e-12 * value)
+        assert len(tree.nodes(labels)) == k == path.n_clusters[np.searchsorted(path.lambdas, value, "right") - 1]
         # Of equals, the fewest clusters; next to a breakpoint rounding may decide.
-        fewest = number[cost + price * number <= least + close].min()
-        assert k == fewest or np.abs(path.lambdas - price).min() < 1e-6 * (1 + price)
+        fewest = number[cost + value * number <= least + close].min()
+        assert k == fewest or np.abs(path.lambdas - value).min() < 1e-6 * (1 + value)
 
 
 @given(trees_with_points(), st.sampled_from(["means", "points"]))
@@ -113,7 +113,7 @@ def test_the_path_is_concave_and_never_above_a_round(tree, seed, centers):
 
 
 @given(trees_with_points(max_points=30), st.sampled_from(["means", "points"]))
-def test_nodes_cost_what_their_points_say(given_, centers):
+def test_node_costs_follow_from_their_points(given_, centers):
     tree, X = given_
     path = agglo.dp_means_path(tree, X, centers=centers)
     for node in range(tree.n_nodes):
@@ -135,7 +135,7 @@ def big_tree(n, seed=0):
 
 
 @pytest.mark.parametrize("centers", ["means", "points"])
-def test_the_number_of_threads_cannot_be_seen(centers):
+def test_the_number_of_threads_does_not_change_the_result(centers):
     tree = big_tree(60_000)  # large enough for several tasks
     X = np.random.default_rng(1).normal(size=(60_000, 5)).astype(np.float32)
     one, two, eight = (agglo.dp_means_path(tree, X, centers=centers, n_jobs=n) for n in (1, 2, 8))
@@ -199,7 +199,7 @@ def test_known_numbers():
     assert points.node_cost[-3:].tolist() == [2, 0.25, 345.25]
 
 
-def test_prices_at_the_ends():
+def test_lam_of_zero_and_infinity():
     path = agglo.dp_means_path(TREE, POINTS)
     assert path.cost(0) == 0
     assert path.cut(0).tolist() == [0, 1, 2, 3, 4, 5]
@@ -211,7 +211,7 @@ def test_prices_at_the_ends():
     assert path.cost([[0.5], [1]]).tolist() == [[2.625], [5.125]]
 
 
-def test_copies_are_joined_for_nothing():
+def test_duplicates_merge_at_lam_zero():
     path = agglo.dp_means_path(TREE, [[5.0], [5.0], [5.0], [1.0], [2.0], [3.0]])
     assert path.cut(0).tolist() == [0, 0, 0, 1, 2, 3]
     assert path.lambdas[0] == 0
@@ -221,8 +221,8 @@ def test_copies_are_joined_for_nothing():
     assert agglo.dp_means_path(TREE, np.ones((6, 2))).cut(0).tolist() == [0] * 6
 
 
-def test_numbers_between_equal_merges_take_some_of_them():
-    n = 50_000  # pairs of copies, under one root
+def test_numbers_between_tied_merges_select_some_of_them():
+    n = 50_000  # pairs of duplicates below one root
     step = np.arange(n // 2)
     tree = Hierarchy(
         parent=np.concatenate([np.repeat(n + step, 2), np.full(n // 2, n + n // 2), [-1]]),
@@ -245,11 +245,11 @@ def test_one_point_is_one_cluster():
 
 
 @pytest.mark.parametrize("lam", [-1, -0.5, np.nan])
-def test_prices_that_make_no_sense_are_errors(lam):
+def test_negative_lam_and_nan_are_errors(lam):
     path = agglo.dp_means_path(TREE, POINTS)
-    for ask in (path.cost, path.cut, path.best_round, path.round_costs):
+    for method in (path.cost, path.cut, path.best_round, path.round_costs):
         with pytest.raises(ValueError, match=f"lam={lam:g} is not allowed: pass 0 or more"):
-            ask(lam)
+            method(lam)
     with pytest.raises(ValueError, match=f"lam={lam:g} is not allowed"):
         path.cost([1.0, lam])
 

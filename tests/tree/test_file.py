@@ -65,8 +65,8 @@ def test_saving_goes_through_a_link(tmp_path):
 
 
 @contextmanager
-def files_of_at_most(size):
-    """As on a full disk: writing past ``size`` bytes fails."""
+def limit_file_size(size):
+    """Let writes beyond ``size`` bytes fail, as on a full disk."""
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
     try:
@@ -79,15 +79,15 @@ def test_a_failed_write_leaves_nothing_behind_and_the_old_file_as_it_was(tmp_pat
     path = tmp_path / "tree.parquet"
     TREE.save(path)
     large = chain(50_000)
-    with files_of_at_most(20_000), pytest.raises(OSError, match="large"):
+    with limit_file_size(20_000), pytest.raises(OSError, match="large"):
         large.save(path)
-    with files_of_at_most(20_000), pytest.raises(OSError, match="large"):
+    with limit_file_size(20_000), pytest.raises(OSError, match="large"):
         large.save(tmp_path / "new.parquet")
     assert list(tmp_path.iterdir()) == [path]
     assert_same_hierarchy(Hierarchy.load(path), TREE)
 
 
-def test_places_that_cannot_be_written_are_errors(tmp_path):
+def test_paths_that_cannot_be_written_are_errors(tmp_path):
     with pytest.raises(IsADirectoryError, match="it is a folder; pass the name of a file"):
         TREE.save(tmp_path)
     os.mkfifo(tmp_path / "pipe")
@@ -114,14 +114,14 @@ def test_truncated_files_are_errors(tmp_path):
             Hierarchy.load(path)
 
 
-def loaded_or_error(path):
+def load_or_error(path):
     try:
         return Hierarchy.load(path)
     except ValueError as error:
         return str(error)
 
 
-def test_damaged_files_are_errors_or_read_right(tmp_path):
+def test_damaged_files_are_errors_or_give_the_same_tree(tmp_path):
     path = tmp_path / "tree.parquet"
     tree = chain(300)
     tree.save(path)
@@ -129,17 +129,17 @@ def test_damaged_files_are_errors_or_read_right(tmp_path):
     noticed = 0
     for where in np.random.default_rng(0).integers(4, len(whole) - 8, 100):  # the data and the footer
         path.write_bytes(whole[:where] + bytes([whole[where] ^ 0x55]) + whole[where + 1 :])
-        found = loaded_or_error(path)
+        found = load_or_error(path)
         if isinstance(found, str):
             assert "is not a tree file of agglo" in found
             noticed += 1
-        else:  # a byte that says nothing, such as a statistic
+        else:  # a byte that the tree does not depend on, such as a statistic
             assert_same_hierarchy(found, tree)
     assert noticed > 50
 
 
-def rewritten(path, change_table=lambda table: table, **change_record):
-    """The file of TREE with its table or its record changed."""
+def rewrite(path, change_table=lambda table: table, **change_record):
+    """Write TREE to a file with its table or its record changed."""
     TREE.save(path)
     table = pq.read_table(path)
     record = json.loads(table.schema.metadata[b"agglo.hierarchy"]) | change_record
@@ -150,7 +150,7 @@ def rewritten(path, change_table=lambda table: table, **change_record):
     return path
 
 
-def replaced(name, values, kind):
+def replace_column(name, values, kind):
     return lambda table: table.set_column(table.column_names.index(name), name, pa.array(values, kind))
 
 
@@ -166,16 +166,16 @@ def replaced(name, values, kind):
         ),
         (lambda table: table.slice(0, 3), {}, "the last node must be the root|has parent"),
         (lambda table: table.slice(0, 0), {}, "2 rounds for 0 nodes"),
-        (replaced("size", [1, 1, 1, 1, 2, 4], pa.int64()), {}, "'size' is of type int64, not int32"),
-        (replaced("size", [1, 1, 1, 1, 2, None], pa.int32()), {}, "'size' has empty entries"),
+        (replace_column("size", [1, 1, 1, 1, 2, 4], pa.int64()), {}, "'size' is of type int64, not int32"),
+        (replace_column("size", [1, 1, 1, 1, 2, None], pa.int32()), {}, "'size' has empty entries"),
         (
-            replaced("size", [1, 1, 1, 1, 9, 4], pa.int32()),
+            replace_column("size", [1, 1, 1, 1, 9, 4], pa.int32()),
             {},
             "node 4 has size 9, but its children have 2 leaves",
         ),
-        (replaced("parent", [4, 4, 5, 5, 999, -1], pa.int32()), {}, "node 4 has parent 999"),
-        (replaced("parent", [4, 4, -5, 5, 5, -1], pa.int32()), {}, "node 2 has parent -5"),
-        (replaced("round", [0, 0, 0, 0, -7, 2], pa.int32()), {}, "a parent of round -7"),
+        (replace_column("parent", [4, 4, 5, 5, 999, -1], pa.int32()), {}, "node 4 has parent 999"),
+        (replace_column("parent", [4, 4, -5, 5, 5, -1], pa.int32()), {}, "node 2 has parent -5"),
+        (replace_column("round", [0, 0, 0, 0, -7, 2], pa.int32()), {}, "a parent of round -7"),
         (lambda table: table, {"version": 2}, "it is of version 2, and this agglo reads version 1"),
         (lambda table: table, {"rounds": 5}, r"no node is of round 3"),
         (lambda table: table, {"rounds": 6}, "its metadata counts 6 rounds for 6 nodes"),
@@ -183,13 +183,13 @@ def replaced(name, values, kind):
         (lambda table: table, {"about": None}, "or the record of how the tree was built"),
     ],
 )
-def test_files_with_something_else_in_them_are_errors(tmp_path, table, record, message):
-    path = rewritten(tmp_path / "tree.parquet", table, **record)
+def test_files_with_wrong_content_are_errors(tmp_path, table, record, message):
+    path = rewrite(tmp_path / "tree.parquet", table, **record)
     with pytest.raises(ValueError, match=message) as caught:
         Hierarchy.load(path)
     assert str(path) in str(caught.value)
     assert "write it again with Hierarchy.save" in str(caught.value)
 
 
-def test_rewriting_alone_does_no_harm(tmp_path):
-    assert_same_hierarchy(Hierarchy.load(rewritten(tmp_path / "tree.parquet")), TREE)
+def test_rewriting_without_changes_keeps_the_tree(tmp_path):
+    assert_same_hierarchy(Hierarchy.load(rewrite(tmp_path / "tree.parquet")), TREE)

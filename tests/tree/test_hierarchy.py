@@ -32,7 +32,7 @@ def alone():
 
 
 def pair(missing="ignore"):
-    """Two points that never merged."""
+    """Return the tree of two points that never merged."""
     empty = np.empty(0)
     forest = Forest(
         np.array([-1, -1], np.int32),
@@ -50,7 +50,7 @@ def pair(missing="ignore"):
 # The type and its invariants
 
 
-def test_columns_have_the_documented_types_and_about_is_as_json_has_it():
+def test_columns_have_the_documented_types_and_about_is_json():
     assert [getattr(TREE, name).dtype for name in COLUMNS] == [np.int32, np.float64, np.int32, np.int32]
     assert TREE.about == {"kind": "distance", "thresholds": [1, 2]}
     assert (TREE.n_leaves, TREE.n_nodes) == (4, 6)
@@ -112,7 +112,7 @@ def test_wrong_types_are_errors():
         Hierarchy(**COLUMNS, rounds=ROUNDS, about={"missing": np.inf})
 
 
-def test_columns_cannot_be_changed_and_what_was_given_can():
+def test_columns_are_read_only_and_the_given_arrays_stay_writeable():
     size = np.array(COLUMNS["size"], np.int32)
     tree = Hierarchy(**(COLUMNS | {"size": size}), rounds=ROUNDS)
     with pytest.raises(ValueError, match="read-only"):
@@ -125,7 +125,7 @@ def test_columns_cannot_be_changed_and_what_was_given_can():
 
 
 @pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, lambda tree: pickle.loads(pickle.dumps(tree, 2))])
-def test_columns_of_copies_and_pickles_cannot_be_changed(duplicate):
+def test_columns_of_copies_and_pickles_are_read_only(duplicate):
     TREE.children(4)  # derived columns are not copied
     tree = duplicate(TREE)
     columns = (tree.parent, tree.height, tree.size, tree.round, tree.rounds.after, tree.order, tree.start)
@@ -138,7 +138,7 @@ def test_columns_of_copies_and_pickles_cannot_be_changed(duplicate):
 
 
 def test_pickling_keeps_the_tree():
-    TREE.children(4)  # what is cached must not be in the way
+    TREE.children(4)  # fills the cache, which is not pickled
     assert_same_hierarchy(pickle.loads(pickle.dumps(TREE)), TREE)
 
 
@@ -192,7 +192,7 @@ def test_forests_of_wrong_parents_are_errors(parent):
         Hierarchy.from_forest(forest._replace(value=np.zeros(3)), kind="distance", missing="ignore")
 
 
-def test_the_forest_that_came_in_is_left_alone():
+def test_the_given_forest_is_not_changed():
     forest = random_forest(np.random.default_rng(0), 20, max_rounds=1)
     before = [column.copy() for column in forest]
     Hierarchy.from_forest(forest, kind="similarity", missing=0.0)
@@ -221,7 +221,7 @@ def test_negative_zero_heights_become_zero():
     assert not np.signbit(tree.height).any()
 
 
-# Walking the tree
+# Children and leaves
 
 
 @given(trees())
@@ -233,7 +233,7 @@ def test_children_and_leaves(tree):
         ]
 
 
-def test_what_children_and_leaves_return_is_the_callers():
+def test_children_and_leaves_return_copies():
     TREE.children(5)[:] = 0
     TREE.leaves(5)[:] = 0
     assert TREE.children(np.int64(5)).tolist() == [2, 3, 4]
@@ -294,7 +294,7 @@ def test_networkx_gets_the_whole_tree(tree):
 
 
 @pytest.mark.parametrize(("module", "method"), [("networkx", "to_networkx"), ("pandas", "to_frame")])
-def test_what_is_not_installed_is_said(monkeypatch, module, method):
+def test_a_missing_library_is_an_error(monkeypatch, module, method):
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(
         ImportError, match=f"{method} needs {module}, which is not installed: pip install {module}"
@@ -302,7 +302,7 @@ def test_what_is_not_installed_is_said(monkeypatch, module, method):
         getattr(TREE, method)()
 
 
-def test_frame_has_a_row_a_node():
+def test_a_frame_has_one_row_per_node():
     frame = TREE.to_frame()
     assert frame.index.name == "node"
     assert frame.to_dict("list") == COLUMNS
@@ -311,7 +311,7 @@ def test_frame_has_a_row_a_node():
 
 
 def read_newick(text):
-    """Nested lists [(what, length), ...] of Newick text, by a stack; ``what`` is a name or a list."""
+    """Parse Newick text into nested lists [(content, length), ...]; ``content`` is a name or a list."""
     tokens = re.findall(r"'(?:[^']|'')*'|[(),;]|:[^(),;]+|[^(),:;']+", text)
     stack = [[]]
     for token in tokens:
@@ -338,18 +338,18 @@ def test_newick_reads_back(tree, names):
     todo = [(read_newick(tree.to_newick(names)), tree.n_nodes - 1)]
     seen = 0
     while todo:
-        (what, length), node = todo.pop()
+        (content, length), node = todo.pop()
         seen += 1
         parent = tree.parent[node]
         assert length == (tree.height[parent] - tree.height[node] if parent >= 0 else None)
         if node < tree.n_leaves:
-            assert what == names[node]
+            assert content == names[node]
         else:
-            todo += zip(what, tree.children(node).tolist(), strict=True)
+            todo += zip(content, tree.children(node).tolist(), strict=True)
     assert seen == tree.n_nodes
 
 
-def test_newick_names_must_be_one_a_leaf():
+def test_newick_needs_one_name_per_leaf():
     with pytest.raises(ValueError, match="names has 1 entries, but the tree has 4 leaves"):
         TREE.to_newick(["a"])
 
@@ -357,7 +357,7 @@ def test_newick_names_must_be_one_a_leaf():
 # Depth
 
 
-def test_nothing_recurses():
+def test_deep_trees_take_no_recursion():
     n = 100_000
     tree = chain(n)
     assert tree.labels(round=n // 2).max() == n - n // 2 - 1

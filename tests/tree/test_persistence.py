@@ -1,4 +1,4 @@
-"""Rounds that represent the merging: the one that lasts, and layers of several."""
+"""The most persistent round, and layers."""
 
 import itertools
 import math
@@ -19,41 +19,44 @@ def same_partition(a, b):
     return len(pairs) == len(np.unique(a)) == len(np.unique(b))
 
 
-def stays_and_numbers(tree):
-    """How long every round stays, and its number of clusters, as the definition says it, point by point."""
+def plain_persistence(tree):
+    """Compute the persistence and the number of clusters of every round by the definition, point by point."""
     missing = tree.about["missing"]
     if tree.about["kind"] == "similarity":
-        farthest = tree.about["origin"] - (0.0 if missing == "ignore" else missing)
+        missing_height = tree.about["origin"] - (0.0 if missing == "ignore" else missing)
     else:
-        farthest = math.inf if missing in ("ignore", 0.0) else missing
+        missing_height = math.inf if missing in ("ignore", 0.0) else missing
 
-    def time(height):
-        if farthest == math.inf:
+    def rescale(height):
+        if missing_height == math.inf:
             return height
-        return -math.log(min(1, max(0.001, 1 - height / farthest)))
+        return -math.log(min(1, max(0.001, 1 - height / missing_height)))
 
     last = len(tree.rounds)
     reached = [max(tree.height[tree.round <= index]) for index in range(last + 2)]
-    stays, numbers = [], []
+    persistence, numbers = [], []
     for index in range(last + 1):
         sizes = np.bincount(tree.labels(round=index))
         shares = sizes / sizes.sum()
         numbers.append(math.exp(-(shares * np.log(shares)).sum()))
-        stays.append((time(reached[index + 1]) - time(reached[index])) * shares[sizes > 1].sum())
-    return stays, numbers
+        persistence.append((rescale(reached[index + 1]) - rescale(reached[index])) * shares[sizes > 1].sum())
+    return persistence, numbers
 
 
-def persistence(tree):
-    """The score of every round, pair by pair of rounds."""
-    stays, numbers = stays_and_numbers(tree)
-    return [sum(stay * min(k, m) / max(k, m) for stay, k in zip(stays, numbers, strict=True)) for m in numbers]
+def plain_scores(tree):
+    """Compute the score of every round, pair by pair of rounds."""
+    persistence, numbers = plain_persistence(tree)
+    return [
+        sum(length * min(k, m) / max(k, m) for length, k in zip(persistence, numbers, strict=True))
+        for m in numbers
+    ]
 
 
 @given(trees())
 def test_the_persistent_round_has_the_highest_score(tree):
     round_ = persistent_round(tree)
     np.testing.assert_array_equal(tree.cut(round="persistent"), tree.labels(round=round_))
-    scores = persistence(tree)
+    scores = plain_scores(tree)
     between = [index for index, record in enumerate(tree.rounds, start=1) if record.after > 1]
     if between:
         assert round_ in between
@@ -63,7 +66,7 @@ def test_the_persistent_round_has_the_highest_score(tree):
 
 
 def planted(rng, n, centers, spread):
-    """Points around ``centers``, and which one each belongs to."""
+    """Draw points around ``centers``; return them and the center of each."""
     y = np.arange(n) % len(centers)
     return centers[y] + spread * rng.normal(size=(n, centers.shape[1])), y
 
@@ -78,9 +81,9 @@ def test_separate_clusters_are_the_persistent_ones(name, n, metric):
 
 
 @pytest.mark.parametrize("metric", ["cosine", "euclidean"])
-def test_twins_and_stragglers_do_not_turn_the_choice(metric):
-    # Two points that all but coincide, and one far from all: by ratios of heights the first are a level that lasts
-    # of single points but one pair, by differences the second is one of a point against the rest.
+def test_a_close_pair_and_an_outlier_do_not_change_the_selection(metric):
+    # Two nearly equal points and one far from all others. By ratios of heights, the level at which only the pair
+    # has merged would be the most persistent; by differences, the level of the far point against the rest.
     X, y = planted(np.random.default_rng(5), 600, np.eye(6), 0.05)
     X = np.vstack([X, X[0] + 1e-6, -5 * np.ones(6)])
     tree = agglo.hac(agglo.neighbor_graph(X, 25, metric))
@@ -95,7 +98,7 @@ def test_the_unit_of_distances_does_not_matter(factor):
     assert persistent_round(here) == persistent_round(there)
 
 
-def test_between_nothing_and_everything_there_is_no_persistent_round():
+def test_trees_without_a_round_between_single_points_and_one_cluster():
     pair = NeighborGraph.from_edges([0], [1], [0.5], kind="distance")
     assert agglo.scc(pair).cut(round="persistent").tolist() == [0, 0]
     apart = NeighborGraph.from_edges([], [], [], n_points=3, kind="distance")
@@ -104,13 +107,13 @@ def test_between_nothing_and_everything_there_is_no_persistent_round():
     assert agglo.scc(alone).cut(round="persistent").tolist() == [0]
 
 
-def test_copies_without_other_neighbours_are_the_clusters():
+def test_duplicates_without_other_neighbours_are_the_clusters():
     graph = NeighborGraph.from_edges([0, 1, 3], [1, 2, 4], [0, 0, 0], kind="distance")  # missing is 0 as well
     assert agglo.scc(graph, thresholds=[0.0]).cut(round="persistent").tolist() == [0, 0, 0, 1, 1]
 
 
 @given(trees(max_points=12), st.integers(1, 4))
-def test_layers_represent_the_merging_best(tree, n):
+def test_no_other_rounds_have_a_higher_score_than_the_layers(tree, n):
     between = [index for index, record in enumerate(tree.rounds, start=1) if record.after > 1]
     rounds = layer_rounds(tree, n)
     layers = tree.layers(n)
@@ -123,18 +126,18 @@ def test_layers_represent_the_merging_best(tree, n):
     assert rounds == sorted(set(rounds))
     assert set(rounds) <= set(between)
     assert len(rounds) == min(n, len(between))
-    stays, numbers = stays_and_numbers(tree)
+    persistence, numbers = plain_persistence(tree)
 
     def score(chosen):
         near = [max(min(k, numbers[r]) / max(k, numbers[r]) for r in chosen) for k in numbers]
-        return sum(stay * ratio for stay, ratio in zip(stays, near, strict=True))
+        return sum(length * ratio for length, ratio in zip(persistence, near, strict=True))
 
     best = max(score(chosen) for chosen in itertools.combinations(between, len(rounds)))
     assert score(rounds) >= best - 1e-9
     assert layer_rounds(tree, 1) == [persistent_round(tree)]
 
 
-def test_layers_of_a_tree_of_a_round_a_merge():
+def test_layers_of_a_tree_with_one_round_per_merge():
     X, _ = planted(np.random.default_rng(3), 2000, np.eye(8), 0.2)
     tree = agglo.hac(agglo.neighbor_graph(X, 10))
     counts = tree.layers(5).max(axis=1) + 1
