@@ -25,7 +25,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from agglo import contents, metrics, topic_models
-    from agglo.estimators.model_folder import load
+    from agglo.estimators.load import load
     from agglo.estimators.scc import HAC, SCC, Affinity
     from agglo.neighbors.graph import NeighborGraph
     from agglo.neighbors.search import neighbor_graph
@@ -48,7 +48,7 @@ else:
         "attach": "rounds.attach",
         "dp_means_path": "tree.dp_means",
         "hac": "rounds.algorithms",
-        "load": "estimators.model_folder",
+        "load": "estimators.load",
         "neighbor_graph": "neighbors.search",
         "scc": "rounds.algorithms",
     }

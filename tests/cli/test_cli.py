@@ -173,7 +173,7 @@ def test_cut(fitted, rule):
 def test_cut_without_a_file_writes_none(fitted):
     before = names(fitted), names(fitted.parent)
     out, _ = run("cut", "out", "--n-clusters", "3")
-    assert "written  nothing; --out labels.csv keeps the labels" in out
+    assert "written  nothing; --out labels.csv writes the labels" in out
     assert (names(fitted), names(fitted.parent)) == before
 
 
@@ -242,7 +242,7 @@ def test_demo(tmp_path, monkeypatch):
 def test_demo_without_matplotlib_says_how_to_get_the_picture(tmp_path):
     result = driven("import sys; sys.modules['matplotlib'] = None", "demo", "-o", tmp_path / "out")
     assert result.returncode == 0, result.stderr
-    assert result.stderr == "note: no picture, for matplotlib is not installed: pip install 'agglo[plot]'\n"
+    assert result.stderr == "note: no picture: matplotlib is not installed: pip install 'agglo[plot]'\n"
     assert "dendrogram purity" in result.stdout
     assert names(tmp_path / "out") == FILES
 
@@ -287,7 +287,7 @@ def test_plot_draws_a_run(folder):
     assert "--kind dp-means needs the points" in run("plot", "out", "--kind", "dp-means", code=cli.USAGE)[1]
     np.save("few.npy", np.ones((3, 5)))
     _, errors = run("plot", "out", "--kind", "dp-means", "--data", "few.npy", code=cli.BAD_INPUT)
-    assert "few.npy has 3 points, but the tree has 120: pass its own" in errors
+    assert "few.npy has 3 points, but the tree has 120: pass the points of the tree" in errors
     assert "end the name in .png" in run("plot", "out", "-o", "tree.txt", code=cli.CANNOT_WRITE)[1]
 
 

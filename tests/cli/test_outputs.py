@@ -55,7 +55,7 @@ NAMES = [
 def test_a_folder_that_cannot_be_written(outputs, verb, out, message):
     before = names(outputs)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("agglo.cli.pipeline.run", lambda *_args: pytest.fail("the work has begun"))
+        patch.setattr("agglo.SCC.fit", lambda *_args, **_kwargs: pytest.fail("the work has begun"))
         _, err = run(*verb, "-o", out, *(["--force"] if out == "taken" else []), code=4)
     assert re.search(message, err), err
     assert names(outputs) == before

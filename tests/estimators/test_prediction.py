@@ -115,7 +115,7 @@ def test_a_precomputed_model_takes_values(clusterer, kind):
     np.testing.assert_array_equal(other.predict(sp.csr_array(full[50:, :50])), expected)
     with pytest.raises(ValueError, match=r"X has 60 features, but .* is expecting 50 features"):
         other.predict(full[50:])
-    with pytest.raises(ValueError, match=r"metric='precomputed' has no points .* make the graph of all points"):
+    with pytest.raises(ValueError, match=r"metric='precomputed' has no points .* build the graph of all points"):
         other.partial_fit(full[50:, :50])
 
 
@@ -312,7 +312,7 @@ def state(model):
     if not hasattr(model, "tree_"):
         assert not [name for name in vars(model) if name.endswith("_") or name.startswith("_")]
         return None
-    columns = (model.labels_, model.tree_.parent, model.graph_.indices, model._fitted.X, model.graph_index_)
+    columns = (model.labels_, model.tree_.parent, model.graph_.indices, model._index.X, model.graph_index_)
     return (model.n_features_in_, *(column.tobytes() for column in columns))
 
 
@@ -382,7 +382,7 @@ def test_points_in_a_read_only_file_are_not_copied(tmp_path):
     for mode, shared in (("r", True), ("c", False), ("r+", False)):
         given = np.load(tmp_path / "X.npy", mmap_mode=mode)
         model = SCC(n_neighbors=3).fit(given)
-        assert np.shares_memory(model._fitted.X, given) == shared
+        assert np.shares_memory(model._index.X, given) == shared
 
 
 @pytest.mark.parametrize("linkage", ["average", "ward"])

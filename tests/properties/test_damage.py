@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from explorable import write_run
 
 import agglo
-from agglo.cli import pipeline
+from agglo.cli.data import read_data
 from agglo.estimators import run_folder as runfolder
 from agglo.explore.items import read_table
 from agglo.explore.run import open_run
@@ -47,7 +47,7 @@ def read_model(folder):
 
 
 def read_points(path):
-    return pipeline.read(path).X
+    return read_data(path).X
 
 
 def read_items(path):

@@ -14,8 +14,8 @@ from cli_runs import run
 
 import agglo
 from agglo import cli
-from agglo.estimators import model_folder as modelfile
 from agglo.estimators import run_folder as runfolder
+from agglo.estimators.load import load
 from agglo.explore.run import open_run
 from agglo.io.atomic import JOURNAL, resolve_file
 
@@ -154,7 +154,7 @@ def state(folder):
     assert record is None or record["data"]["points"] == tree.n_leaves
     model = None
     if resolve_file(folder, runfolder.MODEL).exists():
-        model = modelfile.load(folder)
+        model = load(folder)
         assert model.tree_.n_leaves == len(model.labels_) == tree.n_leaves
     kind = (tree.n_leaves, opened.items.has_text, opened.names is not None, record is None, model is None)
     return kind, sorted(found.items()), digests

@@ -92,7 +92,7 @@ def test_a_model_must_be_here_and_so_must_what_runs_it(folder, monkeypatch):
     assert "--model needs sentence-transformers, which cannot be imported" in err
     assert "pip install sentence-transformers, or leave out --model" in err
     _, err = run(*words, folder, "--embeddings", "X.npy", code=2)
-    assert "--embeddings and --model are two ways to have vectors: pass one of them" in err
+    assert "--embeddings and --model are two ways to get vectors: pass one of them" in err
 
 
 # Files of texts

@@ -1,9 +1,17 @@
-"""The command line: the stages in order for files. See docs/cli.md for what is read and written."""
+"""The command line: one module per command. See docs/cli.md for the files that it reads and writes."""
 
-# Each adds its verbs, in the order of the help.
-from agglo.cli import fit, predict, text, trees, explore, spark, demo  # isort: skip
+# Each module adds its command, in the order of the help.
+from agglo.cli import fit, predict, text, cut, evaluate, info, plot, explore, spark, demo  # isort: skip
 from agglo.cli.app import app, main
-from agglo.cli.ends import BAD_INPUT, CANNOT_WRITE, INTERRUPTED, NO_MEMORY, PIPE_CLOSED, TERMINATED, USAGE
+from agglo.cli.exit_codes import (
+    BAD_INPUT,
+    CANNOT_WRITE,
+    INTERRUPTED,
+    NO_MEMORY,
+    PIPE_CLOSED,
+    TERMINATED,
+    USAGE,
+)
 
 __all__ = [
     "BAD_INPUT",
@@ -14,12 +22,15 @@ __all__ = [
     "TERMINATED",
     "USAGE",
     "app",
+    "cut",
     "demo",
+    "evaluate",
     "explore",
     "fit",
+    "info",
     "main",
+    "plot",
     "predict",
     "spark",
     "text",
-    "trees",
 ]

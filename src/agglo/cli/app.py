@@ -1,4 +1,4 @@
-"""The program, to which every verb is added."""
+"""The program ``agglo``, to which each command is added."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from agglo import __version__
-from agglo.cli.ends import EPILOG, INTERRUPTED, TERMINATED
+from agglo.cli.exit_codes import EPILOG, INTERRUPTED, TERMINATED
 
 app = typer.Typer(
     name="agglo",
@@ -23,15 +23,15 @@ app = typer.Typer(
 
 
 def main() -> None:
-    """Entry point of the command ``agglo``."""
+    """Run the command ``agglo``."""
 
-    def terminated(_signal: int, _frame: object) -> NoReturn:
-        raise SystemExit(TERMINATED)  # unlike the default, lets files be cleaned up
+    def terminate(_signal: int, _frame: object) -> NoReturn:
+        raise SystemExit(TERMINATED)  # unlike the default handler, this lets temporary files be removed
 
-    signal.signal(signal.SIGTERM, terminated)
+    signal.signal(signal.SIGTERM, terminate)
     _open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="replace")  # type: ignore[union-attr]  # no terminal is too old for a ×
+        stream.reconfigure(errors="replace")  # type: ignore[union-attr]  # some encodings have no ×
     try:
         app(prog_name="agglo")
     except KeyboardInterrupt:
@@ -39,19 +39,19 @@ def main() -> None:
 
 
 def _open_closed_streams() -> None:
-    """Open standard streams that the caller closed, lest a file get their numbers and be printed into."""
+    """Reopen closed standard streams, so that no file gets their descriptors and is printed into."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         try:
             os.fstat(number)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # gets the smallest number that is free
+            os.open(os.devnull, os.O_RDWR)  # takes the smallest free descriptor
         if getattr(sys, name) is None:
             setattr(sys, name, open(number, "r" if number == 0 else "w", closefd=False))  # noqa: SIM115
 
 
-def _version(wanted: bool) -> None:
+def _print_version(wanted: bool) -> None:
     if wanted:
-        from agglo import _core  # which takes its time, and is needed here alone
+        from agglo import _core  # slow to import
 
         typer.echo(f"agglo {__version__} (instructions: {_core.simd_level()})")
         raise typer.Exit
@@ -60,6 +60,6 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def _agglo(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None: ...

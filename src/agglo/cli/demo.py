@@ -1,4 +1,4 @@
-"""The verb for a first experience: demo."""
+"""The command ``agglo demo``: cluster handwritten digits."""
 
 from __future__ import annotations
 
@@ -6,16 +6,28 @@ import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from agglo.cli.app import app
-from agglo.cli.ends import CANNOT_WRITE, EPILOG, USAGE, complain, failing, tell, verb
-from agglo.cli.fit import clustered
+from agglo.cli.exit_codes import (
+    CANNOT_WRITE,
+    EPILOG,
+    USAGE,
+    exit_with,
+    print_message,
+    print_result,
+    report_errors,
+)
+from agglo.cli.fit import build_model, fit_model
 from agglo.cli.options import AsJson, Force, Jobs, Out, Quiet
+
+if TYPE_CHECKING:
+    from agglo.cli.data import Data
+    from agglo.estimators.base import Clusterer
 
 
 @app.command(epilog=EPILOG)
-@verb
+@report_errors
 def demo(
     out: Out = Path("agglo-demo"),
     jobs: Jobs = None,
@@ -23,63 +35,57 @@ def demo(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Cluster handwritten digits, score the tree and draw a picture of it."""
-    with failing(USAGE):
-        from agglo.cli import report as summary
-        from agglo.estimators import run_folder as runfolder
+    """Cluster handwritten digits, score the tree and draw it.
 
-        plan = _plan(jobs)
-    with failing(CANNOT_WRITE):
-        runfolder.check_folder(out, force=force)
-    data = _digits()
-    run = clustered(plan, quiet, lambda: data)
+    Example: agglo demo -o agglo-demo
+    """
+    rule = {"n_clusters": 10}
+    with exit_with(USAGE):
+        from agglo.cli import report
+        from agglo.cli.record import describe_run
+        from agglo.estimators import run_folder
+
+        model = build_model("scc", n_neighbors=10, n_jobs=jobs, **rule)  # few neighbours: there are few points
+    with exit_with(CANNOT_WRITE):
+        run_folder.check_folder(out, force=force)
+    data = _load_digits()
+    fit_model(model, data, quiet)
+    record = describe_run(model, data, rule, {})
     picture = None
     try:
-        picture = _picture(data, run)
+        picture = _draw_digits(data, model)
     except ImportError as error:
-        complain("note", f"no picture, for {error}")
-    with failing(CANNOT_WRITE, f"nothing was written to {out}: "):
-        paths = runfolder.save_run(out, run.tree, run.labels, run.record, picture)
-    rows = [*summary.of_run(run.record), ("written", ", ".join(map(str, paths)))]
-    name = "agglo" if shutil.which("agglo") else sys.argv[0]  # as it can be typed again
-    rows += [
+        print_message("note", f"no picture: {error}")
+    with exit_with(CANNOT_WRITE, f"nothing was written to {out}: "):
+        paths = run_folder.save_run(out, model.tree_, model.labels_, record, picture)
+    name = "agglo" if shutil.which("agglo") else sys.argv[0]  # the command as the user can type it
+    rows = [
+        *report.summarize_run(record),
+        ("written", ", ".join(map(str, paths))),
         ("next", f"{name} info {out}"),
         ("", f"{name} cut {out} --n-clusters 20 -o labels.csv"),
         ("", f"{name} explore {out}"),
     ]
-    tell(run.record, rows, as_json, quiet)
+    print_result(record, rows, as_json, quiet)
 
 
-def _digits() -> Any:
-    """1,797 handwritten digits of 8 × 8 pixels, with the truth about them."""
+def _load_digits() -> Data:
+    """Return 1,797 handwritten digits of 8 × 8 pixels and their classes."""
     from sklearn.datasets import load_digits
 
-    from agglo.cli.pipeline import Data
+    from agglo.cli.data import Data
 
     X, y = load_digits(return_X_y=True)
-    about = {
-        "path": "sklearn.datasets.load_digits",
-        "columns": None,
-        "classes_from": "sklearn.datasets.load_digits",
-    }
-    return Data(X, y.astype("int32"), about)
+    name = "sklearn.datasets.load_digits"
+    return Data(X, y.astype("int32"), {"path": name, "columns": None, "classes_from": name})
 
 
-def _plan(n_jobs: int | None) -> Any:
-    """Few neighbours, for there are few points; as many clusters as there are digits."""
-    from agglo.cli.pipeline import Plan
-
-    return Plan(n_neighbors=10, rule={"n_clusters": 10}, n_jobs=n_jobs)
-
-
-def _picture(data: Any, run: Any) -> Callable[[Path], None]:
-    """A function that writes the picture to a name; ImportError if matplotlib is not installed."""
+def _draw_digits(data: Data, model: Clusterer) -> Callable[[Path], None]:
+    """Return a function that writes the picture to a file; raise ImportError if matplotlib is not installed."""
     from agglo import plot
 
-    means = {
-        cluster: data.X[run.labels == cluster].mean(axis=0).reshape(8, 8)
-        for cluster in range(run.labels.max() + 1)
-    }
+    labels = model.labels_
+    means = {i: data.X[labels == i].mean(axis=0).reshape(8, 8) for i in range(labels.max() + 1)}
     title = f"{len(data.X):,} handwritten digits, clustered by agglo"
-    figure = plot.overview(run.tree, run.labels, data.X, title=title, pictures=means)
+    figure = plot.overview(model.tree_, labels, data.X, title=title, pictures=means)
     return lambda path: plot.save(figure, path, form="png")

@@ -1,4 +1,4 @@
-"""The verb that shows a run in a browser."""
+"""The command ``agglo explore``: browse a run on a local web page."""
 
 from __future__ import annotations
 
@@ -8,56 +8,69 @@ from typing import Annotated
 import typer
 
 from agglo.cli.app import app
-from agglo.cli.ends import BAD_INPUT, CANNOT_WRITE, EPILOG, USAGE, complain, failing, tell, verb
+from agglo.cli.exit_codes import (
+    BAD_INPUT,
+    CANNOT_WRITE,
+    EPILOG,
+    USAGE,
+    exit_with,
+    print_message,
+    print_result,
+    report_errors,
+)
 from agglo.cli.options import INPUT, OUTPUT, AsJson, Quiet, RunPath
 
 
 @app.command(epilog=EPILOG)
-@verb
+@report_errors
 def explore(
     run: RunPath,
     items: Annotated[
         Path | None,
-        typer.Option(help="File with a row a point: .parquet, .csv, .tsv or .arrow.", rich_help_panel=INPUT),
+        typer.Option(help="File with one row per point: .parquet, .csv, .tsv or .arrow.", rich_help_panel=INPUT),
     ] = None,
     column: Annotated[
-        str | None, typer.Option(help="Column of that file that is the text of a point.", rich_help_panel=INPUT)
+        str | None, typer.Option(help="Column of --items that has the text of each point.", rich_help_panel=INPUT)
     ] = None,
     port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Port; by default one that is free.", rich_help_panel=OUTPUT)
+        int, typer.Option(min=0, max=65535, help="Port; by default a free one.", rich_help_panel=OUTPUT)
     ] = 0,
     browser: Annotated[
         bool, typer.Option("--browser", "-b", help="Open the link in a browser.", rich_help_panel=OUTPUT)
     ] = False,
     html: Annotated[
         Path | None,
-        typer.Option(help="Write one file with the top of the tree instead, and end.", rich_help_panel=OUTPUT),
+        typer.Option(
+            help="Write a single page with the top of the tree to this file, and exit.", rich_help_panel=OUTPUT
+        ),
     ] = None,
     html_size: Annotated[
-        float, typer.Option(min=0.1, help="For --html: its size in MB, at most.", rich_help_panel=OUTPUT)
+        float, typer.Option(min=0.1, help="For --html: maximum size in MB.", rich_help_panel=OUTPUT)
     ] = 3.0,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Look into a tree in the browser: serve a page on this machine until Ctrl-C.
+    """Browse a tree: serve a web page on this machine until Ctrl-C.
 
-    The link is for this machine alone, and the token in it lets you in.
+    Only this machine can open the link, which contains a secret token.
+
+    Example: agglo explore out --browser
     """
-    with failing(USAGE):
+    with exit_with(USAGE):
         from agglo.explore import open_run
         from agglo.explore.page import save_page
-        from agglo.io import atomic as outputs
+        from agglo.io.atomic import check_writable_file
 
         if column is not None and items is None:
             raise ValueError("--column names a column of --items: pass that, too")
     if html is not None:
-        with failing(CANNOT_WRITE):
-            outputs.check_writable_file(html)
-        with failing(BAD_INPUT):
+        with exit_with(CANNOT_WRITE):
+            check_writable_file(html)
+        with exit_with(BAD_INPUT):
             opened = open_run(run, items, column)
-        with failing(CANNOT_WRITE):
+        with exit_with(CANNOT_WRITE):
             save_page(opened, html, int(html_size * 1e6))
-        tell({"run": str(run), "written": str(html)}, [("written", str(html))], as_json, quiet)
+        print_result({"run": str(run), "written": str(html)}, [("written", str(html))], as_json, quiet)
         return
     serve(run, items, column, port=port, browser=browser, as_json=as_json)
 
@@ -74,20 +87,22 @@ def serve(
     """Serve a run until Ctrl-C."""
     from agglo.explore import Explorer, open_run
 
-    with failing(BAD_INPUT):
+    with exit_with(BAD_INPUT):
         opened = open_run(run, items, column)
-    with failing(USAGE, f"the page cannot be served on port {port}: "):
+    with exit_with(USAGE, f"the page cannot be served on port {port}: "):
         explorer = Explorer(opened, port)
     try:
         explorer.start()
-        tell({"run": str(run), "url": explorer.url}, [("open", explorer.url), ("end", "Ctrl-C")], as_json, False)
+        print_result(
+            {"run": str(run), "url": explorer.url}, [("open", explorer.url), ("end", "Ctrl-C")], as_json, False
+        )
         if browser:
             import webbrowser
 
             if not webbrowser.open(explorer.url):
-                complain("note", "no browser could be opened: open the link yourself")
+                print_message("note", "no browser could be opened: open the link yourself")
         explorer.wait()
     except KeyboardInterrupt:
-        return  # the way to end it
+        return  # how the user ends the command
     finally:
         explorer.close()

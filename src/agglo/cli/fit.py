@@ -1,19 +1,28 @@
-"""The verb that makes a tree: fit."""
+"""The command ``agglo fit``: cluster the points of a file."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from agglo.cli.app import app
-from agglo.cli.ends import BAD_INPUT, CANNOT_WRITE, EPILOG, USAGE, failing, tell, verb
+from agglo.cli.exit_codes import (
+    BAD_INPUT,
+    CANNOT_WRITE,
+    EPILOG,
+    USAGE,
+    exit_with,
+    print_message,
+    print_result,
+    report_errors,
+)
 from agglo.cli.options import (
+    CONSTRAINTS,
     GRAPH,
     INPUT,
-    KNOWN,
     OUTPUT,
     TREE,
     AsJson,
@@ -31,24 +40,28 @@ from agglo.cli.options import (
     Quiet,
     Round,
     csv_options,
-    feature_names,
-    float_or_name,
-    number_or_name,
-    numbers_or_name,
-    rule_of,
+    parse_columns,
+    parse_float,
+    parse_integer,
+    parse_rule,
+    parse_thresholds,
 )
 
-if TYPE_CHECKING:  # what takes long to import is imported by the verb that needs it
-    from agglo.cli.pipeline import Run
+if TYPE_CHECKING:  # each command imports what takes long to import, so that --help answers at once
+    from agglo.cli.data import Data
+    from agglo.estimators.base import Clusterer
+
+PERSISTENT = {"round": "persistent"}
+"""The rule for labels if none is given."""
 
 
 @app.command(epilog=EPILOG)
-@verb
+@report_errors
 def fit(
     data: Annotated[Path, typer.Argument(metavar="DATA", help="Points: .npy, .npz, .parquet, .csv or .tsv.")],
     *,
     labels: Annotated[
-        Path | None, typer.Option(help="File of known classes, to score the tree with.", rich_help_panel=INPUT)
+        Path | None, typer.Option(help="File of known classes to score the tree with.", rich_help_panel=INPUT)
     ] = None,
     label_column: Annotated[
         str | None,
@@ -67,27 +80,33 @@ def fit(
         ),
     ] = "cosine",
     n_neighbors: Annotated[
-        str, typer.Option("--n-neighbors", "-k", help="Neighbours a point, or 'all'.", rich_help_panel=GRAPH)
+        str,
+        typer.Option(
+            "--n-neighbors", "-k", help="Number of neighbours per point, or 'all'.", rich_help_panel=GRAPH
+        ),
     ] = "25",
     method: Annotated[
         Literal["auto", "exact", "kdtree", "cells", "minhash"],
         typer.Option(
             metavar="NAME",
-            help="How neighbours are found: auto, exact, kdtree, cells or minhash.",
+            help="Search method: auto, exact, kdtree, cells or minhash.",
             rich_help_panel=GRAPH,
         ),
     ] = "auto",
     recall: Annotated[
-        float, typer.Option(help="Share of the true neighbours to find, if not all.", rich_help_panel=GRAPH)
+        float,
+        typer.Option(
+            help="Share of the true neighbours that an approximate search must find.", rich_help_panel=GRAPH
+        ),
     ] = 0.95,
     missing: Annotated[
         str,
         typer.Option(
-            help="Value of a pair without an edge: a number, 'mean' (of two points), or 'ignore'.",
+            help="Value of a pair without an edge: a number, 'mean' (the mean of all pairs), or 'ignore'.",
             rich_help_panel=GRAPH,
         ),
     ] = "mean",
-    seed: Annotated[int, typer.Option(help="Where chance begins in a search.", rich_help_panel=GRAPH)] = 0,
+    seed: Annotated[int, typer.Option(help="Random seed of an approximate search.", rich_help_panel=GRAPH)] = 0,
     algorithm: Annotated[
         Literal["scc", "affinity", "hac"],
         typer.Option("--algorithm", "-a", metavar="NAME", help="scc, affinity or hac.", rich_help_panel=TREE),
@@ -96,7 +115,7 @@ def fit(
         Literal["average", "single", "complete", "exact-average", "centroid", "ward"],
         typer.Option(
             metavar="NAME",
-            help="average, single or complete, on the graph; exact-average, centroid or ward, of the points.",
+            help="On the graph: average, single or complete. On the points: exact-average, centroid or ward.",
             rich_help_panel=TREE,
         ),
     ] = "average",
@@ -118,87 +137,127 @@ def fit(
         ),
     ] = None,
     n_thresholds: Annotated[
-        int | None, typer.Option(help="For scc: how many; by default as many as needed.", rich_help_panel=TREE)
+        int | None,
+        typer.Option(help="For scc: number of thresholds; by default as many as needed.", rich_help_panel=TREE),
     ] = None,
     advance: Annotated[
         Literal["every-round", "until-stable"] | None,
         typer.Option(metavar="NAME", help="For scc: every-round (default) or until-stable.", rich_help_panel=TREE),
     ] = None,
     must_link: Annotated[
-        Path | None, typer.Option(help="Table of rows of DATA that belong together.", rich_help_panel=KNOWN)
+        Path | None,
+        typer.Option(
+            help="Table of groups of rows of DATA that belong to one cluster.", rich_help_panel=CONSTRAINTS
+        ),
     ] = None,
     cannot_link: Annotated[
-        Path | None, typer.Option(help="Table of rows of DATA that do not.", rich_help_panel=KNOWN)
+        Path | None,
+        typer.Option(
+            help="Table of groups of rows of DATA that belong to different clusters.", rich_help_panel=CONSTRAINTS
+        ),
     ] = None,
     sample_weight: Annotated[
-        Path | None, typer.Option(help="File of what each point counts as.", rich_help_panel=KNOWN)
+        Path | None, typer.Option(help="File with the weight of each point.", rich_help_panel=CONSTRAINTS)
     ] = None,
     max_cluster_size: Annotated[
-        float | None, typer.Option(help="How many points a cluster may be of, or weigh.", rich_help_panel=KNOWN)
+        float | None,
+        typer.Option(
+            help="Maximum number of points of a cluster, or their maximum weight.", rich_help_panel=CONSTRAINTS
+        ),
     ] = None,
     n_clusters: NClusters = None,
     round: Round = None,
     height: Height = None,
     out: Out,
     keep_model: Annotated[
-        bool, typer.Option("--keep-model", help="Keep what agglo predict needs, too.", rich_help_panel=OUTPUT)
+        bool, typer.Option("--keep-model", help="Also write the model, for agglo predict.", rich_help_panel=OUTPUT)
     ] = False,
     jobs: Jobs = None,
     force: Force = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Cluster the points of a file; write tree and labels to a folder.
+    """Cluster the points of a file; write the tree and its labels to a folder.
 
-    Labels are by --n-clusters, --round or --height, else --round persistent:
-    the round near whose number of clusters the merging stays longest.
+    Labels are selected by --n-clusters, --round or --height. By default they are those of the most persistent
+    round: the number of clusters that survives the longest range of thresholds.
+
+    Example: agglo fit points.npy --metric euclidean --n-clusters 10 -o out
     """
     if top is not None:
-        typer.echo("--top is deprecated: use --connect", err=True)
-    with failing(USAGE):
-        from agglo.cli import pipeline
-        from agglo.cli import report as summary
-        from agglo.estimators import model_folder as modelfile
-        from agglo.estimators import run_folder as runfolder
+        print_message("warning", "--top is deprecated: use --connect")
+    with exit_with(USAGE):
+        from agglo.cli import record as records
+        from agglo.cli import report
+        from agglo.cli.data import read_data
+        from agglo.estimators import run_folder
+        from agglo.estimators.model_folder import model_files
 
-        schedule = {"thresholds": numbers_or_name(thresholds), "n_thresholds": n_thresholds, "advance": advance}
-        plan = pipeline.Plan(
+        given = {"thresholds": parse_thresholds(thresholds), "n_thresholds": n_thresholds, "advance": advance}
+        schedule = {name: value for name, value in given.items() if value is not None}
+        if algorithm != "scc" and schedule:
+            options = ", ".join("--" + name.replace("_", "-") for name in schedule)
+            raise ValueError(f"--algorithm {algorithm} has no thresholds: leave out {options}")
+        rule = parse_rule(n_clusters, round, height) or PERSISTENT
+        model = build_model(
+            algorithm,
             metric=metric,
-            n_neighbors=number_or_name("--n-neighbors", n_neighbors, "all"),
+            n_neighbors=parse_integer("--n-neighbors", n_neighbors, "all"),
             method=method,
             recall=recall,
-            missing=float_or_name("--missing", missing, "mean", "ignore"),
-            seed=seed,
-            algorithm=algorithm,
+            missing=parse_float("--missing", missing, "mean", "ignore"),
+            random_state=seed,
             linkage=linkage,
             connect=None if "none" in (top, connect) else top or connect,
-            schedule={name: value for name, value in schedule.items() if value is not None},
             max_cluster_size=max_cluster_size,
-            rule=rule_of(n_clusters, round, height) or {"round": "persistent"},
             n_jobs=jobs,
+            **schedule,
+            **rule,
         )
-        names = feature_names(columns, drop)
+        names = parse_columns(columns, drop)
         csv = csv_options(header, encoding, delimiter)
-    with failing(CANNOT_WRITE):
-        runfolder.check_folder(out, force=force)
-    known = {"must_link": must_link, "cannot_link": cannot_link, "sample_weight": sample_weight}
-    points = {**names, "array": array, "csv": csv, "known": known}
-    run = clustered(plan, quiet, lambda: pipeline.read(data, labels, label_column, **points))
-    with failing(CANNOT_WRITE, f"nothing was written to {out}: "):
-        model = modelfile.contents(pipeline.model_of(plan, run)) if keep_model else None
-        paths = runfolder.save_run(out, run.tree, run.labels, run.record, model=model)
-    tell(run.record, [*summary.of_run(run.record), ("written", ", ".join(map(str, paths)))], as_json, quiet)
+    with exit_with(CANNOT_WRITE):
+        run_folder.check_folder(out, force=force)
+    files = {"must_link": must_link, "cannot_link": cannot_link, "sample_weight": sample_weight}
+    points = read_with_bar(
+        lambda: read_data(data, labels, label_column, **names, array=array, csv=csv, constraints=files), quiet
+    )
+    fit_model(model, points, quiet)
+    record = records.describe_run(model, points, rule, schedule)
+    with exit_with(CANNOT_WRITE, f"nothing was written to {out}: "):
+        saved = model_files(model._get_state()) if keep_model else None
+        paths = run_folder.save_run(out, model.tree_, model.labels_, record, model=saved)
+    rows = [*report.summarize_run(record), ("written", ", ".join(map(str, paths)))]
+    print_result(record, rows, as_json, quiet)
 
 
-def clustered(plan: Any, quiet: bool, read: Callable[[], Any]) -> Run:
-    """Read, search and merge, with a progress bar."""
-    from agglo.cli import pipeline
+def build_model(algorithm: str, **parameters: Any) -> Clusterer:
+    """Return an unfitted clusterer; raise if a parameter is wrong, before any file is read."""
+    from agglo.estimators.options import FitOptions
+    from agglo.estimators.scc import HAC, SCC, Affinity
+
+    clusterers: Mapping[str, type[Clusterer]] = {"scc": SCC, "affinity": Affinity, "hac": HAC}
+    model = clusterers[algorithm](**parameters)
+    FitOptions.from_params(model.get_params(deep=False))
+    return model
+
+
+def read_with_bar(read: Callable[[], Data], quiet: bool) -> Data:
+    """Read the input, with a progress bar."""
     from agglo.progress import progress_bar
 
-    with progress_bar(not quiet) as progress:
+    with progress_bar(not quiet) as progress, exit_with(BAD_INPUT):
         if progress:
             progress("reading", 0, 1)
-        with failing(BAD_INPUT):
-            data = read()
-        with failing(USAGE):
-            return pipeline.run(plan, data, progress)
+        return read()
+
+
+def fit_model(model: Clusterer, data: Data, quiet: bool) -> None:
+    """Fit a clusterer to the data, with a progress bar."""
+    import numpy as np
+
+    with exit_with(USAGE):
+        model.set_params(verbose=not quiet).fit(data.X, **data.constraints)
+    model.set_params(verbose=False)  # a saved model draws no bar
+    if isinstance(data.source.get("columns"), list):
+        model.feature_names_in_ = np.array(data.source["columns"], object)

@@ -1,4 +1,4 @@
-"""Options that several verbs share, and how their words are read."""
+"""Options that several commands share, and functions that parse their values."""
 
 from __future__ import annotations
 
@@ -7,78 +7,98 @@ from typing import Annotated, Any
 
 import typer
 
-# The panels of help that options stand in.
-INPUT, GRAPH, TREE, KNOWN, LABELS, OUTPUT = (
-    *("Input", "Neighbour graph", "Tree", "Known of the points", "Labels", "Output and running"),
-)
+# The groups of options in the help.
+INPUT = "Input"
+GRAPH = "Neighbour graph"
+TREE = "Tree"
+CONSTRAINTS = "Constraints and weights"
+LABELS = "Labels"
+OUTPUT = "Output and running"
+
 RunPath = Annotated[Path, typer.Argument(metavar="RUN", help="Folder that agglo fit wrote, or a tree file.")]
 Out = Annotated[Path, typer.Option("--out", "-o", help="Folder to write to.", rich_help_panel=OUTPUT)]
+LabelFile = Annotated[
+    Path, typer.Option("--out", "-o", help="File for labels: .parquet, .csv or .npy.", rich_help_panel=OUTPUT)
+]
 NClusters = Annotated[
-    int | None, typer.Option(help="Cut at the round with nearly as many clusters.", rich_help_panel=LABELS)
+    int | None,
+    typer.Option(help="Cut at the round with the closest number of clusters.", rich_help_panel=LABELS),
 ]
 Round = Annotated[
-    str | None, typer.Option(help="Cut at a round, -1 being the last, or 'persistent'.", rich_help_panel=LABELS)
+    str | None,
+    typer.Option(
+        help="Cut at a round: a number, -1 for the last, or 'persistent' for the most persistent.",
+        rich_help_panel=LABELS,
+    ),
 ]
 Height = Annotated[
-    float | None, typer.Option(help="Cut at a height: a distance, or 1 - cosine.", rich_help_panel=LABELS)
+    float | None,
+    typer.Option(help="Cut at a height: a distance, or 1 - cosine.", rich_help_panel=LABELS),
 ]
-Columns = Annotated[str | None, typer.Option(help="Columns that are features: a,b,c.", rich_help_panel=INPUT)]
+Columns = Annotated[str | None, typer.Option(help="Columns to use as features: a,b,c.", rich_help_panel=INPUT)]
 Drop = Annotated[
-    str | None, typer.Option(help="Columns that are no features, to leave out: a,b.", rich_help_panel=INPUT)
+    str | None, typer.Option(help="Columns to leave out of the features: a,b.", rich_help_panel=INPUT)
 ]
-NpzArray = Annotated[str | None, typer.Option("--array", help="Array of an .npz file.", rich_help_panel=INPUT)]
+NpzArray = Annotated[
+    str | None, typer.Option("--array", help="Name of the array in an .npz file.", rich_help_panel=INPUT)
+]
 Header = Annotated[
     bool | None,
     typer.Option(
         "--header/--no-header",
-        help="Whether the first line of a CSV file names the columns.",
+        help="Whether the first line of a CSV file has the column names.",
         rich_help_panel=INPUT,
     ),
 ]
 Encoding = Annotated[str, typer.Option(help="Encoding of CSV files.", rich_help_panel=INPUT)]
 Delimiter = Annotated[
     str | None,
-    typer.Option(help="Separator of cells in CSV files: ';', '|' or tab.", rich_help_panel=INPUT),
+    typer.Option(help="Separator of the cells of CSV files: ';', '|' or tab.", rich_help_panel=INPUT),
 ]
 Jobs = Annotated[
-    int | None, typer.Option("--jobs", "-j", help="Threads; all cores by default.", rich_help_panel=OUTPUT)
+    int | None,
+    typer.Option("--jobs", "-j", help="Number of threads; all cores by default.", rich_help_panel=OUTPUT),
 ]
 Force = Annotated[
-    bool, typer.Option("--force", help="Write to a folder with other files in it.", rich_help_panel=OUTPUT)
+    bool, typer.Option("--force", help="Write to a folder that has other files in it.", rich_help_panel=OUTPUT)
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.", rich_help_panel=OUTPUT)]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no summary.", rich_help_panel=OUTPUT)]
+AsJson = Annotated[
+    bool, typer.Option("--json", help="Print the result as JSON on stdout.", rich_help_panel=OUTPUT)
+]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="No progress bar and no summary.", rich_help_panel=OUTPUT)
+]
 
 
 def csv_options(header: bool | None, encoding: str, delimiter: str | None) -> Any:
-    """Return how CSV files are written."""
+    """Return the format of CSV files."""
     from agglo.io.tables import CsvOptions
 
     return CsvOptions(header, encoding, "\t" if delimiter in ("tab", "\\t") else delimiter)
 
 
-def feature_names(columns: str | None, drop: str | None) -> dict[str, Any]:
-    """Return the columns to take or to leave out."""
+def parse_columns(columns: str | None, drop: str | None) -> dict[str, Any]:
+    """Return the names of the columns to use and to leave out, as keyword arguments."""
     from agglo.io.tables import split_names
 
     if columns is not None and drop is not None:
         raise ValueError("--columns names all features, so there is nothing to --drop: pass one of them")
     names: dict[str, Any] = {}
     for option, text in (("columns", columns), ("drop", drop)):
-        names[option] = found = None if text is None else split_names(text)
-        twice = next((name for name in found or () if (found or []).count(name) > 1), None)
-        if option == "columns" and found is not None and not all(found):
+        names[option] = given = None if text is None else split_names(text)
+        twice = next((name for name in given or () if (given or []).count(name) > 1), None)
+        if option == "columns" and given is not None and not all(given):
             raise ValueError(f"--columns {text} has an empty name: pass names of columns with commas between them")
         if twice is not None:
             raise ValueError(f"--{option} {text} names {twice!r} twice: name each once")
     return names
 
 
-def rule_of(n_clusters: int | None, round: str | None, height: float | None) -> dict[str, Any] | None:
-    """The rule for a cut, if one was given."""
+def parse_rule(n_clusters: int | None, round: str | None, height: float | None) -> dict[str, Any] | None:
+    """Return the one rule for a cut that is given, or None."""
     given = {
         "n_clusters": n_clusters,
-        "round": None if round is None else number_or_name("--round", round, "persistent"),
+        "round": None if round is None else parse_integer("--round", round, "persistent"),
         "height": height,
     }
     rules = {name: value for name, value in given.items() if value is not None}
@@ -88,8 +108,8 @@ def rule_of(n_clusters: int | None, round: str | None, height: float | None) -> 
     return rules or None
 
 
-def number_or_name(option: str, text: str, name: str) -> int | str:
-    """A whole number, or that name."""
+def parse_integer(option: str, text: str, name: str) -> Any:
+    """Return an integer, or ``name`` if that is given."""
     if text == name:
         return text
     try:
@@ -98,21 +118,8 @@ def number_or_name(option: str, text: str, name: str) -> int | str:
         raise ValueError(f"{option} {text} is neither a whole number nor {name!r}: pass one of these") from None
 
 
-def numbers_or_name(text: str | None) -> list[float] | str | None:
-    """Thresholds as the core takes them: a name, or numbers."""
-    if text is None or text.replace("-", "").isalpha():
-        return text
-    try:
-        return [float(number) for number in text.split(",")]
-    except ValueError:
-        raise ValueError(
-            f"--thresholds {text} is neither a name nor a list of numbers: pass geometric, linear, doubling, or "
-            "numbers with commas between them"
-        ) from None
-
-
-def float_or_name(option: str, text: str, *names: str) -> Any:
-    """A number, or one of the names."""
+def parse_float(option: str, text: str, *names: str) -> Any:
+    """Return a number, or one of ``names`` if that is given."""
     if text in names:
         return text
     try:
@@ -120,3 +127,16 @@ def float_or_name(option: str, text: str, *names: str) -> Any:
     except ValueError:
         known = " or ".join(map(repr, names))
         raise ValueError(f"{option} {text} is neither a number nor {known}: pass one of these") from None
+
+
+def parse_thresholds(text: str | None) -> Any:
+    """Return the name of a schedule, or a list of thresholds."""
+    if text is None or text.replace("-", "").isalpha():
+        return text
+    try:
+        return [float(number) for number in text.split(",")]
+    except ValueError:
+        raise ValueError(
+            f"--thresholds {text} is neither a name nor a list of numbers: pass odds, geometric, linear, doubling "
+            "or numbers with commas between them"
+        ) from None

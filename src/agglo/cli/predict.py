@@ -1,4 +1,4 @@
-"""The verb for new points: predict."""
+"""The command ``agglo predict``: assign new points to the clusters of a model."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from typing import Annotated
 import typer
 
 from agglo.cli.app import app
-from agglo.cli.ends import BAD_INPUT, CANNOT_WRITE, EPILOG, USAGE, failing, tell, verb
+from agglo.cli.exit_codes import BAD_INPUT, CANNOT_WRITE, EPILOG, USAGE, exit_with, print_result, report_errors
 from agglo.cli.options import (
-    OUTPUT,
     AsJson,
     Columns,
     Delimiter,
@@ -19,23 +18,25 @@ from agglo.cli.options import (
     Header,
     Height,
     Jobs,
+    LabelFile,
     NClusters,
     NpzArray,
     Quiet,
     Round,
     csv_options,
-    feature_names,
-    rule_of,
+    parse_columns,
+    parse_rule,
 )
 
 
 @app.command(epilog=EPILOG)
-@verb
+@report_errors
 def predict(
     run: Annotated[
-        Path, typer.Argument(metavar="RUN", help="Folder that agglo fit --keep-model wrote, or of a saved model.")
+        Path,
+        typer.Argument(metavar="RUN", help="Folder that agglo fit --keep-model wrote, or of a saved model."),
     ],
-    data: Annotated[Path, typer.Argument(metavar="NEW", help="New points: as DATA of agglo fit.")],
+    data: Annotated[Path, typer.Argument(metavar="NEW", help="New points, in a format of agglo fit.")],
     columns: Columns = None,
     drop: Drop = None,
     array: NpzArray = None,
@@ -45,63 +46,63 @@ def predict(
     n_clusters: NClusters = None,
     round: Round = None,
     height: Height = None,
-    out: Annotated[
-        Path,
-        typer.Option("--out", "-o", help="File for labels: .parquet, .csv or .npy.", rich_help_panel=OUTPUT),
-    ] = Path("labels.parquet"),
+    out: LabelFile = Path("labels.parquet"),
     jobs: Jobs = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Tell the clusters of new points; -1 for those that none would have taken in.
+    """Assign new points to the clusters of a model; -1 if no cluster is close enough.
 
-    Labels are like those of the run, or by --n-clusters, --round or --height.
+    Labels are numbered as those of the run, unless --n-clusters, --round or --height selects another cut.
+
+    Example: agglo predict out new.npy -o labels.csv
     """
-    with failing(USAGE):
+    with exit_with(USAGE):
         from agglo._validation import effective_n_threads
-        from agglo.cli import pipeline
-        from agglo.estimators import model_folder as modelfile
-        from agglo.estimators import run_folder as runfolder
-        from agglo.io import atomic as outputs
-        from agglo.io import points as files
+        from agglo.cli.data import read_data
+        from agglo.cli.record import cut_tree
+        from agglo.estimators.load import load
+        from agglo.estimators.run_folder import MODEL
+        from agglo.io.atomic import check_writable_file, resolve_file
+        from agglo.io.points import check_label_format, write_labels
 
-        rule = rule_of(n_clusters, round, height) or {}
-        files.check_label_format(out)
-        features = feature_names(columns, drop)
+        rule = parse_rule(n_clusters, round, height) or {}
+        check_label_format(out)
+        features = parse_columns(columns, drop)
         csv = csv_options(header, encoding, delimiter)
-    with failing(CANNOT_WRITE):
-        outputs.check_writable_file(out)
-    with failing(BAD_INPUT):
+    with exit_with(CANNOT_WRITE):
+        check_writable_file(out)
+    with exit_with(BAD_INPUT):
         if not run.is_dir():
             raise FileNotFoundError(
                 f"{run} holds no model: it is no folder; pass one that agglo fit --keep-model wrote"
             )
-        if not outputs.resolve_file(run, runfolder.MODEL).exists():
+        if not resolve_file(run, MODEL).exists():
             raise FileNotFoundError(
-                f"{run} holds no model, which predictions need: there is no {runfolder.MODEL} in it; "
+                f"{run} holds no model, which predictions need: there is no {MODEL} in it; "
                 "run agglo fit again, with --keep-model"
             )
-        model = modelfile.load(run)
-    with failing(USAGE):
+        model = load(run)
+    with exit_with(USAGE):
         model.set_params(n_jobs=effective_n_threads(jobs), verbose=not quiet)
         if rule:
-            pipeline.cut(model.tree_, rule)  # an error before the search, if it cannot be followed
-    with failing(BAD_INPUT):
-        names = list(model.__dict__.pop("feature_names_in_", []))  # columns are chosen by them, here
+            cut_tree(model.tree_, rule)  # raises before the search if the tree has no such cut
+    with exit_with(BAD_INPUT):
+        names = list(model.__dict__.pop("feature_names_in_", []))  # read_data selects the columns by name
         is_table = data.suffix.lower() in (".parquet", ".csv", ".tsv")
         if names and is_table and columns is None and drop is None:
             features["columns"] = names
-        X = pipeline.read(data, **features, array=array, csv=csv).X
+        X = read_data(data, **features, array=array, csv=csv).X
         if X.shape[1] != model.n_features_in_:
             raise ValueError(
                 f"{data} has points of {X.shape[1]} columns, but those of the run have {model.n_features_in_}: "
                 "pass points with the same features"
             )
-    with failing(USAGE):
+    with exit_with(USAGE):
         labels = model.predict(X, **rule)
-    with failing(CANNOT_WRITE):
-        files.write_labels(labels, out)
-    new = int((labels < 0).sum())
-    result = {"run": str(run), "points": len(labels), "new": new, "rule": rule, "written": str(out)}
-    rows = [("points", f"{len(labels)}, of which {new} are in no cluster"), ("written", str(out))]
-    tell(result, rows, as_json, quiet)
+    with exit_with(CANNOT_WRITE):
+        write_labels(labels, out)
+    n_new = int((labels < 0).sum())
+    result = {"run": str(run), "points": len(labels), "new": n_new, "rule": rule, "written": str(out)}
+    rows = [("points", f"{len(labels)}, of which {n_new} are in no cluster"), ("written", str(out))]
+    print_result(result, rows, as_json, quiet)

@@ -1,38 +1,56 @@
-"""What the clusterers share: from what is given to the labels, whichever rounds make the tree."""
+"""The fit of a clusterer: validate, search the neighbours, run the rounds, select the labels."""
 
 from __future__ import annotations
 
+import os
+import time
 import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, Literal, Self, SupportsFloat, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.utils.validation import check_is_fitted
 
-from agglo._validation import RandomStateLike, check_seed
-from agglo.estimators.duplicates import collapse_duplicates, expand_duplicates, map_constraints
-from agglo.estimators.prediction import Model
-from agglo.neighbors.graph import KINDS, Kind, NeighborGraph
-from agglo.neighbors.missing import MissingRule, check_missing
-from agglo.neighbors.search import METRICS, neighbor_graph
+from agglo._validation import RandomStateLike, effective_n_threads
+from agglo.estimators.duplicates import (
+    collapse_duplicates,
+    expand_duplicates,
+    extend_duplicates,
+    map_constraints,
+)
+from agglo.estimators.model_folder import ModelState, save_model
+from agglo.estimators.options import FitOptions, cut_rule
+from agglo.estimators.prediction import PredictionMixin
+from agglo.neighbors.graph import Kind, NeighborGraph
+from agglo.neighbors.missing import MissingRule
+from agglo.neighbors.search import neighbor_graph
 from agglo.neighbors.sparse import SPARSE_METRICS
+from agglo.neighbors.update import add_points
 from agglo.neighbors.validation import clip_n_neighbors
 from agglo.points.dedup import copy_if_shared, no_duplicates
 from agglo.points.validation import validate_points
 from agglo.progress import Progress, progress_bar
-from agglo.rounds.constraints import Groups, check_constraints
-from agglo.rounds.linkage import Linkage, LinkageName, check_linkage
+from agglo.rounds.constraints import Constraints, Groups, check_constraints, check_weights
+from agglo.rounds.linkage import Linkage, LinkageName
 from agglo.rounds.vector_linkage import VECTOR_LINKAGES, ConnectName
-from agglo.tree.cut import RoundRule, check_rule
+from agglo.tree.cut import RoundRule
 from agglo.tree.hierarchy import Hierarchy
 
 
-class Clusterer(Model, ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no types
-    """What the clusterers share: all but which rounds to run. Parameters are documented at :class:`agglo.SCC`."""
+class Clusterer(PredictionMixin, ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no types
+    """Base class of the clusterers, which differ in their rounds. See :class:`agglo.SCC` for the parameters."""
 
     n_features_in_: int
+    feature_names_in_: npt.NDArray[np.object_]
+    _constraints: Constraints  # on the points of positive weight
+    _seconds: dict[str, float]  # duration of the phases of the last fit
 
     def __init__(
         self,
@@ -80,24 +98,26 @@ class Clusterer(Model, ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc] 
         must_link: Groups | None = None,
         cannot_link: Groups | None = None,
     ) -> Self:
-        """The estimator with ``labels_``, ``tree_`` and ``graph_`` of ``X``.
+        """Cluster ``X``; set ``labels_``, ``tree_`` and ``graph_``.
 
-        If an exception is raised, Ctrl-C included, the estimator stays as it was. ``X`` may be changed afterwards:
-        points that can be written are copied. A file that is mapped read-only is not.
+        If ``fit`` raises an exception, Ctrl-C included, the estimator does not change. ``X`` may be changed
+        afterwards: the estimator keeps a copy. Only a file that is mapped read-only is not copied.
 
         Parameters
         ----------
         X : array-like of shape (n_points, n_features), NeighborGraph or matrix of shape (n_points, n_points)
-            The points, dense or, for ``cosine``, ``dot``, ``jaccard`` and ``hamming``, also sparse; with
-            ``metric="precomputed"`` a graph, or a sparse or dense matrix of ``kind``.
+            The points: dense, or sparse for ``cosine``, ``dot``, ``jaccard`` and ``hamming``. With
+            ``metric="precomputed"``, a graph, or a sparse or dense matrix of ``kind``.
         y : object
-            Not used; for pipelines.
+            Ignored; present for scikit-learn pipelines.
         sample_weight : array-like of shape (n_points,), optional
-            What each point counts as; see :func:`agglo.scc`. A point of weight 0 has no part in the clustering:
-            ``tree_`` and ``graph_`` are of the other points, in their order. Its label is that of :meth:`predict`,
-            -1 if no cluster is close enough. Constraints must not name it, and a graph must not have it.
+            The weight of each point; see :func:`agglo.scc`. A point of weight 0 does not influence the clustering:
+            ``tree_`` and ``graph_`` contain only the other points, in their order. Its label is that of
+            :meth:`predict`, -1 if no cluster is close enough. Constraints must not name it, and a graph must not
+            contain it.
         must_link, cannot_link : array-like of shape (n_links, 2) or list of groups, optional
-            Points that belong together, and points that do not, by their rows; see :func:`agglo.scc`.
+            Row numbers of points that belong to one cluster, and of points that belong to different clusters; see
+            :func:`agglo.scc`.
         """
         if self.top != "deprecated":
             name = type(self).__name__
@@ -106,54 +126,163 @@ class Clusterer(Model, ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc] 
             draft._fit(X, sample_weight, must_link, cannot_link)
         return self
 
+    def partial_fit(self, X: Any, y: object = None, sample_weight: npt.ArrayLike | None = None) -> Self:
+        """Add the points ``X`` after those that were fitted before, and cluster all of them.
+
+        Only the new points are searched: among the old points and each other. They replace neighbours of old
+        points that are farther. The rounds are then run on the graph of all points. If the search is exact, the
+        result is that of a fit of all points. The first call is a fit. If ``partial_fit`` raises an exception,
+        Ctrl-C included, the estimator does not change.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_new, n_features)
+            New points with the features of the fitted ones.
+        y : object
+            Ignored; present for scikit-learn pipelines.
+        sample_weight : array-like of shape (n_new,), optional
+            The weight of each new point, as in :meth:`fit`.
+
+        Examples
+        --------
+        >>> from agglo import SCC
+        >>> clusterer = SCC(metric="euclidean").partial_fit([[0.0], [1.0], [10.0], [12.0]])
+        >>> clusterer.partial_fit([[30.0], [31.0], [42.0], [44.0]]).labels_
+        array([0, 0, 0, 0, 1, 1, 1, 1])
+        """
+        if not hasattr(self, "tree_"):
+            return self.fit(X, sample_weight=sample_weight)
+        with self._all_or_nothing() as draft:
+            draft._add_points(X, sample_weight)
+        return self
+
+    def save(self, folder: str | os.PathLike[str], *, points: str | os.PathLike[str] | None = None) -> list[Path]:
+        """Write the fitted model to a folder, for :func:`agglo.load`; return the files.
+
+        Parameters, graph, tree and points are written as JSON, Parquet and NumPy files, all or none. Loading them
+        executes no code.
+
+        Parameters
+        ----------
+        folder : path
+            A new or empty folder, or one that holds a model, which is replaced.
+        points : path, optional
+            A .npy file that already holds the fitted points. The model then refers to this file instead of
+            writing the points once more, and :func:`agglo.load` checks that the file has not changed. By default
+            the points are written to the folder.
+        """
+        check_is_fitted(self)
+        return save_model(self._get_state(), folder, points)
+
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[Self]:
+        """Yield a copy of the estimator to be fitted, whose state replaces that of the estimator in one step.
+
+        If an exception is raised in between, such as Ctrl-C or MemoryError, the estimator does not change.
+        """
+        draft = object.__new__(type(self))
+        draft.__dict__ = self.__dict__.copy()
+        yield draft
+        self.__dict__ = draft.__dict__
+
     def _fit(
         self, X: Any, sample_weight: npt.ArrayLike | None, must_link: Groups | None, cannot_link: Groups | None
     ) -> None:
         """Do the work of :meth:`fit` on a draft."""
-        given = self._validated(X)
-        n_points = given.n_points if isinstance(given, NeighborGraph) else given.shape[0]
-        rule, self._seed = self._rule(), check_seed(self.random_state)
-        constraints = (must_link, cannot_link, self.max_cluster_size, sample_weight)
-        self._known = check_constraints(n_points, *constraints, allow_zero=True)
-        weights = self._known.weights
-        counted = np.ones(n_points, bool) if weights is None else weights > 0
-        # What can be wrong is found before the search, which may take long: two points try out the rounds.
-        check_rule(int(counted.sum()), **rule)
-        check_missing(self.missing)
-        pair = NeighborGraph.from_edges([0], [1], [1.0], kind=self._kind(given), metric=self.metric)
-        points = None if self.metric == "precomputed" else given
-        if isinstance(self.linkage, str):
-            self._rounds(pair, None if points is None else points[[0, 0]], None)
-        else:
-            check_linkage(self.linkage)  # which may be one of these points alone
-        for name in ("labels_", "_counted", "_uncounted"):
+        options = FitOptions.from_params(self.get_params(deep=False))
+        data = self._validate(X)
+        n_points = data.n_points if isinstance(data, NeighborGraph) else data.shape[0]
+        constraints = check_constraints(
+            n_points, must_link, cannot_link, self.max_cluster_size, sample_weight, allow_zero=True
+        )
+        has_weight = np.ones(n_points, bool) if constraints.weights is None else constraints.weights > 0
+        options.check_data(data, int(has_weight.sum()))
+        for name in ("labels_", "_weighted", "_weightless"):  # of an earlier fit
             self.__dict__.pop(name, None)
-        if not counted.all():
-            self._check_uncounted(int(counted.argmin()))
-            self._known = self._known.restrict(np.flatnonzero(counted), n_points)
-            given = points = self._set_aside(given, counted)
-        self._duplicates = no_duplicates(len(counted) if points is None else points.shape[0])
-        if points is not None and isinstance(self.linkage, str):
-            # A linkage of one's own may know the points by their rows, so that none can be left out.
-            self._duplicates = collapse_duplicates(points, self._known, self.n_jobs)
-            given = points = self._duplicates.select_first(points)
+        if not has_weight.all():
+            self._check_weightless(int(has_weight.argmin()))
+            constraints = constraints.restrict(np.flatnonzero(has_weight), n_points)
+            data = self._set_weightless_aside(data, has_weight)
+        self._constraints, self._seed = constraints, options.seed
+        start = time.perf_counter()
+        self._duplicates = no_duplicates(int(has_weight.sum()))
+        if self.metric != "precomputed" and isinstance(self.linkage, str):
+            # A user's own linkage may identify points by their rows, so duplicates stay.
+            self._duplicates = collapse_duplicates(data, constraints, self.n_jobs)
+            data = self._duplicates.select_first(data)
         with progress_bar(bool(self.verbose)) as progress:
-            graph = self._graph(given, progress)
-            if points is not None:
-                points = copy_if_shared(points, X)
-            self._keep(points, graph)
-            self._finish(graph, points, progress)
+            graph = self._build_graph(data, options, progress)
+            self._seconds = {"search": time.perf_counter() - start}
+            points = None if self.metric == "precomputed" else copy_if_shared(data, X)
+            self._build_index(points, graph)
+            self._fit_from_graph(graph, points, progress)
 
-    def _finish(self, graph: NeighborGraph, X: Any, progress: Progress | None) -> None:
-        self.graph_, rule = graph, self._rule()
-        self._tree = self._rounds(graph, X, progress, **map_constraints(self._duplicates, self._known))
-        self.tree_ = expand_duplicates(self._tree, self._duplicates, self._known)
+    def _fit_from_graph(self, graph: NeighborGraph, X: Any, progress: Progress | None) -> None:
+        """Run the rounds on a graph; set the tree and the labels."""
+        start = time.perf_counter()
+        self.graph_ = graph
+        self._graph_tree = self._run_rounds(
+            graph, X, progress, **map_constraints(self._duplicates, self._constraints)
+        )
+        self.tree_ = expand_duplicates(self._graph_tree, self._duplicates, self._constraints)
+        self._seconds["rounds"] = time.perf_counter() - start
         self.round_ = None
         if self.height is None:
-            self.round_ = self._round(rule["n_clusters"], rule["round"])
-        self._label(progress)
+            rule = cut_rule(self.n_clusters, self.round, self.height)
+            self.round_ = self._select_round(rule["n_clusters"], rule["round"])
+        self._set_labels(progress)
 
-    def _check_uncounted(self, point: int) -> None:
+    def _add_points(self, X: Any, sample_weight: npt.ArrayLike | None) -> None:
+        """Do the work of :meth:`partial_fit` on a draft."""
+        if self._index is None:
+            raise ValueError(
+                "metric='precomputed' has no points that new ones could be compared with: "
+                "build the graph of all points, and fit that"
+            )
+        data = self._validate(X, reset=False)
+        has_weight = np.ones(data.shape[0], bool)
+        if sample_weight is not None:
+            check_weights(len(has_weight), sample_weight, allow_zero=True, allow_all=True)
+            has_weight = np.asarray(sample_weight) != 0
+            sample_weight = np.asarray(sample_weight)[has_weight]
+        data = self._set_weightless_aside(data, has_weight)
+        if not data.shape[0]:
+            with progress_bar(bool(self.verbose)) as progress:
+                self._set_labels(progress)
+            return
+        start = time.perf_counter()
+        old, new = self._index.convert_queries(data)
+        constraints = _add_weights(self._constraints, len(self._duplicates.inverse), new.shape[0], sample_weight)
+        duplicates, fresh = self._duplicates, np.arange(new.shape[0])
+        if isinstance(self.linkage, str):
+            matches = old.find_equal(new, effective_n_threads(self.n_jobs))
+            duplicates, fresh = extend_duplicates(duplicates, matches, new, constraints, self.n_jobs)
+        else:
+            duplicates = no_duplicates(len(duplicates.inverse) + new.shape[0])
+        n_neighbors = clip_n_neighbors(self.n_neighbors, len(duplicates.first))
+        with progress_bar(bool(self.verbose)) as progress:
+            graph = self.graph_
+            if n_neighbors == "all":
+                both = old.concatenate(new[fresh])
+                graph = neighbor_graph(
+                    both,
+                    "all",
+                    self.metric,
+                    n_jobs=self.n_jobs,
+                    missing=self.missing,
+                    random_state=self._seed,
+                    progress=progress,
+                )
+                self._build_index(both, graph)
+            elif len(fresh):
+                self._index, graph = add_points(
+                    old, graph, new[fresh], n_neighbors, self.missing, self.n_jobs, progress
+                )
+            self._seconds = {"search": time.perf_counter() - start}
+            self._duplicates, self._constraints = duplicates, constraints
+            self._fit_from_graph(graph, self._index.X, progress)
+
+    def _check_weightless(self, point: int) -> None:
         """Raise if a point of weight 0 cannot be labelled."""
         cause = ""
         if self.metric == "precomputed":
@@ -164,25 +293,18 @@ class Clusterer(Model, ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc] 
             raise ValueError(f"sample_weight[{point}] is 0, but {cause}")
 
     @abstractmethod
-    def _rounds(self, graph: NeighborGraph, X: Any, progress: Progress | None, **known: Any) -> Hierarchy:
-        """The tree that the clusterer makes of a graph, and of the points if there are any."""
+    def _run_rounds(
+        self, graph: NeighborGraph, X: Any, progress: Progress | None, **constraints: Any
+    ) -> Hierarchy:
+        """Run the rounds of the clusterer on a graph, and return the tree; ``X`` is None for a graph alone."""
 
-    def _connect(self) -> ConnectName | None:
+    def _resolve_connect(self) -> ConnectName | None:
         """Return ``connect``, or the value of its deprecated alias ``top`` if that is given."""
         return self.connect if self.top == "deprecated" else self.top
 
-    def _rule(self) -> dict[str, Any]:
-        rule = {"n_clusters": self.n_clusters, "round": self.round, "height": self.height}
-        if all(value is None for value in rule.values()):
-            rule["round"] = "persistent"
-        return rule
-
-    def _validated(self, X: Any, *, reset: bool = True) -> Any:
-        """``X`` as a graph or an array of finite numbers, its columns counted and their names noted."""
+    def _validate(self, X: Any, *, reset: bool = True) -> Any:
+        """Return ``X`` as a graph or as an array of finite numbers; count its columns and note their names."""
         precomputed = self.metric == "precomputed"
-        if not precomputed and self.metric not in METRICS:
-            names = ", ".join(map(repr, [*METRICS, "precomputed"]))
-            raise ValueError(f"metric={self.metric!r} is unknown: pass one of {names}")
         if isinstance(X, NeighborGraph) and reset:
             if not precomputed:
                 raise TypeError(
@@ -192,62 +314,97 @@ class Clusterer(Model, ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc] 
             self.n_features_in_ = X.n_points
             return X
         forms = "csr" if self.metric in SPARSE_METRICS else precomputed
-        checked = validate_points(self, X, reset=reset, accept_sparse=forms)
-        if precomputed and reset and checked.shape[0] != checked.shape[1]:
+        data = validate_points(self, X, reset=reset, accept_sparse=forms)
+        if precomputed and reset and data.shape[0] != data.shape[1]:
             raise ValueError(
-                f"X has shape {checked.shape}, but metric='precomputed' asks for a square matrix, a row and a "
-                "column a point: pass a metric to compare points by"
+                f"X has shape {data.shape}, but metric='precomputed' asks for a square matrix, with one row and "
+                "one column per point: pass a metric to compare points by"
             )
-        return checked
+        return data
 
-    def _kind(self, given: Any) -> Kind:
-        """The kind of the graph that is to be clustered; an error where it is unknown or contradicted."""
-        if self.kind not in (None, *KINDS):
-            raise ValueError(f"kind={self.kind!r} is unknown: pass 'similarity' or 'distance'")
-        known: Kind
-        if isinstance(given, NeighborGraph):
-            known, what = given.kind, f"the graph is one of kind {given.kind!r}"
-        elif self.metric in METRICS:
-            known = METRICS[self.metric]
-            what = f"metric={self.metric!r} gives a graph of kind {known!r}"
-        elif self.kind is not None:
-            return self.kind
-        else:
-            raise ValueError(
-                "metric='precomputed' does not say what the numbers of the matrix mean: pass kind='distance' "
-                "(smaller is closer) or kind='similarity' (larger is closer)"
-            )
-        if self.kind not in (None, known):
-            raise ValueError(f"kind={self.kind!r} is wrong, because {what}: leave kind out")
-        return known
-
-    def _graph(self, given: Any, progress: Progress | None) -> NeighborGraph:
-        """The neighbour graph of what was given."""
-        if isinstance(given, NeighborGraph):
+    def _build_graph(self, data: Any, options: FitOptions, progress: Progress | None) -> NeighborGraph:
+        """Return the neighbour graph of points or of a matrix; ``data`` itself if it is a graph."""
+        if isinstance(data, NeighborGraph):
             if self.missing not in ("mean", None):
                 raise ValueError(
-                    f"missing={self.missing!r}, but the graph has a value of its own, {given.missing}: leave it "
+                    f"missing={self.missing!r}, but the graph has a value of its own, {data.missing}: leave it "
                     "out, or pass dataclasses.replace(graph, missing=...)"
                 )
-            return given
-        n_points = given.shape[0]
+            return data
+        n_points = data.shape[0]
         if self.metric != "precomputed":
             return neighbor_graph(
-                *(given, clip_n_neighbors(self.n_neighbors, n_points), self.metric, self.method, self.n_jobs),
+                data,
+                clip_n_neighbors(self.n_neighbors, n_points),
+                self.metric,
+                self.method,
+                self.n_jobs,
                 recall=self.recall,
                 missing=self.missing,
                 random_state=self._seed,
                 progress=progress,
             )
-        about: Any = {"kind": self._kind(given), "missing": None if self.missing == "mean" else self.missing}
-        if sp.issparse(given):
-            return NeighborGraph.from_scipy(given, **about, n_jobs=self.n_jobs)
-        everyone = np.broadcast_to(np.arange(n_points, dtype=np.int32), given.shape)
-        return NeighborGraph.from_neighbors(everyone, given, **about, n_jobs=self.n_jobs)
+        about: Any = {
+            "kind": options.graph_kind(data),
+            "missing": None if self.missing == "mean" else self.missing,
+            "n_jobs": self.n_jobs,
+        }
+        if sp.issparse(data):
+            return NeighborGraph.from_scipy(data, **about)
+        columns = np.broadcast_to(np.arange(n_points, dtype=np.int32), data.shape)
+        return NeighborGraph.from_neighbors(columns, data, **about)
+
+    def _get_state(self) -> ModelState:
+        """Return the fitted state, for :meth:`save`."""
+        parameters = self.get_params(deep=False) | {"connect": self._resolve_connect()}
+        del parameters["top"]  # the deprecated alias of connect
+        if isinstance(self.random_state, np.random.RandomState):
+            parameters["random_state"] = self._seed  # the seed that it gave
+        return ModelState(
+            class_name=type(self).__name__,
+            parameters=parameters,
+            n_features=int(self.n_features_in_),
+            feature_names=[str(name) for name in getattr(self, "feature_names_in_", [])],
+            graph=self.graph_,
+            tree=self.tree_,
+            graph_tree=self._graph_tree,
+            round=self.round_,
+            index=self._index,
+            seed=self._seed,
+            constraints=self._constraints,
+            duplicates=self._duplicates,
+            weighted=self._weighted,
+            weightless=self._weightless,
+        )
+
+    def _set_state(self, state: ModelState) -> None:
+        """Set the fitted state that :meth:`_get_state` of an estimator with the same parameters returned."""
+        self.n_features_in_ = state.n_features
+        if state.feature_names:
+            self.feature_names_in_ = np.array(state.feature_names, object)
+        self.graph_, self.tree_, self._graph_tree = state.graph, state.tree, state.graph_tree
+        self.round_, self._seed = state.round, state.seed
+        self._index = state.index
+        self.query_method_ = None if state.index is None else state.index.method
+        self._constraints, self._duplicates = state.constraints, state.duplicates
+        self._weighted, self._weightless = state.weighted, state.weightless
+        self._set_labels(None)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self.metric == "precomputed"
-        means = isinstance(self.linkage, str) and self.linkage in VECTOR_LINKAGES  # of sparse points, are dense
-        tags.input_tags.sparse = tags.input_tags.pairwise or (self.metric in SPARSE_METRICS and not means)
+        needs_dense = isinstance(self.linkage, str) and self.linkage in VECTOR_LINKAGES
+        tags.input_tags.sparse = tags.input_tags.pairwise or (self.metric in SPARSE_METRICS and not needs_dense)
         return tags
+
+
+def _add_weights(
+    constraints: Constraints, n_old: int, n_new: int, sample_weight: npt.ArrayLike | None
+) -> Constraints:
+    """Return constraints whose weights are those of the old points followed by those of the new ones."""
+    new = None if sample_weight is None else check_weights(n_new, sample_weight)
+    if constraints.weights is None and new is None:
+        return constraints
+    old = np.ones(n_old) if constraints.weights is None else constraints.weights
+    both = np.concatenate([old, np.ones(n_new) if new is None else new])
+    return replace(constraints, weights=check_weights(n_old + n_new, both))

@@ -1,7 +1,7 @@
-"""A fitted model on disk: a folder with its parameters, graph, tree and points, all of them or none.
+"""Model folders: a fitted clusterer on disk as parameters, graph, tree and points, all of them or none.
 
-``known.npz`` has what was known of the points beforehand, and which of the graph's points stands for each. Where
-points are equal, so that these are fewer, ``graph_tree.parquet`` is the tree of them.
+``known.npz`` has the constraints on the points and the groups of duplicates. Each group is one point of the graph.
+If there are duplicates, ``graph_tree.parquet`` is the tree of the points of the graph.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ import json
 import math
 import os
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -42,175 +43,185 @@ from agglo.points.dedup import Duplicates
 from agglo.rounds.constraints import Constraints, check_constraints
 from agglo.tree.hierarchy import Hierarchy
 
-if TYPE_CHECKING:
-    from agglo.estimators.base import Clusterer
+T = TypeVar("T")
 
 VERSION = 1
 
-_CHUNK = 1 << 24  # bytes that are read at a time
+_CHUNK = 1 << 24  # bytes that are hashed at a time
 
 
-def save(
-    model: Clusterer, folder: str | os.PathLike[str], points: str | os.PathLike[str] | None = None
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ModelState:
+    """A fitted clusterer as it is saved.
+
+    1. ``duplicates.inverse`` has an entry for each leaf of ``tree``, and ``duplicates.first`` one for each leaf of
+       ``graph_tree`` and each point of ``graph`` and ``index``;
+    2. ``graph_tree`` is ``tree`` if there are no duplicates;
+    3. ``weighted`` has the ids of the points of positive weight, in ascending order, and ``weightless`` the rows
+       of the others; both are None if all weights are positive.
+    """
+
+    class_name: str
+    parameters: dict[str, Any]
+    n_features: int
+    feature_names: list[str]
+    graph: NeighborGraph
+    tree: Hierarchy
+    graph_tree: Hierarchy
+    round: int | None
+    index: NeighborIndex | None  # None if the clusterer was fitted to a graph
+    seed: int
+    constraints: Constraints
+    duplicates: Duplicates
+    weighted: npt.NDArray[np.int64] | None
+    weightless: Any
+
+
+def save_model(
+    state: ModelState, folder: str | os.PathLike[str], points: str | os.PathLike[str] | None = None
 ) -> list[Path]:
     """Write a fitted model to ``folder``; see :meth:`agglo.SCC.save`."""
     home = Path(folder)
     if home.exists() and not home.is_dir():
         raise FileExistsError(f"cannot write to {home}: it is a file; pass the name of a folder")
-    others = home.exists() and any(not entry.name.startswith(".agglo-") for entry in home.iterdir())
-    if others and not resolve_file(home, MODEL).exists() and not resolve_file(home, TREE).exists():
+    has_files = home.exists() and any(not entry.name.startswith(".agglo-") for entry in home.iterdir())
+    if has_files and not resolve_file(home, MODEL).exists() and not resolve_file(home, TREE).exists():
         raise FileExistsError(
             f"will not write to {home}: it is not empty and holds no model; choose another folder"
         )
-    files, record = contents(model, points)
+    files, record = model_files(state, points)
     return write_folder(home, files, {MODEL: record})
 
 
-def contents(
-    model: Clusterer, points: str | os.PathLike[str] | None = None
+def model_files(
+    state: ModelState, points: str | os.PathLike[str] | None = None
 ) -> tuple[dict[str, Write], dict[str, Any]]:
-    """Return functions that write the files of a fitted model, by their names, and its record."""
-    fitted = model._fitted
+    """Return functions that write the files of a model, by file name, and its record."""
     writers: dict[str, Write] = {
-        TREE: model.tree_.save,
-        GRAPH: lambda path: _write_graph(model.graph_, path),
-        KNOWN: lambda path: _write_known(model, path),
+        TREE: state.tree.save,
+        GRAPH: lambda path: _write_graph(state.graph, path),
+        KNOWN: lambda path: _write_known(state, path),
     }
-    if model._duplicates.n_duplicates:
-        writers[GRAPH_TREE] = model._tree.save
+    if state.duplicates.n_duplicates:
+        writers[GRAPH_TREE] = state.graph_tree.save
     about: dict[str, Any] | None = None
-    if fitted is not None:
-        X = fitted.X
-        about = {"sparse": bool(sp.issparse(X)), "method": fitted.method, "effort": fitted.parameters}
-        about["seed"] = int(fitted.seed)
+    if state.index is not None:
+        X = state.index.X
+        about = {"sparse": bool(sp.issparse(X)), "method": state.index.method, "effort": state.index.parameters}
+        about["seed"] = state.seed
         if points is not None:
-            if model._counted is not None:
+            if state.weighted is not None:
                 raise ValueError("points is given, but some have weight 0 and are saved apart: leave it out")
-            about |= _reference(X, Path(points), model._duplicates)
+            about |= _describe_file(X, Path(points), state.duplicates)
         elif sp.issparse(X):
             writers[SPARSE_POINTS] = lambda path: _write_sparse(X, path)
         else:
             writers[POINTS] = lambda path: write_array(X, path)
     elif points is not None:
         raise ValueError("points is given, but the model is of a graph and has none: leave it out")
-    parameters = model.get_params(deep=False) | {"connect": model._connect()}
-    del parameters["top"]  # the deprecated alias of connect
-    if isinstance(model.random_state, np.random.RandomState):
-        parameters["random_state"] = model._seed  # the seed that it gave
     record = {
         "agglo": __version__,
         "version": VERSION,
-        "class": type(model).__name__,
-        "parameters": {name: _plain(name, value) for name, value in parameters.items()},
-        "round": model.round_,
-        "features": int(model.n_features_in_),
-        "feature_names": [str(name) for name in getattr(model, "feature_names_in_", [])],
-        "graph": _about_graph(model.graph_),
+        "class": state.class_name,
+        "parameters": {name: _to_json(name, value) for name, value in state.parameters.items()},
+        "round": state.round,
+        "features": state.n_features,
+        "feature_names": state.feature_names,
+        "graph": _describe_graph(state.graph),
         "points": about,
     }
     return writers, record
 
 
-def load(folder: str | os.PathLike[str]) -> Clusterer:
-    """The model that was saved to ``folder``, to go on with: predict, add points, cut.
-
-    Nothing in the folder is executed, and everything is checked: files that are damaged, or not of one save, are
-    an error, and so are points by reference that are not the same any more.
-
-    Examples
-    --------
-    >>> import agglo
-    >>> X = [[0.0], [1.0], [10.0], [12.0], [30.0], [31.0], [42.0], [44.0]]
-    >>> files = agglo.SCC(metric="euclidean").fit(X).save("model")
-    >>> model = agglo.load("model")
-    >>> model
-    SCC(metric='euclidean')
-    >>> model.predict([[0.4], [41.0]])
-    array([0, 1])
-    """
+def load_model(folder: str | os.PathLike[str], build: Callable[[ModelState], T]) -> T:
+    """Read and check the model in ``folder``, and return what ``build`` makes of it."""
     home = Path(folder)
-    return read_consistently(home, RECORDS, lambda: _load(home))
+
+    def load() -> T:
+        record = _read_record(home)
+        for name, digest in record["files"].items():
+            path = resolve_file(home, name)
+            if not path.is_file():
+                raise FileNotFoundError(f"{home} holds no whole model: {name} is not there; save it again")
+            if hash_file(path) != digest:
+                raise ValueError(f"{path} is damaged, or not of the same save as {MODEL}: save the model again")
+        try:
+            return build(_read_state(home, record))
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+            raise _invalid_record(home, f"{type(error).__name__}: {error}") from error
+
+    return read_consistently(home, RECORDS, load)
 
 
-def _load(home: Path) -> Clusterer:
-    record = _record(home)
-    for name, known in record["files"].items():
-        path = resolve_file(home, name)
-        if not path.is_file():
-            raise FileNotFoundError(f"{home} holds no whole model: {name} is not there; save it again")
-        if hash_file(path) != known:
-            raise ValueError(f"{path} is damaged, or not of the same save as {MODEL}: save the model again")
-    try:
-        return _model(home, record)
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
-        raise _broken(home, f"{type(error).__name__}: {error}") from error
-
-
-def _model(home: Path, record: dict[str, Any]) -> Clusterer:
-    from agglo.estimators import scc as estimator
-
-    kinds = {"SCC": estimator.SCC, "Affinity": estimator.Affinity, "HAC": estimator.HAC}
-    parameters = {name: _value(value) for name, value in record["parameters"].items()}
+def _read_state(home: Path, record: dict[str, Any]) -> ModelState:
+    """Read the files of a model and check that they fit each other."""
+    parameters = {name: _from_json(value) for name, value in record["parameters"].items()}
     if "top" in parameters:  # the name of connect in models that earlier versions saved
         parameters["connect"] = parameters.pop("top")
-    model: Clusterer = kinds[record["class"]](**parameters)
     graph, tree = _read_graph(resolve_file(home, GRAPH), record["graph"]), Hierarchy.load(resolve_file(home, TREE))
-    model._known, model._duplicates = _read_known(resolve_file(home, KNOWN))
-    _read_uncounted(model, resolve_file(home, KNOWN))
-    model._tree = Hierarchy.load(resolve_file(home, GRAPH_TREE)) if model._duplicates.n_duplicates else tree
-    about, fitted = record["points"], None
+    constraints, duplicates = _read_known(resolve_file(home, KNOWN))
+    weighted, weightless = _read_weightless(resolve_file(home, KNOWN), duplicates)
+    graph_tree = Hierarchy.load(resolve_file(home, GRAPH_TREE)) if duplicates.n_duplicates else tree
+    about, index, seed = record["points"], None, 0
     if about is not None:
         if about["method"] not in QUERY_METHODS:
             raise ValueError(f"method {about['method']!r} is unknown")
-        X = _points(home, about, model._duplicates)
-        model._seed = int(about.get("seed", model.random_state))
-        settings = (about["method"], about["effort"], model.recall, model._seed, graph.cells)
-        fitted = NeighborIndex(X, str(graph.metric), *settings)
-        if X.shape[1] != record["features"] or len(fitted) != graph.n_points:
+        X = _read_points(home, about, duplicates)
+        seed = int(about.get("seed", parameters["random_state"]))
+        settings = (about["method"], about["effort"], parameters["recall"], seed, graph.cells)
+        index = NeighborIndex(X, str(graph.metric), *settings)
+        if X.shape[1] != record["features"] or len(index) != graph.n_points:
             raise ValueError(f"the points are of shape {X.shape}, and the graph has {graph.n_points}")
-    leaves = tree.n_leaves, model._tree.n_leaves
-    if (
-        leaves != (len(model._duplicates.inverse), graph.n_points)
-        or len(model._duplicates.first) != graph.n_points
-    ):
+    leaves = tree.n_leaves, graph_tree.n_leaves
+    if leaves != (len(duplicates.inverse), graph.n_points) or len(duplicates.first) != graph.n_points:
         raise ValueError(f"the tree has {tree.n_leaves} leaves, and the graph {graph.n_points} points")
-    model._fitted, model.query_method_ = fitted, None if fitted is None else fitted.method
-    model.graph_, model.tree_, model.n_features_in_ = graph, tree, int(record["features"])
-    if record["feature_names"]:
-        model.feature_names_in_ = np.array(record["feature_names"], object)
-    model.round_ = record["round"]
-    model._label(None)
-    return model
+    return ModelState(
+        class_name=record["class"],
+        parameters=parameters,
+        n_features=int(record["features"]),
+        feature_names=record["feature_names"],
+        graph=graph,
+        tree=tree,
+        graph_tree=graph_tree,
+        round=record["round"],
+        index=index,
+        seed=seed,
+        constraints=constraints,
+        duplicates=duplicates,
+        weighted=weighted,
+        weightless=weightless,
+    )
 
 
-def _record(home: Path) -> dict[str, Any]:
+def _read_record(home: Path) -> dict[str, Any]:
+    """Read the record of a model, and check that it is complete and intact."""
     path = resolve_file(home, MODEL)
     if not path.is_file():
         raise FileNotFoundError(f"{home} holds no model: there is no {MODEL} in it; write one with save")
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise _broken(home, f"it is not JSON ({error})") from error
+        raise _invalid_record(home, f"it is not JSON ({error})") from error
     version = record.get("version") if isinstance(record, dict) else None
     if version != VERSION:
-        raise _broken(home, f"it is of version {version}, and this agglo reads version {VERSION}")
+        raise _invalid_record(home, f"it is of version {version}, and this agglo reads version {VERSION}")
     files = record.get("files")
     if not isinstance(files, dict) or not {TREE, GRAPH, KNOWN} <= set(files) <= MODEL_FILES:
-        raise _broken(home, "it does not list the files of a model")
+        raise _invalid_record(home, "it does not list the files of a model")
     if not has_valid_checksum(record):
-        raise _broken(home, "it is damaged (its checksum does not match)")
+        raise _invalid_record(home, "it is damaged (its checksum does not match)")
     checked: dict[str, Any] = record
     return checked
 
 
-def _broken(home: Path, cause: str) -> ValueError:
+def _invalid_record(home: Path, cause: str) -> ValueError:
     return ValueError(f"{home / MODEL} is no model of agglo's: {cause}; save it again")
 
 
-def _plain(name: str, value: Any) -> Any:
-    """A parameter as JSON can hold it."""
+def _to_json(name: str, value: Any) -> Any:
+    """Return a parameter as a value that JSON can represent."""
     if isinstance(value, np.ndarray | list | tuple):
-        return [_plain(name, item) for item in np.asarray(value).tolist()]
+        return [_to_json(name, item) for item in np.asarray(value).tolist()]
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
@@ -222,13 +233,15 @@ def _plain(name: str, value: Any) -> Any:
     )
 
 
-def _value(plain: Any) -> Any:
-    return float(plain["float"]) if isinstance(plain, dict) else plain
+def _from_json(value: Any) -> Any:
+    """Return the parameter that :func:`_to_json` converted."""
+    return float(value["float"]) if isinstance(value, dict) else value
 
 
-def _about_graph(graph: NeighborGraph) -> dict[str, Any]:
+def _describe_graph(graph: NeighborGraph) -> dict[str, Any]:
+    """Return the attributes of a graph that are not arrays."""
     estimate = graph.recall_estimate
-    parameters = {name: _plain(name, value) for name, value in graph.parameters.items()}
+    parameters = {name: _to_json(name, value) for name, value in graph.parameters.items()}
     return {
         "kind": graph.kind,
         "missing": graph.missing,
@@ -253,76 +266,81 @@ def _read_arrays(path: Path, names: tuple[str, ...]) -> list[npt.NDArray[Any]]:
         raise ValueError(f"{path} cannot be read: {error}") from error
 
 
-def _write_known(model: Clusterer, path: Path) -> None:
-    known, duplicates = model._known, model._duplicates
-    weights = np.empty(0) if known.weights is None else known.weights
+def _write_known(state: ModelState, path: Path) -> None:
+    """Write constraints, groups of duplicates, and points of weight 0."""
+    constraints = state.constraints
+    weights = np.empty(0) if constraints.weights is None else constraints.weights
     with path.open("wb") as file:
         np.savez(
             file,
-            place=duplicates.inverse,
+            place=state.duplicates.inverse,
             weights=weights,
-            must=known.must,
-            cannot=known.cannot,
-            groups=known.groups,
-            most=np.array(known.most),
-            **_uncounted_arrays(model),  # type: ignore[arg-type]  # none of them is called allow_pickle
+            must=constraints.must,
+            cannot=constraints.cannot,
+            groups=constraints.groups,
+            most=np.array(constraints.most),
+            **_weightless_arrays(state),  # type: ignore[arg-type]  # none of them is called allow_pickle
         )
 
 
-def _uncounted_arrays(model: Clusterer) -> dict[str, npt.NDArray[Any]]:
-    """Return which points are of positive weight, and the rows of the others; nothing if all are."""
-    if model._counted is None:
+def _weightless_arrays(state: ModelState) -> dict[str, npt.NDArray[Any]]:
+    """Return the ids of the points of positive weight and the rows of the others; nothing if all are positive."""
+    if state.weighted is None:
         return {}
-    if not sp.issparse(model._uncounted):
-        return {"counted": model._counted, "uncounted": model._uncounted}
-    rows = sp.csr_array(model._uncounted)
+    if not sp.issparse(state.weightless):
+        return {"counted": state.weighted, "uncounted": state.weightless}
+    rows = sp.csr_array(state.weightless)
     columns = {name: getattr(rows, name) for name in ("data", "indices", "indptr")}
-    return {"counted": model._counted} | {f"uncounted_{name}": column for name, column in columns.items()}
+    return {"counted": state.weighted} | {f"uncounted_{name}": column for name, column in columns.items()}
 
 
-def _read_uncounted(model: Clusterer, path: Path) -> None:
-    """Set what :func:`_uncounted_arrays` wrote, if it is there."""
+def _read_weightless(path: Path, duplicates: Duplicates) -> tuple[npt.NDArray[np.int64] | None, Any]:
+    """Read what :func:`_weightless_arrays` returned."""
     with np.load(path, allow_pickle=False) as arrays:
         if "counted" not in arrays:
-            return
-        model._counted = release(arrays["counted"])
+            return None, None
+        weighted = release(arrays["counted"])
         if "uncounted" in arrays:
-            model._uncounted = arrays["uncounted"]
+            weightless = arrays["uncounted"]
         else:
             columns = tuple(arrays[f"uncounted_{name}"] for name in ("data", "indices", "indptr"))
-            model._uncounted = sp.csr_array(columns)
-    counted, n_points = model._counted, len(model._counted) + model._uncounted.shape[0]
-    if len(counted) != len(model._duplicates.inverse) or not 0 <= counted[0] <= counted[-1] < n_points:
+            weightless = sp.csr_array(columns)
+    n_points = len(weighted) + weightless.shape[0]
+    in_range = len(weighted) == len(duplicates.inverse) and 0 <= weighted[0] <= weighted[-1] < n_points
+    if not in_range or (np.diff(weighted) <= 0).any():
         raise ValueError(f"{path} does not say which points are of positive weight")
-    if (np.diff(counted) <= 0).any():
-        raise ValueError(f"{path} does not say which points are of positive weight")
+    return weighted, weightless
 
 
 def _read_known(path: Path) -> tuple[Constraints, Duplicates]:
+    """Read constraints and groups of duplicates, and check them."""
     names = ("place", "weights", "must", "cannot", "groups", "most")
-    place, weights, must, cannot, groups, most = _read_arrays(path, names)
-    point = np.unique(place, return_index=True)[1]
-    if place.ndim != 1 or place.dtype != np.int64 or (np.diff(point) <= 0).any() or place.max() != len(point) - 1:
+    inverse, weights, must, cannot, groups, most = _read_arrays(path, names)
+    first = np.unique(inverse, return_index=True)[1]
+    is_valid = inverse.ndim == 1 and inverse.dtype == np.int64 and inverse.max() == len(first) - 1
+    if not is_valid or (np.diff(first) <= 0).any():
         raise ValueError(f"{path} does not say which point of the graph stands for each")
     given = Constraints(must, cannot, groups, float(most), weights if len(weights) else None)
-    known = check_constraints(
-        len(place),
+    constraints = check_constraints(
+        len(inverse),
         must,
         [*cannot.tolist(), *given.large_groups()],
         given.most if np.isfinite(given.most) else None,
         given.weights,
     )
-    return known, Duplicates(point, place)
+    return constraints, Duplicates(first, inverse)
 
 
 def _read_graph(path: Path, about: Mapping[str, Any]) -> NeighborGraph:
     indptr, indices, weights, cells = _read_arrays(path, ("indptr", "indices", "weights", "cells"))
-    known: dict[str, Any] = {name: about[name] for name in ("kind", "missing", "metric", "method", "parameters")}
+    attributes: dict[str, Any] = {
+        name: about[name] for name in ("kind", "missing", "metric", "method", "parameters")
+    }
     if about["recall_estimate"] is not None:
-        known["recall_estimate"] = RecallEstimate(*about["recall_estimate"])
+        attributes["recall_estimate"] = RecallEstimate(*about["recall_estimate"])
     if len(cells):
-        known["cells"] = cells
-    return NeighborGraph(indptr, indices, weights, **known)
+        attributes["cells"] = cells
+    return NeighborGraph(indptr, indices, weights, **attributes)
 
 
 def _write_sparse(X: Any, path: Path) -> None:
@@ -330,7 +348,8 @@ def _write_sparse(X: Any, path: Path) -> None:
         sp.save_npz(file, sp.csr_array(X), compressed=False)
 
 
-def _points(home: Path, about: Mapping[str, Any], duplicates: Duplicates) -> Any:
+def _read_points(home: Path, about: Mapping[str, Any], duplicates: Duplicates) -> Any:
+    """Open the points of the graph, in the folder or in the file that the record refers to."""
     if "path" not in about:
         if about["sparse"]:
             return sp.csr_array(sp.load_npz(resolve_file(home, SPARSE_POINTS)))
@@ -344,27 +363,27 @@ def _points(home: Path, about: Mapping[str, Any], duplicates: Duplicates) -> Any
     return duplicates.select_first(X)
 
 
-def _reference(X: Any, path: Path, duplicates: Duplicates) -> dict[str, Any]:
-    """What there is to know of points in a file, if they are those of the model."""
+def _describe_file(X: Any, path: Path, duplicates: Duplicates) -> dict[str, Any]:
+    """Return shape, dtype and checksum of a file of points; raise if they are not those of the model."""
     if sp.issparse(X):
         raise ValueError("sparse points cannot be saved by reference: leave points out")
-    there = np.lib.format.open_memmap(path, mode="r")
+    saved = np.lib.format.open_memmap(path, mode="r")
     shape = (len(duplicates.inverse), X.shape[1])
-    if there.shape != shape or there.dtype != X.dtype or _checksum(duplicates.select_first(there)) != _checksum(X):
+    if saved.shape != shape or saved.dtype != X.dtype or _checksum(duplicates.select_first(saved)) != _checksum(X):
         raise ValueError(
-            f"{path} holds an array of shape {there.shape} and dtype {there.dtype} that is not the points of the "
+            f"{path} holds an array of shape {saved.shape} and dtype {saved.dtype} that is not the points of the "
             f"model, of shape {shape} and dtype {X.dtype}: pass the file that was fitted, or leave points out"
         )
     return {
         "path": str(path.resolve()),
         "shape": list(shape),
         "dtype": str(X.dtype),
-        "checksum": _checksum(there),
+        "checksum": _checksum(saved),
     }
 
 
 def _checksum(X: npt.NDArray[Any]) -> str:
-    """A hash of the rows of an array, read a few at a time."""
+    """Hash the rows of an array, a few megabytes at a time."""
     digest = hashlib.blake2b(digest_size=16)
     rows = max(1, _CHUNK // max(1, X.nbytes // max(1, len(X))))
     for first in range(0, len(X), rows):

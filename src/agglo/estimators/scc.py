@@ -173,7 +173,9 @@ class SCC(Clusterer):
         self.n_thresholds = n_thresholds
         self.advance = advance
 
-    def _rounds(self, graph: NeighborGraph, X: Any, progress: Progress | None, **known: Any) -> Hierarchy:
+    def _run_rounds(
+        self, graph: NeighborGraph, X: Any, progress: Progress | None, **constraints: Any
+    ) -> Hierarchy:
         return scc(
             graph,
             thresholds=self.thresholds,
@@ -182,8 +184,8 @@ class SCC(Clusterer):
             advance=self.advance,
             n_jobs=self.n_jobs,
             X=X,
-            connect=self._connect(),
-            **known,
+            connect=self._resolve_connect(),
+            **constraints,
             progress=progress,
         )
 
@@ -202,14 +204,16 @@ class Affinity(Clusterer):
     array([0, 0, 0, 0, 1, 1, 1, 1])
     """
 
-    def _rounds(self, graph: NeighborGraph, X: Any, progress: Progress | None, **known: Any) -> Hierarchy:
+    def _run_rounds(
+        self, graph: NeighborGraph, X: Any, progress: Progress | None, **constraints: Any
+    ) -> Hierarchy:
         return affinity(
             graph,
             linkage=self.linkage,
             n_jobs=self.n_jobs,
             X=X,
-            connect=self._connect(),
-            **known,
+            connect=self._resolve_connect(),
+            **constraints,
             progress=progress,
         )
 
@@ -229,13 +233,15 @@ class HAC(Clusterer):
     array([0, 0, 0, 0, 1, 1, 2, 2])
     """
 
-    def _rounds(self, graph: NeighborGraph, X: Any, progress: Progress | None, **known: Any) -> Hierarchy:
+    def _run_rounds(
+        self, graph: NeighborGraph, X: Any, progress: Progress | None, **constraints: Any
+    ) -> Hierarchy:
         return hac(
             graph,
             linkage=self.linkage,
             n_jobs=self.n_jobs,
             X=X,
-            connect=self._connect(),
-            **known,
+            connect=self._resolve_connect(),
+            **constraints,
             progress=progress,
         )

@@ -60,6 +60,36 @@ class Compared(NamedTuple):
     n_points: int
 
 
+def check_vector_linkage(linkage: str, metric: str | None, X: Any) -> None:
+    """Raise if a linkage of the points cannot be computed from ``X`` by ``metric``."""
+    metrics = VECTOR_LINKAGES[linkage]
+    if X is None:
+        raise ValueError(
+            f"linkage={linkage!r} compares the points themselves, and a graph has none: pass X, the points "
+            "that the graph was made of"
+        )
+    if metric not in metrics:
+        raise ValueError(
+            f"linkage={linkage!r} is not known for a graph with metric={metric!r}: make the graph with "
+            f"one of {', '.join(metrics)}, or take linkage='average', which asks for nothing but a graph"
+        )
+    check_is_dense(X)
+
+
+def check_is_dense(X: Any) -> None:
+    """Raise if points are sparse: their means would be dense."""
+    if sp.issparse(X):
+        raise TypeError(
+            f"X is a SciPy sparse {type(X).__name__}, but the mean of sparse points is dense: pass X.toarray(), "
+            "or take linkage='average', which asks for nothing but the graph"
+        )
+
+
+def vector_linkage_kind(linkage: str, metric: str) -> Kind:
+    """Return whether the values of a linkage of the points are similarities or distances."""
+    return "similarity" if metric in ("cosine", "dot") and linkage != "ward" else "distance"
+
+
 class VectorLinkage:
     """A linkage of the points of clusters, for pairs of clusters that a graph proposes.
 
@@ -93,17 +123,8 @@ class VectorLinkage:
     def __init__(
         self, graph: NeighborGraph | Compared, linkage: str, X: Any, weights: Float | None = None
     ) -> None:
-        metrics = VECTOR_LINKAGES[linkage]
-        if X is None:
-            raise ValueError(
-                f"linkage={linkage!r} compares the points themselves, and a graph has none: pass X, the points "
-                "that the graph was made of"
-            )
-        if graph.metric not in metrics:
-            raise ValueError(
-                f"linkage={linkage!r} is not known for a graph with metric={graph.metric!r}: make the graph with "
-                f"one of {', '.join(metrics)}, or take linkage='average', which asks for nothing but a graph"
-            )
+        check_vector_linkage(linkage, graph.metric, X)
+        assert graph.metric is not None
         self.linkage = linkage
         self.metric: str = graph.metric
         given = _dense(X, self.metric)
@@ -117,8 +138,8 @@ class VectorLinkage:
                 f"X has {len(self.points)} rows, but the graph {graph.n_points} points: pass the points that it "
                 "was made of, in the same order"
             )
-        similar = self.metric in ("cosine", "dot") and linkage != "ward"
-        self.kind: Kind = "similarity" if similar else "distance"
+        self.kind: Kind = vector_linkage_kind(linkage, self.metric)
+        similar = self.kind == "similarity"
         if self.metric == "cosine" and similar:
             self.farthest = -_ROUNDING
             return
@@ -255,11 +276,7 @@ def _squares(a: Float, b: Float, inner: Float) -> Float:
 
 def _dense(X: Any, metric: str | None) -> Points:
     """Points that have a mean."""
-    if sp.issparse(X):
-        raise TypeError(
-            f"X is a SciPy sparse {type(X).__name__}, but the mean of sparse points is dense: pass X.toarray(), "
-            "or take linkage='average', which asks for nothing but the graph"
-        )
+    check_is_dense(X)
     return check_points(X, half=True, metric=metric)
 
 

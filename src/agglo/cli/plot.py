@@ -1,0 +1,118 @@
+"""The command ``agglo plot``: draw a tree."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from agglo.cli.app import app
+from agglo.cli.exit_codes import BAD_INPUT, CANNOT_WRITE, EPILOG, USAGE, exit_with, print_result, report_errors
+from agglo.cli.options import (
+    INPUT,
+    OUTPUT,
+    AsJson,
+    Columns,
+    Delimiter,
+    Drop,
+    Encoding,
+    Header,
+    Height,
+    NClusters,
+    NpzArray,
+    Quiet,
+    Round,
+    RunPath,
+    csv_options,
+    parse_columns,
+    parse_rule,
+)
+
+
+@app.command(epilog=EPILOG)
+@report_errors
+def plot(
+    run: RunPath,
+    kind: Annotated[
+        Literal["overview", "icicle", "dendrogram", "rounds", "dp-means"],
+        typer.Option(metavar="NAME", help="overview, icicle, dendrogram, rounds or dp-means."),
+    ] = "overview",
+    data: Annotated[
+        Path | None,
+        typer.Option(help="The points: required for dp-means, drawn in an overview.", rich_help_panel=INPUT),
+    ] = None,
+    columns: Columns = None,
+    drop: Drop = None,
+    array: NpzArray = None,
+    label_column: Annotated[
+        str | None, typer.Option(help="Column of known classes, which is no feature.", rich_help_panel=INPUT)
+    ] = None,
+    header: Header = None,
+    encoding: Encoding = "utf-8",
+    delimiter: Delimiter = None,
+    n_clusters: NClusters = None,
+    round: Round = None,
+    height: Height = None,
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="File: .png, .svg or .pdf.", rich_help_panel=OUTPUT)
+    ] = Path("tree.png"),
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Draw a tree, its rounds or its DP-means costs.
+
+    Each cluster of the cut has a colour. The cut is selected by --n-clusters, --round or --height; by default it
+    is the most persistent round.
+
+    Example: agglo plot out --kind dendrogram -o tree.png
+    """
+    with exit_with(USAGE):
+        from agglo.cli.data import read_data
+        from agglo.cli.record import cut_tree
+        from agglo.estimators.run_folder import load_tree
+        from agglo.io.atomic import check_writable_file
+
+        try:
+            from agglo.plot import pictures
+        except ImportError as error:
+            raise ValueError(str(error)) from None
+        rule = parse_rule(n_clusters, round, height) or {"round": "persistent"}
+        if kind == "dp-means" and data is None:
+            raise ValueError("--kind dp-means needs the points of the tree: pass --data")
+        features = parse_columns(columns, drop)
+        csv = csv_options(header, encoding, delimiter)
+    with exit_with(CANNOT_WRITE):
+        pictures.check_name(out)
+        check_writable_file(out)
+    with exit_with(BAD_INPUT):
+        tree = load_tree(run)
+    with exit_with(USAGE):
+        labels, about = cut_tree(tree, rule)
+    X = None
+    with exit_with(BAD_INPUT):
+        if data is not None:
+            if columns is None and drop is None and data.suffix.lower() not in (".npy", ".npz"):
+                features["columns"] = _feature_columns(run)
+            X = read_data(data, None, label_column, **features, array=array, csv=csv).X
+            if not hasattr(X, "__array__"):
+                raise ValueError(f"{data} holds sparse points, which cannot be drawn: leave out --data")
+            if len(X) != tree.n_leaves:
+                raise ValueError(
+                    f"{data} has {len(X)} points, but the tree has {tree.n_leaves}: pass the points of the tree"
+                )
+    with exit_with(USAGE):
+        figure = pictures.draw(tree, kind, labels, X)
+    with exit_with(CANNOT_WRITE):
+        pictures.save(figure, out)
+    result = {"run": str(run), "kind": kind, "labels": about, "written": str(out)}
+    print_result(result, [("written", str(out))], as_json, quiet)
+
+
+def _feature_columns(run: Path) -> list[str] | None:
+    """Return the columns of the table that a run was fitted to; None if it was not a table."""
+    from agglo.estimators.run_folder import load_record
+
+    record = (load_record(run) if run.is_dir() else None) or {}
+    columns = record.get("data", {}).get("columns")
+    return columns if isinstance(columns, list) else None

@@ -1,0 +1,74 @@
+"""Vectors of texts for ``agglo text``: read from a file, computed by a model, or made of words and letters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from agglo.io.points import read_points
+from agglo.io.tables import ReadError
+from agglo.progress import Progress
+from agglo.text.features import lexical_features
+from agglo.text.reader import Texts
+
+_BLOCK = 1024  # texts per call of the model, so that progress is reported between calls
+
+
+def read_embeddings(path: Path, texts: Texts) -> npt.NDArray[Any]:
+    """Read the vectors of texts from a file that has one row per row of the file of texts."""
+    try:
+        X = read_points(path).X
+    except ReadError as error:
+        raise ReadError(error.cause, "pass the vectors alone, as one array in a .npy file") from error
+    if X.ndim != 2 or len(X) != texts.n_rows:
+        raise ValueError(
+            f"{path} has an array of shape {X.shape}, but there are {texts.n_rows} rows of texts: pass one row of "
+            "numbers for each, those without a text and those that repeat one among them"
+        )
+    chosen = np.asarray(X[texts.row])
+    if chosen.dtype.kind not in "fiu":
+        raise ValueError(f"{path} holds {chosen.dtype}, and embeddings are numbers: pass an array of float32, say")
+    wrong = ~np.isfinite(chosen).all(axis=1)
+    wrong |= ~chosen.any(axis=1)
+    if wrong.any():
+        at = int(texts.row[wrong.argmax()])
+        raise ValueError(
+            f"{path} has no embedding in row {at} ({np.count_nonzero(wrong)} such rows: NaN, infinite or all 0): "
+            "embed these texts too, or drop their rows in both files"
+        )
+    return chosen.astype(np.float32)
+
+
+def encode_texts(path: Path, texts: Sequence[str], progress: Progress | None = None) -> npt.NDArray[np.float32]:
+    """Compute vectors with a sentence-transformers model in a local folder; nothing is downloaded."""
+    if not path.is_dir():
+        raise ValueError(f"--model {path} is no folder: pass that of a model on this machine; none is downloaded")
+    try:
+        from sentence_transformers import SentenceTransformer
+    except ImportError as error:
+        raise ImportError(
+            f"--model needs sentence-transformers, which cannot be imported ({error}): "
+            "pip install sentence-transformers, or leave out --model"
+        ) from None
+    model = SentenceTransformer(str(path), local_files_only=True)
+    blocks = []
+    for first in range(0, len(texts), _BLOCK):
+        if progress is not None:
+            progress("model", first, len(texts))
+        blocks.append(np.asarray(model.encode(list(texts[first : first + _BLOCK])), np.float32))
+    return np.concatenate(blocks)
+
+
+def compute_vectors(
+    texts: Texts, embeddings: Path | None, model: Path | None, progress: Progress | None = None
+) -> tuple[Any, str]:
+    """Return the vectors that texts are compared by, and their source: a file, a model or the texts themselves."""
+    if embeddings is not None:
+        return read_embeddings(embeddings, texts), str(embeddings)
+    if model is not None:
+        return encode_texts(model, texts.texts, progress), str(model)
+    return lexical_features(texts.texts, progress=progress), "words and letters"
