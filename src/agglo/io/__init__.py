@@ -1,1 +1,1 @@
-"""Files: tables, trees and folders of runs, written atomically."""
+"""Read and write files: tables of points, Arrow files, checksums, atomic replacement."""

@@ -1,1 +1,1 @@
-"""Short texts: features, names of clusters, topic models."""
+"""Cluster short texts: read files, compute features, name clusters, export to topic models."""
