@@ -291,6 +291,7 @@ def test_wrong_rules_and_inputs_are_errors(rule, error, words):
             {"min_size": 2, "noise": "label"},
             "stragglers is deprecated: pass noise",
         ),
+        ({"n_clusters": 4, "exactly": None}, {"n_clusters": 4}, "exactly is deprecated"),
         ({"min_size": 2, "noise": "leave"}, {"min_size": 2, "noise": "label"}, "noise='leave' is deprecated"),
         ({"min_size": 2, "noise": "join"}, {"min_size": 2}, "noise='join' is deprecated: pass noise='merge'"),
     ],
@@ -303,7 +304,10 @@ def test_old_parameter_names_warn_and_give_the_same_cut(old, new, words):
 
 
 def test_an_old_name_beside_the_new_one_is_an_error():
-    with pytest.raises(TypeError, match="known is the old name of known_classes, and both are given"):
+    with (
+        pytest.warns(FutureWarning, match="known is deprecated"),
+        pytest.raises(TypeError, match="known is the old name of known_classes, and both are given"),
+    ):
         FOREST.cut(known={0: 1}, known_classes={0: 1})
 
 

@@ -60,10 +60,8 @@ def test_separate_clusters_are_found(metric):
     y = np.arange(3000) % 12
     X = np.eye(12)[y] + 0.05 * rng.normal(size=(3000, 12))
     graph = agglo.neighbor_graph(X, 20, metric)
-    for tree in (
-        agglo.scc(graph),
-        agglo.hac(graph),
-    ):  # hac has more than 100 rounds; there are more points than the sample has
+    # The tree of hac has more than 100 rounds, and there are more points than the sample has.
+    for tree in (agglo.scc(graph), agglo.hac(graph)):
         assert agglo.metrics.pairwise_f1(y, tree.cut(round="silhouette", graph=graph)).f1 > 0.99
         again = tree.cut(round="silhouette", graph=graph, random_state=7)
         np.testing.assert_array_equal(again, tree.cut(round="silhouette", graph=graph, random_state=7))

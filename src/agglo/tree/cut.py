@@ -224,14 +224,14 @@ def _rename_old_parameters(parameters: dict[str, Any]) -> None:
     """Replace the old names and values of the parameters of :meth:`agglo.Hierarchy.cut`, in place."""
     for old in [name for name in _OLD_NAMES if name in parameters]:
         new, value = _OLD_NAMES[old], parameters.pop(old)
+        _warn_of_old_name(f"{old} is deprecated: pass {EXACT if old == 'exactly' else new}")
+        if value is None:  # the default of the old name: not given
+            continue
         if new in parameters:
             raise TypeError(f"{old} is the old name of {new}, and both are given: pass {new} alone")
         parameters[new] = value
-        replacement = new
         if old == "exactly":
-            parameters["exact"] = value is not None
-            replacement = EXACT
-        _warn_of_old_name(f"{old} is deprecated: pass {replacement}")
+            parameters["exact"] = True
     noise = parameters.get("noise")
     if isinstance(noise, str) and noise in _OLD_NOISE:
         parameters["noise"] = _OLD_NOISE[noise]
