@@ -1,4 +1,4 @@
-"""The clusterers: the stages in order behind scikit-learn's conventions, points in, labels and tree out."""
+"""The clusterers SCC, Affinity and HAC, as scikit-learn estimators."""
 
 from __future__ import annotations
 
@@ -26,30 +26,31 @@ class SCC(Clusterer):
     Parameters
     ----------
     n_clusters : int, optional
-        ``labels_`` are those of the round whose number of clusters is closest; rounds may jump over it.
+        ``labels_`` are those of the round with the closest number of clusters. A round may merge many clusters, so
+        there may be no round with exactly this number.
     metric : {"cosine", "dot", "sqeuclidean", "euclidean", "jaccard", "hamming", "precomputed"}, default="cosine"
-        How points are compared; see :func:`agglo.neighbor_graph`. With ``"precomputed"`` no points are given, but
-        a :class:`agglo.NeighborGraph`, a SciPy sparse matrix whose stored entries are the edges, or a square
+        The similarity or distance of two points; see :func:`agglo.neighbor_graph`. With ``"precomputed"``, ``X``
+        is a :class:`agglo.NeighborGraph`, a SciPy sparse matrix whose stored entries are the edges, or a square
         array, which is a complete graph.
     n_neighbors : int or "all", default=25
-        Neighbours to find for each point; ``"all"`` for the complete graph. Where there are not so many other
-        points it is all of them; ``graph_.parameters`` has the number that was used.
+        The number of neighbours of each point, or ``"all"`` for the complete graph. If there are fewer other
+        points, it is reduced to their number; ``graph_.parameters`` has the number that was used.
     method : str, default="auto"
-        How neighbours are found: one of the methods of :func:`agglo.neighbor_graph`. ``"auto"`` finds all of them
-        while that is cheap, and else nearly all; ``graph_.method`` and ``graph_.recall_estimate`` say which.
+        The search method of :func:`agglo.neighbor_graph`. ``"auto"`` searches exactly while that is cheap, and
+        approximately otherwise; ``graph_.method`` and ``graph_.recall_estimate`` report which.
     recall : float, default=0.95
-        The share of the true neighbours to find, where not all are.
+        The share of the true neighbours that an approximate search must find.
     missing : float, "mean", "ignore" or None, default="mean"
         The value that a pair without an edge has in a linkage; see :func:`agglo.neighbor_graph`. With
-        ``metric="precomputed"`` nothing is known of such pairs: then ``"mean"`` is like None, and a graph has a
-        value of its own.
+        ``metric="precomputed"`` the mean is not known: then ``"mean"`` is the same as None, and a graph has its
+        own value.
     thresholds : {"odds", "geometric", "linear", "doubling"} or array-like, default="odds"
         The schedule of the rounds, from near to far; see :func:`agglo.scc`.
     n_thresholds : int, optional
-        How many thresholds, for ``"odds"``, ``"geometric"`` and ``"linear"``; by default some ten thousands for
-        the first and 200 for the others.
+        The number of thresholds, for ``"odds"``, ``"geometric"`` and ``"linear"``. The default is several tens of
+        thousands for the first and 200 for the others.
     linkage : {"average", "single", "complete", "exact-average", "centroid", "ward"} or Linkage, default="average"
-        How close two clusters are; see :func:`agglo.scc`.
+        The similarity or distance of two clusters; see :func:`agglo.scc`.
     connect : {"auto", "exact-average", "centroid", "ward"} or None, default="auto"
         The linkage that merges the clusters that are left when the neighbour graph has no more edges between them.
         ``"auto"`` takes ``"exact-average"``, or ``"centroid"`` for the metric ``euclidean``, if the points are
@@ -58,20 +59,20 @@ class SCC(Clusterer):
     advance : {"every-round", "until-stable"}, default="every-round"
         When to go to the next threshold.
     round : int, "persistent" or "silhouette", optional
-        ``labels_`` are those of that round, as :meth:`agglo.Hierarchy.labels` counts. ``"persistent"``, also the
-        rule if none of ``n_clusters``, ``round`` and ``height`` is given: the round near whose number of
-        clusters the merging stays longest, see the notes.
+        ``labels_`` are those of this round, counted as in :meth:`agglo.Hierarchy.labels`. ``"persistent"`` selects
+        the most persistent round, see the notes. It is the default if none of ``n_clusters``, ``round`` and
+        ``height`` is given.
     height : float, optional
-        ``labels_`` are those of all merges up to this height.
+        ``labels_`` are the clusters after all merges up to this height.
     kind : {"distance", "similarity"}, optional
-        What the numbers of a precomputed matrix are; needed there, and nowhere else.
+        The meaning of the numbers of a precomputed matrix; required there, and not allowed otherwise.
     max_cluster_size : float, optional
-        How many points a cluster may be of, or how much it may weigh; see :func:`agglo.scc`.
+        The maximum number of points of a cluster, or their maximum total weight; see :func:`agglo.scc`.
     random_state : int, RandomState instance or None, default=0
-        The seed of a search for nearly all neighbours. The same integer gives the same result. None takes a seed
-        from NumPy's global random state, a ``RandomState`` instance gives one: each fit differs.
+        The random seed of an approximate search. The same integer gives the same result. With None, each fit draws
+        a seed from NumPy's global random state; with a ``RandomState`` instance, from that.
     n_jobs : int, optional
-        Threads; None or -1 for all cores. The result does not depend on it.
+        The number of threads; None or -1 for all cores. The result does not depend on it.
     verbose : bool, default=False
         Show a progress bar on the terminal.
     top : deprecated
@@ -80,40 +81,39 @@ class SCC(Clusterer):
     Attributes
     ----------
     labels_ : ndarray of int64 of shape (n_points,)
-        The cluster of each point. 0 is the largest cluster: that of the largest total weight, or of most points
-        if there are no weights. Of equally large clusters, the one with the smallest row of ``X`` comes first;
-        rows are compared column by column. So the numbers do not depend on the order of the points. Only clusters
-        that are still tied are in order of first appearance: those of a precomputed graph, and of equal points
-        kept apart. No point is left out as noise.
+        The cluster of each point. Cluster 0 has the largest total weight, or the most points if there are no
+        weights. Of equally large clusters, the one with the smallest row of ``X`` comes first; rows are compared
+        column by column. So the numbers do not depend on the order of the points. Clusters that are still tied are
+        in order of first appearance: those of a precomputed graph, and those of duplicates that constraints
+        separate. No point of positive weight is noise.
     tree_ : Hierarchy
-        The tree, for any other cut: ``tree_.cut(n_clusters=10)`` needs no second fit. It numbers clusters in order
-        of first appearance.
+        The tree. ``tree_.cut(n_clusters=10)`` selects another cut without a second fit, and numbers its clusters
+        in order of first appearance.
     graph_ : NeighborGraph
-        The neighbour graph, in which points that are equal are one.
+        The neighbour graph, in which duplicates are one point.
     graph_index_ : ndarray of int64 of shape (n_points,)
-        The point of the graph that stands for each point.
+        The point of the graph that represents each point; -1 for points of weight 0.
     round_ : int or None
-        The round that ``labels_`` are of; None if they were cut at a height.
+        The round of ``labels_``; None if they were cut at a height.
     query_method_ : str or None
-        How neighbours of new points are found by ``predict``: "exact", "kdtree" or "cells"; None for a
-        precomputed graph.
+        The search method of ``predict``: "exact", "kdtree" or "cells"; None for a precomputed graph.
     n_features_in_ : int
-        Number of columns of ``X``.
+        The number of columns of ``X``.
     feature_names_in_ : ndarray of str
-        Their names, if ``X`` has some.
+        The names of the columns, if ``X`` has names.
 
     See Also
     --------
-    Affinity, HAC : The same with other rounds.
+    Affinity, HAC : Clusterers with other rounds.
     agglo.scc : The algorithm alone, for a graph.
 
     Notes
     -----
-    Which of the many partitions of a tree is the right one is for the user to say. Where nothing is said,
-    ``labels_`` follow the rule ``"persistent"``: as the threshold moves from near to far the number of clusters
-    falls, fast where there is no reason to stop and slowly where clusters are apart, and the rule takes the round
-    near whose number it stays longest. :func:`agglo.tree.persistence.persistent_round` defines it. It never
-    answers with single points or with one cluster for all, unless the tree has nothing else.
+    A tree contains many partitions. Unless the user selects one, ``labels_`` are those of the most persistent
+    round. As the threshold moves from near to far, the number of clusters falls quickly where clusters touch, and
+    slowly where they are well separated. The rule selects the number of clusters that survives the longest range
+    of thresholds; :func:`agglo.tree.persistence.persistent_round` defines it. It never selects single points or
+    one cluster of all points, unless the tree has no other round.
 
     Examples
     --------
@@ -191,10 +191,10 @@ class SCC(Clusterer):
 
 
 class Affinity(Clusterer):
-    """Clusterer in whose rounds every cluster joins its nearest neighbour, however far that is.
+    """Clusterer that runs Affinity clustering: in each round every cluster merges with its nearest neighbour.
 
-    Parameters and attributes are those of :class:`SCC`, without a schedule. There are few rounds, so that the
-    one closest to ``n_clusters`` may be far from it.
+    Parameters and attributes are those of :class:`SCC`, without a schedule. There are few rounds, so the closest
+    number of clusters may be far from ``n_clusters``.
 
     Examples
     --------
@@ -219,11 +219,11 @@ class Affinity(Clusterer):
 
 
 class HAC(Clusterer):
-    """Clusterer that merges the two closest clusters, again and again, on the neighbour graph of the points.
+    """Clusterer that runs hierarchical agglomerative clustering on the neighbour graph of the points.
 
-    Parameters and attributes are those of :class:`SCC`, without a schedule. Every merge is a round, so that any
-    ``n_clusters`` is met that the graph's connected components allow; ``n_neighbors="all"`` gives classical
-    hierarchical agglomerative clustering.
+    It merges the two closest clusters again and again. Parameters and attributes are those of :class:`SCC`,
+    without a schedule. Every merge is a round, so there is a round for any ``n_clusters`` that is not below the
+    number of connected components of the graph. ``n_neighbors="all"`` gives classical HAC.
 
     Examples
     --------
