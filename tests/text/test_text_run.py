@@ -81,7 +81,7 @@ def test_embeddings_are_taken_by_row(folder):
 def test_a_model_must_be_here_and_so_must_what_runs_it(folder, monkeypatch):
     words = ["text", "queries.csv", "--column", "query", "-o", "out", "--model"]
     _, err = run(*words, "nowhere", code=3)
-    assert "--model nowhere is no folder: pass that of a model on this machine; none is downloaded" in err
+    assert "--model nowhere is not a folder: pass the folder of a local model; none is downloaded" in err
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
     _, err = run(*words, folder, code=3)
     assert "--model needs sentence-transformers, which cannot be imported" in err

@@ -13,8 +13,9 @@ import scipy.sparse as sp
 
 from agglo._arrays import is_read_only, release
 from agglo.evaluation import metrics
+from agglo.io.files import ReadError
 from agglo.io.points import read_labels, read_points
-from agglo.io.tables import CsvOptions, ReadError
+from agglo.io.tables import CsvOptions
 from agglo.neighbors.sparse import check_sparse
 from agglo.points.validation import check_points
 from agglo.rounds.constraints import check_constraints

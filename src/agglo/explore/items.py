@@ -24,7 +24,8 @@ from agglo.explore.values import (
     truncate,
 )
 from agglo.io.arrow_file import map_arrow
-from agglo.io.tables import ReadError, read_rows
+from agglo.io.files import ReadError
+from agglo.io.tables import read_rows
 
 Ints = npt.NDArray[np.int64]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from agglo.io.tables import explain_read_errors
+from agglo.io.files import explain_read_errors
 
 
 def write_arrow(table: Any, path: Path) -> None:

@@ -387,6 +387,3 @@ class _Writer:
 
     def __init__(self, write: Callable[[bytes], int]) -> None:
         self.write = write
-
-
-check_file, locate = check_writable_file, resolve_file

@@ -13,7 +13,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from agglo.io.tables import ReadError, Table, format_names, quote_name
+from agglo.io.files import ReadError
+from agglo.io.tables import Table, format_names, quote_name
 
 _MIN_ROWS = 10  # with fewer rows, a feature can equal the row numbers by chance
 _NUMBER = r"^\s*(?i:[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?|[-+]?inf(inity)?)\s*$"

@@ -26,13 +26,11 @@ from agglo.io.columns import (
     is_list_of_numbers,
     is_numeric,
 )
+from agglo.io.files import ReadError, check_readable, explain_read_errors
 from agglo.io.tables import (
     TABLE_FORMATS,
     CsvOptions,
-    ReadError,
     Table,
-    check_readable,
-    explain_read_errors,
     format_names,
 )
 from agglo.points.frames import rows_of_lists

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import codecs
 import csv
-import errno
-import gzip
 import io
 import re
 import shlex
@@ -14,22 +12,20 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+from agglo.io.files import ReadError, check_readable, explain_read_errors, open_bytes
+
 CSV_FORMATS = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 TABLE_FORMATS = (".parquet", *CSV_FORMATS)
-_KINDS = {".npy": "NumPy", ".npz": "NumPy", ".parquet": "Parquet", ".arrow": "Arrow"}  # all others are text files
 
 _BLOCK = 2**24  # bytes of a CSV file from which the types of its columns are inferred
 _TEXT_BLOCK = 2**30  # bytes; Arrow cannot read a row that is longer than a block
 _START = 2**20  # bytes of a CSV file whose encoding is checked before it is parsed
-_SYSTEM_ERRORS = (  # errors that are not caused by the content of a file
-    *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EMFILE, errno.ENFILE, errno.EIO, errno.EACCES, errno.EPERM),
-)
 
 # Arrow's error messages. They contain row numbers if Arrow reads with one thread.
 _BAD_CELL = re.compile(r"In CSV column #(\d+): Row #(\d+): CSV conversion error to \w+: (.*)", re.DOTALL)
@@ -46,18 +42,6 @@ _BYTE_ORDER_MARKS = {  # longer marks first: the mark of UTF-32 starts with that
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
-
-
-class ReadError(ValueError):
-    """A file that cannot be used.
-
-    The remedy may name options of ``agglo fit``. Commands without these options replace the remedy.
-    """
-
-    def __init__(self, cause: str, remedy: str) -> None:
-        super().__init__(f"{cause}: {remedy}")
-        self.cause = cause
-        self.remedy = remedy
 
 
 @dataclass(frozen=True)
@@ -92,53 +76,6 @@ class CsvOptions:
     def python_encoding(self) -> str:
         """The codec of Python for the files; it removes the byte order mark of UTF-8."""
         return "utf-8-sig" if self.is_utf8 else self.encoding
-
-
-def file_format(path: Path) -> str:
-    """Return the suffix of a file name in lower case, such as ``.csv`` or ``.csv.gz``."""
-    suffixes = [suffix.lower() for suffix in path.suffixes[-2:]]
-    return "".join(suffixes) if suffixes[-1:] == [".gz"] else "".join(suffixes[-1:])
-
-
-def check_readable(path: Path, formats: Sequence[str]) -> str:
-    """Return the format of a file; raise if it is none of ``formats`` or the file cannot be opened."""
-    form = file_format(path)
-    if not path.exists():
-        raise FileNotFoundError(f"{path} cannot be read: there is no such file; check its name")
-    if not path.is_file():
-        raise ReadError(f"{path} cannot be read: it is a folder or a device", "pass the name of a file")
-    if form not in formats:
-        known = ", ".join(formats)
-        cause = f"files whose names end in {form!r} are not supported" if form else "its name has no suffix"
-        raise ReadError(f"{path} cannot be read: {cause}", f"pass one of {known}")
-    with path.open("rb"):  # raises an OSError if permissions are missing
-        return form
-
-
-@contextmanager
-def explain_read_errors(path: Path) -> Iterator[None]:
-    """Convert every error that the content of a file causes to a ValueError that names the file."""
-    try:
-        yield
-    except pa.ArrowCancelled:  # raised by Arrow on Ctrl-C
-        raise KeyboardInterrupt from None
-    except (MemoryError, ReadError):
-        raise
-    except Exception as error:  # damaged bytes can make a parser raise undocumented errors
-        if isinstance(error, OSError) and error.errno in _SYSTEM_ERRORS:
-            raise
-        cause = (str(error).splitlines() or [type(error).__name__])[0]
-        kind = _KINDS.get(file_format(path), "CSV")
-        remedy = "correct it, or save it again" if kind == "CSV" else "create it again"
-        raise ValueError(
-            f"{path} cannot be read: it is damaged, truncated or not a valid {kind} file ({cause}); {remedy}"
-        ) from error
-
-
-def open_bytes(path: Path) -> BinaryIO:
-    """Open a file for reading; a name that ends in .gz is decompressed."""
-    # Arrow cannot open a name that is not UTF-8, so that Python opens all files.
-    return cast("BinaryIO", gzip.open(path, "rb")) if file_format(path).endswith(".gz") else path.open("rb")
 
 
 def decode_text(path: Path, options: CsvOptions, size: int = -1) -> str:

@@ -12,12 +12,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from agglo.io.files import ReadError, check_readable
 from agglo.io.tables import (
     CSV_FORMATS,
     CsvOptions,
-    ReadError,
     Table,
-    check_readable,
     decode_text,
     format_names,
 )

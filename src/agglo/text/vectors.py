@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from agglo.io.files import ReadError
 from agglo.io.points import read_points
-from agglo.io.tables import ReadError
 from agglo.progress import Progress
 from agglo.text.features import lexical_features
 from agglo.text.reader import Texts
@@ -26,12 +26,12 @@ def read_embeddings(path: Path, texts: Texts) -> npt.NDArray[Any]:
         raise ReadError(error.cause, "pass the vectors alone, as one array in a .npy file") from error
     if X.ndim != 2 or len(X) != texts.n_rows:
         raise ValueError(
-            f"{path} has an array of shape {X.shape}, but there are {texts.n_rows} rows of texts: pass one row of "
-            "numbers for each, those without a text and those that repeat one among them"
+            f"{path} has an array of shape {X.shape}, but there are {texts.n_rows} rows of texts: pass one row "
+            "of numbers for each, including rows without a text and duplicates"
         )
     chosen = np.asarray(X[texts.row])
     if chosen.dtype.kind not in "fiu":
-        raise ValueError(f"{path} holds {chosen.dtype}, and embeddings are numbers: pass an array of float32, say")
+        raise ValueError(f"{path} holds {chosen.dtype}, but embeddings must be numbers: pass a float32 array")
     wrong = ~np.isfinite(chosen).all(axis=1)
     wrong |= ~chosen.any(axis=1)
     if wrong.any():
@@ -46,7 +46,7 @@ def read_embeddings(path: Path, texts: Texts) -> npt.NDArray[Any]:
 def encode_texts(path: Path, texts: Sequence[str], progress: Progress | None = None) -> npt.NDArray[np.float32]:
     """Compute vectors with a sentence-transformers model in a local folder; nothing is downloaded."""
     if not path.is_dir():
-        raise ValueError(f"--model {path} is no folder: pass that of a model on this machine; none is downloaded")
+        raise ValueError(f"--model {path} is not a folder: pass the folder of a local model; none is downloaded")
     try:
         from sentence_transformers import SentenceTransformer
     except ImportError as error:

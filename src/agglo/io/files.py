@@ -1,0 +1,83 @@
+"""Open files, and explain why a file cannot be read."""
+
+from __future__ import annotations
+
+import errno
+import gzip
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, cast
+
+import pyarrow as pa
+
+_KINDS = {
+    ".npy": "NumPy",
+    ".npz": "NumPy",
+    ".parquet": "Parquet",
+    ".arrow": "Arrow",
+    **dict.fromkeys((".csv", ".tsv", ".csv.gz", ".tsv.gz"), "CSV"),
+    **dict.fromkeys((".txt", ".txt.gz"), "text"),
+}
+_SYSTEM_ERRORS = (  # errors that are not caused by the content of a file
+    *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EMFILE, errno.ENFILE, errno.EIO, errno.EACCES, errno.EPERM),
+)
+
+
+class ReadError(ValueError):
+    """A file that cannot be used.
+
+    The remedy may name options of ``agglo fit``. Commands without these options replace the remedy.
+    """
+
+    def __init__(self, cause: str, remedy: str) -> None:
+        super().__init__(f"{cause}: {remedy}")
+        self.cause = cause
+        self.remedy = remedy
+
+
+def file_format(path: Path) -> str:
+    """Return the suffix of a file name in lower case, such as ``.csv`` or ``.csv.gz``."""
+    suffixes = [suffix.lower() for suffix in path.suffixes[-2:]]
+    return "".join(suffixes) if suffixes[-1:] == [".gz"] else "".join(suffixes[-1:])
+
+
+def check_readable(path: Path, formats: Sequence[str]) -> str:
+    """Return the format of a file; raise if it is none of ``formats`` or the file cannot be opened."""
+    form = file_format(path)
+    if not path.exists():
+        raise FileNotFoundError(f"{path} cannot be read: there is no such file; check its name")
+    if not path.is_file():
+        raise ReadError(f"{path} cannot be read: it is a folder or a device", "pass the name of a file")
+    if form not in formats:
+        known = ", ".join(formats)
+        cause = f"files whose names end in {form!r} are not supported" if form else "its name has no suffix"
+        raise ReadError(f"{path} cannot be read: {cause}", f"pass one of {known}")
+    with path.open("rb"):  # raises an OSError if permissions are missing
+        return form
+
+
+@contextmanager
+def explain_read_errors(path: Path) -> Iterator[None]:
+    """Convert every error that the content of a file causes to a ValueError that names the file."""
+    try:
+        yield
+    except pa.ArrowCancelled:  # raised by Arrow on Ctrl-C
+        raise KeyboardInterrupt from None
+    except (MemoryError, ReadError):
+        raise
+    except Exception as error:  # damaged bytes can make a parser raise undocumented errors
+        if isinstance(error, OSError) and error.errno in _SYSTEM_ERRORS:
+            raise
+        cause = (str(error).splitlines() or [type(error).__name__])[0]
+        kind = _KINDS.get(file_format(path), "text")
+        remedy = "correct it, or save it again" if kind in ("CSV", "text") else "create it again"
+        raise ValueError(
+            f"{path} cannot be read: it is damaged, truncated or not a valid {kind} file ({cause}); {remedy}"
+        ) from error
+
+
+def open_bytes(path: Path) -> BinaryIO:
+    """Open a file for reading; a name that ends in .gz is decompressed."""
+    # Arrow cannot open a name that is not UTF-8, so that Python opens all files.
+    return cast("BinaryIO", gzip.open(path, "rb")) if file_format(path).endswith(".gz") else path.open("rb")
