@@ -34,7 +34,7 @@ import scipy.sparse as sp
 
 import agglo
 from agglo.paper import dpmeans
-from agglo.paper.dpmeans.passes import refined
+from agglo.paper.dpmeans.passes import refine_clusters
 
 PRICES = (0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0)
 TREES = ("scc round", "scc cut", "ward cut", "ward refined")
@@ -97,8 +97,8 @@ def trees(X: Array, y: Array | None) -> Iterator[Row]:
                 labels = tree.labels(round=path.best_round(lam))
                 yield {"method": "scc round", "seed": "", "cpu": cpu} | score(X, y, labels, lam)
             else:
-                chance = np.random.RandomState(0)
-                found = refined(X, labels.astype(np.int32), path.cost(lam), lam, chance, 1, 300, 0.0)
+                rng = np.random.RandomState(0)
+                found = refine_clusters(X, labels.astype(np.int32), path.cost(lam), lam, rng, 1, 300, 0.0)
                 yield {"method": "ward refined", "seed": "", "cpu": cpu} | score(X, y, found.labels, lam)
 
 

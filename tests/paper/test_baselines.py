@@ -15,7 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from agglo import HAC
 from agglo.evaluation.metrics import dendrogram_purity
 from agglo.paper.baselines import HDBSCAN, METHODS, Birch, DenseHAC
-from agglo.paper.baselines.base import assembled
+from agglo.paper.baselines.base import hierarchy_from_parents
 from agglo.testing import assert_same_hierarchy, check_hierarchy
 
 TREES = {name: method for name, method in METHODS.items() if method.hierarchical}
@@ -103,7 +103,7 @@ def test_any_tree_is_assembled_with_all_its_clusters(seed, n, n_inner):
     below = [{i} if i < n else set() for i in range(total)]
     for i, over in enumerate(parent[:-1]):
         below[over] |= below[i]
-    tree = assembled(parent, n, rng.integers(-2, 5, total), {})
+    tree = hierarchy_from_parents(parent, n, rng.integers(-2, 5, total), {})
     check_hierarchy(tree)
     mine = {frozenset(tree.leaves(node).tolist()) for node in range(tree.n_nodes)}
     assert mine == {frozenset(cluster) for cluster in below if cluster}

@@ -173,15 +173,15 @@ def test_points_of_any_scale(solver, scale):
 @pytest.mark.parametrize(
     ("options", "error", "text"),
     [
-        ({"lam": -1.0}, ValueError, r"lam=-1.0 is no price of a cluster: pass a number that is not negative"),
-        ({"lam": float("nan")}, ValueError, r"lam=nan is no price of a cluster"),
-        ({"lam": None}, TypeError, r"lam=None is no price of a cluster: pass a number"),
-        ({"lam": "1"}, TypeError, r"lam='1' is no price"),
-        ({"lam": True}, TypeError, r"lam=True is no price"),
+        ({"lam": -1.0}, ValueError, r"lam=-1.0 is negative or NaN: pass a number of at least 0"),
+        ({"lam": float("nan")}, ValueError, r"lam=nan is negative or NaN"),
+        ({"lam": None}, TypeError, r"lam=None is not a number: pass a number"),
+        ({"lam": "1"}, TypeError, r"lam='1' is not a number"),
+        ({"lam": True}, TypeError, r"lam=True is not a number"),
         ({"n_init": 0}, ValueError, r"n_init=0 must be at least 1: pass a positive integer"),
-        ({"n_init": 2.0}, TypeError, r"n_init=2.0 is not a whole number"),
+        ({"n_init": 2.0}, TypeError, r"n_init=2.0 is not an integer"),
         ({"max_iter": -3}, ValueError, r"max_iter=-3 must be at least 1"),
-        ({"tol": -0.1}, ValueError, r"tol=-0.1 must be finite and not negative"),
+        ({"tol": -0.1}, ValueError, r"tol=-0.1 must be finite and at least 0"),
         ({"tol": None}, TypeError, r"tol=None is not a number"),
         ({"n_jobs": 0}, ValueError, r"n_jobs=0 is not a number of threads"),
     ],
@@ -195,11 +195,11 @@ def test_wrong_parameters(solver, options, error, text):
     ("solver", "error", "text"),
     [
         (OCCDPMeans(epoch_size=0), ValueError, r"epoch_size=0 must be at least 1"),
-        (OCCDPMeans(epoch_size=None), TypeError, r"epoch_size=None is not a whole number"),
+        (OCCDPMeans(epoch_size=None), TypeError, r"epoch_size=None is not an integer"),
         (DPMeansPlusPlus(stop="never"), ValueError, r"stop='never' is unknown: pass one of 'cost', 'bound'"),
         (TreeDPMeans(n_neighbors=0), ValueError, r"n_neighbors=0 must be at least 1"),
-        (TreeDPMeans(refine=1), TypeError, r"refine=1 is not a choice: pass True or False"),
-        (DPMeansPlusPlus(refine="yes"), TypeError, r"refine='yes' is not a choice: pass True or False"),
+        (TreeDPMeans(refine=1), TypeError, r"refine=1 is not a bool: pass True or False"),
+        (DPMeansPlusPlus(refine="yes"), TypeError, r"refine='yes' is not a bool: pass True or False"),
     ],
 )
 def test_wrong_parameters_of_one_solver(solver, error, text):

@@ -110,7 +110,7 @@ def test_copies_count_as_often_as_they_are():
 
 def test_too_few_rounds_are_said():
     X = np.random.default_rng(0).normal(size=(200, 2))
-    with pytest.warns(ConvergenceWarning, match=r"max_iter=1 rounds left .* than tol=1e-09: pass a"):
+    with pytest.warns(ConvergenceWarning, match=r"max_iter=1 iterations left a gap of .* than tol=1e-09: pass a"):
         solver = LowRankALBCD(3.0, max_iter=1, tol=1e-9, random_state=0).fit(X)
     assert not solver.converged_
     assert solver.n_iter_ == 1

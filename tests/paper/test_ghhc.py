@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from agglo.evaluation.metrics import dendrogram_purity
 from agglo.paper.baselines import GHHC
-from agglo.paper.baselines.ghhc import loss_and_gradient, parent_distances, triples
+from agglo.paper.baselines.ghhc import draw_triples, loss_and_gradient, parent_distances
 from agglo.testing import check_hierarchy
 
 
@@ -36,13 +36,13 @@ def test_distances_are_hyperbolic():
     along = np.array([[0.0, 0.0], [0.25, 0.0]])
     found = parent_distances(x, along, 0.0)
     np.testing.assert_allclose(found.hyperbolic[0], 2 * (np.arctanh(0.5) - np.arctanh([0.0, 0.25])))
-    assert (found.dearer == 1).all()  # parents that are nearer to the middle
-    assert parent_distances(middle, x, 0.0).dearer[0, 0] == pytest.approx(1 + 2 * np.arctanh(0.5))
+    assert (found.penalty == 1).all()  # parents that are nearer to the middle
+    assert parent_distances(middle, x, 0.0).penalty[0, 0] == pytest.approx(1 + 2 * np.arctanh(0.5))
 
 
 def test_the_closest_two_of_a_triple_come_first():
     rows = np.random.default_rng(0).standard_normal((50, 3))
-    found = triples(rows, 4, 30, np.random.RandomState(0)).reshape(-1, 3)
+    found = draw_triples(rows, 4, 30, np.random.RandomState(0)).reshape(-1, 3)
     a, b, c = (rows[found[:, corner]] for corner in range(3))
     closest, other, third = (((p - q) ** 2).sum(axis=1) for p, q in ((a, b), (b, c), (a, c)))
     assert (closest <= np.minimum(other, third)).all()
@@ -64,9 +64,9 @@ def test_steps_lower_the_loss_and_make_a_better_tree():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"n_nodes": 1}, "n_nodes=1 makes no tree: pass at least 2"),
+        ({"n_nodes": 1}, "n_nodes=1 is too small for a tree: pass at least 2"),
         ({"max_iter": 0}, "max_iter=0 must be at least 1"),
-        ({"margin": -1.0}, "margin=-1.0 must be finite and not negative"),
+        ({"margin": -1.0}, "margin=-1.0 must be finite and at least 0"),
     ],
 )
 def test_ghhc_refuses(parameters, message):

@@ -11,7 +11,7 @@ from scipy.spatial.distance import cdist
 
 from agglo.evaluation.metrics import dendrogram_purity
 from agglo.paper.baselines import DenseHAC, Grinch, Perch
-from agglo.paper.baselines.online import earlier_neighbors
+from agglo.paper.baselines.online import find_earlier_neighbors
 from agglo.testing import assert_same_hierarchy, check_hierarchy
 
 
@@ -202,20 +202,20 @@ def test_grinch_refuses(parameters, message):
 
 @settings(max_examples=40)
 @given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 70), k=st.integers(1, 9), dot=st.booleans())
-def test_earlier_neighbors_are_the_nearest_before(seed, n, k, dot):
+def test_find_earlier_neighbors_are_the_nearest_before(seed, n, k, dot):
     rows = np.random.default_rng(seed).integers(-5, 6, (n, 2)).astype(np.float32)
     close = rows @ rows.T if dot else -cdist(rows, rows, "sqeuclidean")
-    for i, found in enumerate(earlier_neighbors(rows, k, dot=dot)):
+    for i, found in enumerate(find_earlier_neighbors(rows, k, dot=dot)):
         known = found[found >= 0]
         assert len(known) == min(i, k)
         np.testing.assert_array_equal(known, np.argsort(-close[i, :i], kind="stable")[:k])
 
 
-def test_earlier_neighbors_in_blocks(monkeypatch):
+def test_find_earlier_neighbors_in_blocks(monkeypatch):
     rows = np.random.default_rng(3).standard_normal((200, 4)).astype(np.float32)
-    whole = earlier_neighbors(rows, 5, dot=False)
+    whole = find_earlier_neighbors(rows, 5, dot=False)
     monkeypatch.setattr("agglo.paper.baselines.online._BLOCK", 7)
-    np.testing.assert_array_equal(earlier_neighbors(rows, 5, dot=False), whole)
+    np.testing.assert_array_equal(find_earlier_neighbors(rows, 5, dot=False), whole)
 
 
 @pytest.mark.parametrize(
@@ -224,7 +224,7 @@ def test_earlier_neighbors_in_blocks(monkeypatch):
         ({"search": "kd"}, "search='kd' is unknown: pass one of exact, boxes, beam"),
         ({"masking": "none"}, "masking='none' is unknown: pass one of exact, boxes"),
         ({"beam_width": 0}, "beam_width=0 must be at least 1"),
-        ({"max_leaves": 1}, "max_leaves=1 leaves no tree: pass at least 2, or None"),
+        ({"max_leaves": 1}, "max_leaves=1 is too small for a tree: pass at least 2, or None"),
     ],
 )
 def test_perch_refuses(parameters, message):

@@ -59,7 +59,7 @@ def test_shared_neighbors_are_counted_for_any_number_of_them(seed, n):
     for t in sorted(np.random.default_rng(seed).integers(1, n + 1, 4).tolist()):
         near = [set(shared.order[x, :t].tolist()) for x in range(n)]
         expected = [[len(a & b) for b in near] for a in near]
-        np.testing.assert_array_equal(shared.among(t), expected)
+        np.testing.assert_array_equal(shared.count(t), expected)
 
 
 def with_noise(seed, sizes=(60, 50, 40), n_noise=3):
@@ -120,7 +120,7 @@ def test_rhc_on_plain_blobs():
     ("parameters", "message"),
     [
         ({"alpha": 0.1, "nu": 0.1}, r"alpha \+ nu is 0.2, but classes must have more .* less than 1/6"),
-        ({"alpha": -0.1}, "alpha=-0.1 must be finite and not negative"),
+        ({"alpha": -0.1}, "alpha=-0.1 must be finite and at least 0"),
     ],
 )
 def test_rhc_refuses(parameters, message):

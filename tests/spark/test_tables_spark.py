@@ -153,7 +153,7 @@ def test_the_command_line_writes_a_run_and_labels(spark, graph, tmp_path, monkey
     assert "clusters" in told
     assert spark.read.parquet(f"{tmp_path}/labels").columns == ["id", "cluster"]
     nowhere = ["spark", "fit", "nowhere", "-o", "x", "--kind", "distance"]
-    assert "holds a run already" in run(*fit, code=3)[1]
+    assert "contains a run already" in run(*fit, code=3)[1]
     assert "names 2 columns: pass three" in run(*fit, "--columns", "a,b", code=2)[1]
     assert "has no column 'a', only src, dst, weight" in run(*fit, "--columns", "a,dst,weight", code=3)[1]
     assert "cannot read nowhere as Parquet" in run(*nowhere, code=3)[1]

@@ -1,20 +1,20 @@
-"""The methods that SCC is compared with, all behind one interface.
+"""The methods that SCC is compared with, as scikit-learn estimators.
 
-Each is an estimator class as scikit-learn has them: parameters in the constructor, all with defaults; then
-``fit(X)``, for the rows of a dense array. A fitted one has
+``fit(X)`` takes a dense array, and sets
 
-- ``labels_``, an integer a point. With the parameter ``n_clusters``, which all but DP-means solvers have, it is
-  a clustering of so many clusters, or of the next smaller number that a tree has. Without, it is what the method
-  itself says, or for trees that say nothing the cut of :func:`agglo.tree.persistence.persistent_round`. -1 is
-  noise, and only HDBSCAN without ``n_clusters`` has it;
-- ``tree_``, a :class:`agglo.Hierarchy`, if the method is hierarchical: every inner node is a round of its own,
-  from low to high, so that ``tree_.cut(n_clusters=k)`` works for any k.
+- ``labels_``, one integer per point. All methods except DP-means solvers have the parameter ``n_clusters``: then
+there
+  are this many clusters, or the next smaller number that the tree has. By default the method selects the clusters,
+  or the tree is cut at :func:`agglo.tree.persistence.persistent_round`. Only HDBSCAN without ``n_clusters`` has
+  noise, -1;
+- ``tree_``, a :class:`agglo.Hierarchy`, if the method is hierarchical. Every inner node is a separate round,
+ordered by
+  height, so that ``tree_.cut(n_clusters=k)`` works for any k.
 
-A method that draws random numbers has ``random_state``: an integer makes its result repeatable.
+Random methods have the parameter ``random_state``.
 
-``METHODS`` maps a short name to a :class:`Method`: the class, whether it is ``hierarchical``, whether it is
-``random``, whether it takes a ``metric`` (all others are Euclidean: give them rows of length 1 to compare by
-cosine, with :func:`sklearn.preprocessing.normalize`), and up to about how many ``points`` it is meant for.
+``METHODS`` maps a short name to a :class:`Method`. Methods without the parameter ``metric`` are Euclidean:
+normalize the rows with :func:`sklearn.preprocessing.normalize` to compare by cosine.
 
 Examples
 --------
@@ -60,7 +60,7 @@ __all__ = [
 
 
 class Method(NamedTuple):
-    """A baseline, and what a benchmark must know to run it."""
+    """A baseline, and the facts that a benchmark needs to run it."""
 
     estimator: type[Any]
     """The class."""
@@ -70,27 +70,29 @@ class Method(NamedTuple):
     """Whether it has the parameter ``random_state``."""
     metric: bool
     """Whether it has the parameter ``metric``, ``"cosine"`` or ``"sqeuclidean"``; otherwise it is Euclidean."""
-    points: int
-    """About how many points it can be asked to cluster, by its time and memory."""
+    max_points: int
+    """The number of points up to which its time and memory are acceptable."""
 
 
 METHODS: Mapping[str, Method] = MappingProxyType(
     {
-        "hac": Method(DenseHAC, hierarchical=True, random=False, metric=True, points=25_000),
-        "birch": Method(Birch, hierarchical=True, random=False, metric=False, points=1_000_000),
-        "hdbscan": Method(HDBSCAN, hierarchical=True, random=False, metric=False, points=100_000),
-        "perch": Method(Perch, hierarchical=True, random=True, metric=False, points=100_000),
-        "grinch": Method(Grinch, hierarchical=True, random=True, metric=True, points=100_000),
-        "ghhc": Method(GHHC, hierarchical=True, random=True, metric=False, points=200_000),
-        "hkm": Method(HKM, hierarchical=True, random=True, metric=False, points=1_000_000),
-        "rhc": Method(RHC, hierarchical=True, random=False, metric=False, points=1_000),
-        "kmeans": Method(KMeans, hierarchical=False, random=True, metric=False, points=1_000_000),
+        "hac": Method(DenseHAC, hierarchical=True, random=False, metric=True, max_points=25_000),
+        "birch": Method(Birch, hierarchical=True, random=False, metric=False, max_points=1_000_000),
+        "hdbscan": Method(HDBSCAN, hierarchical=True, random=False, metric=False, max_points=100_000),
+        "perch": Method(Perch, hierarchical=True, random=True, metric=False, max_points=100_000),
+        "grinch": Method(Grinch, hierarchical=True, random=True, metric=True, max_points=100_000),
+        "ghhc": Method(GHHC, hierarchical=True, random=True, metric=False, max_points=200_000),
+        "hkm": Method(HKM, hierarchical=True, random=True, metric=False, max_points=1_000_000),
+        "rhc": Method(RHC, hierarchical=True, random=False, metric=False, max_points=1_000),
+        "kmeans": Method(KMeans, hierarchical=False, random=True, metric=False, max_points=1_000_000),
         "bisecting-kmeans": Method(
-            BisectingKMeans, hierarchical=False, random=True, metric=False, points=1_000_000
+            BisectingKMeans, hierarchical=False, random=True, metric=False, max_points=1_000_000
         ),
-        "serial-dpmeans": Method(SerialDPMeans, hierarchical=False, random=True, metric=False, points=1_000_000),
-        "occ-dpmeans": Method(OCCDPMeans, hierarchical=False, random=True, metric=False, points=1_000_000),
-        "dpmeans++": Method(DPMeansPlusPlus, hierarchical=False, random=True, metric=False, points=1_000_000),
+        "serial-dpmeans": Method(
+            SerialDPMeans, hierarchical=False, random=True, metric=False, max_points=1_000_000
+        ),
+        "occ-dpmeans": Method(OCCDPMeans, hierarchical=False, random=True, metric=False, max_points=1_000_000),
+        "dpmeans++": Method(DPMeansPlusPlus, hierarchical=False, random=True, metric=False, max_points=1_000_000),
     }
 )
 """Every baseline by a short name, the hierarchical ones first."""

@@ -1,4 +1,4 @@
-"""What the baselines share: how they are fitted, and how any kind of tree becomes a Hierarchy."""
+"""The base class of the baselines, and the conversion of their trees to a Hierarchy."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from agglo.tree.hierarchy import Hierarchy
 
 
 class TreeBaseline(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no types
-    """A clusterer that makes a tree of points; what its parameters have in common is ``n_clusters``."""
+    """A hierarchical clusterer with the parameter ``n_clusters``."""
 
     n_clusters: SupportsIndex | None
     tree_: Hierarchy
@@ -27,117 +27,112 @@ class TreeBaseline(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]  # s
     n_features_in_: int
 
     def fit(self, X: Any, y: object = None) -> Self:
-        """The baseline with ``tree_`` and ``labels_`` of the rows of ``X``.
+        """Build the tree and the labels of the rows of ``X``.
 
         Parameters
         ----------
         X : array-like of shape (n_points, n_features)
             The points.
         y : object
-            Not used; for pipelines.
+            Ignored; present for scikit-learn's conventions.
         """
         self._check()
         points = check_points(validate_points(self, X))
         if self.n_clusters is not None:
             check_rule(len(points), self.n_clusters, None, None)
-        self.tree_ = self._tree(points)
-        self.labels_ = self._labels(points)
+        self.tree_ = self._build_tree(points)
+        self.labels_ = self._build_labels(points)
         return self
 
     def _check(self) -> None:
-        """Raise if a parameter is wrong."""
+        """Check the parameters of the method."""
 
     @abstractmethod
-    def _tree(self, points: Points) -> Hierarchy:
-        """The tree of the points."""
+    def _build_tree(self, points: Points) -> Hierarchy:
+        """Build the tree of the points."""
 
-    def _labels(self, points: Points) -> npt.NDArray[np.int64]:
-        """The finest partition of at most ``n_clusters`` clusters; by default that of the persistent round."""
+    def _build_labels(self, points: Points) -> npt.NDArray[np.int64]:
+        """Return the finest partition with at most ``n_clusters`` clusters; by default the persistent round."""
         if self.n_clusters is None:
             return self.tree_.cut(round="persistent")
         counts = np.concatenate([[self.tree_.n_leaves], self.tree_.rounds.after])
         return self.tree_.labels(round=int((counts <= operator.index(self.n_clusters)).argmax()))
 
 
-def in_order(labels: npt.ArrayLike) -> npt.NDArray[np.int64]:
-    """Labels renamed 0, 1, ... in order of first appearance."""
-    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
-    return np.argsort(np.argsort(first))[inverse].astype(np.int64)
-
-
-def assembled(
+def hierarchy_from_parents(
     parent: npt.ArrayLike,
     n_leaves: int,
     height: npt.ArrayLike | Points,
     about: Mapping[str, Any],
 ) -> Hierarchy:
-    """The Hierarchy of a tree whose nodes are in any order that has children before their parents.
+    """Build a Hierarchy from parents; children must come before their parents.
 
     Parameters
     ----------
     parent : array-like of int
-        The parent of each node, of a larger id; the last node is the root and has -1. The first ``n_leaves``
-        nodes are the points. Others may have any number of children; those with one or none are left out.
+        The parent of each node, with a larger id; -1 for the root, which is the last node. The first ``n_leaves``
+        nodes are the points. Inner nodes with fewer than two children are removed.
     n_leaves : int
         The number of points.
     height : array-like of shape (n_nodes,) or (n_leaves, n_features)
-        The height of each node, raised where a child is higher; or the points, and then a node is as high as the
-        squared distances of its points to their mean sum up to.
+        The height of each node, raised to that of its children; or the points, in which case the height of a node
+        is the sum of squared distances of its points to their mean.
     about : mapping
-        What to put on record.
+        The record of the method and its parameters.
 
     Returns
     -------
     Hierarchy
-        Every node is a round of its own, from low to high, so that ``cut(n_clusters=k)`` splits the highest
-        nodes first.
+        Every inner node is a separate round, ordered by height, so that ``cut(n_clusters=k)`` works for any k.
 
     Examples
     --------
-    >>> from agglo.paper.baselines.base import assembled
-    >>> assembled([3, 3, 5, 5, 5, -1], 3, [0, 0, 0, 0.5, 9, 2], {"method": "by hand"})
+    >>> from agglo.paper.baselines.base import hierarchy_from_parents
+    >>> hierarchy_from_parents([3, 3, 5, 5, 5, -1], 3, [0, 0, 0, 0.5, 9, 2], {"method": "by hand"})
     Hierarchy(3 leaves, 5 nodes, 2 rounds, height 2)
     """
-    up, kept = _without_idle(np.asarray(parent, np.int32), n_leaves)
+    up, kept = _remove_unary_nodes(np.asarray(parent, np.int32), n_leaves)
     is_leaf = np.arange(len(up)) < n_leaves
     size = _core.sums_below(up, is_leaf.astype(np.int64)).astype(np.int32)
     given = np.asarray(height)
     if given.ndim == 2:
-        raised, _ = _core.node_costs(height, up, size, False, 1, None)
+        heights, _ = _core.node_costs(height, up, size, False, 1, None)
     else:
-        raised = np.where(is_leaf, 0.0, given[kept])
-    settled = _core.tree_settled(up, np.asarray(raised, np.float64)) + 0.0  # -0.0 becomes 0.0
+        heights = np.where(is_leaf, 0.0, given[kept])
+    monotone = _core.tree_settled(up, np.asarray(heights, np.float64)) + 0.0  # -0.0 becomes 0.0
     inner = np.arange(n_leaves, len(up))
-    order = np.concatenate([np.arange(n_leaves), inner[np.lexsort((size[inner], settled[inner]))]])
-    place = np.empty(len(up), np.int32)
-    place[order] = np.arange(len(up), dtype=np.int32)
-    moved = np.where(up[order] < 0, -1, place[up[order]]).astype(np.int32)
-    left = n_leaves - np.concatenate([[0], np.cumsum(np.bincount(moved[:-1], minlength=len(up))[n_leaves:] - 1)])
+    order = np.concatenate([np.arange(n_leaves), inner[np.lexsort((size[inner], monotone[inner]))]])
+    position = np.empty(len(up), np.int32)
+    position[order] = np.arange(len(up), dtype=np.int32)
+    new_parent = np.where(up[order] < 0, -1, position[up[order]]).astype(np.int32)
+    n_children = np.bincount(new_parent[:-1], minlength=len(up))[n_leaves:]
+    n_clusters = n_leaves - np.concatenate([[0], np.cumsum(n_children - 1)])
     unknown = np.full(len(inner), np.nan)
     return Hierarchy(
-        moved,
-        settled[order],
+        new_parent,
+        monotone[order],
         size[order],
         np.maximum(np.arange(len(up)) - n_leaves + 1, 0).astype(np.int32),
-        Rounds(unknown, left[:-1], left[1:], unknown),
+        Rounds(unknown, n_clusters[:-1], n_clusters[1:], unknown),
         about,
     )
 
 
-def _without_idle(
+def _remove_unary_nodes(
     parent: npt.NDArray[np.int32], n_leaves: int
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
-    """The parents once inner nodes with fewer than two children are gone, and the nodes that stay."""
+    """Remove inner nodes with fewer than two children; return the new parents, and the nodes that are kept."""
     ids = np.arange(len(parent))
-    filled = _core.sums_below(parent, (ids < n_leaves).astype(np.int64)) > 0
-    children = np.bincount(parent[:-1][filled[:-1]], minlength=len(parent))
-    stays = (children > 1) | (ids < n_leaves)
+    nonempty = _core.sums_below(parent, (ids < n_leaves).astype(np.int64)) > 0
+    children = np.bincount(parent[:-1][nonempty[:-1]], minlength=len(parent))
+    is_kept = (children > 1) | (ids < n_leaves)
     above = parent.copy()
-    for node in ids[~stays & filled][::-1].tolist():  # from the root down, so that a parent's own way is known
+    # From the root down, because a parent must be resolved before its children.
+    for node in ids[~is_kept & nonempty][::-1].tolist():
         over = above[node]
-        above[node] = over if over < 0 or stays[over] else above[over]
-    over = above[stays]
-    over = np.where((over >= 0) & ~stays[over], above[over], over)
-    kept = ids[stays]
-    name = np.cumsum(stays) - 1
-    return np.where(over < 0, -1, name[over]).astype(np.int32), kept
+        above[node] = over if over < 0 or is_kept[over] else above[over]
+    over = above[is_kept]
+    over = np.where((over >= 0) & ~is_kept[over], above[over], over)
+    kept = ids[is_kept]
+    new_id = np.cumsum(is_kept) - 1
+    return np.where(over < 0, -1, new_id[over]).astype(np.int32), kept

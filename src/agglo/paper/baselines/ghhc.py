@@ -1,4 +1,4 @@
-"""gHHC: a tree whose inner nodes are points of hyperbolic space, moved by gradients."""
+"""gHHC: gradient-based hierarchical clustering in hyperbolic space."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ import scipy.cluster.hierarchy
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import check_random_state
 
-from agglo.paper.baselines.base import TreeBaseline, assembled
-from agglo.paper.baselines.hkm import k_means_seeds, upside_down
-from agglo.paper.baselines.online import centered
-from agglo.paper.dpmeans.base import check_count, check_share
+from agglo.paper.baselines.base import TreeBaseline, hierarchy_from_parents
+from agglo.paper.baselines.hkm import draw_seeds, parents_from_top_down
+from agglo.paper.baselines.online import center_and_scale
+from agglo.paper.validation import check_count, check_nonnegative
 from agglo.points.validation import Points
 from agglo.tree.hierarchy import Hierarchy
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-_SHELL = 0.6  # how far from the middle of the ball points are,
-_START, _INSIDE = 0.36, 0.57  # and nodes are, at first and at most
+_POINT_RADIUS = 0.6  # distance of points from the center of the ball
+_NODE_RADIUS, _MAX_NODE_RADIUS = 0.36, 0.57  # that of nodes, initial and maximal
 _TEMPERATURE = 0.05  # of the softmax over common ancestors, whose distances differ by hundredths
-_NEAR = 5  # nearest neighbours that the close pair of a triple is drawn from
-_ANCHORS = 20_000  # points whose neighbours are looked up at most
+_NEAR = 5  # nearest neighbours from which the close pair of a triple is drawn
+_ANCHORS = 20_000  # maximum number of points whose neighbours are searched
 _BLOCK = 1024
 _TINY = 1e-12
 
@@ -32,27 +32,27 @@ _TINY = 1e-12
 class GHHC(TreeBaseline):
     """Gradient-based hyperbolic hierarchical clustering.
 
-    The method of Monath and others [1]_. Points lie near the rim of the unit ball, the inner nodes of the tree
-    inside it, and a child's parent is the node that is closest in hyperbolic distance, dearer the less it lies
-    nearer to the middle. Nodes move so that of three points the two closest have their lowest common ancestor
-    nearer than that of all three. Directions count, not lengths: rows are centred and normalised.
+    The method of Monath and others [1]_. Points lie near the boundary of the unit ball, inner nodes inside it. The
+    parent of a child is the node at the smallest hyperbolic distance, with a penalty unless the node is closer to
+    the center of the ball. Gradient steps move the nodes so that, of three points, the closest two have a lower
+    common ancestor than all three. Rows are centered and normalized, so only directions matter.
 
     Parameters
     ----------
     n_clusters : int, optional
-        The most clusters of ``labels_``; by default those of the persistent round.
+        The maximum number of clusters of ``labels_``; by default that of the most persistent round.
     n_nodes : int, optional
-        Number of inner nodes, at least 2; by default a fifth of the points, but no more than 1000.
+        The number of inner nodes, at least 2; by default a fifth of the points, at most 1000.
     max_iter : int, default=100
-        Gradient steps.
+        The number of gradient steps.
     batch_size : int, default=200
-        Triples of points in a step.
+        The number of triples of points per step.
     learning_rate : float, default=0.005
-        Of the steps, which are Adam's.
+        The learning rate of Adam.
     margin : float, default=0.1
-        How much nearer to the middle of the ball than its child a parent should be.
+        How much closer to the center of the ball a parent should be than its child.
     random_state : int, RandomState or None, default=None
-        Where seeds and triples come from. An integer makes results repeatable.
+        The random seed of seeds and triples. Pass an integer for reproducible results.
 
     Attributes
     ----------
@@ -62,13 +62,13 @@ class GHHC(TreeBaseline):
     labels_ : ndarray of int64 of shape (n_points,)
         The cluster of each point.
     nodes_ : ndarray of float64 of shape (n_nodes, n_features)
-        Where the inner nodes are in the ball.
+        The positions of the inner nodes in the ball.
     losses_ : ndarray of float64 of shape (max_iter,)
-        The mean loss of a triple in each step.
+        The mean loss of the triples of each step.
     n_iter_ : int
-        Number of steps.
+        The number of steps.
     n_features_in_ : int
-        Number of columns of ``X``.
+        The number of columns of ``X``.
 
     References
     ----------
@@ -104,22 +104,22 @@ class GHHC(TreeBaseline):
 
     def _check(self) -> None:
         if self.n_nodes is not None and check_count("n_nodes", self.n_nodes) < 2:
-            raise ValueError("n_nodes=1 makes no tree: pass at least 2")
+            raise ValueError("n_nodes=1 is too small for a tree: pass at least 2")
         check_count("max_iter", self.max_iter)
         check_count("batch_size", self.batch_size)
-        check_share("learning_rate", self.learning_rate)
-        check_share("margin", self.margin)
+        check_nonnegative("learning_rate", self.learning_rate)
+        check_nonnegative("margin", self.margin)
 
-    def _tree(self, points: Points) -> Hierarchy:
+    def _build_tree(self, points: Points) -> Hierarchy:
         n = len(points)
-        chance = check_random_state(self.random_state)
-        rows = _SHELL * _unit(centered(points)[0].astype(np.float64))
+        rng = check_random_state(self.random_state)
+        rows = _POINT_RADIUS * _normalize(center_and_scale(points)[0].astype(np.float64))
         m = int(self.n_nodes) if self.n_nodes is not None else max(2, min(n // 5, 1000))
-        self.nodes_ = first_nodes(rows, m, chance)
+        self.nodes_ = initial_nodes(rows, m, rng)
         self.losses_, self.n_iter_ = np.empty(0), 0
         if n >= 3:
-            batches = triples(rows, int(self.max_iter), int(self.batch_size), chance)
-            self.nodes_, self.losses_ = descend(rows, self.nodes_, batches, self.learning_rate, self.margin)
+            batches = draw_triples(rows, int(self.max_iter), int(self.batch_size), rng)
+            self.nodes_, self.losses_ = optimize_nodes(rows, self.nodes_, batches, self.learning_rate, self.margin)
             self.n_iter_ = len(self.losses_)
         about: dict[str, Any] = {
             "method": "ghhc",
@@ -129,98 +129,100 @@ class GHHC(TreeBaseline):
             "learning_rate": float(self.learning_rate),
             "margin": float(self.margin),
         }
-        return assembled(_parents(rows, self.nodes_, self.margin), n, points, about)
+        return hierarchy_from_parents(_assign_parents(rows, self.nodes_, self.margin), n, points, about)
 
 
-def first_nodes(rows: Floats, m: int, chance: np.random.RandomState) -> Floats:
-    """Half of the nodes are points, seeds of k-means; the others stand over them as in a tree of average linkage.
+def initial_nodes(rows: Floats, m: int, rng: np.random.RandomState) -> Floats:
+    """Initialize half of the nodes as k-means++ seeds, the others as inner nodes of average linkage over them.
 
-    The higher in that tree, the nearer to the middle of the ball.
+    Higher nodes of that tree are closer to the center of the ball.
     """
     group = np.zeros(len(rows), np.int64)
-    seeds = np.concatenate(k_means_seeds(rows.astype(np.float32), group, (m + 1) // 2, chance)).astype(np.float64)
+    seeds = np.concatenate(draw_seeds(rows.astype(np.float32), group, (m + 1) // 2, rng)).astype(np.float64)
     sums = list(seeds)
     if len(seeds) > 1:
         for a, b in scipy.cluster.hierarchy.linkage(seeds, "average")[:, :2].astype(np.int64):
             sums.append(sums[a] + sums[b])
-    over = _unit(np.array(sums[len(seeds) :]).reshape(-1, rows.shape[1]))
-    rank = np.arange(len(over))
-    over *= (np.log2(len(over) + 1 - rank) / np.log2(len(over) + 2))[:, None]
+    inner = _normalize(np.array(sums[len(seeds) :]).reshape(-1, rows.shape[1]))
+    rank = np.arange(len(inner))
+    inner *= (np.log2(len(inner) + 1 - rank) / np.log2(len(inner) + 2))[:, None]
     nodes = np.zeros((m, rows.shape[1]))
-    nodes[: len(seeds) + len(over)] = _START * np.concatenate([_unit(seeds), over])[:m]
-    # Nodes in one place would stay together for ever.
-    nodes += 1e-3 * chance.standard_normal(nodes.shape) / np.sqrt(rows.shape[1])
+    nodes[: len(seeds) + len(inner)] = _NODE_RADIUS * np.concatenate([_normalize(seeds), inner])[:m]
+    # Nodes at the same position would have the same gradient.
+    nodes += 1e-3 * rng.standard_normal(nodes.shape) / np.sqrt(rows.shape[1])
     return nodes
 
 
-def triples(rows: Floats, steps: int, size: int, chance: np.random.RandomState) -> Ints:
-    """Triples of points, the closest two first, for each step: a point, mostly one near it, and any other."""
+def draw_triples(rows: Floats, steps: int, size: int, rng: np.random.RandomState) -> Ints:
+    """Draw triples for each step: a point, usually a near neighbour, and any point; the closest two come first."""
     n = len(rows)
-    anchors = chance.permutation(n)[:_ANCHORS]
+    anchors = rng.permutation(n)[:_ANCHORS]
     k = min(_NEAR + 1, n)
     near = NearestNeighbors(n_neighbors=k).fit(rows).kneighbors(rows[anchors], return_distance=False)
-    drawn = chance.randint(len(anchors), size=(steps, size))
+    drawn = rng.randint(len(anchors), size=(steps, size))
     first = anchors[drawn]
-    second = near[drawn, chance.randint(k, size=drawn.shape)]
-    second = np.where(chance.random_sample(drawn.shape) < 0.1, chance.randint(n, size=drawn.shape), second)
-    found = np.stack([first, second, chance.randint(n, size=drawn.shape)], axis=2)
+    second = near[drawn, rng.randint(k, size=drawn.shape)]
+    second = np.where(rng.random_sample(drawn.shape) < 0.1, rng.randint(n, size=drawn.shape), second)
+    found = np.stack([first, second, rng.randint(n, size=drawn.shape)], axis=2)
     pairs = np.array([[0, 1], [1, 2], [0, 2]])
     squares = np.stack([((rows[found[..., a]] - rows[found[..., b]]) ** 2).sum(axis=2) for a, b in pairs], axis=2)
     order = np.array([[0, 1, 2], [1, 2, 0], [0, 2, 1]])[squares.argmin(axis=2)]
     return np.take_along_axis(found, order, axis=2)
 
 
-def descend(rows: Floats, nodes: Floats, batches: Ints, rate: float, margin: float) -> tuple[Floats, Floats]:
-    """The nodes after a step for each batch, by Adam on Riemannian gradients, and the mean loss of each."""
-    slope, spread = np.zeros_like(nodes), np.zeros_like(nodes)
+def optimize_nodes(
+    rows: Floats, nodes: Floats, batches: Ints, rate: float, margin: float
+) -> tuple[Floats, Floats]:
+    """Run one step of Adam per batch, on Riemannian gradients; return the nodes, and the loss of each step."""
+    mean, variance = np.zeros_like(nodes), np.zeros_like(nodes)
     losses = np.empty(len(batches))
     for step, batch in enumerate(batches, start=1):
         losses[step - 1], gradient = loss_and_gradient(rows[batch.T], nodes, margin)
         gradient *= ((1 - (nodes**2).sum(axis=1, keepdims=True)) ** 2) / 4
-        slope = 0.9 * slope + 0.1 * gradient
-        spread = 0.999 * spread + 0.001 * gradient**2
-        nodes = nodes - rate * (slope / (1 - 0.9**step)) / (np.sqrt(spread / (1 - 0.999**step)) + 1e-8)
+        mean = 0.9 * mean + 0.1 * gradient
+        variance = 0.999 * variance + 0.001 * gradient**2
+        nodes = nodes - rate * (mean / (1 - 0.9**step)) / (np.sqrt(variance / (1 - 0.999**step)) + 1e-8)
         length = np.linalg.norm(nodes, axis=1, keepdims=True)
-        nodes *= np.minimum(1.0, _INSIDE / np.maximum(length, _TINY))
+        nodes *= np.minimum(1.0, _MAX_NODE_RADIUS / np.maximum(length, _TINY))
     return nodes, losses
 
 
 class Distances(NamedTuple):
-    """How far points are from nodes as their parents, and what the gradient of that needs."""
+    """Distances of points to nodes as their parents, and intermediate values for the gradient."""
 
-    value: Floats  # hyperbolic distance, times 1 and what the node is too far out
-    dearer: Floats  # that factor
+    value: Floats  # hyperbolic distance times penalty
+    penalty: Floats  # 1, plus the margin by which the node is too far from the center
     hyperbolic: Floats
-    stretch: Floats  # the derivative of the hyperbolic distance by its argument
+    derivative: Floats  # of the hyperbolic distance with respect to its argument
     squares: Floats
 
 
 def parent_distances(x: Floats, nodes: Floats, margin: float) -> Distances:
-    """Of each row of ``x`` to each node."""
+    """Compute the distances of each row of ``x`` to each node."""
     rim_x, rim = (1 - (points**2).sum(axis=1) for points in (x, nodes))
     squares = np.maximum((1 - rim_x)[:, None] + (1 - rim) - 2 * (x @ nodes.T), 0.0)
-    argument = 2 * squares / (rim_x[:, None] * rim)  # less 1, which keeps small ones exact
+    argument = 2 * squares / (rim_x[:, None] * rim)  # minus 1, which keeps small values exact
     root = np.sqrt(argument * (argument + 2))
     hyperbolic = np.log1p(argument + root)
-    dearer = 1 + np.maximum(0.0, _norm(nodes) - _norm(x)[:, None] + margin)
-    return Distances(hyperbolic * dearer, dearer, hyperbolic, 1 / np.maximum(root, 1e-6), squares)
+    penalty = 1 + np.maximum(0.0, _norm(nodes) - _norm(x)[:, None] + margin)
+    return Distances(hyperbolic * penalty, penalty, hyperbolic, 1 / np.maximum(root, 1e-6), squares)
 
 
 def loss_and_gradient(corners: Floats, nodes: Floats, margin: float) -> tuple[float, Floats]:
-    """The mean loss of triples, given by their three corners, and its gradient by the nodes.
+    """Compute the mean loss of triples, given by their three corners, and its gradient with respect to the nodes.
 
-    A node is the common ancestor of points as far as it is near to the farthest of them: a softmax. The closest
-    pair shall expect it nearer than the ancestor of all three, for which the pair's own is out of the question,
-    and the third point the other way round.
+    The lowest common ancestor of points is a softmax over nodes, by the distance of the farthest point. The
+    ancestor of the closest pair should be closer to both than the ancestor of all three, which must be a different
+    node. For the third point it should be the other way round.
     """
     parts = [parent_distances(x, nodes, margin) for x in corners]
     first, second, third = (part.value for part in parts)
     pair = np.maximum(first, second)
     three = np.maximum(pair, third)
     a = _softmax(-pair / _TEMPERATURE)
-    elsewhere = three.copy()
-    elsewhere[np.arange(len(pair)), pair.argmin(axis=1)] = np.inf
-    b = _softmax(-elsewhere / _TEMPERATURE)
+    excluded = three.copy()
+    excluded[np.arange(len(pair)), pair.argmin(axis=1)] = np.inf
+    b = _softmax(-excluded / _TEMPERATURE)
     w = a - b
     margins = np.stack([(w * first).sum(axis=1), (w * second).sum(axis=1), -(w * third).sum(axis=1)])
     loss = np.logaddexp(0.0, margins).sum(axis=0).mean()
@@ -238,29 +240,29 @@ def loss_and_gradient(corners: Floats, nodes: Floats, margin: float) -> tuple[fl
     )
     gradient = np.zeros_like(nodes)
     for x, part, slope in zip(corners, parts, by_value, strict=True):
-        gradient += _by_nodes(x, nodes, part, slope)
+        gradient += _node_gradient(x, nodes, part, slope)
     return float(loss), gradient
 
 
-def _by_nodes(x: Floats, nodes: Floats, part: Distances, slope: Floats) -> Floats:
-    """The gradient by the nodes of the sum of ``slope`` times the distances."""
+def _node_gradient(x: Floats, nodes: Floats, part: Distances, slope: Floats) -> Floats:
+    """Return the gradient of the sum of ``slope`` times the distances, with respect to the nodes."""
     rim_x, rim = (1 - (points**2).sum(axis=1) for points in (x, nodes))
-    pull = 4 * slope * part.dearer * part.stretch / (rim_x[:, None] * rim)
+    pull = 4 * slope * part.penalty * part.derivative / (rim_x[:, None] * rim)
     radial = (pull * (1 + part.squares / rim)).sum(axis=0)
-    out = slope * part.hyperbolic * (part.dearer > 1)
+    out = slope * part.hyperbolic * (part.penalty > 1)
     length = np.maximum(np.linalg.norm(nodes, axis=1), _TINY)
     gradient: Floats = (radial + out.sum(axis=0) * 2 / (rim * length))[:, None] * nodes - pull.T @ x
     return gradient
 
 
-def _unit(points: Floats) -> Floats:
-    """The rows at length 1; those of zeros stay."""
+def _normalize(points: Floats) -> Floats:
+    """Scale rows to unit length; zero rows stay zero."""
     unit: Floats = points / np.maximum(np.linalg.norm(points, axis=1, keepdims=True), _TINY)
     return unit
 
 
 def _norm(points: Floats) -> Floats:
-    """The hyperbolic distance from the middle of the ball."""
+    """Return the hyperbolic distance from the center of the ball."""
     norm: Floats = 2 * np.arctanh(np.linalg.norm(points, axis=1))
     return norm
 
@@ -271,11 +273,11 @@ def _softmax(values: Floats) -> Floats:
     return raised
 
 
-def _parents(rows: Floats, nodes: Floats, margin: float) -> Ints:
-    """The tree of nodes and points: parents, children first.
+def _assign_parents(rows: Floats, nodes: Floats, margin: float) -> Ints:
+    """Assign parents to nodes and points; children come before their parents.
 
-    A node's parent is the closest of those nearer to the middle. Its own points are below a node of their own,
-    beside its inner children.
+    The parent of a node is the closest node that is closer to the center of the ball. The points of a node are
+    children of an extra node beside its inner children.
     """
     m = len(nodes)
     nodes = nodes[np.argsort(np.linalg.norm(nodes, axis=1), kind="stable")]
@@ -288,4 +290,4 @@ def _parents(rows: Floats, nodes: Floats, margin: float) -> Ints:
             for first in range(0, len(rows), _BLOCK)
         ]
     )
-    return upside_down(np.concatenate([above, np.arange(m)]), m + below)
+    return parents_from_top_down(np.concatenate([above, np.arange(m)]), m + below)

@@ -1,4 +1,4 @@
-"""Grinch: points join a tree that rotations and grafts rearrange, under any linkage."""
+"""Grinch: online insertion with rotations and grafts, for any linkage."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy.typing as npt
 from sklearn.preprocessing import normalize
 
 from agglo import _core
-from agglo.paper.baselines.online import OnlineBaseline, centered, earlier_neighbors
-from agglo.paper.dpmeans.base import check_count
+from agglo.paper.baselines.online import OnlineBaseline, center_and_scale, find_earlier_neighbors
+from agglo.paper.validation import check_count
 from agglo.points.validation import Points
 
 LINKAGES = ("average", "centroid", "single", "complete")
@@ -18,35 +18,34 @@ METRICS = ("cosine", "sqeuclidean")
 
 
 class Grinch(OnlineBaseline):
-    """Clusterer that inserts points one after another and moves whole subtrees where they belong.
+    """Online clustering that inserts one point at a time, and rearranges the tree by rotations and grafts.
 
-    The algorithm of Monath and others [1]_. A new point goes to its nearest leaf and from there upwards, to the
-    first node that is no closer to its sibling than to the point. Then each node above the new point looks for a
-    graft: a node elsewhere such that both are closer to each other than to their siblings. That is moved, and
-    what it leaves behind gets the sibling that it is closest to.
+    The algorithm of Monath and others [1]_. A new point starts at its nearest leaf and moves up to the first node
+    that is no closer to its sibling than to the point. Then each ancestor of the point searches for a graft: a
+    node such that both are closer to each other than to their siblings. The graft becomes its new sibling, and the
+    former sibling of the graft is restructured.
 
     Parameters
     ----------
     n_clusters : int, optional
-        Number of clusters of ``labels_``; by default those of the persistent round.
+        The number of clusters of ``labels_``; by default that of the most persistent round.
     linkage : {"average", "centroid", "single", "complete"}, default="average"
-        How close two nodes are: the mean over all pairs of points, the closeness of their means, or that of the
-        closest or the farthest pair. The last two look at all pairs of two nodes: set a ``cap`` for many points.
+        The linkage. Single and complete linkage compare all pairs of points: set a ``cap`` for many points.
     metric : {"cosine", "sqeuclidean"}, default="cosine"
-        How points are compared; a point of zeros has cosine 0 with all.
+        The metric; a zero vector has cosine 0 with every point.
     n_neighbors : int or "all", default=25
-        Seek grafts among that many points nearest to the new one; ``"all"``: among all points, for every
-        node anew, which the guarantee needs and which takes time n for each.
+        Search for grafts among this number of points nearest to the new one. ``"all"`` searches all points for
+        every ancestor, as the guarantee requires, in time n each.
     cap : int, optional
-        Nodes of more points are neither rotated past nor grafted.
+        Nodes with more points are neither rotated nor grafted.
     single_elimination : bool, default=False
-        The first node above a new point that finds no graft is the last to look for one.
+        Stop at the first ancestor that finds no graft.
     graft : bool, default=True
-        Whether there are grafts; without, only rotations.
+        Whether to graft; without, only rotations are used.
     shuffle : bool, default=True
         Insert the points in random order; otherwise in the order of the rows.
     random_state : int, RandomState or None, default=None
-        Where the order comes from. An integer makes results repeatable.
+        The random seed of the order. Pass an integer for reproducible results.
 
     Attributes
     ----------
@@ -56,7 +55,7 @@ class Grinch(OnlineBaseline):
     labels_ : ndarray of int64 of shape (n_points,)
         The cluster of each point.
     n_features_in_ : int
-        Number of columns of ``X``.
+        The number of columns of ``X``.
 
     References
     ----------
@@ -103,16 +102,18 @@ class Grinch(OnlineBaseline):
         if self.cap is not None:
             check_count("cap", self.cap)
 
-    def _grown(self, points: Points) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float64], dict[str, Any]]:
+    def _build_parents(
+        self, points: Points
+    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float64], dict[str, Any]]:
         cosine = self.metric == "cosine"
         if cosine:
             rows, scale = np.ascontiguousarray(normalize(points), np.float32), 1.0
         else:
-            rows, scale = centered(points)
+            rows, scale = center_and_scale(points)
         k = 1 if self.n_neighbors == "all" else int(self.n_neighbors)
         parent, value = _core.grinch(
             rows,
-            earlier_neighbors(rows, k, dot=cosine),
+            find_earlier_neighbors(rows, k, dot=cosine),
             self.linkage,
             cosine,
             self.n_neighbors == "all",

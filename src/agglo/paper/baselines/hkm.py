@@ -1,4 +1,4 @@
-"""HKM: k-means from the top down, until what is left is small."""
+"""HKM: hierarchical k-means from the top down."""
 
 from __future__ import annotations
 
@@ -9,32 +9,32 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.utils import check_random_state
 
-from agglo.paper.baselines.base import TreeBaseline, assembled
-from agglo.paper.baselines.online import Rows, centered
-from agglo.paper.dpmeans.base import check_count
+from agglo.paper.baselines.base import TreeBaseline, hierarchy_from_parents
+from agglo.paper.baselines.online import Rows, center_and_scale
+from agglo.paper.validation import check_count
 from agglo.points.validation import Points
 from agglo.tree.hierarchy import Hierarchy
 
 Ints = npt.NDArray[np.int64]
 
-_BLOCK = 16384  # points whose differences from their centres are in memory at a time
+_BLOCK = 16384  # points whose differences to their centers are in memory at a time
 
 
 class HKM(TreeBaseline):
-    """Clusterer that splits all points by k-means, then each part, and so on.
+    """Hierarchical k-means: split all points by k-means, then each part recursively.
 
     Parameters
     ----------
     n_clusters : int, optional
-        Number of clusters of ``labels_``; by default those of the persistent round.
+        The number of clusters of ``labels_``; by default that of the most persistent round.
     branching : int, default=2
         The number of parts that a node is split into, at least 2.
     leaf_size : int, default=1
-        Nodes of that many points or fewer are not split: the points are their children.
+        Nodes with at most this number of points are not split: the points become their children.
     max_iter : int, default=20
-        The most rounds of k-means for a split.
+        The maximum number of k-means iterations per split.
     random_state : int, RandomState or None, default=None
-        Where the seeds of k-means come from. An integer makes results repeatable.
+        The random seed of k-means++. Pass an integer for reproducible results.
 
     Attributes
     ----------
@@ -43,9 +43,9 @@ class HKM(TreeBaseline):
     labels_ : ndarray of int64 of shape (n_points,)
         The cluster of each point.
     n_iter_ : int
-        The most rounds of k-means that a level of the tree took.
+        The maximum number of k-means iterations in a level of the tree.
     n_features_in_ : int
-        Number of columns of ``X``.
+        The number of columns of ``X``.
 
     Examples
     --------
@@ -75,9 +75,9 @@ class HKM(TreeBaseline):
         check_count("leaf_size", self.leaf_size)
         check_count("max_iter", self.max_iter)
 
-    def _tree(self, points: Points) -> Hierarchy:
-        rows, _ = centered(points)
-        above, node, self.n_iter_ = split_down(
+    def _build_tree(self, points: Points) -> Hierarchy:
+        rows, _ = center_and_scale(points)
+        above, node, self.n_iter_ = split_recursively(
             rows, self.branching, self.leaf_size, self.max_iter, check_random_state(self.random_state)
         )
         about: dict[str, Any] = {
@@ -86,83 +86,87 @@ class HKM(TreeBaseline):
             "leaf_size": int(self.leaf_size),
             "max_iter": int(self.max_iter),
         }
-        return assembled(upside_down(above, node), len(points), points, about)
+        return hierarchy_from_parents(parents_from_top_down(above, node), len(points), points, about)
 
 
-def upside_down(above: npt.ArrayLike, node: npt.ArrayLike) -> Ints:
-    """Parents, children first, of nodes that were numbered from the root (0) down, and of points below them."""
+def parents_from_top_down(above: npt.ArrayLike, node: npt.ArrayLike) -> Ints:
+    """Renumber nodes so that children come before parents.
+
+    ``above`` has the parent of each node, numbered from the root (0) down; ``node`` the parent of each point.
+    """
     over, below = np.asarray(above), np.asarray(node)
     last = len(below) + len(over) - 1
     return np.concatenate([last - below, last - over[:0:-1], [-1]])
 
 
-def split_down(
-    rows: Rows, branching: int, leaf_size: int, max_iter: int, chance: np.random.RandomState
+def split_recursively(
+    rows: Rows, branching: int, leaf_size: int, max_iter: int, rng: np.random.RandomState
 ) -> tuple[Ints, Ints, int]:
-    """The parent of each node, numbered from the root down; the lowest node of each point; rounds of k-means.
+    """Split from the root down; return the parent of each node, the lowest node of each point, and iterations.
 
     All nodes of a level are split together.
     """
     above = [np.array([-1])]
-    n_nodes, most = 1, 0
+    n_nodes, n_iter = 1, 0
     node = np.zeros(len(rows), np.int64)
     active = np.arange(len(rows))
     while True:
         _, group, size = np.unique(node[active], return_inverse=True, return_counts=True)
         active = active[size[group] > leaf_size]
         if not len(active):
-            return np.concatenate(above), node, most
+            return np.concatenate(above), node, n_iter
         active = active[np.argsort(node[active], kind="stable")]
-        names, group = np.unique(node[active], return_inverse=True)
-        part, rounds = _split(rows[active], group, branching, max_iter, chance)
-        most = max(most, rounds)
+        nodes, group = np.unique(node[active], return_inverse=True)
+        part, iterations = _k_means(rows[active], group, branching, max_iter, rng)
+        n_iter = max(n_iter, iterations)
         parts, child = np.unique(group * branching + part, return_inverse=True)
         over = parts // branching
-        whole = np.bincount(over)[over] == 1  # points that k-means cannot tell apart stay together
-        active, child = active[~whole[child]], child[~whole[child]]
+        unsplit = np.bincount(over)[over] == 1  # duplicates, which k-means cannot split
+        active, child = active[~unsplit[child]], child[~unsplit[child]]
         kept, child = np.unique(child, return_inverse=True)
         node[active] = n_nodes + child
-        above.append(names[over[kept]])
+        above.append(nodes[over[kept]])
         n_nodes += len(kept)
 
 
-def _split(rows: Rows, group: Ints, k: int, max_iter: int, chance: np.random.RandomState) -> tuple[Ints, int]:
-    """A part, 0..k-1, for each row, by k-means inside each group, 0, 1, ... in order; and how many rounds."""
-    centers = k_means_seeds(rows, group, k, chance)
-    part, rounds = np.full(len(rows), -1), 0
-    while rounds < max_iter:
-        rounds += 1
-        before, part = part, np.stack([_squares(rows, centers[j], group) for j in range(k)]).argmin(axis=0)
+def _k_means(rows: Rows, group: Ints, k: int, max_iter: int, rng: np.random.RandomState) -> tuple[Ints, int]:
+    """Run k-means inside each group; return the part, 0..k-1, of each row, and the number of iterations."""
+    centers = draw_seeds(rows, group, k, rng)
+    part, iterations = np.full(len(rows), -1), 0
+    while iterations < max_iter:
+        iterations += 1
+        before = part
+        part = np.stack([_squared_distances(rows, centers[j], group) for j in range(k)]).argmin(axis=0)
         if np.array_equal(part, before):
             break
         for j in range(k):
-            mine = np.flatnonzero(part == j)
+            members = np.flatnonzero(part == j)
             sums = sp.csr_array(
-                (np.ones(len(mine), np.float32), (group[mine], mine)), shape=(len(centers[j]), len(rows))
+                (np.ones(len(members), np.float32), (group[members], members)), shape=(len(centers[j]), len(rows))
             )
-            count = np.bincount(group[mine], minlength=len(centers[j]))
+            count = np.bincount(group[members], minlength=len(centers[j]))
             centers[j][count > 0] = (sums @ rows)[count > 0] / count[count > 0, None]
-    return part, rounds
+    return part, iterations
 
 
-def k_means_seeds(rows: Rows, group: Ints, k: int, chance: np.random.RandomState) -> list[Rows]:
-    """The first centres of each group, drawn as k-means++ does: far from those before."""
+def draw_seeds(rows: Rows, group: Ints, k: int, rng: np.random.RandomState) -> list[Rows]:
+    """Draw the first centers of each group by k-means++; return one array per center."""
     start = np.searchsorted(group, np.arange(group[-1] + 2))
-    nearest = np.ones(len(rows))
+    nearest = np.ones(len(rows))  # squared distance to the nearest center
     centers: list[Rows] = []
     for _ in range(k):
-        below = np.concatenate([[0.0], np.cumsum(nearest)])
-        low, high = below[start[:-1]], below[start[1:]]
-        drawn = np.searchsorted(below, low + chance.random_sample(len(low)) * (high - low), side="right") - 1
+        cumulative = np.concatenate([[0.0], np.cumsum(nearest)])
+        low, high = cumulative[start[:-1]], cumulative[start[1:]]
+        drawn = np.searchsorted(cumulative, low + rng.random_sample(len(low)) * (high - low), side="right") - 1
         drawn = np.clip(drawn, start[:-1], start[1:] - 1)
         centers.append(rows[drawn].copy())
-        squares = _squares(rows, centers[-1], group)
+        squares = _squared_distances(rows, centers[-1], group)
         nearest = squares if len(centers) == 1 else np.minimum(nearest, squares)
     return centers
 
 
-def _squares(rows: Rows, centers: Rows, group: Ints) -> npt.NDArray[np.float64]:
-    """Of each row the squared distance to the centre of its group."""
+def _squared_distances(rows: Rows, centers: Rows, group: Ints) -> npt.NDArray[np.float64]:
+    """Return the squared distance of each row to the center of its group."""
     found = np.empty(len(rows))
     for first in range(0, len(rows), _BLOCK):
         block = slice(first, first + _BLOCK)

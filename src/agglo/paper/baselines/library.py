@@ -1,4 +1,4 @@
-"""Methods that well-kept libraries have, with their trees as Hierarchies: dense HAC, Birch and HDBSCAN."""
+"""Methods of SciPy and scikit-learn, with their trees as Hierarchies: dense HAC, Birch and HDBSCAN."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ import sklearn.cluster
 from sklearn.metrics import pairwise_distances_argmin
 from sklearn.neighbors import NearestNeighbors
 
-from agglo.paper.baselines.base import TreeBaseline, assembled, in_order
+from agglo.paper.baselines.base import TreeBaseline, hierarchy_from_parents
+from agglo.paper.validation import relabel_by_appearance
 from agglo.points.validation import Points
 from agglo.tree.hierarchy import Hierarchy
 
@@ -22,16 +23,16 @@ METRICS = ("cosine", "euclidean", "sqeuclidean")
 
 
 class DenseHAC(TreeBaseline):
-    """Hierarchical agglomerative clustering of all pairs of points, as SciPy does it.
+    """Hierarchical agglomerative clustering on all pairwise distances, by SciPy.
 
     Parameters
     ----------
     n_clusters : int, optional
-        Number of clusters of ``labels_``; by default those of the persistent round.
+        The number of clusters of ``labels_``; by default that of the most persistent round.
     linkage : {"average", "centroid", "complete", "single", "ward", "weighted"}, default="average"
-        How far two clusters are apart. ``"centroid"`` and ``"ward"`` are defined for ``metric="euclidean"`` only.
+        The linkage. ``"centroid"`` and ``"ward"`` are defined for ``metric="euclidean"`` only.
     metric : {"cosine", "euclidean", "sqeuclidean"}, default="cosine"
-        How far two points are apart; a point of zeros has cosine 0 with all.
+        The metric; a zero vector has cosine 0 with every point.
 
     Attributes
     ----------
@@ -40,7 +41,7 @@ class DenseHAC(TreeBaseline):
     labels_ : ndarray of int64 of shape (n_points,)
         The cluster of each point.
     n_features_in_ : int
-        Number of columns of ``X``.
+        The number of columns of ``X``.
 
     Notes
     -----
@@ -69,35 +70,35 @@ class DenseHAC(TreeBaseline):
         if self.linkage in ("centroid", "ward") and self.metric != "euclidean":
             raise ValueError(
                 f"linkage={self.linkage!r} is not defined for metric={self.metric!r}: pass metric='euclidean' "
-                "(and points of length 1, if their directions are to count)"
+                "(and normalize the points to compare directions)"
             )
 
-    def _tree(self, points: Points) -> Hierarchy:
+    def _build_tree(self, points: Points) -> Hierarchy:
         about = {"method": "dense HAC", "linkage": self.linkage, "metric": self.metric}
         n = len(points)
         if n == 1:
-            return assembled([-1], 1, [0.0], about)
+            return hierarchy_from_parents([-1], 1, [0.0], about)
         distances = scipy.spatial.distance.pdist(points, self.metric)
         if self.metric == "cosine":
             distances[np.isnan(distances)] = 1.0
             np.clip(distances, 0.0, 2.0, out=distances)
-        return of_linkage(scipy.cluster.hierarchy.linkage(distances, self.linkage), about)
+        return hierarchy_from_linkage(scipy.cluster.hierarchy.linkage(distances, self.linkage), about)
 
 
 class Birch(TreeBaseline):
-    """The tree of clustering features that scikit-learn's Birch grows.
+    """The tree of clustering features of scikit-learn's Birch.
 
-    A point is a leaf below the subcluster whose centre is nearest, as with scikit-learn.
+    A point is a child of the subcluster with the nearest center, as in scikit-learn.
 
     Parameters
     ----------
     n_clusters : int, optional
-        Number of clusters of ``labels_``, which scikit-learn makes of the subclusters by Ward's method; by default
-        the subclusters themselves.
+        The number of clusters of ``labels_``, to which scikit-learn merges the subclusters by Ward's method; by
+        default the subclusters are the clusters.
     threshold : float, default=0.5
-        The largest radius of a subcluster, above 0.
+        The maximum radius of a subcluster, above 0.
     branching_factor : int, default=50
-        The most subclusters in a node.
+        The maximum number of subclusters in a node.
 
     Attributes
     ----------
@@ -106,7 +107,7 @@ class Birch(TreeBaseline):
     labels_ : ndarray of int64 of shape (n_points,)
         The cluster of each point.
     n_features_in_ : int
-        Number of columns of ``X``.
+        The number of columns of ``X``.
 
     Examples
     --------
@@ -122,56 +123,56 @@ class Birch(TreeBaseline):
         self.threshold = threshold
         self.branching_factor = branching_factor
 
-    def _tree(self, points: Points) -> Hierarchy:
+    def _build_tree(self, points: Points) -> Hierarchy:
         model = sklearn.cluster.Birch(
             threshold=self.threshold, branching_factor=self.branching_factor, n_clusters=None
         ).fit(points)
         centers: list[npt.NDArray[Any]] = []
-        above: list[int] = []  # of the subclusters, each numbered after its parent; -1 for those of the root
-        bottom: list[int] = []
-        waiting = [(entry, -1) for entry in model.root_.subclusters_]
-        while waiting:
-            entry, over = waiting.pop()
+        above: list[int] = []  # the parent of each subcluster, which has a smaller number; -1 for the root
+        lowest: list[int] = []
+        stack = [(entry, -1) for entry in model.root_.subclusters_]
+        while stack:
+            entry, over = stack.pop()
             above.append(over)
             if entry.child_ is None:
-                bottom.append(len(above) - 1)
+                lowest.append(len(above) - 1)
                 centers.append(entry.centroid_)
             else:
-                waiting += [(inner, len(above) - 1) for inner in entry.child_.subclusters_]
+                stack += [(inner, len(above) - 1) for inner in entry.child_.subclusters_]
         nearest = pairwise_distances_argmin(points, np.asarray(centers, points.dtype))
         self._model = model
-        # Numbered from the top; turned around, children come before their parents and the root is last.
+        # Reverse the numbers, so that children come before their parents and the root is last.
         last = len(points) + len(above)
         subclusters = last - 1 - np.asarray(above[::-1])
-        leaves = last - 1 - np.asarray(bottom)[nearest]
+        leaves = last - 1 - np.asarray(lowest)[nearest]
         about = {
             "method": "birch",
             "threshold": float(self.threshold),
             "branching_factor": int(self.branching_factor),
         }
-        return assembled(np.concatenate([leaves, subclusters, [-1]]), len(points), points, about)
+        return hierarchy_from_parents(np.concatenate([leaves, subclusters, [-1]]), len(points), points, about)
 
-    def _labels(self, points: Points) -> npt.NDArray[np.int64]:
+    def _build_labels(self, points: Points) -> npt.NDArray[np.int64]:
         if self.n_clusters is not None:
             self._model.set_params(n_clusters=operator.index(self.n_clusters)).partial_fit()
-        return in_order(self._model.predict(points))
+        return relabel_by_appearance(self._model.predict(points))[0]
 
 
 class HDBSCAN(TreeBaseline):
-    """Single linkage of mutual reachability distances, whose stable clusters scikit-learn's HDBSCAN picks.
+    """Single linkage on mutual reachability distances; scikit-learn's HDBSCAN selects the clusters.
 
     Parameters
     ----------
     n_clusters : int, optional
-        Number of clusters of ``labels_``, cut from the tree without noise; by default the clusters that HDBSCAN
-        itself selects, where -1 is noise.
+        The number of clusters of ``labels_``, cut from the tree without noise; by default HDBSCAN selects the
+        clusters, and -1 is noise.
     min_cluster_size : int, default=5
-        The least size of a cluster that HDBSCAN selects; at least 2.
+        The minimum size of a cluster that HDBSCAN selects; at least 2.
     min_samples : int, optional
-        A point's core distance is that to its ``min_samples``-th nearest point, itself counted;
-        ``min_cluster_size`` by default, and no more than there are points.
+        The core distance of a point is that to its ``min_samples``-th nearest point, including itself;
+        ``min_cluster_size`` by default, limited to the number of points.
     cluster_selection_method : {"eom", "leaf"}, default="eom"
-        How HDBSCAN selects.
+        How HDBSCAN selects clusters.
 
     Attributes
     ----------
@@ -180,12 +181,12 @@ class HDBSCAN(TreeBaseline):
     labels_ : ndarray of int64 of shape (n_points,)
         The cluster of each point.
     n_features_in_ : int
-        Number of columns of ``X``.
+        The number of columns of ``X``.
 
     Notes
     -----
-    scikit-learn keeps its tree to itself, so the spanning tree is made here, by Prim's algorithm in O(n²) time and
-    O(n) memory; what HDBSCAN selects takes scikit-learn the same once more.
+    scikit-learn does not expose its tree, so the spanning tree is built here, by Prim's algorithm in O(n²) time
+    and O(n) memory. Without ``n_clusters``, scikit-learn builds it again to select clusters.
 
     Examples
     --------
@@ -210,18 +211,18 @@ class HDBSCAN(TreeBaseline):
         self.min_samples = min_samples
         self.cluster_selection_method = cluster_selection_method
 
-    def _tree(self, points: Points) -> Hierarchy:
-        asked = self.min_cluster_size if self.min_samples is None else self.min_samples
-        samples = min(asked, len(points))
+    def _build_tree(self, points: Points) -> Hierarchy:
+        min_samples = self.min_cluster_size if self.min_samples is None else self.min_samples
+        samples = min(min_samples, len(points))
         about = {"method": "hdbscan", "min_samples": int(samples)}
         if len(points) == 1:
-            return assembled([-1], 1, [0.0], about)
+            return hierarchy_from_parents([-1], 1, [0.0], about)
         near = NearestNeighbors(n_neighbors=samples).fit(points).kneighbors(points)[0]
-        return of_linkage(_spanning_linkage(points, near[:, -1]), about)
+        return hierarchy_from_linkage(_single_linkage(points, near[:, -1]), about)
 
-    def _labels(self, points: Points) -> npt.NDArray[np.int64]:
+    def _build_labels(self, points: Points) -> npt.NDArray[np.int64]:
         if self.n_clusters is not None:
-            return super()._labels(points)
+            return super()._build_labels(points)
         if len(points) == 1:
             return np.array([-1])
         model = sklearn.cluster.HDBSCAN(
@@ -234,18 +235,18 @@ class HDBSCAN(TreeBaseline):
         return labels
 
 
-def of_linkage(rows: npt.NDArray[np.float64], about: dict[str, Any]) -> Hierarchy:
-    """The Hierarchy of SciPy's linkage matrix."""
+def hierarchy_from_linkage(rows: npt.NDArray[np.float64], about: dict[str, Any]) -> Hierarchy:
+    """Convert a linkage matrix of SciPy to a Hierarchy."""
     n = len(rows) + 1
     parent = np.full(2 * n - 1, -1, np.int32)
     parent[rows[:, :2].astype(np.int64)] = np.arange(n, 2 * n - 1)[:, None]
-    return assembled(parent, n, np.concatenate([np.zeros(n), rows[:, 2]]), about)
+    return hierarchy_from_parents(parent, n, np.concatenate([np.zeros(n), rows[:, 2]]), about)
 
 
-def _spanning_linkage(points: Points, core: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """SciPy's linkage matrix of single linkage on mutual reachability distances, by Prim's algorithm."""
+def _single_linkage(points: Points, core: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Compute the linkage matrix of single linkage on mutual reachability distances, by Prim's algorithm."""
     n = len(points)
-    centered = points - points.mean(axis=0, dtype=np.float64)  # so that products are no larger than they need be
+    centered = points - points.mean(axis=0, dtype=np.float64)  # to reduce rounding errors of the products
     squares = np.einsum("ij,ij->i", centered, centered)
     best, nearest = np.full(n, np.inf), np.zeros(n, np.int64)
     edges = np.empty((n - 1, 3))
@@ -259,11 +260,11 @@ def _spanning_linkage(points: Points, core: npt.NDArray[np.float64]) -> npt.NDAr
         newest = int(np.where(out, best, np.inf).argmin())
         edges[step] = nearest[newest], newest, best[newest]
         out[newest] = False
-    return _merged(edges[np.argsort(edges[:, 2], kind="stable")])
+    return _linkage_from_edges(edges[np.argsort(edges[:, 2], kind="stable")])
 
 
-def _merged(edges: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """The linkage matrix of a spanning tree, its edges in ascending order."""
+def _linkage_from_edges(edges: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Convert the edges of a spanning tree, in ascending order, to a linkage matrix."""
     n = len(edges) + 1
     rows = np.empty((n - 1, 4))
     cluster, size = list(range(2 * n - 1)), [1] * n
@@ -277,6 +278,6 @@ def _merged(edges: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 
 def _find(cluster: list[int], node: int) -> int:
     while cluster[node] != node:
-        cluster[node] = cluster[cluster[node]]  # so that the next one has half the way
+        cluster[node] = cluster[cluster[node]]  # path halving
         node = cluster[node]
     return node

@@ -1,4 +1,4 @@
-"""What methods share that insert points one after another: the order, and who was nearest among those before."""
+"""The base class of online methods, which insert one point at a time; and the search among earlier points."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils import check_random_state
 
-from agglo.paper.baselines.base import TreeBaseline, assembled
+from agglo.paper.baselines.base import TreeBaseline, hierarchy_from_parents
 from agglo.points.validation import Points
 from agglo.tree.hierarchy import Hierarchy
 
@@ -19,36 +19,37 @@ Rows = npt.NDArray[np.float32]
 
 
 class OnlineBaseline(TreeBaseline):
-    """A method whose tree depends on the order in which points come."""
+    """A method whose tree depends on the order of the points."""
 
     shuffle: bool
     random_state: int | np.random.RandomState | None
 
-    def _tree(self, points: Points) -> Hierarchy:
+    def _build_tree(self, points: Points) -> Hierarchy:
         n = len(points)
         order = check_random_state(self.random_state).permutation(n) if self.shuffle else np.arange(n)
-        parent, height, about = self._grown(points[order])
+        parent, height, about = self._build_parents(points[order])
         parent[order] = parent[:n].copy()
-        return assembled(parent, n, points if height is None else height, {**about, "shuffle": bool(self.shuffle)})
+        about["shuffle"] = bool(self.shuffle)
+        return hierarchy_from_parents(parent, n, points if height is None else height, about)
 
     @abstractmethod
-    def _grown(
+    def _build_parents(
         self, points: Points
     ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float64] | None, dict[str, Any]]:
-        """Parents of the nodes, their heights if the method has some, and what to put on record."""
+        """Return the parents of the nodes, their heights if the method defines them, and the parameters."""
 
 
-def centered(points: Points) -> tuple[Rows, float]:
-    """The points in float32, moved and scaled so that no number is beyond 1; and the scale."""
-    moved = points - points.mean(axis=0, dtype=np.float64)
-    scale = float(np.abs(moved).max()) or 1.0
-    return np.ascontiguousarray(moved / scale, np.float32), scale
+def center_and_scale(points: Points) -> tuple[Rows, float]:
+    """Center the points, and scale them to the range -1 to 1, in float32; return them and the scale."""
+    centered = points - points.mean(axis=0, dtype=np.float64)
+    scale = float(np.abs(centered).max()) or 1.0
+    return np.ascontiguousarray(centered / scale, np.float32), scale
 
 
-def earlier_neighbors(rows: Rows, k: int, *, dot: bool) -> npt.NDArray[np.int32]:
-    """Of each row the ``k`` nearest rows before it, from near to far; -1 where there are not so many.
+def find_earlier_neighbors(rows: Rows, k: int, *, dot: bool) -> npt.NDArray[np.int32]:
+    """Find the ``k`` nearest earlier rows of each row, the nearest first; -1 if there are fewer.
 
-    By products in float32 of all rows with all earlier ones, in blocks.
+    All rows are compared with all earlier rows, in float32 and in blocks.
     """
     n = len(rows)
     squares = np.einsum("ij,ij->i", rows, rows) / 2
@@ -59,20 +60,20 @@ def earlier_neighbors(rows: Rows, k: int, *, dot: bool) -> npt.NDArray[np.int32]
         if not dot:
             score -= squares[:last]
         score[:, first:][np.arange(last - first) >= np.arange(last - first)[:, None]] = -np.inf
-        few = min(k, last)
-        best = score.argmax(axis=1)[:, None] if few == 1 else _largest_per_row(score, few)
+        n_found = min(k, last)
+        best = score.argmax(axis=1)[:, None] if n_found == 1 else _largest_per_row(score, n_found)
         best[best >= np.arange(first, last)[:, None]] = -1
-        found[first:last, :few] = best
+        found[first:last, :n_found] = best
     return found
 
 
 def _largest_per_row(values: npt.NDArray[np.float32], k: int) -> npt.NDArray[np.int64]:
-    """Select the columns of the k largest values of each row, the largest first; of equal values the first."""
+    """Select the columns of the k largest values of each row, the largest first; ties go to the first."""
     width = values.shape[1]
-    # argpartition would select among the values equal to the k-th as the processor's sort leaves them.
-    bars = np.partition(values, width - k, axis=1)[:, width - k]
-    rows, columns = np.nonzero(values >= bars[:, None])
+    # argpartition would break ties in an order that depends on the processor.
+    kth = np.partition(values, width - k, axis=1)[:, width - k]
+    rows, columns = np.nonzero(values >= kth[:, None])
     order = np.lexsort((columns, -values[rows, columns], rows))
-    starts = np.searchsorted(rows, np.arange(len(values)))  # each row has at least k of them
+    starts = np.searchsorted(rows, np.arange(len(values)))  # each row has at least k entries
     best: npt.NDArray[np.int64] = columns[order[starts[:, None] + np.arange(k)]]
     return best

@@ -1,4 +1,4 @@
-"""Perch: points join a tree next to their nearest neighbours, and rotations keep clusters together."""
+"""Perch: online insertion next to the nearest neighbour, with rotations."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from agglo import _core
-from agglo.paper.baselines.online import OnlineBaseline, centered, earlier_neighbors
-from agglo.paper.dpmeans.base import check_count
+from agglo.paper.baselines.online import OnlineBaseline, center_and_scale, find_earlier_neighbors
+from agglo.paper.validation import check_count
 from agglo.points.validation import Points
 
 Search = Literal["exact", "boxes", "beam"]
@@ -18,33 +18,33 @@ MASKINGS = ("exact", "boxes")
 
 
 class Perch(OnlineBaseline):
-    """Clusterer that inserts each point next to its nearest neighbour and then rotates the tree.
+    """Online clustering that inserts each point next to its nearest neighbour and then rotates the tree.
 
     The algorithm of Kobren and others [1]_. A new point becomes the sibling of the leaf nearest to it. Then, from
-    there upwards, a node all of whose points are closer to all of its aunt's than to any of its sibling's makes
-    sibling and aunt change places. If clusters are so far apart that points of one are closer to each other than
-    to any point outside, every cluster is a node of the tree, in whatever order the points come.
+    there upwards, sibling and aunt of a node are swapped if all points of the node are closer to all points of the
+    aunt than to any point of the sibling. If all points are closer to every point of their own class than to any
+    other point, every class is a node of the tree, for any order of the points.
 
     Parameters
     ----------
     n_clusters : int, optional
-        Number of clusters of ``labels_``; by default those of the persistent round.
+        The number of clusters of ``labels_``; by default that of the most persistent round.
     search : {"exact", "boxes", "beam"}, default="exact"
-        How the nearest leaf is found. ``"exact"``: by products of all points with those before them;
-        ``"boxes"``: by best-first search with the bounding boxes of nodes, which is exact too and pays in few
-        dimensions; ``"beam"``: by such a search that goes on with the best ``beam_width`` nodes of a level only.
+        The search for the nearest leaf. ``"exact"``: compare with all earlier points; ``"boxes"``: best-first
+        search with the bounding boxes of nodes, exact and fast in few dimensions; ``"beam"``: beam search with
+        bounding boxes, which is approximate.
     beam_width : int, default=10
-        How many, with ``search="beam"``.
+        The number of nodes per level that ``search="beam"`` keeps.
     masking : {"exact", "boxes"}, default="exact"
-        Whether rotations compare points, or what bounding boxes say about them.
+        Whether rotations compare points, or bounding boxes.
     balance : bool, default=True
-        Also rotate where that makes the tree shallower and the three nodes are not apart from each other.
+        Also rotate to make the tree shallower, if the three nodes are not separated.
     max_leaves : int, optional
-        When there are more leaves, the two sibling leaves that are closest become one.
+        The maximum number of leaves; above it, the two closest sibling leaves are collapsed.
     shuffle : bool, default=True
         Insert the points in random order; otherwise in the order of the rows.
     random_state : int, RandomState or None, default=None
-        Where the order comes from. An integer makes results repeatable.
+        The random seed of the order. Pass an integer for reproducible results.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class Perch(OnlineBaseline):
     labels_ : ndarray of int64 of shape (n_points,)
         The cluster of each point.
     n_features_in_ : int
-        Number of columns of ``X``.
+        The number of columns of ``X``.
 
     References
     ----------
@@ -95,13 +95,13 @@ class Perch(OnlineBaseline):
             raise ValueError(f"masking={self.masking!r} is unknown: pass one of {', '.join(MASKINGS)}")
         check_count("beam_width", self.beam_width)
         if self.max_leaves is not None and check_count("max_leaves", self.max_leaves) < 2:
-            raise ValueError("max_leaves=1 leaves no tree: pass at least 2, or None for no limit")
+            raise ValueError("max_leaves=1 is too small for a tree: pass at least 2, or None for no limit")
 
-    def _grown(self, points: Points) -> tuple[npt.NDArray[np.int32], None, dict[str, Any]]:
-        rows, _ = centered(points)
+    def _build_parents(self, points: Points) -> tuple[npt.NDArray[np.int32], None, dict[str, Any]]:
+        rows, _ = center_and_scale(points)
         nearest = np.empty(0, np.int32)
         if self.search == "exact":
-            nearest = earlier_neighbors(rows, 1, dot=False).ravel()
+            nearest = find_earlier_neighbors(rows, 1, dot=False).ravel()
         about = {
             "method": "perch",
             "search": self.search,

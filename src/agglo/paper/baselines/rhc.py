@@ -1,4 +1,4 @@
-"""RHC: agglomeration by shared neighbours, which some noise cannot mislead."""
+"""RHC: robust hierarchical clustering by shared neighbours."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy.typing as npt
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import cdist
 
-from agglo.paper.baselines.base import TreeBaseline, assembled
-from agglo.paper.dpmeans.base import check_share
+from agglo.paper.baselines.base import TreeBaseline, hierarchy_from_parents
+from agglo.paper.validation import check_nonnegative
 from agglo.points.validation import Points
 from agglo.tree.hierarchy import Hierarchy
 
@@ -20,36 +20,37 @@ Table = npt.NDArray[np.float32]
 
 
 class RHC(TreeBaseline):
-    """Robust hierarchical clustering, which merges by how many neighbours points have in common.
+    """Robust hierarchical clustering, by the number of shared neighbours.
 
     The algorithm of Balcan, Liang and Gupta [1]_. For a growing number t of nearest neighbours, two points are
-    joined that share nearly all of them. Two points merge that have enough of those they are joined with in
-    common, and two clusters if that holds for the median over their pairs of points, counted inside the two. If
-    all but a share ``nu`` of the points have, but for a share ``alpha`` of all points, nobody but their own class
-    among as many nearest neighbours as the class has points, and classes have more than ``6 * (alpha + nu)`` of
-    all points, then some cut of the tree differs from the classes in the share ``nu`` at most.
+    linked if they share nearly all of them. Two points merge if they have enough links in common; two clusters
+    merge if that holds for the median over their pairs of points, counting links inside the two.
+
+    The guarantee: call a point good if its nearest neighbours, as many as its class has points, belong to its
+    class except for a share ``alpha`` of all points. If all but a share ``nu`` of the points are good, and every
+    class has more than ``6 * (alpha + nu)`` of all points, some cut of the tree has an error of at most ``nu``.
 
     Parameters
     ----------
     n_clusters : int, optional
-        Number of clusters of ``labels_``; by default those of the persistent round.
+        The number of clusters of ``labels_``; by default that of the most persistent round.
     alpha : float, default=0.01
-        The share of points that may be wrong among a point's neighbours.
+        The share of all points that may be wrong neighbours of a point.
     nu : float, default=0.01
-        The share of points that may be noise. Together they must be less than 1/6.
+        The share of points that may be noise; ``alpha + nu`` must be less than 1/6.
 
     Attributes
     ----------
     tree_ : Hierarchy
-        The tree, of any number of children; the height of a node is the number t of neighbours that made it.
+        The tree, of any number of children; the height of a node is the number t of neighbours at which it merged.
     labels_ : ndarray of int64 of shape (n_points,)
         The cluster of each point.
     n_features_in_ : int
-        Number of columns of ``X``.
+        The number of columns of ``X``.
 
     Notes
     -----
-    Takes O(n³) time for each of up to n values of t, as matrix products, and about 30·n² bytes: meant for a
+    Takes O(n³) time for each of up to n values of t, as matrix products, and about 30·n² bytes: for about a
     thousand points.
 
     References
@@ -69,43 +70,46 @@ class RHC(TreeBaseline):
         self.nu = nu
 
     def _check(self) -> None:
-        noise = check_share("alpha", self.alpha) + check_share("nu", self.nu)
+        noise = check_nonnegative("alpha", self.alpha) + check_nonnegative("nu", self.nu)
         if 6 * noise >= 1:
             raise ValueError(
                 f"alpha + nu is {noise:.3g}, but classes must have more than 6 * (alpha + nu) of all points: "
                 "pass shares whose sum is less than 1/6"
             )
 
-    def _tree(self, points: Points) -> Hierarchy:
+    def _build_tree(self, points: Points) -> Hierarchy:
         n = len(points)
         noise = (float(self.alpha) + float(self.nu)) * n
         clusters: list[Members] = [np.array([i]) for i in range(n)]
-        names = list(range(n))  # the nodes that the clusters are
+        nodes = list(range(n))  # the node of each cluster
         parent, height = [-1] * n, [0.0] * n
         shared = _SharedNeighbors(points)
         for t in range(math.floor(6 * noise) + 1, n + 1):
             if len(clusters) == 1:
                 break
-            joined = (shared.among(t) >= t - 2 * noise).astype(np.float32)
-            part = connected_components(_close(joined, clusters, noise), directed=False)[1]
+            linked = (shared.count(t) >= t - 2 * noise).astype(np.float32)
+            part = connected_components(_find_merges(linked, clusters, noise), directed=False)[1]
             merged: list[tuple[Members, int]] = []
             for group in np.split(np.argsort(part, kind="stable"), np.cumsum(np.bincount(part))[:-1]):
                 members = np.concatenate([clusters[c] for c in group])
                 if len(group) == 1 or len(members) < 4 * noise:
-                    merged += [(clusters[c], names[c]) for c in group]
+                    merged += [(clusters[c], nodes[c]) for c in group]
                     continue
                 for c in group:
-                    parent[names[c]] = len(parent)
+                    parent[nodes[c]] = len(parent)
                 merged.append((members, len(parent)))
                 parent.append(-1)
                 height.append(float(t))
-            clusters, names = [members for members, _ in merged], [name for _, name in merged]
+            clusters, nodes = [members for members, _ in merged], [node for _, node in merged]
         about = {"method": "rhc", "alpha": float(self.alpha), "nu": float(self.nu)}
-        return assembled(parent, n, height, about)
+        return hierarchy_from_parents(parent, n, height, about)
 
 
 class _SharedNeighbors:
-    """How many of their t nearest neighbours two points share, for t that grows; a point is its own nearest."""
+    """The number of shared neighbours of each pair of points, for a growing number t of nearest neighbours.
+
+    A point is its own nearest neighbour.
+    """
 
     def __init__(self, points: Points) -> None:
         distance = cdist(points, points)
@@ -116,30 +120,30 @@ class _SharedNeighbors:
         self.common = np.zeros(distance.shape, np.int32)
         self.t = 0
 
-    def among(self, t: int) -> npt.NDArray[np.int32]:
-        """The numbers for ``t``, which is no smaller than any before."""
+    def count(self, t: int) -> npt.NDArray[np.int32]:
+        """Return the counts for ``t``, which must not be smaller than in earlier calls."""
         for last in range(self.t, t):
             newest = self.order[:, last]
-            known = self.rank[:, newest] <= last  # [y, x]: whether y has the newest neighbour of x
+            known = self.rank[:, newest] <= last  # [y, x]: whether the newest neighbour of x is a neighbour of y
             self.common += known.astype(np.int32) + known.T - (newest[:, None] == newest)
         self.t = max(self.t, t)
         return self.common
 
 
-def _close(joined: Table, clusters: list[Members], noise: float) -> npt.NDArray[np.bool_]:
-    """Which clusters are to merge: pairs of points, of a point and a cluster, and of clusters."""
+def _find_merges(linked: Table, clusters: list[Members], noise: float) -> npt.NDArray[np.bool_]:
+    """Return the matrix of clusters that merge: pairs of points, of a point and a cluster, and of clusters."""
     close = np.zeros((len(clusters), len(clusters)), np.bool_)
     size = np.array([len(members) for members in clusters])
     single, large = np.flatnonzero(size == 1), np.flatnonzero(size > 1)
     if len(single):
         alone = np.array([clusters[c][0] for c in single])
-        close[np.ix_(single, single)] = joined[alone] @ joined[:, alone] > noise
-    inside = {c: joined[:, clusters[c]] @ joined[np.ix_(clusters[c], clusters[c])] for c in large.tolist()}
-    for place, v in enumerate(large.tolist()):
-        if len(single):  # the neighbours that both have in the cluster, and the point itself
-            common = inside[v][alone] + joined[np.ix_(alone, clusters[v])]
+        close[np.ix_(single, single)] = linked[alone] @ linked[:, alone] > noise
+    inside = {c: linked[:, clusters[c]] @ linked[np.ix_(clusters[c], clusters[c])] for c in large.tolist()}
+    for position, v in enumerate(large.tolist()):
+        if len(single):  # common links inside the cluster, and the point itself
+            common = inside[v][alone] + linked[np.ix_(alone, clusters[v])]
             close[single, v] = np.median(common, axis=1) > (1 + size[v]) / 4
-        for u in large[:place].tolist():
+        for u in large[:position].tolist():
             common = inside[v][clusters[u]] + inside[u][clusters[v]].T
             close[u, v] = np.median(common) > (size[u] + size[v]) / 4
     return close

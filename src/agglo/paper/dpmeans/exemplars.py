@@ -1,4 +1,4 @@
-"""DP-means by exemplars: facility location, by a convex relaxation of it."""
+"""DP-means by exemplars: facility location, solved by a convex relaxation."""
 
 from __future__ import annotations
 
@@ -11,53 +11,53 @@ from sklearn.exceptions import ConvergenceWarning
 
 from agglo import _core
 from agglo._native import one_blas_thread, sgemm
-from agglo.paper.dpmeans.base import DPMeansSolver, Found
+from agglo.paper.dpmeans.base import DPMeansSolver, Solution
 from agglo.points.validation import Points
 
-_ROWS = 4096  # looked at together, so that they need little memory
+_BLOCK = 4096  # rows processed at a time, to bound the memory
 
 
 class LowRankALBCD(DPMeansSolver):
-    """Clusterer around exemplars, which comes with a bound on how much better others could be.
+    """Exemplar clustering by a convex relaxation, with a lower bound on the cost.
 
-    Exemplar clustering, or facility location with every point a possible facility: squared distances to the
-    nearest exemplar plus ``lam`` for each exemplar. The method [1]_ relaxes "which exemplar" to shares of
-    exemplars and solves that convex problem by block coordinate descent on an augmented Lagrangian, a column of
-    shares at a time. Columns are made when prices of the points say that they pay. The matrix of distances is
-    never formed: what is needed of it comes from blocks of products of the points.
+    Exemplar clustering is facility location with every point as a possible facility. The cost is the sum of
+    squared distances to the nearest exemplar plus ``lam`` per exemplar. The method [1]_ relaxes assignments to
+    fractions and solves the convex problem by block coordinate descent on an augmented Lagrangian, one column at a
+    time. Column generation adds columns with negative reduced cost. The distance matrix is computed in blocks,
+    never as a whole.
 
     Parameters
     ----------
     lam : float, default=1.0
-        The price of a cluster. 0 gives a cluster to every distinct point, infinity one to all.
+        The cost of a cluster. 0 gives one cluster per distinct point, infinity a single cluster.
     n_init : int, default=1
-        Starts, each from seeds as :class:`DPMeansPlusPlus` draws them; the one of least ``cost_`` counts.
+        The number of starts, each from seeds of :class:`DPMeansPlusPlus`; the one of minimal ``cost_`` is kept.
     max_iter : int, default=100
-        The most rounds of a start: some sweeps over the columns, then a look at all points for further ones.
+        The maximum number of iterations of a start: some sweeps over the columns, then column generation.
     tol : float, default=0.01
-        A start has converged when the relaxation, or the exemplars, are within this share of the lower bound.
+        A start has converged if the relaxation or the exemplars are within this relative gap of the lower bound.
         Otherwise ``fit`` warns.
     random_state : int, RandomState or None, default=None
-        Where the seeds come from. An integer makes results repeatable.
+        The random seed. Pass an integer for reproducible results.
     n_jobs : int, optional
-        Threads; None or -1 for all cores. The result does not depend on it.
+        The number of threads; None or -1 for all cores. The result does not depend on it.
 
     Attributes
     ----------
     labels_, cluster_centers_, n_clusters_, cost_, costs_, converged_, n_features_in_
-        As for :class:`SerialDPMeans`; centres and costs are those of means.
+        As for :class:`SerialDPMeans`; centers and costs are those of means.
     exemplar_indices_ : ndarray of int64 of shape (n_clusters_,)
         The exemplar of each cluster, as a row of ``X``.
     facility_cost_ : float
-        Squared distances to the exemplars plus ``lam`` for each.
+        The sum of squared distances to the exemplars plus ``lam`` per exemplar.
     lower_bound_ : float
-        No exemplars have a lower facility cost.
+        A lower bound of the facility cost of any exemplars.
     gap_ : float
-        The share of the relaxation's value that lies above the bound: how far it is solved, at most.
+        The relative gap between the value of the relaxation and the lower bound.
     cost_history_ : ndarray of float64 of shape (n_iter_,)
-        Of the best start, the least facility cost found so far, after each round.
+        The minimal facility cost so far after each iteration of the best start.
     n_iter_ : int
-        Rounds of the best start.
+        The number of iterations of the best start.
 
     References
     ----------
@@ -92,65 +92,65 @@ class LowRankALBCD(DPMeansSolver):
     ) -> None:
         super().__init__(lam, n_init=n_init, max_iter=max_iter, tol=tol, random_state=random_state, n_jobs=n_jobs)
 
-    def _search(self, points: Points, price: float, chance: np.random.RandomState, workers: int) -> Found:
-        seed = int(chance.randint(np.iinfo(np.int64).max, dtype=np.int64))
-        # Copies of a point are one point of larger weight.
-        rows, first, copies, counts = np.unique(
+    def _solve(self, points: Points, lam: float, rng: np.random.RandomState, n_threads: int) -> Solution:
+        seed = int(rng.randint(np.iinfo(np.int64).max, dtype=np.int64))
+        # Duplicates are one point of larger weight.
+        rows, first, inverse, counts = np.unique(
             points + points.dtype.type(0), axis=0, return_index=True, return_inverse=True, return_counts=True
         )
-        labels = copies.reshape(-1).astype(np.int32)
-        if price == 0 or len(rows) == 1:
-            return _found(labels, first, np.array([price * len(rows)]), price * len(rows), price * len(rows))
-        middle, within = _medoid(points, workers)
-        if price >= within:  # a second exemplar alone costs more than all that it could save
-            cost = price + within
-            return _found(np.zeros(len(points), np.int32), np.array([middle]), np.array([cost]), cost, cost)
+        labels = inverse.reshape(-1).astype(np.int32)
+        if lam == 0 or len(rows) == 1:
+            return _solution(labels, first, np.array([lam * len(rows)]), lam * len(rows), lam * len(rows))
+        medoid, within = _find_medoid(points, n_threads)
+        if lam >= within:  # a second exemplar costs more than it can save
+            cost = lam + within
+            return _solution(np.zeros(len(points), np.int32), np.array([medoid]), np.array([cost]), cost, cost)
         with one_blas_thread():
-            seeds, start, _ = _core.dp_seeds(rows, price, False, seed, sgemm(), workers, None)
+            seeds, start, _ = _core.dp_seeds(rows, lam, False, seed, sgemm(), n_threads, None)
             exemplars, nearest, history, _, relaxed, bound, converged = _core.exemplars(
                 rows,
                 counts.astype(np.float64),
                 seeds,
                 start,
-                price,
+                lam,
                 int(self.max_iter),
                 float(self.tol),
                 sgemm(),
-                workers,
+                n_threads,
                 None,
             )
         if not converged:
             warnings.warn(
-                f"max_iter={self.max_iter} rounds left {1 - bound / relaxed:.2g} of the relaxation's value above "
-                f"the bound, more than tol={self.tol}: pass a larger max_iter or tol",
+                f"max_iter={self.max_iter} iterations left a gap of {1 - bound / relaxed:.2g} to the lower bound, "
+                f"more than tol={self.tol}: pass a larger max_iter or tol",
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        return _found(nearest[labels], first[exemplars], history, relaxed, bound, converged)
+        return _solution(nearest[labels], first[exemplars], history, relaxed, bound, converged)
 
 
-def _found(
+def _solution(
     labels: npt.NDArray[np.int32],
     exemplars: npt.NDArray[Any],
     history: npt.NDArray[np.float64],
     relaxed: float,
     bound: float,
     converged: bool = True,
-) -> Found:
-    about = {
+) -> Solution:
+    attributes = {
         "exemplar_indices_": exemplars.astype(np.int64),
         "facility_cost_": float(history[-1]),
         "lower_bound_": float(bound),
         "gap_": 1 - float(bound) / float(relaxed) if 0 < relaxed < np.inf else 0.0,
     }
-    return Found(labels, history, converged, about)
+    return Solution(labels, history, converged, attributes)
 
 
-def _medoid(points: Points, workers: int) -> tuple[int, float]:
-    """The point with the least sum of squared distances to all, and that sum."""
-    mean = _core.cluster_means(points, np.zeros(len(points), np.int32), 1, workers)
+def _find_medoid(points: Points, n_threads: int) -> tuple[int, float]:
+    """Return the point with the minimal sum of squared distances to all points, and that sum."""
+    mean = _core.cluster_means(points, np.zeros(len(points), np.int32), 1, n_threads)
     squares = np.empty(len(points))
-    for begin in range(0, len(points), _ROWS):
-        squares[begin : begin + _ROWS] = np.square(points[begin : begin + _ROWS] - mean).sum(axis=1)
-    middle = int(squares.argmin())
-    return middle, float(squares.sum() + len(points) * squares[middle])
+    for begin in range(0, len(points), _BLOCK):
+        squares[begin : begin + _BLOCK] = np.square(points[begin : begin + _BLOCK] - mean).sum(axis=1)
+    medoid = int(squares.argmin())
+    return medoid, float(squares.sum() + len(points) * squares[medoid])

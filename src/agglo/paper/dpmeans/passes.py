@@ -1,4 +1,4 @@
-"""DP-means by passes over the points, serial and by epochs."""
+"""DP-means by passes over the points, serial or in parallel epochs."""
 
 from __future__ import annotations
 
@@ -7,71 +7,72 @@ import numpy.typing as npt
 
 from agglo import _core
 from agglo._native import one_blas_thread, sgemm
-from agglo.paper.dpmeans.base import DPMeansSolver, Found, check_count
+from agglo.paper.dpmeans.base import DPMeansSolver, Solution
+from agglo.paper.validation import check_count
 from agglo.points.validation import Points
 
 
-def passes(
+def run_passes(
     points: Points,
     start: npt.NDArray[np.float64],
-    price: float,
-    chance: np.random.RandomState,
-    workers: int,
+    lam: float,
+    rng: np.random.RandomState,
+    n_threads: int,
     *,
     epoch: int,
     max_iter: int,
     tol: float,
-) -> Found:
-    """What passes in a random order find, from the given centres on."""
-    order = chance.permutation(len(points)).astype(np.int32)
+) -> Solution:
+    """Run passes over the points in random order, starting from the given centers."""
+    order = rng.permutation(len(points)).astype(np.int32)
     with one_blas_thread():
         labels, _, history, converged = _core.dp_means(
-            points, order, start, price, epoch, max_iter, tol, sgemm(), workers, None
+            points, order, start, lam, epoch, max_iter, tol, sgemm(), n_threads, None
         )
-    return Found(labels, history, converged, {})
+    return Solution(labels, history, converged, {})
 
 
-def refined(
+def refine_clusters(
     points: Points,
     labels: npt.NDArray[np.int32],
     cost: float,
-    price: float,
-    chance: np.random.RandomState,
-    workers: int,
+    lam: float,
+    rng: np.random.RandomState,
+    n_threads: int,
     max_iter: int,
     tol: float,
-) -> Found:
-    """What passes find from clusters of a known cost on."""
+) -> Solution:
+    """Run passes starting from the means of clusters, whose cost is known."""
     k = int(labels.max()) + 1
-    means = _core.cluster_means(points, labels, k, workers).reshape(k, -1)
-    found = passes(points, means, price, chance, workers, epoch=1, max_iter=max_iter, tol=tol)
-    return Found(found.labels, np.concatenate(([cost], found.history)), found.converged, {})
+    means = _core.cluster_means(points, labels, k, n_threads).reshape(k, -1)
+    solution = run_passes(points, means, lam, rng, n_threads, epoch=1, max_iter=max_iter, tol=tol)
+    return Solution(solution.labels, np.concatenate(([cost], solution.history)), solution.converged, {})
 
 
 class SerialDPMeans(DPMeansSolver):
-    """Clusterer that passes over the points, one opening a cluster where all centres are farther than ``lam``.
+    """DP-means by serial passes: a point farther than ``lam`` from all centers opens a new cluster.
 
-    The classic algorithm for DP-means [1]_. It begins with one centre, the mean of all points. In a pass each
-    point, in an order drawn once, goes to the nearest centre, unless that is at a squared distance above
-    ``lam``: then the point is the centre of a new cluster, which the points after it see. After the pass centres
-    move to the means of their clusters, and empty clusters go. Every pass lowers the cost; the last is the first
-    one in which no point changes its cluster.
+    The original algorithm for DP-means [1]_. It starts with one center, the mean of all points. A pass visits the
+    points in a random order that is drawn once, and assigns each to the nearest center. If its squared distance is
+    above ``lam``, the point becomes the center of a new cluster, to which later points can be assigned. After a
+    pass, centers move to the means of their clusters, and empty clusters are removed. Every pass lowers the cost.
+    The first pass that changes no assignment is the last.
 
     Parameters
     ----------
     lam : float, default=1.0
-        The price of a cluster, and the squared distance beyond which a point opens one. 0 gives a cluster to
-        every distinct point, infinity one to all.
+        The cost of a cluster, and the squared distance above which a point opens one. 0 gives one cluster per
+        distinct point, infinity a single cluster.
     n_init : int, default=1
-        Starts, each with its own order; the one of least cost counts.
+        The number of starts, each with its own order; the one of minimal cost is kept.
     max_iter : int, default=300
-        The most passes of a start.
+        The maximum number of passes of a start.
     tol : float, default=0.0
-        A pass that lowers the cost by no more than this share of it is the last.
+        Stop after a pass that lowers the cost by no more than this relative amount.
     random_state : int, RandomState or None, default=None
-        Where the orders come from. An integer makes results repeatable.
+        The random seed of the orders. Pass an integer for reproducible results.
     n_jobs : int, optional
-        Threads; None or -1 for all cores. The result does not depend on it.
+        The number of threads; None or -1 for all cores. The result does not depend on it.
 
     Attributes
     ----------
@@ -84,14 +85,13 @@ class SerialDPMeans(DPMeansSolver):
     cost_ : float
         ``agglo.metrics.dp_means_cost(X, labels_, lam)``; infinite if ``lam`` is.
     costs_ : ndarray of float64 of shape (n_init,)
-        The cost of each start, for their minimum, mean and maximum.
+        The cost of each start.
     cost_history_ : ndarray of float64 of shape (n_iter_,)
-        Of the best start, the cost after each pass; it never rises.
+        The cost after each pass of the best start; it never increases.
     n_iter_ : int
-        Passes of the best start.
+        The number of passes of the best start.
     converged_ : bool
-        Whether the last pass of the best start changed nothing (or less than ``tol``); False if ``max_iter`` ended
-        it.
+        Whether the best start stopped before ``max_iter`` passes.
     n_features_in_ : int
         Number of columns of ``X``.
 
@@ -114,28 +114,27 @@ class SerialDPMeans(DPMeansSolver):
     array([ 0.5, 10.5])
     """
 
-    def _search(self, points: Points, price: float, chance: np.random.RandomState, workers: int) -> Found:
-        mean = _core.cluster_means(points, np.zeros(len(points), np.int32), 1, workers).reshape(1, -1)
-        return passes(
-            points, mean, price, chance, workers, epoch=1, max_iter=int(self.max_iter), tol=float(self.tol)
+    def _solve(self, points: Points, lam: float, rng: np.random.RandomState, n_threads: int) -> Solution:
+        mean = _core.cluster_means(points, np.zeros(len(points), np.int32), 1, n_threads).reshape(1, -1)
+        return run_passes(
+            points, mean, lam, rng, n_threads, epoch=1, max_iter=int(self.max_iter), tol=float(self.tol)
         )
 
 
 class OCCDPMeans(DPMeansSolver):
-    """Clusterer that passes over the points in epochs, whose points do not wait for each other.
+    """DP-means by passes in epochs, whose points are processed in parallel.
 
-    DP-means under optimistic concurrency control [1]_. The points of an epoch are all compared with the centres
-    that stand at its beginning, in parallel. Those farther than ``lam`` from all of them are proposals for new
-    clusters, and these are looked at one after the other: a proposal within ``lam`` of one accepted before it in
-    its epoch joins that, any other is accepted. It begins without centres; all else is as in
-    :class:`SerialDPMeans`, whose parameters and attributes it has.
+    DP-means under optimistic concurrency control [1]_. All points of an epoch are compared with the centers at its
+    beginning, in parallel. Points farther than ``lam`` from all centers propose new clusters. Proposals are then
+    processed serially: a proposal within ``lam`` of an accepted one is assigned to it, any other is accepted. It
+    starts without centers; otherwise it works as :class:`SerialDPMeans`, with the same attributes.
 
     Parameters
     ----------
     lam : float, default=1.0
-        The price of a cluster, and the squared distance beyond which a point proposes one.
+        The cost of a cluster, and the squared distance above which a point proposes one.
     epoch_size : int, default=4096
-        Points in an epoch. The result depends on it, but not on the number of threads.
+        The number of points in an epoch. The result depends on it, but not on the number of threads.
     n_init, max_iter, tol, random_state, n_jobs
         As for :class:`SerialDPMeans`.
 
@@ -169,14 +168,14 @@ class OCCDPMeans(DPMeansSolver):
     def _check(self) -> None:
         check_count("epoch_size", self.epoch_size)
 
-    def _search(self, points: Points, price: float, chance: np.random.RandomState, workers: int) -> Found:
-        nobody = np.empty((0, points.shape[1]))
-        return passes(
+    def _solve(self, points: Points, lam: float, rng: np.random.RandomState, n_threads: int) -> Solution:
+        no_centers = np.empty((0, points.shape[1]))
+        return run_passes(
             points,
-            nobody,
-            price,
-            chance,
-            workers,
+            no_centers,
+            lam,
+            rng,
+            n_threads,
             epoch=int(self.epoch_size),
             max_iter=int(self.max_iter),
             tol=float(self.tol),

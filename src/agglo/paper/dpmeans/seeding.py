@@ -1,4 +1,4 @@
-"""DP-means by seeding alone: points far from all seeds are the likeliest next one."""
+"""DP-means++: DP-means by seeding as in k-means++."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import numpy as np
 
 from agglo import _core
 from agglo._native import one_blas_thread, sgemm
-from agglo.evaluation.metrics import dp_means_cost
-from agglo.paper.dpmeans.base import DPMeansSolver, Found, check_choice
-from agglo.paper.dpmeans.passes import refined
+from agglo.paper.dpmeans.base import DPMeansSolver, Solution, finite_cost
+from agglo.paper.dpmeans.passes import refine_clusters
+from agglo.paper.validation import check_bool
 from agglo.points.validation import Points
 
 StopRule = Literal["cost", "bound"]
@@ -18,43 +18,42 @@ STOPS = ("cost", "bound")
 
 
 class DPMeansPlusPlus(DPMeansSolver):
-    """Clusterer that draws seeds as k-means++ does, as many as pay, and gives every point to the nearest.
+    """DP-means by k-means++ seeding: draw seeds until they no longer pay, and assign each point to the nearest.
 
-    The first seed is any point; each further one is drawn with a chance in proportion to its squared distance
-    from the nearest seed so far. How many there are is for ``stop`` to say. Seeds are where clusters begin:
-    ``cluster_centers_`` are the means of the points that went to each.
+    The first seed is drawn uniformly; each further seed with a probability proportional to its squared distance to
+    the nearest seed. ``stop`` determines their number. ``cluster_centers_`` are the means of the resulting
+    clusters.
 
     Parameters
     ----------
     lam : float, default=1.0
-        The price of a cluster. 0 gives a cluster to every distinct point, infinity one to all.
+        The cost of a cluster. 0 gives one cluster per distinct point, infinity a single cluster.
     stop : {"cost", "bound"}, default="cost"
-        ``"cost"``: of the sequence of seeds, the first k for which squared distances to the seeds plus ``lam * k``
-        are least. Drawing goes on until ``lam * k`` alone is more than the least cost so far, or the least is a
-        quarter of its seeds (at least 100) behind. ``"bound"``: as many as are needed for the sum of squared
-        distances to be at most ``16 * lam * k * (log2(k) + 2)``, the rule behind the guarantee of [1]_; these are
-        fewer, and cost more.
+        ``"cost"``: keep the first k seeds that minimize the squared distances to the seeds plus ``lam * k``.
+        Drawing stops if ``lam * k`` alone exceeds the minimum, or if the minimum has not improved for a quarter of
+        its seeds, at least 100. ``"bound"``: draw until the sum of squared distances is at most ``16 * lam * k *
+        (log2(k) + 2)``, the rule of the guarantee in [1]_; it gives fewer seeds at a higher cost.
     refine : bool, default=False
-        Go on from the means of these clusters with the passes of :class:`SerialDPMeans`.
+        Refine the clusters by the passes of :class:`SerialDPMeans`.
     n_init : int, default=1
-        Starts; the one of least cost counts.
+        The number of starts; the one of minimal cost is kept.
     max_iter : int, default=300
-        The most passes of a start, with ``refine``.
+        The maximum number of passes of a start, with ``refine``.
     tol : float, default=0.0
-        With ``refine``, a pass that lowers the cost by no more than this share of it is the last.
+        With ``refine``, stop after a pass that lowers the cost by no more than this relative amount.
     random_state : int, RandomState or None, default=None
-        Where the draws come from. An integer makes results repeatable.
+        The random seed of the draws. Pass an integer for reproducible results.
     n_jobs : int, optional
-        Threads; None or -1 for all cores. The result does not depend on it.
+        The number of threads; None or -1 for all cores. The result does not depend on it.
 
     Attributes
     ----------
     labels_, cluster_centers_, n_clusters_, cost_, costs_, converged_, n_features_in_
         As for :class:`SerialDPMeans`.
     seed_indices_ : ndarray of int64
-        The seed of each cluster, as a row of ``X``; not there with ``refine``, which may drop and open clusters.
+        The seed of each cluster, as a row of ``X``; not set with ``refine``, which changes the clusters.
     cost_history_ : ndarray of float64 of shape (n_iter_,)
-        Of the best start, the cost after the seeding, and with ``refine`` after each pass.
+        The cost of the best start after the seeding, and with ``refine`` after each pass.
     n_iter_ : int
         1 for the seeding, plus the passes.
 
@@ -91,15 +90,15 @@ class DPMeansPlusPlus(DPMeansSolver):
     def _check(self) -> None:
         if self.stop not in STOPS:
             raise ValueError(f"stop={self.stop!r} is unknown: pass one of {', '.join(map(repr, STOPS))}")
-        check_choice("refine", self.refine)
+        check_bool("refine", self.refine)
 
-    def _search(self, points: Points, price: float, chance: np.random.RandomState, workers: int) -> Found:
-        seed = chance.randint(np.iinfo(np.int64).max, dtype=np.int64)
+    def _solve(self, points: Points, lam: float, rng: np.random.RandomState, n_threads: int) -> Solution:
+        seed = rng.randint(np.iinfo(np.int64).max, dtype=np.int64)
         with one_blas_thread():
             seeds, labels, _ = _core.dp_seeds(
-                points, price, self.stop == "bound", int(seed), sgemm(), workers, None
+                points, lam, self.stop == "bound", int(seed), sgemm(), n_threads, None
             )
-        cost = dp_means_cost(points, labels, price) if np.isfinite(price) else np.inf
+        cost = finite_cost(points, labels, lam)
         if not self.refine:
-            return Found(labels, np.array([cost]), True, {"seed_indices_": seeds.astype(np.int64)})
-        return refined(points, labels, cost, price, chance, workers, int(self.max_iter), float(self.tol))
+            return Solution(labels, np.array([cost]), True, {"seed_indices_": seeds.astype(np.int64)})
+        return refine_clusters(points, labels, cost, lam, rng, n_threads, int(self.max_iter), float(self.tol))

@@ -1,44 +1,44 @@
-"""DP-means by a tree: the best of its partitions for the price, and passes from there."""
+"""DP-means by a tree: its best partition for ``lam``, refined by passes."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from agglo.evaluation.metrics import dp_means_cost
 from agglo.neighbors.search import neighbor_graph
 from agglo.neighbors.validation import clip_n_neighbors
-from agglo.paper.dpmeans.base import DPMeansSolver, Found, check_choice, check_count
-from agglo.paper.dpmeans.passes import refined
+from agglo.paper.dpmeans.base import DPMeansSolver, Solution, finite_cost
+from agglo.paper.dpmeans.passes import refine_clusters
+from agglo.paper.validation import check_bool, check_count
 from agglo.points.validation import Points
 from agglo.rounds.algorithms import scc
 from agglo.tree.dp_means import dp_means_path
 
 
 class TreeDPMeans(DPMeansSolver):
-    """Clusterer that cuts the tree of SCC under Ward's linkage where the price says, and refines the clusters.
+    """DP-means by the tree of SCC with Ward's linkage: cut it at minimal cost, then refine the clusters.
 
-    Ward's linkage merges the clusters that raise the sum of squared distances least, which is what DP-means pays
-    for. Of all partitions that the tree has, the cheapest is taken, :func:`agglo.dp_means_path`, and
-    then points go to closer centres, in the passes of :class:`SerialDPMeans`. For many prices one tree will do:
-    make it by hand, and take the path.
+    Ward's linkage merges the clusters that increase the sum of squared distances least, which is the cost of
+    DP-means. The partition of minimal cost among all partitions of the tree, :func:`agglo.dp_means_path`, is
+    refined by the passes of :class:`SerialDPMeans`. For several values of ``lam``, build one tree and use its
+    path.
 
     Parameters
     ----------
     lam : float, default=1.0
-        The price of a cluster. 0 gives a cluster to every distinct point, infinity one to all.
+        The cost of a cluster. 0 gives one cluster per distinct point, infinity a single cluster.
     n_neighbors : int, default=25
-        Neighbours of each point in the graph that the tree is made of; all others where there are not so many.
+        The number of neighbours per point in the graph; all other points if there are fewer.
     refine : bool, default=True
-        Go on from the clusters of the tree with passes. They cost less then, but are not those of the tree.
+        Refine the clusters by passes, which lowers the cost; they are then no longer nodes of the tree.
     n_init, max_iter, tol, random_state, n_jobs
-        As for :class:`SerialDPMeans`. Chance has a part in the passes alone.
+        As for :class:`SerialDPMeans`. Only the passes are random.
 
     Attributes
     ----------
     labels_, cluster_centers_, n_clusters_, cost_, costs_, converged_, n_features_in_
         As for :class:`SerialDPMeans`.
     cost_history_ : ndarray of float64 of shape (n_iter_,)
-        Of the best start, the cost of the tree's partition, and with ``refine`` after each pass.
+        The cost of the best start for the partition of the tree, and with ``refine`` after each pass.
     n_iter_ : int
         1 for the tree, plus the passes.
 
@@ -69,15 +69,14 @@ class TreeDPMeans(DPMeansSolver):
 
     def _check(self) -> None:
         check_count("n_neighbors", self.n_neighbors)
-        check_choice("refine", self.refine)
+        check_bool("refine", self.refine)
 
-    def _search(self, points: Points, price: float, chance: np.random.RandomState, workers: int) -> Found:
-        graph = neighbor_graph(
-            points, clip_n_neighbors(self.n_neighbors, len(points)), "euclidean", n_jobs=workers
-        )
-        tree = scc(graph, linkage="ward", X=points, n_jobs=workers)
-        labels = dp_means_path(tree, points).cut(price).astype(np.int32)
-        cost = dp_means_cost(points, labels, price) if np.isfinite(price) else np.inf
+    def _solve(self, points: Points, lam: float, rng: np.random.RandomState, n_threads: int) -> Solution:
+        n_neighbors = clip_n_neighbors(self.n_neighbors, len(points))
+        graph = neighbor_graph(points, n_neighbors, "euclidean", n_jobs=n_threads)
+        tree = scc(graph, linkage="ward", X=points, n_jobs=n_threads)
+        labels = dp_means_path(tree, points).cut(lam).astype(np.int32)
+        cost = finite_cost(points, labels, lam)
         if not self.refine:
-            return Found(labels, np.array([cost]), True, {})
-        return refined(points, labels, cost, price, chance, workers, int(self.max_iter), float(self.tol))
+            return Solution(labels, np.array([cost]), True, {})
+        return refine_clusters(points, labels, cost, lam, rng, n_threads, int(self.max_iter), float(self.tol))

@@ -41,7 +41,7 @@ def jobs(table: str, folder: Path, names: list[str] | None = None) -> Iterator[J
     if "growth" in wanted:
         for points in GROWTH:
             yield Job("growth", "dp-mixture", "on-graph", points)
-            if points <= METHODS["hac"].points:
+            if points <= METHODS["hac"].max_points:
                 yield Job("growth", "dp-mixture", "hac", points)
     if "trees" in wanted:  # what takes longest comes last
         large = {name: size for name, size in sizes.items() if name not in small}
@@ -54,7 +54,7 @@ def jobs(table: str, folder: Path, names: list[str] | None = None) -> Iterator[J
 def _asked(size: int) -> Iterator[str]:
     """The methods that say they can cluster so many points."""
     for name, method in METHODS.items():
-        if (method.hierarchical or name in FLAT) and size <= method.points:
+        if (method.hierarchical or name in FLAT) and size <= method.max_points:
             yield name
 
 

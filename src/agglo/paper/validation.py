@@ -1,0 +1,52 @@
+"""Checks of the parameters of the baselines and the DP-means solvers, and labels in a canonical order."""
+
+from __future__ import annotations
+
+import math
+import numbers
+
+import numpy as np
+import numpy.typing as npt
+
+
+def check_lam(lam: object) -> float:
+    """Return ``lam`` as a float of at least 0, which may be infinite."""
+    if isinstance(lam, bool) or not isinstance(lam, numbers.Real):
+        raise TypeError(f"lam={lam!r} is not a number: pass a number of at least 0")
+    value = float(lam)
+    if not value >= 0:  # also rejects NaN
+        raise ValueError(f"lam={lam!r} is negative or NaN: pass a number of at least 0")
+    return value
+
+
+def check_count(name: str, value: object) -> int:
+    """Return ``value`` as an integer of at least 1."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise TypeError(f"{name}={value!r} is not an integer: pass a positive integer")
+    if int(value) < 1:
+        raise ValueError(f"{name}={value} must be at least 1: pass a positive integer")
+    return int(value)
+
+
+def check_bool(name: str, value: object) -> None:
+    """Raise ``TypeError`` unless ``value`` is a bool."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name}={value!r} is not a bool: pass True or False")
+
+
+def check_nonnegative(name: str, value: object) -> float:
+    """Return ``value`` as a finite float of at least 0."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{name}={value!r} is not a number: pass a number of at least 0, for example 1e-4")
+    number = float(value)
+    if not 0 <= number < math.inf:
+        raise ValueError(f"{name}={value!r} must be finite and at least 0: pass for example 0 or 1e-4")
+    return number
+
+
+def relabel_by_appearance(labels: npt.ArrayLike) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Relabel clusters 0, 1, ... in order of first appearance; return the labels, and the old label of each."""
+    old = np.asarray(labels)
+    _, first, inverse = np.unique(old, return_index=True, return_inverse=True)
+    rank = np.argsort(np.argsort(first))
+    return rank[inverse].astype(np.int64), old[np.sort(first)].astype(np.int64)
