@@ -82,10 +82,12 @@ def test_cosines_and_distances_of_unit_points_give_one_tree():
     assert np.array_equal(cosines.tree_.parent, distances.tree_.parent)
 
 
-def test_clusterers_take_the_mean_and_the_function_what_is_farthest():
+def test_estimators_and_the_function_take_the_mean_by_default():
     X = points_of("cosine")
-    assert SCC(n_neighbors=3).fit(X).graph_.missing == agglo.neighbor_graph(X, 3, missing="mean").missing
-    assert SCC(n_neighbors=3, missing=None).fit(X).graph_.missing == agglo.neighbor_graph(X, 3).missing == 0
+    mean = agglo.neighbor_graph(X, 3, missing="mean").missing
+    assert SCC(n_neighbors=3).fit(X).graph_.missing == agglo.neighbor_graph(X, 3).missing == mean != 0
+    farthest = agglo.neighbor_graph(X, 3, missing=None).missing
+    assert SCC(n_neighbors=3, missing=None).fit(X).graph_.missing == farthest == 0
     assert SCC(n_neighbors=3, missing=0.25).fit(X).graph_.missing == 0.25
     assert SCC(n_neighbors=3, missing="ignore").fit(X).graph_.missing == "ignore"
     matrix = agglo.neighbor_graph(X, 3).to_scipy()

@@ -226,9 +226,9 @@ def test_missing_pairs():
         (unit.astype(np.float16), "sqeuclidean", 4.0),
         (unit, "euclidean", 2.0),
     ]:
-        assert agglo.neighbor_graph(points, 5, metric).missing == expected
+        assert agglo.neighbor_graph(points, 5, metric, missing=None).missing == expected
     for metric in ("sqeuclidean", "euclidean"):
-        graph = agglo.neighbor_graph(X, 5, metric)
+        graph = agglo.neighbor_graph(X, 5, metric, missing=None)
         assert graph.missing == graph.weights.max()
 
 

@@ -78,9 +78,9 @@ def test_connect_finds_the_groups_that_the_graph_leaves_apart(connect):
     assert agglo.metrics.dendrogram_purity(tree, groups) > agglo.metrics.dendrogram_purity(plain, groups)
 
 
-def test_the_top_is_classical_clustering_of_what_is_left():
+def test_merging_roots_is_classical_clustering_of_their_means():
     X, _ = far_apart()
-    graph = agglo.neighbor_graph(X, 5, "euclidean")
+    graph = agglo.neighbor_graph(X, 5, "euclidean", missing=None)
     tree = agglo.scc(graph, X=X, connect="ward")
     # Ward's increase for a cluster of ten is that of ten points at its mean.
     means = np.repeat(X.reshape(12, 10, 2).mean(axis=1), 10, axis=0)

@@ -323,7 +323,7 @@ def _find_nearest_rows(means: Floats) -> Ints:
     """Return the nearest other row of each row, of equals the first; -1 if there is only one row."""
     if len(means) == 1:
         return np.full(1, -1)
-    graph = neighbor_graph(means, 1, "sqeuclidean")
+    graph = neighbor_graph(means, 1, "sqeuclidean", missing=None)
     first = graph.indptr[:-1]
     rows = np.repeat(np.arange(len(means)), np.diff(graph.indptr))
     closest = np.minimum.reduceat(graph.weights, first)

@@ -47,7 +47,7 @@ def neighbor_graph(
     n_jobs: int | None = None,
     *,
     recall: float = 0.95,
-    missing: MissingRule = None,
+    missing: MissingRule = "mean",
     random_state: RandomStateLike = 0,
     progress: Progress | None = None,
 ) -> NeighborGraph:
@@ -85,10 +85,10 @@ def neighbor_graph(
         The share of the true neighbours that ``cells`` and ``minhash`` must find, in (0, 1]. It is measured on a
         random sample of the points, and the search continues until it is reached. The graph's ``recall_estimate``
         is the measured recall. With 1, ``auto`` searches exactly.
-    missing : float, "mean" or "ignore", optional
+    missing : float, "mean", "ignore" or None, default="mean"
         The value of a pair without an edge in a linkage. ``"mean"`` is the mean over all pairs (of a sample of
-        1,000 points), or the farthest edge if that is farther; the clusterers use it, see the notes. ``"ignore"``
-        leaves such pairs out. By default the farthest possible value. That is 0 for similarities and 1 for
+        1,000 points), or the farthest edge if that is farther; see the notes. ``"ignore"`` leaves such pairs out.
+        None is the farthest possible value, as in the paper. That is 0 for similarities and 1 for
         ``jaccard`` and ``hamming``. For points of unit length it is 4 (``sqeuclidean``) or 2 (``euclidean``), and
         for other points the largest edge.
     random_state : int, RandomState instance or None, default=0
@@ -127,7 +127,7 @@ def neighbor_graph(
     >>> X = [[0.0, 0.0], [0.0, 1.0], [5.0, 5.0], [5.0, 7.0]]
     >>> graph = agglo.neighbor_graph(X, n_neighbors=1, metric="euclidean")
     >>> graph
-    NeighborGraph(4 points, 2 edges, distance from 1 to 2, missing=2)
+    NeighborGraph(4 points, 2 edges, distance from 1 to 2, missing=5.481)
     >>> graph.to_scipy().toarray()[2]
     array([0., 0., 0., 2.], dtype=float32)
     """

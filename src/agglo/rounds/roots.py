@@ -145,7 +145,7 @@ def _graph(means: npt.NDArray[np.float32], metric: str) -> NeighborGraph:
     """Which clusters to compare: all pairs, or the nearest means where these are too many."""
     n = len(means)
     if n > ALL_PAIRS:
-        return neighbor_graph(means, _NEIGHBORS, metric)
+        return neighbor_graph(means, _NEIGHBORS, metric, missing=None)
     everyone = np.broadcast_to(np.arange(n, dtype=np.int32), (n, n))
     # Weights are not looked at: clusters are no points.
     return NeighborGraph.from_neighbors(everyone, np.zeros((n, n)), kind="distance", metric=metric)

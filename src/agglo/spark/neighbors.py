@@ -245,7 +245,9 @@ def _bucket_edges(table: pa.Table, n_neighbors: int, metric: str) -> pa.Table:
     """Search the points of one bucket exactly."""
     ids = table["id"].to_numpy()
     column = next(name for name in table.column_names if name in ("vector", "tokens"))
-    graph = agglo.neighbor_graph(_features(table[column]), min(n_neighbors, len(ids) - 1), metric, n_jobs=1)
+    graph = agglo.neighbor_graph(
+        _features(table[column]), min(n_neighbors, len(ids) - 1), metric, n_jobs=1, missing=None
+    )
     sources = np.repeat(ids, np.diff(graph.indptr))
     return pa.table({"src": sources, "dst": ids[graph.indices], "weight": graph.weights})
 

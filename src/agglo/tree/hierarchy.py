@@ -306,7 +306,7 @@ class Hierarchy(Immutable):
         >>> from sklearn.datasets import load_digits
         >>> tree = agglo.scc(agglo.neighbor_graph(load_digits().data))
         >>> [len(set(labels)) for labels in tree.layers(3)]
-        [126, 31, 9]
+        [199, 48, 11]
         """
         return layers(self, n)
 

@@ -51,7 +51,7 @@ def silhouette_round(tree: Hierarchy, graph: NeighborGraph, *, random_state: int
     >>> graph = agglo.neighbor_graph(X)
     >>> tree = agglo.scc(graph)
     >>> tree.rounds[silhouette_round(tree, graph) - 1].after
-    13
+    14
     """
     if not isinstance(graph, NeighborGraph):
         raise TypeError(

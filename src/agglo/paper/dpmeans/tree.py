@@ -73,7 +73,7 @@ class TreeDPMeans(DPMeansSolver):
 
     def _solve(self, points: Points, lam: float, rng: np.random.RandomState, n_threads: int) -> Solution:
         n_neighbors = clip_n_neighbors(self.n_neighbors, len(points))
-        graph = neighbor_graph(points, n_neighbors, "euclidean", n_jobs=n_threads)
+        graph = neighbor_graph(points, n_neighbors, "euclidean", n_jobs=n_threads, missing=None)
         tree = scc(graph, linkage="ward", X=points, n_jobs=n_threads)
         labels = dp_means_path(tree, points).cut(lam).astype(np.int32)
         cost = finite_cost(points, labels, lam)

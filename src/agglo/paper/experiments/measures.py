@@ -84,7 +84,7 @@ def grid(job: Job, folder: Path) -> list[Row]:
 def _scc_grid(X: npt.NDArray[Any], y: Any) -> list[Row]:
     tried = []
     for metric, neighbors in itertools.product(("cosine", "euclidean", "sqeuclidean"), range(3, 61)):
-        graph = agglo.neighbor_graph(X, neighbors, metric)
+        graph = agglo.neighbor_graph(X, neighbors, metric, missing=None)
         for kind, number in itertools.product(KINDS, (10, 25, 50, 75, 100, 150, 200, 300, 400, 800)):
             purity = metrics.dendrogram_purity(agglo.scc(graph, thresholds=kind, n_thresholds=number, n_jobs=1), y)
             tried.append(
