@@ -287,7 +287,7 @@ def test_wrong_rules_and_inputs_are_errors(rule, error, words):
             "known is deprecated: pass known_classes",
         ),
         (
-            {"min_size": 2, "stragglers": "label"},
+            {"min_size": 2, "stragglers": "leave"},
             {"min_size": 2, "noise": "label"},
             "stragglers is deprecated: pass noise",
         ),

@@ -225,6 +225,8 @@ def _rename_old_parameters(parameters: dict[str, Any]) -> None:
     for old in [name for name in _OLD_NAMES if name in parameters]:
         new, value = _OLD_NAMES[old], parameters.pop(old)
         _warn_of_old_name(f"{old} is deprecated: pass {EXACT if old == 'exactly' else new}")
+        if old == "stragglers":
+            value = _OLD_NOISE.get(value, value)
         if value is None:  # the default of the old name: not given
             continue
         if new in parameters:

@@ -336,7 +336,7 @@ class Hierarchy(Immutable):
     def children(self, node: SupportsIndex) -> npt.NDArray[np.int32]:
         """Return the children of ``node`` in ascending order; a leaf has none."""
         inner = self._check_node(node) - self.n_leaves
-        indptr, children, _, _ = self._below
+        indptr, children, _, _ = self._traversal
         return children[indptr[inner] : indptr[inner + 1]].copy() if inner >= 0 else children[:0]
 
     def leaves(self, node: SupportsIndex) -> npt.NDArray[np.int32]:
@@ -348,15 +348,16 @@ class Hierarchy(Immutable):
     @property
     def order(self) -> npt.NDArray[np.int32]:
         """The leaves in the order of the tree, in which the leaves of every node are contiguous."""
-        return self._below[3]
+        return self._traversal[3]
 
     @property
     def start(self) -> npt.NDArray[np.int32]:
         """For each node, the index in :attr:`order` of the first of its ``size`` leaves."""
-        return self._below[2]
+        return self._traversal[2]
 
     @cached_property
-    def _below(self) -> tuple[Column, Column, Column, Column]:
+    def _traversal(self) -> tuple[Column, Column, Column, Column]:
+        """The children in CSR form (indptr, children), then :attr:`start` and :attr:`order`."""
         indptr, children, start, order = _core.tree_below(self.parent, self.size, self.n_leaves)
         return indptr, children, start, order
 

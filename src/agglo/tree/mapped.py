@@ -31,7 +31,7 @@ def load_mapped(path: str | os.PathLike[str]) -> Hierarchy:
     """
     tree = read_tree(path, Hierarchy, store=_map_column)
     # The derived columns, children and leaves of each node, are computed now and mapped, too.
-    tree.__dict__["_below"] = tuple(_map_column(column) for column in tree._below)
+    tree.__dict__["_traversal"] = tuple(_map_column(column) for column in tree._traversal)
     pa.default_memory_pool().release_unused()
     release_pages(tree)
     return tree
@@ -39,7 +39,7 @@ def load_mapped(path: str | os.PathLike[str]) -> Hierarchy:
 
 def release_pages(tree: Hierarchy) -> None:
     """Drop the columns of a mapped tree from memory; they are read from disk again when needed."""
-    for column in (tree.parent, tree.height, tree.size, tree.round, *tree._below):
+    for column in (tree.parent, tree.height, tree.size, tree.round, *tree._traversal):
         validation.forget(column)
 
 
