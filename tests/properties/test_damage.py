@@ -132,6 +132,7 @@ def outcome(path, read, must_show, expected):
     return "harmless"
 
 
+@pytest.mark.slow  # damages a thousand files
 @pytest.mark.parametrize("part", range(2))
 def test_damage_is_an_error_or_harmless(tmp_path, monkeypatch, part):
     monkeypatch.setattr(os, "fsync", lambda _file: None)  # no waiting for the disk

@@ -168,6 +168,7 @@ def assert_next_run_is_clean(folder):
     assert names - {"mine"} == {runfolder.TREE, runfolder.LABELS, runfolder.RECORD}
 
 
+@pytest.mark.slow  # starts and kills more than a hundred processes
 @pytest.mark.parametrize(
     ("old", "new"),
     [
