@@ -11,7 +11,8 @@ from agglo.paper import __main__ as command
 from agglo.paper import datasets
 from agglo.paper.experiments import measures as experiments
 from agglo.paper.experiments import plan, report, sets
-from agglo.paper.experiments.runner import Job, Limits, Results, run
+from agglo.paper.experiments.job import Job
+from agglo.paper.experiments.runner import Limits, Results, run
 
 JOB = Job("trees", "set", "method")
 

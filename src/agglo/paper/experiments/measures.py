@@ -18,7 +18,7 @@ import agglo
 from agglo.evaluation import metrics
 from agglo.paper.baselines import METHODS
 from agglo.paper.datasets import Dataset, dp_mixture
-from agglo.paper.experiments.runner import Job, Row
+from agglo.paper.experiments.job import Job, Row
 from agglo.paper.experiments.sets import load
 from agglo.tree.hierarchy import Hierarchy
 

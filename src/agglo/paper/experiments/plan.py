@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from agglo.paper.baselines import METHODS
+from agglo.paper.experiments.job import Job
 from agglo.paper.experiments.measures import FLAT
-from agglo.paper.experiments.runner import Job
 from agglo.paper.experiments.sets import available
 
 LARGEST_FOR_ALL = 5_000  # points of a set for which all methods are asked

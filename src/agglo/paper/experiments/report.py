@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from agglo.paper.experiments.job import Row
 from agglo.paper.experiments.pictures import draw
 from agglo.paper.experiments.plan import SAMPLE
-from agglo.paper.experiments.runner import Results, Row
+from agglo.paper.experiments.runner import Results
 
 TITLES = {
     "scc": "SCC",

@@ -13,18 +13,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-Row = dict[str, Any]
+from agglo.paper.experiments.job import Job, Row
+
 _PATIENCE = 10  # seconds of the clock for each second of CPU that a job may take
-
-
-@dataclass(frozen=True)
-class Job:
-    """What one process computes: some rows of an experiment."""
-
-    experiment: str
-    set: str
-    method: str
-    points: int | None = None  # of a sample; None for the whole set
 
 
 @dataclass(frozen=True)
