@@ -18,7 +18,7 @@ import scipy.sparse as sp
 
 import agglo
 from agglo.evaluation import metrics
-from agglo.paper.experiments.sets import available, load
+from agglo.paper.experiments.sets import find_sets, load_set
 from agglo.rounds.linkage import LinkageName
 from agglo.rounds.vector_linkage import VectorLinkageName
 
@@ -46,7 +46,7 @@ def trees(X: Any, metric: str, neighbors: int) -> dict[str, tuple[agglo.Hierarch
 
 
 def one_set(folder: Path, name: str, points: int, neighbors: list[int], seed: int) -> dict[str, Any] | None:
-    data = load(folder, name)
+    data = load_set(folder, name)
     if data.y is None:
         return None
     X: Any = data.X
@@ -72,7 +72,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     rows = []
-    for name in available(arguments.folder):
+    for name in find_sets(arguments.folder):
         for seed in range(arguments.seeds):
             row = one_set(arguments.folder, name, arguments.points, arguments.neighbors, seed)
             if row is None:

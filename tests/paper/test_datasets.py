@@ -69,21 +69,21 @@ def test_model_separated_distances_are_smaller_within_a_class(seed, sizes):
         (lambda: datasets.dp_mixture(0), "n_points=0 must be at least 1"),
         (lambda: datasets.dp_mixture(5, concentration=0.0), "concentration=0.0 must be positive"),
         (lambda: datasets.dp_mixture(5, separation=np.inf), "separation=inf must be positive and finite"),
-        (lambda: datasets.delta_separated([]), r"sizes=\[\] must be the size of each class"),
-        (lambda: datasets.delta_separated([2, 0]), r"sizes=\[2, 0\] must be"),
+        (lambda: datasets.delta_separated([]), r"sizes=\[\] must have one size of at least 1 per class"),
+        (lambda: datasets.delta_separated([2, 0]), r"sizes=\[2, 0\] must have one size"),
         (lambda: datasets.delta_separated([2], -1.0), "delta=-1.0 must be positive"),
-        (lambda: datasets.model_separated([0]), r"sizes=\[0\] must be"),
+        (lambda: datasets.model_separated([0]), r"sizes=\[0\] must have one size"),
         (
             lambda: Dataset("empty", np.empty((0, 3))),
-            r"empty has points of shape \(0, 3\): expected a row a point",
+            r"empty has points of shape \(0, 3\): expected at least one row and one column",
         ),
         (
             lambda: Dataset("bad", np.array([[0.0], [np.nan]])),
-            "bad has a number that is not finite in row 1: leave",
+            "bad has a number that is not finite in row 1: remove",
         ),
         (lambda: Dataset("odd", np.eye(2), np.zeros(3)), "odd has 2 points, but y has 3 entries"),
         (lambda: Dataset("odd", np.eye(2), texts=("a",)), "odd has 2 points, but texts has 1 entries"),
-        (lambda: datasets.load_iris().prepared("log"), "how='log' is unknown: pass one of 'unit', 'standard'"),
+        (lambda: datasets.load_iris().prepare("log"), "how='log' is unknown: pass one of 'unit', 'standard'"),
         (lambda: datasets.load_iris().sample(0), "n_points=0 must be at least 1"),
     ],
 )
@@ -94,13 +94,13 @@ def test_what_cannot_be_made_says_why(make, message):
 
 def test_preparations_scale_rows_and_columns():
     raw = Dataset("raw", np.array([[3, 4, 7], [0, 0, 7], [6, 8, 7]], np.int16), np.array([0, 1, 0]))
-    unit = raw.prepared()
+    unit = raw.prepare()
     np.testing.assert_allclose(np.linalg.norm(unit.X, axis=1), 1, rtol=1e-6)
     assert unit.X.dtype == np.float32
     scaled = (raw.X - raw.X.mean(axis=0)) / np.array([np.sqrt(6), np.sqrt(32 / 3), 1])
     lengths = np.linalg.norm(scaled, axis=1, keepdims=True)
     lengths[lengths == 0] = 1
-    np.testing.assert_allclose(raw.prepared("standard").X, scaled / lengths, atol=1e-6)
+    np.testing.assert_allclose(raw.prepare("standard").X, scaled / lengths, atol=1e-6)
     assert raw.X.tolist() == [[3, 4, 7], [0, 0, 7], [6, 8, 7]]
 
 
@@ -196,13 +196,17 @@ def test_sparse_npz(tmp_path):
     ("load", "text", "message"),
     [
         (datasets.load_covtype, "1,2,3\n", "has 3 columns, but 54 and the cover type was expected"),
-        (datasets.load_covtype, "1,2\n3\n", "is damaged, cut short or of another format"),
-        (datasets.load_covtype, covtype_lines().replace("5\n", "x\n"), "entries that are no numbers in column 54"),
+        (datasets.load_covtype, "1,2\n3\n", "is damaged, incomplete or of another format"),
+        (
+            datasets.load_covtype,
+            covtype_lines().replace("5\n", "x\n"),
+            "entries that are not numbers in feature 54",
+        ),
         (datasets.load_aloi, "0 129:1\n", "has features up to 129, but at most 128 was expected"),
-        (datasets.load_aloi, "none\n", "is damaged, cut short or of another format"),
+        (datasets.load_aloi, "none\n", "is damaged, incomplete or of another format"),
         (datasets.load_tsv, "a\tb\n", "has 2 columns, but a name, a class and numbers was expected"),
-        (datasets.load_tsv, "a\tb\tc\n", "entries that are no numbers in column 0 of them"),
-        (datasets.load_npz, "PK", "is damaged, cut short or of another format"),
+        (datasets.load_tsv, "a\tb\tc\n", "entries that are not numbers in feature 0"),
+        (datasets.load_npz, "PK", "is damaged, incomplete or of another format"),
     ],
 )
 def test_a_file_that_is_something_else_says_so(tmp_path, load, text, message):

@@ -12,7 +12,7 @@ from agglo.paper import datasets
 from agglo.paper.experiments import measures as experiments
 from agglo.paper.experiments import plan, report, sets
 from agglo.paper.experiments.job import Job
-from agglo.paper.experiments.runner import Limits, Results, run
+from agglo.paper.experiments.runner import Limits, Results, run_job
 
 JOB = Job("trees", "set", "method")
 
@@ -35,7 +35,7 @@ def fine(job, folder):
 
 
 def test_a_job_gives_its_rows():
-    rows = run(JOB, Path(), Limits(), fine)
+    rows = run_job(JOB, Path(), Limits(), fine)
     assert [(row["status"], row["job"], row["method"], row["value"]) for row in rows] == [
         ("ok", "method", "method", 1),
         ("ok", "method", "other", 2),
@@ -47,7 +47,7 @@ def test_a_job_gives_its_rows():
     [(forever, Limits(1, 4.0), "DNF"), (greedy, Limits(30, 1.0), "OOM"), (broken, Limits(), "error")],
 )
 def test_a_job_that_fails_says_how(task, limits, status):
-    (row,) = run(JOB, Path(), limits, task)
+    (row,) = run_job(JOB, Path(), limits, task)
     assert row["status"] == status
     assert row["limits"] == {"cpu_seconds": limits.cpu_seconds, "gigabytes": limits.gigabytes}
     assert status != "error" or row["message"] == "KeyError: 'no such thing'"
@@ -92,7 +92,9 @@ def test_results_are_kept_and_not_asked_for_again(tmp_path):
 
 def test_a_broken_file_of_results_is_named(tmp_path):
     (tmp_path / "results.jsonl").write_text(json.dumps(entry()) + "\n{cut")
-    with pytest.raises(ValueError, match=r"results.jsonl, line 2 is no row of results: delete it, and run again"):
+    with pytest.raises(
+        ValueError, match=r"results.jsonl, line 2 is not a row of results: delete it, and run again"
+    ):
         Results(tmp_path / "results.jsonl")
 
 
@@ -107,27 +109,27 @@ def folder(tmp_path):
 
 def test_sets_are_found_and_prepared(folder):
     (folder / "data" / "speaker.tsv").write_text("a\tx\t3\t4\nb\ty\t0\t2\n")
-    assert set(sets.available(folder / "data")) == {"iris", "wine", "small", "unknown", "speaker"}
-    small = sets.load(folder / "data", "small", 40)
+    assert set(sets.find_sets(folder / "data")) == {"iris", "wine", "small", "unknown", "speaker"}
+    small = sets.load_set(folder / "data", "small", 40)
     assert small.X.shape == (40, 3)
     np.testing.assert_allclose(np.linalg.norm(small.X, axis=1), 1, rtol=1e-6)
-    np.testing.assert_allclose(sets.load(folder / "data", "speaker").X, [[0.6, 0.8], [0, 1]])
-    np.testing.assert_allclose(np.linalg.norm(sets.load(folder / "data", "wine").X, axis=1), 1, rtol=1e-6)
-    with pytest.raises(ValueError, match=r"there is no set 'none' in .*, only iris, wine"):
-        sets.load(folder / "data", "none")
+    np.testing.assert_allclose(sets.load_set(folder / "data", "speaker").X, [[0.6, 0.8], [0, 1]])
+    np.testing.assert_allclose(np.linalg.norm(sets.load_set(folder / "data", "wine").X, axis=1), 1, rtol=1e-6)
+    with pytest.raises(ValueError, match=r"there is no dataset 'none' in .*: pass one of iris, wine"):
+        sets.load_set(folder / "data", "none")
 
 
 def test_every_table_has_jobs_and_none_is_there_twice(folder):
-    found = list(plan.jobs("all", folder / "data"))
+    found = list(plan.plan_jobs("all", folder / "data"))
     assert len(found) == len(set(found))
     assert {job.experiment for job in found} == set(plan.EXPERIMENTS.values())
-    assert {job.set for job in plan.jobs("purity", folder / "data", ["small"])} == {"small"}
+    assert {job.set for job in plan.plan_jobs("purity", folder / "data", ["small"])} == {"small"}
     assert not any(job.set == "unknown" for job in found)
 
 
 @pytest.mark.parametrize("method", ["on-graph", "hac", "kmeans"])
 def test_scores_are_those_of_the_metrics(folder, method):
-    rows = experiments.rows(Job("trees", "small", method), folder / "data")
+    rows = experiments.measure(Job("trees", "small", method), folder / "data")
     assert next(row.get("method", method) for row in rows) == {"on-graph": "scc"}.get(method, method)
     for row in rows:
         assert 0 < row["f1"] <= 1
@@ -138,8 +140,8 @@ def test_scores_are_those_of_the_metrics(folder, method):
 
 
 def test_thresholds_make_a_row_each(folder):
-    rows = experiments.rows(Job("rounds", "small", "scc"), folder / "data")
-    assert len(rows) == len(experiments.KINDS) * len(experiments.NUMBERS) + 1
+    rows = experiments.measure(Job("rounds", "small", "scc"), folder / "data")
+    assert len(rows) == len(experiments.SCHEDULES) * len(experiments.N_THRESHOLDS) + 1
 
 
 def test_the_command_runs_goes_on_and_reports(folder, capsys):
@@ -155,7 +157,7 @@ def test_the_command_runs_goes_on_and_reports(folder, capsys):
     assert (out / "rounds.png").stat().st_size > 1000
     with pytest.raises(SystemExit):
         command.main(["rounds", "--data", str(folder / "nowhere"), "--out", str(out)])
-    assert "is no folder: pass the one of the sets with --data" in capsys.readouterr().err
+    assert "is not a folder: pass the folder of the datasets with --data" in capsys.readouterr().err
 
 
 def scored(name, method, purity, **fields):
@@ -170,7 +172,7 @@ def test_tables_mark_the_best_and_those_that_did_not_finish(tmp_path):
     )
     results.add([scored("b", "scc", 0.5), entry(status="DNF", set="b", method="hac", job="hac")])
     results.add([scored("b", "birch", 0.6)])
-    report.write(results, tmp_path)
+    report.write_report(results, tmp_path)
     text = (tmp_path / "tables.md").read_text()
     assert "SCC is best on 1 of the 2 sets on which rivals" in text
     assert "| a | 10 | 2 | **0.800** | 0.900 | 0.700 | – |" in text

@@ -1,14 +1,14 @@
-"""Data for benchmarks and tests: seeded generators, and loaders of the paper's sets from files on disk.
+"""Datasets for benchmarks and tests: seeded generators, and loaders of the paper's datasets from files.
 
-Nothing is downloaded. Each loader's docstring says which public file it reads and what it does to the numbers,
-which is nothing unless said; :meth:`Dataset.prepared` scales them.
+Nothing is downloaded. The docstring of a loader names the public file that it reads. Loaders do not change the
+values unless they say so; :meth:`Dataset.prepare` scales them.
 
 Examples
 --------
 >>> from agglo.paper import datasets
 >>> datasets.dp_mixture(1000, random_state=0)
 Dataset(dp-mixture: 1000 points, 10 columns, 30 classes, euclidean)
->>> datasets.load_wine().prepared("standard")
+>>> datasets.load_wine().prepare("standard")
 Dataset(wine: 178 points, 13 columns, 3 classes, cosine)
 """
 

@@ -1,4 +1,4 @@
-"""Points with the truth about them."""
+"""Points with their true classes."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ PREPARATIONS = ("unit", "standard")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Dataset:
-    """Points, their classes, and how the points are meant to be compared.
+    """Points, their classes, and the metric by which they are compared.
 
     Notes
     -----
-    Invariants, checked when a set is made:
+    Invariants, which the constructor checks:
 
-    1. ``X`` has a row a point and at least one; it is dense, and its numbers are finite;
-    2. ``y``, if there is one, has an integer a point, and so has each of ``levels``;
-    3. ``texts``, if there are any, are as many as the points.
+    1. ``X`` is dense and finite, with one row per point and at least one row and column;
+    2. ``y``, if given, and each of ``levels`` has one integer per point;
+    3. ``texts``, if given, has one text per point.
 
     Examples
     --------
@@ -37,38 +37,37 @@ class Dataset:
     name: str
     X: npt.NDArray[Any]
     y: npt.NDArray[np.int64] | None = None
-    """The class of each point, 0, 1, ...; None if it is not known."""
+    """The class of each point, 0, 1, ...; None if unknown."""
     metric: str = "cosine"
     """The metric of :func:`agglo.neighbor_graph` by which the points are compared."""
     levels: Mapping[str, npt.NDArray[np.int64]] = field(default_factory=dict)
     """Other classes of the points, such as coarser ones, by name."""
     texts: tuple[str, ...] | None = None
-    """What the points stand for, in words."""
+    """The texts that the points represent."""
 
     def __post_init__(self) -> None:
         if self.X.ndim != 2 or 0 in self.X.shape:
             raise ValueError(
-                f"{self.name} has points of shape {self.X.shape}: expected a row a point, and a column"
+                f"{self.name} has points of shape {self.X.shape}: expected at least one row and one column"
             )
         if self.X.dtype.kind == "f" and not np.isfinite(self.X).all():
             row = int((~np.isfinite(self.X)).any(axis=1).argmax())
-            raise ValueError(f"{self.name} has a number that is not finite in row {row}: leave that point out")
+            raise ValueError(f"{self.name} has a number that is not finite in row {row}: remove that point")
         for what, values in [("y", self.y), *self.levels.items(), ("texts", self.texts)]:
             if values is not None and len(values) != len(self.X):
                 raise ValueError(f"{self.name} has {len(self.X)} points, but {what} has {len(values)} entries")
 
     @property
     def n_classes(self) -> int:
-        """Number of classes of ``y``; 0 if that is not known."""
+        """The number of classes of ``y``; 0 if ``y`` is unknown."""
         return 0 if self.y is None else len(np.unique(self.y))
 
-    def prepared(self, how: Preparation = "unit") -> Dataset:
-        """The set with its points scaled, in float32.
+    def prepare(self, how: Preparation = "unit") -> Dataset:
+        """Return the dataset with scaled points, in float32.
 
-        ``"unit"``: every row is divided by its length, so that squared Euclidean distances are 2 - 2 cosines and
-        all methods can be given the same points, whether they compare by cosine or by distance. ``"standard"``:
-        first, every column is shifted to mean 0 and divided by its standard deviation (a constant column becomes
-        0), for columns whose units differ. A row of zeros stays so.
+        ``"unit"``: normalize every row. Then squared Euclidean distances are 2 - 2 cosine, and all methods can use
+        the same points. ``"standard"``: first scale every column to mean 0 and standard deviation 1 (a constant
+        column to 0), for columns with different units. Zero rows stay zero.
         """
         if how not in PREPARATIONS:
             raise ValueError(f"how={how!r} is unknown: pass one of {', '.join(map(repr, PREPARATIONS))}")
@@ -80,7 +79,7 @@ class Dataset:
         return replace(self, X=normalize(X, copy=True))
 
     def sample(self, n_points: int, random_state: int = 0) -> Dataset:
-        """At most ``n_points`` of the points, drawn without replacement and kept in order."""
+        """Sample at most ``n_points`` points without replacement, in their order."""
         if n_points < 1:
             raise ValueError(f"n_points={n_points} must be at least 1")
         if n_points >= len(self.X):
@@ -98,3 +97,8 @@ class Dataset:
         n, d = self.X.shape
         classes = "no classes" if self.y is None else f"{self.n_classes} classes"
         return f"Dataset({self.name}: {n} points, {d} columns, {classes}, {self.metric})"
+
+
+def encode_classes(y: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """Encode classes as 0, 1, ... in sorted order."""
+    return np.asarray(np.unique(y, return_inverse=True)[1], np.int64)

@@ -1,4 +1,4 @@
-"""Seeded data of which the truth is known: a Dirichlet-process mixture, and data for which theorems hold."""
+"""Seeded data with known classes: a Dirichlet-process mixture, and data for which theorems hold."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agglo.neighbors.graph import NeighborGraph
-from agglo.paper.datasets.dataset import Dataset
+from agglo.paper.datasets.dataset import Dataset, encode_classes
 
 
 def dp_mixture(
@@ -19,22 +19,22 @@ def dp_mixture(
     separation: float = 3.0,
     random_state: int = 0,
 ) -> Dataset:
-    """Points of a Dirichlet-process mixture of Gaussians, as in the paper's comparison with HAC.
+    """Draw points of a Dirichlet-process mixture of Gaussians, as in the paper's comparison with HAC.
 
-    A class takes a share of the points by breaking a stick, each time at a Beta(1, ``concentration``) share of
-    what is left. Its center is Gaussian with standard deviation ``separation`` in each column, and its points
-    are Gaussian about the center with standard deviation 1.
+    Class probabilities come from stick-breaking: each class takes a Beta(1, ``concentration``) share of the rest.
+    Its center is Gaussian with standard deviation ``separation`` in each column, and its points are Gaussian about
+    the center with standard deviation 1.
 
     Parameters
     ----------
     n_points, n_features : int
-        The shape of the set.
+        The shape of ``X``.
     concentration : float, default=5.0
-        The larger, the more classes; about ``concentration * log(n_points / concentration)`` have points.
+        Larger values give more classes; about ``concentration * log(n_points / concentration)`` have points.
     separation : float, default=3.0
-        How far centers are apart, in standard deviations of a class.
+        The standard deviation of the centers, in standard deviations of a class.
     random_state : int, default=0
-        The same number gives the same set.
+        The random seed.
 
     Examples
     --------
@@ -50,10 +50,10 @@ def dp_mixture(
             raise ValueError(f"{name}={number} must be positive and finite")
     rng = np.random.default_rng(random_state)
     draws = rng.uniform(size=n_points)
-    left = np.ones(1)  # what is left of the stick after each break; broken until every draw falls on a piece
+    left = np.ones(1)  # the rest of the stick after each break; broken until every draw has a piece
     while 1 - left[-1] <= draws.max():
         left = np.append(left, left[-1] * rng.beta(concentration, 1.0, size=64).cumprod())
-    y = _renamed(np.searchsorted(1 - left[1:], draws, side="right"))
+    y = encode_classes(np.searchsorted(1 - left[1:], draws, side="right"))
     centers = separation * rng.normal(size=(int(y.max()) + 1, n_features))
     return Dataset("dp-mixture", centers[y] + rng.normal(size=(n_points, n_features)), y, "euclidean")
 
@@ -61,21 +61,21 @@ def dp_mixture(
 def delta_separated(
     sizes: Sequence[int], delta: float = 6.0, *, squared: bool = False, random_state: int = 0
 ) -> Dataset:
-    """Points within a distance of 1 of centers that are ``delta`` apart: δ-separated, with R = 1.
+    """Draw δ-separated points with R = 1: within a distance of 1 of centers that are ``delta`` apart.
 
-    Some round of SCC with doubling thresholds is the truth, on the complete graph, if ``delta`` is at least 6 for
-    distances, or 30 for squared distances (the paper's first theorem).
+    On the complete graph, some round of SCC with doubling thresholds equals the true partition if ``delta`` is at
+    least 6 for distances, or 30 for squared distances (the paper's first theorem).
 
     Parameters
     ----------
     sizes : sequence of int
         The size of each class.
     delta : float, default=6.0
-        The least distance of two centers, in units of the farthest distance of a point to its center.
+        The minimum distance of two centers, relative to the maximum distance of a point to its center.
     squared : bool, default=False
         Whether both are squared distances.
     random_state : int, default=0
-        The same number gives the same set.
+        The random seed.
 
     Examples
     --------
@@ -83,12 +83,14 @@ def delta_separated(
     >>> delta_separated([3, 4])
     Dataset(delta-separated: 7 points, 3 columns, 2 classes, euclidean)
     """
-    y = _classes(sizes)
+    y = _classes_of_sizes(sizes)
     if not 0 < delta < np.inf:
         raise ValueError(f"delta={delta} must be positive and finite")
     rng = np.random.default_rng(random_state)
     k = len(sizes)
-    centers = np.zeros((k, k + 1))  # an axis each, and one more, so that points of one class are not in a line
+    centers = np.zeros(
+        (k, k + 1)
+    )  # one axis each, and one more, so that the points of one class are not collinear
     apart = np.sqrt(delta) if squared else delta
     centers[np.arange(k), np.arange(k)] = apart / np.sqrt(2) * (1 + 1e-9)
     offsets = rng.normal(size=(len(y), k + 1))
@@ -97,19 +99,19 @@ def delta_separated(
 
 
 def model_separated(sizes: Sequence[int], *, random_state: int = 0) -> tuple[NeighborGraph, npt.NDArray[np.int64]]:
-    """The complete graph of distances for which clusters are model-based separated, and the class of each point.
+    """Build the complete graph of model-based separated clusters; return it and the class of each point.
 
-    Pairs of a class are at random distances from 1 to 2, all others from 3 to 4. So average, single and complete
-    linkage find any two subsets of a class closer than subsets of two classes, which is the definition with a
-    latent graph that joins all points of a class. The tree of HAC contains the truth, and that of SCC does for
-    some thresholds (the paper's proposition).
+    Pairs of one class have random distances from 1 to 2, all others from 3 to 4. So for average, single and
+    complete linkage, two subsets of a class are closer than subsets of two classes, which is the definition with a
+    complete latent graph per class. The tree of HAC contains the true partition, and so does that of SCC for some
+    thresholds (the paper's proposition).
 
     Parameters
     ----------
     sizes : sequence of int
         The size of each class.
     random_state : int, default=0
-        The same number gives the same graph.
+        The random seed.
 
     Examples
     --------
@@ -118,19 +120,14 @@ def model_separated(sizes: Sequence[int], *, random_state: int = 0) -> tuple[Nei
     >>> graph.n_edges, y
     (10, array([0, 0, 1, 1, 1]))
     """
-    y = _classes(sizes)
+    y = _classes_of_sizes(sizes)
     rng = np.random.default_rng(random_state)
     i, j = np.triu_indices(len(y), 1)
     distances = np.where(y[i] == y[j], rng.uniform(1, 2, len(i)), rng.uniform(3, 4, len(i)))
     return NeighborGraph.from_edges(i, j, distances, n_points=len(y), kind="distance"), y
 
 
-def _classes(sizes: Sequence[int]) -> npt.NDArray[np.int64]:
+def _classes_of_sizes(sizes: Sequence[int]) -> npt.NDArray[np.int64]:
     if len(sizes) == 0 or min(sizes) < 1:
-        raise ValueError(f"sizes={list(sizes)} must be the size of each class, at least 1 of at least one class")
+        raise ValueError(f"sizes={list(sizes)} must have one size of at least 1 per class, and at least one class")
     return np.repeat(np.arange(len(sizes), dtype=np.int64), sizes)
-
-
-def _renamed(y: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Classes as 0, 1, ... without gaps."""
-    return np.asarray(np.unique(y, return_inverse=True)[1], np.int64)

@@ -1,1 +1,1 @@
-"""The tables and figures of the paper, each by one command; ``python -m agglo.paper --help`` says how."""
+"""The experiments behind the tables and figures of the paper; see ``python -m agglo.paper --help``."""

@@ -10,9 +10,9 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Job:
-    """What one process computes: some rows of an experiment."""
+    """The work of one process: some rows of an experiment."""
 
     experiment: str
     set: str
     method: str
-    points: int | None = None  # of a sample; None for the whole set
+    points: int | None = None  # of a sample; None for the whole dataset

@@ -1,4 +1,4 @@
-"""What is measured: for each experiment, the rows of one of its jobs."""
+"""The measurements of each experiment: one job gives some rows of results."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from agglo.evaluation import metrics
 from agglo.paper.baselines import METHODS
 from agglo.paper.datasets import Dataset, dp_mixture
 from agglo.paper.experiments.job import Job, Row
-from agglo.paper.experiments.sets import load
+from agglo.paper.experiments.sets import load_set
 from agglo.tree.hierarchy import Hierarchy
 
-NEIGHBORS = 25  # of the paper's graphs
+N_NEIGHBORS = 25  # as in the paper
 GRAPH_METHODS: dict[str, Callable[[agglo.NeighborGraph, Any], Hierarchy]] = {
     "scc": lambda graph, X: agglo.scc(graph, X=X, connect="auto"),
     "scc-paper": lambda graph, X: agglo.scc(
@@ -31,41 +31,45 @@ GRAPH_METHODS: dict[str, Callable[[agglo.NeighborGraph, Any], Hierarchy]] = {
     "affinity": lambda graph, X: agglo.affinity(graph, X=X, connect="auto"),
     "hac-graph": lambda graph, X: agglo.hac(graph, X=X, connect="auto"),
 }
-FLAT = ("kmeans", "bisecting-kmeans")
-KINDS = ("odds", "geometric", "linear")
-NUMBERS = (5, 10, 25, 50, 100, 200, 400, 800)
+FLAT_METHODS = ("kmeans", "bisecting-kmeans")
+SCHEDULES = ("odds", "geometric", "linear")
+N_THRESHOLDS = (5, 10, 25, 50, 100, 200, 400, 800)
 
 
-def rows(job: Job, folder: Path) -> list[Row]:
-    """The rows of a job."""
-    return {"trees": trees, "rounds": rounds, "growth": growth, "grid": grid}[job.experiment](job, folder)
+def measure(job: Job, folder: Path) -> list[Row]:
+    """Run a job in this process; return its rows."""
+    return EXPERIMENTS[job.experiment](job, folder)
 
 
-def trees(job: Job, folder: Path) -> list[Row]:
-    """Purity and F1 of a method's tree, or F1 of its clusters, and what they took."""
-    return _fitted(load(folder, job.set, job.points), job.method)
+def measure_trees(job: Job, folder: Path) -> list[Row]:
+    """Measure purity and F1 of a method's tree, or F1 of its clusters, and their cost."""
+    return _measure_method(load_set(folder, job.set, job.points), job.method)
 
 
-def growth(job: Job, folder: Path) -> list[Row]:
-    """The same for so many points of a Dirichlet-process mixture."""
+def measure_growth(job: Job, folder: Path) -> list[Row]:
+    """Measure a method on a Dirichlet-process mixture with ``job.points`` points."""
     assert job.points is not None
-    return _fitted(dp_mixture(job.points), job.method)
+    return _measure_method(dp_mixture(job.points), job.method)
 
 
-def rounds(job: Job, folder: Path) -> list[Row]:
-    """Purity and F1 for each kind and number of thresholds."""
-    data = load(folder, job.set, job.points)
-    graph = replace(_graph(data), missing=None)  # as in the paper, which these schedules are made for
+def measure_schedules(job: Job, folder: Path) -> list[Row]:
+    """Measure purity and F1 for each schedule and number of thresholds."""
+    data = load_set(folder, job.set, job.points)
+    graph = replace(_build_graph(data), missing=None)  # as in the paper, for which these schedules were designed
     found = [
-        {"kind": kind, "number": number, **scores(agglo.scc(graph, thresholds=kind, n_thresholds=number), data.y)}
-        for kind, number in itertools.product(KINDS, NUMBERS)
+        {
+            "kind": kind,
+            "number": number,
+            **score_tree(agglo.scc(graph, thresholds=kind, n_thresholds=number), data.y),
+        }
+        for kind, number in itertools.product(SCHEDULES, N_THRESHOLDS)
     ]
     affinity = agglo.affinity(graph)
-    return [*found, {"kind": "affinity", "number": len(affinity.rounds), **scores(affinity, data.y)}]
+    return [*found, {"kind": "affinity", "number": len(affinity.rounds), **score_tree(affinity, data.y)}]
 
 
-def grid(job: Job, folder: Path) -> list[Row]:
-    """The best purity over a grid of parameters: of all, for each way to scale the columns."""
+def search_grid(job: Job, folder: Path) -> list[Row]:
+    """Find the best purity over a grid of parameters, for each scaling of the columns."""
     raw = {"iris": agglo.paper.datasets.load_iris, "wine": agglo.paper.datasets.load_wine}[job.set]()
     scaled = {
         "as they are": raw.X,
@@ -85,7 +89,7 @@ def _scc_grid(X: npt.NDArray[Any], y: Any) -> list[Row]:
     tried = []
     for metric, neighbors in itertools.product(("cosine", "euclidean", "sqeuclidean"), range(3, 61)):
         graph = agglo.neighbor_graph(X, neighbors, metric, missing=None)
-        for kind, number in itertools.product(KINDS, (10, 25, 50, 75, 100, 150, 200, 300, 400, 800)):
+        for kind, number in itertools.product(SCHEDULES, (10, 25, 50, 75, 100, 150, 200, 300, 400, 800)):
             purity = metrics.dendrogram_purity(agglo.scc(graph, thresholds=kind, n_thresholds=number, n_jobs=1), y)
             tried.append(
                 {"metric": metric, "n_neighbors": neighbors, "kind": kind, "number": number, "purity": purity}
@@ -95,7 +99,7 @@ def _scc_grid(X: npt.NDArray[Any], y: Any) -> list[Row]:
 
 def _rhc_grid(X: npt.NDArray[Any], y: Any) -> list[Row]:
     tried = []
-    # The method asks for 6 (α + ν) < 1, and the paper names their sum as the parameter.
+    # The method requires 6 (α + ν) < 1; the paper states their sum as the parameter.
     for metric, noise in itertools.product(
         ("cosine", "euclidean"), (0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.13, 0.16)
     ):
@@ -107,28 +111,28 @@ def _rhc_grid(X: npt.NDArray[Any], y: Any) -> list[Row]:
     return tried
 
 
-def _fitted(data: Dataset, method: str) -> list[Row]:
+def _measure_method(data: Dataset, method: str) -> list[Row]:
     assert data.y is not None
     about = {"n": len(data.X), "d": data.X.shape[1], "classes": data.n_classes}
     if method == "on-graph":
-        graph, seconds = timed(lambda: _graph(data))
+        graph, seconds = measure_cpu(lambda: _build_graph(data))
         found = []
-        for name, make in GRAPH_METHODS.items():
-            tree, more = timed(lambda make=make: make(graph, data.X))  # type: ignore[misc]
+        for name, fit in GRAPH_METHODS.items():
+            tree, more = measure_cpu(lambda fit=fit: fit(graph, data.X))  # type: ignore[misc]
             cost = {"graph_seconds": seconds, "seconds": more, "edges": graph.n_edges}
-            found.append({**about, "method": name, **cost, **scores(tree, data.y)})
+            found.append({**about, "method": name, **cost, **score_tree(tree, data.y)})
         return found
     known = METHODS[method]
     parameters: dict[str, Any] = {"random_state": 0} if known.random else {}
     if known.metric:
         parameters["metric"] = data.metric
         if method == "grinch" and data.metric == "euclidean":
-            parameters["metric"] = "sqeuclidean"  # of distances it averages the squares, from sums of vectors
+            parameters["metric"] = "sqeuclidean"  # it computes averages of squared distances, from vector sums
     if not known.hierarchical:
         parameters["n_clusters"] = data.n_classes
-    model, seconds = timed(lambda: known.estimator(**parameters).fit(data.X))
+    model, seconds = measure_cpu(lambda: known.estimator(**parameters).fit(data.X))
     found_scores = (
-        scores(model.tree_, data.y)
+        score_tree(model.tree_, data.y)
         if known.hierarchical
         else {"f1": metrics.pairwise_f1(data.y, model.labels_).f1}
     )
@@ -136,10 +140,10 @@ def _fitted(data: Dataset, method: str) -> list[Row]:
     return [{**about, "seconds": seconds, "peak_gigabytes": peak, **found_scores}]
 
 
-def scores(tree: Hierarchy, y: Any) -> Row:
-    """Dendrogram purity; F1 of the round closest to the true number of clusters, and of the best round.
+def score_tree(tree: Hierarchy, y: Any) -> Row:
+    """Compute dendrogram purity, F1 of the round closest to the true number of clusters, and F1 of the best round.
 
-    All points together are a partition of every tree, whether or not a round came to it.
+    The partition into one cluster is considered even if no round reached it.
     """
     f1 = metrics.pairwise_f1_by_round(tree, y).f1
     counts = np.concatenate([[tree.n_leaves], tree.rounds.after])
@@ -157,12 +161,20 @@ def scores(tree: Hierarchy, y: Any) -> Row:
     }
 
 
-def timed(work: Callable[[], Any]) -> tuple[Any, float]:
-    """What ``work`` returns, and the CPU seconds of all threads that it took."""
+def measure_cpu(work: Callable[[], Any]) -> tuple[Any, float]:
+    """Return the result of ``work``, and its CPU seconds over all threads."""
     started = time.process_time()
     return work(), time.process_time() - started
 
 
-def _graph(data: Dataset) -> agglo.NeighborGraph:
-    """As the clusterers make it."""
-    return agglo.neighbor_graph(data.X, min(NEIGHBORS, len(data.X) - 1), data.metric, missing="mean")
+def _build_graph(data: Dataset) -> agglo.NeighborGraph:
+    """Build the graph as the clusterers do."""
+    return agglo.neighbor_graph(data.X, min(N_NEIGHBORS, len(data.X) - 1), data.metric, missing="mean")
+
+
+EXPERIMENTS: dict[str, Callable[[Job, Path], list[Row]]] = {
+    "trees": measure_trees,
+    "rounds": measure_schedules,
+    "growth": measure_growth,
+    "grid": search_grid,
+}

@@ -1,4 +1,4 @@
-"""The figures of the paper, drawn of the rows of results."""
+"""The figures of the paper, drawn from the rows of results."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from matplotlib.figure import Figure
 from agglo.paper.experiments.runner import Results
 from agglo.plot.style import FAINT, PALETTE
 
-_DOTS = 110  # an inch
+_DPI = 110
 
 
-def draw(results: Results, folder: Path) -> Iterator[tuple[str, str]]:
-    """Write the pictures that there are rows for; their names, and what they show."""
-    if any(results.of("rounds", status="ok")):
-        yield _rounds(results, folder), "Dendrogram purity and best F1 by number and kind of thresholds"
-    if any(results.of("growth", status="ok")):
-        yield _growth(results, folder), "CPU seconds and dendrogram purity by number of points"
+def draw_figures(results: Results, folder: Path) -> Iterator[tuple[str, str]]:
+    """Write the figures for which there are rows; yield their file names and titles."""
+    if any(results.select("rounds", status="ok")):
+        yield _draw_rounds(results, folder), "Dendrogram purity and best F1 by number and kind of thresholds"
+    if any(results.select("growth", status="ok")):
+        yield _draw_growth(results, folder), "CPU seconds and dendrogram purity by number of points"
 
 
-def _rounds(results: Results, folder: Path) -> str:
-    found = list(results.of("rounds", status="ok"))
+def _draw_rounds(results: Results, folder: Path) -> str:
+    found = list(results.select("rounds", status="ok"))
     figure, panels = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
     for axes, field, title in zip(panels, ["purity", "best_f1"], ["dendrogram purity", "best F1"], strict=True):
         for kind, colour in zip(["odds", "geometric", "linear"], PALETTE, strict=False):
@@ -39,13 +39,13 @@ def _rounds(results: Results, folder: Path) -> str:
         affinity = [row[field] for row in found if row["kind"] == "affinity"]
         axes.axhline(float(np.mean(affinity)), color=FAINT, linestyle="--", label="Affinity")
         axes.set_xscale("log")
-        _label(axes, "thresholds", f"{title}, mean over {len(affinity)} sets")
+        _style_axes(axes, "thresholds", f"{title}, mean over {len(affinity)} sets")
     panels[0].legend(frameon=False)
-    return _saved(figure, folder, "rounds.png")
+    return _save(figure, folder, "rounds.png")
 
 
-def _growth(results: Results, folder: Path) -> str:
-    found = list(results.of("growth", status="ok"))
+def _draw_growth(results: Results, folder: Path) -> str:
+    found = list(results.select("growth", status="ok"))
     figure, panels = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
     methods = [("scc", "SCC (with its graph)"), ("hac", "HAC"), ("affinity", "Affinity (with its graph)")]
     for (method, title), colour in zip(methods, PALETTE, strict=False):
@@ -62,20 +62,20 @@ def _growth(results: Results, folder: Path) -> str:
         panels[1].plot(points, [row["purity"] for row in rows], "o-", color=colour, markersize=3)
     panels[0].set(xscale="log", yscale="log")
     panels[1].set(xscale="log")
-    _label(panels[0], "points", "CPU seconds")
-    _label(panels[1], "points", "dendrogram purity")
+    _style_axes(panels[0], "points", "CPU seconds")
+    _style_axes(panels[1], "points", "dendrogram purity")
     panels[0].legend(frameon=False)
-    return _saved(figure, folder, "growth.png")
+    return _save(figure, folder, "growth.png")
 
 
-def _label(axes: Axes, x: str, y: str) -> None:
+def _style_axes(axes: Axes, x: str, y: str) -> None:
     axes.set_xlabel(x, fontsize=9)
     axes.set_ylabel(y, fontsize=9)
     axes.tick_params(labelsize=8)
     axes.grid(color="#e6e8eb", linewidth=0.6)
 
 
-def _saved(figure: Figure, folder: Path, name: str) -> str:
-    figure.savefig(folder / name, dpi=_DOTS)
+def _save(figure: Figure, folder: Path, name: str) -> str:
+    figure.savefig(folder / name, dpi=_DPI)
     plt.close(figure)
     return name

@@ -1,4 +1,4 @@
-"""The rows of results as tables in Markdown; pictures are in pictures.py."""
+"""The report of the experiments: tables in Markdown, and the figures of pictures.py."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from agglo.paper.experiments.job import Row
-from agglo.paper.experiments.pictures import draw
+from agglo.paper.experiments.pictures import draw_figures
 from agglo.paper.experiments.plan import SAMPLE
 from agglo.paper.experiments.runner import Results
 
@@ -26,62 +26,62 @@ TITLES = {
     "kmeans": "k-means",
     "bisecting-kmeans": "bisecting k-means",
 }
-OWN = ("scc-paper", "hac-graph")  # variants of ours, which take no part in who is best
+OWN = ("scc-paper", "hac-graph")  # our own variants, which are not rivals
 ON_GRAPH = (*OWN, "scc", "affinity")
-FEWEST = 0.0005  # differences that three digits do not show
+MIN_DIFFERENCE = 0.0005  # smaller differences do not show in three digits
 
 
-def write(results: Results, folder: Path) -> None:
-    """Write tables.md and the pictures."""
+def write_report(results: Results, folder: Path) -> None:
+    """Write tables.md and the figures."""
     parts = [
         "# Tables",
         "",
-        "Made by `python -m agglo.paper` of [results.jsonl](results.jsonl). – is not asked or not run.",
+        "RowsBySet by `python -m agglo.paper` of [results.jsonl](results.jsonl). – is not asked or not run.",
     ]
     for points, title in [(None, "whole sets"), (SAMPLE, f"samples of {SAMPLE:,} points")]:
-        made = _by_set(results.of("trees", points=points))
-        if made:
-            parts += _scores(made, "purity", f"Dendrogram purity, {title}")
+        by_set = _by_set(results.select("trees", points=points))
+        if by_set:
+            parts += _scores(by_set, "purity", f"Dendrogram purity, {title}")
             parts += _scores(
-                made, "f1", f"Pairwise F1 of the round closest to the true number of clusters, {title}"
+                by_set, "f1", f"Pairwise F1 of the round closest to the true number of clusters, {title}"
             )
-            parts += _scores(made, "best_f1", f"Pairwise F1 of the best round, {title}")
-            parts += _times(made, f"CPU seconds, {title}")
+            parts += _scores(by_set, "best_f1", f"Pairwise F1 of the best round, {title}")
+            parts += _times(by_set, f"CPU seconds, {title}")
     parts += _rounds(results) + _growth(results) + _grid(results)
-    for name, alt in draw(results, folder):
+    for name, alt in draw_figures(results, folder):
         parts += ["", f"![{alt}]({name})"]
     (folder / "tables.md").write_text("\n".join(parts) + "\n", encoding="utf-8")
 
 
-Made = dict[str, dict[str, Row]]
+RowsBySet = dict[str, dict[str, Row]]
 
 
-def _by_set(rows: Iterable[Row]) -> Made:
-    made: Made = {}
+def _by_set(rows: Iterable[Row]) -> RowsBySet:
+    by_set: RowsBySet = {}
     for row in rows:
-        made.setdefault(row["set"], {})[row["method"]] = row
-    return {name: row for name, row in made.items() if "scc" in row}
+        by_set.setdefault(row["set"], {})[row["method"]] = row
+    return {name: row for name, row in by_set.items() if "scc" in row}
 
 
 def best_of(rows: dict[str, Row], field: str) -> float:
-    """The best value of a field among the methods that are compared."""
+    """Return the best value of a field among the compared methods."""
     return max(float(row[field]) for method, row in rows.items() if method not in OWN and field in row)
 
 
-def standing(made: Made, field: str) -> tuple[int, int]:
+def standing(by_set: RowsBySet, field: str) -> tuple[int, int]:
     """On how many sets SCC is best, none being better in three digits; and of how many.
 
     Only those sets count on which a method finished that does not start from SCC's graph.
     """
     compared = [
-        rows for rows in made.values() if any(field in row for name, row in rows.items() if name not in ON_GRAPH)
+        rows for rows in by_set.values() if any(field in row for name, row in rows.items() if name not in ON_GRAPH)
     ]
-    first = sum(rows["scc"][field] >= best_of(rows, field) - FEWEST for rows in compared)
+    first = sum(rows["scc"][field] >= best_of(rows, field) - MIN_DIFFERENCE for rows in compared)
     return first, len(compared)
 
 
-def _scores(made: Made, field: str, title: str) -> list[str]:
-    methods = [name for name in TITLES if any(field in rows.get(name, {}) for rows in made.values())]
+def _scores(by_set: RowsBySet, field: str, title: str) -> list[str]:
+    methods = [name for name in TITLES if any(field in rows.get(name, {}) for rows in by_set.values())]
 
     def cell(rows: dict[str, Row], method: str) -> str:
         row = rows.get(method)
@@ -90,15 +90,15 @@ def _scores(made: Made, field: str, title: str) -> list[str]:
         if field not in row:
             return str(row["status"]) if row["status"] != "ok" else "–"
         text = f"{row[field]:.3f}"
-        is_best = method not in OWN and row[field] >= best_of(rows, field) - FEWEST
+        is_best = method not in OWN and row[field] >= best_of(rows, field) - MIN_DIFFERENCE
         return f"**{text}**" if is_best else text
 
-    first, of = standing(made, field)
+    first, of = standing(by_set, field)
     lines = _table(
         ["set", "points", "classes", *(TITLES[name] for name in methods)],
         (
             [name, f"{rows['scc']['n']:,}", f"{rows['scc']['classes']:,}", *(cell(rows, m) for m in methods)]
-            for name, rows in made.items()
+            for name, rows in by_set.items()
         ),
     )
     return [
@@ -110,8 +110,8 @@ def _scores(made: Made, field: str, title: str) -> list[str]:
     ]
 
 
-def _times(made: Made, title: str) -> list[str]:
-    methods = [name for name in TITLES if any("seconds" in rows.get(name, {}) for rows in made.values())]
+def _times(by_set: RowsBySet, title: str) -> list[str]:
+    methods = [name for name in TITLES if any("seconds" in rows.get(name, {}) for rows in by_set.values())]
 
     def cell(rows: dict[str, Row], method: str) -> str:
         row = rows.get(method)
@@ -124,13 +124,13 @@ def _times(made: Made, title: str) -> list[str]:
 
     lines = _table(
         ["set", *(TITLES[name] for name in methods)],
-        ([name, *(cell(rows, m) for m in methods)] for name, rows in made.items()),
+        ([name, *(cell(rows, m) for m in methods)] for name, rows in by_set.items()),
     )
     return ["", f"## {title}", "", "Graph + algorithm, where there is a graph.", *lines]
 
 
 def _rounds(results: Results) -> list[str]:
-    found = [row for row in results.of("rounds", status="ok") if row["kind"] != "affinity"]
+    found = [row for row in results.select("rounds", status="ok") if row["kind"] != "affinity"]
     if not found:
         return []
     kinds = sorted({row["kind"] for row in found}, key=["odds", "geometric", "linear"].index)
@@ -152,7 +152,7 @@ def _rounds(results: Results) -> list[str]:
 
 
 def _growth(results: Results) -> list[str]:
-    found = list(results.of("growth"))
+    found = list(results.select("growth"))
     if not found:
         return []
     sizes = sorted({row["points"] for row in found})
@@ -174,7 +174,7 @@ def _growth(results: Results) -> list[str]:
 
 
 def _grid(results: Results) -> list[str]:
-    found = list(results.of("grid"))
+    found = list(results.select("grid"))
     if not found:
         return []
     paper = {("iris", "scc"): 0.926, ("iris", "rhc"): 0.955, ("wine", "scc"): 0.975, ("wine", "rhc"): 0.944}

@@ -1,4 +1,4 @@
-"""Jobs in processes of their own, within limits of time and memory, and the file of their results."""
+"""Runs of jobs in separate processes, with limits of time and memory; and the file of results."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ import signal
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 from agglo.paper.experiments.job import Job, Row
 
-_PATIENCE = 10  # seconds of the clock for each second of CPU that a job may take
+_WALL_PER_CPU = 10  # seconds of wall-clock time per allowed CPU second
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a job may use: beyond the first it is (DNF), beyond the second it is out of memory (OOM)."""
+    """The limits of a job: of CPU time, above which it is DNF; of memory, above which it is OOM."""
 
     cpu_seconds: int = 60
     gigabytes: float = 4.0
@@ -29,11 +30,11 @@ class Limits:
 Task = Callable[[Job, Path], list[Row]]
 
 
-def run(job: Job, folder: Path, limits: Limits, task: Task | None = None) -> list[Row]:
-    """The rows of a job, each with the job's own fields and a ``status``: ok, DNF, OOM or error.
+def run_job(job: Job, folder: Path, limits: Limits, task: Task | None = None) -> list[Row]:
+    """Run a job in a separate process; return its rows, with the fields of the job and a ``status``.
 
-    The job runs in a process of its own, forked from one that has imported what jobs need. ``task`` stands in for
-    :func:`agglo.paper.experiments.measures.rows`.
+    The status is ok, DNF, OOM or error. The process is forked from a server that has imported the modules of jobs.
+    ``task`` replaces :func:`agglo.paper.experiments.measures.measure` in tests.
     """
     processes = multiprocessing.get_context("forkserver")
     processes.set_forkserver_preload(["agglo.paper.experiments.measures"])
@@ -44,29 +45,29 @@ def run(job: Job, folder: Path, limits: Limits, task: Task | None = None) -> lis
     found: list[Row] = [{"status": "DNF"}]
     with receiver:
         try:
-            if receiver.poll(_PATIENCE * limits.cpu_seconds + 60):
+            if receiver.poll(_WALL_PER_CPU * limits.cpu_seconds + 60):
                 found = receiver.recv()
-        except EOFError:  # the process ended without a word
+        except EOFError:  # the process ended without a result
             process.join()
             if process.exitcode not in (-signal.SIGXCPU, -signal.SIGKILL):
                 found = [{"status": "error", "message": f"exit code {process.exitcode}"}]
     process.kill()
     process.join()
-    return [_row(job, limits, row) for row in found]
+    return [_complete_row(job, limits, row) for row in found]
 
 
 def _work(sender: Any, job: Job, folder: Path, limits: Limits, task: Task | None) -> None:
-    """Send the rows of a job, within limits that the system enforces; what is beyond them is no row."""
+    """Send the rows of a job; the operating system enforces the limits."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_CPU, (limits.cpu_seconds, limits.cpu_seconds + 5))
-    most = int(limits.gigabytes * 2**30)
-    resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+    max_bytes = int(limits.gigabytes * 2**30)
+    resource.setrlimit(resource.RLIMIT_DATA, (max_bytes, max_bytes))
     warnings.simplefilter("ignore")
     try:
         if task is None:
-            from agglo.paper.experiments.measures import rows
+            from agglo.paper.experiments.measures import measure
 
-            task = rows
+            task = measure
         sender.send([{"status": "ok", **row} for row in task(job, folder)])
     except MemoryError:
         sender.send([{"status": "OOM"}])
@@ -74,13 +75,13 @@ def _work(sender: Any, job: Job, folder: Path, limits: Limits, task: Task | None
         sender.send([{"status": "error", "message": f"{type(error).__name__}: {error}"}])
 
 
-def _row(job: Job, limits: Limits, found: Row) -> Row:
+def _complete_row(job: Job, limits: Limits, found: Row) -> Row:
     short = {key: round(value, 6) if isinstance(value, float) else value for key, value in found.items()}
     return {**asdict(job), "job": job.method, **short, "limits": asdict(limits)}
 
 
 class Results:
-    """A file of rows in JSON, one a line, to which finished jobs are added; those in it are not run again."""
+    """A file of results, with one JSON row per line; jobs in it are not run again."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -91,11 +92,11 @@ class Results:
                     self.rows.append(json.loads(line))
                 except json.JSONDecodeError as error:
                     raise ValueError(
-                        f"{path}, line {number} is no row of results: delete it, and run again"
+                        f"{path}, line {number} is not a row of results: delete it, and run again"
                     ) from error
 
     def has(self, job: Job, limits: Limits) -> bool:
-        """Whether the job is done, or came to its end within limits that were no tighter."""
+        """Return whether the job is done, or failed within limits at least as large."""
         for row in self.rows:
             if (row["experiment"], row["set"], row["job"], row["points"]) == (
                 job.experiment,
@@ -110,20 +111,20 @@ class Results:
         return False
 
     def add(self, rows: Iterable[Row]) -> None:
-        """Add the rows of one job, all at once, in place of what an earlier try at it left."""
+        """Add the rows of one job; replace those of an earlier attempt."""
         new = list(rows)
-        name = ("experiment", "set", "job", "points")
-        tried = {tuple(row[key] for key in name) for row in new}
-        kept = [row for row in self.rows if tuple(row[key] for key in name) not in tried]
-        again = len(kept) < len(self.rows)
+        key = itemgetter("experiment", "set", "job", "points")
+        attempted = {key(row) for row in new}
+        kept = [row for row in self.rows if key(row) not in attempted]
+        rewrite = len(kept) < len(self.rows)
         self.rows = [*kept, *new]
-        with self.path.open("w" if again else "a", encoding="utf-8") as file:
-            file.writelines(json.dumps(row) + "\n" for row in (self.rows if again else new))
+        with self.path.open("w" if rewrite else "a", encoding="utf-8") as file:
+            file.writelines(json.dumps(row) + "\n" for row in (self.rows if rewrite else new))
             file.flush()
             os.fsync(file.fileno())
 
-    def of(self, experiment: str, **fields: Any) -> Iterator[Row]:
-        """The rows of an experiment whose fields are as given."""
+    def select(self, experiment: str, **fields: Any) -> Iterator[Row]:
+        """Select the rows of an experiment with the given fields."""
         for row in self.rows:
             if row["experiment"] == experiment and all(row.get(key) == value for key, value in fields.items()):
                 yield row

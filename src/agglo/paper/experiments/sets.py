@@ -1,4 +1,4 @@
-"""Which sets there are in a folder, and how their points are prepared before any method sees them."""
+"""The datasets in a folder, and their preparation, which is the same for all methods."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from agglo.paper import datasets
 from agglo.paper.datasets import Dataset
 
-# The files of the paper's own sets, by the name of the set; the first that is there is taken.
+# The files of the paper's datasets; the first that exists is loaded.
 PAPER: dict[str, tuple[tuple[str, Callable[[Path], Dataset]], ...]] = {
     "covtype": (("covtype.data.gz", datasets.load_covtype), ("covtype.data", datasets.load_covtype)),
     "aloi": (("aloi.scale", datasets.load_aloi), ("aloi", datasets.load_aloi)),
@@ -17,12 +17,12 @@ PAPER: dict[str, tuple[tuple[str, Callable[[Path], Dataset]], ...]] = {
     "ilsvrc_small": (("ilsvrc_small.tsv", datasets.load_tsv),),
     "ilsvrc_large": (("ilsvrc_large.tsv", datasets.load_tsv),),
 }
-STANDARD = ("covtype", "wine")  # columns of different units
-EUCLIDEAN = ("xcluster_separated",)  # sets made for distances, whose rows have no meaning as directions
+STANDARD = ("covtype", "wine")  # columns with different units
+EUCLIDEAN = ("xcluster_separated",)  # datasets in which only distances have a meaning
 
 
-def available(folder: Path) -> dict[str, Callable[[], Dataset]]:
-    """How to load each set that is in ``folder`` or comes with scikit-learn, by name."""
+def find_sets(folder: Path) -> dict[str, Callable[[], Dataset]]:
+    """Find the datasets in ``folder`` and in scikit-learn; return a loader for each name."""
     found: dict[str, Callable[[], Dataset]] = {"iris": datasets.load_iris, "wine": datasets.load_wine}
     for path in sorted(folder.glob("*.npz")):
         found.setdefault(path.stem, partial(datasets.load_npz, path))
@@ -37,18 +37,18 @@ def available(folder: Path) -> dict[str, Callable[[], Dataset]]:
     return found
 
 
-def load(folder: Path, name: str, points: int | None = None) -> Dataset:
-    """A set as all methods get it: at most ``points`` of it, with rows of length 1 unless distances are meant.
+def load_set(folder: Path, name: str, points: int | None = None) -> Dataset:
+    """Load a dataset, sample at most ``points`` points, and normalize its rows unless it is Euclidean.
 
-    Columns of different units are standardised first; see :meth:`agglo.paper.datasets.Dataset.prepared`.
+    Columns with different units are standardized first; see :meth:`agglo.paper.datasets.Dataset.prepare`.
     """
-    found = available(folder)
+    found = find_sets(folder)
     if name not in found:
-        raise ValueError(f"there is no set {name!r} in {folder}, only {', '.join(found)}")
+        raise ValueError(f"there is no dataset {name!r} in {folder}: pass one of {', '.join(found)}")
     data = found[name]()
     if points is not None:
         data = data.sample(points)
     if name.startswith(EUCLIDEAN):
         return Dataset(data.name, data.X, data.y, "euclidean")
-    unit = data.prepared("standard" if name in STANDARD else "unit")
+    unit = data.prepare("standard" if name in STANDARD else "unit")
     return Dataset(data.name, unit.X, data.y, "cosine")
