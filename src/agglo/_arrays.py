@@ -1,4 +1,4 @@
-"""Read-only columns: arrays that are validated once and must not change afterwards."""
+"""Read-only arrays, which are validated once and must not change afterwards."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ Column = npt.NDArray[Any]
 
 
 class Immutable:
-    """Base of frozen dataclasses of arrays, whose copies and pickles are read-only as they are.
+    """Base class of frozen dataclasses of read-only arrays; copies and unpickled objects are read-only too.
 
-    Only the fields are copied and pickled, not what was derived from them and kept.
+    Only the fields are copied and pickled, not cached properties.
     """
 
     def __getstate__(self) -> dict[str, Any]:
@@ -26,7 +26,7 @@ class Immutable:
 
 
 def convert_column(name: str, values: Any, dtype: np.dtype[Any]) -> Column:
-    """Return ``values`` as a contiguous column of ``dtype``, if that loses nothing but the precision of floats."""
+    """Convert ``values`` to a contiguous column of ``dtype``; raise if that loses more than float precision."""
     given = np.asarray(values)
     if given.ndim != 1:
         raise ValueError(f"{name} must be one-dimensional, got shape {given.shape}")
@@ -40,12 +40,12 @@ def convert_column(name: str, values: Any, dtype: np.dtype[Any]) -> Column:
 
 
 def check_column(name: str, values: Any, dtype: np.dtype[Any]) -> Column:
-    """Return :func:`convert_column` of ``values`` as an array that nobody can write."""
+    """Convert ``values`` like :func:`convert_column`, to a read-only array."""
     return read_only(convert_column(name, values, dtype), values)
 
 
 def is_read_only(array: Column) -> bool:
-    """Whether neither the array nor any array or buffer that it is a view of can be written."""
+    """Return whether the array, and every array or buffer that it is a view of, is read-only."""
     base: Any = array
     while isinstance(base, np.ndarray):
         if base.flags.writeable:
@@ -54,31 +54,31 @@ def is_read_only(array: Column) -> bool:
             return True
         base = base.base
     try:
-        owner = memoryview(base).obj  # a read-only memoryview may be one of memory that can be written
+        owner = memoryview(base).obj  # a read-only memoryview may be a view of writable memory
         return is_read_only(owner) if isinstance(owner, np.ndarray) else memoryview(owner).readonly
-    except TypeError:  # memory of some other library: who can write it is unknown
+    except TypeError:  # memory of another library, which may write it
         return False
 
 
 def read_only(column: Column, source: Any) -> Column:
-    """Return ``column``, which was made of ``source``, as an array that nobody can write.
+    """Return ``column``, which was converted from ``source``, as a read-only array.
 
-    An array that is so already is returned as it is. Memory that it shares with ``source`` is copied.
+    It is copied only if it shares writable memory with ``source``.
     """
     if is_read_only(column):
         return column.view(np.ndarray)
-    # Lists become new arrays; any other object may keep the array that it gave.
+    # NumPy copies lists; other objects may keep a reference to the array that they gave out.
     if not isinstance(source, list | tuple) and np.may_share_memory(column, np.asarray(source)):
         column = column.copy()
     return release(column)
 
 
 def release(column: Column) -> Column:
-    """Return an array that the caller has made and gives up, read-only and without a copy.
+    """Make an array read-only without a copy; the caller created it and must not use it any more.
 
-    A view of other memory, such as a buffer that a pickle was read from, is copied if that can be written.
+    A view of writable memory, such as the buffer of a pickle, is copied.
     """
     if column.base is not None or type(column) is not np.ndarray:
         return column if is_read_only(column) else release(np.array(column, order="K"))
     column.flags.writeable = False
-    return column.view()  # who sets the flag of a view gets an error
+    return column.view()  # setting the flag of this view raises an error

@@ -1,7 +1,7 @@
-"""Logarithms and exponentials whose bits are the same on every machine.
+"""Logarithms and exponentials with the same bits on every machine.
 
-NumPy and the C library choose among several implementations by what the processor has, and these differ in the
-last bit. Thresholds and choices of rounds must not: they would make results depend on the processor.
+NumPy and the C library choose an implementation by the instructions of the processor, and these differ in the
+last bit. Thresholds and chosen rounds must not depend on the processor.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ Floats = npt.NDArray[np.float64]
 
 
 def log(values: npt.ArrayLike) -> Any:
-    """Return the natural logarithm of numbers: an array of their shape, or a number for a number."""
+    """Return the natural logarithm of a number or of each number of an array."""
     return _map(_core.log, values)
 
 
 def exp(values: npt.ArrayLike) -> Any:
-    """Return the exponential of numbers: an array of their shape, or a number for a number."""
+    """Return the exponential of a number or of each number of an array."""
     return _map(_core.exp, values)
 
 
 def geomspace(first: float, last: float, number: int) -> Floats:
-    """Return ``number`` >= 2 values in equal ratios from ``first`` to ``last``, two positive numbers."""
+    """Return ``number`` >= 2 values from ``first`` to ``last``, both positive, with equal ratios."""
     low = log(first)
     values: Floats = exp(low + (log(last) - low) * (np.arange(number) / (number - 1)))
     values[0], values[-1] = first, last
@@ -35,6 +35,7 @@ def geomspace(first: float, last: float, number: int) -> Floats:
 
 
 def _map(function: Any, values: npt.ArrayLike) -> Any:
+    """Apply a function of flat arrays; return an array of the same shape, or a float for a number."""
     given = np.asarray(values, dtype=np.float64)
     mapped = function(np.ascontiguousarray(given).reshape(-1)).reshape(given.shape)
     return mapped if given.ndim else float(mapped)

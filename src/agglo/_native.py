@@ -1,4 +1,4 @@
-"""SciPy's BLAS as the core uses it: a function that its threads call, each for itself."""
+"""SciPy's BLAS for the core, whose threads call it independently of each other."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from threadpoolctl import ThreadpoolController
 
 
 def sgemm() -> Any:
-    """The matrix product of float32, as a capsule for the core."""
+    """Return the float32 matrix product as a capsule for the core."""
     return cython_blas.__pyx_capi__["sgemm"]
 
 
 def dgemm() -> Any:
-    """The same of float64."""
+    """Return the float64 matrix product as a capsule for the core."""
     return cython_blas.__pyx_capi__["dgemm"]
 
 
 class _Search:
-    """A search under way."""
+    """A running search, identified by its thread."""
 
     def __init__(self) -> None:
         self.thread = threading.get_ident()
 
 
 class _Searches:
-    """The searches under way, and the limit on BLAS threads that the first of them sets and the last lifts.
+    """The running searches, and the limit on BLAS threads that the first one sets and the last one lifts.
 
-    The lock is a plain one, because Ctrl-C cannot interrupt its ``with`` statement between acquiring it and
-    entering the block. A ``Condition`` is written in Python, and Ctrl-C could leave it acquired for good. The set
-    is weak, so that a search drops out of it at whatever point an exception ends it.
+    The lock is a plain ``Lock``, because Ctrl-C cannot interrupt its ``with`` statement between acquiring it and
+    entering the block. A ``Condition`` is written in Python, so Ctrl-C could leave it acquired forever. The set is
+    weak, so that a search is removed wherever an exception ends it.
     """
 
     lock = threading.Lock()
@@ -47,10 +47,10 @@ class _Searches:
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Limit BLAS to the calling thread, because the core has threads of its own.
+    """Limit BLAS to the calling thread, because the core has its own threads.
 
-    The limit holds for the whole process. So searches in several threads share it: if each set and restored its
-    own, the last one to end could restore what another had set.
+    The limit holds for the whole process, so concurrent searches share it. If each search set and restored its own
+    limit, the last one could restore the limit of another.
     """
     search = _Search()
     try:
@@ -67,9 +67,9 @@ def one_blas_thread() -> Iterator[None]:
                 _Searches.limiter = None
 
 
-# If a process forks while another of its threads is inside OpenBLAS, the next product of the child may hang, and
-# even that of the parent: OpenBLAS stops its threads before a fork, and its locks are copied as they are. So a
-# fork waits for the searches of other threads, and none starts until the fork is done.
+# If a process forks while one of its threads is inside OpenBLAS, the next product may hang, in the child and even
+# in the parent: OpenBLAS stops its threads before a fork, and its locks are copied in their current state. So a
+# fork waits for the searches of other threads, and no search starts during the fork.
 
 
 def _before_fork() -> None:
@@ -90,7 +90,7 @@ def _after_fork_in_parent() -> None:
 
 
 def _after_fork_in_child() -> None:
-    _Searches.lock, _Searches.forking = threading.Lock(), False  # the old one is locked by a thread of the parent
+    _Searches.lock, _Searches.forking = threading.Lock(), False  # the old lock is held by the parent
 
 
 if hasattr(os, "register_at_fork"):

@@ -195,10 +195,10 @@ def test_a_description_has_all_columns():
     ("call", "error", "words"),
     [
         (lambda: contents.centers(np.ones((3, 1)), [0, 0]), ValueError, "labels has 2 entries, but X has 3"),
-        (lambda: contents.centers(np.ones((2, 1)), [0.0, 1.0]), ValueError, "an integer a point, got float64"),
+        (lambda: contents.centers(np.ones((2, 1)), [0.0, 1.0]), ValueError, "one integer per point, got float64"),
         (lambda: contents.centers(np.ones((2, 1)), [-1, -1]), ValueError, "labels go from -1 to -1, but clusters"),
         (lambda: contents.spread(np.ones((2, 1)), [0, -2]), ValueError, "labels go from -2 to 0, but clusters"),
-        (lambda: contents.spread(np.ones((2, 1)), [0, 2]), ValueError, "no point of cluster 1, but go up to 2"),
+        (lambda: contents.spread(np.ones((2, 1)), [0, 2]), ValueError, "no label is 1, but labels go up to 2"),
         (
             lambda: contents.medoids([[1.0]], [0], "dot"),
             ValueError,
@@ -227,7 +227,7 @@ def test_a_description_has_all_columns():
             ValueError,
             "texts contain no terms .* pass a vectorizer",
         ),
-        (lambda: contents.terms([], []), ValueError, "labels must be an integer a point|labels go nowhere"),
+        (lambda: contents.terms([], []), ValueError, "labels must be one integer per point"),
     ],
 )
 def test_wrong_input_is_an_error(call, error, words):

@@ -171,21 +171,21 @@ def test_lists_do_not_depend_on_sketches(metric, width, monkeypatch):
     rng = np.random.default_rng(width)
     X = rng.integers(-5, 6, (1500, 20)) * np.where(np.arange(20) < 4, 10, 1)
     basis, _ = np.linalg.qr(np.cov(X.T)[:, :width])
-    monkeypatch.setattr(dense, "sketch_basis", lambda *given: np.ascontiguousarray(basis.T))
+    monkeypatch.setattr(dense, "choose_sketch_basis", lambda *given: np.ascontiguousarray(basis.T))
     check_exact(X, 15, metric)
     check_close(X + rng.standard_normal(X.shape) * 1e-3, 15, metric)
 
 
 @pytest.mark.parametrize("metric", METRICS)
 def test_sketches_are_made_where_they_pay(metric, monkeypatch):
-    monkeypatch.setattr(sketch, "_WORTH", 0)
+    monkeypatch.setattr(sketch, "_MIN_SECONDS", 0)
     rng = np.random.default_rng(14)
     flat = rng.standard_normal((2000, 6)) @ rng.standard_normal((6, 100)) + 0.01 * rng.standard_normal((2000, 100))
-    basis = sketch.sketch_basis(flat, metric, 10)
+    basis = sketch.choose_sketch_basis(flat, metric, 10)
     assert 4 <= len(basis) <= 16
     np.testing.assert_allclose(basis @ basis.T, np.eye(len(basis)), atol=1e-13)
     check_close(flat.astype(np.float32), 10, metric)
-    assert len(sketch.sketch_basis(rng.standard_normal((2000, 100)), metric, 10)) == 0
+    assert len(sketch.choose_sketch_basis(rng.standard_normal((2000, 100)), metric, 10)) == 0
 
 
 @pytest.mark.parametrize("metric", METRICS)

@@ -155,7 +155,7 @@ def test_broken_sparse_points_are_errors():
 
 
 def test_labels_with_gaps_take_no_memory():
-    with pytest.raises(ValueError, match=r"no point of cluster 1, but go up to 3000000000: .*np.unique"):
+    with pytest.raises(ValueError, match=r"no label is 1, but labels go up to 3000000000: .*np.unique"):
         contents.centers([[0.0], [1.0]], [0, 3_000_000_000])
     assert metrics.pairwise_f1([0, 3_000_000_000, 0], [5, 2, 5]).f1 == 1
 

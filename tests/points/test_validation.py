@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 from agglo._validation import effective_n_threads
-from agglo.points.validation import check_points, for_core
+from agglo.points.validation import as_core_array, check_points
 
 ROWS = [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]
 
@@ -28,7 +28,7 @@ def test_compact_numbers_stay_where_they_are(dtype):
     points = check_points(X, compact=True)
     assert np.shares_memory(points, X)
     assert points.dtype == (np.uint8 if dtype is bool else dtype)
-    assert for_core(points).dtype == (np.uint16 if dtype is np.float16 else points.dtype)
+    assert as_core_array(points).dtype == (np.uint16 if dtype is np.float16 else points.dtype)
 
 
 @pytest.mark.parametrize("dtype", [">f2", ">f4", np.int16, np.float128])
@@ -109,7 +109,7 @@ def test_numbers_too_large_to_square():
         (
             sp.csr_array(np.eye(3)),
             TypeError,
-            r"sparse csr_array, but points must be dense for now: pass X\.toa",
+            r"sparse csr_array, but points must be dense here: pass X\.toa",
         ),
         (sp.coo_matrix(np.eye(3)), TypeError, r"sparse coo_matrix"),
         (np.ma.masked_less(np.eye(3), 1), TypeError, r"masked array.*X\.filled"),

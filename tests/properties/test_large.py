@@ -102,7 +102,7 @@ def test_a_search_of_a_file_needs_no_copy_of_it(tmp_path):
     X.flush()
     program = """
 import numpy as np, agglo
-from agglo.points.validation import blocks, check_points
+from agglo.points.validation import iter_blocks, check_points
 from agglo.neighbors import validation as checks
 from agglo.neighbors.dense import DensePoints
 def anonymous():

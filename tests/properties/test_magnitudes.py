@@ -7,7 +7,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 import agglo
-from agglo.points.validation import LEAST_LENGTH, LEAST_SCALE
+from agglo.points.validation import MIN_LENGTH, MIN_SCALE
 
 METRICS = ("cosine", "dot", "euclidean", "sqeuclidean")
 
@@ -130,6 +130,6 @@ def test_vector_linkages_of_points_that_are_too_small(linkage, metric):
 
 def test_the_bounds_keep_weights_precise():
     least = np.finfo(np.float32).tiny
-    assert LEAST_SCALE["euclidean"] * 2.0**-26 >= least
-    assert LEAST_SCALE["sqeuclidean"] ** 2 * 2.0**-26 >= least
-    assert np.finfo(np.float64).tiny <= LEAST_LENGTH**2 * 2.0**-22
+    assert MIN_SCALE["euclidean"] * 2.0**-26 >= least
+    assert MIN_SCALE["sqeuclidean"] ** 2 * 2.0**-26 >= least
+    assert np.finfo(np.float64).tiny <= MIN_LENGTH**2 * 2.0**-22

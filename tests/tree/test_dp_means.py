@@ -268,7 +268,7 @@ def test_wrong_input_is_an_error():
     with pytest.raises(ValueError, match=r"n_clusters=2 is impossible.*the nearest are 1 and 3"):
         path.cut_exactly(2)
     with pytest.raises(
-        ValueError, match="X has 5 rows, but the tree has 6 leaves: pass the points that it was made"
+        ValueError, match="X has 5 rows, but the tree has 6 leaves: pass the points that it was built"
     ):
         agglo.dp_means_path(TREE, POINTS[:5])
     with pytest.raises(ValueError, match=r"X\[2, 0\] is nan, but points must be finite"):

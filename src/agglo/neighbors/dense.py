@@ -13,8 +13,8 @@ from agglo import _core
 from agglo._native import dgemm, one_blas_thread, sgemm
 from agglo.neighbors.graph import RecallEstimate
 from agglo.neighbors.validation import check_finite
-from agglo.points.projection import full_search_cost, main_directions, sketch_basis
-from agglo.points.validation import Points, blocks, for_core
+from agglo.points.projection import choose_sketch_basis, estimate_search_seconds, find_main_directions
+from agglo.points.validation import Points, as_core_array, iter_blocks
 
 Report = Callable[[int, int], None]
 """A progress function, called as ``report(done, total)`` from time to time."""
@@ -75,14 +75,14 @@ class DensePoints:
 
     def zero_rows(self) -> npt.NDArray[np.intp]:
         """Return the indices of the rows that are all zero."""
-        return np.concatenate([start + np.flatnonzero(~rows.any(axis=1)) for start, rows in blocks(self.X)])
+        return np.concatenate([start + np.flatnonzero(~rows.any(axis=1)) for start, rows in iter_blocks(self.X)])
 
     def choose_method(self, recall: float) -> str:
         """Choose a k-d tree for few columns, the exact search while it is cheap, and cells otherwise."""
         n, d = self.X.shape
         if d <= _FEW_COLUMNS and self.metric != "dot":  # points with large dot products are not close in space
             return "kdtree"
-        return "exact" if recall == 1 or full_search_cost(n, d) <= _CHEAP else "cells"
+        return "exact" if recall == 1 or estimate_search_seconds(n, d) <= _CHEAP else "cells"
 
     def search(self, method: str, params: SearchParams) -> NeighborLists:
         """Find the nearest neighbours of all points."""
@@ -92,7 +92,7 @@ class DensePoints:
 
     def all_pairs(self, n_threads: int, report: Report | None = None) -> npt.NDArray[np.float32]:
         """Compute the values of all pairs of distinct points, row by row."""
-        values: npt.NDArray[np.float32] = _core.all_pairs(for_core(self.X), self.metric, n_threads, report)
+        values: npt.NDArray[np.float32] = _core.all_pairs(as_core_array(self.X), self.metric, n_threads, report)
         check_finite(values, self.X)
         return values
 
@@ -101,16 +101,16 @@ class DensePoints:
 
         Values that are equal in float32 are compared in float64, as in a search.
         """
-        lists = _core.select_closest(for_core(self.X), self.metric, *candidates, n_neighbors, n_threads)
+        lists = _core.select_closest(as_core_array(self.X), self.metric, *candidates, n_neighbors, n_threads)
         return to_rows(lists, n_neighbors)
 
 
 def search_exact(points: Points, params: SearchParams) -> NeighborLists:
     """Find all nearest neighbours by blocks of matrix products."""
     with one_blas_thread():
-        basis = sketch_basis(points, params.metric, params.n_neighbors)
+        basis = choose_sketch_basis(points, params.metric, params.n_neighbors)
         lists = _core.nearest(
-            *(for_core(points), params.n_neighbors, params.metric, basis),
+            *(as_core_array(points), params.n_neighbors, params.metric, basis),
             *(sgemm(), dgemm(), params.n_threads, params.report),
         )
     return NeighborLists(*to_rows(lists, params.n_neighbors))
@@ -119,7 +119,7 @@ def search_exact(points: Points, params: SearchParams) -> NeighborLists:
 def search_kdtree(points: Points, params: SearchParams) -> NeighborLists:
     """Find all nearest neighbours by a k-d tree."""
     lists = _core.nearest_by_tree(
-        for_core(points), params.n_neighbors, params.metric, params.n_threads, params.report
+        as_core_array(points), params.n_neighbors, params.metric, params.n_threads, params.report
     )
     return NeighborLists(*to_rows(lists, params.n_neighbors))
 
@@ -147,9 +147,9 @@ def search_cells(
         The number of points that recall is measured on.
     """
     with one_blas_thread():
-        basis = main_directions(points, params.metric)
+        basis = find_main_directions(points, params.metric)
         indices, values, recall, effort, cells = _core.nearly_nearest(
-            *(for_core(points), params.n_neighbors, params.metric, params.recall),
+            *(as_core_array(points), params.n_neighbors, params.metric, params.recall),
             *(list_size, n_probes, n_candidates, basis, sample, MAX_ATTEMPTS, not params.stop_early),
             *(params.seed, sgemm(), dgemm(), params.n_threads, params.report),
         )

@@ -14,8 +14,8 @@ from agglo._native import dgemm, one_blas_thread, sgemm
 from agglo.neighbors.dense import Candidates, DensePoints, Lists, Report, to_rows
 from agglo.neighbors.sparse import BINARY_METRICS, SparsePoints
 from agglo.neighbors.validation import check_finite
-from agglo.points.projection import main_directions
-from agglo.points.validation import Points, blocks, check_points, for_core
+from agglo.points.projection import find_main_directions
+from agglo.points.validation import Points, as_core_array, check_points, iter_blocks
 
 QUERY_METHODS = {
     "exact": "exact",
@@ -122,7 +122,7 @@ class NeighborIndex:
         return to_rows(lists, n_neighbors)
 
     def _search_dense(self, queries: Points, n_neighbors: int, n_threads: int, report: Report | None) -> Lists:
-        points, rows = for_core(self.X), for_core(queries)
+        points, rows = as_core_array(self.X), as_core_array(queries)
         lists: Lists
         if self.method == "kdtree":
             lists = _core.nearest_to_by_tree(rows, points, n_neighbors, self.metric, n_threads, report)
@@ -130,7 +130,7 @@ class NeighborIndex:
             lists = _core.nearest_to(rows, points, n_neighbors, self.metric, sgemm(), n_threads, report)
         else:
             if n_neighbors not in self._cell_indexes:
-                basis = main_directions(self.X, self.metric)
+                basis = find_main_directions(self.X, self.metric)
                 self._cell_indexes[n_neighbors] = _core.cell_index(
                     *(points, n_neighbors, self.metric, self.recall, *self.parameters.values()),
                     *(self._cells, basis, self.seed, sgemm(), dgemm(), n_threads, report),
@@ -163,7 +163,7 @@ class NeighborIndex:
 def _check_rounded_lengths(queries: Points, dtype: np.dtype[Any]) -> None:
     """Raise if rounding to ``dtype`` would change the direction of a short row that is not zero."""
     least = float(np.finfo(dtype).tiny)
-    for start, rows in blocks(queries):
+    for start, rows in iter_blocks(queries):
         largest = np.abs(rows).max(axis=1)
         short = (largest > 0) & (largest < least)
         if short.any():

@@ -20,7 +20,7 @@ from agglo.neighbors.validation import (
     warn_zero_rows,
 )
 from agglo.points.frames import to_array
-from agglo.points.validation import check_points, forget
+from agglo.points.validation import check_points, release_pages
 from agglo.progress import Progress, bind_phase
 
 METRICS: dict[str, Kind] = {
@@ -176,7 +176,7 @@ def _search(points: DensePoints | SparsePoints, method: str, params: SearchParam
         else:
             _log.info("recall %s of %s is below %g: searching exactly", estimate, used, params.recall)
             used, lists = "exact", points.search("exact", params)
-    forget(points.X)  # the lists and the graph are large, and need no points
+    release_pages(points.X)  # the lists and the graph are large, and need no points
     how = "" if lists.recall_estimate is None else f", recall {lists.recall_estimate}"
     _log.info(
         "%d neighbours of %d points by %s%s: %s", params.n_neighbors, len(points), used, how, lists.parameters

@@ -13,13 +13,13 @@ from agglo.neighbors.dense import SAMPLE, Candidates, Lists, NeighborLists, Repo
 from agglo.neighbors.graph import RecallEstimate
 from agglo.neighbors.validation import check_finite
 from agglo.points.validation import (
-    LARGEST,
-    blocks,
+    MAX_MAGNITUDE,
     check_compressed,
     check_lengths,
     check_points,
     check_scale,
-    narrowest,
+    choose_float_dtype,
+    iter_blocks,
 )
 
 BINARY_METRICS = ("hamming", "jaccard")
@@ -191,7 +191,7 @@ def check_sparse(X: Any, metric: str | None = None) -> SparseRows:
     matrix = X.tocsr()
     indptr = np.asarray(matrix.indptr, np.int64)
     indices, data = matrix.indices[: indptr[-1]], matrix.data[: indptr[-1]]  # arrays may have spare entries
-    values = np.asarray(data, narrowest(data) if len(data) else np.dtype(np.float32))
+    values = np.asarray(data, choose_float_dtype(data) if len(data) else np.dtype(np.float32))
     _check_entries(indptr, indices, values)
     if not _has_sorted_rows(indptr, indices) or not values.all():
         canonical = sp.csr_array((values.copy(), indices.copy(), indptr.copy()), shape=X.shape)
@@ -243,7 +243,7 @@ def check_bits(X: Any) -> Bits:
 
 def _check_zeros_and_ones(points: npt.NDArray[Any], first_row: int = 0) -> None:
     """Raise if there is any other number; ``first_row`` is the index of the first row in X."""
-    for start, rows in blocks(points):
+    for start, rows in iter_blocks(points):
         if ((rows == 0) | (rows == 1)).all():
             continue
         row, column = np.argwhere((rows != 0) & (rows != 1))[0]
@@ -255,14 +255,14 @@ def _check_zeros_and_ones(points: npt.NDArray[Any], first_row: int = 0) -> None:
 
 def _check_entries(indptr: npt.NDArray[np.int64], indices: npt.NDArray[Any], values: npt.NDArray[Any]) -> None:
     """Raise if a value is not finite, or too large to be squared."""
-    largest = min(LARGEST, float(np.finfo(values.dtype).max))
+    largest = min(MAX_MAGNITUDE, float(np.finfo(values.dtype).max))
     if not len(values) or (values.min() >= -largest and values.max() <= largest):  # false if there is a NaN
         return
     entry = int(np.flatnonzero(~(np.abs(values) <= largest))[0])
     row = int(np.searchsorted(indptr, entry, side="right")) - 1
     where = f"X[{row}, {indices[entry]}] is {values[entry]}"
     if np.isfinite(values[entry]):
-        raise ValueError(f"{where}, and numbers beyond {LARGEST:g} cannot be squared: scale X down")
+        raise ValueError(f"{where}, and numbers beyond {MAX_MAGNITUDE:g} cannot be squared: scale X down")
     raise ValueError(f"{where}, but points must be finite: drop such rows or fill in values first")
 
 
@@ -276,7 +276,7 @@ def _has_sorted_rows(indptr: npt.NDArray[np.int64], indices: npt.NDArray[Any]) -
 
 
 def _renumber_columns(indices: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int32], int]:
-    """Number the columns with few gaps, so that the core needs less memory; return them and their number.
+    """Renumber the columns with few gaps to save memory in the core; return them and their number.
 
     The order stays, and so does each number modulo ``_LANES``. So the core adds the same numbers in the same
     order.

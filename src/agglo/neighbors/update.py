@@ -17,7 +17,7 @@ from agglo.neighbors.missing import MissingRule, farthest_value, set_missing
 from agglo.neighbors.search import METRICS
 from agglo.neighbors.sparse import SparsePoints
 from agglo.neighbors.validation import warn_low_recall, warn_zero_rows
-from agglo.points.validation import check_points, for_core
+from agglo.points.validation import as_core_array, check_points
 from agglo.progress import Progress, bind_phase
 
 _REVERSE_FACTOR = 2  # by cells, a new point is a candidate of this many times n_neighbors old points
@@ -124,7 +124,7 @@ def _estimate_recall(index: NeighborIndex, lists: npt.NDArray[np.int32], n_threa
     """Measure the share of the true neighbours in the lists, on a sample of the points."""
     with one_blas_thread():
         *_, recall = _core.rescored(
-            *(for_core(index.X), lists, lists.shape[1], index.metric, SAMPLE, index.seed, sgemm()),
+            *(as_core_array(index.X), lists, lists.shape[1], index.metric, SAMPLE, index.seed, sgemm()),
             *(n_threads, None),
         )
     return RecallEstimate(*recall)

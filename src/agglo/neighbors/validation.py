@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from agglo._memory import physical_memory
 from agglo.neighbors.graph import RecallEstimate
-from agglo.points.validation import Points, blocks
+from agglo.points.validation import Points, iter_blocks
 
 _UNIT_TOLERANCE = 1e-3  # of squared lengths: float16 points of unit length are this far off
 _LARGEST = np.finfo(np.float32).max
@@ -78,7 +78,7 @@ def are_unit(points: Points) -> bool:
     """Return whether all points have unit length, up to the precision of float16."""
     with np.errstate(over="ignore"):
         return all(
-            np.all(np.abs(np.square(rows).sum(axis=1) - 1) <= _UNIT_TOLERANCE) for _, rows in blocks(points)
+            np.all(np.abs(np.square(rows).sum(axis=1) - 1) <= _UNIT_TOLERANCE) for _, rows in iter_blocks(points)
         )
 
 

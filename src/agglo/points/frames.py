@@ -1,7 +1,7 @@
-"""Points in tables of pandas, polars, Arrow and what speaks Arrow, such as a relation of DuckDB.
+"""Points in tables of pandas, polars, Arrow and libraries that export Arrow, such as DuckDB.
 
-A point is a row of numbers, or one entry in a single column of vectors. No library is imported here unless the
-object that is given comes from it.
+A point is a row of numbers, or an entry of a single column of vectors. A library is imported only if the given
+object belongs to it.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ Array = npt.NDArray[Any]
 
 
 def to_array(X: Any) -> Any:
-    """Return ``X`` as an array or SciPy sparse matrix; anything that is no table of a known library as it is.
+    """Convert a table of a known library to an array or SciPy sparse matrix; return anything else unchanged.
 
-    Missing entries are an error, except where they become NaN, which a check for finite numbers finds.
+    Missing entries raise an error, or become NaN, which the check for finite numbers detects later.
     """
     if isinstance(X, np.ndarray):
         if isinstance(X, np.matrix):
@@ -41,15 +41,15 @@ def to_array(X: Any) -> Any:
 
 
 def holds_vectors(X: Any, array: Any) -> bool:
-    """Return whether ``array`` was made of one column of vectors, so that its columns have no names."""
+    """Return whether ``array`` was converted from one column of vectors, so that its columns have no names."""
     return not hasattr(X, "shape") or len(X.shape) < 2 or X.shape[1] != array.shape[1]
 
 
 def rows_of_lists(values: Any, where: str, first: int = 0, width: int | None = None) -> Array:
-    """Return the lists of numbers in an Arrow column as the rows of an array.
+    """Convert an Arrow column of lists of numbers to an array with one row per list.
 
-    ``where`` names the column in errors, ``first`` is the number of its first row, and ``width`` the number of
-    entries that each list must have; by default that of the first.
+    ``where`` names the column in errors, and ``first`` is the index of its first row. Each list must have
+    ``width`` numbers, by default as many as the first list.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -81,7 +81,7 @@ def rows_of_lists(values: Any, where: str, first: int = 0, width: int | None = N
 
 
 def _is_instance(X: Any, library: str, *names: str) -> bool:
-    """Return whether ``X`` is of a class of a library; if it is, the library has been imported."""
+    """Return whether ``X`` is an instance of a class of a library, without importing the library."""
     module = sys.modules.get(library)
     return module is not None and isinstance(X, tuple(getattr(module, name) for name in names))
 

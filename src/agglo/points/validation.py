@@ -1,4 +1,4 @@
-"""Checks of points: arrays, tables and sparse matrices become arrays that the core can read."""
+"""Validation of points: arrays, tables and sparse matrices become arrays that the core can read."""
 
 from __future__ import annotations
 
@@ -14,29 +14,31 @@ from agglo.points.frames import holds_vectors, to_array
 
 Points = npt.NDArray[np.float32 | np.float64 | np.float16 | np.int8 | np.uint8]
 
-_ROWS = 4096  # checked at a time, so that a check needs little memory and Ctrl-C is answered between
-_COMPACT = (np.float16, np.int8, np.uint8)  # what the searches widen as they go
-LARGEST = 1e100  # so that squares and their sums stay finite in float64
-# Weights are float32, with full precision down to 2^-126. From these scales on, weights down to 2^-26 of the
-# largest distance or product have it, and smaller ones are zero as far as sums of weights are concerned.
-LEAST_SCALE = {"euclidean": 2.0**-100, "sqeuclidean": 2.0**-50, "dot": 2.0**-50}
-LEAST_LENGTH = 2.0**-500  # of a row by cosine: the squares of smaller numbers are not precise in float64
+_BLOCK_ROWS = 4096  # rows checked at a time: needs little memory, and Ctrl-C is handled in between
+_COMPACT = (np.float16, np.int8, np.uint8)  # types that searches read directly and widen on the fly
+MAX_MAGNITUDE = 1e100  # so that squares and their sums are finite in float64
+# Weights are float32, which has full precision down to 2^-126. Points of at least this scale have weights with
+# full precision down to 2^-26 of the largest distance or product. Smaller weights do not matter in sums of
+# weights.
+MIN_SCALE = {"euclidean": 2.0**-100, "sqeuclidean": 2.0**-50, "dot": 2.0**-50}
+MIN_LENGTH = 2.0**-500  # of a row, for cosines: the squares of smaller numbers lose precision in float64
 
 
 def check_points(X: Any, *, half: bool = False, compact: bool = False, metric: str | None = None) -> Points:
-    """The rows of ``X`` as a C-contiguous array of float32, or of float64 where float32 would lose something.
+    """Convert ``X`` to a C-contiguous array of finite numbers with one row per point; raise if that is impossible.
 
-    Takes whatever NumPy can read, tables of pandas, polars and Arrow, and single columns of vectors in these: see
-    :mod:`agglo.points.frames`. float32 and float64 stay as they are (without a copy if contiguous, so that a file
-    that is mapped into memory is not read into it), other floats, booleans and integers become float32, integers
-    beyond 2^24 and longer floats float64. ``half`` leaves float16 as it is, ``compact`` also int8, uint8 and
-    booleans (as uint8). Anything that is not a table of finite numbers is an error. If ``metric`` is given, so are
-    points that are too small for its values, or whose rows are.
+    ``X`` is anything that NumPy can read, a table of pandas, polars or Arrow, or a column of vectors in such a
+    table: see :mod:`agglo.points.frames`. Contiguous float32 and float64 are not copied, so a mapped file stays on
+    disk. Other types become float32, or float64 if float32 cannot hold them: integers beyond 2^24 and longer
+    floats.
+
+    With ``half``, float16 stays as it is. With ``compact``, so do int8 and uint8, and booleans become uint8.
+    With ``metric``, points that are too small for it are an error.
     """
     table = to_array(X)
     if sp.issparse(table):
         raise TypeError(
-            f"X is a SciPy sparse {type(table).__name__}, but points must be dense for now: "
+            f"X is a SciPy sparse {type(table).__name__}, but points must be dense here: "
             "pass X.toarray(), or a low-dimensional projection of it (sklearn.decomposition.TruncatedSVD)"
         )
     try:
@@ -66,16 +68,16 @@ def check_points(X: Any, *, half: bool = False, compact: bool = False, metric: s
         given = given.view(np.uint8)
     kept = _COMPACT if compact else _COMPACT[:1] if half else ()
     stays = any(given.dtype == dtype for dtype in kept)
-    points = np.ascontiguousarray(given, given.dtype if stays else narrowest(given))
+    points = np.ascontiguousarray(given, given.dtype if stays else choose_float_dtype(given))
     if points.dtype.kind == "f":
         _check_values(points, metric)
     return points
 
 
 def validate_points(estimator: Any, X: Any, *, reset: bool = True, accept_sparse: Any = False) -> Any:
-    """Return ``X`` as an array, or CSR matrix, of finite numbers that is valid input of a scikit-learn estimator.
+    """Validate ``X`` as input of a scikit-learn estimator; return an array or CSR matrix of finite numbers.
 
-    Columns are counted and their names noted, or compared with those of the fit unless ``reset``.
+    With ``reset``, set ``n_features_in_`` and ``feature_names_in_``; otherwise compare ``X`` with them.
     """
     from sklearn.utils import check_array
     from sklearn.utils.validation import validate_data
@@ -96,12 +98,12 @@ def validate_points(estimator: Any, X: Any, *, reset: bool = True, accept_sparse
 
 
 def _from_objects(given: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-    """Return an array of Python's numbers as float64."""
+    """Convert an array of Python numbers to float64."""
     try:
         return given.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise TypeError(
-            f"X has dtype object and holds what is not a real number ({error}): convert it, e.g. to float32, "
+            f"X has dtype object and an entry that is not a real number ({error}): convert it, e.g. to float32, "
             "and leave out or encode columns that are not numbers"
         ) from error
 
@@ -109,7 +111,7 @@ def _from_objects(given: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
 def check_compressed(name: str, matrix: Any) -> None:
     """Raise unless the index arrays of a SciPy CSR, CSC or BSR matrix are valid.
 
-    SciPy does not check them when a matrix is made, and reads outside of its arrays, or sorts them wrongly, later.
+    SciPy does not check them when a matrix is created. Later it may read outside of the arrays.
     """
     if matrix.format not in ("csr", "csc", "bsr"):
         return
@@ -121,7 +123,7 @@ def check_compressed(name: str, matrix: Any) -> None:
         n_rows, n_columns = n_columns, n_rows
     cause = ""
     if not indptr.ndim == indices.ndim == 1 or not indptr.dtype.kind == indices.dtype.kind == "i":
-        cause = f"indptr and indices are of {indptr.dtype} and {indices.dtype}, not columns of integers"
+        cause = f"indptr and indices have dtypes {indptr.dtype} and {indices.dtype}, not one-dimensional integers"
     elif len(indptr) != n_rows + 1:
         cause = f"indptr has {len(indptr)} entries, not {n_rows + 1}"
     elif indptr[0] != 0 or (indptr[1:] < indptr[:-1]).any():
@@ -133,21 +135,21 @@ def check_compressed(name: str, matrix: Any) -> None:
     if cause:
         raise ValueError(
             f"{name} is not a valid {matrix.format.upper()} matrix: {cause}. "
-            "Make it again from its rows, columns and data"
+            "Build it again from its rows, columns and data"
         )
 
 
-def blocks(points: Points) -> Iterator[tuple[int, npt.NDArray[Any]]]:
-    """The rows in blocks, each with the number of its first, as float32 if they are smaller."""
-    for first in range(0, len(points), _ROWS):
-        rows = points[first : first + _ROWS]
-        yield first, rows if rows.dtype.itemsize > 2 else rows.astype(np.float32)
+def iter_blocks(points: Points) -> Iterator[tuple[int, npt.NDArray[Any]]]:
+    """Yield blocks of rows, each with the index of its first row; types smaller than float32 become float32."""
+    for start in range(0, len(points), _BLOCK_ROWS):
+        rows = points[start : start + _BLOCK_ROWS]
+        yield start, rows if rows.dtype.itemsize > 2 else rows.astype(np.float32)
 
 
-def forget(points: npt.NDArray[Any]) -> None:
-    """Give back the memory of what was read of a file that is mapped; it is read again when it is needed.
+def release_pages(points: npt.NDArray[Any]) -> None:
+    """Release the memory pages of a mapped file; the system reads them again when they are needed.
 
-    Not if it is mapped to be copied on write, as by ``mmap_mode="c"``: what was written would be lost.
+    Files mapped copy-on-write (``mmap_mode="c"``) are left alone, because changes would be lost.
     """
     base: Any = points
     shared = False
@@ -158,61 +160,63 @@ def forget(points: npt.NDArray[Any]) -> None:
         base.madvise(mmap.MADV_DONTNEED)
 
 
-def for_core(points: Points) -> npt.NDArray[Any]:
-    """Points as the core takes them: half precision by its bits."""
+def as_core_array(points: Points) -> npt.NDArray[Any]:
+    """Return points as the core takes them: float16 as the uint16 of its bits."""
     return points.view(np.uint16) if points.dtype == np.float16 else points
 
 
 def check_labels(
     labels: npt.ArrayLike, n_points: int, name: str
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Labels as integers, -1 for points of no cluster, and how many points each cluster has."""
+    """Validate labels, -1 for points without a cluster; return them as int64, and the size of each cluster."""
     given = np.asarray(labels)
     if given.ndim != 1 or given.dtype.kind not in "iu":
-        raise ValueError(f"labels must be an integer a point, got {given.dtype} of shape {given.shape}")
+        raise ValueError(f"labels must be one integer per point, got {given.dtype} of shape {given.shape}")
     if len(given) != n_points:
-        raise ValueError(f"labels has {len(given)} entries, but {name} has {n_points}: pass one a point")
+        raise ValueError(f"labels has {len(given)} entries, but {name} has {n_points}: pass one per point")
     clusters = given.astype(np.int64)
     if not len(clusters) or clusters.max() < 0 or clusters.min() < -1:
-        span = f"from {clusters.min()} to {clusters.max()}" if len(clusters) else "nowhere"
-        raise ValueError(f"labels go {span}, but clusters are numbered 0, 1, ..., and -1 is for points of none")
+        span = f"go from {clusters.min()} to {clusters.max()}" if len(clusters) else "are empty"
+        raise ValueError(
+            f"labels {span}, but clusters are numbered 0, 1, ...: pass -1 for points without a cluster"
+        )
     present = np.unique(clusters[clusters >= 0])
-    if len(present) <= present[-1]:  # before an array of so many entries is made
+    if len(present) <= present[-1]:  # before np.bincount allocates an entry for each gap
         absent = int((present != np.arange(len(present))).argmax())
         raise ValueError(
-            f"labels have no point of cluster {absent}, but go up to {present[-1]}: number clusters without gaps, "
+            f"no label is {absent}, but labels go up to {present[-1]}: number clusters without gaps, "
             "e.g. by np.unique(labels, return_inverse=True)[1]"
         )
     return clusters, np.bincount(clusters[clusters >= 0])
 
 
-def narrowest(given: npt.NDArray[Any]) -> np.dtype[Any]:
-    """float32, unless that does not hold every number of ``given``."""
-    small = np.dtype(np.float32)
+def choose_float_dtype(given: npt.NDArray[Any]) -> np.dtype[Any]:
+    """Return float32 if it holds every number of ``given``, otherwise float64."""
     if given.dtype.kind == "f":
-        return small if given.dtype.itemsize <= small.itemsize else np.dtype(np.float64)
-    if given.dtype.itemsize <= 2 or (given.min() >= -(2**24) and given.max() <= 2**24):
-        return small
-    return np.dtype(np.float64)
+        fits = given.dtype.itemsize <= 4
+    else:
+        fits = given.dtype.itemsize <= 2 or (given.min() >= -(2**24) and given.max() <= 2**24)
+    return np.dtype(np.float32 if fits else np.float64)
 
 
-def check_leaves(X: Any, n_leaves: int) -> Points:
-    """:func:`check_points`, with half precision left as it is, for a tree with a leaf for each row."""
+def check_leaf_points(X: Any, n_leaves: int) -> Points:
+    """Validate the points of a tree, which has one leaf per row; float16 stays as it is."""
     points = check_points(X, half=True)
     if len(points) != n_leaves:
         raise ValueError(
-            f"X has {len(points)} rows, but the tree has {n_leaves} leaves: pass the points that it was made of, "
-            "in the same order"
+            f"X has {len(points)} rows, but the tree has {n_leaves} leaves: pass the points that it was built "
+            "from, in the same order"
         )
     return points
 
 
 def _check_values(points: Points, metric: str | None) -> None:
-    """Raise if a number is not finite or too large to be squared, or if all are too small for the metric."""
-    by_rows = metric == "cosine" and points.dtype == np.float64  # squares of float32 do not underflow in float64
+    """Raise if a number is not finite or too large to be squared, or if points are too small for the metric."""
+    # The squares of float32 numbers do not underflow in float64, so their rows need no check.
+    by_rows = metric == "cosine" and points.dtype == np.float64
     axis = 1 if by_rows else 0 if metric in ("euclidean", "sqeuclidean") else None
     low = high = np.zeros(0)
-    for first, rows in blocks(points):
+    for first, rows in iter_blocks(points):
         smallest, largest = rows.min(axis=axis), rows.max(axis=axis)
         _check_finite(rows, first, float(np.min(smallest)), float(np.max(largest)))
         if by_rows:
@@ -220,42 +224,45 @@ def _check_values(points: Points, metric: str | None) -> None:
         elif metric is not None:
             low = np.minimum(low, smallest) if first else smallest
             high = np.maximum(high, largest) if first else largest
-    if metric in LEAST_SCALE:
+    if metric in MIN_SCALE:
         check_scale(np.asarray(low, np.float64), np.asarray(high, np.float64), metric)
 
 
 def check_lengths(largest: npt.NDArray[Any], first: int = 0) -> None:
-    """Raise if a row, given its largest magnitude, is not zero but too short for cosines; ``first`` is row 0."""
-    short = (largest > 0) & (largest < LEAST_LENGTH)
+    """Raise if a row that is not zero is too short for cosines.
+
+    ``largest`` has the largest magnitude of each row, and ``first`` is the index of the first row.
+    """
+    short = (largest > 0) & (largest < MIN_LENGTH)
     if short.any():
         row = int(short.argmax())
         raise ValueError(
-            f"the largest magnitude in row {first + row} of X is {largest[row]:g}, and squares of numbers below "
-            f"{LEAST_LENGTH:.2g} underflow, which cosines need: scale X up"
+            f"the largest magnitude in row {first + row} of X is {largest[row]:g}, and cosines need squares, "
+            f"which underflow for numbers below {MIN_LENGTH:.2g}: scale X up"
         )
 
 
 def check_scale(low: npt.NDArray[np.float64], high: npt.NDArray[np.float64], metric: str) -> None:
-    """Raise if the weights of points would underflow, given the least and greatest number of X or its columns."""
+    """Raise if weights would underflow, given the smallest and largest number of X or of each column."""
     if metric == "dot":
         scale, what = float(np.max(np.maximum(high, -low), initial=0.0)), "largest magnitude in X"
     else:
         scale, what = float(np.max(high - low, initial=0.0)), "largest range of a column of X"
-    if 0 < scale < LEAST_SCALE[metric]:
+    if 0 < scale < MIN_SCALE[metric]:
         raise ValueError(
-            f"the {what} is {scale:g}, below {LEAST_SCALE[metric]:.2g}, so weights by metric={metric!r} would "
+            f"the {what} is {scale:g}, below {MIN_SCALE[metric]:.2g}, so weights by metric={metric!r} would "
             "underflow in float32: scale X up"
         )
 
 
-def _check_finite(rows: npt.NDArray[Any], first: int, smallest: float, greatest: float) -> None:
-    """Raise if a number is not finite, or too large to be squared, given the least and the greatest."""
-    largest = min(LARGEST, float(np.finfo(rows.dtype).max))
-    if smallest >= -largest and greatest <= largest:  # false if there is a NaN
+def _check_finite(rows: npt.NDArray[Any], first: int, low: float, high: float) -> None:
+    """Raise if a number is not finite, or too large to be squared, given the smallest and the largest."""
+    limit = min(MAX_MAGNITUDE, float(np.finfo(rows.dtype).max))
+    if low >= -limit and high <= limit:  # false if there is a NaN
         return
-    row, column = np.argwhere(~(np.abs(rows) <= largest))[0]
+    row, column = np.argwhere(~(np.abs(rows) <= limit))[0]
     value = rows[row, column]
     where = f"X[{first + row}, {column}] is {value}"
     if np.isfinite(value):
-        raise ValueError(f"{where}, and numbers beyond {LARGEST:g} cannot be squared: scale X down")
+        raise ValueError(f"{where}, and numbers beyond {MAX_MAGNITUDE:g} cannot be squared: scale X down")
     raise ValueError(f"{where}, but points must be finite: drop such rows or fill in values first")

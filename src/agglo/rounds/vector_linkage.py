@@ -16,7 +16,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from agglo.neighbors.graph import Kind, NeighborGraph
-from agglo.points.validation import Points, blocks, check_points
+from agglo.points.validation import Points, check_points, iter_blocks
 from agglo.rounds.linkage import Float, Int, Valued
 
 VectorLinkageName = Literal["exact-average", "centroid", "ward"]
@@ -145,7 +145,7 @@ class VectorLinkage:
             return
         # Their order of summation, unlike that of einsum, does not depend on the processor.
         squares = np.concatenate(
-            [np.square(rows, dtype=np.float64).sum(axis=1) for _, rows in blocks(self.points)]
+            [np.square(rows, dtype=np.float64).sum(axis=1) for _, rows in iter_blocks(self.points)]
         )
         if similar:
             self.farthest = -float(squares.max()) * _ROUNDING
@@ -284,7 +284,7 @@ def _center(points: Points, metric: str) -> Float:
     """The new origin: the mean of the points, if all that matters is how far they are from each other."""
     center = np.zeros(points.shape[1])
     if metric in ("sqeuclidean", "euclidean"):
-        for _, rows in blocks(points):
+        for _, rows in iter_blocks(points):
             center += rows.sum(axis=0, dtype=np.float64) / len(points)
     return center
 
@@ -292,7 +292,7 @@ def _center(points: Points, metric: str) -> Float:
 def _moved(points: Points, metric: str, center: Float) -> npt.NDArray[np.float32]:
     """The points as the linkages take them: of length 1 for cosines, around the origin for distances."""
     prepared = np.empty(points.shape, np.float32)
-    for first, rows in blocks(points):
+    for first, rows in iter_blocks(points):
         moved = rows - center
         if metric == "cosine":
             length = np.linalg.norm(moved, axis=1, keepdims=True)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from agglo import _core
 from agglo._arrays import Immutable, release
 from agglo._validation import effective_n_threads
-from agglo.points.validation import check_leaves, for_core
+from agglo.points.validation import as_core_array, check_leaf_points
 from agglo.progress import Progress, bind_phase
 from agglo.tree.validation import check_n_clusters
 
@@ -95,9 +95,9 @@ def dp_means_path(
         raise TypeError(f"expected a Hierarchy, got {type(tree).__name__}")
     if centers not in CENTERS:
         raise ValueError(f"centers={centers!r} is unknown: pass 'means' or 'points'")
-    points = check_leaves(X, tree.n_leaves)
+    points = check_leaf_points(X, tree.n_leaves)
     node_cost, node_center = _core.node_costs(
-        for_core(points),
+        as_core_array(points),
         tree.parent,
         tree.size,
         centers == "points",

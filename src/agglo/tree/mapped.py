@@ -40,7 +40,7 @@ def load_mapped(path: str | os.PathLike[str]) -> Hierarchy:
 def release_pages(tree: Hierarchy) -> None:
     """Drop the columns of a mapped tree from memory; they are read from disk again when needed."""
     for column in (tree.parent, tree.height, tree.size, tree.round, *tree._traversal):
-        validation.forget(column)
+        validation.release_pages(column)
 
 
 def _map_column(column: Column) -> Column:
