@@ -15,7 +15,9 @@ from typing import Any, Literal, Self, SupportsFloat, SupportsIndex
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
+from sklearn import config_context
 from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import check_is_fitted
 
 from agglo._validation import RandomStateLike, effective_n_threads
@@ -28,14 +30,15 @@ from agglo.estimators.duplicates import (
 from agglo.estimators.model_folder import ModelState, save_model
 from agglo.estimators.options import FitOptions, cut_rule
 from agglo.estimators.prediction import PredictionMixin
+from agglo.neighbors.dense import DensePoints
 from agglo.neighbors.graph import Kind, NeighborGraph
 from agglo.neighbors.missing import MissingRule
 from agglo.neighbors.search import neighbor_graph
-from agglo.neighbors.sparse import SPARSE_METRICS
+from agglo.neighbors.sparse import BINARY_METRICS, SPARSE_METRICS
 from agglo.neighbors.update import add_points
 from agglo.neighbors.validation import clip_n_neighbors
 from agglo.points.dedup import copy_if_shared, no_duplicates
-from agglo.points.validation import validate_points
+from agglo.points.validation import Points, check_points, validate_points
 from agglo.progress import Progress, progress_bar
 from agglo.rounds.constraints import Constraints, Groups, check_constraints, check_weights
 from agglo.rounds.linkage import Linkage, LinkageName
@@ -210,11 +213,13 @@ class Clusterer(PredictionMixin, ClusterMixin, BaseEstimator, ABC):  # type: ign
             # A user's own linkage may identify points by their rows, so duplicates stay.
             self._duplicates = collapse_duplicates(data, constraints, self.n_jobs)
             data = self._duplicates.select_first(data)
+        # Without the points of weight 0, the rest may have too small a range for the metric: check them again.
+        is_valid = isinstance(data, np.ndarray) and self._compares_numbers() and has_weight.all()
         with progress_bar(bool(self.verbose)) as progress:
-            graph = self._build_graph(data, options, progress)
+            graph = self._build_graph(DensePoints(data, self.metric) if is_valid else data, options, progress)
             self._seconds = {"search": time.perf_counter() - start}
-            points = None if self.metric == "precomputed" else copy_if_shared(data, X)
-            self._build_index(points, graph)
+            points: Any = None if self.metric == "precomputed" else copy_if_shared(data, X)
+            self._build_index(DensePoints(points, self.metric) if is_valid else points, graph)
             self._fit_from_graph(graph, points, progress)
 
     def _fit_from_graph(self, graph: NeighborGraph, X: Any, progress: Progress | None) -> None:
@@ -314,6 +319,10 @@ class Clusterer(PredictionMixin, ClusterMixin, BaseEstimator, ABC):  # type: ign
             self.n_features_in_ = X.n_points
             return X
         forms = "csr" if self.metric in SPARSE_METRICS else precomputed
+        if reset and self._compares_numbers() and not sp.issparse(X):
+            with config_context(assume_finite=True):  # check_points below looks at all numbers
+                data = validate_points(self, X, accept_sparse=forms)
+            return data if sp.issparse(data) else self._check_numbers(data)
         data = validate_points(self, X, reset=reset, accept_sparse=forms)
         if precomputed and reset and data.shape[0] != data.shape[1]:
             raise ValueError(
@@ -321,6 +330,18 @@ class Clusterer(PredictionMixin, ClusterMixin, BaseEstimator, ABC):  # type: ign
                 "one column per point: pass a metric to compare points by"
             )
         return data
+
+    def _compares_numbers(self) -> bool:
+        """Return whether the metric compares points of any numbers, and not only zeros and ones."""
+        return self.metric != "precomputed" and self.metric not in BINARY_METRICS
+
+    def _check_numbers(self, data: Any) -> Points:
+        """Return points as the search takes them; raise if a number is not finite or does not fit the metric."""
+        try:
+            return check_points(data, compact=True, metric=self.metric)
+        except ValueError:
+            assert_all_finite(data, input_name="X")  # raises the error that scikit-learn's users know
+            raise
 
     def _build_graph(self, data: Any, options: FitOptions, progress: Progress | None) -> NeighborGraph:
         """Return the neighbour graph of points or of a matrix; ``data`` itself if it is a graph."""
@@ -331,11 +352,10 @@ class Clusterer(PredictionMixin, ClusterMixin, BaseEstimator, ABC):  # type: ign
                     "out, or pass dataclasses.replace(graph, missing=...)"
                 )
             return data
-        n_points = data.shape[0]
         if self.metric != "precomputed":
             return neighbor_graph(
                 data,
-                clip_n_neighbors(self.n_neighbors, n_points),
+                clip_n_neighbors(self.n_neighbors, len(self._duplicates.first)),
                 self.metric,
                 self.method,
                 self.n_jobs,
@@ -351,7 +371,7 @@ class Clusterer(PredictionMixin, ClusterMixin, BaseEstimator, ABC):  # type: ign
         }
         if sp.issparse(data):
             return NeighborGraph.from_scipy(data, **about)
-        columns = np.broadcast_to(np.arange(n_points, dtype=np.int32), data.shape)
+        columns = np.broadcast_to(np.arange(data.shape[1], dtype=np.int32), data.shape)
         return NeighborGraph.from_neighbors(columns, data, **about)
 
     def _get_state(self) -> ModelState:

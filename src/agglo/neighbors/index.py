@@ -61,7 +61,7 @@ class NeighborIndex:
         cells: npt.NDArray[np.int32] | None = None,
     ) -> None:
         self.is_sparse = sp.issparse(X) or metric in BINARY_METRICS
-        self.X = X if self.is_sparse else check_points(X, compact=True)
+        self.X = X if self.is_sparse else X.X if isinstance(X, DensePoints) else check_points(X, compact=True)
         self.metric = metric
         self.method = QUERY_METHODS[method]
         self.recall = recall

@@ -148,7 +148,8 @@ def neighbor_graph(
             raise ValueError(
                 f"method='minhash' compares sets, but metric={metric!r}: pass metric='jaccard', or method='auto'"
             )
-        points = DensePoints(check_points(X, compact=True, metric=metric), metric)
+        is_valid = isinstance(X, DensePoints)  # the clusterers validate points themselves
+        points = X if is_valid else DensePoints(check_points(X, compact=True, metric=metric), metric)
     check_n_neighbors(n_neighbors, len(points))
     if metric == "cosine":
         warn_zero_rows(points.zero_rows(), len(points), stacklevel=3)
