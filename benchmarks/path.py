@@ -33,7 +33,7 @@ def node_sums(tree: agglo.Hierarchy, X: Array) -> None:
     column = np.zeros(tree.n_nodes)
     for j in range(X.shape[1]):
         column[: tree.n_leaves] = X[:, j]
-        _core.sums_below(tree.parent, column)
+        _core.sum_descendants(tree.parent, column)
 
 
 def cpu_seconds(work: Callable[[], object], repeat: int) -> float:

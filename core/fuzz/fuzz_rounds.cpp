@@ -52,7 +52,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return 0;
   }
   const bool both = compare_threads(input);
-  Plan plan;
+  RoundPlan plan;
   plan.kind = input.integer(0, 1) ? Kind::similarity : Kind::distance;
   plan.until_stable = input.integer(0, 1);
   plan.mutual = input.integer(0, 3) == 0;
@@ -67,7 +67,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     threshold += (plan.kind == Kind::distance ? 1 : -1) * static_cast<double>(input.integer(1, 8)) / 4;
   }
   plan.thresholds = thresholds;
-  std::vector<std::int32_t> must, cannot, groups;
+  std::vector<std::int32_t> must_link, cannot_link, groups;
   const auto point = [&] { return static_cast<std::int32_t>(input.integer(0, n - 1)); };
   const auto add_pairs = [&](std::vector<std::int32_t>& pairs, bool points) {
     for (std::int64_t left = input.integer(0, 3); left > 0; --left) {
@@ -81,14 +81,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (input.integer(
           0, 1)) {  // not both of what must and what cannot be linked: they could contradict each other
     if (input.integer(0, 1)) {
-      add_pairs(must, true);
+      add_pairs(must_link, true);
     } else {
-      add_pairs(cannot, true);
+      add_pairs(cannot_link, true);
       add_pairs(groups, false);
-      if (input.integer(0, 1)) constraints.most = static_cast<double>(input.integer(1, 12));
+      if (input.integer(0, 1)) constraints.max_weight = static_cast<double>(input.integer(1, 12));
     }
-    constraints.must = must;
-    constraints.cannot = cannot;
+    constraints.must_link = must_link;
+    constraints.cannot_link = cannot_link;
     constraints.groups = groups;
   }
   std::vector<std::int32_t> sources, targets;

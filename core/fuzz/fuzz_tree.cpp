@@ -27,7 +27,7 @@ void check_validation(Input& input) {
     before.push_back(input.integer(0, 6));
     after.push_back(input.integer(0, 6));
   }
-  violation({parent, height, size, round}, before, after);
+  find_violation({parent, height, size, round}, before, after);
 }
 
 }  // namespace
@@ -70,26 +70,29 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t leng
     height.push_back(highest + static_cast<double>(input.integer(0, 3)));
     costs.push_back(dearest + static_cast<double>(input.integer(0, 5)));
   }
-  if (leaves > 1) CHECK(violation({parent, height, size, round}, before, after).empty());
-  CHECK(settled(parent, height) == height);
+  if (leaves > 1) CHECK(find_violation({parent, height, size, round}, before, after).empty());
+  CHECK(make_heights_monotone(parent, height) == height);
 
-  const Below tree = below(parent, size, leaves);
-  largest_children(tree, size);
-  CHECK(linkage({parent, height, size, round}, leaves).size() == static_cast<std::size_t>(4 * (leaves - 1)));
+  const Descendants tree = index_descendants(parent, size, leaves);
+  find_largest_children(tree, size);
+  CHECK(to_scipy_linkage({parent, height, size, round}, leaves).size() ==
+        static_cast<std::size_t>(4 * (leaves - 1)));
 
-  const Path path = price_path(parent, costs, leaves);
+  const PricePath path = compute_price_path(parent, costs, leaves);
   CHECK(path.clusters.back() == 1);
-  for (std::size_t piece = 1; piece < path.prices.size(); ++piece)
-    CHECK(path.prices[piece] > path.prices[piece - 1] && path.clusters[piece] < path.clusters[piece - 1]);
-  for (const Run& run : possible_numbers(parent, leaves)) CHECK(1 <= run.first && run.last <= leaves);
+  for (std::size_t piece = 1; piece < path.lams.size(); ++piece)
+    CHECK(path.lams[piece] > path.lams[piece - 1] && path.clusters[piece] < path.clusters[piece - 1]);
+  for (const CountRange& run : find_possible_counts(parent, leaves))
+    CHECK(1 <= run.first && run.last <= leaves);
 
   std::vector<float> points(leaves * 2);
   for (float& x : points) x = input.real<float>(1e6);
-  for (const Centers centers : {Centers::means, Centers::points}) {
-    const auto one = node_costs(Points<float>{points.data(), leaves, 2}, parent, size, centers, one_thread());
+  for (const CenterKind centers : {CenterKind::means, CenterKind::points}) {
+    const auto one =
+        compute_node_costs(Points<float>{points.data(), leaves, 2}, parent, size, centers, one_thread());
     if (!both) continue;
     const auto two =
-        node_costs(Points<float>{points.data(), leaves, 2}, parent, size, centers, two_threads());
+        compute_node_costs(Points<float>{points.data(), leaves, 2}, parent, size, centers, two_threads());
     CHECK(one.costs == two.costs && one.centers == two.centers);
   }
   return 0;

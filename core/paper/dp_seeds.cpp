@@ -6,66 +6,52 @@
 #include <numeric>
 
 #include "base/elementary.hpp"
+#include "base/random.hpp"
 #include "ivf/assign.hpp"
 #include "simd/dot.hpp"
 
-namespace agglo {
+namespace agglo::paper {
 namespace {
 
 constexpr double kFar = std::numeric_limits<double>::infinity();
 
-// Numbers that look random, the same on every machine.
-class Chance {
- public:
-  explicit Chance(std::uint64_t seed) : state_(seed) {}
-
-  double operator()() {  // in [0, 1)
-    std::uint64_t z = (state_ += 0x9e3779b97f4a7c15);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-    return static_cast<double>((z ^ (z >> 31)) >> 11) * 0x1p-53;
-  }
-
- private:
-  std::uint64_t state_;
-};
-
-// Seeds are drawn by squared distances that are out of date: those to the seeds up to the last time that all
-// points met the new ones. Such a draw counts with a chance of the true square over the old one, which makes
-// its odds exactly those of the true squares. So seeds can meet the points in batches.
+// Samples seeds in batches, by rejection. Within a batch, a point is drawn by its squared distance to the
+// seeds of earlier batches, and accepted with probability (current squared distance) / (earlier squared
+// distance). So its probability is exactly proportional to the current squared distance.
 template <class T>
-class Sower {
+class SeedSampler {
  public:
-  Sower(const Points<T>& points, double lambda, SeedRule rule, std::uint64_t seed, Gemm<float>* sgemm,
-        ThreadPool& pool, const Report& report)
+  SeedSampler(const Points<T>& points, double lam, SeedRule rule, std::uint64_t seed, Gemm<float>* sgemm,
+              ThreadPool& pool, const Report& report)
       : points_(points),
-        lambda_(lambda),
+        lam_(lam),
         rule_(rule),
         pool_(pool),
         report_(report),
         scan_(points, sgemm, pool),
-        chance_(seed),
+        random_state_(seed),
         square_(points.n, kFar),
         label_(points.n, -1) {}
 
   Seeds run() {
-    const auto first = static_cast<std::int64_t>(chance_() * static_cast<double>(points_.n));
+    const auto first = static_cast<std::int64_t>(draw_uniform() * static_cast<double>(points_.n));
     seeds_.push_back(static_cast<std::int32_t>(std::min(first, points_.n - 1)));
     for (;;) {
-      const bool improved = grow();
+      const bool improved = assign_batch();
       const std::int64_t k = static_cast<std::int64_t>(seeds_.size());
-      if (distances_.back() == 0 || k == points_.n || std::isinf(lambda_)) break;
-      if (rule_ == SeedRule::bound ? improved : gone_past(k)) break;
-      draw();
+      if (distances_.back() == 0 || k == points_.n || std::isinf(lam_)) break;
+      if (rule_ == SeedRule::bound ? improved : more_seeds_cannot_pay(k)) break;
+      draw_batch();
     }
     Seeds result;
     seeds_.resize(best_);
     distances_.resize(best_);
-    // Back to where all seeds up to the batch with the best had been met, and on to the best.
-    met_ = kept_met_;
+    // Return to the state before the batch with the best number of seeds, and assign points up to that
+    // number.
+    assigned_ = kept_assigned_;
     square_ = std::move(kept_square_);
     label_ = std::move(kept_label_);
-    meet(best_);
+    assign(best_);
     result.seeds = std::move(seeds_);
     result.labels = std::move(label_);
     result.distances = std::move(distances_);
@@ -73,29 +59,32 @@ class Sower {
   }
 
  private:
-  // Whether more seeds are most unlikely to pay, or cannot: their price alone is more than the best cost.
-  bool gone_past(std::int64_t k) const {
-    return lambda_ * static_cast<double>(k) >= cost_ ||
+  // Draws a number in [0, 1).
+  double draw_uniform() { return static_cast<double>(next_splitmix64(random_state_) >> 11) * 0x1p-53; }
+
+  // Returns whether more seeds cannot lower the cost, because λ times their number exceeds it, or are
+  // unlikely to.
+  bool more_seeds_cannot_pay(std::int64_t k) const {
+    return lam_ * static_cast<double>(k) >= cost_ ||
            k >= best_ + std::max<std::int64_t>(kPatience, best_ / 4);
   }
 
-  // Shows the new seeds to all points; whether one of them is the best number of seeds so far.
-  bool grow() {
+  // Assigns all points to the new seeds. Returns whether one of the new numbers of seeds is the best so far.
+  bool assign_batch() {
     std::vector<double> old_square = square_;
     std::vector<std::int32_t> old_label = label_;
-    const std::int64_t old_met = met_;
-    meet(static_cast<std::int64_t>(seeds_.size()));
+    const std::int64_t old_assigned = assigned_;
+    assign(static_cast<std::int64_t>(seeds_.size()));
     bool improved = false;
-    for (std::int64_t k = old_met + 1; k <= met_; ++k) {
+    for (std::int64_t k = old_assigned + 1; k <= assigned_; ++k) {
       const double count = static_cast<double>(k), sum = distances_[k - 1];
       if (rule_ == SeedRule::bound) {
-        if (improved ||
-            (sum > 16 * lambda_ * count * (portable_log(count) / portable_log(2.0) + 2) && sum > 0))
+        if (improved || (sum > 16 * lam_ * count * (portable_log(count) / portable_log(2.0) + 2) && sum > 0))
           continue;
         improved = true;
         best_ = k;
       } else {
-        const double cost = sum + lambda_ * count;
+        const double cost = sum + lam_ * count;
         if (best_ > 0 && cost >= cost_) continue;
         improved = true;
         cost_ = cost;
@@ -105,26 +94,27 @@ class Sower {
     if (improved) {
       kept_square_ = std::move(old_square);
       kept_label_ = std::move(old_label);
-      kept_met_ = old_met;
+      kept_assigned_ = old_assigned;
     }
     return improved;
   }
 
-  // Shows the seeds from met_ up to `to` to all points, and notes the sum of squares after each.
-  void meet(std::int64_t to) {
-    const std::int64_t d = points_.d, fresh = to - met_, strips = (points_.n + kStrip - 1) / kStrip;
-    std::vector<double> centers(fresh * d);
-    for (std::int64_t s = 0; s < fresh; ++s)
-      std::copy_n(points_.row(seeds_[met_ + s]), d, centers.begin() + s * d);
-    const std::vector<std::int32_t> ids = index_range(0, fresh);
-    std::vector<double> gains(strips * fresh, 0.0), sums(strips);
+  // Assigns all points to the seeds from assigned_ up to `to`, and computes the sum of squares after each of
+  // them.
+  void assign(std::int64_t to) {
+    const std::int64_t d = points_.d, batch = to - assigned_, strips = (points_.n + kStrip - 1) / kStrip;
+    std::vector<double> centers(batch * d);
+    for (std::int64_t s = 0; s < batch; ++s)
+      std::copy_n(points_.row(seeds_[assigned_ + s]), d, centers.begin() + s * d);
+    const std::vector<std::int32_t> ids = index_range(0, batch);
+    std::vector<double> gains(strips * batch, 0.0), sums(strips);
     scratch_.resize(pool_.size());
     pool_.run(
         strips,
         [&](std::int64_t strip, int worker) {
           const std::vector<std::int32_t> rows =
               index_range(strip * kStrip, std::min(points_.n, (strip + 1) * kStrip));
-          double* gain = gains.data() + strip * fresh;
+          double* gain = gains.data() + strip * batch;
           scan_.pairs(
               rows, centers.data(), ids, false, scratch_[worker],
               [&](std::int64_t r) { return square_[rows[r]]; },
@@ -133,47 +123,48 @@ class Sower {
                 if (square >= mine) return;
                 if (mine < kFar) gain[c] += mine - square;
                 mine = square;
-                label_[rows[r]] = static_cast<std::int32_t>(met_ + c);
+                label_[rows[r]] = static_cast<std::int32_t>(assigned_ + c);
               });
           for (const std::int32_t i : rows) sums[strip] += square_[i];
         },
         [&](std::int64_t, std::int64_t) {
-          if (report_) report_(met_, points_.n);
+          if (report_) report_(assigned_, points_.n);
         });
-    // Backwards from the sum after all of them, in which no rounding has piled up.
+    // The sums are computed backwards from the last one, which has no accumulated rounding errors.
     distances_.resize(to);
     distances_[to - 1] = std::accumulate(sums.begin(), sums.end(), 0.0);
-    for (std::int64_t s = fresh - 1; s > 0; --s) {
+    for (std::int64_t s = batch - 1; s > 0; --s) {
       double gain = 0;
-      for (std::int64_t strip = 0; strip < strips; ++strip) gain += gains[strip * fresh + s];
-      distances_[met_ + s - 1] = distances_[met_ + s] + gain;
+      for (std::int64_t strip = 0; strip < strips; ++strip) gain += gains[strip * batch + s];
+      distances_[assigned_ + s - 1] = distances_[assigned_ + s] + gain;
     }
     sums_.resize(strips);
     std::partial_sum(sums.begin(), sums.end(), sums_.begin());
-    met_ = to;
+    assigned_ = to;
   }
 
-  // Draws new seeds: about half as many as there are, for more would be rejected too often.
-  void draw() {
-    const std::int64_t d = points_.d, enough = std::clamp<std::int64_t>(met_ / 2, 1, kMostDrawn);
-    std::int64_t misses = 0;
-    while (static_cast<std::int64_t>(seeds_.size()) < met_ + enough) {
-      const std::int64_t i = drawn(chance_() * sums_.back());
+  // Draws new seeds, half as many as there are: of a larger batch, too many would be rejected.
+  void draw_batch() {
+    const std::int64_t d = points_.d, batch = std::clamp<std::int64_t>(assigned_ / 2, 1, kMaxBatch);
+    std::int64_t rejected = 0;
+    while (static_cast<std::int64_t>(seeds_.size()) < assigned_ + batch) {
+      const std::int64_t i = find_by_cumulative_sum(draw_uniform() * sums_.back());
       double square = square_[i];
-      for (std::size_t s = met_; s < seeds_.size(); ++s)
+      for (std::size_t s = assigned_; s < seeds_.size(); ++s)
         square = std::min(square, squared_distance(points_.row(i), points_.row(seeds_[s]), d));
-      if (chance_() * square_[i] < square) {
+      if (draw_uniform() * square_[i] < square) {
         seeds_.push_back(static_cast<std::int32_t>(i));
-      } else if (++misses >= kMisses && static_cast<std::int64_t>(seeds_.size()) > met_) {
+      } else if (++rejected >= kMaxRejected && static_cast<std::int64_t>(seeds_.size()) > assigned_) {
         break;
       }
     }
   }
 
-  // The point at which the running sum of squares passes `sum`.
-  std::int64_t drawn(double sum) const {
+  // Returns the point at which the cumulative sum of squares passes `sum`.
+  std::int64_t find_by_cumulative_sum(double sum) const {
     const std::int64_t strip = std::upper_bound(sums_.begin(), sums_.end(), sum) - sums_.begin();
-    std::int64_t last = -1;  // of those that can be drawn; rounding may lead past the end
+    std::int64_t last =
+        -1;  // the last point with a positive square; because of rounding, `left` may never get negative
     double left = strip > 0 ? sum - sums_[strip - 1] : sum;
     const std::int64_t begin =
         std::min<std::int64_t>(strip, static_cast<std::int64_t>(sums_.size()) - 1) * kStrip;
@@ -186,25 +177,26 @@ class Sower {
     return last >= 0 ? last : std::max_element(square_.begin(), square_.end()) - square_.begin();
   }
 
-  static constexpr std::int64_t kStrip = 512;  // points whose sums are made apart; part of the definition
-  static constexpr std::int64_t kMostDrawn = 512, kMisses = 256, kPatience = 100;
+  static constexpr std::int64_t kStrip =
+      512;  // points per partial sum; it is part of the definition of the result
+  static constexpr std::int64_t kMaxBatch = 512, kMaxRejected = 256, kPatience = 100;
 
   const Points<T> points_;
-  const double lambda_;
+  const double lam_;
   const SeedRule rule_;
   ThreadPool& pool_;
   const Report& report_;
   CenterScan<T> scan_;
-  Chance chance_;
+  std::uint64_t random_state_;
   std::vector<std::int32_t> seeds_;
   std::vector<double> distances_;
   std::vector<double> square_;
   std::vector<std::int32_t> label_;
-  std::vector<double> sums_;  // of squares, up to the end of each strip
-  std::int64_t met_ = 0;      // seeds that all points have met
+  std::vector<double> sums_;   // cumulative sums of squares, up to the end of each strip
+  std::int64_t assigned_ = 0;  // number of seeds that all points have been compared with
   std::int64_t best_ = 0;
   double cost_ = kFar;
-  std::int64_t kept_met_ = 0;  // how things were before the batch with the best
+  std::int64_t kept_assigned_ = 0;  // the state before the batch with the best number of seeds
   std::vector<double> kept_square_;
   std::vector<std::int32_t> kept_label_;
   std::vector<typename CenterScan<T>::Scratch> scratch_;
@@ -213,14 +205,14 @@ class Sower {
 }  // namespace
 
 template <class T>
-Seeds dp_seeds(const Points<T>& points, double lambda, SeedRule rule, std::uint64_t seed, Gemm<float>* sgemm,
-               ThreadPool& pool, const Report& report) {
-  return Sower<T>(points, lambda, rule, seed, sgemm, pool, report).run();
+Seeds draw_dp_seeds(const Points<T>& points, double lam, SeedRule rule, std::uint64_t seed,
+                    Gemm<float>* sgemm, ThreadPool& pool, const Report& report) {
+  return SeedSampler<T>(points, lam, rule, seed, sgemm, pool, report).run();
 }
 
-template Seeds dp_seeds(const Points<float>&, double, SeedRule, std::uint64_t, Gemm<float>*, ThreadPool&,
-                        const Report&);
-template Seeds dp_seeds(const Points<double>&, double, SeedRule, std::uint64_t, Gemm<float>*, ThreadPool&,
-                        const Report&);
+template Seeds draw_dp_seeds(const Points<float>&, double, SeedRule, std::uint64_t, Gemm<float>*, ThreadPool&,
+                             const Report&);
+template Seeds draw_dp_seeds(const Points<double>&, double, SeedRule, std::uint64_t, Gemm<float>*,
+                             ThreadPool&, const Report&);
 
-}  // namespace agglo
+}  // namespace agglo::paper

@@ -1,4 +1,4 @@
-// Seeds for clusters of low DP-means cost, drawn as k-means++ draws them.
+// Seeds for clusterings of low DP-means cost, sampled as by k-means++.
 #pragma once
 
 #include <cstdint>
@@ -7,25 +7,24 @@
 #include "base/thread_pool.hpp"
 #include "neighbors/exact.hpp"
 
-namespace agglo {
+namespace agglo::paper {
 
+// When to stop adding seeds.
 enum class SeedRule {
-  cost,   // the prefix of the sequence of seeds whose cost is least, squared distances being to the seeds
-  bound,  // stop when the sum of squared distances is at most 16 lambda k (log2 k + 2)
+  cost,   // keep the prefix of the seeds with the least cost, with the seeds as centers
+  bound,  // stop once the sum of squared distances is at most 16 λ k (log2 k + 2)
 };
 
 struct Seeds {
-  std::vector<std::int32_t> seeds;  // points, in the order drawn
-  std::vector<std::int32_t>
-      labels;                     // each point's nearest seed, by its place in that order; ties to the first
-  std::vector<double> distances;  // after 1, 2, ... seeds, the sum of squared distances to the nearest
+  std::vector<std::int32_t> seeds;   // points, in the order of sampling
+  std::vector<std::int32_t> labels;  // index of the nearest seed of each point; ties go to the first seed
+  std::vector<double> distances;     // sum of squared distances to the nearest seed, after 1, 2, ... seeds
 };
 
-// Points drawn one after the other, the first by even chance and each further one by chance in proportion to
-// its squared distance from the nearest before it, until the rule says enough or every point is a seed's
-// copy.
+// Samples seeds one after the other until the rule is met or every point equals a seed. The first is uniform;
+// the probability of each further one is proportional to its squared distance to the nearest seed.
 template <class T>
-Seeds dp_seeds(const Points<T>& points, double lambda, SeedRule rule, std::uint64_t seed, Gemm<float>* sgemm,
-               ThreadPool& pool, const Report& report = {});
+Seeds draw_dp_seeds(const Points<T>& points, double lam, SeedRule rule, std::uint64_t seed,
+                    Gemm<float>* sgemm, ThreadPool& pool, const Report& report = {});
 
-}  // namespace agglo
+}  // namespace agglo::paper

@@ -5,47 +5,30 @@
 #include <limits>
 #include <numeric>
 
+#include "base/csr.hpp"
 #include "ivf/assign.hpp"
 #include "simd/dot.hpp"
 
-namespace agglo {
+namespace agglo::paper {
 namespace {
 
 constexpr double kFar = std::numeric_limits<double>::infinity();
-constexpr std::int64_t kBatch = 256;    // points that may open a cluster, looked at together
-constexpr std::int64_t kGrain = 64;     // clusters in a chunk of work
-constexpr std::size_t kSettled = 8192;  // points that meet centres together which they may not have seen yet
-
-// The points of each cluster in turn, in ascending order; cluster k has those from bounds[k] to bounds[k +
-// 1].
-struct Members {
-  std::vector<std::int64_t> bounds;
-  std::vector<std::int32_t> points;
-
-  Members(std::span<const std::int32_t> labels, std::int64_t k) : bounds(k + 1, 0), points(labels.size()) {
-    for (const std::int32_t label : labels) ++bounds[label + 1];
-    std::partial_sum(bounds.begin(), bounds.end(), bounds.begin());
-    std::vector<std::int64_t> next(bounds.begin(), bounds.end() - 1);
-    for (std::size_t i = 0; i < labels.size(); ++i) points[next[labels[i]]++] = static_cast<std::int32_t>(i);
-  }
-
-  std::span<const std::int32_t> of(std::int64_t k) const {
-    return std::span(points).subspan(bounds[k], bounds[k + 1] - bounds[k]);
-  }
-};
+constexpr std::int64_t kBatch = 256;   // candidates that are decided together
+constexpr std::int64_t kGrain = 64;    // clusters in a chunk of work
+constexpr std::size_t kStable = 8192;  // points whose center has not moved, compared together
 
 template <class T>
-void take_mean(const Points<T>& points, std::span<const std::int32_t> members, double* mean) {
+void compute_mean(const Points<T>& points, std::span<const std::int32_t> members, double* mean) {
   std::fill_n(mean, points.d, 0.0);
   for (const std::int32_t i : members)
     for (std::int64_t j = 0; j < points.d; ++j) mean[j] += points.row(i)[j];
   for (std::int64_t j = 0; j < points.d; ++j) mean[j] /= static_cast<double>(members.size());
 }
 
-// How it works. The centres that a pass begins with stand still, so all points meet them at once, by blocks.
-// Only what the pass itself opens must wait its turn. Points beyond lambda of all centres met so far are the
-// candidates; a batch of them is walked through in order to see which do open a cluster, and when some
-// batches have opened enough, all points after them meet the new centres, again by blocks.
+// The passes of DP-means. The centers from before a pass do not move during it, so all points are compared
+// with them in blocks. Only the clusters that the pass itself opens need an order. Points farther than λ from
+// all centers so far are the candidates. A batch of candidates is decided one after the other. When some
+// batches have opened enough clusters, all later points are compared with the new centers, again in blocks.
 template <class T>
 class Passes {
  public:
@@ -71,14 +54,14 @@ class Passes {
       done_ = static_cast<std::int64_t>(result.history.size());
       const std::vector<std::int32_t> old = label_;
       const std::int64_t known = count();
-      meet_standing();
-      open();
-      const bool changed = settle(old, known);
+      assign_to_known_centers();
+      open_clusters();
+      const bool changed = update_means(old, known);
       const double cost = std::accumulate(within_.begin(), within_.end(), 0.0);
-      const double now = cost + (count() > 0 ? plan_.lambda * static_cast<double>(count()) : 0.0);
+      const double now = cost + (count() > 0 ? plan_.lam * static_cast<double>(count()) : 0.0);
       result.history.push_back(now);
-      const bool little = result.history.size() > 1 && before - now <= plan_.tol * before;
-      result.converged = !changed || little;
+      const bool small_gain = result.history.size() > 1 && before - now <= plan_.tol * before;
+      result.converged = !changed || small_gain;
       before = now;
     }
     result.labels = std::move(label_);
@@ -89,90 +72,93 @@ class Passes {
  private:
   std::int64_t count() const { return static_cast<std::int64_t>(within_.size()); }
 
-  Report tick() const {
+  Report report_pass() const {
     return [this](std::int64_t, std::int64_t) {
       if (report_) report_(done_, plan_.max_iter);
     };
   }
 
-  // Every point's nearest centre among those that the pass begins with. A point whose own centre is where it
-  // was can only have come nearer to those that it has not seen there.
-  void meet_standing() {
-    std::vector<std::int32_t> restless, settled;
+  // Finds the nearest of the centers from before the pass for every point. If the center of a point has not
+  // moved, the point is compared only with the centers that it was not compared with at their current
+  // position.
+  void assign_to_known_centers() {
+    std::vector<std::int32_t> moved, local_search;
     std::int64_t begin = 0;
-    const auto meet_unseen = [&](std::int64_t end) {
+    const auto assign_stable = [&](std::int64_t end) {
       std::vector<std::int32_t> ids;
       for (std::int32_t k = 0; k < count(); ++k)
         if (unseen_[k] > begin) ids.push_back(k);
-      scan_.nearest(settled, centers_.data(), ids, square_, label_, pool_, tick());
-      settled.clear();
+      scan_.nearest(local_search, centers_.data(), ids, square_, label_, pool_, report_pass());
+      local_search.clear();
       begin = end;
     };
     for (std::int64_t place = 0; place < points_.n; ++place) {
       const std::int32_t i = order_[place];
       if (label_[i] >= 0 && unseen_[label_[i]] < points_.n) {
-        settled.push_back(i);
+        local_search.push_back(i);
       } else {
-        restless.push_back(i);
+        moved.push_back(i);
         square_[i] = kFar;
         label_[i] = -1;
       }
-      if (settled.size() == kSettled || place + 1 == points_.n) meet_unseen(place + 1);
+      if (local_search.size() == kStable || place + 1 == points_.n) assign_stable(place + 1);
     }
-    scan_.nearest(restless, centers_.data(), index_range(0, count()), square_, label_, pool_, tick());
+    scan_.nearest(moved, centers_.data(), index_range(0, count()), square_, label_, pool_, report_pass());
   }
 
-  bool candidate(std::int64_t place) const {
+  bool is_candidate(std::int64_t place) const {
     const std::int32_t i = order_[place];
-    return label_[i] < 0 || square_[i] > plan_.lambda;
+    return label_[i] < 0 || square_[i] > plan_.lam;
   }
 
-  void open() {
+  // Opens the clusters of a pass.
+  void open_clusters() {
     std::int64_t place = 0;
     while (place < points_.n) {
       const std::int64_t first = count();
-      while (place < points_.n && count() - first < kBatch) place = window(place, first);
-      show(first);
+      while (place < points_.n && count() - first < kBatch) place = decide_window(place, first);
+      assign_to_new_centers(first);
     }
   }
 
-  // Decides about the candidates of the next epoch, or when serial the next of them, and returns the place
-  // after them. What was opened from `first` on has not been shown to all points yet.
-  std::int64_t window(std::int64_t place, std::int64_t first) {
+  // Decides which candidates of the next epoch open a cluster; if serial, those of the next batch. Returns
+  // the place after them. Clusters from `first` on have not been compared with all points yet.
+  std::int64_t decide_window(std::int64_t place, std::int64_t first) {
     std::vector<std::int32_t> waiting;
     std::int64_t end = place;
     if (plan_.epoch == 1) {
       for (; end < points_.n && static_cast<std::int64_t>(waiting.size()) < kBatch; ++end)
-        if (candidate(end)) waiting.push_back(static_cast<std::int32_t>(end));
+        if (is_candidate(end)) waiting.push_back(static_cast<std::int32_t>(end));
     } else {
       end = std::min(points_.n, place + plan_.epoch);
       for (std::int64_t p = place; p < end; ++p)
-        if (candidate(p)) waiting.push_back(static_cast<std::int32_t>(p));
+        if (is_candidate(p)) waiting.push_back(static_cast<std::int32_t>(p));
     }
     const std::int64_t here = count();
-    meet(waiting, first, here);
-    std::erase_if(waiting, [&](std::int32_t p) { return !candidate(p); });
+    assign(waiting, first, here);
+    std::erase_if(waiting, [&](std::int32_t p) { return !is_candidate(p); });
     for (std::size_t begin = 0; begin < waiting.size(); begin += kBatch) {
       const auto batch = std::span<const std::int32_t>(waiting).subspan(
           begin, std::min<std::size_t>(kBatch, waiting.size() - begin));
-      meet(batch, here, count());
-      walk(batch, end);
+      assign(batch, here, count());
+      decide(batch, end);
     }
     return end;
   }
 
-  // The points at some places and the centres [from, to).
-  void meet(std::span<const std::int32_t> places, std::int64_t from, std::int64_t to) {
+  // Assigns the points at some places of the order to the nearest of the centers [from, to), if that is
+  // nearer.
+  void assign(std::span<const std::int32_t> places, std::int64_t from, std::int64_t to) {
     std::vector<std::int32_t> rows;
     for (const std::int32_t p : places) rows.push_back(order_[p]);
-    scan_.nearest(rows, centers_.data(), index_range(from, to), square_, label_, pool_, tick());
+    scan_.nearest(rows, centers_.data(), index_range(from, to), square_, label_, pool_, report_pass());
   }
 
-  // One candidate after the other.
-  void walk(std::span<const std::int32_t> places, std::int64_t end) {
+  // Decides one candidate after the other.
+  void decide(std::span<const std::int32_t> places, std::int64_t end) {
     const std::int64_t d = points_.d;
     for (std::size_t s = 0; s < places.size(); ++s) {
-      if (!candidate(places[s])) continue;
+      if (!is_candidate(places[s])) continue;
       const std::int32_t i = order_[places[s]];
       const T* x = points_.row(i);
       label_[i] = static_cast<std::int32_t>(count());
@@ -190,12 +176,12 @@ class Passes {
     }
   }
 
-  // Shows the centres from `first` on to all points that come late enough to see them.
-  void show(std::int64_t first) {
+  // Assigns all later points to the centers from `first` on, if these are nearer.
+  void assign_to_new_centers(std::int64_t first) {
     if (count() == first) return;
     const std::vector<std::int32_t> ids = index_range(first, count());
     const auto seen_from = std::span<const std::int64_t>(unseen_).subspan(first);
-    // Up to the last of them, a point sees the first few only.
+    // A point before the last of them is compared only with those that were opened before it.
     const std::int64_t begin = seen_from.front(), end = seen_from.back();
     const std::int64_t strips = (end - begin + scan_.block() - 1) / scan_.block();
     scratch_.resize(pool_.size());
@@ -214,41 +200,42 @@ class Passes {
                 label_[rows[r]] = ids[c];
               });
         },
-        tick());
-    scan_.nearest(order_.subspan(end), centers_.data(), ids, square_, label_, pool_, tick());
+        report_pass());
+    scan_.nearest(order_.subspan(end), centers_.data(), ids, square_, label_, pool_, report_pass());
   }
 
-  // Makes means of the clusters that points have joined or left, and drops empty ones; whether there were
-  // any.
-  bool settle(const std::vector<std::int32_t>& old, std::int64_t known) {
-    std::vector<char> touched(count(), false);
-    std::fill(touched.begin() + known, touched.end(), true);
+  // Recomputes the means of the clusters that have changed, and removes empty clusters. Returns whether any
+  // has changed.
+  bool update_means(const std::vector<std::int32_t>& old, std::int64_t known) {
+    std::vector<char> changed_clusters(count(), false);
+    std::fill(changed_clusters.begin() + known, changed_clusters.end(), true);
     bool changed = count() > known;
     for (std::int64_t i = 0; i < points_.n; ++i) {
       if (label_[i] == old[i]) continue;
-      changed = touched[label_[i]] = true;
-      if (old[i] >= 0) touched[old[i]] = true;
+      changed = true;
+      changed_clusters[label_[i]] = true;
+      if (old[i] >= 0) changed_clusters[old[i]] = true;
     }
-    const Members members(label_, count());
-    for (std::int64_t k = 0; k < count(); ++k)  // a start that nobody came to goes, too
-      if (members.of(k).empty()) touched[k] = changed = true;
+    const Csr members = group_by_label<std::int32_t>(label_, count());
+    for (std::int64_t k = 0; k < count(); ++k)  // also initial centers without points
+      if (members.row(k).empty()) changed_clusters[k] = changed = true;
     pool_.ranges(count(), kGrain, [&](std::int64_t begin, std::int64_t end, int) {
       for (std::int64_t k = begin; k < end; ++k)
-        if (touched[k]) move(k, members.of(k));
+        if (changed_clusters[k]) update_mean(k, members.row(k));
     });
-    for (std::int64_t k = 0; k < known; ++k) unseen_[k] = touched[k] ? points_.n : 0;
+    for (std::int64_t k = 0; k < known; ++k) unseen_[k] = changed_clusters[k] ? points_.n : 0;
     for (std::int64_t k = known; k < count(); ++k)
-      if (members.of(k).size() > 1) unseen_[k] = points_.n;  // alone, it is where it was opened
-    drop_empty(members);
+      if (members.row(k).size() > 1) unseen_[k] = points_.n;  // the center of a single point has not moved
+    remove_empty(members);
     return changed;
   }
 
-  // Puts a centre where the mean of its members is.
-  void move(std::int64_t k, std::span<const std::int32_t> members) {
+  // Recomputes the mean of a cluster.
+  void update_mean(std::int64_t k, std::span<const std::int32_t> members) {
     const std::int64_t d = points_.d;
     double* mean = centers_.data() + k * d;
     within_[k] = 0;
-    if (!members.empty()) take_mean(points_, members, mean);
+    if (!members.empty()) compute_mean(points_, members, mean);
     if (members.size() < 2) return;
     std::vector<double> row(d);
     for (const std::int32_t i : members) {
@@ -257,12 +244,12 @@ class Passes {
     }
   }
 
-  void drop_empty(const Members& members) {
-    std::vector<std::int32_t> name(count());
+  void remove_empty(const Csr& members) {
+    std::vector<std::int32_t> new_id(count());
     std::int64_t kept = 0;
     for (std::int64_t k = 0; k < count(); ++k) {
-      if (members.of(k).empty()) continue;
-      name[k] = static_cast<std::int32_t>(kept);
+      if (members.row(k).empty()) continue;
+      new_id[k] = static_cast<std::int32_t>(kept);
       if (kept < k) {
         std::copy_n(centers_.begin() + k * points_.d, points_.d, centers_.begin() + kept * points_.d);
         within_[kept] = within_[k];
@@ -273,7 +260,7 @@ class Passes {
     centers_.resize(kept * points_.d);
     within_.resize(kept);
     unseen_.resize(kept);
-    for (std::int32_t& k : label_) k = name[k];
+    for (std::int32_t& k : label_) k = new_id[k];
   }
 
   const Points<T> points_;
@@ -283,10 +270,11 @@ class Passes {
   const Report& report_;
   CenterScan<T> scan_;
   std::vector<double> centers_;
-  std::vector<double> within_;        // a cluster's sum of squared distances to its mean
-  std::vector<std::int32_t> label_;   // of each point, and
-  std::vector<double> square_;        // its squared distance to that centre
-  std::vector<std::int64_t> unseen_;  // points at places before that have not seen the centre where it is
+  std::vector<double> within_;       // by cluster: sum of squared distances to its mean
+  std::vector<std::int32_t> label_;  // by point: its cluster
+  std::vector<double> square_;       // by point: squared distance to that center
+  std::vector<std::int64_t>
+      unseen_;  // by center: points at places before this were not compared with its current position
   std::vector<typename CenterScan<T>::Scratch> scratch_;
   std::int64_t done_ = 0;
 };
@@ -294,29 +282,31 @@ class Passes {
 }  // namespace
 
 template <class T>
-DpMeans dp_means(const Points<T>& points, std::span<const std::int32_t> order, std::span<const double> start,
-                 const DpMeansPlan& plan, Gemm<float>* sgemm, ThreadPool& pool, const Report& report) {
+DpMeans solve_dp_means(const Points<T>& points, std::span<const std::int32_t> order,
+                       std::span<const double> start, const DpMeansPlan& plan, Gemm<float>* sgemm,
+                       ThreadPool& pool, const Report& report) {
   return Passes<T>(points, order, start, plan, sgemm, pool, report).run();
 }
 
 template <class T>
-std::vector<double> cluster_means(const Points<T>& points, std::span<const std::int32_t> labels,
-                                  std::int64_t k, ThreadPool& pool) {
-  const Members members(labels, k);
+std::vector<double> compute_cluster_means(const Points<T>& points, std::span<const std::int32_t> labels,
+                                          std::int64_t k, ThreadPool& pool) {
+  const Csr members = group_by_label(labels, k);
   std::vector<double> means(k * points.d);
   pool.ranges(k, kGrain, [&](std::int64_t begin, std::int64_t end, int) {
-    for (std::int64_t c = begin; c < end; ++c) take_mean(points, members.of(c), means.data() + c * points.d);
+    for (std::int64_t c = begin; c < end; ++c)
+      compute_mean(points, members.row(c), means.data() + c * points.d);
   });
   return means;
 }
 
-template DpMeans dp_means(const Points<float>&, std::span<const std::int32_t>, std::span<const double>,
-                          const DpMeansPlan&, Gemm<float>*, ThreadPool&, const Report&);
-template DpMeans dp_means(const Points<double>&, std::span<const std::int32_t>, std::span<const double>,
-                          const DpMeansPlan&, Gemm<float>*, ThreadPool&, const Report&);
-template std::vector<double> cluster_means(const Points<float>&, std::span<const std::int32_t>, std::int64_t,
-                                           ThreadPool&);
-template std::vector<double> cluster_means(const Points<double>&, std::span<const std::int32_t>, std::int64_t,
-                                           ThreadPool&);
+template DpMeans solve_dp_means(const Points<float>&, std::span<const std::int32_t>, std::span<const double>,
+                                const DpMeansPlan&, Gemm<float>*, ThreadPool&, const Report&);
+template DpMeans solve_dp_means(const Points<double>&, std::span<const std::int32_t>, std::span<const double>,
+                                const DpMeansPlan&, Gemm<float>*, ThreadPool&, const Report&);
+template std::vector<double> compute_cluster_means(const Points<float>&, std::span<const std::int32_t>,
+                                                   std::int64_t, ThreadPool&);
+template std::vector<double> compute_cluster_means(const Points<double>&, std::span<const std::int32_t>,
+                                                   std::int64_t, ThreadPool&);
 
-}  // namespace agglo
+}  // namespace agglo::paper

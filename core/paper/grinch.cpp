@@ -6,16 +6,16 @@
 #include "paper/growing_tree.hpp"
 #include "simd/dot.hpp"
 
-namespace agglo {
+namespace agglo::paper {
 namespace {
 
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 constexpr double kNever = -std::numeric_limits<double>::infinity();
 
-class Grower {
+class GrinchBuilder {
  public:
-  Grower(const Points<float>& points, std::span<const std::int32_t> near, std::int64_t k,
-         const GrinchPlan& plan)
+  GrinchBuilder(const Points<float>& points, std::span<const std::int32_t> near, std::int64_t k,
+                const GrinchPlan& plan)
       : points_(points),
         near_(near),
         k_(k),
@@ -23,7 +23,7 @@ class Grower {
         tree_(points.n),
         score_(std::max<std::int64_t>(1, 2 * points.n - 1), kUnknown),
         stamp_(points.n, -1) {
-    if (!sums_needed()) return;
+    if (!uses_sums()) return;
     sum_.resize(score_.size() * points.d);
     norm_.resize(score_.size());
     square_.resize(score_.size());
@@ -35,38 +35,39 @@ class Grower {
       if (report) report(i, points_.n);
     }
     Grinch result;
-    std::vector<std::int32_t> name;
-    result.parent = tree_.upwards(name);
+    std::vector<std::int32_t> new_id;
+    result.parent = tree_.to_parents(new_id);
     result.value.assign(result.parent.size(), 0.0);
-    for (std::size_t v = points_.n; v < name.size(); ++v)
-      if (name[v] >= 0) result.value[name[v]] = score(static_cast<std::int32_t>(v));
+    for (std::size_t v = points_.n; v < new_id.size(); ++v)
+      if (new_id[v] >= 0) result.value[new_id[v]] = score(static_cast<std::int32_t>(v));
     return result;
   }
 
  private:
-  bool sums_needed() const {
+  bool uses_sums() const {
     return plan_.linkage == GrinchLinkage::average || plan_.linkage == GrinchLinkage::centroid;
   }
-  bool small(std::int32_t v) const { return plan_.cap == 0 || tree_.size(v) <= plan_.cap; }
+  bool is_small(std::int32_t v) const { return plan_.cap == 0 || tree_.size(v) <= plan_.cap; }
   const float* sum(std::int32_t v) const { return sum_.data() + v * points_.d; }
 
   void insert(std::int32_t x) {
-    if (sums_needed()) {
+    if (uses_sums()) {
       std::copy_n(points_.row(x), points_.d, sum_.begin() + x * points_.d);
       norm_[x] = square_[x] = dot(points_.row(x), points_.row(x), points_.d);
     }
     present_ = x + 1;
-    if (x == 0) return tree_.plant(0);
-    // Upwards from the nearest leaf, to the first node that likes the new point no less than its sibling.
+    if (x == 0) return tree_.set_root(0);
+    // Walk up from the nearest leaf to the first node that is at least as similar to the new point as to its
+    // sibling.
     std::int32_t beside = near_[x * k_];
-    while (tree_.parent(beside) >= 0 && small(tree_.parent(beside)) &&
+    while (tree_.parent(beside) >= 0 && is_small(tree_.parent(beside)) &&
            linkage(x, beside) < score(tree_.parent(beside)))
       beside = tree_.parent(beside);
-    std::int32_t v = tree_.join(beside, x);
-    refresh(v);
+    std::int32_t v = tree_.insert_beside(beside, x);
+    update_ancestors(v);
     if (!plan_.graft) return;
-    // What a graft makes is above all that was made for this point before, so there are less than n of them.
-    while (v >= 0 && small(v)) {
+    // A graft's new node is above all those made for this point before, so there are fewer than n grafts.
+    while (v >= 0 && is_small(v)) {
       const std::int32_t grafted = graft(v, x);
       if (grafted >= 0) {
         v = grafted;
@@ -78,48 +79,47 @@ class Grower {
     }
   }
 
-  // Seeks a node outside v that v, or an ancestor, and that node both like better than their siblings, and
-  // makes them siblings. The node over them, or -1 if there was none.
+  // Finds a node outside v such that it and v, or an ancestor of v, are more similar to each other than to
+  // their siblings. Makes the two siblings. Returns their parent, or -1 if there is no such node.
   std::int32_t graft(std::int32_t v, std::int32_t x) {
-    std::int32_t other = nearest_outside(v, x);
+    std::int32_t other = find_nearest_outside(v, x);
     if (other < 0) return -1;
-    const std::int32_t meeting = meet(v, other);
-    while (v != meeting && other != meeting && tree_.sibling(v) != other) {
-      if (!small(v) || !small(other)) return -1;
+    const std::int32_t ancestor = find_common_ancestor(v, other);
+    while (v != ancestor && other != ancestor && tree_.sibling(v) != other) {
+      if (!is_small(v) || !is_small(other)) return -1;
       const double both = linkage(v, other);
-      // Who likes a sibling just as well, and only for what is in it of the other, does not insist on it.
-      const bool mine = preferred(both, v, meeting), others = preferred(both, other, meeting);
-      if (mine && others) return move(v, other);
-      if (!others) other = tree_.parent(other);
-      if (!mine) v = tree_.parent(v);
+      // A tie does not count against the graft if the sibling contains the other node.
+      const bool v_prefers = prefers(both, v, ancestor), other_prefers = prefers(both, other, ancestor);
+      if (v_prefers && other_prefers) return move_beside(v, other);
+      if (!other_prefers) other = tree_.parent(other);
+      if (!v_prefers) v = tree_.parent(v);
     }
     return -1;
   }
 
-  bool preferred(double value, std::int32_t v, std::int32_t meeting) {
+  bool prefers(double value, std::int32_t v, std::int32_t ancestor) {
     const std::int32_t over = tree_.parent(v);
-    return value > score(over) || (value == score(over) && over == meeting);
+    return value > score(over) || (value == score(over) && over == ancestor);
   }
 
-  std::int32_t move(std::int32_t v, std::int32_t other) {
+  std::int32_t move_beside(std::int32_t v, std::int32_t other) {
     const std::int32_t left_behind = tree_.sibling(v);
-    const std::int32_t spare = tree_.take_out(v);
-    const std::int32_t node = tree_.join(other, v, spare);
-    refresh(node);
-    if (tree_.parent(left_behind) >= 0) refresh(tree_.parent(left_behind));
-    restructure(left_behind, meet(left_behind, node));
+    const std::int32_t spare = tree_.detach(v);
+    const std::int32_t node = tree_.insert_beside(other, v, spare);
+    update_ancestors(node);
+    if (tree_.parent(left_behind) >= 0) update_ancestors(tree_.parent(left_behind));
+    restructure(left_behind, find_common_ancestor(left_behind, node));
     return node;
   }
 
-  // Gives what was left behind, and each node above it up to `top`, the sibling that it likes best among
-  // those of its ancestors.
+  // Gives z, and each of its ancestors up to `top`, the most similar sibling among those of its ancestors.
   void restructure(std::int32_t z, std::int32_t top) {
-    for (; z != top && tree_.parent(z) != top && small(z); z = tree_.parent(z)) {
+    for (; z != top && tree_.parent(z) != top && is_small(z); z = tree_.parent(z)) {
       std::int32_t best = tree_.sibling(z);
       double most = score(tree_.parent(z));
       for (std::int32_t a = tree_.parent(z); a != top; a = tree_.parent(a)) {
         const std::int32_t candidate = tree_.sibling(a);
-        if (!small(candidate)) continue;
+        if (!is_small(candidate)) continue;
         const double found = linkage(z, candidate);
         if (found > most) {
           most = found;
@@ -128,12 +128,13 @@ class Grower {
       }
       if (best == tree_.sibling(z)) continue;
       tree_.exchange(tree_.sibling(z), best);
-      refresh(tree_.parent(z));  // and all above, where the old sibling now is
+      update_ancestors(tree_.parent(z));  // and of all ancestors, among which the old sibling now is
     }
   }
 
-  // The leaf outside v that is nearest to it, or to the new point; -1 if there is none.
-  std::int32_t nearest_outside(std::int32_t v, std::int32_t x) {
+  // Finds the leaf outside v that is nearest to v, or to the new point x if leaves are not scanned; -1 if
+  // there is none.
+  std::int32_t find_nearest_outside(std::int32_t v, std::int32_t x) {
     if (!plan_.scan) {
       for (const std::int32_t y : near_.subspan(x * k_, k_))
         if (y >= 0 && !is_below(y, v)) return y;
@@ -163,11 +164,11 @@ class Grower {
     return w == v;
   }
 
-  // The lowest node above both, or one of them.
-  std::int32_t meet(std::int32_t a, std::int32_t b) const {
-    std::int64_t deep_a = depth(a), deep_b = depth(b);
-    for (; deep_a > deep_b; --deep_a) a = tree_.parent(a);
-    for (; deep_b > deep_a; --deep_b) b = tree_.parent(b);
+  // Finds the lowest common ancestor, which may be one of the two.
+  std::int32_t find_common_ancestor(std::int32_t a, std::int32_t b) const {
+    std::int64_t depth_a = depth(a), depth_b = depth(b);
+    for (; depth_a > depth_b; --depth_a) a = tree_.parent(a);
+    for (; depth_b > depth_a; --depth_b) b = tree_.parent(b);
     while (a != b) {
       a = tree_.parent(a);
       b = tree_.parent(b);
@@ -181,13 +182,13 @@ class Grower {
     return steps;
   }
 
-  // Puts right what is known of an inner node and of all above it.
-  void refresh(std::int32_t v) {
+  // Recomputes the sums of an inner node and of all its ancestors.
+  void update_ancestors(std::int32_t v) {
     const std::int64_t d = points_.d;
     for (; v >= 0; v = tree_.parent(v)) {
       tree_.resize(v);
       score_[v] = kUnknown;
-      if (!sums_needed()) continue;
+      if (!uses_sums()) continue;
       const std::int32_t a = tree_.left(v), b = tree_.right(v);
       for (std::int64_t j = 0; j < d; ++j) sum_[v * d + j] = sum_[a * d + j] + sum_[b * d + j];
       norm_[v] = dot(sum(v), sum(v), d);
@@ -195,14 +196,14 @@ class Grower {
     }
   }
 
-  // The linkage of a node's children.
+  // Returns the linkage of a node's children.
   double score(std::int32_t v) {
     if (std::isnan(score_[v])) score_[v] = linkage(tree_.left(v), tree_.right(v));
     return score_[v];
   }
 
   double linkage(std::int32_t v, std::int32_t w) const {
-    if (!sums_needed()) return of_pairs(v, w);
+    if (!uses_sums()) return linkage_of_pairs(v, w);
     const double a = tree_.size(v), b = tree_.size(w);
     const double product = dot(sum(v), sum(w), points_.d);
     if (plan_.linkage == GrinchLinkage::average)
@@ -212,7 +213,7 @@ class Grower {
     return lengths > 0 ? product / lengths : 0;
   }
 
-  double of_pairs(std::int32_t v, std::int32_t w) const {
+  double linkage_of_pairs(std::int32_t v, std::int32_t w) const {
     const bool closest = plan_.linkage == GrinchLinkage::single;
     double found = closest ? kNever : -kNever;
     tree_.leaves(v, [&](std::int32_t x) {
@@ -231,20 +232,20 @@ class Grower {
   const std::int64_t k_;
   const GrinchPlan plan_;
   GrowingTree tree_;
-  std::vector<double> score_;        // the linkage of a node's children, NaN until it is asked for
-  std::vector<float> sum_;           // of a node's points,
-  std::vector<double> norm_;         // that sum's square
-  std::vector<double> square_;       // and the sum of their squares
-  std::vector<std::int64_t> stamp_;  // of a leaf, when it was last seen below a node
+  std::vector<double> score_;        // linkage of a node's children; NaN: not computed yet
+  std::vector<float> sum_;           // of a node's points
+  std::vector<double> norm_;         // squared norm of that sum
+  std::vector<double> square_;       // sum of the squared norms of the points
+  std::vector<std::int64_t> stamp_;  // by leaf: the last scan that it was excluded from
   std::int64_t time_ = 0;
   std::int32_t present_ = 0;
 };
 
 }  // namespace
 
-Grinch grinch(const Points<float>& points, std::span<const std::int32_t> near, std::int64_t k,
-              const GrinchPlan& plan, const Report& report) {
-  return Grower(points, near, k, plan).run(report);
+Grinch build_grinch_tree(const Points<float>& points, std::span<const std::int32_t> near, std::int64_t k,
+                         const GrinchPlan& plan, const Report& report) {
+  return GrinchBuilder(points, near, k, plan).run(report);
 }
 
-}  // namespace agglo
+}  // namespace agglo::paper

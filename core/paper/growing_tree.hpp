@@ -1,4 +1,4 @@
-// A binary tree that grows by a leaf at a time and is rearranged as it grows.
+// A binary tree to which leaves are added one at a time, and whose subtrees can be moved.
 #pragma once
 
 #include <algorithm>
@@ -6,12 +6,13 @@
 #include <utility>
 #include <vector>
 
-namespace agglo {
+namespace agglo::paper {
 
-// Nodes 0..n-1 are the leaves, in the tree or still to come; inner nodes are n..2n-2, in the order in which
-// they are first used. Invariants, for all nodes of the tree: an inner node has two children, whose parent it
-// is; the root alone has parent -1. Sizes are those of the children's sum wherever `resize` was called, which
-// callers do after they have moved something.
+// Nodes 0..n-1 are the leaves, whether or not they have been added; inner nodes are n..2n-2, in order of
+// their first use. Invariants of all nodes in the tree:
+//  1. an inner node has two children, whose parent it is;
+//  2. only the root has parent -1.
+// The size of a node is valid after `resize`, which callers use after they have moved nodes.
 class GrowingTree {
  public:
   explicit GrowingTree(std::int64_t n)
@@ -32,12 +33,12 @@ class GrowingTree {
     return a == v ? b : a;
   }
 
-  // Makes a first leaf the whole tree.
-  void plant(std::int32_t leaf) { root_ = leaf; }
+  // Makes the first leaf the root.
+  void set_root(std::int32_t leaf) { root_ = leaf; }
 
-  // Puts a node in the place of `at`, with `at` and v, which is in no tree, as children. The node is `spare`,
-  // or a new one if that is -1. Sizes above it are as they were.
-  std::int32_t join(std::int32_t at, std::int32_t v, std::int32_t spare = -1) {
+  // Replaces `at` by an inner node with the children `at` and v, which must not be in the tree. The node is
+  // `spare`, or a new one if that is -1. Sizes of its ancestors are not updated.
+  std::int32_t insert_beside(std::int32_t at, std::int32_t v, std::int32_t spare = -1) {
     const std::int32_t node = spare < 0 ? next_++ : spare;
     replace(at, node);
     child_[node] = {at, v};
@@ -46,31 +47,32 @@ class GrowingTree {
     return node;
   }
 
-  // Takes v out, and its parent, which is returned for another use; v's sibling is where the parent was.
-  std::int32_t take_out(std::int32_t v) {
-    const std::int32_t over = parent_[v], stays = sibling(v);
-    replace(over, stays);
+  // Removes v and its parent from the tree; the sibling of v takes the place of the parent. Returns the
+  // parent, which can be used again.
+  std::int32_t detach(std::int32_t v) {
+    const std::int32_t over = parent_[v], other = sibling(v);
+    replace(over, other);
     parent_[v] = parent_[over] = -1;
     child_[over] = {-1, -1};
     return over;
   }
 
-  // Exchanges the places of two nodes, neither of which is above the other.
+  // Exchanges two nodes, neither of which is an ancestor of the other.
   void exchange(std::int32_t a, std::int32_t b) {
-    const std::int32_t over_a = parent_[a], over_b = parent_[b];
-    auto& place_a = child_[over_a].first == a ? child_[over_a].first : child_[over_a].second;
-    auto& place_b = child_[over_b].first == b ? child_[over_b].first : child_[over_b].second;
+    const std::int32_t parent_of_a = parent_[a], parent_of_b = parent_[b];
+    auto& place_a = child_[parent_of_a].first == a ? child_[parent_of_a].first : child_[parent_of_a].second;
+    auto& place_b = child_[parent_of_b].first == b ? child_[parent_of_b].first : child_[parent_of_b].second;
     std::swap(place_a, place_b);
-    parent_[a] = over_b;
-    parent_[b] = over_a;
+    parent_[a] = parent_of_b;
+    parent_[b] = parent_of_a;
   }
 
   void resize(std::int32_t v) { size_[v] = size_[left(v)] + size_[right(v)]; }
 
-  // Makes leaves of what is below v, which must be in no other place: v has them, but no children.
-  void cut_below(std::int32_t v) { child_[v] = {-1, -1}; }
+  // Makes v a leaf by dropping its children.
+  void make_leaf(std::int32_t v) { child_[v] = {-1, -1}; }
 
-  // Calls each(leaf) for what is below v and has no children, until that returns false; whether none did.
+  // Calls each(leaf) for the leaves below v until it returns false. Returns whether it never did.
   template <class Each>
   bool leaves(std::int32_t v, const Each& each) const {
     std::vector<std::int32_t> waiting{v};
@@ -87,10 +89,10 @@ class GrowingTree {
     return true;
   }
 
-  // The parents once inner nodes are named so that children come before their parents; n leaves and `used`
-  // inner nodes, the root last. name[v] is the name of a node, -1 if it is in no tree.
-  std::vector<std::int32_t> upwards(std::vector<std::int32_t>& name) const {
-    name.assign(parent_.size(), -1);
+  // Returns the parents after inner nodes are renumbered such that children come before their parents and the
+  // root is the last. Sets new_id[v] to the new number of v, or to -1 if v is not in the tree.
+  std::vector<std::int32_t> to_parents(std::vector<std::int32_t>& new_id) const {
+    new_id.assign(parent_.size(), -1);
     std::vector<std::int32_t> inner, waiting{root_};
     while (!waiting.empty()) {
       const std::int32_t node = waiting.back();
@@ -100,12 +102,12 @@ class GrowingTree {
       waiting.push_back(left(node));
       waiting.push_back(right(node));
     }
-    for (std::int32_t leaf = 0; leaf < leaves_; ++leaf) name[leaf] = leaf;
+    for (std::int32_t leaf = 0; leaf < leaves_; ++leaf) new_id[leaf] = leaf;
     const std::int32_t last = leaves_ + static_cast<std::int32_t>(inner.size()) - 1;
-    for (std::size_t s = 0; s < inner.size(); ++s) name[inner[s]] = last - static_cast<std::int32_t>(s);
+    for (std::size_t s = 0; s < inner.size(); ++s) new_id[inner[s]] = last - static_cast<std::int32_t>(s);
     std::vector<std::int32_t> up(leaves_ + inner.size(), -1);
     for (std::size_t v = 0; v < parent_.size(); ++v)
-      if (name[v] >= 0 && parent_[v] >= 0) up[name[v]] = name[parent_[v]];
+      if (new_id[v] >= 0 && parent_[v] >= 0) up[new_id[v]] = new_id[parent_[v]];
     return up;
   }
 
@@ -126,4 +128,4 @@ class GrowingTree {
   std::int32_t next_, root_ = -1;
 };
 
-}  // namespace agglo
+}  // namespace agglo::paper

@@ -9,18 +9,18 @@
 #include "paper/growing_tree.hpp"
 #include "simd/dot.hpp"
 
-namespace agglo {
+namespace agglo::paper {
 namespace {
 
-constexpr std::size_t kSample = 4;  // points of a node that speak for it, where they can settle a question
+constexpr std::size_t kSample = 4;  // points of a node that represent it in quick tests
 constexpr double kFar = std::numeric_limits<double>::infinity();
 
 using Ranked = std::pair<double, std::int32_t>;  // a distance and a node
 using Closest = std::priority_queue<Ranked, std::vector<Ranked>, std::greater<>>;
 
-class Perch {
+class PerchBuilder {
  public:
-  Perch(const Points<float>& points, std::span<const std::int32_t> nearest, const PerchPlan& plan)
+  PerchBuilder(const Points<float>& points, std::span<const std::int32_t> nearest, const PerchPlan& plan)
       : points_(points), nearest_(nearest), plan_(plan), tree_(points.n) {
     const std::int64_t nodes = std::max<std::int64_t>(1, 2 * points.n - 1);
     if (plan.search != PerchSearch::given || !plan.exact_masking || plan.max_leaves > 0) {
@@ -38,7 +38,7 @@ class Perch {
       insert(static_cast<std::int32_t>(i));
       if (report) report(i, points_.n);
     }
-    return finished();
+    return to_parents();
   }
 
  private:
@@ -50,31 +50,31 @@ class Perch {
       home_[x] = x;
     }
     ++leaves_;
-    if (x == 0) return tree_.plant(0);
-    const std::int32_t beside = found(x);
-    const std::int32_t over = tree_.join(beside, x);
+    if (x == 0) return tree_.set_root(0);
+    const std::int32_t beside = find_leaf(x);
+    const std::int32_t over = tree_.insert_beside(beside, x);
     for (std::int32_t v = over; v >= 0; v = tree_.parent(v)) {
       tree_.resize(v);
-      if (!low_.empty()) widen(v, x, v == over);
+      if (!low_.empty()) extend_box(v, x, v == over);
     }
-    offer(over);
-    unmask(beside);
-    if (plan_.balance) level(tree_.parent(x));
+    queue_collapse(over);
+    rotate_masked(beside);
+    if (plan_.balance) rotate_to_balance(tree_.parent(x));
     if (collapses() && leaves_ > plan_.max_leaves) collapse();
   }
 
-  // The leaf that x is to join.
-  std::int32_t found(std::int32_t x) const {
+  // Finds the leaf beside which x is inserted.
+  std::int32_t find_leaf(std::int32_t x) const {
     if (plan_.search == PerchSearch::given) return collapses() ? home_[nearest_[x]] : nearest_[x];
-    return plan_.search == PerchSearch::boxes ? best_first(x) : in_beam(x);
+    return plan_.search == PerchSearch::boxes ? search_best_first(x) : search_beam(x);
   }
 
-  // Rotations that end masking, from a node upwards: while all of it is closer to all of its aunt than to
-  // any of its sibling, sibling and aunt change places. Beyond the leaf itself, the first node that stays
-  // ends it.
-  void unmask(std::int32_t v) {
+  // Rotates from a node upwards as long as nodes are masked: a node is masked if it is closer to all of its
+  // aunt than to any of its sibling. Then sibling and aunt change places. Above the leaf, the first node that
+  // is not masked ends it.
+  void rotate_masked(std::int32_t v) {
     while (has_aunt(v)) {
-      if (masked(v))
+      if (is_masked(v))
         rotate(v);
       else if (!tree_.is_leaf(v))
         return;
@@ -82,13 +82,13 @@ class Perch {
     }
   }
 
-  // Rotations that make the tree shallower, all the way up.
-  void level(std::int32_t v) {
+  // Rotates all the way up where that makes the tree shallower.
+  void rotate_to_balance(std::int32_t v) {
     while (v >= 0 && tree_.parent(v) >= 0) {
       const std::int32_t sibling = tree_.sibling(v);
       const bool swap = tree_.size(sibling) < tree_.size(v);
       for (const std::int32_t w : {swap ? sibling : v, swap ? v : sibling}) {
-        if (!has_aunt(w) || !shallower(w) || !mixed(w)) continue;
+        if (!has_aunt(w) || !gets_shallower(w) || !is_mixed(w)) continue;
         rotate(w);
         v = w;
         break;
@@ -104,16 +104,16 @@ class Perch {
     const std::int32_t over = tree_.parent(v);
     tree_.exchange(tree_.sibling(v), aunt(v));
     tree_.resize(over);
-    if (!low_.empty()) fit(over);
-    offer(over);
-    offer(tree_.parent(over));
+    if (!low_.empty()) fit_box(over);
+    queue_collapse(over);
+    queue_collapse(tree_.parent(over));
   }
 
-  // Whether every point of v is closer to every one of the aunt than to any of the sibling.
-  bool masked(std::int32_t v) const {
+  // Returns whether every point of v is closer to every point of the aunt than to any point of the sibling.
+  bool is_masked(std::int32_t v) const {
     const std::int32_t sibling = tree_.sibling(v), other = aunt(v);
     if (!plan_.exact_masking) return box_distance(v, other, true) < box_distance(v, sibling, false);
-    // A few pairs say no, nearly always; to say yes takes all of them.
+    // Test a few pairs first: nearly always they show that v is not masked.
     const Sample mine(*this, v);
     double least = kFar, most = 0;
     extremes(mine, Sample(*this, sibling), least, most);
@@ -128,14 +128,14 @@ class Perch {
            each_pair(v, other, [&](double d) { return d < least; });
   }
 
-  bool shallower(std::int32_t v) const {
+  bool gets_shallower(std::int32_t v) const {
     const std::int64_t over = tree_.size(tree_.parent(v)), other = tree_.size(aunt(v));
     return std::abs(over - other - 2 * tree_.size(v)) < std::abs(over - other);
   }
 
-  // Whether some point of v is farther from one of the sibling than from one of the aunt: then they are not
-  // apart, and the aunt is as good a neighbour. A few points must show it; if they cannot, the answer is no.
-  bool mixed(std::int32_t v) const {
+  // Returns whether some point of v is farther from a point of the sibling than from a point of the aunt.
+  // Then the aunt is as good a sibling. Only a few points are tested.
+  bool is_mixed(std::int32_t v) const {
     const std::int32_t sibling = tree_.sibling(v), other = aunt(v);
     if (!plan_.exact_masking) return box_distance(v, sibling, true) > box_distance(v, other, false);
     const Sample mine(*this, v);
@@ -150,7 +150,7 @@ class Perch {
     std::array<std::int32_t, kSample> points;
     std::size_t count = 0;
 
-    Sample(const Perch& perch, std::int32_t v) {
+    Sample(const PerchBuilder& perch, std::int32_t v) {
       perch.each_point(v, [this](std::int32_t x) {
         points[count++] = x;
         return count < kSample;
@@ -181,7 +181,8 @@ class Perch {
     });
   }
 
-  // Whether `holds` is true of the squared distance of every pair, asked until it is not.
+  // Returns whether holds(squared distance) is true for every pair. Stops at the first pair for which it is
+  // not.
   template <class Holds>
   bool each_pair(std::int32_t v, std::int32_t w, const Holds& holds) const {
     return each_point(v, [&](std::int32_t x) {
@@ -189,7 +190,7 @@ class Perch {
     });
   }
 
-  // Bounding boxes: of any two points in them the least or the largest squared distance that they allow.
+  // Returns the smallest or the largest squared distance of any two points in the boxes of v and w.
   double box_distance(std::int32_t v, std::int32_t w, bool largest) const {
     const float *low = low_.data() + v * points_.d, *high = high_.data() + v * points_.d;
     const float *low2 = low_.data() + w * points_.d, *high2 = high_.data() + w * points_.d;
@@ -202,8 +203,9 @@ class Perch {
     return sum;
   }
 
-  void widen(std::int32_t v, std::int32_t x, bool is_new) {
-    if (is_new) return fit(v);
+  // Extends the box of v to contain x.
+  void extend_box(std::int32_t v, std::int32_t x, bool is_new) {
+    if (is_new) return fit_box(v);
     float *low = low_.data() + v * points_.d, *high = high_.data() + v * points_.d;
     const float* row = points_.row(x);
     for (std::int64_t j = 0; j < points_.d; ++j) {
@@ -212,7 +214,8 @@ class Perch {
     }
   }
 
-  void fit(std::int32_t v) {
+  // Sets the box of v to the union of its children's boxes.
+  void fit_box(std::int32_t v) {
     const std::int64_t d = points_.d, a = tree_.left(v) * d, b = tree_.right(v) * d;
     for (std::int64_t j = 0; j < d; ++j) {
       low_[v * d + j] = std::min(low_[a + j], low_[b + j]);
@@ -220,8 +223,8 @@ class Perch {
     }
   }
 
-  // The least squared distance of x to what is in v: exact for leaves, else what the box allows.
-  double bound(std::int32_t x, std::int32_t v) const {
+  // Returns a lower bound on the squared distance of x to the points of v, which is exact for leaves.
+  double lower_bound(std::int32_t x, std::int32_t v) const {
     if (!tree_.is_leaf(v)) return box_distance(x, v, false);
     double least = kFar;
     each_point(v, [&](std::int32_t y) {
@@ -231,32 +234,33 @@ class Perch {
     return least;
   }
 
-  std::int32_t best_first(std::int32_t x) const {
+  std::int32_t search_best_first(std::int32_t x) const {
     Closest waiting;
     waiting.emplace(0.0, tree_.root());
     while (!tree_.is_leaf(waiting.top().second)) {
       const std::int32_t v = waiting.top().second;
       waiting.pop();
       for (const std::int32_t child : {tree_.left(v), tree_.right(v)})
-        waiting.emplace(bound(x, child), child);
+        waiting.emplace(lower_bound(x, child), child);
     }
     return waiting.top().second;
   }
 
-  // Level by level, the `beam` nodes that are closest, until so many leaves were met or none is left.
-  std::int32_t in_beam(std::int32_t x) const {
+  // Searches level by level, with the `beam` closest nodes of each, until `beam` leaves are found or no node
+  // is left.
+  std::int32_t search_beam(std::int32_t x) const {
     Ranked best{kFar, -1};
     std::vector<std::int32_t> level{tree_.root()};
-    std::int64_t met = 0;
-    while (!level.empty() && met < plan_.beam) {
+    std::int64_t leaves = 0;
+    while (!level.empty() && leaves < plan_.beam) {
       std::vector<Ranked> next;
       for (const std::int32_t v : level) {
         if (tree_.is_leaf(v)) {
-          best = std::min(best, {bound(x, v), v});
-          ++met;
+          best = std::min(best, {lower_bound(x, v), v});
+          ++leaves;
         } else {
           for (const std::int32_t child : {tree_.left(v), tree_.right(v)})
-            next.emplace_back(bound(x, child), child);
+            next.emplace_back(lower_bound(x, child), child);
         }
       }
       if (static_cast<std::int64_t>(next.size()) > plan_.beam) {
@@ -271,17 +275,18 @@ class Perch {
 
   bool collapses() const { return plan_.max_leaves > 0; }
 
-  // A node over two leaves waits to become one leaf, the closest first.
-  void offer(std::int32_t v) {
+  // Queues a node with two leaves as children, to be collapsed into one leaf, the closest first.
+  void queue_collapse(std::int32_t v) {
     if (!collapses() || tree_.is_leaf(v)) return;
     if (!tree_.is_leaf(tree_.left(v)) || !tree_.is_leaf(tree_.right(v))) return;
-    offers_.emplace(box_distance(tree_.left(v), tree_.right(v), true), v);
+    collapse_queue_.emplace(box_distance(tree_.left(v), tree_.right(v), true), v);
   }
 
+  // Merges the two closest leaves that are siblings.
   void collapse() {
     for (;;) {
-      const auto [reach, v] = offers_.top();
-      offers_.pop();
+      const auto [reach, v] = collapse_queue_.top();
+      collapse_queue_.pop();
       if (tree_.is_leaf(v)) continue;
       const std::int32_t a = tree_.left(v), b = tree_.right(v);
       if (!tree_.is_leaf(a) || !tree_.is_leaf(b) || reach != box_distance(a, b, true)) continue;
@@ -289,19 +294,19 @@ class Perch {
       members_[v].insert(members_[v].end(), members_[b].begin(), members_[b].end());
       for (const std::int32_t x : members_[v]) home_[x] = v;
       members_[b].clear();
-      tree_.cut_below(v);
+      tree_.make_leaf(v);
       --leaves_;
-      if (tree_.parent(v) >= 0) offer(tree_.parent(v));
+      if (tree_.parent(v) >= 0) queue_collapse(tree_.parent(v));
       return;
     }
   }
 
-  std::vector<std::int32_t> finished() const {
-    std::vector<std::int32_t> name;
-    std::vector<std::int32_t> parent = tree_.upwards(name);
+  std::vector<std::int32_t> to_parents() const {
+    std::vector<std::int32_t> new_id;
+    std::vector<std::int32_t> parent = tree_.to_parents(new_id);
     if (collapses())
       for (std::int64_t x = 0; x < points_.n; ++x)
-        if (home_[x] != x) parent[x] = name[home_[x]];
+        if (home_[x] != x) parent[x] = new_id[home_[x]];
     return parent;
   }
 
@@ -309,18 +314,18 @@ class Perch {
   const std::span<const std::int32_t> nearest_;
   const PerchPlan plan_;
   GrowingTree tree_;
-  std::vector<float> low_, high_;                   // the boxes of the nodes, where they are needed
-  std::vector<std::vector<std::int32_t>> members_;  // of leaves, where they may collapse,
-  std::vector<std::int32_t> home_;                  // and the leaf of each point
+  std::vector<float> low_, high_;                   // bounding boxes of the nodes; empty if not needed
+  std::vector<std::vector<std::int32_t>> members_;  // points of each leaf; empty without max_leaves
+  std::vector<std::int32_t> home_;                  // leaf of each point
   std::int64_t leaves_ = 0;
-  Closest offers_;
+  Closest collapse_queue_;
 };
 
 }  // namespace
 
-std::vector<std::int32_t> perch(const Points<float>& points, std::span<const std::int32_t> nearest,
-                                const PerchPlan& plan, const Report& report) {
-  return Perch(points, nearest, plan).run(report);
+std::vector<std::int32_t> build_perch_tree(const Points<float>& points, std::span<const std::int32_t> nearest,
+                                           const PerchPlan& plan, const Report& report) {
+  return PerchBuilder(points, nearest, plan).run(report);
 }
 
-}  // namespace agglo
+}  // namespace agglo::paper

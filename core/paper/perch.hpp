@@ -1,5 +1,5 @@
-// Perch: a tree that points join one after the other, each next to its nearest neighbour, with rotations that
-// keep clusters together and the tree shallow.
+// Perch: an online tree builder that inserts each point beside its nearest neighbour and rotates to keep the
+// tree pure and shallow.
 #pragma once
 
 #include <cstdint>
@@ -9,24 +9,23 @@
 #include "base/thread_pool.hpp"
 #include "points/space.hpp"
 
-namespace agglo {
+namespace agglo::paper {
 
 enum class PerchSearch { given, boxes, beam };
 
 struct PerchPlan {
-  PerchSearch search;       // nearest neighbours are given, or found by bounding boxes, exactly or in a beam
-  std::int64_t beam;        // nodes of a level that a beam goes on with
-  bool exact_masking;       // rotations by distances of points; otherwise by what boxes say of them
-  bool balance;             // also rotate to make the tree shallower, where that separates nobody
-  std::int64_t max_leaves;  // beyond, the closest two leaves become one; 0: never
+  PerchSearch search;  // nearest neighbours: given, or found by bounding boxes, exactly or by beam search
+  std::int64_t beam;   // width of the beam
+  bool exact_masking;  // test for rotations by distances of points; otherwise by bounding boxes
+  bool balance;        // also rotate to make the tree shallower, if clusters stay together
+  std::int64_t max_leaves;  // if there are more, the closest two leaves are merged; 0: no limit
 };
 
-// The parents of the nodes, points first, then the inner ones with children before their parents, the root
-// last. With `max_leaves` a node may have more than two children.
+// Builds a tree from points in order of id. Returns the parents: points first, then inner nodes with children
+// before their parents, the root last. With `max_leaves`, a node may have more than two children.
 //
-// Points come in order of their ids. `nearest[i]` is one of 0..i-1, where the search is given; otherwise it
-// is not read.
-std::vector<std::int32_t> perch(const Points<float>& points, std::span<const std::int32_t> nearest,
-                                const PerchPlan& plan, const Report& report = {});
+// If the search is `given`, nearest[i] is one of 0..i-1; otherwise `nearest` is not read.
+std::vector<std::int32_t> build_perch_tree(const Points<float>& points, std::span<const std::int32_t> nearest,
+                                           const PerchPlan& plan, const Report& report = {});
 
-}  // namespace agglo
+}  // namespace agglo::paper

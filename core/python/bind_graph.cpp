@@ -1,3 +1,4 @@
+// Bindings of neighbors/graph: building and checking neighbour graphs.
 #include <nanobind/stl/string.h>
 
 #include "neighbors/graph.hpp"
@@ -6,51 +7,43 @@
 namespace agglo::python {
 namespace {
 
-nb::tuple columns(agglo::Graph&& graph) {
-  return nb::make_tuple(read_only_out(std::move(graph.indptr)), read_only_out(std::move(graph.indices)),
-                        read_only_out(std::move(graph.weights)));
+nb::tuple to_columns(agglo::Graph graph) {
+  return nb::make_tuple(to_read_only(std::move(graph.indptr)), to_read_only(std::move(graph.indices)),
+                        to_read_only(std::move(graph.weights)));
 }
 
-nb::tuple grouped(std::int64_t n, const In<std::int32_t>& sources, const In<std::int32_t>& targets,
-                  const In<float>& weights) {
-  agglo::Graph rows;
-  {
-    nb::gil_scoped_release release;
-    rows = agglo::edges_to_csr(n, span(sources), span(targets), span(weights));
-  }
-  return columns(std::move(rows));
+nb::tuple edges_to_csr(std::int64_t n, const In<std::int32_t>& sources, const In<std::int32_t>& targets,
+                       const In<float>& weights) {
+  return to_columns(
+      without_gil([&] { return agglo::edges_to_csr(n, span(sources), span(targets), span(weights)); }));
 }
 
-nb::tuple united(const In<std::int64_t>& indptr, const In<std::int32_t>& targets, const In<float>& weights,
-                 bool similarity, int threads) {
-  agglo::Graph graph;
-  {
-    nb::gil_scoped_release release;
-    agglo::ThreadPool pool(threads);
-    graph = agglo::symmetrize({span(indptr), span(targets), span(weights)}, kind_of(similarity), pool);
-  }
-  return columns(std::move(graph));
+nb::tuple symmetrize(const In<std::int64_t>& indptr, const In<std::int32_t>& targets,
+                     const In<float>& weights, bool similarity, int n_threads) {
+  return to_columns(without_gil(n_threads, nb::none(), [&](agglo::ThreadPool& pool, const agglo::Report&) {
+    return agglo::symmetrize({span(indptr), span(targets), span(weights)}, to_kind(similarity), pool);
+  }));
 }
 
-std::string violation(const In<std::int64_t>& indptr, const In<std::int32_t>& indices,
-                      const In<float>& weights, int threads) {
-  nb::gil_scoped_release release;
-  agglo::ThreadPool pool(threads);
-  return agglo::violation(view(indptr, indices, weights), pool);
+std::string find_graph_violation(const In<std::int64_t>& indptr, const In<std::int32_t>& indices,
+                                 const In<float>& weights, int n_threads) {
+  return without_gil(n_threads, nb::none(), [&](agglo::ThreadPool& pool, const agglo::Report&) {
+    return agglo::violation(to_graph(indptr, indices, weights), pool);
+  });
 }
 
-float beyond(const In<float>& weights, double bound, bool up, double share) {
-  nb::gil_scoped_release release;
-  return agglo::quantile_beyond(span(weights), bound, up, share);
+float weight_quantile(const In<float>& weights, double bound, bool above, double share) {
+  return without_gil([&] { return agglo::quantile_beyond(span(weights), bound, above, share); });
 }
 
 }  // namespace
 
 void bind_graph(nb::module_& module) {
-  module.def("grouped", &grouped, "n"_a, "sources"_a, "targets"_a, "weights"_a);
-  module.def("united", &united, "indptr"_a, "targets"_a, "weights"_a, "similarity"_a, "threads"_a);
-  module.def("beyond", &beyond, "weights"_a, "bound"_a, "up"_a, "share"_a);
-  module.def("violation", &violation, "indptr"_a, "indices"_a, "weights"_a, "threads"_a);
+  module.def("edges_to_csr", &edges_to_csr, "n"_a, "sources"_a, "targets"_a, "weights"_a);
+  module.def("symmetrize", &symmetrize, "indptr"_a, "targets"_a, "weights"_a, "similarity"_a, "n_threads"_a);
+  module.def("weight_quantile", &weight_quantile, "weights"_a, "bound"_a, "above"_a, "share"_a);
+  module.def("find_graph_violation", &find_graph_violation, "indptr"_a, "indices"_a, "weights"_a,
+             "n_threads"_a);
 }
 
 }  // namespace agglo::python

@@ -1,3 +1,4 @@
+// Bindings of the searches for the k nearest neighbours of every point of a dense matrix.
 #include <nanobind/stl/string.h>
 
 #include "ivf/ivf.hpp"
@@ -9,98 +10,98 @@
 namespace agglo::python {
 namespace {
 
-template <class T>
-nb::tuple nearest(const Rows<Bits<T>>& X, std::int64_t k, const std::string& metric,
-                  const Rows<double>& basis, const nb::capsule& sgemm, const nb::capsule& dgemm, int threads,
-                  const nb::object& progress) {
-  const agglo::Blas blas = blas_of(sgemm, dgemm);
-  return lists(released(threads, progress, [&](agglo::ThreadPool& pool, const agglo::Report& report) {
-    return agglo::nearest(points_of<T>(X), k, metric_of(metric), {basis.data(), basis.size()}, blas, pool,
-                          report);
-  }));
-}
-
-template <class T>
-nb::tuple nearly_nearest(const Rows<Bits<T>>& X, std::int64_t k, const std::string& metric, double recall,
-                         std::int64_t size, std::int64_t visits, std::int64_t kept, const Rows<float>& basis,
-                         std::int64_t sample, std::int64_t patience, bool anyway, std::uint64_t seed,
-                         const nb::capsule& sgemm, const nb::capsule& dgemm, int threads,
-                         const nb::object& progress) {
-  const agglo::Blas blas = blas_of(sgemm, dgemm);
-  auto found = released(threads, progress, [&](agglo::ThreadPool& pool, const agglo::Report& report) {
-    return agglo::nearly_nearest(points_of<T>(X), k, metric_of(metric), recall, {size, visits, kept, 0},
-                                 {basis.data(), basis.size()}, sample, patience, anyway, seed, blas, pool,
-                                 report);
-  });
-  const agglo::Effort& effort = found.effort;
-  return nb::make_tuple(out(std::move(found.neighbors.indices)), out(std::move(found.neighbors.values)),
-                        nb::make_tuple(found.recall.value, found.recall.error, found.recall.sample),
-                        nb::make_tuple(effort.size, effort.visits, effort.kept, effort.rounds),
-                        out(std::move(found.cells)));
-}
-
-template <class T>
-nb::tuple nearest_by_tree(const Rows<Bits<T>>& X, std::int64_t k, const std::string& metric, int threads,
-                          const nb::object& progress) {
-  return lists(released(threads, progress, [&](agglo::ThreadPool& pool, const agglo::Report& report) {
-    return agglo::nearest_by_tree(points_of<T>(X), k, metric_of(metric), pool, report);
-  }));
-}
-
-// Lists of another search with exact values, and their recall on a sample.
-template <class T>
-nb::tuple rescored(const Rows<Bits<T>>& X, const Rows<std::int32_t>& lists, std::int64_t k,
-                   const std::string& metric, std::int64_t sample, std::uint64_t seed,
-                   const nb::capsule& sgemm, int threads, const nb::object& progress) {
-  const auto width = static_cast<std::int64_t>(lists.shape(1));
-  auto* const multiply = sgemm_of(sgemm);
-  agglo::Neighbors found;
-  agglo::Recall recall;
-  {
-    nb::gil_scoped_release release;
-    agglo::ThreadPool pool(threads);
-    const auto points = points_of<T>(X);
-    const auto chosen = agglo::random_sample(points.n, sample, seed);
-    found = agglo::rescored(points, {lists.data(), lists.size()}, width, k, metric_of(metric), pool,
-                            reporter(progress));
-    recall = agglo::recall_on(points, found.indices, k, metric_of(metric), chosen, multiply, pool,
-                              reporter(progress));
-  }
-  return nb::make_tuple(out(std::move(found.indices)), out(std::move(found.values)),
-                        nb::make_tuple(recall.value, recall.error, recall.sample));
-}
-
-nb::tuple recall_of(const In<double>& shares, std::int64_t k) {
-  const agglo::Recall recall = agglo::recall_of(span(shares), k);
+nb::tuple to_tuple(const agglo::Recall& recall) {
   return nb::make_tuple(recall.value, recall.error, recall.sample);
 }
 
 template <class T>
-nb::object all_pairs(const Rows<Bits<T>>& X, const std::string& metric, int threads,
-                     const nb::object& progress) {
-  return out(released(threads, progress, [&](agglo::ThreadPool& pool, const agglo::Report& report) {
-    return agglo::all_pairs(points_of<T>(X), metric_of(metric), pool, report);
+nb::tuple search_exact(const Rows<Bits<T>>& X, std::int64_t k, const std::string& metric,
+                       const Rows<double>& basis, const nb::capsule& sgemm, const nb::capsule& dgemm,
+                       int n_threads, const nb::object& progress) {
+  const agglo::Blas blas = to_blas(sgemm, dgemm);
+  return to_lists(without_gil(n_threads, progress, [&](agglo::ThreadPool& pool, const agglo::Report& report) {
+    return agglo::nearest(to_points<T>(X), k, to_metric(metric), flatten(basis), blas, pool, report);
+  }));
+}
+
+template <class T>
+nb::tuple search_ivf(const Rows<Bits<T>>& X, std::int64_t k, const std::string& metric, double recall,
+                     std::int64_t list_size, std::int64_t n_probes, std::int64_t n_candidates,
+                     const Rows<float>& basis, std::int64_t sample, std::int64_t max_attempts,
+                     bool stop_early, std::uint64_t seed, const nb::capsule& sgemm, const nb::capsule& dgemm,
+                     int n_threads, const nb::object& progress) {
+  const agglo::Blas blas = to_blas(sgemm, dgemm);
+  auto found = without_gil(n_threads, progress, [&](agglo::ThreadPool& pool, const agglo::Report& report) {
+    return agglo::nearly_nearest(to_points<T>(X), k, to_metric(metric), recall,
+                                 {list_size, n_probes, n_candidates, 0}, flatten(basis), sample, max_attempts,
+                                 !stop_early, seed, blas, pool, report);
+  });
+  const agglo::Effort& effort = found.effort;
+  return nb::make_tuple(to_numpy(std::move(found.neighbors.indices)),
+                        to_numpy(std::move(found.neighbors.values)), to_tuple(found.recall),
+                        nb::make_tuple(effort.size, effort.visits, effort.kept, effort.rounds),
+                        to_numpy(std::move(found.cells)));
+}
+
+template <class T>
+nb::tuple search_kdtree(const Rows<Bits<T>>& X, std::int64_t k, const std::string& metric, int n_threads,
+                        const nb::object& progress) {
+  return to_lists(without_gil(n_threads, progress, [&](agglo::ThreadPool& pool, const agglo::Report& report) {
+    return agglo::nearest_by_tree(to_points<T>(X), k, to_metric(metric), pool, report);
+  }));
+}
+
+// Computes exact values for the lists of another search, and estimates their recall on a sample.
+template <class T>
+nb::tuple rescore_lists(const Rows<Bits<T>>& X, const Rows<std::int32_t>& lists, std::int64_t k,
+                        const std::string& metric, std::int64_t sample, std::uint64_t seed,
+                        const nb::capsule& sgemm, int n_threads, const nb::object& progress) {
+  const auto width = static_cast<std::int64_t>(lists.shape(1));
+  auto* const multiply = to_sgemm(sgemm);
+  auto [found, recall] =
+      without_gil(n_threads, progress, [&](agglo::ThreadPool& pool, const agglo::Report& report) {
+        const auto points = to_points<T>(X);
+        const auto queries = agglo::random_sample(points.n, sample, seed);
+        auto rescored = agglo::rescored(points, flatten(lists), width, k, to_metric(metric), pool, report);
+        const auto estimate =
+            agglo::recall_on(points, rescored.indices, k, to_metric(metric), queries, multiply, pool, report);
+        return std::pair(std::move(rescored), estimate);
+      });
+  return nb::make_tuple(to_numpy(std::move(found.indices)), to_numpy(std::move(found.values)),
+                        to_tuple(recall));
+}
+
+nb::tuple estimate_recall(const In<double>& shares, std::int64_t k) {
+  return to_tuple(agglo::recall_of(span(shares), k));
+}
+
+template <class T>
+nb::object compute_all_pairs(const Rows<Bits<T>>& X, const std::string& metric, int n_threads,
+                             const nb::object& progress) {
+  return to_numpy(without_gil(n_threads, progress, [&](agglo::ThreadPool& pool, const agglo::Report& report) {
+    return agglo::all_pairs(to_points<T>(X), to_metric(metric), pool, report);
   }));
 }
 
 template <class T>
 void bind_search(nb::module_& module) {
-  module.def("nearest", &nearest<T>, "X"_a.noconvert(), "k"_a, "metric"_a, "basis"_a, "sgemm"_a, "dgemm"_a,
-             "threads"_a, "progress"_a.none());
-  module.def("nearly_nearest", &nearly_nearest<T>, "X"_a.noconvert(), "k"_a, "metric"_a, "recall"_a, "size"_a,
-             "visits"_a, "kept"_a, "basis"_a, "sample"_a, "patience"_a, "anyway"_a, "seed"_a, "sgemm"_a,
-             "dgemm"_a, "threads"_a, "progress"_a.none());
-  module.def("nearest_by_tree", &nearest_by_tree<T>, "X"_a.noconvert(), "k"_a, "metric"_a, "threads"_a,
+  module.def("search_exact", &search_exact<T>, "X"_a.noconvert(), "k"_a, "metric"_a, "basis"_a, "sgemm"_a,
+             "dgemm"_a, "n_threads"_a, "progress"_a.none());
+  module.def("search_ivf", &search_ivf<T>, "X"_a.noconvert(), nb::kw_only(), "k"_a, "metric"_a, "recall"_a,
+             "list_size"_a, "n_probes"_a, "n_candidates"_a, "basis"_a, "sample"_a, "max_attempts"_a,
+             "stop_early"_a, "seed"_a, "sgemm"_a, "dgemm"_a, "n_threads"_a, "progress"_a.none());
+  module.def("search_kdtree", &search_kdtree<T>, "X"_a.noconvert(), "k"_a, "metric"_a, "n_threads"_a,
              "progress"_a.none());
-  module.def("rescored", &rescored<T>, "X"_a.noconvert(), "lists"_a, "k"_a, "metric"_a, "sample"_a, "seed"_a,
-             "sgemm"_a, "threads"_a, "progress"_a.none());
-  module.def("all_pairs", &all_pairs<T>, "X"_a.noconvert(), "metric"_a, "threads"_a, "progress"_a.none());
+  module.def("rescore_lists", &rescore_lists<T>, "X"_a.noconvert(), "lists"_a, "k"_a, "metric"_a, "sample"_a,
+             "seed"_a, "sgemm"_a, "n_threads"_a, "progress"_a.none());
+  module.def("compute_all_pairs", &compute_all_pairs<T>, "X"_a.noconvert(), "metric"_a, "n_threads"_a,
+             "progress"_a.none());
 }
 
 }  // namespace
 
 void bind_neighbors(nb::module_& module) {
-  module.def("recall_of", &recall_of, "shares"_a, "k"_a);
+  module.def("estimate_recall", &estimate_recall, "shares"_a, "k"_a);
 #define AGGLO_BIND(T) bind_search<T>(module);
   AGGLO_EACH_NUMBER(AGGLO_BIND)
 }

@@ -1,92 +1,169 @@
+// Bindings of the searches for the neighbours of new points, and of the selection among given candidates.
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
 
 #include <memory>
 
+#include "neighbors/candidates.hpp"
 #include "neighbors/kdtree.hpp"
 #include "neighbors/query.hpp"
 #include "python.hpp"
+#include "sparse/cosine.hpp"
+#include "sparse/hamming.hpp"
+#include "sparse/jaccard.hpp"
 
 namespace agglo::python {
 namespace {
 
+// ---- queries ----
+
 template <class T>
-nb::tuple nearest_to(const Rows<Bits<T>>& queries, const Rows<Bits<T>>& X, std::int64_t k,
-                     const std::string& metric, const nb::capsule& sgemm, int threads,
-                     const nb::object& progress) {
-  auto* const multiply = sgemm_of(sgemm);
-  return lists(released(threads, progress, [&](agglo::ThreadPool& pool, const agglo::Report& report) {
-    return agglo::nearest_to(points_of<T>(queries), points_of<T>(X), k, metric_of(metric), multiply, pool,
+nb::tuple query_exact(const Rows<Bits<T>>& queries, const Rows<Bits<T>>& X, std::int64_t k,
+                      const std::string& metric, const nb::capsule& sgemm, int n_threads,
+                      const nb::object& progress) {
+  auto* const multiply = to_sgemm(sgemm);
+  return to_lists(without_gil(n_threads, progress, [&](agglo::ThreadPool& pool, const agglo::Report& report) {
+    return agglo::nearest_to(to_points<T>(queries), to_points<T>(X), k, to_metric(metric), multiply, pool,
                              report);
   }));
 }
 
 template <class T>
-nb::tuple nearest_to_by_tree(const Rows<Bits<T>>& queries, const Rows<Bits<T>>& X, std::int64_t k,
-                             const std::string& metric, int threads, const nb::object& progress) {
-  return lists(released(threads, progress, [&](agglo::ThreadPool& pool, const agglo::Report& report) {
-    return agglo::nearest_to_by_tree(points_of<T>(queries), points_of<T>(X), k, metric_of(metric), pool,
+nb::tuple query_kdtree(const Rows<Bits<T>>& queries, const Rows<Bits<T>>& X, std::int64_t k,
+                       const std::string& metric, int n_threads, const nb::object& progress) {
+  return to_lists(without_gil(n_threads, progress, [&](agglo::ThreadPool& pool, const agglo::Report& report) {
+    return agglo::nearest_to_by_tree(to_points<T>(queries), to_points<T>(X), k, to_metric(metric), pool,
                                      report);
   }));
 }
 
 template <class T>
-std::unique_ptr<agglo::CellIndex<T>> cell_index(const Rows<Bits<T>>& X, std::int64_t k,
-                                                const std::string& metric, double recall, std::int64_t size,
-                                                std::int64_t visits, std::int64_t kept,
-                                                const In<std::int32_t>& cells, const Rows<float>& basis,
-                                                std::uint64_t seed, const nb::capsule& sgemm,
-                                                const nb::capsule& dgemm, int threads,
-                                                const nb::object& progress) {
-  const agglo::Blas blas = blas_of(sgemm, dgemm);
-  return released(threads, progress, [&](agglo::ThreadPool& pool, const agglo::Report& report) {
-    return std::make_unique<agglo::CellIndex<T>>(
-        points_of<T>(X), k, metric_of(metric), recall, agglo::Effort{size, visits, kept, 0}, span(cells),
-        std::span(basis.data(), basis.size()), seed, blas, pool, report);
+std::unique_ptr<agglo::CellIndex<T>> build_ivf_index(const Rows<Bits<T>>& X, std::int64_t k,
+                                                     const std::string& metric, double recall,
+                                                     std::int64_t list_size, std::int64_t n_probes,
+                                                     std::int64_t n_candidates, const In<std::int32_t>& cells,
+                                                     const Rows<float>& basis, std::uint64_t seed,
+                                                     const nb::capsule& sgemm, const nb::capsule& dgemm,
+                                                     int n_threads, const nb::object& progress) {
+  const agglo::Blas blas = to_blas(sgemm, dgemm);
+  return without_gil(n_threads, progress, [&](agglo::ThreadPool& pool, const agglo::Report& report) {
+    return std::make_unique<agglo::CellIndex<T>>(to_points<T>(X), k, to_metric(metric), recall,
+                                                 agglo::Effort{list_size, n_probes, n_candidates, 0},
+                                                 span(cells), flatten(basis), seed, blas, pool, report);
   });
 }
 
 template <class T>
-nb::object row_hashes(const Rows<Bits<T>>& X, int threads) {
-  return out(released(threads, nb::none(), [&](agglo::ThreadPool& pool, const agglo::Report&) {
-    return agglo::row_hashes(points_of<T>(X), pool);
+nb::object hash_rows(const Rows<Bits<T>>& X, int n_threads) {
+  return to_numpy(without_gil(n_threads, nb::none(), [&](agglo::ThreadPool& pool, const agglo::Report&) {
+    return agglo::row_hashes(to_points<T>(X), pool);
+  }));
+}
+
+// ---- candidates ----
+
+// Selects the k closest of the candidates of every row, which come as a CSR matrix of edges.
+// make_closeness(pool) returns the function that compares two rows.
+template <class MakeCloseness>
+nb::tuple select(const In<std::int64_t>& starts, const In<std::int32_t>& targets, const In<float>& weights,
+                 std::int64_t k, bool similarity, int n_threads, const MakeCloseness& make_closeness) {
+  return to_lists(without_gil(n_threads, nb::none(), [&](agglo::ThreadPool& pool, const agglo::Report&) {
+    return agglo::select_closest({span(starts), span(targets), span(weights)}, k, to_kind(similarity),
+                                 make_closeness(pool), pool);
   }));
 }
 
 template <class T>
-void bind_dense(nb::module_& module, const char* name) {
-  module.def("nearest_to", &nearest_to<T>, "queries"_a.noconvert(), "X"_a.noconvert(), "k"_a, "metric"_a,
-             "sgemm"_a, "threads"_a, "progress"_a.none());
-  module.def("nearest_to_by_tree", &nearest_to_by_tree<T>, "queries"_a.noconvert(), "X"_a.noconvert(), "k"_a,
-             "metric"_a, "threads"_a, "progress"_a.none());
-  module.def("row_hashes", &row_hashes<T>, "X"_a.noconvert(), "threads"_a);
+nb::tuple select_closest(const Rows<Bits<T>>& X, const std::string& metric, const In<std::int64_t>& starts,
+                         const In<std::int32_t>& targets, const In<float>& weights, std::int64_t k,
+                         int n_threads) {
+  const agglo::Metric by = to_metric(metric);
+  return select(starts, targets, weights, k, agglo::similarity(by), n_threads, [&](agglo::ThreadPool& pool) {
+    return agglo::PairCloseness([space = agglo::Space<T>(to_points<T>(X), by, pool)](
+                                    std::int32_t i, std::int32_t j) { return space.closeness(i, j); });
+  });
+}
+
+template <class T>
+nb::tuple select_closest_sparse(const In<std::int64_t>& indptr, const In<std::int32_t>& indices,
+                                const In<T>& values, std::int64_t columns, bool cosine,
+                                const In<std::int64_t>& starts, const In<std::int32_t>& targets,
+                                const In<float>& weights, std::int64_t k, int n_threads) {
+  const agglo::SparseRows<T> rows{span(indptr), span(indices), span(values), columns};
+  return select(starts, targets, weights, k, true, n_threads, [&](agglo::ThreadPool&) {
+    return agglo::pair_closeness(rows, cosine ? agglo::Metric::cosine : agglo::Metric::dot);
+  });
+}
+
+nb::tuple select_closest_sets(const In<std::int64_t>& indptr, const In<std::int32_t>& indices,
+                              std::int64_t columns, const In<std::int64_t>& starts,
+                              const In<std::int32_t>& targets, const In<float>& weights, std::int64_t k,
+                              int n_threads) {
+  const agglo::Sets sets{span(indptr), span(indices), {}, columns};
+  return select(starts, targets, weights, k, false, n_threads,
+                [&](agglo::ThreadPool&) { return agglo::pair_closeness_of_sets(sets); });
+}
+
+nb::tuple select_closest_bits(const Rows<std::uint64_t>& words, std::int64_t bits,
+                              const In<std::int64_t>& starts, const In<std::int32_t>& targets,
+                              const In<float>& weights, std::int64_t k, int n_threads) {
+  const agglo::BitRows rows{{words.data(), words.size()},
+                            static_cast<std::int64_t>(words.shape(0)),
+                            static_cast<std::int64_t>(words.shape(1)),
+                            bits};
+  return select(starts, targets, weights, k, false, n_threads,
+                [&](agglo::ThreadPool&) { return agglo::pair_closeness_of_bits(rows); });
+}
+
+template <class T>
+void bind_dense(nb::module_& module, const char* index_name) {
+  module.def("query_exact", &query_exact<T>, "queries"_a.noconvert(), "X"_a.noconvert(), "k"_a, "metric"_a,
+             "sgemm"_a, "n_threads"_a, "progress"_a.none());
+  module.def("query_kdtree", &query_kdtree<T>, "queries"_a.noconvert(), "X"_a.noconvert(), "k"_a, "metric"_a,
+             "n_threads"_a, "progress"_a.none());
+  module.def("hash_rows", &hash_rows<T>, "X"_a.noconvert(), "n_threads"_a);
   using Index = agglo::CellIndex<T>;
-  nb::class_<Index>(module, name)
+  nb::class_<Index>(module, index_name)
       .def(
-          "nearest_to",
-          [](const Index& index, const Rows<Bits<T>>& queries, int threads, const nb::object& progress) {
-            return lists(
-                released(threads, progress, [&](agglo::ThreadPool& pool, const agglo::Report& report) {
-                  return index.nearest_to(points_of<T>(queries), pool, report);
+          "query",
+          [](const Index& index, const Rows<Bits<T>>& queries, int n_threads, const nb::object& progress) {
+            return to_lists(
+                without_gil(n_threads, progress, [&](agglo::ThreadPool& pool, const agglo::Report& report) {
+                  return index.nearest_to(to_points<T>(queries), pool, report);
                 }));
           },
-          "queries"_a.noconvert(), "threads"_a, "progress"_a.none())
+          "queries"_a.noconvert(), "n_threads"_a, "progress"_a.none())
       .def_prop_ro("effort", [](const Index& index) {
         return nb::make_tuple(index.effort().size, index.effort().visits, index.effort().kept);
       });
-  module.def("cell_index", &cell_index<T>, "X"_a.noconvert(), "k"_a, "metric"_a, "recall"_a, "size"_a,
-             "visits"_a, "kept"_a, "cells"_a, "basis"_a, "seed"_a, "sgemm"_a, "dgemm"_a, "threads"_a,
-             "progress"_a.none(), nb::keep_alive<0, 1>());
+  module.def("build_ivf_index", &build_ivf_index<T>, "X"_a.noconvert(), nb::kw_only(), "k"_a, "metric"_a,
+             "recall"_a, "list_size"_a, "n_probes"_a, "n_candidates"_a, "cells"_a, "basis"_a, "seed"_a,
+             "sgemm"_a, "dgemm"_a, "n_threads"_a, "progress"_a.none(), nb::keep_alive<0, 1>());
+  module.def("select_closest", &select_closest<T>, "X"_a.noconvert(), "metric"_a, "starts"_a, "targets"_a,
+             "weights"_a, "k"_a, "n_threads"_a);
+}
+
+template <class T>
+void bind_sparse_candidates(nb::module_& module) {
+  module.def("select_closest_sparse", &select_closest_sparse<T>, "indptr"_a, "indices"_a,
+             "values"_a.noconvert(), "columns"_a, "cosine"_a, "starts"_a, "targets"_a, "weights"_a, "k"_a,
+             "n_threads"_a);
 }
 
 }  // namespace
 
 void bind_queries(nb::module_& module) {
-  bind_dense<float>(module, "CellIndexOfFloat32");
-  bind_dense<double>(module, "CellIndexOfFloat64");
-  bind_dense<agglo::Half>(module, "CellIndexOfFloat16");
-  bind_dense<std::int8_t>(module, "CellIndexOfInt8");
-  bind_dense<std::uint8_t>(module, "CellIndexOfUint8");
+  bind_dense<float>(module, "IvfIndexFloat32");
+  bind_dense<double>(module, "IvfIndexFloat64");
+  bind_dense<agglo::Half>(module, "IvfIndexFloat16");
+  bind_dense<std::int8_t>(module, "IvfIndexInt8");
+  bind_dense<std::uint8_t>(module, "IvfIndexUint8");
+  bind_sparse_candidates<float>(module);
+  bind_sparse_candidates<double>(module);
+  module.def("select_closest_sets", &select_closest_sets, "indptr"_a, "indices"_a, "columns"_a, "starts"_a,
+             "targets"_a, "weights"_a, "k"_a, "n_threads"_a);
+  module.def("select_closest_bits", &select_closest_bits, "words"_a, "bits"_a, "starts"_a, "targets"_a,
+             "weights"_a, "k"_a, "n_threads"_a);
 }
 
 }  // namespace agglo::python

@@ -1,94 +1,94 @@
+// Bindings of tree/tree and tree/purity: the structure of a tree, and how well it fits known classes.
 #include <nanobind/stl/string.h>
 
 #include "python.hpp"
 #include "tree/price_path.hpp"
+#include "tree/purity.hpp"
 #include "tree/tree.hpp"
 
 namespace agglo::python {
 namespace {
 
-agglo::TreeView view(const In<std::int32_t>& parent, const In<double>& height, const In<std::int32_t>& size,
-                     const In<std::int32_t>& round) {
-  return {span(parent), span(height), span(size), span(round)};
+std::string find_tree_violation(const In<std::int32_t>& parent, const In<double>& height,
+                                const In<std::int32_t>& size, const In<std::int32_t>& round,
+                                const In<std::int64_t>& before, const In<std::int64_t>& after) {
+  return without_gil([&] {
+    return agglo::find_violation({span(parent), span(height), span(size), span(round)}, span(before),
+                                 span(after));
+  });
 }
 
-std::string tree_violation(const In<std::int32_t>& parent, const In<double>& height,
-                           const In<std::int32_t>& size, const In<std::int32_t>& round,
-                           const In<std::int64_t>& before, const In<std::int64_t>& after) {
-  nb::gil_scoped_release release;
-  return agglo::violation(view(parent, height, size, round), span(before), span(after));
+nb::object make_heights_monotone(const In<std::int32_t>& parent, const In<double>& height) {
+  return to_numpy(without_gil([&] { return agglo::make_heights_monotone(span(parent), span(height)); }));
 }
 
-nb::object tree_settled(const In<std::int32_t>& parent, const In<double>& height) {
-  std::vector<double> heights;
-  {
-    nb::gil_scoped_release release;
-    heights = agglo::settled(span(parent), span(height));
-  }
-  return out(std::move(heights));
+nb::object label_leaves(const In<std::int32_t>& parent, const In<bool>& merged, std::int64_t leaves) {
+  return to_numpy(without_gil([&] { return agglo::label_leaves(span(parent), span(merged), leaves); }));
 }
 
-nb::object tree_partition(const In<std::int32_t>& parent, const In<bool>& joined, std::int64_t leaves) {
-  std::vector<std::int64_t> labels;
-  {
-    nb::gil_scoped_release release;
-    labels = agglo::partition(span(parent), span(joined), leaves);
-  }
-  return out(std::move(labels));
+nb::object find_cluster_nodes(const In<std::int32_t>& parent, const In<std::int32_t>& size,
+                              const In<std::int64_t>& labels, std::int64_t clusters) {
+  return to_numpy(without_gil(
+      [&] { return agglo::find_cluster_nodes(span(parent), span(size), span(labels), clusters); }));
 }
 
-nb::object tree_nodes(const In<std::int32_t>& parent, const In<std::int32_t>& size,
-                      const In<std::int64_t>& labels, std::int64_t clusters) {
-  std::vector<std::int32_t> nodes;
-  {
-    nb::gil_scoped_release release;
-    nodes = agglo::nodes_of(span(parent), span(size), span(labels), clusters);
-  }
-  return out(std::move(nodes));
+nb::tuple index_descendants(const In<std::int32_t>& parent, const In<std::int32_t>& size,
+                            std::int64_t leaves) {
+  auto found = without_gil([&] { return agglo::index_descendants(span(parent), span(size), leaves); });
+  return nb::make_tuple(to_read_only(std::move(found.indptr)), to_read_only(std::move(found.children)),
+                        to_read_only(std::move(found.start)), to_read_only(std::move(found.order)));
 }
 
-nb::tuple tree_below(const In<std::int32_t>& parent, const In<std::int32_t>& size, std::int64_t leaves) {
-  agglo::Below found;
-  {
-    nb::gil_scoped_release release;
-    found = agglo::below(span(parent), span(size), leaves);
-  }
-  return nb::make_tuple(read_only_out(std::move(found.indptr)), read_only_out(std::move(found.children)),
-                        read_only_out(std::move(found.start)), read_only_out(std::move(found.order)));
-}
-
-nb::object tree_linkage(const In<std::int32_t>& parent, const In<double>& height,
-                        const In<std::int32_t>& size, const In<std::int32_t>& round, std::int64_t leaves) {
-  std::vector<double> rows;
-  {
-    nb::gil_scoped_release release;
-    rows = agglo::linkage(view(parent, height, size, round), leaves);
-  }
-  return out(std::move(rows));
+nb::object to_scipy_linkage(const In<std::int32_t>& parent, const In<double>& height,
+                            const In<std::int32_t>& size, const In<std::int32_t>& round,
+                            std::int64_t leaves) {
+  return to_numpy(without_gil([&] {
+    return agglo::to_scipy_linkage({span(parent), span(height), span(size), span(round)}, leaves);
+  }));
 }
 
 template <class T>
-nb::object sums_below(const In<std::int32_t>& parent, const In<T>& values) {
-  std::vector<T> sums;
-  {
-    nb::gil_scoped_release release;
-    sums = agglo::sums_below(span(parent), span(values));
-  }
-  return out(std::move(sums));
+nb::object sum_descendants(const In<std::int32_t>& parent, const In<T>& values) {
+  return to_numpy(without_gil([&] { return agglo::sum_descendants(span(parent), span(values)); }));
+}
+
+double dendrogram_purity(const In<std::int32_t>& parent, const In<std::int32_t>& size,
+                         const In<std::int32_t>& classes, std::int64_t n_classes) {
+  return without_gil(
+      [&] { return agglo::dendrogram_purity(span(parent), span(size), span(classes), n_classes); });
+}
+
+nb::object count_pairs_by_lca(const In<std::int32_t>& parent, const In<std::int32_t>& size,
+                              const In<std::int32_t>& classes, std::int64_t n_classes) {
+  return to_numpy(without_gil(
+      [&] { return agglo::count_pairs_by_lca(span(parent), span(size), span(classes), n_classes); }));
+}
+
+template <class T>
+double sum_within_clusters(const Rows<T>& points, const In<std::int64_t>& order,
+                           const In<std::int64_t>& bounds) {
+  return without_gil([&] {
+    return agglo::sum_within_clusters(flatten(points), static_cast<std::int64_t>(points.shape(1)),
+                                      span(order), span(bounds));
+  });
 }
 
 }  // namespace
 
 void bind_tree(nb::module_& module) {
-  module.def("tree_violation", &tree_violation, "parent"_a, "height"_a, "size"_a, "round"_a, "before"_a,
-             "after"_a);
-  module.def("tree_settled", &tree_settled, "parent"_a, "height"_a);
-  module.def("tree_partition", &tree_partition, "parent"_a, "joined"_a, "leaves"_a);
-  module.def("tree_nodes", &tree_nodes, "parent"_a, "size"_a, "labels"_a, "clusters"_a);
-  module.def("tree_below", &tree_below, "parent"_a, "size"_a, "leaves"_a);
-  module.def("tree_linkage", &tree_linkage, "parent"_a, "height"_a, "size"_a, "round"_a, "leaves"_a);
-  module.def("sums_below", &sums_below<std::int64_t>, "parent"_a, "values"_a.noconvert());
-  module.def("sums_below", &sums_below<double>, "parent"_a, "values"_a.noconvert());
+  module.def("find_tree_violation", &find_tree_violation, "parent"_a, "height"_a, "size"_a, "round"_a,
+             "before"_a, "after"_a);
+  module.def("make_heights_monotone", &make_heights_monotone, "parent"_a, "height"_a);
+  module.def("label_leaves", &label_leaves, "parent"_a, "merged"_a, "leaves"_a);
+  module.def("find_cluster_nodes", &find_cluster_nodes, "parent"_a, "size"_a, "labels"_a, "clusters"_a);
+  module.def("index_descendants", &index_descendants, "parent"_a, "size"_a, "leaves"_a);
+  module.def("to_scipy_linkage", &to_scipy_linkage, "parent"_a, "height"_a, "size"_a, "round"_a, "leaves"_a);
+  module.def("sum_descendants", &sum_descendants<std::int64_t>, "parent"_a, "values"_a.noconvert());
+  module.def("sum_descendants", &sum_descendants<double>, "parent"_a, "values"_a.noconvert());
+  module.def("dendrogram_purity", &dendrogram_purity, "parent"_a, "size"_a, "classes"_a, "n_classes"_a);
+  module.def("count_pairs_by_lca", &count_pairs_by_lca, "parent"_a, "size"_a, "classes"_a, "n_classes"_a);
+  module.def("sum_within_clusters", &sum_within_clusters<float>, "points"_a, "order"_a, "bounds"_a);
+  module.def("sum_within_clusters", &sum_within_clusters<double>, "points"_a, "order"_a, "bounds"_a);
 }
 
 }  // namespace agglo::python

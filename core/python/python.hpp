@@ -1,7 +1,7 @@
-// What the bindings share: arrays in as spans, vectors out as arrays without a copy, progress and Ctrl-C.
+// Conversions between NumPy and the core, and calls that release the GIL.
 //
-// The files of this folder are the only ones that know Python, one for each stage. They release the
-// interpreter while the core works. Arguments are checked by the Python side; the core trusts them.
+// Only the files of this folder include Python headers. The Python callers validate all arguments; the core
+// trusts them.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -19,23 +19,99 @@
 #include "neighbors/exact.hpp"
 #include "neighbors/graph.hpp"
 #include "points/space.hpp"
+#include "rounds/moments.hpp"
+#include "rounds/rounds.hpp"
 
 namespace agglo::python {
 
 namespace nb = nanobind;
 using namespace nb::literals;
 
+// ---- arguments ----
+
+// A contiguous array of one dimension.
 template <class T>
 using In = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+// A contiguous array of two dimensions.
+template <class T>
+using Rows = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+// The same, but the core writes to it.
+template <class T>
+using WritableRows = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+// The element type that an array of T has in Python: float16 arrays are passed as views of type uint16.
+template <class T>
+using Bits = std::conditional_t<std::is_same_v<T, agglo::Half>, std::uint16_t, T>;
 
 template <class T>
 std::span<const T> span(const In<T>& array) {
   return {array.data(), array.shape(0)};
 }
 
-// A vector as an array of `Element`, the type of its numbers or a const one.
+template <class T>
+std::span<const T> flatten(const Rows<T>& array) {
+  return {array.data(), array.size()};
+}
+
+template <class T>
+agglo::Points<T> to_points(const Rows<Bits<T>>& X) {
+  return {reinterpret_cast<const T*>(X.data()), static_cast<std::int64_t>(X.shape(0)),
+          static_cast<std::int64_t>(X.shape(1))};
+}
+
+inline agglo::GraphView to_graph(const In<std::int64_t>& indptr, const In<std::int32_t>& indices,
+                                 const In<float>& weights) {
+  return {span(indptr), span(indices), span(weights)};
+}
+
+inline agglo::Vectors to_vectors(const WritableRows<float>& means) {
+  agglo::Vectors vectors;
+  vectors.means = {means.data(), means.size()};
+  vectors.d = static_cast<std::int64_t>(means.shape(1));
+  return vectors;
+}
+
+inline agglo::Kind to_kind(bool similarity) {
+  return similarity ? agglo::Kind::similarity : agglo::Kind::distance;
+}
+
+inline agglo::Metric to_metric(const std::string& name) {
+  if (name == "dot") return agglo::Metric::dot;
+  if (name == "cosine") return agglo::Metric::cosine;
+  if (name == "sqeuclidean") return agglo::Metric::sqeuclidean;
+  if (name == "euclidean") return agglo::Metric::euclidean;
+  throw std::invalid_argument("unknown metric " + name);
+}
+
+inline agglo::Linkage to_linkage(const std::string& name) {
+  if (name == "average") return agglo::Linkage::average;
+  if (name == "single") return agglo::Linkage::single;
+  if (name == "complete") return agglo::Linkage::complete;
+  throw std::invalid_argument("unknown linkage " + name);
+}
+
+inline agglo::VectorLinkage to_vector_linkage(const std::string& name) {
+  if (name == "exact-average") return agglo::VectorLinkage::average;
+  if (name == "centroid") return agglo::VectorLinkage::centroid;
+  if (name == "ward") return agglo::VectorLinkage::ward;
+  throw std::invalid_argument("unknown linkage " + name);
+}
+
+// BLAS functions come as the capsules of scipy.linalg.cython_blas.
+inline agglo::Gemm<float>* to_sgemm(const nb::capsule& sgemm) {
+  return reinterpret_cast<agglo::Gemm<float>*>(sgemm.data());
+}
+inline agglo::Blas to_blas(const nb::capsule& sgemm, const nb::capsule& dgemm) {
+  return {to_sgemm(sgemm), reinterpret_cast<agglo::Gemm<double>*>(dgemm.data())};
+}
+
+// ---- results ----
+
+// Moves a vector into an array of `Element`, which is the vector's element type or its const version.
 template <class Element, class Values>
-nb::object array_of(Values&& values) {
+nb::object move_to_numpy(Values&& values) {
   using Owned = std::remove_cvref_t<Values>;
   auto* owned = new Owned(std::forward<Values>(values));
   nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<Owned*>(p); });
@@ -43,18 +119,25 @@ nb::object array_of(Values&& values) {
 }
 
 template <class Values>
-nb::object out(Values&& values) {
-  return array_of<typename std::remove_cvref_t<Values>::value_type>(std::forward<Values>(values));
+nb::object to_numpy(Values&& values) {
+  return move_to_numpy<typename std::remove_cvref_t<Values>::value_type>(std::forward<Values>(values));
 }
 
-// An array that Python cannot make writable, for the columns of graphs and trees: the core trusts them later.
+// Returns an array that Python cannot make writable. Columns of graphs and trees are read-only, because the
+// core does not validate them again.
 template <class Values>
-nb::object read_only_out(Values&& values) {
-  return array_of<const typename std::remove_cvref_t<Values>::value_type>(std::forward<Values>(values));
+nb::object to_read_only(Values&& values) {
+  return move_to_numpy<const typename std::remove_cvref_t<Values>::value_type>(std::forward<Values>(values));
 }
 
-// Calls a Python progress function, and looks for Ctrl-C, at most every 50 ms.
-inline agglo::Report reporter(const nb::object& progress) {
+inline nb::tuple to_lists(agglo::Neighbors neighbors) {
+  return nb::make_tuple(to_numpy(std::move(neighbors.indices)), to_numpy(std::move(neighbors.values)));
+}
+
+// ---- calls ----
+
+// Returns a Report that checks for Ctrl-C and calls a Python progress function, at most every 50 ms.
+inline agglo::Report make_report(const nb::object& progress) {
   using clock = std::chrono::steady_clock;
   return [&progress, last = clock::time_point{}](std::int64_t done, std::int64_t total) mutable {
     const auto now = clock::now();
@@ -66,69 +149,31 @@ inline agglo::Report reporter(const nb::object& progress) {
   };
 }
 
-// Calls `search` with a pool and a report, the interpreter released.
-template <class Search>
-auto released(int threads, const nb::object& progress, const Search& search) {
+// Calls work() with the GIL released.
+template <class Work>
+auto without_gil(const Work& work) {
   nb::gil_scoped_release release;
-  agglo::ThreadPool pool(threads);
-  return search(pool, reporter(progress));
+  return work();
 }
 
-inline nb::tuple lists(agglo::Neighbors neighbors) {
-  return nb::make_tuple(out(std::move(neighbors.indices)), out(std::move(neighbors.values)));
+// Calls work(pool, report) with the GIL released.
+template <class Work>
+auto without_gil(int n_threads, const nb::object& progress, const Work& work) {
+  nb::gil_scoped_release release;
+  agglo::ThreadPool pool(n_threads);
+  return work(pool, make_report(progress));
 }
 
-// Of capsules that scipy.linalg.cython_blas exports, named by their C signatures.
-inline agglo::Gemm<float>* sgemm_of(const nb::capsule& sgemm) {
-  return reinterpret_cast<agglo::Gemm<float>*>(sgemm.data());
-}
-inline agglo::Blas blas_of(const nb::capsule& sgemm, const nb::capsule& dgemm) {
-  return {sgemm_of(sgemm), reinterpret_cast<agglo::Gemm<double>*>(dgemm.data())};
-}
-
-inline agglo::Kind kind_of(bool similarity) {
-  return similarity ? agglo::Kind::similarity : agglo::Kind::distance;
-}
-
-inline agglo::GraphView view(const In<std::int64_t>& indptr, const In<std::int32_t>& indices,
-                             const In<float>& weights) {
-  return {span(indptr), span(indices), span(weights)};
-}
-
-template <class T>
-using Rows = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-
-// Half precision comes as the integers of its bits, for which nanobind has a type.
-template <class T>
-using Bits = std::conditional_t<std::is_same_v<T, agglo::Half>, std::uint16_t, T>;
-
-template <class T>
-agglo::Points<T> points_of(const Rows<Bits<T>>& X) {
-  return {reinterpret_cast<const T*>(X.data()), static_cast<std::int64_t>(X.shape(0)),
-          static_cast<std::int64_t>(X.shape(1))};
-}
-
-inline agglo::Metric metric_of(const std::string& name) {
-  if (name == "dot") return agglo::Metric::dot;
-  if (name == "cosine") return agglo::Metric::cosine;
-  if (name == "sqeuclidean") return agglo::Metric::sqeuclidean;
-  if (name == "euclidean") return agglo::Metric::euclidean;
-  throw std::invalid_argument("unknown metric " + name);
-}
-
-void bind_numerics(nb::module_& module);
-void bind_folding(nb::module_& module);
+void bind_base(nb::module_& module);
+void bind_points(nb::module_& module);
 void bind_graph(nb::module_& module);
 void bind_neighbors(nb::module_& module);
 void bind_queries(nb::module_& module);
-void bind_candidates(nb::module_& module);
 void bind_sparse(nb::module_& module);
 void bind_rounds(nb::module_& module);
-void bind_predict(nb::module_& module);
+void bind_attach(nb::module_& module);
 void bind_tree(nb::module_& module);
 void bind_cut(nb::module_& module);
-void bind_metrics(nb::module_& module);
-void bind_dpmeans(nb::module_& module);
-void bind_baselines(nb::module_& module);
+void bind_paper(nb::module_& module);
 
 }  // namespace agglo::python

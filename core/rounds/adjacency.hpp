@@ -1,7 +1,8 @@
-// The lists of clusters' neighbours, and how they are combined.
+// Neighbour lists of clusters, and the hash table that combines them.
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -15,17 +16,32 @@
 namespace agglo {
 
 using Id = std::int32_t;  // a point, or the cluster whose smallest point it is
-constexpr Id kNobody = -1;
+constexpr Id kNoCluster = -1;
 
-// A cluster's neighbours with the statistics of the edges to them, in one block of memory.
+// Returns the root of i and shortens the path to it; parent_of(j) is a reference to the parent of j. Threads
+// may shorten paths concurrently: every parent that they read or write is an ancestor.
+template <class ParentOf>
+[[gnu::always_inline]] inline Id find_root(Id i, const ParentOf& parent_of) {
+  const auto up = [&](Id j) { return std::atomic_ref<Id>(parent_of(j)); };
+  for (Id parent = up(i).load(std::memory_order_relaxed); parent != i;) {
+    const Id above = up(parent).load(std::memory_order_relaxed);
+    if (above != parent) up(i).store(above, std::memory_order_relaxed);
+    i = parent;
+    parent = above;
+  }
+  return i;
+}
+
+// The neighbours of a cluster with the statistics of the edges to them, in one block of memory.
 template <class Stat>
-class List {
+class NeighborList {
  public:
-  List() = default;
-  List(std::span<const Id> ids, const std::vector<Stat>& stats) : length_(static_cast<Id>(ids.size())) {
+  NeighborList() = default;
+  NeighborList(std::span<const Id> ids, const std::vector<Stat>& stats)
+      : length_(static_cast<Id>(ids.size())) {
     block_.reset(static_cast<std::byte*>(std::malloc(ids.size() * (sizeof(Stat) + sizeof(Id)) + 1)));
     if (!block_) throw std::bad_alloc();
-    if (ids.empty()) return;  // memcpy takes no null pointers, not even for no bytes
+    if (ids.empty()) return;  // memcpy does not accept null pointers, even for 0 bytes
     std::memcpy(block_.get(), stats.data(), ids.size() * sizeof(Stat));
     std::memcpy(block_.get() + ids.size() * sizeof(Stat), ids.data(), ids.size() * sizeof(Id));
   }
@@ -42,42 +58,44 @@ class List {
   Id length_ = 0;
 };
 
-// Neighbours being combined: a small hash table over dense columns.
+// A hash table that adds up the statistics of several lists by neighbour. Its columns are in order of
+// insertion.
 template <class Linkage>
-class Gather {
+class NeighborTable {
  public:
   using Stat = typename Linkage::Stat;
 
-  void start(std::int64_t entries) {
+  // Empties the table, and makes room for that many entries.
+  void reset(std::int64_t entries) {
     ids.clear();
     stats.clear();
     bits_ = std::max(4, static_cast<int>(std::bit_width(static_cast<std::uint64_t>(entries))) + 1);
     const std::size_t slots = std::size_t{1} << bits_;
     if (table_.size() < slots) table_.resize(slots);
-    std::fill_n(table_.begin(), slots, kNobody);
+    std::fill_n(table_.begin(), slots, kNoCluster);
   }
 
   void add(Id id, Stat stat) {
     const std::size_t mask = (std::size_t{1} << bits_) - 1;
     std::size_t slot = (static_cast<std::uint32_t>(id) * 2654435769u) >> (32 - bits_);
     for (;; slot = (slot + 1) & mask) {
-      const Id place = table_[slot];
-      if (place == kNobody) {
+      const Id row = table_[slot];
+      if (row == kNoCluster) {
         table_[slot] = static_cast<Id>(ids.size());
         ids.push_back(id);
         stats.push_back(stat);
         return;
       }
-      if (ids[place] == id) return Linkage::combine(stats[place], stat);
+      if (ids[row] == id) return Linkage::combine(stats[row], stat);
     }
   }
 
-  // Drops all neighbours but those that `stays` is true of; nothing can be added after it.
-  template <class Stays>
-  void keep(const Stays& stays) {
+  // Removes the neighbours for which keeps(id) is false. Nothing can be added afterwards.
+  template <class Keeps>
+  void filter(const Keeps& keeps) {
     std::size_t kept = 0;
     for (std::size_t k = 0; k < ids.size(); ++k) {
-      if (!stays(ids[k])) continue;
+      if (!keeps(ids[k])) continue;
       ids[kept] = ids[k];
       stats[kept++] = stats[k];
     }
@@ -87,7 +105,7 @@ class Gather {
 
   std::vector<Id> ids;
   std::vector<Stat> stats;
-  std::vector<Id> pending;  // clusters whose lists have to be read
+  std::vector<Id> pending;  // scratch of the caller: clusters whose lists have to be read
 
  private:
   std::vector<Id> table_;

@@ -1,4 +1,5 @@
-// The lists of a cluster's points, one after the other until a look makes one of them.
+// Chains of neighbour lists: a merged cluster links the lists of its parts, and combines them when they are
+// read.
 #pragma once
 
 #include <algorithm>
@@ -12,80 +13,83 @@
 
 namespace agglo {
 
-// A point without a list has its row of the graph.
+// The chains of all clusters. The chain of cluster x starts at owner x, and each owner has one list. An owner
+// without a list of its own stands for its row of the graph.
 template <class Stat>
-class Chains {
+class ListChains {
  public:
-  explicit Chains(const GraphView& graph) : graph_(graph), links_(graph.size()) {
+  explicit ListChains(const GraphView& graph) : graph_(graph), links_(graph.size()) {
     for (Id i = 0; i < graph.size(); ++i) links_[i].last = i;
   }
 
-  const List<Stat>& list(Id owner) const { return links_[owner].list; }
-  Id next(Id owner) const { return links_[owner].next; }  // a cluster is its first owner
-  bool bare(Id x) const { return next(x) == kNobody && !list(x); }
+  const NeighborList<Stat>& list(Id owner) const { return links_[owner].list; }
+  Id next(Id owner) const { return links_[owner].next; }
+  bool is_graph_row(Id x) const { return next(x) == kNoCluster && !list(x); }
 
-  // The neighbours that an owner knows.
-  std::span<const Id> names(Id owner) const {
+  // The neighbours in the list of one owner.
+  std::span<const Id> ids(Id owner) const {
     if (const auto& own = list(owner)) return {own.ids(), static_cast<std::size_t>(own.size())};
     return graph_.indices.subspan(graph_.indptr[owner], graph_.indptr[owner + 1] - graph_.indptr[owner]);
   }
 
-  // How many all owners of a cluster know together, with those that several know.
-  std::int64_t entries(Id x) const {
+  // Counts the entries of all lists of a cluster, duplicates included.
+  std::int64_t count_entries(Id x) const {
     std::size_t count = 0;
-    for (Id owner = x; owner != kNobody; owner = next(owner)) count += names(owner).size();
+    for (Id owner = x; owner != kNoCluster; owner = next(owner)) count += ids(owner).size();
     return static_cast<std::int64_t>(count);
   }
 
+  // Appends the chain of x to that of `cluster`.
   void append(Id cluster, Id x) {
     links_[links_[cluster].last].next = x;
     links_[cluster].last = links_[x].last;
   }
 
-  // Puts one list in the place of all those of x.
-  void replace(Id x, List<Stat> list) {
-    for (Id owner = x; owner != kNobody;) {
+  // Replaces the whole chain of x by one list.
+  void replace(Id x, NeighborList<Stat> list) {
+    for (Id owner = x; owner != kNoCluster;) {
       links_[owner].list = {};
-      owner = std::exchange(links_[owner].next, kNobody);
+      owner = std::exchange(links_[owner].next, kNoCluster);
     }
     links_[x].last = x;
     links_[x].list = std::move(list);
   }
 
-  // Asks, step by step, for what looks at clusters[k] and those after it will read: owners, lists, and by
-  // `ask` for what is known of the first neighbours. All of it lies scattered in memory.
-  template <class Ask>
-  void ask_ahead(std::span<const Id> clusters, std::size_t k, const Ask& ask) const {
+  // Prefetches what reading the chains of clusters[k] and the next ones will need, in stages: owners, lists,
+  // and by prefetch_neighbor(id) the state of the first neighbours. All of it is scattered in memory.
+  template <class PrefetchNeighbor>
+  void prefetch_ahead(std::span<const Id> clusters, std::size_t k,
+                      const PrefetchNeighbor& prefetch_neighbor) const {
     const auto ahead = [&](std::size_t by) { return clusters[std::min(k + by, clusters.size() - 1)]; };
-    ask_for_owner(ahead(12));
-    ask_for_owner(next(ahead(8)));
-    for (const Id owner : {ahead(4), next(ahead(4))}) ask_for_list(owner);
+    prefetch_owner(ahead(12));
+    prefetch_owner(next(ahead(8)));
+    for (const Id owner : {ahead(4), next(ahead(4))}) prefetch_list(owner);
     for (const Id owner : {ahead(2), next(ahead(2))})
-      if (owner != kNobody)
-        for (const Id name : names(owner).first(std::min(names(owner).size(), kNames))) ask(name);
+      if (owner != kNoCluster)
+        for (const Id id : ids(owner).first(std::min(ids(owner).size(), kPrefetch))) prefetch_neighbor(id);
   }
-  static constexpr std::size_t kNames = 12;  // neighbours that are asked for ahead of the reading
+  static constexpr std::size_t kPrefetch = 12;  // neighbours that are prefetched ahead of their use
 
  private:
   struct Link {
-    Id next = kNobody;
-    Id last = kNobody;  // at the cluster's first owner
-    List<Stat> list;
+    Id next = kNoCluster;
+    Id last = kNoCluster;  // end of the chain; valid for its first owner only
+    NeighborList<Stat> list;
   };
 
-  void ask_for_owner(Id owner) const {
-    if (owner == kNobody) return;
+  void prefetch_owner(Id owner) const {
+    if (owner == kNoCluster) return;
     prefetch(&links_[owner]);
     prefetch(&graph_.indptr[owner]);
   }
 
-  void ask_for_list(Id owner) const {
-    if (owner == kNobody) return;
-    prefetch(names(owner).data(), names(owner).size());
+  void prefetch_list(Id owner) const {
+    if (owner == kNoCluster) return;
+    prefetch(ids(owner).data(), ids(owner).size());
     if (const auto& own = list(owner))
       prefetch(own.stats(), own.size());
     else
-      prefetch(graph_.weights.data() + graph_.indptr[owner], names(owner).size());
+      prefetch(graph_.weights.data() + graph_.indptr[owner], ids(owner).size());
   }
 
   const GraphView graph_;

@@ -1,4 +1,4 @@
-// The clusters and who is nearest to whom, as far as that is no matter of the linkage.
+// The clusters of a run and the nearest neighbour of each, as far as all reducible linkages share them.
 #pragma once
 
 #include <algorithm>
@@ -17,139 +17,140 @@
 
 namespace agglo {
 
-// A cluster that goes into a new one.
+// A part of a merged cluster: the cluster that it was.
 template <class Size>
 struct Part {
-  Id member;
+  Id id;
   Size size;
 };
 
-// Two clusters that merge, by id, and their linkage.
+// A merge of two clusters, by id, and their linkage.
 struct Merge {
   Id low, high;
   double value;
 };
 
-// Size is a whole number where clusters are made of points, and a double, which holds larger ones and exactly
-// up to 2^53, where they are made of other clusters or of points with weights.
+// Returns the smallest float that is not smaller than `value`.
+inline float round_up(double value) {
+  const auto rounded = static_cast<float>(value);
+  return rounded < value ? std::nextafter(rounded, std::numeric_limits<float>::infinity()) : rounded;
+}
+
+// The interface of LazyNeighbors that does not depend on the linkage. A virtual call handles many clusters,
+// or one that needs much work, so the engine is compiled once for all linkages.
 //
-// What linkages do differently is called for many clusters, or much work, at a time; so the rounds are the
-// same code for all of them.
+// Number is the type of cluster sizes: Id for numbers of points; double, which is exact up to 2^53, for
+// points with weights and for initial clusters.
 template <class Number>
-class Neighborhoods {
+class ClusterNeighbors {
  public:
   static constexpr bool kEager = false;
   using Size = Number;
-  using Blend = double;  // a bound: no neighbour of a new cluster is closer
+  using UnionBound = double;  // no neighbour of a merged cluster is closer than this
 
-  virtual ~Neighborhoods() = default;
+  virtual ~ClusterNeighbors() = default;
 
-  // What was found at the last look: exact after `refresh`, unless `value` is beyond its threshold.
-  Id best(Id x) const { return nearest_[x].best; }        // nobody: not known
-  double value(Id x) const { return nearest_[x].value; }  // of `best`; if there is none, a bound on any
+  // The nearest neighbour found by the last search. It is exact after `refresh`, unless `value` is beyond the
+  // threshold.
+  Id best(Id x) const { return nearest_[x].best; }        // kNoCluster: not known
+  double value(Id x) const { return nearest_[x].value; }  // linkage to `best`; without one, an upper bound
 
-  // Whether the nearest neighbour of x stays the nearest, whatever it merges with.
-  bool has_found_nearest(Id x) const { return nearest_[x].lasting; }
-  Id nearest(Id x) { return has_found_nearest(x) ? root(best(x)) : best(x); }
+  // Returns whether the nearest neighbour of x stays the nearest, whatever it merges with.
+  bool nearest_is_final(Id x) const { return nearest_[x].is_final; }
+  Id nearest(Id x) { return nearest_is_final(x) ? root(best(x)) : best(x); }
 
-  // No neighbour of x is or will be closer than this, as far as the last look tells.
-  double reach(Id x) const {
+  // No neighbour of x is or will be closer than this.
+  double upper_bound(Id x) const {
     const Nearest& nearest = nearest_[x];
-    return nearest.best == kNobody ? nearest.value : std::max(nearest.value, double{nearest.second});
+    return nearest.best == kNoCluster ? nearest.value : std::max(nearest.value, double{nearest.second});
   }
 
-  Size size(Id x) const { return cell_[x].size; }
-  bool alive(Id x) { return std::atomic_ref<Id>(cell_[x].up).load(std::memory_order_relaxed) == x; }
+  Size size(Id x) const { return nodes_[x].size; }
+  bool is_cluster(Id x) { return std::atomic_ref<Id>(nodes_[x].parent).load(std::memory_order_relaxed) == x; }
 
-  // The cluster that i is in now. Asked for every neighbour of every list that is read, so no call.
+  // The cluster that contains i. It is looked up for every neighbour that is read, so it is inlined.
   [[gnu::always_inline]] Id root(Id i) {
-    // Threads shorten paths under each other's feet; any ancestor they see or leave is a right one.
-    const auto up = [this](Id j) { return std::atomic_ref<Id>(cell_[j].up); };
-    for (Id parent = up(i).load(std::memory_order_relaxed); parent != i;) {
-      const Id above = up(parent).load(std::memory_order_relaxed);
-      if (above != parent) up(i).store(above, std::memory_order_relaxed);
-      i = parent;
-      parent = above;
-    }
-    return i;
+    return find_root(i, [this](Id j) -> Id& { return nodes_[j].parent; });
   }
 
-  // ---- looking ----
+  // ---- searching ----
 
-  virtual void first_look(Id x, int worker) = 0;
+  virtual void find_initial_nearest(Id x, int worker) = 0;
 
-  // Makes the nearest neighbours of clusters exact, or finds bounds beyond `threshold` without reading lists.
+  // Makes the nearest neighbours of clusters exact. Where an upper bound shows that a cluster does not reach
+  // `threshold`, it stores the bound instead and reads no list.
   virtual void refresh(std::span<const Id> clusters, float threshold, int worker) = 0;
 
-  // Finds the neighbours of new clusters that have one of these for their nearest neighbour now. All of the
-  // new clusters must have been refreshed since they were made.
-  virtual void announce(std::span<const Id> clusters, int worker) = 0;
+  // Finds the clusters whose nearest neighbour is now one of these merged clusters. All merged clusters must
+  // have been refreshed since their merge.
+  virtual void push_to_neighbors(std::span<const Id> clusters, int worker) = 0;
 
-  // Makes known what has been announced. Calls body(x) for clusters that have another nearest neighbour now,
-  // perhaps repeatedly.
+  // Applies what push_to_neighbors has found. Calls body(x) for clusters with a new nearest neighbour, some
+  // of them more than once.
   template <class Body>
-  void each_announced(const Body& body) {
-    for (std::vector<Offer>& offers : offers_)
-      for (const Offer& offer : std::exchange(offers, {})) {
-        Nearest& nearest = nearest_[offer.to];
-        if (!is_nearer(offer.cluster, offer.value, nearest)) continue;
+  void apply_pushed(const Body& body) {
+    for (std::vector<Push>& pushes : pushes_)
+      for (const Push& push : std::exchange(pushes, {})) {
+        Nearest& nearest = nearest_[push.to];
+        if (!is_nearer(push.cluster, push.value, nearest)) continue;
         nearest.second = std::max(nearest.second, round_up(nearest.value));
-        nearest.value = offer.value;
-        nearest.best = offer.cluster;
-        nearest.best_size = cell_[offer.cluster].size;
-        nearest.lasting = false;
-        body(offer.to);
+        nearest.value = push.value;
+        nearest.best = push.cluster;
+        nearest.best_size = nodes_[push.cluster].size;
+        nearest.is_final = false;
+        body(push.to);
       }
   }
 
   // ---- hubs ----
 
-  // Whether so many list entries and clusters have been read that there must be hubs. HAC by average linkage
-  // on an ordinary neighbour graph reads about three times the entries of the graph.
+  // Returns whether so many list entries and clusters have been read that there must be hubs. HAC with
+  // average linkage on an ordinary neighbour graph reads about three times the entries of the graph.
   bool has_hubs() const {
-    constexpr std::int64_t kMost = 8;
-    return std::accumulate(work_.begin(), work_.end(), std::int64_t{0}) > kMost * entries_;
+    constexpr std::int64_t kMaxReads = 8;  // per entry of the graph
+    return std::accumulate(reads_.begin(), reads_.end(), std::int64_t{0}) > kMaxReads * entries_;
   }
 
-  // Merges mutual nearest neighbours until there are none, with a structure that does not read the whole list
-  // of a hub at every merge. Calls record(merges) for every round, ordered by id. Nothing else may be called
-  // after it.
-  virtual void finish(const std::function<void(std::span<const Merge>)>& record) = 0;
+  // Runs the remaining rounds of HAC with a structure for hubs (see HubHac). Calls record(merges) for every
+  // round, ordered by id. Nothing else may be called afterwards.
+  virtual void run_hub_hac(const std::function<void(std::span<const Merge>)>& record) = 0;
 
-  // ---- merging, in this order: unite all, then resize all, then take in all, then forget all ----
+  // ---- merging: in each round, all calls of one function precede those of the next ----
 
-  void unite(Id x, Id y) {
+  // 1. Merges the clusters of x and y in the union-find.
+  void merge_ids(Id x, Id y) {
     const Id a = root(x), b = root(y);
-    if (a != b) cell_[std::max(a, b)].up = std::min(a, b);
+    if (a != b) nodes_[std::max(a, b)].parent = std::min(a, b);
   }
 
-  void resize(Id cluster, Size size) { cell_[cluster].size = size; }
+  // 2. Sets the size of a merged cluster.
+  void resize(Id cluster, Size size) { nodes_[cluster].size = size; }
 
-  // Gives a cluster the lists of its parts, and blends what these know of neighbours outside of it.
-  virtual Blend take_in(Id cluster, std::span<const Part<Size>> parts) = 0;
+  // 3. Appends the lists of its parts to a merged cluster, and bounds its linkage to any neighbour.
+  virtual UnionBound absorb_lists(Id cluster, std::span<const Part<Size>> parts) = 0;
 
-  // From now on all that is known of the merged cluster's neighbours is the blended bound.
-  void forget(Id cluster, Blend most) {
-    keep_bound(cluster, most);
+  // 4. Replaces what is known of the neighbours of a merged cluster by that bound.
+  void finish_merge(Id cluster, UnionBound bound) {
+    set_bound(cluster, bound);
     --clusters_;
   }
 
  protected:
-  struct Cell {
-    Id up;      // towards the cluster's smallest point, whose own `up` is itself
-    Size size;  // of the cluster, at its smallest point
+  struct Node {
+    Id parent;  // in the union-find; the root of a cluster is its smallest point
+    Size size;  // of the cluster; valid for its root only
   };
 
   struct Nearest {
-    double value = kNone;
-    Id best = kNobody;
-    Size best_size = 0;  // at the last look
-    float second = -std::numeric_limits<float>::infinity();
-    bool lasting = false;  // whether `best` is the nearest for good, whatever it merges with
+    double value = kNoLinkage;
+    Id best = kNoCluster;
+    Size best_size = 0;                                      // size of `best` at the last search
+    float second = -std::numeric_limits<float>::infinity();  // no other neighbour is closer
+    bool is_final = false;  // `best` stays the nearest, whatever it merges with
   };
 
-  // A new cluster that may be the nearest neighbour of another one.
-  struct Offer {
+  // A merged cluster that may be the new nearest neighbour of cluster `to`.
+  struct Push {
     Id to, cluster;
     double value;
   };
@@ -158,34 +159,27 @@ class Neighborhoods {
     return value > than.value || (value == than.value && cluster < than.best);
   }
 
-  // The smallest float that is no smaller.
-  static float round_up(double value) {
-    const auto rounded = static_cast<float>(value);
-    return rounded < value ? std::nextafter(rounded, std::numeric_limits<float>::infinity()) : rounded;
-  }
-
-  Neighborhoods(std::int64_t n, std::int64_t edges, std::span<const double> weights, int workers)
-      : entries_(n + edges), clusters_(n), cell_(n), nearest_(n), offers_(workers), work_(workers) {
+  ClusterNeighbors(std::int64_t n, std::int64_t edges, std::span<const double> weights, int n_threads)
+      : entries_(n + edges), clusters_(n), nodes_(n), nearest_(n), pushes_(n_threads), reads_(n_threads) {
     for (Id i = 0; i < clusters_; ++i)
-      cell_[i] = {i, weights.empty() ? Size{1} : static_cast<Size>(weights[i])};
+      nodes_[i] = {i, weights.empty() ? Size{1} : static_cast<Size>(weights[i])};
   }
 
-  void keep_bound(Id x, double most) {
-    nearest_[x].best = kNobody;
-    nearest_[x].value = most;
-    nearest_[x].lasting = false;
+  void set_bound(Id x, double bound) {
+    nearest_[x].best = kNoCluster;
+    nearest_[x].value = bound;
+    nearest_[x].is_final = false;
   }
 
   const std::int64_t entries_;  // points and entries of the graph
 
-  std::int64_t clusters_;  // an upper bound on how many: what a table of neighbours may have to hold
+  std::int64_t clusters_;  // an upper bound on their number, and so on the length of a combined list
 
-  // By cluster, at its smallest point.
-  Array<Cell> cell_;
-  Array<Nearest> nearest_;
+  Array<Node> nodes_;       // by point
+  Array<Nearest> nearest_;  // by cluster
 
-  std::vector<std::vector<Offer>> offers_;  // by worker
-  std::vector<std::int64_t> work_;          // likewise: list entries and clusters read so far
+  std::vector<std::vector<Push>> pushes_;  // by thread
+  std::vector<std::int64_t> reads_;        // by thread: list entries and clusters read so far
 };
 
 }  // namespace agglo

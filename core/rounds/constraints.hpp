@@ -1,5 +1,4 @@
-// Which clusters may be joined: none with points in them that are to stay apart, and none that are too large
-// together. What may not be joined now may not be joined later, for clusters only grow.
+// Constraints on merges: must-link and cannot-link pairs, exclusive groups, and a maximum cluster weight.
 #pragma once
 
 #include <algorithm>
@@ -15,111 +14,108 @@
 
 namespace agglo {
 
-// What is known of the points beforehand. Pairs lie one after the other.
+// The constraints of a run, and the weights of its points. Pairs are stored one after the other.
 struct Constraints {
-  std::span<const Id> must;    // pairs of points that are merged before the first round
-  std::span<const Id> cannot;  // pairs of points that are never in one cluster
-  std::span<const Id> groups;  // pairs (point, group): points of one group are never in one cluster
-  double most = std::numeric_limits<double>::infinity();  // that a cluster may weigh
-  std::span<const double> weights;                        // of the points; empty: 1 each
+  std::span<const Id> must_link;    // pairs of points that are merged before the first round
+  std::span<const Id> cannot_link;  // pairs of points that are never in one cluster
+  std::span<const Id> groups;       // pairs (point, group): no cluster has two points of one group
+  double max_weight = std::numeric_limits<double>::infinity();  // of a cluster
+  std::span<const double> weights;                              // of the points; empty: 1 each
 
-  bool limit() const { return !cannot.empty() || !groups.empty() || std::isfinite(most); }
+  bool forbid_merges() const { return !cannot_link.empty() || !groups.empty() || std::isfinite(max_weight); }
 };
 
-// The clusters of a run, as far as that matters. A cluster with a point in any constraint has a tag, under
-// which there is a list of whom it is to stay apart from, and one of the groups it has members of. When
-// clusters merge, the shorter lists are appended to the longer ones, whose tag stays: so every entry moves at
-// most as often as its list can double.
-class Limits {
+// Tracks which clusters may merge while clusters grow. If two clusters may not merge, they never may later.
+//
+// A cluster with a constrained point has a tag, and each tag has a list of conflicts. When two clusters
+// merge, the shorter list is appended to the longer one, whose tag the merged cluster keeps. So an entry
+// moves O(log n) times.
+class ConstraintTracker {
  public:
-  Limits(std::int64_t n, const Constraints& given) : most_(given.most) {
-    if (std::isfinite(most_)) {
+  ConstraintTracker(std::int64_t n, const Constraints& constraints) : max_weight_(constraints.max_weight) {
+    if (std::isfinite(max_weight_)) {
       weight_.assign(n, 1.0);
-      std::copy(given.weights.begin(), given.weights.end(), weight_.begin());
+      std::copy(constraints.weights.begin(), constraints.weights.end(), weight_.begin());
     }
-    if (given.cannot.empty() && given.groups.empty()) return;
-    tag_.assign(n, kNobody);
-    apart_.reserve(given.cannot.size() / 2);
-    for (std::size_t k = 0; k < given.cannot.size(); k += 2) {
-      const Id s = tagged(given.cannot[k]), t = tagged(given.cannot[k + 1]);
-      apart_.insert(either(s, t));
-      told_[s].partners.push_back(t);
-      told_[t].partners.push_back(s);
+    const auto& [must_link, cannot_link, groups, max_weight, weights] = constraints;
+    if (cannot_link.empty() && groups.empty()) return;
+    tag_.assign(n, kNoCluster);
+    cannot_link_.reserve(cannot_link.size() / 2);
+    for (std::size_t k = 0; k < cannot_link.size(); k += 2) {
+      const Id s = assign_tag(cannot_link[k]), t = assign_tag(cannot_link[k + 1]);
+      cannot_link_.insert(pair_key(s, t));
+      conflicts_[s].partners.push_back(t);
+      conflicts_[t].partners.push_back(s);
     }
-    for (std::size_t k = 0; k < given.groups.size(); k += 2) {
-      const Id s = tagged(given.groups[k]), group = given.groups[k + 1];
-      member_.insert(key(s, group));
-      told_[s].groups.push_back(group);
+    for (std::size_t k = 0; k < groups.size(); k += 2) {
+      const Id s = assign_tag(groups[k]), group = groups[k + 1];
+      has_group_.insert(key(s, group));
+      conflicts_[s].groups.push_back(group);
     }
   }
 
-  // Whether clusters a and b may be joined.
-  bool may(Id a, Id b) const {
-    if (!weight_.empty() && weight_[a] + weight_[b] > most_) return false;
-    if (tag_.empty() || tag_[a] == kNobody || tag_[b] == kNobody) return true;
+  // Returns whether clusters a and b may merge.
+  bool allows(Id a, Id b) const {
+    if (!weight_.empty() && weight_[a] + weight_[b] > max_weight_) return false;
+    if (tag_.empty() || tag_[a] == kNoCluster || tag_[b] == kNoCluster) return true;
     Id s = tag_[a], t = tag_[b];
-    if (apart_.contains(either(s, t))) return false;
-    if (told_[s].groups.size() > told_[t].groups.size()) std::swap(s, t);
-    return std::none_of(told_[s].groups.begin(), told_[s].groups.end(),
-                        [&](Id group) { return member_.contains(key(t, group)); });
+    if (cannot_link_.contains(pair_key(s, t))) return false;
+    if (conflicts_[s].groups.size() > conflicts_[t].groups.size()) std::swap(s, t);
+    return std::none_of(conflicts_[s].groups.begin(), conflicts_[s].groups.end(),
+                        [&](Id group) { return has_group_.contains(key(t, group)); });
   }
 
-  // Makes one cluster of a and b, named by the smaller.
-  void unite(Id a, Id b) {
-    const Id name = std::min(a, b);
-    if (!weight_.empty()) weight_[name] = weight_[a] + weight_[b];
+  // Merges clusters a and b. The merged cluster has the smaller id.
+  void merge(Id a, Id b) {
+    const Id id = std::min(a, b);
+    if (!weight_.empty()) weight_[id] = weight_[a] + weight_[b];
     if (tag_.empty()) return;
     Id s = tag_[a], t = tag_[b];
-    tag_[name] = std::max(s, t);
-    if (std::min(s, t) == kNobody) return;
-    if (told_[s].length() < told_[t].length()) std::swap(s, t);
-    tag_[name] = s;
-    up_[t] = s;
-    const Told moved = std::exchange(told_[t], {});
+    tag_[id] = std::max(s, t);
+    if (std::min(s, t) == kNoCluster) return;
+    if (conflicts_[s].size() < conflicts_[t].size()) std::swap(s, t);
+    tag_[id] = s;
+    parent_[t] = s;
+    const ConflictList moved = std::exchange(conflicts_[t], {});
     for (const Id partner : moved.partners) {
-      const Id now = root(partner);
-      apart_.insert(either(s, now));
-      told_[s].partners.push_back(now);
+      const Id tag = find_root(partner, [this](Id i) -> Id& { return parent_[i]; });
+      cannot_link_.insert(pair_key(s, tag));
+      conflicts_[s].partners.push_back(tag);
     }
     for (const Id group : moved.groups) {
-      member_.insert(key(s, group));
-      told_[s].groups.push_back(group);
+      has_group_.insert(key(s, group));
+      conflicts_[s].groups.push_back(group);
     }
   }
 
  private:
-  struct Told {
-    std::vector<Id> partners;  // tags; those that have gone lead to the one they went into
+  struct ConflictList {
+    std::vector<Id> partners;  // tags at the time of insertion; parent_ leads from them to the current ones
     std::vector<Id> groups;
-    std::size_t length() const { return partners.size() + groups.size(); }
+    std::size_t size() const { return partners.size() + groups.size(); }
   };
 
-  Id tagged(Id point) {
-    if (tag_[point] == kNobody) {
-      tag_[point] = static_cast<Id>(told_.size());
-      up_.push_back(tag_[point]);
-      told_.emplace_back();
+  Id assign_tag(Id point) {
+    if (tag_[point] == kNoCluster) {
+      tag_[point] = static_cast<Id>(conflicts_.size());
+      parent_.push_back(tag_[point]);
+      conflicts_.emplace_back();
     }
     return tag_[point];
-  }
-
-  Id root(Id tag) {
-    while (up_[tag] != tag) tag = up_[tag] = up_[up_[tag]];
-    return tag;
   }
 
   static std::uint64_t key(Id tag, Id other) {
     return static_cast<std::uint64_t>(tag) << 32 | static_cast<std::uint32_t>(other);
   }
-  static std::uint64_t either(Id s, Id t) { return key(std::min(s, t), std::max(s, t)); }
+  static std::uint64_t pair_key(Id s, Id t) { return key(std::min(s, t), std::max(s, t)); }
 
-  const double most_;
-  std::vector<double> weight_;                // of each cluster, if there is a limit
-  std::vector<Id> tag_;                       // of each cluster, if points are to stay apart
-  std::vector<Id> up_;                        // by tag: itself, or towards the one it went into
-  std::vector<Told> told_;                    // likewise
-  std::unordered_set<std::uint64_t> apart_;   // pairs of tags
-  std::unordered_set<std::uint64_t> member_;  // (tag, group)
+  const double max_weight_;
+  std::vector<double> weight_;                     // by cluster; empty without a maximum weight
+  std::vector<Id> tag_;                            // by cluster; empty without cannot-link pairs and groups
+  std::vector<Id> parent_;                         // by tag: union-find over tags
+  std::vector<ConflictList> conflicts_;            // by tag
+  std::unordered_set<std::uint64_t> cannot_link_;  // pairs of tags
+  std::unordered_set<std::uint64_t> has_group_;    // (tag, group)
 };
 
 }  // namespace agglo

@@ -1,10 +1,10 @@
-// The clusters and who is nearest to whom, for linkages that are not reducible.
+// Nearest neighbours of clusters for linkages of vectors, which are not reducible, updated eagerly.
 //
-// Where a union may be closer to a third cluster than any of its parts was, no bound of the third one's
-// holds. So a new cluster is compared with all its neighbours at once, and each of them is told. What a
-// cluster knows then is: of all neighbours that are as they were at the last look, none but `best` is closer
-// than `second`, and all others have told since. If `best` is closer than `second`, it is the nearest; else
-// lists are read, once that matters.
+// A union may be closer to a third cluster than each of its parts was, so no bound of the third cluster
+// survives a merge. Therefore a merged cluster is compared with all its neighbours at once, and pushed to
+// each of them. What is known of a cluster is then: among the neighbours that have not changed since the last
+// search, none but `best` is closer than `second`, and all others have been pushed since. If `best` is closer
+// than `second`, it is the nearest; otherwise the lists are read once the threshold is near enough.
 #pragma once
 
 #include <algorithm>
@@ -21,157 +21,152 @@
 #include "neighbors/graph.hpp"
 #include "rounds/adjacency.hpp"
 #include "rounds/chains.hpp"
+#include "rounds/cluster_neighbors.hpp"
 #include "rounds/constraints.hpp"
 #include "rounds/linkage.hpp"
 #include "rounds/moments.hpp"
 
 namespace agglo {
 
-class EagerNeighborhoods {
+class EagerNeighbors {
  public:
   static constexpr bool kEager = true;
   using Size = double;
-  using Linkage = Vectors;
-  struct Blend {};  // nothing is known of a new cluster before it is compared
+  struct UnionBound {};  // a merged cluster has no bound; it is compared with its neighbours
 
-  // Weights are among the vectors' own.
-  EagerNeighborhoods(const GraphView& graph, std::span<const double>, const Vectors& vectors,
-                     const Limits* limits, int workers)
+  EagerNeighbors(const GraphView& graph, const Vectors& vectors, const ConstraintTracker* constraints,
+                 int n_threads)
       : graph_(graph),
-        limits_(limits),
+        constraints_(constraints),
         clusters_(graph.size()),
         moments_(vectors, graph.size()),
-        state_(graph.size()),
+        nodes_(graph.size()),
         nearest_(graph.size()),
         chains_(graph),
         locks_(kLocks),
-        workers_(workers) {
-    for (Id i = 0; i < clusters_; ++i) state_[i].up = i;
+        scratch_(n_threads) {
+    for (Id i = 0; i < clusters_; ++i) nodes_[i].parent = i;
   }
 
   Id best(Id x) const { return nearest_[x].best; }
   Id nearest(Id x) const { return best(x); }
-  bool has_found_nearest(Id) const { return false; }
+  bool nearest_is_final(Id) const { return false; }
   double value(Id x) const { return nearest_[x].value; }
-  double reach(Id x) const { return std::max(nearest_[x].value, double{nearest_[x].second}); }
+  double upper_bound(Id x) const { return std::max(nearest_[x].value, double{nearest_[x].second}); }
   Size size(Id x) const { return moments_.weight(x); }
-  bool alive(Id x) { return std::atomic_ref<Id>(state_[x].up).load(std::memory_order_relaxed) == x; }
+  bool is_cluster(Id x) { return std::atomic_ref<Id>(nodes_[x].parent).load(std::memory_order_relaxed) == x; }
 
-  // Asks for what is known of a cluster ahead of the reading.
-  void prefetch(Id x) const {
-    moments_.prefetch(x);
-    agglo::prefetch(&nearest_[x]);
+  void prefetch_cluster(Id x) const {
+    moments_.prefetch_cluster(x);
+    prefetch(&nearest_[x]);
   }
 
-  // The cluster that i is in now.
+  // The cluster that contains i.
   Id root(Id i) {
-    // Threads shorten paths under each other's feet; any ancestor they see or leave is a right one.
-    const auto up = [this](Id j) { return std::atomic_ref<Id>(state_[j].up); };
-    for (Id parent = up(i).load(std::memory_order_relaxed); parent != i;) {
-      const Id above = up(parent).load(std::memory_order_relaxed);
-      if (above != parent) up(i).store(above, std::memory_order_relaxed);
-      i = parent;
-      parent = above;
-    }
-    return i;
+    return find_root(i, [this](Id j) -> Id& { return nodes_[j].parent; });
   }
 
-  // The first look at a point, or at a cluster to start from.
-  void look_at_row(Id x) {
-    const std::span<const Id> names = chains_.names(x);
+  // Finds the nearest neighbour of a point or an initial cluster in its row of the graph.
+  void find_initial_nearest(Id x, int) {
+    const std::span<const Id> ids = chains_.ids(x);
     const float* weights = graph_.weights.data() + graph_.indptr[x];
     Nearest found;
-    for (const Id y : names) moments_.ask_for_moment(y);
-    for (std::size_t k = 0; k < names.size(); ++k)
-      if (may(x, names[k])) offer(found, names[k], moments_.value(x, names[k], weights[k]));
+    for (const Id y : ids) moments_.prefetch_moment(y);
+    for (std::size_t k = 0; k < ids.size(); ++k)
+      if (allows(x, ids[k])) offer(found, ids[k], moments_.value(x, ids[k], weights[k]));
     nearest_[x] = found;
   }
 
   // Makes the nearest neighbours of clusters exact where they may reach the threshold.
   void refresh(std::span<const Id> clusters, float threshold, int worker) {
-    std::vector<Id>& pending = workers_[worker].gather.pending;
+    std::vector<Id>& pending = scratch_[worker].table.pending;
     pending.clear();
     for (const Id x : clusters) {
       const Nearest& nearest = nearest_[x];
-      const bool exact = nearest.best != kNobody && nearest.second < nearest.value;
-      if (!exact && static_cast<float>(reach(x)) >= threshold) pending.push_back(x);
+      const bool is_exact = nearest.best != kNoCluster && nearest.second < nearest.value;
+      if (!is_exact && static_cast<float>(upper_bound(x)) >= threshold) pending.push_back(x);
     }
     for (std::size_t k = 0; k < pending.size(); ++k) {
-      ask_ahead(pending, k);
-      look(pending[k], workers_[worker], rounds_ - 1);
+      prefetch_ahead(pending, k);
+      find_nearest(pending[k], scratch_[worker], round_ - 1);
     }
   }
 
-  // ---- merging: unite all, then make all, then chain all, then tell all, then forget all ----
+  // ---- merging: in each round, all calls of one function precede those of the next ----
 
-  void unite(Id x, Id y) {
+  // 1. Merges the clusters of x and y in the union-find.
+  void merge_ids(Id x, Id y) {
     const Id a = root(x), b = root(y);
-    if (a != b) state_[std::max(a, b)].up = std::min(a, b);
+    if (a != b) nodes_[std::max(a, b)].parent = std::min(a, b);
   }
 
-  // Makes the cluster of the parts that were united.
+  // 2. Computes the moments of a merged cluster.
   template <class Parts>
-  void make(Id cluster, const Parts& parts, int worker) {
-    std::vector<Id>& names = workers_[worker].names;
-    names.clear();
-    for (const auto& part : parts) names.push_back(part.member);
-    std::sort(names.begin(), names.end());
-    moments_.merge(names, workers_[worker].scratch);
-    state_[cluster].made = rounds_;
+  void merge_moments(Id cluster, const Parts& parts, int worker) {
+    std::vector<Id>& ids = scratch_[worker].ids;
+    ids.clear();
+    for (const auto& part : parts) ids.push_back(part.id);
+    std::sort(ids.begin(), ids.end());
+    moments_.merge(ids, scratch_[worker].moments);
+    nodes_[cluster].merge_round = round_;
   }
 
-  void chain(Id cluster, Id x) { chains_.append(cluster, x); }
+  // 3. Appends the lists of x to those of a merged cluster.
+  void append_lists(Id cluster, Id x) { chains_.append(cluster, x); }
 
-  // Compares new clusters with their neighbours, and tells those that are not new themselves.
-  void tell(std::span<const Id> clusters, int worker) {
-    const Gather<Edge>& gather = workers_[worker].gather;
+  // 4. Compares merged clusters with their neighbours, and pushes them to those that did not merge
+  // themselves.
+  void push_to_neighbors(std::span<const Id> clusters, int worker) {
+    const NeighborTable<Edge>& table = scratch_[worker].table;
     for (std::size_t c = 0; c < clusters.size(); ++c) {
-      ask_ahead(clusters, c);
-      look(clusters[c], workers_[worker], rounds_);
-      for (std::size_t k = 0; k < gather.ids.size(); ++k)
-        if (!fresh(gather.ids[k])) hear(gather.ids[k], clusters[c], gather.stats[k], worker);
+      prefetch_ahead(clusters, c);
+      find_nearest(clusters[c], scratch_[worker], round_);
+      for (std::size_t k = 0; k < table.ids.size(); ++k)
+        if (!merged_now(table.ids[k])) receive(table.ids[k], clusters[c], table.stats[k], worker);
     }
   }
 
-  void forget(Id, Blend) { --clusters_; }
+  // 5. Counts a merge as done.
+  void finish_merge(Id, UnionBound) { --clusters_; }
 
-  // Ends a round. Calls body(x) for clusters that are as close to a new one as they were to any other, or
-  // closer, perhaps repeatedly.
+  // 6. Ends a round. Calls body(x) for clusters to which a merged cluster is as close as any other neighbour,
+  // or closer, some of them more than once.
   template <class Body>
-  void each_closer(const Body& body) {
-    ++rounds_;
-    for (Worker& worker : workers_)
-      for (const Id x : std::exchange(worker.closer, {})) body(x);
+  void end_round(const Body& body) {
+    ++round_;
+    for (Scratch& scratch : scratch_)
+      for (const Id x : std::exchange(scratch.closer, {})) body(x);
   }
 
  private:
   static constexpr std::size_t kLocks = 4096;
-  static constexpr std::size_t kMeans = 4;  // that are asked for ahead of the reading
+  static constexpr std::size_t kPrefetch = 4;  // means that are prefetched ahead of their use
 
-  // Of an edge the linkage is kept; what is not a number is to be computed. Neighbours that have become one
-  // have changed, all of them.
+  // The list entry of an edge is its linkage; NaN means that it has to be computed. If two neighbours have
+  // merged, the linkage to them has to be computed anyway.
   struct Edge {
     using Stat = double;
     static void combine(Stat&, Stat) {}
   };
 
   struct Nearest {
-    double value = kNone;
-    Id best = kNobody;
+    double value = kNoLinkage;
+    Id best = kNoCluster;
     float second = -std::numeric_limits<float>::infinity();
-    Id heard = 0;   // the last round in which a new neighbour told of itself
-    Id listed = 0;  // the last round that the list knows
+    Id receive_round = 0;  // the last round in which a merged neighbour was pushed
+    Id list_round = 0;     // the last round whose merges are in the list
   };
 
-  struct State {
-    Id up;        // towards the cluster's smallest point, whose own `up` is itself
-    Id made = 0;  // the round in which the cluster was made
+  struct Node {
+    Id parent;           // in the union-find; the root of a cluster is its smallest point
+    Id merge_round = 0;  // the last round in which the cluster merged; valid for its root only
   };
 
-  struct Worker {
-    Gather<Edge> gather;
-    std::vector<Id> names, closer;
-    Moments::Scratch scratch;
+  // The scratch space of one thread.
+  struct Scratch {
+    NeighborTable<Edge> table;
+    std::vector<Id> ids, closer;
+    Moments::Scratch moments;
   };
 
   struct Lock {
@@ -182,96 +177,90 @@ class EagerNeighborhoods {
     std::atomic_flag taken;
   };
 
-  bool fresh(Id x) const { return state_[x].made == rounds_; }
-  bool may(Id x, Id y) const { return limits_ == nullptr || limits_->may(x, y); }
+  bool merged_now(Id x) const { return nodes_[x].merge_round == round_; }
+  bool allows(Id x, Id y) const { return constraints_ == nullptr || constraints_->allows(x, y); }
 
-  // A float that is no smaller.
-  static float above(double value) {
-    const auto rounded = static_cast<float>(value);
-    return rounded < value ? std::nextafter(rounded, std::numeric_limits<float>::infinity()) : rounded;
-  }
-
-  // What is kept does not depend on the order of offers.
+  // Updates `nearest` by a candidate. The result does not depend on the order of candidates.
   static void offer(Nearest& nearest, Id candidate, double value) {
     const bool closer = value > nearest.value || (value == nearest.value && candidate < nearest.best);
     const double other = closer ? nearest.value : value;
-    if (other > nearest.second) nearest.second = above(other);
+    if (other > nearest.second) nearest.second = round_up(other);
     if (closer) nearest.value = value, nearest.best = candidate;
   }
 
-  // x learns how close a new cluster is.
-  void hear(Id x, Id cluster, double value, int worker) {
+  // Updates the nearest neighbour of x by a merged cluster.
+  void receive(Id x, Id cluster, double value, int worker) {
     const std::lock_guard guard(locks_[x % kLocks]);
     Nearest& nearest = nearest_[x];
-    // The first to tell finds what was known before the round.
-    if (std::exchange(nearest.heard, rounds_) != rounds_ && nearest.best != kNobody &&
-        (!alive(nearest.best) || fresh(nearest.best))) {
-      nearest.best = kNobody;
-      nearest.value = kNone;
+    // The first push of a round finds the state from before the round.
+    if (std::exchange(nearest.receive_round, round_) != round_ && nearest.best != kNoCluster &&
+        (!is_cluster(nearest.best) || merged_now(nearest.best))) {
+      nearest.best = kNoCluster;
+      nearest.value = kNoLinkage;
     }
-    if (value == kNone) return;
-    if (value >= reach(x)) workers_[worker].closer.push_back(x);
+    if (value == kNoLinkage) return;
+    if (value >= upper_bound(x)) scratch_[worker].closer.push_back(x);
     offer(nearest, cluster, value);
   }
 
-  // Combines x's lists into one, under the clusters of that round, and finds its nearest neighbour.
-  void look(Id x, Worker& own, Id round) {
-    Gather<Edge>& gather = own.gather;
-    gather.start(std::min(chains_.entries(x), clusters_));
-    for (Id owner = x; owner != kNobody; owner = chains_.next(owner)) read(x, owner, gather);
+  // Combines the lists of x into one, which contains the merges up to `round`, and finds its nearest
+  // neighbour.
+  void find_nearest(Id x, Scratch& scratch, Id round) {
+    NeighborTable<Edge>& table = scratch.table;
+    table.reset(std::min(chains_.count_entries(x), clusters_));
+    for (Id owner = x; owner != kNoCluster; owner = chains_.next(owner)) add_list(x, owner, table);
     Nearest found;
-    found.listed = round;
-    for (std::size_t k = 0; k < gather.ids.size(); ++k) {
-      if (k + kMeans < gather.ids.size()) prefetch(gather.ids[k + kMeans]);
-      const Id y = gather.ids[k];
-      double& value = gather.stats[k];
-      if (!may(x, y))
-        value = kNone;
+    found.list_round = round;
+    for (std::size_t k = 0; k < table.ids.size(); ++k) {
+      if (k + kPrefetch < table.ids.size()) prefetch_cluster(table.ids[k + kPrefetch]);
+      const Id y = table.ids[k];
+      double& value = table.stats[k];
+      if (!allows(x, y))
+        value = kNoLinkage;
       else if (std::isnan(value))
         value = moments_.value(x, y);
-      if (value != kNone) offer(found, y, value);
+      if (value != kNoLinkage) offer(found, y, value);
     }
     nearest_[x] = found;
-    chains_.replace(x, List<double>(gather.ids, gather.stats));
+    chains_.replace(x, NeighborList<double>(table.ids, table.stats));
   }
 
-  // Adds the neighbours of x that one of its points knows, with the linkages that are still right.
-  void read(Id x, Id owner, Gather<Edge>& gather) {
+  // Adds the list of one owner to the table of x. Linkages are reused if neither cluster has merged since.
+  void add_list(Id x, Id owner, NeighborTable<Edge>& table) {
     constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
-    const std::span<const Id> names = chains_.names(owner);
-    const List<double>& list = chains_.list(owner);
-    const bool same = !fresh(x) && owner == x;
-    const Id listed = nearest_[x].listed;
-    for (std::size_t k = 0; k < names.size(); ++k) {
-      if (k + chains_.kNames < names.size()) agglo::prefetch(&state_[names[k + chains_.kNames]]);
-      const Id id = root(names[k]);
+    const std::span<const Id> ids = chains_.ids(owner);
+    const NeighborList<double>& list = chains_.list(owner);
+    const bool unchanged = !merged_now(x) && owner == x;
+    const Id list_round = nearest_[x].list_round;
+    for (std::size_t k = 0; k < ids.size(); ++k) {
+      if (k + chains_.kPrefetch < ids.size()) prefetch(&nodes_[ids[k + chains_.kPrefetch]]);
+      const Id id = root(ids[k]);
       if (id == x) continue;
-      if (gather.ids.size() < kMeans) prefetch(id);
-      if (!same || id != names[k] || state_[id].made > listed)
-        gather.add(id, kUnknown);
+      if (table.ids.size() < kPrefetch) prefetch_cluster(id);
+      if (!unchanged || id != ids[k] || nodes_[id].merge_round > list_round)
+        table.add(id, kUnknown);
       else
-        gather.add(id, list ? list.stats()[k] : moments_.value(x, id, graph_.weights[graph_.indptr[x] + k]));
+        table.add(id, list ? list.stats()[k] : moments_.value(x, id, graph_.weights[graph_.indptr[x] + k]));
     }
   }
 
-  void ask_ahead(std::span<const Id> clusters, std::size_t k) const {
-    chains_.ask_ahead(clusters, k, [this](Id name) { agglo::prefetch(&state_[name]); });
-    if (k + 2 < clusters.size()) prefetch(clusters[k + 2]);
+  void prefetch_ahead(std::span<const Id> clusters, std::size_t k) const {
+    chains_.prefetch_ahead(clusters, k, [this](Id id) { prefetch(&nodes_[id]); });
+    if (k + 2 < clusters.size()) prefetch_cluster(clusters[k + 2]);
   }
 
   const GraphView graph_;
-  const Limits* const limits_;
-  std::int64_t clusters_;  // an upper bound on how many there are
+  const ConstraintTracker* const constraints_;  // null: any two clusters may merge
+  std::int64_t clusters_;                       // an upper bound on their number
   Moments moments_;
-  Id rounds_ = 1;
+  Id round_ = 1;
 
-  // By cluster, at its smallest point.
-  Array<State> state_;
-  Array<Nearest> nearest_;
-  Chains<double> chains_;
+  Array<Node> nodes_;       // by point
+  Array<Nearest> nearest_;  // by cluster
+  ListChains<double> chains_;
 
   std::vector<Lock> locks_;
-  std::vector<Worker> workers_;
+  std::vector<Scratch> scratch_;  // by thread
 };
 
 }  // namespace agglo

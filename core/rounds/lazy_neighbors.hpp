@@ -1,11 +1,11 @@
-// Who is nearest to whom, kept lazily.
+// Nearest neighbours of clusters for reducible linkages, updated lazily.
 //
-// What is known of a cluster's neighbours comes from the last look at them: `best` was the nearest at
-// `value`, and no other is or will be closer than `second`, because the linkages are reducible and what has
-// no edge counts as `floor`. While `best` is unchanged and the only one so close, that is exact. If `best`
-// has grown, or the cluster itself was merged, a bound is left; lists are read again only if that bound is
-// close enough to matter. Merging clusters does not touch their lists: they are chained, and combined at the
-// next look.
+// The last search of a cluster found the nearest neighbour `best` at `value`, and no other neighbour closer
+// than `second`. Because the linkage is reducible and pairs without an edge count as `floor`, no other
+// neighbour ever gets closer than `second`. While `best` is unchanged and closer than `second`, it is exact.
+// If `best` has grown, or the cluster itself has merged, only an upper bound is left. Lists are read again
+// only if that bound reaches the threshold. A merge does not touch lists: it chains them, and the next search
+// combines them.
 #pragma once
 
 #include <algorithm>
@@ -29,111 +29,112 @@
 namespace agglo {
 
 template <class Linkage, class Size>
-class LazyNeighborhoods final : public Neighborhoods<Size> {
+class LazyNeighbors final : public ClusterNeighbors<Size> {
  public:
   using Stat = typename Linkage::Stat;
 
-  // With limits, only clusters that may be joined are neighbours. Bounds hold all the same: what may not be
-  // joined with a part may not be joined with the whole.
-  LazyNeighborhoods(const GraphView& graph, std::span<const double> weights, const Linkage& linkage,
-                    const Limits* limits, int workers)
-      : Neighborhoods<Size>(graph.size(), graph.indptr[graph.size()], weights, workers),
+  // With constraints, only clusters that may merge are neighbours. The bounds hold nevertheless: what may not
+  // merge with a part may not merge with the union.
+  LazyNeighbors(const GraphView& graph, std::span<const double> weights, const Linkage& linkage,
+                const ConstraintTracker* constraints, int n_threads)
+      : ClusterNeighbors<Size>(graph.size(), graph.indptr[graph.size()], weights, n_threads),
         graph_(graph),
         weights_(weights),
         linkage_(linkage),
-        limits_(limits),
+        constraints_(constraints),
         slack_(1e-12 * (std::isfinite(linkage.floor) ? std::fabs(linkage.floor) : 0.0)),
         chains_(graph),
-        gather_(workers) {}
+        tables_(n_threads) {}
 
-  // What to start from if x is a cluster already: its size, and the statistics of its row of the graph.
-  void start(Id x, Size size, const std::vector<Stat>& stats) {
-    cell_[x].size = size;
+  // Makes x an initial cluster, with its size and the statistics of its row of the graph.
+  void set_initial_cluster(Id x, Size size, const std::vector<Stat>& stats) {
+    nodes_[x].size = size;
     const Id* row = graph_.indices.data() + graph_.indptr[x];
-    chains_.replace(x, List<Stat>({row, stats.size()}, stats));
-    listed_ = true;
+    chains_.replace(x, NeighborList<Stat>({row, stats.size()}, stats));
+    has_initial_clusters_ = true;
   }
 
-  void first_look(Id x, int worker) override {
-    if (listed_)
-      look(x, gather_[worker]);
+  void find_initial_nearest(Id x, int worker) override {
+    if (has_initial_clusters_)
+      find_nearest(x, tables_[worker]);
     else
-      look_at_row(x);
+      find_nearest_in_row(x);
   }
 
   void refresh(std::span<const Id> clusters, float threshold, int worker) override {
-    std::vector<Id>& pending = gather_[worker].pending;
+    std::vector<Id>& pending = tables_[worker].pending;
     pending.clear();
-    std::int64_t read = static_cast<std::int64_t>(clusters.size());
-    // What is known lies scattered in memory, and is asked for early.
+    std::int64_t reads = static_cast<std::int64_t>(clusters.size());
+    // The state of clusters is scattered in memory, so it is prefetched.
     for (std::size_t k = 0; k < clusters.size(); ++k) {
       if (k + 16 < clusters.size()) prefetch(&nearest_[clusters[k + 16]]);
-      if (k + 8 < clusters.size() && best(clusters[k + 8]) != kNobody)
-        prefetch(&cell_[best(clusters[k + 8])]);
-      if (!settled(clusters[k], threshold)) pending.push_back(clusters[k]);
+      if (k + 8 < clusters.size() && best(clusters[k + 8]) != kNoCluster)
+        prefetch(&nodes_[best(clusters[k + 8])]);
+      if (!refresh_without_search(clusters[k], threshold)) pending.push_back(clusters[k]);
     }
     for (std::size_t k = 0; k < pending.size(); ++k) {
-      chains_.ask_ahead(pending, k, [this](Id name) { prefetch(&cell_[name]); });
-      read += chains_.entries(pending[k]);
-      look(pending[k], gather_[worker]);
+      chains_.prefetch_ahead(pending, k, [this](Id id) { prefetch(&nodes_[id]); });
+      reads += chains_.count_entries(pending[k]);
+      find_nearest(pending[k], tables_[worker]);
     }
-    work_[worker] += read;
+    reads_[worker] += reads;
   }
 
-  void announce(std::span<const Id> clusters, int worker) override {
+  void push_to_neighbors(std::span<const Id> clusters, int worker) override {
     for (const Id y : clusters) {
-      const List<Stat>& list = chains_.list(y);
-      work_[worker] += list.size();
+      const NeighborList<Stat>& list = chains_.list(y);
+      reads_[worker] += list.size();
       for (std::int64_t k = 0; k < list.size(); ++k) {
         const Id x = list.ids()[k];
-        if (nearest_[x].lasting) continue;
-        const double value = linkage_.value(list.stats()[k], cell_[y].size, cell_[x].size);
-        if (Base::is_nearer(y, value, nearest_[x])) offers_[worker].push_back({x, y, value});
+        if (nearest_[x].is_final) continue;
+        const double value = linkage_.value(list.stats()[k], nodes_[y].size, nodes_[x].size);
+        if (Base::is_nearer(y, value, nearest_[x])) pushes_[worker].push_back({x, y, value});
       }
     }
   }
 
-  void finish(const std::function<void(std::span<const Merge>)>& record) override {
-    HubHac<Linkage, Size> hac(linkage_, limits_);
-    std::vector<Id> number(cell_.size(), kNobody);
+  void run_hub_hac(const std::function<void(std::span<const Merge>)>& record) override {
+    HubHac<Linkage, Size> hac(linkage_, constraints_);
+    std::vector<Id> index(nodes_.size(), kNoCluster);
     Id count = 0;
-    for (Id x = 0; x < static_cast<Id>(cell_.size()); ++x) {
-      if (!alive(x)) continue;
-      hac.add(x, cell_[x].size);
-      number[x] = count++;
+    for (Id x = 0; x < static_cast<Id>(nodes_.size()); ++x) {
+      if (!is_cluster(x)) continue;
+      hac.add(x, nodes_[x].size);
+      index[x] = count++;
     }
-    Gather<Linkage>& gather = gather_.front();
-    for (Id x = 0; x < static_cast<Id>(cell_.size()); ++x) {
-      if (!alive(x)) continue;
-      combine(x, gather);
+    NeighborTable<Linkage>& table = tables_.front();
+    for (Id x = 0; x < static_cast<Id>(nodes_.size()); ++x) {
+      if (!is_cluster(x)) continue;
+      combine_lists(x, table);
       chains_.replace(x, {});
-      for (std::size_t k = 0; k < gather.ids.size(); ++k)
-        if (gather.ids[k] > x) hac.add_edge(number[x], number[gather.ids[k]], gather.stats[k]);
+      for (std::size_t k = 0; k < table.ids.size(); ++k)
+        if (table.ids[k] > x) hac.add_edge(index[x], index[table.ids[k]], table.stats[k]);
     }
     hac.run(record);
   }
 
-  double take_in(Id cluster, std::span<const Part<Size>> parts) override {
-    typename Linkage::Blend blend;
+  double absorb_lists(Id cluster, std::span<const Part<Size>> parts) override {
+    typename Linkage::UnionBound bound;
     for (const auto& [x, size] : parts) {
       const Nearest& nearest = nearest_[x];
-      const bool inside = nearest.best != kNobody && root(nearest.best) == cluster;
-      blend.add(inside ? double{nearest.second} : bound(x), size, linkage_.floor);
+      const bool best_is_inside = nearest.best != kNoCluster && root(nearest.best) == cluster;
+      bound.add(best_is_inside ? double{nearest.second} : current_bound(x), size, linkage_.floor);
       if (x != cluster) chains_.append(cluster, x);
     }
-    return raised(blend.of(cell_[cluster].size));
+    return add_slack(bound.get(nodes_[cluster].size));
   }
 
  private:
-  using Base = Neighborhoods<Size>;
+  using Base = ClusterNeighbors<Size>;
   using Nearest = typename Base::Nearest;
-  using Base::alive, Base::best, Base::cell_, Base::clusters_, Base::keep_bound, Base::nearest_,
-      Base::offers_, Base::root, Base::work_;
+  using Base::best, Base::clusters_, Base::is_cluster, Base::nearest_, Base::nodes_, Base::pushes_,
+      Base::reads_, Base::root, Base::set_bound;
 
+  // The nearest of the neighbours offered so far, and the largest linkage of the others.
   struct Search {
     explicit Search(double floor) : others(floor) {}
     void offer(Id candidate, double candidate_value) {
-      ++number;
+      ++count;
       if (candidate_value > value || (candidate_value == value && candidate < best)) {
         others = std::max(others, value);
         value = candidate_value;
@@ -142,127 +143,130 @@ class LazyNeighborhoods final : public Neighborhoods<Size> {
         others = std::max(others, candidate_value);
       }
     }
-    Id best = kNobody;
-    double value = kNone, others;
-    std::int64_t number = 0;
+    Id best = kNoCluster;
+    double value = kNoLinkage, others;
+    std::int64_t count = 0;
   };
 
-  void keep(Id x, const Search& found) {
+  void store(Id x, const Search& search) {
     Nearest& nearest = nearest_[x];
-    nearest.best = found.best;
-    nearest.value = found.value;
-    nearest.best_size = found.best == kNobody ? 0 : cell_[found.best].size;
-    nearest.second = above(found.others);
-    nearest.lasting =
-        found.number == 1 || (Linkage::steadfast && limits_ == nullptr && nearest.second < nearest.value);
+    nearest.best = search.best;
+    nearest.value = search.value;
+    nearest.best_size = search.best == kNoCluster ? 0 : nodes_[search.best].size;
+    nearest.second = round_up_with_errors(search.others);
+    nearest.is_final = search.count == 1 || (Linkage::kGrowthInvariant && constraints_ == nullptr &&
+                                             nearest.second < nearest.value);
   }
 
-  // A float that is no smaller, and larger by more than the rounding errors of a linkage's value: a neighbour
-  // within them of the nearest may yet tie with it.
-  float above(double bound) const {
-    if (bound == kNone) return -std::numeric_limits<float>::infinity();
-    return Base::round_up(bound + 2e-15 * std::fabs(bound) + 2e-3 * slack_);
+  // Returns a float that is larger than `bound` by more than the rounding errors of a linkage's value. A
+  // neighbour within these errors of the nearest could still tie with it.
+  float round_up_with_errors(double bound) const {
+    if (bound == kNoLinkage) return -std::numeric_limits<float>::infinity();
+    return round_up(bound + 2e-15 * std::fabs(bound) + 2e-3 * slack_);
   }
 
-  // A bound made safe from the rounding errors of its own computation.
-  double raised(double most) const { return most + slack_ + 1e-12 * std::fabs(most); }
+  // Adds the rounding errors of its own computation to an upper bound.
+  double add_slack(double bound) const { return bound + slack_ + 1e-12 * std::fabs(bound); }
 
-  bool settled(Id x, float threshold) {
-    if constexpr (Linkage::steadfast)
-      if (nearest_[x].best != kNobody) nearest_[x].best = root(nearest_[x].best);
-    if (exact(x)) return true;
-    const double most = bound(x);
-    if (static_cast<float>(most) >= threshold) return false;
-    keep_bound(x, most);
+  // Returns whether the nearest neighbour of x is exact or beyond the threshold, without reading lists.
+  bool refresh_without_search(Id x, float threshold) {
+    if constexpr (Linkage::kGrowthInvariant)
+      if (nearest_[x].best != kNoCluster) nearest_[x].best = root(nearest_[x].best);
+    if (is_exact(x)) return true;
+    const double bound = current_bound(x);
+    if (static_cast<float>(bound) >= threshold) return false;
+    set_bound(x, bound);
     return true;
   }
 
-  bool exact(Id x) {
+  bool is_exact(Id x) {
     const Nearest& nearest = nearest_[x];
     const Id y = nearest.best;
-    return y != kNobody && nearest.second < nearest.value && alive(y) &&
-           (cell_[y].size == nearest.best_size || (Linkage::steadfast && may(x, y)));
+    return y != kNoCluster && nearest.second < nearest.value && is_cluster(y) &&
+           (nodes_[y].size == nearest.best_size || (Linkage::kGrowthInvariant && allows(x, y)));
   }
 
-  bool may(Id x, Id y) const { return limits_ == nullptr || limits_->may(x, y); }
+  bool allows(Id x, Id y) const { return constraints_ == nullptr || constraints_->allows(x, y); }
 
-  // No neighbour of x is closer than this, given how `best` has grown.
-  double bound(Id x) {
+  // No neighbour of x is closer than this, considering how `best` has grown since the last search.
+  double current_bound(Id x) {
     const Nearest& nearest = nearest_[x];
-    if (nearest.best == kNobody) return nearest.value;
+    if (nearest.best == kNoCluster) return nearest.value;
     const double others = nearest.second;
-    const Size size = cell_[root(nearest.best)].size;
+    const Size size = nodes_[root(nearest.best)].size;
     if (size == nearest.best_size) return std::max(nearest.value, others);
-    return raised(std::max(linkage_.grown(nearest.value, others, nearest.best_size, size), others));
+    return add_slack(
+        std::max(linkage_.bound_after_growth(nearest.value, others, nearest.best_size, size), others));
   }
 
-  // The first look at a point: its row of the graph, each neighbour a cluster of one.
-  void look_at_row(Id x) {
+  // Finds the nearest neighbour of a point in its row of the graph, while all neighbours are points.
+  void find_nearest_in_row(Id x) {
     Search search(linkage_.floor);
-    const Limits* const limits = limits_;
+    const ConstraintTracker* const constraints = constraints_;
     for (std::int64_t k = graph_.indptr[x]; k < graph_.indptr[x + 1]; ++k)
-      if (limits == nullptr || limits->may(x, graph_.indices[k]))
-        search.offer(graph_.indices[k], linkage_.value(edge(x, k), weight(x), weight(graph_.indices[k])));
-    keep(x, search);
+      if (constraints == nullptr || constraints->allows(x, graph_.indices[k]))
+        search.offer(graph_.indices[k],
+                     linkage_.value(edge_stat(x, k), weight(x), weight(graph_.indices[k])));
+    store(x, search);
   }
 
-  // Combines x's lists into one, under the present clusters.
-  void combine(Id x, Gather<Linkage>& gather) {
-    gather.start(std::min(chains_.entries(x), clusters_));
-    for (Id owner = x; owner != kNobody; owner = chains_.next(owner)) {
-      const std::span<const Id> names = chains_.names(owner);
+  // Combines the lists of x by current cluster.
+  void combine_lists(Id x, NeighborTable<Linkage>& table) {
+    table.reset(std::min(chains_.count_entries(x), clusters_));
+    for (Id owner = x; owner != kNoCluster; owner = chains_.next(owner)) {
+      const std::span<const Id> ids = chains_.ids(owner);
       if (const auto& list = chains_.list(owner))
-        read(x, names, gather, [stats = list.stats()](std::size_t k) { return stats[k]; });
+        add_list(x, ids, table, [stats = list.stats()](std::size_t k) { return stats[k]; });
       else
-        read(x, names, gather,
-             [this, owner, first = graph_.indptr[owner]](std::size_t k) { return edge(owner, first + k); });
+        add_list(x, ids, table, [this, owner, first = graph_.indptr[owner]](std::size_t k) {
+          return edge_stat(owner, first + k);
+        });
     }
-    if (limits_ != nullptr) gather.keep([&](Id y) { return limits_->may(x, y); });
+    if (constraints_ != nullptr) table.filter([&](Id y) { return constraints_->allows(x, y); });
   }
 
-  // Combines x's lists, and finds its nearest neighbour.
-  void look(Id x, Gather<Linkage>& gather) {
-    combine(x, gather);
+  // Combines the lists of x, and finds its nearest neighbour.
+  void find_nearest(Id x, NeighborTable<Linkage>& table) {
+    combine_lists(x, table);
     Search search(linkage_.floor);
-    const double size = cell_[x].size;
-    for (std::size_t k = 0; k < gather.ids.size(); ++k)
-      search.offer(gather.ids[k], linkage_.value(gather.stats[k], size, cell_[gather.ids[k]].size));
-    keep(x, search);
+    const double size = nodes_[x].size;
+    for (std::size_t k = 0; k < table.ids.size(); ++k)
+      search.offer(table.ids[k], linkage_.value(table.stats[k], size, nodes_[table.ids[k]].size));
+    store(x, search);
 
-    if (!chains_.bare(x)) chains_.replace(x, List<Stat>(gather.ids, gather.stats));
+    if (!chains_.is_graph_row(x)) chains_.replace(x, NeighborList<Stat>(table.ids, table.stats));
   }
 
-  // Points weigh 1 unless the engine is one for weights.
-  static constexpr bool kWeighed = std::is_same_v<Size, double> && Weighing<Linkage>;
-  double weight(Id point) const { return kWeighed ? static_cast<double>(cell_[point].size) : 1.0; }
+  static constexpr bool kWeighted = std::is_same_v<Size, double> && UsesPointWeights<Linkage>;
+  double weight(Id point) const { return kWeighted ? static_cast<double>(nodes_[point].size) : 1.0; }
 
-  // Entry k of the graph, which is in the row of `owner`.
-  Stat edge(Id owner, std::int64_t k) const {
-    if constexpr (kWeighed)
+  // The statistics of entry k of the graph, which is in the row of `owner`.
+  Stat edge_stat(Id owner, std::int64_t k) const {
+    if constexpr (kWeighted)
       if (!weights_.empty())
-        return linkage_.of(graph_.weights[k], weights_[owner] * weights_[graph_.indices[k]]);
-    return linkage_.of(graph_.weights[k]);
+        return linkage_.stat(graph_.weights[k], weights_[owner] * weights_[graph_.indices[k]]);
+    return linkage_.stat(graph_.weights[k]);
   }
 
   template <class StatAt>
-  void read(Id x, std::span<const Id> names, Gather<Linkage>& gather, const StatAt& stat) {
-    for (std::size_t k = 0; k < names.size(); ++k) {
-      if (k + chains_.kNames < names.size()) prefetch(&cell_[names[k + chains_.kNames]]);
-      const Id id = root(names[k]);
-      if (id != x) gather.add(id, stat(k));
+  void add_list(Id x, std::span<const Id> ids, NeighborTable<Linkage>& table, const StatAt& stat) {
+    for (std::size_t k = 0; k < ids.size(); ++k) {
+      if (k + chains_.kPrefetch < ids.size()) prefetch(&nodes_[ids[k + chains_.kPrefetch]]);
+      const Id id = root(ids[k]);
+      if (id != x) table.add(id, stat(k));
     }
   }
 
   const GraphView graph_;
   const std::span<const double> weights_;  // of the points; empty: 1 each
   const Linkage linkage_;
-  const Limits* const limits_;
-  const double slack_;
-  bool listed_ = false;  // whether clusters to start from have lists already
+  const ConstraintTracker* const constraints_;  // null: any two clusters may merge
+  const double slack_;                          // rounding errors of values near the floor
+  bool has_initial_clusters_ = false;
 
-  Chains<Stat> chains_;
+  ListChains<Stat> chains_;
 
-  std::vector<Gather<Linkage>> gather_;  // by worker
+  std::vector<NeighborTable<Linkage>> tables_;  // by thread
 };
 
 }  // namespace agglo

@@ -1,16 +1,19 @@
-// The linkages: what is kept of the edges between two clusters, and how close it makes them.
+// The linkages of edge weights: average, single and complete, as compile-time policies.
 //
-// Inside the core larger is closer: a distance is used with its sign turned. A linkage is a policy with
-//   Stat                  what is kept of the edges between two clusters
-//   of(weight)            the Stat of one edge; combine(a, b) adds b's edges to a
-//   of(weight, pairs)     averages: the Stat of one edge that counts as so many, by the weights of its ends
-//   of_many(edges)        the Stat of edges that have been combined already
-//   value(stat, a, b)     the linkage of clusters of sizes a and b
-//   floor                 what clusters without any edge count as inside a larger pair; -inf if nothing
-// and, because all of them are reducible, two bounds that let the rounds look at few lists:
-//   Blend                 an upper bound on the union's linkage to any one cluster, from its parts' bounds
-//   grown(...)            an upper bound on the linkage to a neighbour that has since grown
-//   growth                how a linkage changes if one of the clusters grows and gets no edges by it
+// Inside the core larger values are closer: distances have their sign flipped. A linkage is a class with
+//   Stat                         the statistics of the edges between two clusters
+//   stat(weight)                 the Stat of one edge
+//   stat(weight, pairs)          averages only: the Stat of one edge that counts as `pairs` edges
+//   stat(edges)                  the Stat of edges that are combined already
+//   combine(a, b)                adds the edges of b to a
+//   value(stat, a, b)            the linkage of clusters of sizes a and b
+//   floor                        the value of a pair of clusters without edges inside a larger pair;
+//                                -inf if such pairs take no part
+// All linkages are reducible. So each has upper bounds, which save the rounds from reading most lists:
+//   UnionBound                   bounds the linkage of a union to any other cluster, from bounds of its parts
+//   bound_after_growth(...)      bounds the linkage to a neighbour that has grown
+//   kGrowthInvariant             whether the linkage to a neighbour stays the same if the neighbour grows
+//   kGrowth                      how the linkage changes if one cluster grows and gets no edges by it
 #pragma once
 
 #include <algorithm>
@@ -26,53 +29,59 @@
 
 namespace agglo {
 
-// Edges between two clusters: their number, the sum of their weights as FixedPoint has it, in limbs of 64
-// bits, the lowest first, and the weight of the closest (single linkage) or the farthest one (complete
-// linkage).
-struct Edges {
+// The combined edges between two clusters.
+struct CombinedEdges {
   std::int64_t count;
-  std::span<const std::int64_t> sum;
-  float weight;
+  std::span<const std::int64_t> sum;  // of the weights, as FixedPoint limbs, the lowest first
+  float weight;                       // of the closest edge (single linkage) or the farthest (complete)
 };
 
 constexpr int kFloatBits = 24;  // significant bits of a float
 
-// It stays, falls at most once, or changes every time.
+// How often a linkage falls while a cluster grows without new edges: never, at most once, or every time.
 enum class Growth { none, once, gradual };
 
-constexpr double kNone = -std::numeric_limits<double>::infinity();
+constexpr double kNoLinkage = -std::numeric_limits<double>::infinity();
 
-// A bound where a union may be as close as its closest part.
-struct Closest {
-  double most = kNone;
-  void add(double bound, double, double) { most = std::max(most, bound); }
-  double of(double) const { return most; }
+// The bound of a union that may be as close as its closest part.
+struct MaxBound {
+  double max = kNoLinkage;
+  void add(double bound, double, double) { max = std::max(max, bound); }
+  double get(double) const { return max; }
 };
 
-// A bound where every part has its say in proportion to its size.
-struct Weighted {
+// The bound of a union that is no farther than its farthest part.
+struct MinBound {
+  double min = std::numeric_limits<double>::infinity();
+  void add(double bound, double, double floor) { min = std::min(min, std::max(bound, floor)); }
+  double get(double) const { return min; }
+};
+
+// The bound of a union to which every part contributes in proportion to its size.
+struct MeanBound {
   double sum = 0;
   void add(double bound, double size, double floor) { sum += std::max(bound, floor) * size; }
-  double of(double size) const { return sum / size; }
+  double get(double size) const { return sum / size; }
 };
 
-// Weights are multiples of 2^-shift, or are rounded to such, and are summed as integers: a sum then depends
-// neither on its order nor on how it was grouped, which is what makes all engines agree. The caller chooses a
-// type of integers and a shift for which no sum overflows and no weight is rounded.
+// Fixed-point numbers: multiples of 2^-shift, stored as integers of type Sum.
+//
+// Sums of integers do not depend on their order or grouping, so all engines give the same sums. The caller
+// chooses a type and a shift for which no sum overflows and no weight is rounded.
 template <class Sum>
 class FixedPoint {
  public:
   static constexpr std::size_t kLimbs = sizeof(Sum) / sizeof(std::int64_t);
 
   FixedPoint(Kind kind, int shift)
-      : up_(std::ldexp(kind == Kind::similarity ? 1.0 : -1.0, shift)), down_(std::ldexp(1.0, -shift)) {}
-  Sum of(double weight) const {
+      : scale_(std::ldexp(kind == Kind::similarity ? 1.0 : -1.0, shift)), step_(std::ldexp(1.0, -shift)) {}
+  Sum from_double(double weight) const {
     if constexpr (kLimbs == 1)
-      return std::llrint(weight * up_);
+      return std::llrint(weight * scale_);
     else
-      return static_cast<Sum>(std::rint(weight * up_));
+      return static_cast<Sum>(std::rint(weight * scale_));
   }
-  static Sum of_limbs(std::span<const std::int64_t> limbs) {
+  static Sum from_limbs(std::span<const std::int64_t> limbs) {
     if constexpr (kLimbs == 1)
       return limbs[0];
     else if constexpr (kLimbs == 2)
@@ -80,41 +89,41 @@ class FixedPoint {
     else
       return Sum(limbs);
   }
-  double value(Sum sum) const { return static_cast<double>(sum) * down_; }
+  double to_double(Sum sum) const { return static_cast<double>(sum) * step_; }
 
  private:
-  double up_, down_;
+  double scale_, step_;  // scale_ has the sign that makes larger closer
 };
 
-// The mean over all pairs, one without an edge counting as 0.
+// Average linkage: the mean over all pairs. A pair without an edge counts as 0.
 template <class Sum>
 class AverageLinkage {
  public:
   using Stat = Sum;
 
-  AverageLinkage(Kind kind, int shift) : grid_(kind, shift) {}
+  AverageLinkage(Kind kind, int shift) : fixed_point_(kind, shift) {}
 
-  Stat of(float weight) const { return grid_.of(weight); }
-  Stat of(float weight, double pairs) const { return grid_.of(weight * pairs); }
-  static Stat of_many(const Edges& edges) { return FixedPoint<Sum>::of_limbs(edges.sum); }
+  Stat stat(float weight) const { return fixed_point_.from_double(weight); }
+  Stat stat(float weight, double pairs) const { return fixed_point_.from_double(weight * pairs); }
+  static Stat stat(const CombinedEdges& edges) { return FixedPoint<Sum>::from_limbs(edges.sum); }
   static void combine(Stat& a, const Stat& b) { a += b; }
-  double value(const Stat& sum, double a, double b) const { return grid_.value(sum) / (a * b); }
+  double value(const Stat& sum, double a, double b) const { return fixed_point_.to_double(sum) / (a * b); }
 
-  using Blend = Weighted;
-  static double grown(double was, double others, double old_size, double size) {
-    return (was * old_size + others * (size - old_size)) / size;
+  using UnionBound = MeanBound;
+  static double bound_after_growth(double value, double others, double old_size, double size) {
+    return (value * old_size + others * (size - old_size)) / size;
   }
-  static constexpr bool steadfast = false;
-  static constexpr Growth growth = Growth::gradual;
+  static constexpr bool kGrowthInvariant = false;
+  static constexpr Growth kGrowth = Growth::gradual;
   static constexpr double floor = 0;
 
  private:
-  FixedPoint<Stat> grid_;
+  FixedPoint<Stat> fixed_point_;
 };
 
-// The mean over all pairs, one without an edge counting as `missing`; Present: over those with an edge only.
-// Pairs are counted in steps of 2^-count_shift, where points have weights.
-template <class Sum, bool Present>
+// Average linkage that counts its pairs. A pair without an edge counts as `missing`; if EdgesOnly, the mean
+// is over the pairs with an edge. If points have weights, pairs are counted in multiples of 2^-count_shift.
+template <class Sum, bool EdgesOnly>
 class CountedAverageLinkage {
  public:
   struct Stat {
@@ -124,68 +133,72 @@ class CountedAverageLinkage {
   };
 
   CountedAverageLinkage(Kind kind, double missing, int shift, int count_shift = 0)
-      : floor(Present ? kNone : (kind == Kind::similarity ? missing : -missing)),
-        grid_(kind, shift),
+      : floor(EdgesOnly ? kNoLinkage : (kind == Kind::similarity ? missing : -missing)),
+        sums_(kind, shift),
         counts_(Kind::similarity, count_shift) {}
 
-  Stat of(float weight) const { return {grid_.of(weight), 1}; }
-  Stat of(float weight, double pairs) const { return {grid_.of(weight * pairs), counts_.of(pairs)}; }
-  static Stat of_many(const Edges& edges) { return {FixedPoint<Sum>::of_limbs(edges.sum), edges.count}; }
+  Stat stat(float weight) const { return {sums_.from_double(weight), 1}; }
+  Stat stat(float weight, double pairs) const {
+    return {sums_.from_double(weight * pairs), counts_.from_double(pairs)};
+  }
+  static Stat stat(const CombinedEdges& edges) {
+    return {FixedPoint<Sum>::from_limbs(edges.sum), edges.count};
+  }
   static void combine(Stat& a, const Stat& b) { a.sum += b.sum, a.count += b.count; }
   double value(const Stat& stat, double a, double b) const {
-    const double count = counts_.value(stat.count);
-    if constexpr (Present) return grid_.value(stat.sum) / count;
-    return (grid_.value(stat.sum) + floor * (a * b - count)) / (a * b);
+    const double count = counts_.to_double(stat.count);
+    if constexpr (EdgesOnly) return sums_.to_double(stat.sum) / count;
+    return (sums_.to_double(stat.sum) + floor * (a * b - count)) / (a * b);
   }
 
-  using Blend = std::conditional_t<Present, Closest, Weighted>;
-  static double grown(double was, double others, double old_size, double size) {
-    return Present ? was : AverageLinkage<Sum>::grown(was, others, old_size, size);
+  using UnionBound = std::conditional_t<EdgesOnly, MaxBound, MeanBound>;
+  static double bound_after_growth(double value, double others, double old_size, double size) {
+    return EdgesOnly ? value : AverageLinkage<Sum>::bound_after_growth(value, others, old_size, size);
   }
-  static constexpr bool steadfast = false;
-  static constexpr Growth growth = Present ? Growth::none : Growth::gradual;
+  static constexpr bool kGrowthInvariant = false;
+  static constexpr Growth kGrowth = EdgesOnly ? Growth::none : Growth::gradual;
   const double floor;
 
  private:
-  FixedPoint<Sum> grid_;
+  FixedPoint<Sum> sums_;
   FixedPoint<std::int64_t> counts_;
 };
 
-// Linkages that the weights of points matter to.
+// The linkages that depend on the weights of the points.
 template <class Linkage>
-concept Weighing = requires(const Linkage& linkage) { linkage.of(1.0f, 1.0); };
+concept UsesPointWeights = requires(const Linkage& linkage) { linkage.stat(1.0f, 1.0); };
 
-// The closest pair that has an edge. A neighbour that grows stays as close as it was: it is steadfast.
+// Single linkage: the closest pair with an edge.
 class SingleLinkage {
  public:
   using Stat = float;
 
   explicit SingleLinkage(Kind kind) : sign_(kind == Kind::similarity ? 1.0f : -1.0f) {}
 
-  Stat of(float weight) const { return sign_ * weight; }
-  Stat of_many(const Edges& edges) const { return of(edges.weight); }
+  Stat stat(float weight) const { return sign_ * weight; }
+  Stat stat(const CombinedEdges& edges) const { return stat(edges.weight); }
   static void combine(Stat& a, Stat b) { a = std::max(a, b); }
   static double value(Stat stat, double, double) { return stat; }
 
-  using Blend = Closest;
-  static double grown(double was, double, double, double) { return was; }
-  static constexpr bool steadfast = true;
-  static constexpr Growth growth = Growth::none;
-  static constexpr double floor = kNone;
+  using UnionBound = MaxBound;
+  static double bound_after_growth(double value, double, double, double) { return value; }
+  static constexpr bool kGrowthInvariant = true;
+  static constexpr Growth kGrowth = Growth::none;
+  static constexpr double floor = kNoLinkage;
 
  private:
   float sign_;
 };
 
-// The farthest pair that has an edge.
-class PresentCompleteLinkage : public SingleLinkage {
+// Complete linkage over edges only: the farthest pair with an edge.
+class EdgeCompleteLinkage : public SingleLinkage {
  public:
   using SingleLinkage::SingleLinkage;
   static void combine(Stat& a, Stat b) { a = std::min(a, b); }
-  static constexpr bool steadfast = false;
+  static constexpr bool kGrowthInvariant = false;
 };
 
-// The farthest pair, one without an edge counting as `missing`.
+// Complete linkage: the farthest pair. A pair without an edge counts as `missing`.
 class CompleteLinkage {
  public:
   struct Stat {
@@ -196,23 +209,18 @@ class CompleteLinkage {
   CompleteLinkage(Kind kind, double missing)
       : sign_(kind == Kind::similarity ? 1.0f : -1.0f), floor(sign_ * missing) {}
 
-  Stat of(float weight) const { return {1, sign_ * weight}; }
-  Stat of_many(const Edges& edges) const { return {edges.count, sign_ * edges.weight}; }
+  Stat stat(float weight) const { return {1, sign_ * weight}; }
+  Stat stat(const CombinedEdges& edges) const { return {edges.count, sign_ * edges.weight}; }
   static void combine(Stat& a, Stat b) { a.count += b.count, a.farthest = std::min(a.farthest, b.farthest); }
   double value(Stat stat, double a, double b) const {
     const double farthest = stat.farthest;
     return static_cast<double>(stat.count) == a * b ? farthest : std::min(farthest, floor);
   }
 
-  // A union is as far as its farthest part.
-  struct Blend {
-    double least = std::numeric_limits<double>::infinity();
-    void add(double bound, double, double floor) { least = std::min(least, std::max(bound, floor)); }
-    double of(double) const { return least; }
-  };
-  static double grown(double was, double, double, double) { return was; }
-  static constexpr bool steadfast = false;
-  static constexpr Growth growth = Growth::once;
+  using UnionBound = MinBound;
+  static double bound_after_growth(double value, double, double, double) { return value; }
+  static constexpr bool kGrowthInvariant = false;
+  static constexpr Growth kGrowth = Growth::once;
 
  private:
   float sign_;

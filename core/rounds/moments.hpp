@@ -1,4 +1,4 @@
-// What linkages of the points themselves keep of clusters: weights, means and spreads.
+// The linkages of vectors (average, centroid and Ward), which compare clusters by weight, mean and spread.
 #pragma once
 
 #include <algorithm>
@@ -17,35 +17,38 @@ namespace agglo {
 
 enum class VectorLinkage { average, centroid, ward };
 
-// Points, or clusters to start from, and how to compare them.
+// The initial points or clusters as vectors, and how to compare them.
 struct Vectors {
-  std::span<float> means;  // a row each: points (of length 1 for cosines), or means; overwritten by those of
-                           // the clusters that are made of them, each in the row of its smallest point
-  std::int64_t d = 0;      // columns
+  // One row per point (of length 1 for cosines) or cluster mean. The rounds overwrite the row of a cluster's
+  // smallest point by the mean of the cluster.
+  std::span<float> means;
+  std::int64_t d = 0;  // columns
   VectorLinkage linkage = VectorLinkage::average;
   Metric metric = Metric::cosine;
   std::span<const double> weights;  // of the rows; empty: 1 each
   std::span<const double> spreads;  // sums of squared distances to the means; empty: the rows are points
 };
 
-// What is kept of a cluster beside its mean.
+// The moments of a cluster, apart from its mean.
 struct Moment {
-  double weight, square, spread;  // square: of the length of the mean
-  bool point;                     // whether it is a single one
+  double weight;
+  double squared_norm;  // of the mean
+  double spread;        // sum of the squared distances to the mean
+  bool is_point;
 };
 
-// How close two clusters are: the larger, the closer.
-class Comparison {
+// Computes vector linkages. Larger values are closer.
+class VectorComparison {
  public:
-  Comparison(VectorLinkage linkage, Metric metric, std::int64_t d)
+  VectorComparison(VectorLinkage linkage, Metric metric, std::int64_t d)
       : linkage_(linkage),
         metric_(metric),
-        similar_(similarity(metric) && linkage != VectorLinkage::ward),
+        by_similarity_(similarity(metric) && linkage != VectorLinkage::ward),
         d_(d) {}
 
-  // Points are as close as the weight of their edge says.
-  double of_points(const Moment& x, const Moment& y, double weight) const {
-    if (similar_) return weight;
+  // Compares two points by the weight of the edge between them.
+  double compare_points(const Moment& x, const Moment& y, double weight) const {
+    if (by_similarity_) return weight;
     switch (metric_) {
       case Metric::cosine:
         return -distance(x, y, 2 - 2 * weight);
@@ -56,19 +59,22 @@ class Comparison {
     }
   }
 
-  // Of clusters of which at least one is no point.
-  double of_means(const Moment& x, const float* a, const Moment& y, const float* b) const {
+  // Compares two clusters of which at least one is not a point, by their means a and b.
+  double compare_means(const Moment& x, const float* a, const Moment& y, const float* b) const {
     const double inner = dot(a, b, d_);
-    if (!similar_) return -distance(x, y, squared(x.square, y.square, inner));
+    if (!by_similarity_) return -distance(x, y, squared_distance_of(x.squared_norm, y.squared_norm, inner));
     if (linkage_ == VectorLinkage::average) return inner;
-    const double lengths = std::sqrt(x.square * y.square);
+    const double lengths = std::sqrt(x.squared_norm * y.squared_norm);
     return lengths > 0 ? inner / lengths : 0.0;
   }
 
-  static double squared(double a, double b, double inner) { return std::max(a + b - 2 * inner, 0.0); }
+  // The squared distance of two vectors, from their squared norms and their inner product.
+  static double squared_distance_of(double a, double b, double inner) {
+    return std::max(a + b - 2 * inner, 0.0);
+  }
 
  private:
-  // Of clusters whose means are that far apart.
+  // The distance of two clusters, from the squared distance of their means.
   double distance(const Moment& x, const Moment& y, double square) const {
     if (linkage_ == VectorLinkage::average) return square + (x.spread / x.weight + y.spread / y.weight);
     if (linkage_ == VectorLinkage::ward) square = 2 * (x.weight * y.weight / (x.weight + y.weight)) * square;
@@ -77,21 +83,21 @@ class Comparison {
 
   const VectorLinkage linkage_;
   const Metric metric_;
-  const bool similar_;
+  const bool by_similarity_;
   const std::int64_t d_;
 };
 
-// The clusters of a run. All sums have an order of their own, so that every engine comes to the same bits.
+// The moments of all clusters of a run. Every sum has a fixed order, so that all engines give the same bits.
 class Moments {
  public:
-  Moments(const Vectors& given, std::int64_t n)
-      : vectors_(given), compare_(given.linkage, given.metric, given.d), moments_(n) {
+  Moments(const Vectors& vectors, std::int64_t n)
+      : vectors_(vectors), comparison_(vectors.linkage, vectors.metric, vectors.d), moments_(n) {
     for (std::int64_t i = 0; i < n; ++i) {
       Moment& moment = moments_[i];
-      moment.weight = given.weights.empty() ? 1.0 : given.weights[i];
-      moment.spread = given.spreads.empty() ? 0.0 : given.spreads[i];
-      moment.point = given.spreads.empty();
-      moment.square = dot(mean(static_cast<Id>(i)), mean(static_cast<Id>(i)), given.d);
+      moment.weight = vectors.weights.empty() ? 1.0 : vectors.weights[i];
+      moment.spread = vectors.spreads.empty() ? 0.0 : vectors.spreads[i];
+      moment.is_point = vectors.spreads.empty();
+      moment.squared_norm = dot(mean(static_cast<Id>(i)), mean(static_cast<Id>(i)), vectors.d);
     }
   }
 
@@ -99,17 +105,18 @@ class Moments {
   const Moment& operator[](Id x) const { return moments_[x]; }
   const float* mean(Id x) const { return vectors_.means.data() + x * vectors_.d; }
 
-  // How close two clusters to start from are that have an edge of that weight: if they are points, it says
-  // so.
+  // Returns the linkage of two initial clusters with an edge. If both are points, the edge's weight decides.
   double value(Id a, Id b, float weight) const {
     const Moment &x = moments_[a], &y = moments_[b];
-    return x.point && y.point ? compare_.of_points(x, y, weight) : value(a, b);
+    return x.is_point && y.is_point ? comparison_.compare_points(x, y, weight) : value(a, b);
   }
 
-  // How close two clusters are of which at least one is no point.
-  double value(Id a, Id b) const { return compare_.of_means(moments_[a], mean(a), moments_[b], mean(b)); }
+  // Returns the linkage of two clusters of which at least one is not a point.
+  double value(Id a, Id b) const {
+    return comparison_.compare_means(moments_[a], mean(a), moments_[b], mean(b));
+  }
 
-  // Makes one cluster of parts in order of name, of which it is the first.
+  // Merges clusters, given in ascending order of id, into the first.
   struct Scratch {
     std::vector<double> sum;
     std::vector<float> mean;
@@ -125,25 +132,25 @@ class Moments {
       for (std::int64_t j = 0; j < d; ++j) scratch.sum[j] += moments_[x].weight * row[j];
     }
     for (std::int64_t j = 0; j < d; ++j) scratch.mean[j] = static_cast<float>(scratch.sum[j] / weight);
-    const double square = dot(scratch.mean.data(), scratch.mean.data(), d);
+    const double squared_norm = dot(scratch.mean.data(), scratch.mean.data(), d);
     double spread = 0;
     for (const Id x : parts)
-      spread +=
-          moments_[x].spread + moments_[x].weight * Comparison::squared(moments_[x].square, square,
-                                                                        dot(mean(x), scratch.mean.data(), d));
-    moments_[parts.front()] = {weight, square, spread, false};
+      spread += moments_[x].spread + moments_[x].weight * VectorComparison::squared_distance_of(
+                                                              moments_[x].squared_norm, squared_norm,
+                                                              dot(mean(x), scratch.mean.data(), d));
+    moments_[parts.front()] = {weight, squared_norm, spread, false};
     std::copy(scratch.mean.begin(), scratch.mean.end(), vectors_.means.data() + parts.front() * d);
   }
 
-  void prefetch(Id x) const {
-    agglo::prefetch(mean(x), vectors_.d);
-    ask_for_moment(x);
+  void prefetch_cluster(Id x) const {
+    prefetch(mean(x), vectors_.d);
+    prefetch_moment(x);
   }
-  void ask_for_moment(Id x) const { agglo::prefetch(&moments_[x]); }
+  void prefetch_moment(Id x) const { prefetch(&moments_[x]); }
 
  private:
   const Vectors vectors_;
-  const Comparison compare_;
+  const VectorComparison comparison_;
   Array<Moment> moments_;
 };
 

@@ -13,13 +13,35 @@
 namespace agglo {
 namespace {
 
-// Calls `engine` with the linkage that a plan asks for.
+// Calls run(linkage) with the average linkage of a plan.
 template <class Sum, class Run>
-Forest with_average(const Plan& plan, const Run& engine) {
-  if (!plan.missing)
-    return engine(CountedAverageLinkage<Sum, true>(plan.kind, 0, plan.shift, plan.count_shift));
-  if (*plan.missing == 0) return engine(AverageLinkage<Sum>(plan.kind, plan.shift));
-  return engine(CountedAverageLinkage<Sum, false>(plan.kind, *plan.missing, plan.shift, plan.count_shift));
+Forest with_average(const RoundPlan& plan, const Run& run) {
+  if (!plan.missing) return run(CountedAverageLinkage<Sum, true>(plan.kind, 0, plan.shift, plan.count_shift));
+  if (*plan.missing == 0) return run(AverageLinkage<Sum>(plan.kind, plan.shift));
+  return run(CountedAverageLinkage<Sum, false>(plan.kind, *plan.missing, plan.shift, plan.count_shift));
+}
+
+// Calls run(linkage) with the linkage of a plan.
+template <class Run>
+Forest with_linkage(const RoundPlan& plan, const Run& run) {
+  switch (plan.linkage) {
+    case Linkage::average:
+      switch (plan.limbs) {
+        case FixedPoint<std::int64_t>::kLimbs:
+          return with_average<std::int64_t>(plan, run);
+        case FixedPoint<__int128>::kLimbs:
+          return with_average<__int128>(plan, run);
+        case FixedPoint<Int384>::kLimbs:
+          return with_average<Int384>(plan, run);
+      }
+      throw std::logic_error("no integers of " + std::to_string(plan.limbs) + " limbs");
+    case Linkage::single:
+      return run(SingleLinkage(plan.kind));
+    case Linkage::complete:
+      if (plan.missing) return run(CompleteLinkage(plan.kind, *plan.missing));
+      return run(EdgeCompleteLinkage(plan.kind));
+  }
+  throw std::logic_error("unknown linkage");
 }
 
 void check_size(const GraphView& graph) {
@@ -27,82 +49,62 @@ void check_size(const GraphView& graph) {
     throw std::invalid_argument("at most 2^30 points can be clustered, got " + std::to_string(graph.size()));
 }
 
-template <class Run>
-Forest with_linkage(const Plan& plan, const Run& engine) {
-  switch (plan.linkage) {
-    case Linkage::average:
-      switch (plan.limbs) {
-        case FixedPoint<std::int64_t>::kLimbs:
-          return with_average<std::int64_t>(plan, engine);
-        case FixedPoint<__int128>::kLimbs:
-          return with_average<__int128>(plan, engine);
-        case FixedPoint<Int384>::kLimbs:
-          return with_average<Int384>(plan, engine);
-      }
-      throw std::logic_error("no integers of " + std::to_string(plan.limbs) + " limbs");
-    case Linkage::single:
-      return engine(SingleLinkage(plan.kind));
-    case Linkage::complete:
-      if (plan.missing) return engine(CompleteLinkage(plan.kind, *plan.missing));
-      return engine(PresentCompleteLinkage(plan.kind));
-  }
-  throw std::logic_error("unknown linkage");
-}
-
-// Clusters to start from, with the statistics of the edges between them.
+// Sets the sizes of the initial clusters and the statistics of the edges between them.
 template <class Linkage>
-void start(LazyNeighborhoods<Linkage, double>& near, const GraphView& graph, const Clusters& clusters,
-           const Linkage& linkage, std::size_t limbs) {
+void set_initial_clusters(LazyNeighbors<Linkage, double>& neighbors, const GraphView& graph,
+                          const InitialClusters& clusters, const Linkage& linkage, std::size_t limbs) {
   std::vector<typename Linkage::Stat> stats;
   for (Id i = 0; i < graph.size(); ++i) {
     stats.clear();
     for (std::int64_t k = graph.indptr[i]; k < graph.indptr[i + 1]; ++k) {
       const auto sum = clusters.sums.empty() ? clusters.sums : clusters.sums.subspan(k * limbs, limbs);
-      stats.push_back(linkage.of_many({clusters.counts[k], sum, graph.weights[k]}));
+      stats.push_back(linkage.stat(CombinedEdges{clusters.counts[k], sum, graph.weights[k]}));
     }
-    near.start(i, clusters.sizes[i], stats);
+    neighbors.set_initial_cluster(i, clusters.sizes[i], stats);
   }
 }
 
-std::unique_ptr<Limits> limits_of(const GraphView& graph, const Constraints& constraints) {
-  return constraints.limit() ? std::make_unique<Limits>(graph.size(), constraints) : nullptr;
+std::unique_ptr<ConstraintTracker> make_tracker(const GraphView& graph, const Constraints& constraints) {
+  if (!constraints.forbid_merges()) return nullptr;
+  return std::make_unique<ConstraintTracker>(graph.size(), constraints);
 }
 
 }  // namespace
 
-Forest run_rounds(const GraphView& graph, const Plan& plan, const Constraints& constraints, ThreadPool& pool,
-                  const Report& report) {
+Forest run_rounds(const GraphView& graph, const RoundPlan& plan, const Constraints& constraints,
+                  ThreadPool& pool, const Report& report) {
   check_size(graph);
-  const auto limits = limits_of(graph, constraints);
-  const auto run = [&]<class Size>(Neighborhoods<Size>&& near) {
-    return Engine<Neighborhoods<Size>>(graph.size(), near, plan, constraints.must, limits.get(), pool, report)
+  const auto tracker = make_tracker(graph, constraints);
+  const auto run = [&]<class Size>(ClusterNeighbors<Size>&& neighbors) {
+    return Engine<ClusterNeighbors<Size>>(graph.size(), neighbors, plan, constraints.must_link, tracker.get(),
+                                          pool, report)
         .run();
   };
   return with_linkage(plan, [&]<class Linkage>(const Linkage& linkage) {
-    if constexpr (Weighing<Linkage>)
+    if constexpr (UsesPointWeights<Linkage>)
       if (!constraints.weights.empty())
-        return run.template operator()<double>(LazyNeighborhoods<Linkage, double>(
-            graph, constraints.weights, linkage, limits.get(), pool.size()));
+        return run.template operator()<double>(
+            LazyNeighbors<Linkage, double>(graph, constraints.weights, linkage, tracker.get(), pool.size()));
     return run.template operator()<Id>(
-        LazyNeighborhoods<Linkage, Id>(graph, {}, linkage, limits.get(), pool.size()));
+        LazyNeighbors<Linkage, Id>(graph, {}, linkage, tracker.get(), pool.size()));
   });
 }
 
-Forest run_rounds(const GraphView& graph, const Vectors& vectors, const Plan& plan,
+Forest run_rounds(const GraphView& graph, const Vectors& vectors, const RoundPlan& plan,
                   const Constraints& constraints, ThreadPool& pool, const Report& report) {
   check_size(graph);
-  const auto limits = limits_of(graph, constraints);
-  EagerNeighborhoods near(graph, {}, vectors, limits.get(), pool.size());
-  return Engine(graph.size(), near, plan, constraints.must, limits.get(), pool, report).run();
+  const auto tracker = make_tracker(graph, constraints);
+  EagerNeighbors neighbors(graph, vectors, tracker.get(), pool.size());
+  return Engine(graph.size(), neighbors, plan, constraints.must_link, tracker.get(), pool, report).run();
 }
 
-Forest run_rounds(const GraphView& graph, const Clusters& clusters, const Plan& plan, ThreadPool& pool,
-                  const Report& report) {
+Forest run_rounds(const GraphView& graph, const InitialClusters& clusters, const RoundPlan& plan,
+                  ThreadPool& pool, const Report& report) {
   check_size(graph);
   return with_linkage(plan, [&]<class Linkage>(const Linkage& linkage) {
-    LazyNeighborhoods<Linkage, double> near(graph, {}, linkage, nullptr, pool.size());
-    start(near, graph, clusters, linkage, plan.limbs);
-    return Engine<Neighborhoods<double>>(graph.size(), near, plan, {}, nullptr, pool, report).run();
+    LazyNeighbors<Linkage, double> neighbors(graph, {}, linkage, nullptr, pool.size());
+    set_initial_clusters(neighbors, graph, clusters, linkage, plan.limbs);
+    return Engine<ClusterNeighbors<double>>(graph.size(), neighbors, plan, {}, nullptr, pool, report).run();
   });
 }
 

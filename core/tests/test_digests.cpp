@@ -26,6 +26,7 @@
 #include "sparse/minhash.hpp"
 
 using namespace agglo;
+using namespace agglo::paper;
 
 namespace {
 
@@ -213,7 +214,7 @@ std::uint64_t trees(const Blas& gemms, ThreadPool& pool) {
     std::vector<double> thresholds;
     for (int i = 0; i <= 60; ++i)
       thresholds.push_back(similar ? 3 - i / 20.0 : 0.01 * portable_exp(portable_log(800.0) * i / 60));
-    Plan plan;
+    RoundPlan plan;
     plan.kind = kind;
     plan.thresholds = thresholds;
     plan.shift = 30;
@@ -239,12 +240,12 @@ std::uint64_t dp_means_labels(const Blas& gemms, ThreadPool& pool) {
   const auto numbers = some_points<float>(n, d, 9);
   const Points<float> points{numbers.data(), n, d};
   for (const SeedRule rule : {SeedRule::bound, SeedRule::cost}) {
-    const Seeds seeds = dp_seeds(points, 0.8, rule, 3, gemms.sgemm, pool);
+    const Seeds seeds = draw_dp_seeds(points, 0.8, rule, 3, gemms.sgemm, pool);
     digest.add(seeds.labels);
   }
   std::vector<std::int32_t> order(n);
   for (std::int64_t i = 0; i < n; ++i) order[i] = static_cast<std::int32_t>((i * 37) % n);
-  const DpMeans found = dp_means(points, order, {}, {0.8, 50, 20, 0.0}, gemms.sgemm, pool);
+  const DpMeans found = solve_dp_means(points, order, {}, {0.8, 50, 20, 0.0}, gemms.sgemm, pool);
   return digest.add(found.labels).add(found.centers).add(found.history).value();
 }
 

@@ -4,10 +4,10 @@
 #include <bit>
 #include <cmath>
 #include <limits>
-#include <numeric>
 #include <stdexcept>
 #include <utility>
 
+#include "base/csr.hpp"
 #include "rounds/linkage.hpp"
 
 namespace agglo {
@@ -15,21 +15,15 @@ namespace {
 
 constexpr std::int64_t kRows = 64;  // new points in a chunk of work
 
-// The tree as new points see it.
-struct Ancestry {
-  std::span<const std::int32_t> parent, size, round;
+// A tree with the weight and the smallest leaf of each node.
+struct Ancestry : AttachTree {
   std::vector<std::int32_t> smallest;  // leaf below each node
-  std::vector<double> weight;          // of the leaves below each node; empty: as many as they are
+  std::vector<double> weight;          // of the leaves below each node; empty: their number
 
-  Ancestry(std::span<const std::int32_t> parents, std::span<const std::int32_t> sizes,
-           std::span<const std::int32_t> rounds, std::int64_t leaves, std::span<const double> weights)
-      : parent(parents),
-        size(sizes),
-        round(rounds),
-        smallest(parents.size()),
-        weight(weights.begin(), weights.end()) {
+  Ancestry(const AttachTree& tree, std::span<const double> weights)
+      : AttachTree(tree), smallest(tree.parent.size()), weight(weights.begin(), weights.end()) {
     if (!weight.empty()) {
-      weight.resize(parents.size(), 0);
+      weight.resize(parent.size(), 0);
       for (std::size_t node = 0; node < parent.size(); ++node)
         if (parent[node] >= 0) weight[parent[node]] += weight[node];
     }
@@ -40,143 +34,148 @@ struct Ancestry {
     }
   }
 
-  double mass(std::int32_t node) const { return weight.empty() ? size[node] : weight[node]; }
+  double total_weight(std::int32_t node) const { return weight.empty() ? size[node] : weight[node]; }
 };
 
-// How close a new point is to clusters by the edges into them.
+// Compares a new point with clusters by the edges between them.
 template <class Linkage>
-struct ByEdges {
+struct EdgeComparison {
   using Stat = typename Linkage::Stat;
 
   const Ancestry& tree;
   const Linkage linkage;
 
-  Stat of(std::int32_t leaf, float weight) const {
-    if constexpr (Weighing<Linkage>)
-      if (!tree.weight.empty()) return linkage.of(weight, tree.weight[leaf]);
-    return linkage.of(weight);
+  Stat stat(std::int32_t leaf, float weight) const {
+    if constexpr (UsesPointWeights<Linkage>)
+      if (!tree.weight.empty()) return linkage.stat(weight, tree.weight[leaf]);
+    return linkage.stat(weight);
   }
   static void combine(Stat& a, const Stat& b) { Linkage::combine(a, b); }
-  double value(const Stat& stat, std::int32_t node) const { return linkage.value(stat, 1, tree.mass(node)); }
+  double value(const Stat& stat, std::int32_t node) const {
+    return linkage.value(stat, 1, tree.total_weight(node));
+  }
 };
 
-// The same by their means.
-struct ByMean {
+// Compares a new point with clusters by their means.
+struct MeanComparison {
   struct Stat {
     double value;
-    std::int32_t node;  // that it is the value of
+    std::int32_t node;  // the node that `value` was computed for
   };
 
-  const ByMeans& means;
-  const Comparison& compare;
+  const MeanAttachment& rule;
+  const VectorComparison& comparison;
   const std::int64_t leaves;
   const float* const point;
   const Moment own;
 
-  Stat of(std::int32_t leaf, float weight) const {
-    return {compare.of_points(own, {means.weight[leaf], 0, 0, true}, weight), leaf};
+  Stat stat(std::int32_t leaf, float weight) const {
+    return {comparison.compare_points(own, {rule.weight[leaf], 0, 0, true}, weight), leaf};
   }
-  // A neighbour that is named twice is as close as the closer of both; other values are of the past.
+  // If a leaf occurs twice, the closer edge counts. Values of nodes that have merged since are not used.
   static void combine(Stat& a, const Stat& b) { a.value = std::max(a.value, b.value); }
   double value(Stat& stat, std::int32_t node) const {
     if (std::exchange(stat.node, node) == node) return stat.value;
-    const Moment moment{means.weight[node], means.square[node], means.spread[node], false};
-    return stat.value = compare.of_means(own, point, moment, means.mean.data() + (node - leaves) * means.d);
+    const Moment moment{rule.weight[node], rule.squared_norm[node], rule.spread[node], false};
+    return stat.value =
+               comparison.compare_means(own, point, moment, rule.mean.data() + (node - leaves) * rule.d);
   }
 };
 
-// The cluster that a new point joins, in which round, and how close it is; -1 if there is none.
-struct Joined {
+// The cluster that a new point is attached to, the round and the linkage; -1 if there is none.
+struct Attachment {
   std::int32_t node = -1, round = -1;
   double value = std::numeric_limits<double>::quiet_NaN();
 };
 
-// The clusters around one new point, from round to round.
-template <class Near>
+// Replays the rounds for one new point: the clusters that contain its neighbours, and how close they are.
+template <class Comparison>
 class Replay {
  public:
-  using Stat = typename Near::Stat;
+  using Stat = typename Comparison::Stat;
 
-  Joined run(const Ancestry& tree, std::span<const float> limits, const Near& near,
-             std::span<const std::int32_t> targets, std::span<const float> weights) {
-    around_.clear();
+  Attachment run(const Ancestry& tree, std::span<const float> thresholds, const Comparison& comparison,
+                 std::span<const std::int32_t> targets, std::span<const float> weights) {
+    clusters_.clear();
     for (std::size_t e = 0; e < targets.size(); ++e)
-      if (targets[e] >= 0) around_.push_back({targets[e], near.of(targets[e], weights[e])});
-    unite();
-    const auto end = static_cast<std::int32_t>(limits.size());
-    for (std::int32_t first = 1; !around_.empty();) {
-      Joined nearest;
-      std::int32_t next = end;  // the round in which one of the clusters merges
-      for (auto& [node, stat] : around_) {
-        const double value = near.value(stat, node);
+      if (targets[e] >= 0) clusters_.push_back({targets[e], comparison.stat(targets[e], weights[e])});
+    combine_edges();
+    const auto end = static_cast<std::int32_t>(thresholds.size());
+    for (std::int32_t first = 1; !clusters_.empty();) {
+      Attachment nearest;
+      std::int32_t next = end;  // the next round in which one of the clusters merges
+      for (auto& [node, stat] : clusters_) {
+        const double value = comparison.value(stat, node);
         if (nearest.node < 0 || value > nearest.value ||
             (value == nearest.value && tree.smallest[node] < tree.smallest[nearest.node]))
           nearest = {node, 0, value};
         if (tree.parent[node] >= 0) next = std::min(next, tree.round[tree.parent[node]]);
       }
-      // What is around does not change until then, and limits only get farther: the first that is reached.
+      // Until then the clusters do not change, and thresholds never increase: find the first that is reached.
       const auto reached = std::partition_point(
-          limits.begin() + (first - 1), limits.begin() + next,
-          [value = static_cast<float>(nearest.value)](float limit) { return !(value >= limit); });
-      if (reached != limits.begin() + next) {
-        nearest.round = static_cast<std::int32_t>(reached - limits.begin()) + 1;
+          thresholds.begin() + (first - 1), thresholds.begin() + next,
+          [value = static_cast<float>(nearest.value)](float threshold) { return !(value >= threshold); });
+      if (reached != thresholds.begin() + next) {
+        nearest.round = static_cast<std::int32_t>(reached - thresholds.begin()) + 1;
         return nearest;
       }
       if (next == end) break;
-      for (auto& [node, stat] : around_)
+      for (auto& [node, stat] : clusters_)
         if (tree.parent[node] >= 0 && tree.round[tree.parent[node]] == next) node = tree.parent[node];
-      unite();
+      combine_edges();
       first = next + 1;
     }
     return {};
   }
 
  private:
-  struct Around {
+  struct NearCluster {
     std::int32_t node;
     Stat stat;
   };
 
-  // Puts what is in one cluster together.
-  void unite() {
-    std::sort(around_.begin(), around_.end(),
-              [](const Around& a, const Around& b) { return a.node < b.node; });
+  // Combines the edges to the same cluster.
+  void combine_edges() {
+    std::sort(clusters_.begin(), clusters_.end(),
+              [](const NearCluster& a, const NearCluster& b) { return a.node < b.node; });
     std::size_t kept = 0;
-    for (std::size_t e = 1; e < around_.size(); ++e) {
-      if (around_[e].node == around_[kept].node)
-        Near::combine(around_[kept].stat, around_[e].stat);
+    for (std::size_t e = 1; e < clusters_.size(); ++e) {
+      if (clusters_[e].node == clusters_[kept].node)
+        Comparison::combine(clusters_[kept].stat, clusters_[e].stat);
       else
-        around_[++kept] = around_[e];
+        clusters_[++kept] = clusters_[e];
     }
-    if (!around_.empty()) around_.resize(kept + 1);
+    if (!clusters_.empty()) clusters_.resize(kept + 1);
   }
 
-  std::vector<Around> around_;
+  std::vector<NearCluster> clusters_;
 };
 
 // Replays the rounds for one new point.
-template <class Near>
-Joined join(const Ancestry& tree, std::span<const float> limits, const Near& near,
-            std::span<const std::int32_t> targets, std::span<const float> weights) {
-  thread_local Replay<Near> replay;  // whose memory serves many points
-  return replay.run(tree, limits, near, targets, weights);
+template <class Comparison>
+Attachment attach_point(const Ancestry& tree, std::span<const float> thresholds, const Comparison& comparison,
+                        std::span<const std::int32_t> targets, std::span<const float> weights) {
+  thread_local Replay<Comparison> replay;  // its memory is reused for many points
+  return replay.run(tree, thresholds, comparison, targets, weights);
 }
 
-// How the weights of a new point's edges are summed: see Grid in src/agglo/linkage.py.
-struct RowGrid {
+// The fixed-point numbers that sum the weights of one new point's edges exactly. They are chosen as by
+// `fixed_point_for` in src/agglo/rounds/linkage.py.
+struct RowFixedPoint {
   int shift, count_shift;
-  bool is_long;  // 64 bits are too few for exact sums
+  bool is_long;  // exact sums need more than 64 bits
 };
 
-RowGrid grid_of(const Ancestry& tree, std::span<const std::int32_t> targets, std::span<const float> weights) {
+RowFixedPoint fixed_point_for(const Ancestry& tree, std::span<const std::int32_t> targets,
+                              std::span<const float> weights) {
   const auto exponent_of = [](double value) {
     int exponent;
     std::frexp(value, &exponent);
     return exponent;
   };
-  const bool weighed = !tree.weight.empty();
+  const bool weighted = !tree.weight.empty();
   int total = static_cast<int>(std::bit_width(weights.size())), one = 0;
-  if (weighed) {
+  if (weighted) {
     double sum = 0, lightest = std::numeric_limits<double>::infinity();
     for (const std::int32_t leaf : targets) {
       if (leaf < 0) continue;
@@ -193,42 +192,42 @@ RowGrid grid_of(const Ancestry& tree, std::span<const std::int32_t> targets, std
   }
   const int room = 62 - total, shift = room - exponent_of(largest);
   const bool is_long = largest > 0 && shift + one < kFloatBits - exponent_of(smallest);
-  return {shift + (is_long ? 64 * (static_cast<int>(Int384::kLimbs) - 1) : 0), weighed ? room : 0, is_long};
+  return {shift + (is_long ? 64 * (static_cast<int>(Int384::kLimbs) - 1) : 0), weighted ? room : 0, is_long};
+}
+
+// Calls run(linkage) with the average linkage for the edges of one point.
+template <class Sum, class Run>
+auto with_average(const EdgeAttachment& rule, const RowFixedPoint& fixed, const Run& run) {
+  if (rule.missing)
+    return run(CountedAverageLinkage<Sum, false>(rule.kind, *rule.missing, fixed.shift, fixed.count_shift));
+  return run(CountedAverageLinkage<Sum, true>(rule.kind, 0, fixed.shift, fixed.count_shift));
 }
 
 // Calls run(linkage) with the linkage for the edges of one point.
-template <class Sum, class Run>
-auto with_average(const Joining& joining, const RowGrid& grid, const Run& run) {
-  if (joining.missing)
-    return run(
-        CountedAverageLinkage<Sum, false>(joining.kind, *joining.missing, grid.shift, grid.count_shift));
-  return run(CountedAverageLinkage<Sum, true>(joining.kind, 0, grid.shift, grid.count_shift));
-}
-
 template <class Run>
-auto with_linkage(const Ancestry& tree, const Joining& joining, std::span<const std::int32_t> targets,
+auto with_linkage(const Ancestry& tree, const EdgeAttachment& rule, std::span<const std::int32_t> targets,
                   std::span<const float> weights, const Run& run) {
-  const auto missing = joining.missing;
-  switch (joining.linkage) {
+  switch (rule.linkage) {
     case Linkage::average: {
-      const RowGrid grid = grid_of(tree, targets, weights);
-      if (grid.is_long) return with_average<Int384>(joining, grid, run);
-      return with_average<std::int64_t>(joining, grid, run);
+      const RowFixedPoint fixed = fixed_point_for(tree, targets, weights);
+      if (fixed.is_long) return with_average<Int384>(rule, fixed, run);
+      return with_average<std::int64_t>(rule, fixed, run);
     }
     case Linkage::single:
-      return run(SingleLinkage(joining.kind));
+      return run(SingleLinkage(rule.kind));
     case Linkage::complete:
-      if (missing) return run(CompleteLinkage(joining.kind, *missing));
-      return run(PresentCompleteLinkage(joining.kind));
+      if (rule.missing) return run(CompleteLinkage(rule.kind, *rule.missing));
+      return run(EdgeCompleteLinkage(rule.kind));
   }
   throw std::logic_error("unknown linkage");
 }
 
-// Joins each new point where replay(point, targets, weights) says.
-template <class Replay>
-Attached replayed(const DirectedView& edges, const Replay& replay, ThreadPool& pool, const Report& report) {
+// Attaches each new point by attach(point, targets, weights).
+template <class Attach>
+Attachments attach_all(const DirectedView& edges, const Attach& attach, ThreadPool& pool,
+                       const Report& report) {
   const std::int64_t n = edges.size();
-  Attached result;
+  Attachments result;
   result.node.resize(n);
   result.round.resize(n);
   result.value.resize(n);
@@ -237,11 +236,11 @@ Attached replayed(const DirectedView& edges, const Replay& replay, ThreadPool& p
       [&](std::int64_t first, std::int64_t last, int) {
         for (std::int64_t i = first; i < last; ++i) {
           const std::int64_t begin = edges.indptr[i], count = edges.indptr[i + 1] - begin;
-          const Joined joined =
-              replay(i, edges.targets.subspan(begin, count), edges.weights.subspan(begin, count));
-          result.node[i] = joined.node;
-          result.round[i] = joined.round;
-          result.value[i] = joined.value;
+          const Attachment attachment =
+              attach(i, edges.targets.subspan(begin, count), edges.weights.subspan(begin, count));
+          result.node[i] = attachment.node;
+          result.round[i] = attachment.round;
+          result.value[i] = attachment.value;
         }
       },
       report);
@@ -253,56 +252,53 @@ using Weights = std::span<const float>;
 
 }  // namespace
 
-Attached attached(std::span<const std::int32_t> parent, std::span<const std::int32_t> size,
-                  std::span<const std::int32_t> round, std::int64_t leaves, const DirectedView& edges,
-                  const Joining& joining, ThreadPool& pool, const Report& report) {
-  const Ancestry tree(parent, size, round, leaves, joining.weights);
-  const auto replay = [&](std::int64_t, Targets targets, Weights weights) {
-    return with_linkage(tree, joining, targets, weights, [&]<class Linkage>(const Linkage& linkage) {
-      return join(tree, joining.limits, ByEdges<Linkage>{tree, linkage}, targets, weights);
+Attachments attach_points(const AttachTree& tree, const DirectedView& edges, const EdgeAttachment& rule,
+                          ThreadPool& pool, const Report& report) {
+  const Ancestry ancestry(tree, rule.weights);
+  const auto attach = [&](std::int64_t, Targets targets, Weights weights) {
+    return with_linkage(ancestry, rule, targets, weights, [&]<class Linkage>(const Linkage& linkage) {
+      return attach_point(ancestry, rule.thresholds, EdgeComparison<Linkage>{ancestry, linkage}, targets,
+                          weights);
     });
   };
-  return replayed(edges, replay, pool, report);
+  return attach_all(edges, attach, pool, report);
 }
 
-Attached attached(std::span<const std::int32_t> parent, std::span<const std::int32_t> size,
-                  std::span<const std::int32_t> round, std::int64_t leaves, const DirectedView& edges,
-                  const ByMeans& means, ThreadPool& pool, const Report& report) {
-  const Comparison compare(means.linkage, means.metric, means.d);
-  const Ancestry tree(parent, size, round, leaves, {});
-  const auto replay = [&](std::int64_t i, Targets targets, Weights weights) {
-    const float* point = means.points.data() + i * means.d;
-    const ByMean near{means, compare, leaves, point, {1, dot(point, point, means.d), 0, true}};
-    return join(tree, means.limits, near, targets, weights);
+Attachments attach_points(const AttachTree& tree, const DirectedView& edges, const MeanAttachment& rule,
+                          ThreadPool& pool, const Report& report) {
+  const VectorComparison comparison(rule.linkage, rule.metric, rule.d);
+  const Ancestry ancestry(tree, {});
+  const auto attach = [&](std::int64_t i, Targets targets, Weights weights) {
+    const float* point = rule.points.data() + i * rule.d;
+    const MeanComparison compare{
+        rule, comparison, tree.leaves, point, {1, dot(point, point, rule.d), 0, true}};
+    return attach_point(ancestry, rule.thresholds, compare, targets, weights);
   };
-  return replayed(edges, replay, pool, report);
+  return attach_all(edges, attach, pool, report);
 }
 
-NodeMoments node_moments(std::span<const std::int32_t> parent, std::int64_t leaves, const Vectors& vectors) {
-  const Ancestry tree(parent, {}, {}, leaves, {});
+NodeMoments compute_node_moments(std::span<const std::int32_t> parent, std::int64_t leaves,
+                                 const Vectors& vectors) {
+  const Ancestry tree({parent, {}, {}, leaves}, {});
   const auto n = static_cast<Id>(parent.size());
-  // Children, each under its smallest leaf, where the mean of the cluster is.
-  std::vector<std::int64_t> first(n + 2, 0);
-  for (const Id above : parent)
-    if (above >= 0) ++first[above + 2];
-  std::partial_sum(first.begin(), first.end(), first.begin());
-  std::vector<Id> below(first.back());
-  for (Id node = 0; node < n; ++node)
-    if (parent[node] >= 0) below[first[parent[node] + 1]++] = tree.smallest[node];
+  const Csr children = group_by_label(parent.first(n - 1), n);  // all nodes but the root have a parent
   NodeMoments result{std::vector<double>(n), std::vector<double>(n), std::vector<double>(n), {}};
   result.mean.reserve((n - leaves) * vectors.d);
   Moments moments(vectors, leaves);
   Moments::Scratch scratch;
+  std::vector<Id> parts;
   for (Id node = 0; node < n; ++node) {
-    const auto parts = std::span(below).subspan(first[node], first[node + 1] - first[node]);
     if (node >= leaves) {
+      // The mean of a child is in the row of its smallest leaf.
+      parts.clear();
+      for (const Id child : children.row(node)) parts.push_back(tree.smallest[child]);
       std::sort(parts.begin(), parts.end());
       moments.merge(parts, scratch);
       result.mean.insert(result.mean.end(), scratch.mean.begin(), scratch.mean.end());
     }
     const Moment& moment = moments[tree.smallest[node]];
     result.weight[node] = moment.weight;
-    result.square[node] = moment.square;
+    result.squared_norm[node] = moment.squared_norm;
     result.spread[node] = moment.spread;
   }
   return result;

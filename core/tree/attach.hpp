@@ -1,4 +1,4 @@
-// Where points that were not there would have joined a tree.
+// Attaching new points to the clusters of a tree.
 #pragma once
 
 #include <cstdint>
@@ -14,55 +14,65 @@
 
 namespace agglo {
 
-// How new points join the clusters of a tree.
-struct Joining {
+// The columns of a tree that attaching needs; see TreeView.
+struct AttachTree {
+  std::span<const std::int32_t> parent, size, round;
+  std::int64_t leaves;
+};
+
+// How to attach points by a linkage of edge weights.
+struct EdgeAttachment {
   Kind kind = Kind::similarity;
   Linkage linkage = Linkage::average;
   std::optional<double> missing;  // the value of a pair without an edge; none: such pairs take no part
-  // What the linkage must reach in each round of the tree, larger being closer and never increasing; the last
-  // entry is for what comes after the last round.
-  std::span<const float> limits;
-  std::span<const double> weights;  // averages: what leaves count as, new points being 1; empty: 1 each
+  // By round of the tree, the linkage that a point must reach to be attached. Larger is closer, and
+  // thresholds never increase. The last entry is for points that no round attaches.
+  std::span<const float> thresholds;
+  std::span<const double>
+      weights;  // averages: weights of the leaves; a new point has weight 1; empty: 1 each
 };
 
-// An entry a new point.
-struct Attached {
-  std::vector<std::int32_t> node;   // the cluster that it joins; -1: none
-  std::vector<std::int32_t> round;  // in which round, counted from 1; -1: in none
-  std::vector<double> value;        // at what linkage; NaN: none
+// One entry per new point.
+struct Attachments {
+  std::vector<std::int32_t> node;   // the cluster that it is attached to; -1: none
+  std::vector<std::int32_t> round;  // the round in which it is attached, counted from 1; -1: none
+  std::vector<double> value;        // the linkage to that cluster; NaN: none
 };
 
-// Replays the rounds of a tree for new points, each alone: before a round it is compared with the clusters
-// that its neighbours are in, and joins the closest if that reaches the limit of the round; of equally close
-// ones, that of the smallest leaf. `edges` has a row a new point, of the leaves that are its neighbours; -1
-// is none. Nodes of round limits.size() or later are no merges.
-Attached attached(std::span<const std::int32_t> parent, std::span<const std::int32_t> size,
-                  std::span<const std::int32_t> round, std::int64_t leaves, const DirectedView& edges,
-                  const Joining& joining, ThreadPool& pool, const Report& report = {});
+// Attaches each new point by replaying the rounds of a tree for it alone.
+//
+// Before a round, the point is compared with the clusters that contain its neighbours. It is attached to the
+// closest if that reaches the threshold of the round; ties go to the cluster of the smallest leaf. `edges`
+// has one row per new point, with its neighbours among the leaves; -1 is none. Nodes of round
+// thresholds.size() or later do not count as merges.
+Attachments attach_points(const AttachTree& tree, const DirectedView& edges, const EdgeAttachment& rule,
+                          ThreadPool& pool, const Report& report = {});
 
-// What linkages of the points themselves keep of the nodes of a tree.
+// The moments of all nodes of a tree, for linkages of vectors.
 struct NodeMoments {
-  std::vector<double> weight, square, spread;  // of all nodes
-  std::vector<float> mean;                     // of inner nodes, a row each
+  std::vector<double> weight, squared_norm, spread;  // by node
+  std::vector<float> mean;                           // one row per inner node
 };
 
-// Those of a tree over the points of `vectors`, whose means are overwritten: as the rounds made them.
-NodeMoments node_moments(std::span<const std::int32_t> parent, std::int64_t leaves, const Vectors& vectors);
+// Computes the moments of a tree over the points of `vectors`, as the rounds compute them. Overwrites the
+// means.
+NodeMoments compute_node_moments(std::span<const std::int32_t> parent, std::int64_t leaves,
+                                 const Vectors& vectors);
 
-// New points and the nodes of a tree, and how to compare them.
-struct ByMeans {
+// How to attach points by a linkage of vectors.
+struct MeanAttachment {
   VectorLinkage linkage = VectorLinkage::average;
   Metric metric = Metric::cosine;
   std::int64_t d = 0;
-  std::span<const float> points;                   // the new ones, a row each
-  std::span<const double> weight, square, spread;  // of all nodes
-  std::span<const float> mean;                     // of inner nodes
-  std::span<const float> limits;                   // as of Joining
+  std::span<const float> points;                         // one row per new point
+  std::span<const double> weight, squared_norm, spread;  // by node
+  std::span<const float> mean;                           // one row per inner node
+  std::span<const float> thresholds;                     // as for EdgeAttachment
 };
 
-// The same by a linkage of the points themselves. A new point is as close to a leaf as its edge says.
-Attached attached(std::span<const std::int32_t> parent, std::span<const std::int32_t> size,
-                  std::span<const std::int32_t> round, std::int64_t leaves, const DirectedView& edges,
-                  const ByMeans& means, ThreadPool& pool, const Report& report = {});
+// Attaches new points by a linkage of vectors. The linkage of a point and a leaf follows from the weight of
+// their edge.
+Attachments attach_points(const AttachTree& tree, const DirectedView& edges, const MeanAttachment& rule,
+                          ThreadPool& pool, const Report& report = {});
 
 }  // namespace agglo

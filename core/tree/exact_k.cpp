@@ -11,27 +11,29 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// A set of numbers, largest runs first, each run less by `shift` than it is.
-struct Numbers {
-  std::vector<Run> runs{{0, 0}};
+// A set of numbers of clusters: ranges, the largest first, all of them shifted by `shift`.
+struct CountSet {
+  std::vector<CountRange> ranges{{0, 0}};
   std::int64_t shift = 0;
 };
 
-std::vector<Run> ascending(std::vector<Run>& runs) {
-  std::sort(runs.begin(), runs.end(), [](const Run& a, const Run& b) { return a.first < b.first; });
-  std::vector<Run> joined;
-  for (const Run& run : runs) {
-    if (joined.empty() || run.first > joined.back().last + 1)
-      joined.push_back(run);
+// Sorts ranges, and merges those that touch.
+std::vector<CountRange> sort_ranges(std::vector<CountRange>& ranges) {
+  std::sort(ranges.begin(), ranges.end(),
+            [](const CountRange& a, const CountRange& b) { return a.first < b.first; });
+  std::vector<CountRange> separate;
+  for (const CountRange& range : ranges) {
+    if (separate.empty() || range.first > separate.back().last + 1)
+      separate.push_back(range);
     else
-      joined.back().last = std::max(joined.back().last, run.last);
+      separate.back().last = std::max(separate.back().last, range.last);
   }
-  return joined;
+  return separate;
 }
 
 using Bits = std::vector<std::uint64_t>;
 
-// Sets in `bits` all that are set in `more`, larger by `shift`.
+// Sets bit i + shift of `bits` for every bit i of `more`.
 void add_shifted(Bits& bits, const Bits& more, std::int64_t shift) {
   const std::size_t words = static_cast<std::size_t>(shift / 64);
   const int rest = static_cast<int>(shift % 64);
@@ -42,78 +44,80 @@ void add_shifted(Bits& bits, const Bits& more, std::int64_t shift) {
   }
 }
 
-// The sums of a number of each, where there are so many runs that bits are better.
-std::vector<Run> sums_by_bits(const std::vector<Run>& some, const std::vector<Run>& others) {
+// Computes all sums of a number of each set with bit sets, which are faster for many ranges.
+std::vector<CountRange> add_by_bits(const std::vector<CountRange>& some,
+                                    const std::vector<CountRange>& others) {
   const std::int64_t most = some.front().last + others.front().last;
   Bits bits(static_cast<std::size_t>(most / 64 + 1), 0), sums(bits.size(), 0);
-  for (const Run& run : some)
-    for (std::int64_t i = run.first; i <= run.last; ++i) bits[i / 64] |= std::uint64_t{1} << (i % 64);
-  for (const Run& run : others) {
-    Bits wide = bits;  // with all numbers up to `reach` added
+  for (const CountRange& range : some)
+    for (std::int64_t i = range.first; i <= range.last; ++i) bits[i / 64] |= std::uint64_t{1} << (i % 64);
+  for (const CountRange& range : others) {
+    Bits wide = bits;  // the sums with all numbers from 0 to `reach`
     std::int64_t reach = 0;
-    while (reach < run.last - run.first) {
-      const std::int64_t step = std::min(reach + 1, run.last - run.first - reach);
+    while (reach < range.last - range.first) {
+      const std::int64_t step = std::min(reach + 1, range.last - range.first - reach);
       add_shifted(wide, Bits(wide), step);
       reach += step;
     }
-    add_shifted(sums, wide, run.first);
+    add_shifted(sums, wide, range.first);
   }
-  std::vector<Run> runs;
+  std::vector<CountRange> ranges;
   for (std::int64_t i = 0; i <= most; ++i)
     if (sums[i / 64] >> (i % 64) & 1) {
-      if (!runs.empty() && runs.back().last == i - 1)
-        runs.back().last = i;
+      if (!ranges.empty() && ranges.back().last == i - 1)
+        ranges.back().last = i;
       else
-        runs.push_back({i, i});
+        ranges.push_back({i, i});
     }
-  return runs;
+  return ranges;
 }
 
-// The sums of a number of each.
-std::vector<Run> sums(const std::vector<Run>& some, const std::vector<Run>& others) {
+// Computes all sums of a number of each set.
+std::vector<CountRange> add_counts(const std::vector<CountRange>& some,
+                                   const std::vector<CountRange>& others) {
   const auto pairs = static_cast<std::int64_t>(some.size() * others.size());
   if (pairs > 64 && pairs > some.front().last + others.front().last) {
     const bool fewer = some.size() < others.size();
-    return sums_by_bits(fewer ? others : some, fewer ? some : others);
+    return add_by_bits(fewer ? others : some, fewer ? some : others);
   }
-  std::vector<Run> runs;
-  runs.reserve(static_cast<std::size_t>(pairs));
-  for (const Run& a : some)
-    for (const Run& b : others) runs.push_back({a.first + b.first, a.last + b.last});
-  return ascending(runs);
+  std::vector<CountRange> ranges;
+  ranges.reserve(static_cast<std::size_t>(pairs));
+  for (const CountRange& a : some)
+    for (const CountRange& b : others) ranges.push_back({a.first + b.first, a.last + b.last});
+  return sort_ranges(ranges);
 }
 
 }  // namespace
 
-std::vector<Run> possible_numbers(std::span<const std::int32_t> parent, std::int64_t leaves) {
+std::vector<CountRange> find_possible_counts(std::span<const std::int32_t> parent, std::int64_t leaves) {
   const auto n = static_cast<std::int64_t>(parent.size());
-  std::vector<Numbers> numbers(n - leaves);  // of an inner node, split: those of its children so far
+  std::vector<CountSet> counts(n - leaves);  // by inner node: sums over the children so far
   for (std::int64_t v = 0; v < n; ++v) {
     if (v < leaves) {
       if (v + 1 == n) return {{1, 1}};
-      ++numbers[parent[v] - leaves].shift;
+      ++counts[parent[v] - leaves].shift;
       continue;
     }
-    Numbers own = std::move(numbers[v - leaves]);
-    if (own.runs.back().first + own.shift == 2)
-      own.runs.back().first -= 1;  // 1 and 2 are one run
+    CountSet own = std::move(counts[v - leaves]);
+    if (own.ranges.back().first + own.shift == 2)
+      own.ranges.back().first -= 1;  // 1 and 2 are one range
     else
-      own.runs.push_back({1 - own.shift, 1 - own.shift});
+      own.ranges.push_back({1 - own.shift, 1 - own.shift});
     if (v + 1 == n) {
-      for (Run& run : own.runs) run = {run.first + own.shift, run.last + own.shift};
-      std::reverse(own.runs.begin(), own.runs.end());
-      return own.runs;
+      for (CountRange& range : own.ranges) range = {range.first + own.shift, range.last + own.shift};
+      std::reverse(own.ranges.begin(), own.ranges.end());
+      return own.ranges;
     }
-    Numbers& all = numbers[parent[v] - leaves];
-    if (all.runs.size() == 1 && all.runs[0].first == all.runs[0].last) {
-      own.shift += all.runs[0].first + all.shift;
+    CountSet& all = counts[parent[v] - leaves];
+    if (all.ranges.size() == 1 && all.ranges[0].first == all.ranges[0].last) {
+      own.shift += all.ranges[0].first + all.shift;
       all = std::move(own);
       continue;
     }
-    for (Run& run : own.runs) run = {run.first + own.shift, run.last + own.shift};
-    for (Run& run : all.runs) run = {run.first + all.shift, run.last + all.shift};
-    all.runs = sums(all.runs, own.runs);
-    std::reverse(all.runs.begin(), all.runs.end());
+    for (CountRange& range : own.ranges) range = {range.first + own.shift, range.last + own.shift};
+    for (CountRange& range : all.ranges) range = {range.first + all.shift, range.last + all.shift};
+    all.ranges = add_counts(all.ranges, own.ranges);
+    std::reverse(all.ranges.begin(), all.ranges.end());
     all.shift = 0;
   }
   return {};
@@ -121,18 +125,19 @@ std::vector<Run> possible_numbers(std::span<const std::int32_t> parent, std::int
 
 namespace {
 
-// The least excess of a node's partitions by their number of clusters: base + more[i] for first + i of them.
-struct Table {
+// The least excess of the partitions of a node, by their number of clusters: base + more[i] for first + i
+// clusters.
+struct ExcessTable {
   std::int64_t first = 0;
   double base = 0;
-  std::vector<double> more;  // infinite where there is none; empty stands for one entry, 0
-  bool any = true;           // false if the bound excludes every partition
+  std::vector<double> more;  // infinite if there is no such partition; empty: one entry, 0
+  bool any = true;           // whether the bound allows any partition
 
   std::int64_t width() const { return more.empty() ? 1 : static_cast<std::int64_t>(more.size()); }
   double at(std::int64_t i) const { return more.empty() ? base : base + more[i]; }
 };
 
-// How many clusters a child has, by the number that it and its siblings before it have together.
+// The number of clusters in a child, by the number in it and the siblings before it together.
 struct Choice {
   std::int64_t first;
   std::vector<std::int32_t> clusters;
@@ -141,89 +146,89 @@ struct Choice {
 class Search {
  public:
   Search(std::span<const std::int32_t> parent, std::span<const double> costs, std::int64_t leaves,
-         std::int64_t clusters, double price)
+         std::int64_t clusters, double lam)
       : parent_(parent),
         n_(static_cast<std::int64_t>(parent.size())),
         leaves_(leaves),
         clusters_(clusters),
-        joined_(n_),
+        merged_(n_),
         split_(n_ - leaves, 0.0),
         children_(n_ - leaves, 0),
-        room_(n_),
-        most_(n_),
+        budget_(n_),
+        max_clusters_(n_),
         fixed_(n_) {
     for (std::int64_t v = 0; v < n_; ++v) {
-      const double joined = costs[v] + price, split = v < leaves ? kInfinity : split_[v - leaves];
-      const double best = std::min(joined, split);
-      joined_[v] = joined - best;
+      const double merged = costs[v] + lam, split = v < leaves ? kInfinity : split_[v - leaves];
+      const double best = std::min(merged, split);
+      merged_[v] = merged - best;
       if (v >= leaves) split_[v - leaves] = split - best;
-      total_ += joined;
+      total_ += merged;
       if (v + 1 == n_) break;
       split_[parent[v] - leaves] += best;
       ++children_[parent[v] - leaves];
     }
   }
 
-  // More than the excess of any partition.
+  // The total is larger than the excess of any partition.
   double total() const { return total_; }
 
-  // The best partition if its excess is at most `bound`, otherwise nothing.
+  // Returns the best partition if its excess is at most `bound`; otherwise nothing.
   std::vector<std::uint8_t> run(double bound) {
     tables_.assign(n_ - leaves_, {});
     choices_.clear();
-    go_down(bound);
+    set_budgets(bound);
     for (std::int64_t v = 0; v < n_; ++v) {
-      if (room_[v] < 0) continue;
-      Table own = table(v);
+      if (budget_[v] < 0) continue;
+      ExcessTable own = build_table(v);
       if (v + 1 < n_) {
-        add(v, own);
+        add_to_siblings(v, own);
         continue;
       }
       const std::int64_t i = clusters_ - own.first;
-      if (own.any && i >= 0 && i < own.width() && own.at(i) <= bound) return chosen();
+      if (own.any && i >= 0 && i < own.width() && own.at(i) <= bound) return select_nodes();
     }
     return {};
   }
 
  private:
   bool splits(std::int64_t v) const {
-    return v >= leaves_ && room_[v] >= split_[v - leaves_] && most_[v] >= children_[v - leaves_];
+    return v >= leaves_ && budget_[v] >= split_[v - leaves_] && max_clusters_[v] >= children_[v - leaves_];
   }
 
-  // How much excess is left for what is below a node, and how many clusters at most: negative where a node
-  // is out of reach.
-  void go_down(double bound) {
-    room_[n_ - 1] = bound;
-    most_[n_ - 1] = clusters_;
+  // Computes the excess that is left for the descendants of a node, and their largest number of clusters. The
+  // excess is negative if the bound excludes the node.
+  void set_budgets(double bound) {
+    budget_[n_ - 1] = bound;
+    max_clusters_[n_ - 1] = clusters_;
     for (std::int64_t v = n_ - 2; v >= 0; --v) {
       const std::int64_t p = parent_[v];
-      room_[v] = splits(p) ? room_[p] - split_[p - leaves_] : -1.0;
-      most_[v] = most_[p] - children_[p - leaves_] + 1;
+      budget_[v] = splits(p) ? budget_[p] - split_[p - leaves_] : -1.0;
+      max_clusters_[v] = max_clusters_[p] - children_[p - leaves_] + 1;
     }
   }
 
-  // The partitions of v, whose children have been added up.
-  Table table(std::int64_t v) {
-    Table own;
+  // Builds the table of v from the sums over its children.
+  ExcessTable build_table(std::int64_t v) {
+    ExcessTable own;
     own.first = 1;
-    own.base = joined_[v];
-    own.any = joined_[v] <= room_[v];
+    own.base = merged_[v];
+    own.any = merged_[v] <= budget_[v];
     if (!splits(v)) return own;
-    Table split = std::move(tables_[v - leaves_]);
+    ExcessTable split = std::move(tables_[v - leaves_]);
     split.base += split_[v - leaves_];
     if (!split.any) return own;
     if (!own.any) return split;
     const std::int64_t width = split.first + split.width() - 1;
     own.base = 0;
     own.more.assign(width, kInfinity);
-    own.more[0] = joined_[v];
+    own.more[0] = merged_[v];
     for (std::int64_t i = 0; i < split.width(); ++i) own.more[split.first - 1 + i] = split.at(i);
     return own;
   }
 
-  // Adds the partitions of v to those of its siblings.
-  void add(std::int64_t v, const Table& own) {
-    Table& all = tables_[parent_[v] - leaves_];
+  // Adds the table of v to those of its siblings.
+  void add_to_siblings(std::int64_t v, const ExcessTable& own) {
+    ExcessTable& all = tables_[parent_[v] - leaves_];
     all.any = all.any && own.any;
     if (!all.any) return;
     if (own.width() == 1) {
@@ -232,9 +237,9 @@ class Search {
       fixed_[v] = static_cast<std::int32_t>(own.first);
       return;
     }
-    // Beyond these there is no room: each of the siblings has one cluster at least.
-    const double room = room_[v] - all.base - own.base;
-    const std::int64_t first = all.first + own.first, most = most_[parent_[v]];
+    // Larger numbers are impossible: each of the other siblings has at least one cluster.
+    const double budget = budget_[v] - all.base - own.base;
+    const std::int64_t first = all.first + own.first, most = max_clusters_[parent_[v]];
     const std::int64_t width = std::min(all.width() + own.width() - 1, most - first + 1);
     if (width < 1) {
       all.any = false;
@@ -244,10 +249,10 @@ class Search {
     Choice choice{first, std::vector<std::int32_t>(width, 0)};
     for (std::int64_t i = 0; i < std::min(all.width(), width); ++i) {
       const double base = all.more.empty() ? 0.0 : all.more[i];
-      if (!(base <= room)) continue;
+      if (!(base <= budget)) continue;
       for (std::int64_t j = 0; j < std::min(own.width(), width - i); ++j) {
         const double sum = base + own.more[j];
-        if (sum > room || sum >= sums[i + j]) continue;
+        if (sum > budget || sum >= sums[i + j]) continue;
         sums[i + j] = sum;
         choice.clusters[i + j] = static_cast<std::int32_t>(own.first + j);
       }
@@ -266,9 +271,10 @@ class Search {
     fixed_[v] = -static_cast<std::int32_t>(choices_.size());
   }
 
-  // From the root down, and from a node's last child to its first, each takes its share of the clusters.
-  std::vector<std::uint8_t> chosen() const {
-    std::vector<std::uint8_t> joined(n_, 0);
+  // Selects the nodes of the best partition. From the root down, and from the last child of a node to the
+  // first, each child takes its number of clusters.
+  std::vector<std::uint8_t> select_nodes() const {
+    std::vector<std::uint8_t> merged(n_, 0);
     std::vector<std::int64_t> left(n_ - leaves_, 0);
     for (std::int64_t v = n_ - 1; v >= 0; --v) {
       std::int64_t share = clusters_;
@@ -279,36 +285,37 @@ class Search {
         share = choice ? choice->clusters[all - choice->first] : fixed_[v];
         all -= share;
       }
-      joined[v] = share == 1;
+      merged[v] = share == 1;
       if (share > 1) left[v - leaves_] = share;
     }
-    return joined;
+    return merged;
   }
 
   std::span<const std::int32_t> parent_;
   std::int64_t n_, leaves_, clusters_;
-  std::vector<double> joined_, split_;  // excess of a node joined, and of an inner node split
-  std::vector<std::int32_t> children_;  // their number
-  std::vector<double> room_;
-  std::vector<std::int64_t> most_;
-  std::vector<Table> tables_;
-  std::vector<std::int32_t> fixed_;  // how many clusters a child has, or, negative, the choice that says it
+  std::vector<double> merged_,
+      split_;  // excess of a node if it is merged, and of an inner node if it is split
+  std::vector<std::int32_t> children_;  // their number, by inner node
+  std::vector<double> budget_;
+  std::vector<std::int64_t> max_clusters_;
+  std::vector<ExcessTable> tables_;
+  std::vector<std::int32_t> fixed_;  // by node: its number of clusters, or -1 - index of its Choice
   std::vector<Choice> choices_;
   double total_ = 0;
 };
 
 }  // namespace
 
-std::vector<std::uint8_t> cheapest_of(std::span<const std::int32_t> parent, std::span<const double> costs,
-                                      std::int64_t leaves, std::int64_t clusters, double price,
-                                      const Report& report) {
-  Search search(parent, costs, leaves, clusters, price);
-  const double last = 2 * search.total() + 1;  // and so more than rounding could add
-  for (double bound = 1e-3 * price;; bound = bound > 0 ? 4 * bound : 1e-12 * last) {
+std::vector<std::uint8_t> select_k_nodes(std::span<const std::int32_t> parent, std::span<const double> costs,
+                                         std::int64_t leaves, std::int64_t clusters, double lam,
+                                         const Report& report) {
+  Search search(parent, costs, leaves, clusters, lam);
+  const double last = 2 * search.total() + 1;  // larger than any excess, with a margin for rounding errors
+  for (double bound = 1e-3 * lam;; bound = bound > 0 ? 4 * bound : 1e-12 * last) {
     if (report) report(0, 1);
-    std::vector<std::uint8_t> joined = search.run(std::min(bound, last));
-    if (!joined.empty()) return joined;
-    if (bound >= last) throw std::logic_error("no partition of a possible number of clusters");
+    std::vector<std::uint8_t> merged = search.run(std::min(bound, last));
+    if (!merged.empty()) return merged;
+    if (bound >= last) throw std::logic_error("found no partition into a possible number of clusters");
   }
 }
 

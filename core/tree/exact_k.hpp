@@ -1,4 +1,4 @@
-// Tree-consistent partitions of exactly so many clusters.
+// Tree-consistent partitions of least cost into exactly k clusters.
 #pragma once
 
 #include <cstdint>
@@ -9,25 +9,27 @@
 
 namespace agglo {
 
-struct Run {
+// The numbers first, first + 1, ..., last.
+struct CountRange {
   std::int64_t first, last;
 };
 
-// The numbers of clusters that tree-consistent partitions have, ascending, in runs that do not touch. A node
-// of three children, say, makes one cluster or three of them, and never two.
-std::vector<Run> possible_numbers(std::span<const std::int32_t> parent, std::int64_t leaves);
+// Finds the numbers of clusters that tree-consistent partitions can have, as ascending ranges with gaps
+// between them. A node of three children, for example, gives one cluster or three, but never two.
+std::vector<CountRange> find_possible_counts(std::span<const std::int32_t> parent, std::int64_t leaves);
 
-// Which nodes to join so that they are exactly `clusters` and the sum of their costs is least: 1 for those, 0
-// for all others. The number must be possible, costs be as price_path takes them, and `price` one at which
-// the best partitions have at least and at most that many clusters.
+// Selects exactly `clusters` nodes that form the partition of least cost: 1 for these nodes, 0 for all
+// others.
 //
-// How it works. Let excess be what a partition costs at `price`, beyond the best. Among partitions of one
-// size the least excess is the least cost, and excess adds up over the tree: what a node costs more joined,
-// or more split, than the better of the two. So a search for the least excess up to a bound can leave out all
-// nodes that a bound on the way to them excludes, which are nearly all. The bound grows until a partition is
-// found.
-std::vector<std::uint8_t> cheapest_of(std::span<const std::int32_t> parent, std::span<const double> costs,
-                                      std::int64_t leaves, std::int64_t clusters, double price,
-                                      const Report& report = {});
+// The number must be possible, and costs must be as for compute_price_path. `lam` is a λ for which the best
+// partitions have between at least and at most that many clusters.
+//
+// Method. The excess of a partition is its cost at `lam` minus the least cost. Among partitions into k
+// clusters, the least excess is the least cost. Excess adds up over the tree: a node adds what it costs more
+// merged, or more split, than the better of the two. So a search up to an excess bound can skip nearly all
+// nodes. The bound grows until a partition is found.
+std::vector<std::uint8_t> select_k_nodes(std::span<const std::int32_t> parent, std::span<const double> costs,
+                                         std::int64_t leaves, std::int64_t clusters, double lam,
+                                         const Report& report = {});
 
 }  // namespace agglo

@@ -1,4 +1,4 @@
-// What every node of a tree costs as one cluster: the squared distances of its points to their center.
+// The cost of every node of a tree as one cluster: the sum of squared distances of its points to its center.
 #pragma once
 
 #include <cstdint>
@@ -10,23 +10,24 @@
 
 namespace agglo {
 
-enum class Centers { means, points };  // where a cluster's center is: its mean, or the best of its points
+enum class CenterKind { means, points };  // the center of a cluster is its mean, or the best of its points
 
-struct Costs {
-  std::vector<double> costs;          // by node, 0 at leaves
-  std::vector<std::int32_t> centers;  // by node, the best point, the first of equals; none with means
+struct NodeCosts {
+  std::vector<double> costs;  // by node, 0 for leaves
+  std::vector<std::int32_t>
+      centers;  // by node, the best point, ties to the first; empty if centers are means
 };
 
-// The costs of all nodes, row i of `points` being leaf i. `parent` and `size` are those of a valid tree.
+// Computes the costs of all nodes of a valid tree. Row i of `points` is leaf i.
 //
-// Each point is read once, in one walk through the tree that keeps no more than log2(n) means at a time. No
-// square of a sum is ever subtracted from a sum of squares, so that points far from the origin do no harm,
-// and copies of one point cost exactly 0. The best point of a node is that nearest its mean: a point at
-// distance r of it makes n r^2 more than the mean does. It is found among the points that can be nearest
-// still, by how far each was from the mean when last looked at and how far means have moved since.
+// Each point is read once, in one walk through the tree that keeps at most log2(n) means at a time. Costs are
+// not differences of large sums, so points far from the origin lose no precision, and duplicates cost exactly
+// 0. The best point of a node is the one nearest to its mean: a point at distance r adds n r^2 to the cost of
+// the mean. Only points that can still be the nearest are compared. Their bounds are the distance at the last
+// comparison, and how far the mean has moved since.
 template <class T>
-Costs node_costs(const Points<T>& points, std::span<const std::int32_t> parent,
-                 std::span<const std::int32_t> size, Centers centers, ThreadPool& pool,
-                 const Report& report = {});
+NodeCosts compute_node_costs(const Points<T>& points, std::span<const std::int32_t> parent,
+                             std::span<const std::int32_t> size, CenterKind centers, ThreadPool& pool,
+                             const Report& report = {});
 
 }  // namespace agglo

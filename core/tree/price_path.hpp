@@ -1,8 +1,8 @@
-// Tree-consistent partitions of least cost. Every node has a cost as one cluster, and a cluster its price:
-// the best partition for one price, for every price at once, and for a given number of clusters.
+// Tree-consistent partitions of least cost: for one λ, and for all λ at once (the price path).
 //
-// `parent` is that of a valid tree, `costs` has an entry a node, finite and not negative, 0 at leaves. A
-// partition is a set of nodes of which every leaf has exactly one above it or is one itself.
+// A partition is a set of nodes such that every leaf is below, or is, exactly one of them. Each node has a
+// cost as a cluster, and every cluster costs λ in addition. `parent` is the column of a valid tree. `costs`
+// has one entry per node, finite and not negative, 0 for leaves.
 #pragma once
 
 #include <cstdint>
@@ -11,25 +11,27 @@
 
 namespace agglo {
 
-// The sum of `values` over each node and all below it.
+// Sums `values` over each node and all its descendants.
 template <class T>
-std::vector<T> sums_below(std::span<const std::int32_t> parent, std::span<const T> values);
+std::vector<T> sum_descendants(std::span<const std::int32_t> parent, std::span<const T> values);
 
-// Which nodes to join so that the sum of `costs` over the clusters is least, and they are as large as that
-// allows: 1 for a node that is no dearer than the best of what is below it. Here costs may be any numbers.
-std::vector<std::uint8_t> cheapest(std::span<const std::int32_t> parent, std::span<const double> costs);
+// Selects the nodes that are merged in the partition of least cost: 1 for a node that costs no more than the
+// best partition of its descendants. So of equal partitions the one with the larger clusters is chosen. Here
+// costs may be any numbers.
+std::vector<std::uint8_t> select_cheapest_nodes(std::span<const std::int32_t> parent,
+                                                std::span<const double> costs);
 
-// The best partition for every price, as a function of the price that is piecewise linear, concave and
-// increasing.
-struct Path {
-  // By node: the price from which on it is no dearer joined than any way of splitting it; 0 at leaves. The
-  // best partition for a price has those nodes joined whose number is no larger, and what is below them.
+// The best partitions for all λ. Their cost is a piecewise linear, concave and increasing function of λ.
+struct PricePath {
+  // By node: the smallest λ for which it costs no more than any split of it; 0 for leaves. In the best
+  // partition for λ, the nodes with critical[node] <= λ are merged, and so are their descendants.
   std::vector<double> critical;
-  // By piece, the first from price 0 on: where it begins, and on it the number of clusters and the sum of
-  // their costs. The first increases, the second decreases, and the last is 1.
-  std::vector<double> prices, costs;
+  // By piece, from λ = 0 on: its first λ, the sum of node costs and the number of clusters. The λs increase,
+  // the numbers decrease, and the last number is 1.
+  std::vector<double> lams, costs;
   std::vector<std::int64_t> clusters;
 };
-Path price_path(std::span<const std::int32_t> parent, std::span<const double> costs, std::int64_t leaves);
+PricePath compute_price_path(std::span<const std::int32_t> parent, std::span<const double> costs,
+                             std::int64_t leaves);
 
 }  // namespace agglo

@@ -10,29 +10,29 @@ namespace agglo {
 
 namespace {
 
-// Calls meet(node, pairs, count) for every inner node and every class of which leaves meet there: `pairs`
-// pairs of the class have the node as their least common ancestor, and `count` of its leaves are of the
-// class.
-template <class Meet>
-void for_each_meeting(std::span<const std::int32_t> parent, std::span<const std::int32_t> size,
-                      std::span<const std::int32_t> classes, std::int64_t n_classes, const Meet& meet) {
+// Calls visit(node, pairs, count) for every inner node and every class with pairs of leaves whose least
+// common ancestor is the node: the number of these pairs, and that of all leaves of the class below the node.
+template <class Visit>
+void for_each_class_at_lca(std::span<const std::int32_t> parent, std::span<const std::int32_t> size,
+                           std::span<const std::int32_t> classes, std::int64_t n_classes,
+                           const Visit& visit) {
   const std::int64_t n = static_cast<std::int64_t>(parent.size());
   const std::int64_t leaves = static_cast<std::int64_t>(classes.size());
-  const Below tree = below(parent, size, leaves);
+  const Descendants tree = index_descendants(parent, size, leaves);
   std::vector<std::int32_t> in_order(
-      leaves);  // classes of the leaves, so that those under a node are adjacent
+      leaves);  // classes of the leaves, such that those below a node are adjacent
   for (std::int64_t i = 0; i < leaves; ++i) in_order[i] = classes[tree.order[i]];
-  const auto under = [&](std::int64_t v) {
+  const auto classes_below = [&](std::int64_t v) {
     return std::span<const std::int32_t>(in_order).subspan(tree.start[v], size[v]);
   };
 
-  const std::vector<std::int32_t> largest = largest_children(tree, size);
+  const std::vector<std::int32_t> largest = find_largest_children(tree, size);
 
-  // Largest children make paths, one up from each leaf. Along a path the counts by class are kept, and only
-  // the leaves of the other children are added. Each time a leaf is added, the node it is seen from at least
-  // doubles in size, so no leaf is added more than log2(n) times.
-  std::vector<std::int64_t> count(n_classes, 0), child(n_classes, 0), met(n_classes, 0);
-  std::vector<std::int32_t> in_child, in_node;  // the classes for which `child` and `met` are not 0
+  // Largest children form paths, one up from each leaf. Counts by class are kept along a path, and only the
+  // leaves of the other children are added. Each time a leaf is added, its node at least doubles in size. So
+  // no leaf is added more than log2(n) times.
+  std::vector<std::int64_t> count(n_classes, 0), child(n_classes, 0), pairs(n_classes, 0);
+  std::vector<std::int32_t> in_child, in_node;  // the classes for which `child` and `pairs` are not 0
   for (std::int64_t leaf = 0; leaf < leaves; ++leaf) {
     std::int64_t top = leaf;
     const auto climbs = [&] { return top < n - 1 && largest[parent[top] - leaves] == top; };
@@ -42,13 +42,13 @@ void for_each_meeting(std::span<const std::int32_t> parent, std::span<const std:
       const std::int64_t v = parent[top];
       for (std::int64_t k = tree.indptr[v - leaves]; k < tree.indptr[v - leaves + 1]; ++k) {
         if (tree.children[k] == top) continue;
-        for (const std::int32_t c : under(tree.children[k]))
+        for (const std::int32_t c : classes_below(tree.children[k]))
           if (child[c]++ == 0) in_child.push_back(c);
         for (const std::int32_t c : in_child) {
-          // Pairs that meet here: one leaf in this child, one in the children before it.
+          // New pairs at this node: one leaf in this child, one in the children before it.
           if (count[c] > 0) {
-            if (met[c] == 0) in_node.push_back(c);
-            met[c] += count[c] * child[c];
+            if (pairs[c] == 0) in_node.push_back(c);
+            pairs[c] += count[c] * child[c];
           }
           count[c] += child[c];
           child[c] = 0;
@@ -56,13 +56,13 @@ void for_each_meeting(std::span<const std::int32_t> parent, std::span<const std:
         in_child.clear();
       }
       for (const std::int32_t c : in_node) {
-        meet(v, met[c], count[c]);
-        met[c] = 0;
+        visit(v, pairs[c], count[c]);
+        pairs[c] = 0;
       }
       in_node.clear();
       top = v;
     }
-    for (const std::int32_t c : under(top)) count[c] = 0;
+    for (const std::int32_t c : classes_below(top)) count[c] = 0;
   }
 }
 
@@ -72,27 +72,28 @@ double dendrogram_purity(std::span<const std::int32_t> parent, std::span<const s
                          std::span<const std::int32_t> classes, std::int64_t n_classes) {
   double sum = 0;
   std::int64_t all = 0;
-  for_each_meeting(parent, size, classes, n_classes,
-                   [&](std::int64_t node, std::int64_t pairs, std::int64_t count) {
-                     sum += static_cast<double>(pairs) * (static_cast<double>(count) / size[node]);
-                     all += pairs;
-                   });
+  for_each_class_at_lca(parent, size, classes, n_classes,
+                        [&](std::int64_t node, std::int64_t pairs, std::int64_t count) {
+                          sum += static_cast<double>(pairs) * (static_cast<double>(count) / size[node]);
+                          all += pairs;
+                        });
   return all > 0 ? sum / static_cast<double>(all) : std::numeric_limits<double>::quiet_NaN();
 }
 
-std::vector<std::int64_t> pairs_met(std::span<const std::int32_t> parent, std::span<const std::int32_t> size,
-                                    std::span<const std::int32_t> classes, std::int64_t n_classes) {
-  std::vector<std::int64_t> met(parent.size(), 0);
-  for_each_meeting(parent, size, classes, n_classes,
-                   [&](std::int64_t node, std::int64_t pairs, std::int64_t) { met[node] += pairs; });
-  return met;
+std::vector<std::int64_t> count_pairs_by_lca(std::span<const std::int32_t> parent,
+                                             std::span<const std::int32_t> size,
+                                             std::span<const std::int32_t> classes, std::int64_t n_classes) {
+  std::vector<std::int64_t> counts(parent.size(), 0);
+  for_each_class_at_lca(parent, size, classes, n_classes,
+                        [&](std::int64_t node, std::int64_t pairs, std::int64_t) { counts[node] += pairs; });
+  return counts;
 }
 
 template <class T>
-double within_sum(std::span<const T> points, std::int64_t dimensions, std::span<const std::int64_t> order,
-                  std::span<const std::int64_t> bounds) {
+double sum_within_clusters(std::span<const T> points, std::int64_t dimensions,
+                           std::span<const std::int64_t> order, std::span<const std::int64_t> bounds) {
   const std::size_t d = static_cast<std::size_t>(dimensions);
-  std::vector<double> mean(d), left(d), squares(d);
+  std::vector<double> mean(d), residual(d), squares(d);
   double sum = 0;
   for (std::size_t c = 0; c + 1 < bounds.size(); ++c) {
     const auto members = order.subspan(bounds[c], bounds[c + 1] - bounds[c]);
@@ -102,24 +103,24 @@ double within_sum(std::span<const T> points, std::int64_t dimensions, std::span<
     for (const std::int64_t i : members)
       for (std::size_t j = 0; j < d; ++j) mean[j] += points[i * d + j];
     for (double& m : mean) m /= number;
-    // A second pass: squares minus the square of the sum would lose all digits far from the origin. What
-    // rounding has left of the sum of deviations corrects for the mean not being quite the mean.
-    std::fill(left.begin(), left.end(), 0.0);
+    // A second pass, because the one-pass formula loses all digits far from the origin. The sum of the
+    // deviations, which would be 0 without rounding, corrects for the error of the mean.
+    std::fill(residual.begin(), residual.end(), 0.0);
     std::fill(squares.begin(), squares.end(), 0.0);
     for (const std::int64_t i : members)
       for (std::size_t j = 0; j < d; ++j) {
         const double deviation = points[i * d + j] - mean[j];
-        left[j] += deviation;
+        residual[j] += deviation;
         squares[j] += deviation * deviation;
       }
-    for (std::size_t j = 0; j < d; ++j) sum += std::max(0.0, squares[j] - left[j] * left[j] / number);
+    for (std::size_t j = 0; j < d; ++j) sum += std::max(0.0, squares[j] - residual[j] * residual[j] / number);
   }
   return sum;
 }
 
-template double within_sum(std::span<const float>, std::int64_t, std::span<const std::int64_t>,
-                           std::span<const std::int64_t>);
-template double within_sum(std::span<const double>, std::int64_t, std::span<const std::int64_t>,
-                           std::span<const std::int64_t>);
+template double sum_within_clusters(std::span<const float>, std::int64_t, std::span<const std::int64_t>,
+                                    std::span<const std::int64_t>);
+template double sum_within_clusters(std::span<const double>, std::int64_t, std::span<const std::int64_t>,
+                                    std::span<const std::int64_t>);
 
 }  // namespace agglo

@@ -4,6 +4,9 @@
 #include <cmath>
 #include <numeric>
 #include <stdexcept>
+#include <utility>
+
+#include "base/csr.hpp"
 
 namespace agglo {
 namespace {
@@ -12,8 +15,8 @@ std::string node(std::int64_t id) { return "node " + std::to_string(id); }
 
 }  // namespace
 
-std::string violation(const TreeView& tree, std::span<const std::int64_t> before,
-                      std::span<const std::int64_t> after) {
+std::string find_violation(const TreeView& tree, std::span<const std::int64_t> before,
+                           std::span<const std::int64_t> after) {
   const auto& [parent, height, size, round] = tree;
   const std::int64_t n = static_cast<std::int64_t>(parent.size());
   const std::int64_t rounds = static_cast<std::int64_t>(after.size());
@@ -22,7 +25,8 @@ std::string violation(const TreeView& tree, std::span<const std::int64_t> before
       std::find_if(round.begin(), round.end(), [](auto r) { return r != 0; }) - round.begin();
   if (leaves == 0) return "node 0 must be a leaf, of round 0, but its round is " + std::to_string(round[0]);
 
-  std::vector<std::int64_t> below(n - leaves, 0), gone(rounds + 1, 0);  // sizes; clusters that a round ends
+  std::vector<std::int64_t> below(n - leaves, 0);  // leaves of the children
+  std::vector<std::int64_t> gone(rounds + 1, 0);   // by how many clusters a round reduces their number
   std::vector<std::int32_t> children(n - leaves, 0);
   for (std::int64_t i = 0; i < n; ++i) {
     const std::int64_t p = parent[i];
@@ -73,7 +77,8 @@ std::string violation(const TreeView& tree, std::span<const std::int64_t> before
   return {};
 }
 
-std::vector<double> settled(std::span<const std::int32_t> parent, std::span<const double> height) {
+std::vector<double> make_heights_monotone(std::span<const std::int32_t> parent,
+                                          std::span<const double> height) {
   const std::int64_t n = static_cast<std::int64_t>(parent.size());
   if (height.size() != parent.size())
     throw std::invalid_argument("there are " + std::to_string(n) + " parents, but " +
@@ -90,37 +95,38 @@ std::vector<double> settled(std::span<const std::int32_t> parent, std::span<cons
   return heights;
 }
 
-std::vector<std::int64_t> partition(std::span<const std::int32_t> parent, std::span<const bool> joined,
-                                    std::int64_t leaves) {
+std::vector<std::int64_t> label_leaves(std::span<const std::int32_t> parent, std::span<const bool> merged,
+                                       std::int64_t leaves) {
   const std::int64_t n = static_cast<std::int64_t>(parent.size());
-  std::vector<std::int32_t> top(n);  // the highest joined node above, or the node itself
+  std::vector<std::int32_t> top(n);  // the highest merged ancestor, or the node itself
   for (std::int64_t i = n - 1; i >= 0; --i) {
     const std::int32_t p = parent[i];
-    top[i] = p >= 0 && (joined[p] || top[p] != p) ? top[p] : static_cast<std::int32_t>(i);
+    top[i] = p >= 0 && (merged[p] || top[p] != p) ? top[p] : static_cast<std::int32_t>(i);
   }
-  std::vector<std::int32_t> name(n, -1);
+  std::vector<std::int32_t> label_of(n, -1);  // by top node
   std::vector<std::int64_t> labels(leaves);
   std::int32_t clusters = 0;
   for (std::int64_t i = 0; i < leaves; ++i) {
-    std::int32_t& label = name[top[i]];
+    std::int32_t& label = label_of[top[i]];
     if (label < 0) label = clusters++;
     labels[i] = label;
   }
   return labels;
 }
 
-std::vector<std::int32_t> nodes_of(std::span<const std::int32_t> parent, std::span<const std::int32_t> size,
-                                   std::span<const std::int64_t> labels, std::int64_t clusters) {
+std::vector<std::int32_t> find_cluster_nodes(std::span<const std::int32_t> parent,
+                                             std::span<const std::int32_t> size,
+                                             std::span<const std::int64_t> labels, std::int64_t clusters) {
   constexpr std::int64_t mixed = -1, unknown = -2;
   const std::int64_t n = static_cast<std::int64_t>(parent.size());
   std::vector<std::int64_t> label(labels.begin(), labels.end());
   label.resize(n, unknown);
-  std::vector<std::int64_t> number(clusters, 0);
+  std::vector<std::int64_t> sizes(clusters, 0);
   for (const std::int64_t cluster : labels)
-    if (cluster >= 0) ++number[cluster];
+    if (cluster >= 0) ++sizes[cluster];
   std::vector<std::int32_t> nodes(clusters, -1);
   for (std::int64_t v = 0; v < n; ++v) {
-    if (label[v] >= 0 && size[v] == number[label[v]]) nodes[label[v]] = static_cast<std::int32_t>(v);
+    if (label[v] >= 0 && size[v] == sizes[label[v]]) nodes[label[v]] = static_cast<std::int32_t>(v);
     if (v + 1 == n) break;
     std::int64_t& above = label[parent[v]];
     above = above == unknown || above == label[v] ? label[v] : mixed;
@@ -128,20 +134,17 @@ std::vector<std::int32_t> nodes_of(std::span<const std::int32_t> parent, std::sp
   return nodes;
 }
 
-Below below(std::span<const std::int32_t> parent, std::span<const std::int32_t> size, std::int64_t leaves) {
+Descendants index_descendants(std::span<const std::int32_t> parent, std::span<const std::int32_t> size,
+                              std::int64_t leaves) {
   const std::int64_t n = static_cast<std::int64_t>(parent.size());
-  Below found;
-  found.indptr.assign(n - leaves + 1, 0);
-  found.children.resize(n - 1);
-  found.start.resize(n);
-  found.order.resize(leaves);
-  for (std::int64_t i = 0; i < n - 1; ++i) ++found.indptr[parent[i] - leaves + 1];
-  std::partial_sum(found.indptr.begin(), found.indptr.end(), found.indptr.begin());
-  std::vector<std::int64_t> place(found.indptr.begin(), found.indptr.end() - 1);
-  for (std::int64_t i = 0; i < n - 1; ++i)
-    found.children[place[parent[i] - leaves]++] = static_cast<std::int32_t>(i);
+  std::vector<std::int32_t> inner(n - 1);  // by node: its parent, counted from the first inner node
+  for (std::int64_t i = 0; i < n - 1; ++i) inner[i] = static_cast<std::int32_t>(parent[i] - leaves);
+  Csr children = group_by_label<std::int32_t>(inner, n - leaves);
+  Descendants found{std::move(children.indptr), std::move(children.indices), std::vector<std::int32_t>(n),
+                    std::vector<std::int32_t>(leaves)};
 
-  // From the root down, and from a node's last child to its first, each takes the end of what is left.
+  // From the root down, and from the last child of a node to the first, each child takes the end of what is
+  // left of its parent's range.
   std::vector<std::int32_t> end(n - leaves);
   for (std::int64_t i = n - 1; i >= 0; --i) {
     found.start[i] = i == n - 1 ? 0 : end[parent[i] - leaves] -= size[i];
@@ -151,7 +154,7 @@ Below below(std::span<const std::int32_t> parent, std::span<const std::int32_t> 
   return found;
 }
 
-std::vector<std::int32_t> largest_children(const Below& tree, std::span<const std::int32_t> size) {
+std::vector<std::int32_t> find_largest_children(const Descendants& tree, std::span<const std::int32_t> size) {
   std::vector<std::int32_t> largest(tree.indptr.size() - 1);
   for (std::size_t v = 0; v < largest.size(); ++v)
     largest[v] =
@@ -160,12 +163,12 @@ std::vector<std::int32_t> largest_children(const Below& tree, std::span<const st
   return largest;
 }
 
-std::vector<double> linkage(const TreeView& tree, std::int64_t leaves) {
+std::vector<double> to_scipy_linkage(const TreeView& tree, std::int64_t leaves) {
   const std::int64_t n = static_cast<std::int64_t>(tree.parent.size());
-  const Below found = below(tree.parent, tree.size, leaves);
+  const Descendants found = index_descendants(tree.parent, tree.size, leaves);
   std::vector<std::int64_t> order(n - leaves);
   std::iota(order.begin(), order.end(), leaves);
-  // Stable: of equal heights the smaller id comes first, so children stay before their parents.
+  // The sort is stable: of equal heights the smaller id comes first, so children stay before their parents.
   std::stable_sort(order.begin(), order.end(),
                    [&](std::int64_t a, std::int64_t b) { return tree.height[a] < tree.height[b]; });
 
@@ -175,22 +178,22 @@ std::vector<double> linkage(const TreeView& tree, std::int64_t leaves) {
   };
   std::vector<double> rows;
   rows.reserve(4 * static_cast<std::size_t>(leaves - 1));
-  std::vector<std::int64_t> name(n);  // SciPy's id of a node: leaves keep theirs, row r makes leaves + r
-  std::iota(name.begin(), name.begin() + leaves, 0);
+  std::vector<std::int64_t> scipy_id(n);  // by node: leaves keep their id; row r defines id leaves + r
+  std::iota(scipy_id.begin(), scipy_id.begin() + leaves, 0);
   std::vector<Cluster> queue;
   std::int64_t next = leaves;
   for (const std::int64_t v : order) {
     queue.clear();
     for (std::int64_t k = found.indptr[v - leaves]; k < found.indptr[v - leaves + 1]; ++k)
-      queue.push_back({name[found.children[k]], tree.size[found.children[k]]});
+      queue.push_back({scipy_id[found.children[k]], tree.size[found.children[k]]});
     for (std::size_t k = 0; k + 1 < queue.size(); k += 2) {
-      const Cluster a = queue[k], b = queue[k + 1], both{next++, a.size + b.size};
+      const Cluster a = queue[k], b = queue[k + 1], merged{next++, a.size + b.size};
       rows.insert(rows.end(),
                   {static_cast<double>(std::min(a.id, b.id)), static_cast<double>(std::max(a.id, b.id)),
-                   tree.height[v], static_cast<double>(both.size)});
-      queue.push_back(both);
+                   tree.height[v], static_cast<double>(merged.size)});
+      queue.push_back(merged);
     }
-    name[v] = next - 1;
+    scipy_id[v] = next - 1;
   }
   return rows;
 }

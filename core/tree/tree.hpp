@@ -1,5 +1,5 @@
-// The tree that a clustering makes: sweeps over its columns, from the leaves up or from the root down. None
-// of them recurses, because a tree may be as deep as it has leaves.
+// Operations on the tree of a clustering. None of them recurses, because a tree may be as deep as it has
+// leaves.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,15 @@
 
 namespace agglo {
 
-// A tree that somebody else owns: a column entry per node, the leaves first. Invariants, which everything but
-// `violation` relies on:
-//  1. leaves come first, are of round 0, size 1 and height 0; there is at least one;
-//  2. a node's parent has a larger id and is no leaf; the last node is the root, the only one with parent -1;
-//  3. every other node has two children or more, and the sum of their sizes;
-//  4. heights are finite, and a parent is not below its children;
-//  5. a parent's round is larger than its children's; only the root may be of the round after the last.
+// A view of a tree: one entry per node in each column. All functions but `find_violation` rely on the
+// invariants:
+//  1. leaves come first, and have round 0, size 1 and height 0; there is at least one;
+//  2. the parent of a node has a larger id and is no leaf; the last node is the root, the only one with
+//  parent -1;
+//  3. an inner node has two children or more; its size is the sum of their sizes;
+//  4. heights are finite, and a parent is not lower than its children;
+//  5. the round of a parent is larger than those of its children; only the root may be of the round after the
+//  last.
 struct TreeView {
   std::span<const std::int32_t> parent;
   std::span<const double> height;
@@ -23,42 +25,45 @@ struct TreeView {
   std::span<const std::int32_t> round;
 };
 
-// The first violation of the invariants, in words; empty if there is none. `before` and `after` hold the
-// number of clusters on both sides of every round, which the nodes must bear out.
-std::string violation(const TreeView& tree, std::span<const std::int64_t> before,
-                      std::span<const std::int64_t> after);
+// Describes the first violation of the invariants; empty if there is none. `before` and `after` are the
+// numbers of clusters before and after each round, which the nodes must confirm.
+std::string find_violation(const TreeView& tree, std::span<const std::int64_t> before,
+                           std::span<const std::int64_t> after);
 
-// Heights that never decrease towards the roots: every node's own, or that of its highest child. There may be
-// many roots, with parent -1; a parent without a larger id is an error.
-std::vector<double> settled(std::span<const std::int32_t> parent, std::span<const double> height);
+// Raises each height to that of the highest child, so that heights never decrease towards the roots. There
+// may be many roots, with parent -1. A parent whose id is not larger is an error.
+std::vector<double> make_heights_monotone(std::span<const std::int32_t> parent,
+                                          std::span<const double> height);
 
-// The cluster of every leaf once the nodes with joined[node] have merged: 0, 1, ... in order of first
-// appearance. Whatever lies below a joined node counts as joined.
-std::vector<std::int64_t> partition(std::span<const std::int32_t> parent, std::span<const bool> joined,
-                                    std::int64_t leaves);
+// Labels the leaves by cluster after the nodes with merged[node] have merged: 0, 1, ... in order of first
+// appearance. All nodes below a merged node count as merged.
+std::vector<std::int64_t> label_leaves(std::span<const std::int32_t> parent, std::span<const bool> merged,
+                                       std::int64_t leaves);
 
-// The node of which each of `clusters` clusters has all the leaves and no others, -1 if there is none;
+// Finds, for each cluster of a labelling, the node that has exactly its leaves; -1 if there is none.
 // labels[leaf] is the cluster of a leaf, or -1.
-std::vector<std::int32_t> nodes_of(std::span<const std::int32_t> parent, std::span<const std::int32_t> size,
-                                   std::span<const std::int64_t> labels, std::int64_t clusters);
+std::vector<std::int32_t> find_cluster_nodes(std::span<const std::int32_t> parent,
+                                             std::span<const std::int32_t> size,
+                                             std::span<const std::int64_t> labels, std::int64_t clusters);
 
-// Where to find what is below a node.
-struct Below {
+// The children and the leaves of each node v.
+struct Descendants {
   std::vector<std::int64_t>
-      indptr;  // node v has the children children[indptr[v - leaves] : indptr[v - leaves + 1]],
-  std::vector<std::int32_t> children;  // ascending,
-  std::vector<std::int32_t> start;     // and the leaves order[start[v] : start[v] + size[v]]
+      indptr;  // children[indptr[v - leaves] : indptr[v - leaves + 1]] are the children of v,
+  std::vector<std::int32_t> children;  // in ascending order
+  std::vector<std::int32_t> start;     // order[start[v] : start[v] + size[v]] are the leaves of v
   std::vector<std::int32_t> order;
 };
-Below below(std::span<const std::int32_t> parent, std::span<const std::int32_t> size, std::int64_t leaves);
+Descendants index_descendants(std::span<const std::int32_t> parent, std::span<const std::int32_t> size,
+                              std::int64_t leaves);
 
-// Of each inner node the child with the most leaves, the first of equals. Paths of such children split the
-// tree, and from any leaf to the root at most log2(leaves) of the nodes are not largest children.
-std::vector<std::int32_t> largest_children(const Below& tree, std::span<const std::int32_t> size);
+// Finds the child with the most leaves of each inner node; ties go to the first. These children form paths.
+// From a leaf to the root there are at most log2(leaves) nodes that are not largest children.
+std::vector<std::int32_t> find_largest_children(const Descendants& tree, std::span<const std::int32_t> size);
 
-// SciPy's linkage matrix, row by row: (one cluster, the other, height, size), heights ascending. A node of m
-// children becomes m - 1 rows of the same height, joined like a knockout tournament, which keeps them
-// shallow.
-std::vector<double> linkage(const TreeView& tree, std::int64_t leaves);
+// Converts a tree to SciPy's linkage matrix, row by row: (first cluster, second cluster, height, size), in
+// ascending order of height. A node of m children becomes m - 1 rows of the same height. Pairs of children
+// merge first, then pairs of pairs, which keeps the result shallow.
+std::vector<double> to_scipy_linkage(const TreeView& tree, std::int64_t leaves);
 
 }  // namespace agglo

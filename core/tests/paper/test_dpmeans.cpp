@@ -9,6 +9,7 @@
 #include "paper/dpmeans.hpp"
 
 using namespace agglo;
+using namespace agglo::paper;
 
 namespace {
 
@@ -41,7 +42,7 @@ double square(const Data& data, std::int64_t i, const double* center) {
 
 // The definition of the first pass from no centres, one point after the other. Sums of small integers are
 // exact.
-std::vector<std::int32_t> plain_pass(const Data& data, double lambda, std::int64_t epoch) {
+std::vector<std::int32_t> plain_pass(const Data& data, double lam, std::int64_t epoch) {
   std::vector<double> centers;
   std::vector<std::int64_t> epochs;
   std::vector<std::int32_t> labels(data.n);
@@ -58,9 +59,9 @@ std::vector<std::int32_t> plain_pass(const Data& data, double lambda, std::int64
           least = found;
         }
       }
-      if (nearest >= 0 && least <= lambda) break;
+      if (nearest >= 0 && least <= lam) break;
     }
-    if (nearest < 0 || least > lambda) {
+    if (nearest < 0 || least > lam) {
       nearest = static_cast<std::int32_t>(epochs.size());
       epochs.push_back(place / epoch);
       const float* x = data.numbers.data() + i * data.d;
@@ -71,33 +72,33 @@ std::vector<std::int32_t> plain_pass(const Data& data, double lambda, std::int64
   return labels;
 }
 
-void test_passes(std::int64_t n, std::int64_t d, double lambda, std::int64_t epoch, unsigned seed) {
+void test_passes(std::int64_t n, std::int64_t d, double lam, std::int64_t epoch, unsigned seed) {
   const Data data = random_data(n, d, seed);
   ThreadPool one(1);
-  const DpMeans first =
-      dp_means(data.points(), data.order, std::span<const double>(), {lambda, epoch, 1, 0}, blas.sgemm, one);
-  CHECK(first.labels == plain_pass(data, lambda, epoch));
-  const DpMeans whole = dp_means(data.points(), data.order, std::span<const double>(),
-                                 {lambda, epoch, 100, 0}, blas.sgemm, one);
+  const DpMeans first = solve_dp_means(data.points(), data.order, std::span<const double>(),
+                                       {lam, epoch, 1, 0}, blas.sgemm, one);
+  CHECK(first.labels == plain_pass(data, lam, epoch));
+  const DpMeans whole = solve_dp_means(data.points(), data.order, std::span<const double>(),
+                                       {lam, epoch, 100, 0}, blas.sgemm, one);
   CHECK(std::is_sorted(whole.history.rbegin(), whole.history.rend(),
                        [](double a, double b) { return a < b - 1e-9 * b; }));
   for (const int threads : {2, 3}) {
     ThreadPool pool(threads);
-    const DpMeans again = dp_means(data.points(), data.order, std::span<const double>(),
-                                   {lambda, epoch, 100, 0}, blas.sgemm, pool);
+    const DpMeans again = solve_dp_means(data.points(), data.order, std::span<const double>(),
+                                         {lam, epoch, 100, 0}, blas.sgemm, pool);
     CHECK(again.labels == whole.labels);
     CHECK(again.centers == whole.centers);
     CHECK(again.history == whole.history);
   }
-  const std::vector<double> means =
-      cluster_means(data.points(), whole.labels, static_cast<std::int64_t>(whole.centers.size()) / d, one);
+  const std::vector<double> means = compute_cluster_means(
+      data.points(), whole.labels, static_cast<std::int64_t>(whole.centers.size()) / d, one);
   CHECK(means == whole.centers);
 }
 
-void test_seeds(std::int64_t n, std::int64_t d, double lambda, SeedRule rule, unsigned seed) {
+void test_seeds(std::int64_t n, std::int64_t d, double lam, SeedRule rule, unsigned seed) {
   const Data data = random_data(n, d, seed);
   ThreadPool one(1);
-  const Seeds found = dp_seeds(data.points(), lambda, rule, seed, blas.sgemm, one);
+  const Seeds found = draw_dp_seeds(data.points(), lam, rule, seed, blas.sgemm, one);
   double sum = 0;
   for (std::int64_t i = 0; i < n; ++i) {
     std::vector<double> squares;
@@ -110,10 +111,10 @@ void test_seeds(std::int64_t n, std::int64_t d, double lambda, SeedRule rule, un
     sum += *least;
   }
   CHECK(found.distances.back() == sum);
-  if (lambda == 0) CHECK(sum == 0);
+  if (lam == 0) CHECK(sum == 0);
   for (const int threads : {2, 3}) {
     ThreadPool pool(threads);
-    const Seeds again = dp_seeds(data.points(), lambda, rule, seed, blas.sgemm, pool);
+    const Seeds again = draw_dp_seeds(data.points(), lam, rule, seed, blas.sgemm, pool);
     CHECK(again.seeds == found.seeds);
     CHECK(again.labels == found.labels);
     CHECK(again.distances == found.distances);
@@ -124,26 +125,27 @@ void test_reports_can_stop() {
   const Data data = random_data(3000, 3, 1);
   ThreadPool pool(2);
   CHECK(throws<std::runtime_error>([&] {
-    dp_means(data.points(), data.order, std::span<const double>(), {1.0, 1, 100, 0}, blas.sgemm, pool, stop);
+    solve_dp_means(data.points(), data.order, std::span<const double>(), {1.0, 1, 100, 0}, blas.sgemm, pool,
+                   stop);
   }));
   CHECK(throws<std::runtime_error>(
-      [&] { dp_seeds(data.points(), 1.0, SeedRule::cost, 1, blas.sgemm, pool, stop); }));
+      [&] { draw_dp_seeds(data.points(), 1.0, SeedRule::cost, 1, blas.sgemm, pool, stop); }));
 }
 
 }  // namespace
 
 int main() {
   for (const std::int64_t epoch : {1, 10, 300, 5000})
-    for (const double lambda : {0.0, 5.0, 40.0, 1e9}) {
-      test_passes(1, 2, lambda, epoch, 1);
-      test_passes(300, 3, lambda, epoch, 2);
-      test_passes(700, 5, lambda, epoch, 3);
+    for (const double lam : {0.0, 5.0, 40.0, 1e9}) {
+      test_passes(1, 2, lam, epoch, 1);
+      test_passes(300, 3, lam, epoch, 2);
+      test_passes(700, 5, lam, epoch, 3);
     }
   test_passes(1300, 5, 40.0, 300, 3);  // more than a chunk
   for (const SeedRule rule : {SeedRule::cost, SeedRule::bound})
-    for (const double lambda : {0.0, 2.0, 100.0}) {
-      test_seeds(1, 2, lambda, rule, 4);
-      test_seeds(1100, 4, lambda, rule, 5);
+    for (const double lam : {0.0, 2.0, 100.0}) {
+      test_seeds(1, 2, lam, rule, 4);
+      test_seeds(1100, 4, lam, rule, 5);
     }
   test_reports_can_stop();
   return 0;

@@ -7,6 +7,7 @@
 #include "paper/exemplars.hpp"
 
 using namespace agglo;
+using namespace agglo::paper;
 
 namespace {
 
@@ -37,16 +38,16 @@ Data random_data(std::int64_t n, std::int64_t d, unsigned seed) {
   return data;
 }
 
-Exemplars solve(const Data& data, double lambda, int threads, const Report& report = {}) {
+Exemplars solve(const Data& data, double lam, int threads, const Report& report = {}) {
   ThreadPool pool(threads);
-  return exemplars(data.points(), data.weights, data.seeds, data.labels, {lambda, 50, 1e-3}, blas.sgemm, pool,
-                   report);
+  return solve_exemplars(data.points(), data.weights, data.seeds, data.labels, {lam, 50, 1e-3}, blas.sgemm,
+                         pool, report);
 }
 
-void test_solution(std::int64_t n, std::int64_t d, double lambda, unsigned seed) {
+void test_solution(std::int64_t n, std::int64_t d, double lam, unsigned seed) {
   const Data data = random_data(n, d, seed);
-  const Exemplars found = solve(data, lambda, 1);
-  double cost = lambda * static_cast<double>(found.exemplars.size());
+  const Exemplars found = solve(data, lam, 1);
+  double cost = lam * static_cast<double>(found.exemplars.size());
   for (std::int64_t i = 0; i < n; ++i) {
     double least = data.square(i, found.exemplars[found.labels[i]]);
     cost += data.weights[i] * least;
@@ -58,12 +59,12 @@ void test_solution(std::int64_t n, std::int64_t d, double lambda, unsigned seed)
   CHECK(std::is_sorted(found.history.rbegin(), found.history.rend()));
   // One exemplar is no better than the bound says, whichever it is.
   for (std::int64_t e = 0; e < n; ++e) {
-    double alone = lambda;
+    double alone = lam;
     for (std::int64_t i = 0; i < n; ++i) alone += data.weights[i] * data.square(i, e);
     CHECK(found.bound <= alone * (1 + 1e-12));
   }
   for (const int threads : {2, 3}) {
-    const Exemplars again = solve(data, lambda, threads);
+    const Exemplars again = solve(data, lam, threads);
     CHECK(again.exemplars == found.exemplars);
     CHECK(again.labels == found.labels);
     CHECK(again.history == found.history);
@@ -79,9 +80,9 @@ void test_reports_can_stop() {
 }  // namespace
 
 int main() {
-  for (const double lambda : {1.0, 200.0, 1e5}) {
-    test_solution(1, 2, lambda, 1);
-    test_solution(60, 1, lambda, 2);
+  for (const double lam : {1.0, 200.0, 1e5}) {
+    test_solution(1, 2, lam, 1);
+    test_solution(60, 1, lam, 2);
   }
   test_solution(600, 3, 200.0, 3);
   test_reports_can_stop();

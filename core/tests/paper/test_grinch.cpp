@@ -8,6 +8,7 @@
 #include "simd/dot.hpp"
 
 using namespace agglo;
+using namespace agglo::paper;
 
 namespace {
 
@@ -97,17 +98,21 @@ void test_trees(std::int64_t n, unsigned seed) {
     for (const bool scan : {true, false})
       for (const std::int64_t cap : {0, 7}) {
         for (const bool eliminate : {true, false})
-          check_tree(grinch(line.points(), near, kNear, {linkage, false, scan, true, eliminate, cap}), n);
-        check_tree(grinch(line.points(), near, kNear, {linkage, true, scan, false, false, cap}), n);
+          check_tree(
+              build_grinch_tree(line.points(), near, kNear, {linkage, false, scan, true, eliminate, cap}), n);
+        check_tree(build_grinch_tree(line.points(), near, kNear, {linkage, true, scan, false, false, cap}),
+                   n);
       }
-  check_parts(grinch(line.points(), near, kNear, {GrinchLinkage::single, false, true, true, false, 0}), line);
+  check_parts(
+      build_grinch_tree(line.points(), near, kNear, {GrinchLinkage::single, false, true, true, false, 0}),
+      line);
 }
 
 void test_reports_can_stop() {
   const Line line = random_line(50, 1);
   CHECK(throws<std::runtime_error>([&] {
-    grinch(line.points(), near_before(line.points()), kNear,
-           {GrinchLinkage::average, false, true, true, false, 0}, stop);
+    build_grinch_tree(line.points(), near_before(line.points()), kNear,
+                      {GrinchLinkage::average, false, true, true, false, 0}, stop);
   }));
 }
 

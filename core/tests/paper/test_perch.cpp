@@ -7,6 +7,7 @@
 #include "simd/dot.hpp"
 
 using namespace agglo;
+using namespace agglo::paper;
 
 namespace {
 
@@ -72,16 +73,17 @@ void test_trees(std::int64_t n, std::int64_t d, unsigned seed) {
     for (const bool exact : {true, false})
       for (const bool balance : {true, false}) {
         const bool sure = exact && search != PerchSearch::beam;
-        const auto whole = perch(data.points(), nearest, {search, 3, exact, balance, 0});
+        const auto whole = build_perch_tree(data.points(), nearest, {search, 3, exact, balance, 0});
         if (sure) check_tree(whole, n, true);
-        check_tree(perch(data.points(), nearest, {search, 3, exact, balance, 5}), n, false);
+        check_tree(build_perch_tree(data.points(), nearest, {search, 3, exact, balance, 5}), n, false);
       }
 }
 
 void test_reports_can_stop() {
   const Data data = random_data(100, 2, 1);
-  CHECK(throws<std::runtime_error>(
-      [&] { perch(data.points(), nearest_before(data), {PerchSearch::given, 1, true, true, 0}, stop); }));
+  CHECK(throws<std::runtime_error>([&] {
+    build_perch_tree(data.points(), nearest_before(data), {PerchSearch::given, 1, true, true, 0}, stop);
+  }));
 }
 
 }  // namespace

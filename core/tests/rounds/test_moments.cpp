@@ -44,7 +44,7 @@ Forest forest_of(const std::vector<float>& points, const Graph& graph, Vectors v
   const bool similar = similarity(vectors.metric) && vectors.linkage != VectorLinkage::ward;
   std::vector<double> thresholds;
   for (int i = 0; i < 60; ++i) thresholds.push_back(similar ? 6 - i / 8.0 : i * i / 4.0);
-  Plan plan;
+  RoundPlan plan;
   plan.kind = similar ? Kind::similarity : Kind::distance;
   if (!mutual) plan.thresholds = thresholds;
   plan.mutual = mutual;

@@ -34,7 +34,7 @@ void threads_do_not_matter(Kind kind, Linkage linkage, std::optional<double> mis
   CHECK(violation(view, one).empty());
   std::vector<double> thresholds;
   for (int i = 0; i < 30; ++i) thresholds.push_back(kind == Kind::similarity ? 1 - i / 30.0 : i / 30.0);
-  Plan plan;
+  RoundPlan plan;
   plan.kind = kind;
   plan.linkage = linkage;
   plan.missing = missing;
@@ -80,7 +80,7 @@ void limits_hold() {
   const Graph graph = random_graph(400, 4, 7, Kind::similarity, pool);
   const Known known;
   const Forest forest =
-      run_rounds({graph.indptr, graph.indices, graph.weights}, Plan{}, known.view(40), pool);
+      run_rounds({graph.indptr, graph.indices, graph.weights}, RoundPlan{}, known.view(40), pool);
   const auto top = [&](std::int32_t node) {
     while (forest.parent[node] != -1) node = forest.parent[node];
     return node;
@@ -106,7 +106,7 @@ void clusters_of_one_are_points(Kind kind, Linkage linkage, std::optional<double
   const std::vector<double> sizes(300, 1.0);
   const std::vector<std::int64_t> counts(graph.indices.size(), 1);
   std::vector<std::int64_t> sums;
-  Plan plan;
+  RoundPlan plan;
   plan.kind = kind;
   plan.linkage = linkage;
   plan.missing = missing;
@@ -119,7 +119,7 @@ void clusters_of_one_are_points(Kind kind, Linkage linkage, std::optional<double
     sums.push_back(eighths * (std::int64_t{1} << (plan.shift - 3 - 64 * (static_cast<int>(limbs) - 1))));
   }
   const Forest expected = run_rounds(view, plan, pool);
-  const Forest forest = run_rounds(view, Clusters{sizes, counts, sums}, plan, pool);
+  const Forest forest = run_rounds(view, InitialClusters{sizes, counts, sums}, plan, pool);
   CHECK(forest.parent == expected.parent);
   CHECK(forest.size == expected.size);
   CHECK(std::vector(forest.value.begin() + 300, forest.value.end()) ==
@@ -164,7 +164,7 @@ int main() {
 
   ThreadPool pool(2);  // nothing to merge
   const std::vector<std::int64_t> indptr{0, 0, 0};
-  const Forest forest = run_rounds({indptr, {}, {}}, Plan{}, pool);
+  const Forest forest = run_rounds({indptr, {}, {}}, RoundPlan{}, pool);
   CHECK(forest.parent == (std::vector<std::int32_t>{-1, -1}));
   CHECK(forest.rounds.empty());
 
@@ -172,7 +172,7 @@ int main() {
   const std::vector<std::int32_t> other{1, 0};
   const std::vector<float> weights{1, 1};
   ThreadPool one(1);
-  Plan mutual;
+  RoundPlan mutual;
   mutual.mutual = true;
   mutual.missing = 0.0;
   CHECK(run_rounds({ends, other, weights}, mutual, one).size == (std::vector<std::int32_t>{1, 1, 1, 2}));

@@ -8,20 +8,21 @@
 
 namespace {
 
-using agglo::Centers;
-using agglo::Costs;
+using agglo::CenterKind;
 using agglo::Half;
+using agglo::NodeCosts;
 
 template <class T>
-Costs costs(const std::vector<T>& X, std::int64_t d, const Tree& tree, Centers centers, int threads) {
+NodeCosts costs(const std::vector<T>& X, std::int64_t d, const Tree& tree, CenterKind centers, int threads) {
   agglo::ThreadPool pool(threads);
-  return agglo::node_costs(agglo::Points<T>{X.data(), tree.leaves, d}, tree.parent, tree.size, centers, pool);
+  return agglo::compute_node_costs(agglo::Points<T>{X.data(), tree.leaves, d}, tree.parent, tree.size,
+                                   centers, pool);
 }
 
 // The definition, with the mean or the best of its points as the center of a node.
 template <class T>
 double plain(const std::vector<T>& X, std::int64_t d, const std::vector<std::int32_t>& leaves,
-             Centers centers) {
+             CenterKind centers) {
   std::vector<double> mean(d, 0.0);
   for (const auto i : leaves)
     for (std::int64_t j = 0; j < d; ++j) mean[j] += X[i * d + j] / static_cast<double>(leaves.size());
@@ -34,7 +35,7 @@ double plain(const std::vector<T>& X, std::int64_t d, const std::vector<std::int
       }
     return squares;
   };
-  if (centers == Centers::means) return sum([&](std::int64_t j) { return mean[j]; });
+  if (centers == CenterKind::means) return sum([&](std::int64_t j) { return mean[j]; });
   double best = std::numeric_limits<double>::infinity();
   for (const auto c : leaves)
     best = std::min(best, sum([&](std::int64_t j) { return static_cast<double>(X[c * d + j]); }));
@@ -49,14 +50,14 @@ void test_small_trees(const Draw& draw) {
     const std::int64_t d = 1 + seed % 11;
     std::vector<T> X(tree.leaves * d);
     for (T& x : X) x = draw(chance);
-    const agglo::Below below = agglo::below(tree.parent, tree.size, tree.leaves);
-    for (const Centers centers : {Centers::means, Centers::points}) {
-      const Costs found = costs(X, d, tree, centers, 2);
+    const agglo::Descendants below = agglo::index_descendants(tree.parent, tree.size, tree.leaves);
+    for (const CenterKind centers : {CenterKind::means, CenterKind::points}) {
+      const NodeCosts found = costs(X, d, tree, centers, 2);
       for (std::size_t v = 0; v < tree.parent.size(); ++v) {
         const auto first = below.order.begin() + below.start[v];
         const std::vector<std::int32_t> leaves(first, first + tree.size[v]);
         CHECK(std::abs(found.costs[v] - plain(X, d, leaves, centers)) < 1e-9);
-        if (centers == Centers::points)
+        if (centers == CenterKind::points)
           CHECK(std::find(leaves.begin(), leaves.end(), found.centers[v]) != leaves.end());
       }
     }
@@ -70,9 +71,9 @@ void test_threads(bool deep) {
   std::mt19937 chance(9);
   std::vector<float> X(n * d);
   for (float& x : X) x = static_cast<float>(chance() % 100000) / 1000;
-  for (const Centers centers : {Centers::means, Centers::points}) {
-    const Costs one = costs(X, d, tree, centers, 1);
-    const Costs three = costs(X, d, tree, centers, 3);
+  for (const CenterKind centers : {CenterKind::means, CenterKind::points}) {
+    const NodeCosts one = costs(X, d, tree, centers, 1);
+    const NodeCosts three = costs(X, d, tree, centers, 3);
     CHECK(one.costs == three.costs && one.centers == three.centers);
   }
 }

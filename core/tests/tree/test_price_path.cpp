@@ -8,7 +8,8 @@
 
 namespace {
 
-// Costs that grow by chance from the leaves up, in quarters so that sums are exact, some of them tied or 0.
+// NodeCosts that grow by chance from the leaves up, in quarters so that sums are exact, some of them tied or
+// 0.
 std::vector<double> random_costs(const Tree& tree, unsigned seed, unsigned kinds) {
   std::mt19937 chance(seed);
   std::vector<double> costs(tree.parent.size(), 0.0);
@@ -47,19 +48,19 @@ double total(const std::vector<std::uint8_t>& joined, const std::vector<double>&
 
 void test_against_all_partitions(const Tree& tree, const std::vector<double>& costs) {
   const auto best = plain(tree, costs).back();
-  const agglo::Path path = agglo::price_path(tree.parent, costs, tree.leaves);
-  for (std::size_t i = 0; i < path.prices.size(); ++i) {
-    const double next = i + 1 < path.prices.size() ? path.prices[i + 1] : path.prices[i] + 5;
-    for (const double price : {path.prices[i], (path.prices[i] + next) / 2}) {
+  const agglo::PricePath path = agglo::compute_price_path(tree.parent, costs, tree.leaves);
+  for (std::size_t i = 0; i < path.lams.size(); ++i) {
+    const double next = i + 1 < path.lams.size() ? path.lams[i + 1] : path.lams[i] + 5;
+    for (const double lam : {path.lams[i], (path.lams[i] + next) / 2}) {
       double least = INFINITY;
-      for (const auto& [k, cost] : best) least = std::min(least, cost + price * static_cast<double>(k));
-      CHECK(std::abs(path.costs[i] + price * static_cast<double>(path.clusters[i]) - least) < 1e-9);
+      for (const auto& [k, cost] : best) least = std::min(least, cost + lam * static_cast<double>(k));
+      CHECK(std::abs(path.costs[i] + lam * static_cast<double>(path.clusters[i]) - least) < 1e-9);
     }
   }
   CHECK(path.clusters.back() == 1);
 
   std::vector<std::int64_t> numbers;
-  for (const auto& run : agglo::possible_numbers(tree.parent, tree.leaves))
+  for (const auto& run : agglo::find_possible_counts(tree.parent, tree.leaves))
     for (std::int64_t k = run.first; k <= run.last; ++k) numbers.push_back(k);
   CHECK(numbers.size() == best.size());
   std::size_t at = 0;
@@ -67,7 +68,7 @@ void test_against_all_partitions(const Tree& tree, const std::vector<double>& co
     CHECK(numbers[at++] == k);
     std::size_t piece = 0;
     while (path.clusters[piece] > k) ++piece;
-    const auto joined = agglo::cheapest_of(tree.parent, costs, tree.leaves, k, path.prices[piece]);
+    const auto joined = agglo::select_k_nodes(tree.parent, costs, tree.leaves, k, path.lams[piece]);
     CHECK(std::count(joined.begin(), joined.end(), 1) == k);
     CHECK(std::abs(total(joined, costs) - cost) < 1e-9);
   }
@@ -77,11 +78,12 @@ void test_cheapest() {
   const std::vector<std::int32_t> parent{4, 4, 5, 5, 6, 6, -1};
   const std::vector<double> costs{1, 1, 1, 1, 2, 3, 5};
   // A node as cheap as its parts is joined; one that is dearer is not.
-  CHECK((agglo::cheapest(parent, costs) == std::vector<std::uint8_t>{1, 1, 1, 1, 1, 0, 0}));
+  CHECK((agglo::select_cheapest_nodes(parent, costs) == std::vector<std::uint8_t>{1, 1, 1, 1, 1, 0, 0}));
   const std::vector<double> gains{0, 0, 0, 0, -1, 2, -1};
-  CHECK((agglo::cheapest(parent, gains) == std::vector<std::uint8_t>{1, 1, 1, 1, 1, 0, 1}));
+  CHECK((agglo::select_cheapest_nodes(parent, gains) == std::vector<std::uint8_t>{1, 1, 1, 1, 1, 0, 1}));
   const std::vector<std::int64_t> ones(7, 1);
-  CHECK((agglo::sums_below<std::int64_t>(parent, ones) == std::vector<std::int64_t>{1, 1, 1, 1, 3, 3, 7}));
+  CHECK(
+      (agglo::sum_descendants<std::int64_t>(parent, ones) == std::vector<std::int64_t>{1, 1, 1, 1, 3, 3, 7}));
 }
 
 // A tree of which every node has three children: no even number of clusters.
@@ -99,7 +101,7 @@ void test_numbers_of_many_runs() {
     level = above;
   }
   tree.parent.push_back(-1);
-  const auto runs = agglo::possible_numbers(tree.parent, tree.leaves);
+  const auto runs = agglo::find_possible_counts(tree.parent, tree.leaves);
   CHECK(runs.size() == 1094);
   for (std::size_t i = 0; i < runs.size(); ++i)
     CHECK(runs[i].first == runs[i].last && runs[i].first == 2 * static_cast<std::int64_t>(i) + 1);
@@ -109,9 +111,9 @@ void test_depth() {
   const std::int64_t n = 100000;
   const Tree chain = make_tree(n, 2, true, 0);
   const std::vector<double> costs = random_costs(chain, 1, 9);
-  const agglo::Path path = agglo::price_path(chain.parent, costs, n);
+  const agglo::PricePath path = agglo::compute_price_path(chain.parent, costs, n);
   CHECK(path.clusters.front() <= n && path.clusters.back() == 1);
-  const auto runs = agglo::possible_numbers(chain.parent, n);
+  const auto runs = agglo::find_possible_counts(chain.parent, n);
   CHECK(runs.size() == 1 && runs[0].first == 1 && runs[0].last == n);
 }
 

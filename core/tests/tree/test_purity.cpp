@@ -50,7 +50,7 @@ void test_purity() {
   CHECK(std::abs(purity(make_tree(n, 2, true, 0), classes, 2) - 0.5) < 1e-4);
 }
 
-void test_pairs_met() {
+void test_pairs_by_lca() {
   std::mt19937 chance(11);
   for (unsigned seed = 0; seed < 40; ++seed) {
     const Tree tree = make_tree(1 + seed % 30, 2 + seed % 9, seed % 4 == 3, seed);
@@ -59,12 +59,12 @@ void test_pairs_met() {
     std::vector<std::int64_t> expected(tree.parent.size(), 0);
     for (std::int32_t a = 0; a < tree.leaves; ++a)
       for (std::int32_t b = 0; b < a; ++b) expected[meet(tree, a, b)] += classes[a] == classes[b];
-    CHECK(agglo::pairs_met(tree.parent, tree.size, classes, 3) == expected);
+    CHECK(agglo::count_pairs_by_lca(tree.parent, tree.size, classes, 3) == expected);
   }
 }
 
 template <class T>
-void test_within_sum(double offset) {
+void test_sum_within_clusters(double offset) {
   // Two clusters in the plane: {0, 2, 4} and {1}, {3, 5} in the order given; squares about their means.
   std::vector<T> points;
   for (const double x : {0.0, 10.0, 1.0, 20.0, 5.0, 24.0}) {
@@ -72,7 +72,7 @@ void test_within_sum(double offset) {
     points.push_back(static_cast<T>(offset));
   }
   const std::vector<std::int64_t> order{0, 2, 4, 1, 3, 5}, bounds{0, 3, 4, 6};
-  const double sum = agglo::within_sum<T>(points, 2, order, bounds);
+  const double sum = agglo::sum_within_clusters<T>(points, 2, order, bounds);
   CHECK(std::abs(sum - (4.0 + 1.0 + 9.0 + 4.0 + 4.0)) < 1e-9);
 }
 
@@ -80,9 +80,10 @@ void test_within_sum(double offset) {
 
 int main() {
   test_purity();
-  test_pairs_met();
-  test_within_sum<float>(0);
-  test_within_sum<double>(0);
-  test_within_sum<double>(1 << 28);  // far from the origin, where the one-pass formula has no digits left
+  test_pairs_by_lca();
+  test_sum_within_clusters<float>(0);
+  test_sum_within_clusters<double>(0);
+  test_sum_within_clusters<double>(
+      1 << 28);  // far from the origin, where the one-pass formula has no digits left
   return 0;
 }

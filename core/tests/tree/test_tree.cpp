@@ -10,13 +10,15 @@
 
 namespace {
 
-std::string violation(const Tree& tree) { return agglo::violation(tree.view(), tree.before, tree.after); }
+std::string violation(const Tree& tree) {
+  return agglo::find_violation(tree.view(), tree.before, tree.after);
+}
 
 std::vector<std::int64_t> partition(const Tree& tree, double height) {
   const std::size_t n = tree.parent.size();
   const auto joined = std::make_unique<bool[]>(n);
   for (std::size_t i = 0; i < n; ++i) joined[i] = tree.height[i] <= height;
-  return agglo::partition(tree.parent, {joined.get(), n}, tree.leaves);
+  return agglo::label_leaves(tree.parent, {joined.get(), n}, tree.leaves);
 }
 
 void test_violations() {
@@ -56,11 +58,12 @@ void test_violations() {
 
 void test_settled() {
   const std::vector<std::int32_t> parent{2, 2, 4, 4, -1};
-  CHECK((agglo::settled(parent, std::vector<double>{0, 0, 5, 0, 3}) == std::vector<double>{0, 0, 5, 0, 5}));
+  CHECK((agglo::make_heights_monotone(parent, std::vector<double>{0, 0, 5, 0, 3}) ==
+         std::vector<double>{0, 0, 5, 0, 5}));
   for (const std::int32_t wrong : {-2, 0, 1, 5}) {
     std::string message;
     try {
-      agglo::settled(std::vector<std::int32_t>{2, wrong, 4, 4, -1}, std::vector<double>(5));
+      agglo::make_heights_monotone(std::vector<std::int32_t>{2, wrong, 4, 4, -1}, std::vector<double>(5));
     } catch (const std::invalid_argument& error) {
       message = error.what();
     }
@@ -82,7 +85,7 @@ void test_partition(const Tree& tree) {
 }
 
 void test_below(const Tree& tree) {
-  const agglo::Below found = agglo::below(tree.parent, tree.size, tree.leaves);
+  const agglo::Descendants found = agglo::index_descendants(tree.parent, tree.size, tree.leaves);
   const auto n = static_cast<std::int32_t>(tree.parent.size());
   for (std::int32_t v = 0; v < n; ++v) {
     std::set<std::int32_t> leaves;
@@ -99,7 +102,7 @@ void test_below(const Tree& tree) {
 }
 
 void test_linkage(const Tree& tree) {
-  const auto rows = agglo::linkage(tree.view(), tree.leaves);
+  const auto rows = agglo::to_scipy_linkage(tree.view(), tree.leaves);
   CHECK(rows.size() == 4 * static_cast<std::size_t>(tree.leaves - 1));
   std::vector<std::set<std::int32_t>> clusters;
   for (std::int32_t i = 0; i < tree.leaves; ++i) clusters.push_back({i});
@@ -122,8 +125,8 @@ void test_depth() {
   const Tree chain = make_tree(n, 2, true, 0);
   CHECK(violation(chain).empty());
   CHECK(partition(chain, 1e9) == std::vector<std::int64_t>(n, 0));
-  CHECK(agglo::below(chain.parent, chain.size, n).order.size() == static_cast<std::size_t>(n));
-  CHECK(agglo::linkage(chain.view(), n).back() == static_cast<double>(n));
+  CHECK(agglo::index_descendants(chain.parent, chain.size, n).order.size() == static_cast<std::size_t>(n));
+  CHECK(agglo::to_scipy_linkage(chain.view(), n).back() == static_cast<double>(n));
 }
 
 }  // namespace

@@ -120,7 +120,7 @@ def expand_duplicates(tree: Hierarchy, duplicates: Duplicates, constraints: Cons
     leaf_sizes[: len(count)] = count
     size, height, round = np.ones(n_nodes, np.int32), np.zeros(n_nodes), np.zeros(n_nodes, np.int32)
     is_inner = node >= n
-    size[node] = _core.sums_below(tree.parent, leaf_sizes)
+    size[node] = _core.sum_descendants(tree.parent, leaf_sizes)
     height[node] = tree.height
     round[node[is_inner]] = np.where(tree.round[is_inner] == 0, 1, tree.round[is_inner] + (not has_links))
     link_round = tree.rounds[0] if has_links else None

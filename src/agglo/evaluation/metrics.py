@@ -140,7 +140,7 @@ def pairwise_f1_by_round(tree: Hierarchy, y: npt.ArrayLike) -> RoundScores:
     """
     classes = _encode_classes(tree, y)
     rounds = len(tree.rounds)
-    met = _core.pairs_met(tree.parent, tree.size, classes, int(classes.max()) + 1)
+    met = _core.count_pairs_by_lca(tree.parent, tree.size, classes, int(classes.max()) + 1)
     sizes = tree.size.astype(np.int64)
     pairs = sizes * (sizes - 1) // 2
     new_pairs = pairs.copy()  # pairs that meet in a node: all its pairs without those of its children
@@ -189,7 +189,7 @@ def dp_means_cost(X: npt.ArrayLike, labels: npt.ArrayLike, lam: SupportsFloat) -
     counts = np.bincount(clusters)
     bounds = np.concatenate(([0], np.cumsum(counts)))
     order = np.argsort(clusters, kind="stable")
-    within: float = _core.within_sum(points, order, bounds)
+    within: float = _core.sum_within_clusters(points, order, bounds)
     return within + cluster_cost * len(counts)
 
 

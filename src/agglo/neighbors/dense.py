@@ -92,7 +92,9 @@ class DensePoints:
 
     def all_pairs(self, n_threads: int, report: Report | None = None) -> npt.NDArray[np.float32]:
         """Compute the values of all pairs of distinct points, row by row."""
-        values: npt.NDArray[np.float32] = _core.all_pairs(as_core_array(self.X), self.metric, n_threads, report)
+        values: npt.NDArray[np.float32] = _core.compute_all_pairs(
+            as_core_array(self.X), self.metric, n_threads, report
+        )
         check_finite(values, self.X)
         return values
 
@@ -109,7 +111,7 @@ def search_exact(points: Points, params: SearchParams) -> NeighborLists:
     """Find all nearest neighbours by blocks of matrix products."""
     with one_blas_thread():
         basis = choose_sketch_basis(points, params.metric, params.n_neighbors)
-        lists = _core.nearest(
+        lists = _core.search_exact(
             *(as_core_array(points), params.n_neighbors, params.metric, basis),
             *(sgemm(), dgemm(), params.n_threads, params.report),
         )
@@ -118,7 +120,7 @@ def search_exact(points: Points, params: SearchParams) -> NeighborLists:
 
 def search_kdtree(points: Points, params: SearchParams) -> NeighborLists:
     """Find all nearest neighbours by a k-d tree."""
-    lists = _core.nearest_by_tree(
+    lists = _core.search_kdtree(
         as_core_array(points), params.n_neighbors, params.metric, params.n_threads, params.report
     )
     return NeighborLists(*to_rows(lists, params.n_neighbors))
@@ -148,10 +150,23 @@ def search_cells(
     """
     with one_blas_thread():
         basis = find_main_directions(points, params.metric)
-        indices, values, recall, effort, cells = _core.nearly_nearest(
-            *(as_core_array(points), params.n_neighbors, params.metric, params.recall),
-            *(list_size, n_probes, n_candidates, basis, sample, MAX_ATTEMPTS, not params.stop_early),
-            *(params.seed, sgemm(), dgemm(), params.n_threads, params.report),
+        indices, values, recall, effort, cells = _core.search_ivf(
+            as_core_array(points),
+            k=params.n_neighbors,
+            metric=params.metric,
+            recall=params.recall,
+            list_size=list_size,
+            n_probes=n_probes,
+            n_candidates=n_candidates,
+            basis=basis,
+            sample=sample,
+            max_attempts=MAX_ATTEMPTS,
+            stop_early=params.stop_early,
+            seed=params.seed,
+            sgemm=sgemm(),
+            dgemm=dgemm(),
+            n_threads=params.n_threads,
+            progress=params.report,
         )
     parameters = {"recall": params.recall, "random_state": params.seed}
     # Saved models have these keys.

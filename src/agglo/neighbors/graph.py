@@ -152,7 +152,7 @@ class NeighborGraph(Immutable):
         message = (
             ""
             if checked is TRUSTED
-            else _core.violation(self.indptr, self.indices, self.weights, effective_n_threads(None))
+            else _core.find_graph_violation(self.indptr, self.indices, self.weights, effective_n_threads(None))
         )
         if message:
             raise ValueError(
@@ -257,7 +257,7 @@ class NeighborGraph(Immutable):
             )
         if largest >= points:
             raise ValueError(f"an edge has index {largest}, but n_points={points}: indices go to {points - 1}")
-        rows, ends, edges = _core.grouped(
+        rows, ends, edges = _core.edges_to_csr(
             points,
             np.ascontiguousarray(heads, np.int32),
             np.ascontiguousarray(tails, np.int32),
@@ -328,7 +328,7 @@ class NeighborGraph(Immutable):
         """Build a graph from the union of both directions of directed edges in compressed rows."""
         if kind not in KINDS:
             raise ValueError(f"kind={kind!r} is unknown: pass 'similarity' or 'distance'")
-        rows, indices, merged = _core.united(
+        rows, indices, merged = _core.symmetrize(
             indptr, targets, weights, kind == "similarity", effective_n_threads(n_jobs)
         )
         return cls(rows, indices, merged, kind=kind, missing=missing, checked=TRUSTED, **record)
@@ -357,7 +357,7 @@ class NeighborGraph(Immutable):
         """Return the quantile ``share`` of the weights above ``bound``; see :class:`WeightSummary`."""
         if not 0 <= share <= 1:
             raise ValueError(f"share={share!r} is not a quantile: pass a number from 0 to 1")
-        quantile: float = _core.beyond(self.weights, bound, up, share)
+        quantile: float = _core.weight_quantile(self.weights, bound, up, share)
         return None if np.isnan(quantile) else quantile
 
     @property

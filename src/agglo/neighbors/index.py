@@ -125,17 +125,29 @@ class NeighborIndex:
         points, rows = as_core_array(self.X), as_core_array(queries)
         lists: Lists
         if self.method == "kdtree":
-            lists = _core.nearest_to_by_tree(rows, points, n_neighbors, self.metric, n_threads, report)
+            lists = _core.query_kdtree(rows, points, n_neighbors, self.metric, n_threads, report)
         elif self.method == "exact":
-            lists = _core.nearest_to(rows, points, n_neighbors, self.metric, sgemm(), n_threads, report)
+            lists = _core.query_exact(rows, points, n_neighbors, self.metric, sgemm(), n_threads, report)
         else:
             if n_neighbors not in self._cell_indexes:
                 basis = find_main_directions(self.X, self.metric)
-                self._cell_indexes[n_neighbors] = _core.cell_index(
-                    *(points, n_neighbors, self.metric, self.recall, *self.parameters.values()),
-                    *(self._cells, basis, self.seed, sgemm(), dgemm(), n_threads, report),
+                self._cell_indexes[n_neighbors] = _core.build_ivf_index(
+                    points,
+                    k=n_neighbors,
+                    metric=self.metric,
+                    recall=self.recall,
+                    list_size=self.parameters["cell_size"],
+                    n_probes=self.parameters["visits"],
+                    n_candidates=self.parameters["candidates"],
+                    cells=self._cells,
+                    basis=basis,
+                    seed=self.seed,
+                    sgemm=sgemm(),
+                    dgemm=dgemm(),
+                    n_threads=n_threads,
+                    progress=report,
                 )
-            lists = self._cell_indexes[n_neighbors].nearest_to(rows, n_threads, report)
+            lists = self._cell_indexes[n_neighbors].query(rows, n_threads, report)
         return lists
 
     def select_closest(self, candidates: Candidates, n_neighbors: int, n_threads: int) -> Lists:
@@ -186,7 +198,7 @@ def _hash_rows(X: Any, n_threads: int) -> npt.NDArray[np.uint64]:
     if sp.issparse(X):
         return _hash_sparse_rows(X)
     rows = np.ascontiguousarray(X)
-    hashes: npt.NDArray[np.uint64] = _core.row_hashes(rows.view(np.uint8).reshape(len(rows), -1), n_threads)
+    hashes: npt.NDArray[np.uint64] = _core.hash_rows(rows.view(np.uint8).reshape(len(rows), -1), n_threads)
     return hashes
 
 

@@ -119,25 +119,21 @@ class SparsePoints:
         """
         if method == "minhash":
             return search_minhash(self, params)
-        search = {"hamming": _core.nearest_bits, "jaccard": _core.nearest_sets}.get(
-            self.metric, _core.sparse_nearest
-        )
+        search = {"hamming": _core.search_bits, "jaccard": _core.search_sets}.get(self.metric, _core.search_sparse)
         lists = search(*self._arrays, params.n_neighbors, *self._options, params.n_threads, params.report)
         check_finite(lists[1], self.X)
         return NeighborLists(*to_rows(lists, params.n_neighbors))
 
     def search_queries(self, n_fitted: int, n_neighbors: int, n_threads: int, report: Report | None) -> Lists:
         """Find the neighbours of the points from ``n_fitted`` on among those before them."""
-        search = {"hamming": _core.nearest_bits_to, "jaccard": _core.nearest_sets_to}.get(
-            self.metric, _core.sparse_nearest_to
-        )
+        search = {"hamming": _core.query_bits, "jaccard": _core.query_sets}.get(self.metric, _core.query_sparse)
         lists = search(*self._arrays, n_fitted, n_neighbors, *self._options, n_threads, report)
         return to_rows(lists, n_neighbors)
 
     def all_pairs(self, n_threads: int, report: Report | None = None) -> npt.NDArray[np.float32]:
         """Compute the values of all pairs of distinct points, row by row."""
-        compute = {"hamming": _core.all_pairs_of_bits, "jaccard": _core.all_pairs_of_sets}.get(
-            self.metric, _core.sparse_all_pairs
+        compute = {"hamming": _core.compute_all_pairs_bits, "jaccard": _core.compute_all_pairs_sets}.get(
+            self.metric, _core.compute_all_pairs_sparse
         )
         values: npt.NDArray[np.float32] = compute(*self._arrays, *self._options, n_threads, report)
         check_finite(values, self.X)
@@ -166,9 +162,18 @@ def search_minhash(
     sample : int
         The number of sets that recall is measured on.
     """
-    indices, values, recall, effort = _core.nearly_nearest_sets(
-        *(*points._arrays, params.n_neighbors, params.recall, bucket_size, n_bands, not params.stop_early),
-        *(MAX_BANDS, sample, params.seed, params.n_threads, params.report),
+    indices, values, recall, effort = _core.search_minhash(
+        *points._arrays,
+        k=params.n_neighbors,
+        recall=params.recall,
+        bucket_size=bucket_size,
+        n_bands=n_bands,
+        stop_early=params.stop_early,
+        max_bands=MAX_BANDS,
+        sample=sample,
+        seed=params.seed,
+        n_threads=params.n_threads,
+        progress=params.report,
     )
     parameters = {"recall": params.recall, "random_state": params.seed}
     parameters |= dict(zip(("bucket_size", "bands"), effort, strict=True))

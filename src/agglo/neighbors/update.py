@@ -75,7 +75,7 @@ def add_points(
         edges.append(_to_edges(new_ids, lists, n_old))
 
     columns = (np.concatenate(column) for column in zip(*edges, strict=True))
-    candidates = _core.grouped(
+    candidates = _core.edges_to_csr(
         n_old + n_new, *(np.ascontiguousarray(c, dtype) for c, dtype in zip(columns, "iif", strict=True))
     )
     edges.clear()  # a second copy of all edges would be large
@@ -123,7 +123,7 @@ def _search_among_new(
 def _estimate_recall(index: NeighborIndex, lists: npt.NDArray[np.int32], n_threads: int) -> RecallEstimate:
     """Measure the share of the true neighbours in the lists, on a sample of the points."""
     with one_blas_thread():
-        *_, recall = _core.rescored(
+        *_, recall = _core.rescore_lists(
             *(as_core_array(index.X), lists, lists.shape[1], index.metric, SAMPLE, index.seed, sgemm()),
             *(n_threads, None),
         )

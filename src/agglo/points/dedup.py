@@ -94,7 +94,7 @@ def find_first_equal(X: Any, n_jobs: int | None = None) -> Ids:
 def _find_first_equal_slice(indptr: Ids, values: npt.NDArray[Any], n_threads: int) -> npt.NDArray[np.int32]:
     """Return, for each slice ``values[indptr[i]:indptr[i + 1]]``, the index of the first equal slice."""
     bits = values.view(np.dtype(f"u{values.dtype.itemsize}"))
-    first: npt.NDArray[np.int32] = _core.first_equal(indptr, bits, values.dtype.kind == "f", n_threads)
+    first: npt.NDArray[np.int32] = _core.find_duplicates(indptr, bits, values.dtype.kind == "f", n_threads)
     return first
 
 

@@ -79,7 +79,7 @@ def find_main_directions(points: Points, metric: str) -> npt.NDArray[np.float32]
     # The result of an approximate search depends on the directions, so their bits must be the same on every
     # machine. BLAS does not guarantee that; the core does.
     count = max(width for width in _WIDTHS if width <= d / 2)
-    basis, squares = _core.main_directions(scaled, count, 2)
+    basis, squares = _core.find_principal_directions(scaled, count, 2)
     n_needed = int(np.searchsorted(squares.cumsum(), _KEPT_SQUARES * np.square(scaled).sum(dtype=np.float64))) + 1
     n_needed = -(-n_needed // 16) * 16
     return basis.reshape(count, d)[:n_needed] if n_needed <= count else no_basis

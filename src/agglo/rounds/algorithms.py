@@ -270,11 +270,11 @@ def run_core(
         "until_stable": plan.until_stable,
         "mutual": plan.mutual,
         **_constraint_arrays(constraints),
-        "threads": effective_n_threads(n_jobs),
+        "n_threads": effective_n_threads(n_jobs),
         "progress": bind_phase(progress, "rounds"),
     }
     if isinstance(plan.linkage, VectorLinkage):
-        columns = _core.run_rounds_of_vectors(
+        columns = _core.run_vector_rounds(
             graph.indptr,
             graph.indices,
             graph.weights,
@@ -309,7 +309,17 @@ def _constraint_arrays(constraints: Constraints | None) -> dict[str, Any]:
     """Return the constraints as the core takes them: flat arrays, empty if there are none."""
     if constraints is None:
         none = np.empty(0, np.int32)
-        return {"must": none, "cannot": none, "groups": none, "most": np.inf, "point_weights": np.empty(0)}
-    arrays = {name: getattr(constraints, name).ravel() for name in ("must", "cannot", "groups")}
-    weights = np.empty(0) if constraints.weights is None else constraints.weights
-    return {**arrays, "most": constraints.most, "point_weights": weights}
+        return {
+            "must_link": none,
+            "cannot_link": none,
+            "groups": none,
+            "max_weight": np.inf,
+            "point_weights": np.empty(0),
+        }
+    return {
+        "must_link": constraints.must.ravel(),
+        "cannot_link": constraints.cannot.ravel(),
+        "groups": constraints.groups.ravel(),
+        "max_weight": constraints.most,
+        "point_weights": np.empty(0) if constraints.weights is None else constraints.weights,
+    }

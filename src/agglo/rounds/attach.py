@@ -201,7 +201,7 @@ def known_of(tree: Hierarchy, X: Any, leaf_weights: npt.NDArray[np.float64] | No
     compared = Compared(tree.about.get("metric"), tree.n_leaves)
     linkage = VectorLinkage(compared, tree.about["linkage"], X, leaf_weights)
     given = np.empty(0) if leaf_weights is None else leaf_weights
-    return Known(linkage, *_core.node_moments(tree.parent, linkage.handed_over(), given))
+    return Known(linkage, *_core.compute_node_moments(tree.parent, linkage.handed_over(), given))
 
 
 def attach_rows(
@@ -221,7 +221,7 @@ def attach_rows(
             "those of the tree, and X_new, the new ones"
         )
     similarity = tree.about["kind"] == "similarity"
-    shared = {"threads": effective_n_threads(n_jobs), "progress": bind_phase(progress, "attaching")}
+    shared = {"n_threads": effective_n_threads(n_jobs), "progress": bind_phase(progress, "attaching")}
     shape = (tree.parent, tree.size, tree.round, tree.n_leaves)
     if vectors is not None:
         if len(vectors.points) != len(rows):
@@ -229,17 +229,26 @@ def attach_rows(
                 f"X_new has {len(vectors.points)} rows, but indices {len(rows)}: pass the points whose neighbours "
                 "these are"
             )
-        linkage, *moments = vectors.known
-        names = {"linkage": linkage.linkage, "metric": linkage.metric}
-        node, round, close = _core.attached_by_means(
-            *shape, *rows, vectors.points, *moments, limits(tree), **names, **shared
-        )
-    else:
-        node, round, close = _core.attached(
+        linkage, weight, squared_norm, spread, mean = vectors.known
+        node, round, close = _core.attach_points_by_means(
             *shape,
             *rows,
-            np.empty(0) if leaf_weights is None else leaf_weights,
-            limits(tree),
+            points=vectors.points,
+            weight=weight,
+            squared_norm=squared_norm,
+            spread=spread,
+            mean=mean,
+            thresholds=limits(tree),
+            linkage=linkage.linkage,
+            metric=linkage.metric,
+            **shared,
+        )
+    else:
+        node, round, close = _core.attach_points(
+            *shape,
+            *rows,
+            leaf_weights=np.empty(0) if leaf_weights is None else leaf_weights,
+            thresholds=limits(tree),
             similarity=similarity,
             linkage=tree.about["linkage"],
             missing=None if tree.about["missing"] == "ignore" else tree.about["missing"],

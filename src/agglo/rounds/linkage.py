@@ -167,7 +167,7 @@ class Valued:
 
     def quantile_above(self, bound: float, up: bool, share: float) -> float | None:
         """Return the quantile ``share`` of the values above ``bound``; see :class:`WeightSummary`."""
-        found: float = _core.beyond(self.values, bound, up, share)
+        found: float = _core.weight_quantile(self.values, bound, up, share)
         return None if np.isnan(found) else found
 
 

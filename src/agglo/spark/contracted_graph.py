@@ -74,13 +74,13 @@ def run_remaining_rounds(
     combined = graph.edges.combined
     is_average = plan.linkage == "average"
     return Forest(
-        *_core.run_rounds_of_clusters(
+        *_core.run_cluster_rounds(
             matrix.indptr.astype(np.int64),
             matrix.indices.astype(np.int32),
             np.zeros(2 * m, np.float32) if is_average else (sign * combined).astype(np.float32)[pair],
-            graph.sizes.astype(np.float64),
-            graph.edges.number[pair],
-            _limbs(combined, fixed.limbs)[pair].ravel() if is_average else _NONE,
+            sizes=graph.sizes.astype(np.float64),
+            counts=graph.edges.number[pair],
+            sums=_limbs(combined, fixed.limbs)[pair].ravel() if is_average else _NONE,
             similarity=sign == 1,
             linkage=plan.linkage,
             missing=None if missing == "ignore" else missing,
@@ -89,7 +89,7 @@ def run_remaining_rounds(
             thresholds=np.asarray(thresholds, np.float64),
             until_stable=plan.until_stable,
             mutual=plan.mutual,
-            threads=effective_n_threads(n_jobs),
+            n_threads=effective_n_threads(n_jobs),
             progress=None,
         )
     )

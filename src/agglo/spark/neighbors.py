@@ -293,7 +293,7 @@ def _measure_recall(points: DataFrame, edges: DataFrame, k: int, metric: str, sa
         (F.least("n", F.coalesce("hits", F.lit(0))) / F.col("n")).alias("s")
     )
     found = np.array([row.s for row in shares.collect()], dtype=np.float64)
-    return RecallEstimate(*_core.recall_of(found, k)) if len(found) else RecallEstimate(1.0, 0.0, 0)
+    return RecallEstimate(*_core.estimate_recall(found, k)) if len(found) else RecallEstimate(1.0, 0.0, 0)
 
 
 def _compare(table: pa.Table, n: int, metric: str) -> npt.NDArray[np.float64]:

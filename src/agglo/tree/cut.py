@@ -163,7 +163,7 @@ def cut_by_size(
         merged = smallest_child < smallest
     else:
         large_children = np.bincount(tree.parent[:-1][tree.size[:-1] >= smallest], minlength=tree.n_nodes)
-        merged = _core.sums_below(tree.parent, (large_children > 1).astype(np.int64)) == 0
+        merged = _core.sum_descendants(tree.parent, (large_children > 1).astype(np.int64)) == 0
     labels = tree.partition(merged)
     is_small = np.bincount(labels) < smallest
     if not is_small.any():
@@ -191,7 +191,7 @@ def find_cluster_nodes(tree: Hierarchy, labels: npt.ArrayLike) -> npt.NDArray[np
             f"labels go from {given.min()} to {given.max()}: number the clusters 0, 1, ..., at most "
             f"{tree.n_leaves} of them, and label points outside all clusters -1"
         )
-    nodes: npt.NDArray[np.int32] = _core.tree_nodes(
+    nodes: npt.NDArray[np.int32] = _core.find_cluster_nodes(
         tree.parent, tree.size, given.astype(np.int64, copy=False), int(given.max()) + 1
     )
     if nodes.min() < 0:

@@ -96,7 +96,7 @@ def dp_means_path(
     if centers not in CENTERS:
         raise ValueError(f"centers={centers!r} is unknown: pass 'means' or 'points'")
     points = check_leaf_points(X, tree.n_leaves)
-    node_cost, node_center = _core.node_costs(
+    node_cost, node_center = _core.compute_node_costs(
         as_core_array(points),
         tree.parent,
         tree.size,
@@ -104,7 +104,7 @@ def dp_means_path(
         effective_n_threads(n_jobs),
         bind_phase(progress, "costs"),
     )
-    critical, lambdas, within, n_clusters = _core.price_path(tree.parent, node_cost, tree.n_leaves)
+    critical, lambdas, within, n_clusters = _core.compute_price_path(tree.parent, node_cost, tree.n_leaves)
     return DPMeansPath(
         tree=tree,
         centers=centers,
@@ -195,7 +195,7 @@ class DPMeansPath(Immutable):
         merged = self._select_tied_merges(piece, number)
         if merged is None:
             lam = float(self.lambdas[piece])
-            merged = _core.cheapest_of(self.tree.parent, self.node_cost, self.tree.n_leaves, number, lam)
+            merged = _core.select_k_nodes(self.tree.parent, self.node_cost, self.tree.n_leaves, number, lam)
         return self.tree.partition(merged.view(np.bool_))
 
     def best_round(self, lam: SupportsFloat) -> int:
@@ -246,7 +246,7 @@ class DPMeansPath(Immutable):
 
 def _check_partition_exists(tree: Hierarchy, n_clusters: int) -> None:
     """Raise unless the tree has a partition into ``n_clusters`` nodes."""
-    first, last = _core.possible_numbers(tree.parent, tree.n_leaves)
+    first, last = _core.find_possible_counts(tree.parent, tree.n_leaves)
     run = int(np.searchsorted(first, n_clusters, side="right")) - 1
     if last[run] < n_clusters:
         raise ValueError(

@@ -92,7 +92,7 @@ def sort_merges(forest: Forest, is_similarity: bool) -> Forest:
     rounds = int(must_link.any())  # rounds that keep their place
     merges = len(forest.parent) - n
     distance = -forest.value[n:] if is_similarity else forest.value[n:]
-    settled = _core.tree_settled(forest.parent, np.concatenate([np.full(n, -np.inf), distance]))[n:]
+    settled = _core.make_heights_monotone(forest.parent, np.concatenate([np.full(n, -np.inf), distance]))[n:]
     order = np.argsort(settled, kind="stable")
     place = np.empty(merges, np.int32)
     place[order] = np.arange(merges, dtype=np.int32)

@@ -90,7 +90,7 @@ class Hierarchy(Immutable):
         lengths = [len(self.parent), len(self.height), len(self.size), len(self.round)]
         if len(set(lengths)) != 1:
             raise ValueError(f"parent, height, size and round must have the same length, got lengths {lengths}")
-        message = _core.tree_violation(
+        message = _core.find_tree_violation(
             self.parent, self.height, self.size, self.round, self.rounds.before, self.rounds.after
         )
         if message:
@@ -142,7 +142,7 @@ class Hierarchy(Immutable):
             height = np.append(height, root_height)
             size = np.append(size, size[roots].sum(dtype=np.int32))
             round = np.append(round, np.int32(len(forest.threshold) + 1))
-        height = _core.tree_settled(np.ascontiguousarray(parent, np.int32), height)
+        height = _core.make_heights_monotone(np.ascontiguousarray(parent, np.int32), height)
         record: dict[str, Any] = {"kind": kind, "missing": missing}
         if kind == "similarity":
             record["origin"] = float(origin)
@@ -318,7 +318,7 @@ class Hierarchy(Immutable):
         mask = np.ascontiguousarray(merged, np.bool_)
         if mask.shape != self.parent.shape:
             raise ValueError(f"merged has shape {mask.shape}: pass one entry for each of {self.n_nodes} nodes")
-        labels: npt.NDArray[np.int64] = _core.tree_partition(self.parent, mask, self.n_leaves)
+        labels: npt.NDArray[np.int64] = _core.label_leaves(self.parent, mask, self.n_leaves)
         return labels.view(np.int64)  # its repr shows no dtype, unlike that of the other 64-bit integer
 
     def nodes(self, labels: npt.ArrayLike) -> npt.NDArray[np.int32]:
@@ -358,7 +358,7 @@ class Hierarchy(Immutable):
     @cached_property
     def _traversal(self) -> tuple[Column, Column, Column, Column]:
         """The children in CSR form (indptr, children), then :attr:`start` and :attr:`order`."""
-        indptr, children, start, order = _core.tree_below(self.parent, self.size, self.n_leaves)
+        indptr, children, start, order = _core.index_descendants(self.parent, self.size, self.n_leaves)
         return indptr, children, start, order
 
     def _check_node(self, node: SupportsIndex) -> int:
@@ -378,7 +378,7 @@ class Hierarchy(Immutable):
         """
         if self.n_leaves < 2:
             raise ValueError("a tree of 1 leaf has no linkage matrix: SciPy's format needs 2 leaves or more")
-        rows: npt.NDArray[np.float64] = _core.tree_linkage(
+        rows: npt.NDArray[np.float64] = _core.to_scipy_linkage(
             self.parent, self.height, self.size, self.round, self.n_leaves
         )
         return rows.reshape(-1, 4)

@@ -52,13 +52,13 @@ def cut_by_known_classes(
     # Every point of unknown class gets a class of its own, so that none of its pairs is of one class.
     codes = len(points) + np.arange(tree.n_leaves, dtype=np.int32)
     codes[points] = point_codes
-    met = _core.pairs_met(tree.parent, tree.size, codes, len(points) + tree.n_leaves)
+    met = _core.count_pairs_by_lca(tree.parent, tree.size, codes, len(points) + tree.n_leaves)
     n_known = np.zeros(tree.n_nodes, np.int64)
     n_known[points] = 1
-    n_known = _core.sums_below(tree.parent, n_known)
-    same_class = _core.sums_below(tree.parent, met)
+    n_known = _core.sum_descendants(tree.parent, n_known)
+    same_class = _core.sum_descendants(tree.parent, met)
     different_class = n_known * (n_known - 1) // 2 - same_class
-    merged = _core.cheapest(tree.parent, (different_class - same_class).astype(np.float64))
+    merged = _core.select_cheapest_nodes(tree.parent, (different_class - same_class).astype(np.float64))
     return tree.partition(merged.view(np.bool_))
 
 

@@ -93,13 +93,13 @@ def hierarchy_from_parents(
     """
     up, kept = _remove_unary_nodes(np.asarray(parent, np.int32), n_leaves)
     is_leaf = np.arange(len(up)) < n_leaves
-    size = _core.sums_below(up, is_leaf.astype(np.int64)).astype(np.int32)
+    size = _core.sum_descendants(up, is_leaf.astype(np.int64)).astype(np.int32)
     given = np.asarray(height)
     if given.ndim == 2:
-        heights, _ = _core.node_costs(height, up, size, False, 1, None)
+        heights, _ = _core.compute_node_costs(height, up, size, False, 1, None)
     else:
         heights = np.where(is_leaf, 0.0, given[kept])
-    monotone = _core.tree_settled(up, np.asarray(heights, np.float64)) + 0.0  # -0.0 becomes 0.0
+    monotone = _core.make_heights_monotone(up, np.asarray(heights, np.float64)) + 0.0  # -0.0 becomes 0.0
     inner = np.arange(n_leaves, len(up))
     order = np.concatenate([np.arange(n_leaves), inner[np.lexsort((size[inner], monotone[inner]))]])
     position = np.empty(len(up), np.int32)
@@ -123,7 +123,7 @@ def _remove_unary_nodes(
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
     """Remove inner nodes with fewer than two children; return the new parents, and the nodes that are kept."""
     ids = np.arange(len(parent))
-    nonempty = _core.sums_below(parent, (ids < n_leaves).astype(np.int64)) > 0
+    nonempty = _core.sum_descendants(parent, (ids < n_leaves).astype(np.int64)) > 0
     children = np.bincount(parent[:-1][nonempty[:-1]], minlength=len(parent))
     is_kept = (children > 1) | (ids < n_leaves)
     above = parent.copy()

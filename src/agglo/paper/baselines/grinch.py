@@ -111,7 +111,7 @@ class Grinch(OnlineBaseline):
         else:
             rows, scale = center_and_scale(points)
         k = 1 if self.n_neighbors == "all" else int(self.n_neighbors)
-        parent, value = _core.grinch(
+        parent, value = _core.build_grinch_tree(
             rows,
             find_earlier_neighbors(rows, k, dot=cosine),
             self.linkage,

@@ -111,7 +111,7 @@ class Perch(OnlineBaseline):
         }
         if self.search == "beam":
             about["beam_width"] = int(self.beam_width)
-        parent = _core.perch(
+        parent = _core.build_perch_tree(
             rows,
             nearest,
             self.search,

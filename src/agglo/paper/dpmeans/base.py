@@ -89,7 +89,7 @@ class DPMeansSolver(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
         assert best is not None
         self.costs_ = costs
         self.n_clusters_ = len(order)
-        means = _core.cluster_means(points, self.labels_.astype(np.int32), len(order), n_threads)
+        means = _core.compute_cluster_means(points, self.labels_.astype(np.int32), len(order), n_threads)
         self.cluster_centers_ = means.reshape(len(order), points.shape[1])
         self.cost_history_ = best.history
         self.n_iter_ = len(best.history)

@@ -106,8 +106,8 @@ class LowRankALBCD(DPMeansSolver):
             cost = lam + within
             return _solution(np.zeros(len(points), np.int32), np.array([medoid]), np.array([cost]), cost, cost)
         with one_blas_thread():
-            seeds, start, _ = _core.dp_seeds(rows, lam, False, seed, sgemm(), n_threads, None)
-            exemplars, nearest, history, _, relaxed, bound, converged = _core.exemplars(
+            seeds, start, _ = _core.draw_dp_seeds(rows, lam, False, seed, sgemm(), n_threads, None)
+            exemplars, nearest, history, _, relaxed, bound, converged = _core.solve_exemplars(
                 rows,
                 counts.astype(np.float64),
                 seeds,
@@ -148,7 +148,7 @@ def _solution(
 
 def _find_medoid(points: Points, n_threads: int) -> tuple[int, float]:
     """Return the point with the minimal sum of squared distances to all points, and that sum."""
-    mean = _core.cluster_means(points, np.zeros(len(points), np.int32), 1, n_threads)
+    mean = _core.compute_cluster_means(points, np.zeros(len(points), np.int32), 1, n_threads)
     squares = np.empty(len(points))
     for begin in range(0, len(points), _BLOCK):
         squares[begin : begin + _BLOCK] = np.square(points[begin : begin + _BLOCK] - mean).sum(axis=1)

@@ -26,7 +26,7 @@ def run_passes(
     """Run passes over the points in random order, starting from the given centers."""
     order = rng.permutation(len(points)).astype(np.int32)
     with one_blas_thread():
-        labels, _, history, converged = _core.dp_means(
+        labels, _, history, converged = _core.solve_dp_means(
             points, order, start, lam, epoch, max_iter, tol, sgemm(), n_threads, None
         )
     return Solution(labels, history, converged, {})
@@ -44,7 +44,7 @@ def refine_clusters(
 ) -> Solution:
     """Run passes starting from the means of clusters, whose cost is known."""
     k = int(labels.max()) + 1
-    means = _core.cluster_means(points, labels, k, n_threads).reshape(k, -1)
+    means = _core.compute_cluster_means(points, labels, k, n_threads).reshape(k, -1)
     solution = run_passes(points, means, lam, rng, n_threads, epoch=1, max_iter=max_iter, tol=tol)
     return Solution(solution.labels, np.concatenate(([cost], solution.history)), solution.converged, {})
 
@@ -115,7 +115,7 @@ class SerialDPMeans(DPMeansSolver):
     """
 
     def _solve(self, points: Points, lam: float, rng: np.random.RandomState, n_threads: int) -> Solution:
-        mean = _core.cluster_means(points, np.zeros(len(points), np.int32), 1, n_threads).reshape(1, -1)
+        mean = _core.compute_cluster_means(points, np.zeros(len(points), np.int32), 1, n_threads).reshape(1, -1)
         return run_passes(
             points, mean, lam, rng, n_threads, epoch=1, max_iter=int(self.max_iter), tol=float(self.tol)
         )

@@ -1,5 +1,4 @@
-// The shares that points have of exemplars, in columns, and what follows from them alone. See
-// paper/exemplars.hpp.
+// The shares of the relaxation in paper/exemplars.hpp, stored by column, and what is computed from them.
 #pragma once
 
 #include <algorithm>
@@ -8,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-namespace agglo {
+namespace agglo::paper {
 
-// A column of shares: the rows that can have one.
+// The shares of one exemplar, for the rows that can have one.
 struct Column {
   std::int32_t id;
   std::vector<std::int32_t> rows;
@@ -18,10 +17,11 @@ struct Column {
   double largest = 0;  // share
 };
 
-// The level such that the sum of weight * max(0, want - level) over the rows is `pay`, given that of the
-// wants above 0 and of their weights. It rises towards the solution while wants below it drop out.
-inline double water_level(std::span<const std::int32_t> rows, std::span<const double> wants,
-                          std::span<const double> weights, double pay, double sum, double weight) {
+// Finds the level for which the sum of weight * max(0, want - level) over the rows is `pay`. `sum` and
+// `weight` are the sums over the wants above 0. The level rises towards the solution while wants below it
+// drop out.
+inline double find_water_level(std::span<const std::int32_t> rows, std::span<const double> wants,
+                               std::span<const double> weights, double pay, double sum, double weight) {
   double level = 0;
   for (;;) {
     const double next = (sum - pay) / weight;
@@ -37,13 +37,13 @@ inline double water_level(std::span<const std::int32_t> rows, std::span<const do
   }
 }
 
-// The relaxation's value of the shares, whose sums for each point are given, once they are scaled to a sum of
-// 1; a point without any is its own exemplar.
-inline double relaxed_value(std::span<const Column> columns, std::span<const double> sums,
-                            std::span<const double> weights, double lambda) {
+// Computes the value of the relaxation after the shares of each point, with the given sums, are scaled to a
+// sum of 1. A point without shares is its own exemplar.
+inline double compute_relaxed_value(std::span<const Column> columns, std::span<const double> sums,
+                                    std::span<const double> weights, double lam) {
   double value = 0;
   for (const double sum : sums)
-    if (sum <= 0) value += lambda;
+    if (sum <= 0) value += lam;
   for (const Column& column : columns) {
     double largest = 0;
     for (std::size_t s = 0; s < column.rows.size(); ++s) {
@@ -53,15 +53,16 @@ inline double relaxed_value(std::span<const Column> columns, std::span<const dou
       value += weights[i] * column.squares[s] * share;
       largest = std::max(largest, share);
     }
-    value += lambda * largest;
+    value += lam * largest;
   }
   return value;
 }
 
-// Exemplars that pay, those of the largest shares first; whom none of them serves is its own. And their cost.
-inline std::pair<double, std::vector<std::int32_t>> opened_by(std::span<const Column> columns,
-                                                              std::span<const double> weights,
-                                                              double lambda) {
+// Opens the exemplars that pay, those with the largest shares first. A point that none of them serves is its
+// own exemplar. Returns their cost and the exemplars.
+inline std::pair<double, std::vector<std::int32_t>> open_exemplars(std::span<const Column> columns,
+                                                                   std::span<const double> weights,
+                                                                   double lam) {
   std::vector<const Column*> order;
   for (const Column& column : columns)
     if (column.largest > 0) order.push_back(&column);
@@ -69,14 +70,14 @@ inline std::pair<double, std::vector<std::int32_t>> opened_by(std::span<const Co
     return std::pair(-a->largest, a->id) < std::pair(-b->largest, b->id);
   });
   std::vector<double> now;
-  for (const double weight : weights) now.push_back(lambda / weight);
+  for (const double weight : weights) now.push_back(lam / weight);
   std::vector<char> alone(weights.size(), true);
   std::vector<std::int32_t> opened;
   for (const Column* column : order) {
     double gain = 0;
     for (std::size_t s = 0; s < column->rows.size(); ++s)
       gain += weights[column->rows[s]] * std::max(0.0, now[column->rows[s]] - column->squares[s]);
-    if (gain <= lambda) continue;
+    if (gain <= lam) continue;
     opened.push_back(column->id);
     for (std::size_t s = 0; s < column->rows.size(); ++s) {
       const std::int32_t i = column->rows[s];
@@ -85,12 +86,12 @@ inline std::pair<double, std::vector<std::int32_t>> opened_by(std::span<const Co
       alone[i] = false;
     }
   }
-  double cost = lambda * static_cast<double>(opened.size());
+  double cost = lam * static_cast<double>(opened.size());
   for (std::size_t i = 0; i < weights.size(); ++i) {
-    cost += weights[i] * now[i];  // what is alone has lambda there
+    cost += weights[i] * now[i];  // for points that are their own exemplars, now[i] is λ / weight
     if (alone[i]) opened.push_back(static_cast<std::int32_t>(i));
   }
   return {cost, std::move(opened)};
 }
 
-}  // namespace agglo
+}  // namespace agglo::paper

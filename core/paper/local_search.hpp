@@ -1,5 +1,4 @@
-// Exemplars that have been chosen, put in order: each point at the nearest, none that costs more than it
-// saves.
+// Local search over exemplars: it assigns points, and removes and moves exemplars while that lowers the cost.
 #pragma once
 
 #include <algorithm>
@@ -13,38 +12,39 @@
 #include "ivf/assign.hpp"
 #include "simd/dot.hpp"
 
-namespace agglo {
+namespace agglo::paper {
 
-// `centers` are the scan's points in float64, `open` the exemplars among them, at least one.
+// Improves exemplars until no step lowers the cost. `centers` are the points of the scan in float64; `open`
+// are the exemplars among them, at least one.
 template <class T>
-class Settled {
+class LocalSearch {
  public:
-  Settled(const CenterScan<T>& scan, std::span<const double> weights, std::span<const double> centers,
-          double lambda, std::vector<std::int32_t> open, ThreadPool& pool, const Report& report)
+  LocalSearch(const CenterScan<T>& scan, std::span<const double> weights, std::span<const double> centers,
+              double lam, std::vector<std::int32_t> open, ThreadPool& pool, const Report& report)
       : scan_(scan),
         weights_(weights),
         centers_(centers),
-        lambda_(lambda),
+        lam_(lam),
         pool_(pool),
         report_(report),
         everyone_(index_range(0, scan.points().n)),
         scratch_(pool.size()),
         open_(std::move(open)) {
-    finish();
+    run();
   }
 
   double cost() const { return cost_; }
-  std::vector<std::int32_t> take_exemplars() { return std::move(open_); }  // ascending
-  std::vector<std::int32_t> take_labels() { return std::move(nearest_); }  // by their places
+  std::vector<std::int32_t> take_exemplars() { return std::move(open_); }  // in ascending order
+  std::vector<std::int32_t> take_labels() { return std::move(nearest_); }  // indices of the exemplars
 
  private:
   static constexpr double kFar = std::numeric_limits<double>::infinity();
 
   const Points<T>& points() const { return scan_.points(); }
 
-  // Every point to the nearest exemplar; those go that cost more than their points would cost elsewhere, and
-  // move to where they serve theirs best, as long as that lowers the cost.
-  void finish() {
+  // Assigns every point to the nearest exemplar. Then removes exemplars whose λ exceeds what they save, or
+  // moves exemplars to better points, and starts again, as long as that lowers the cost.
+  void run() {
     std::sort(open_.begin(), open_.end());
     for (;;) {
       const std::int64_t k = static_cast<std::int64_t>(open_.size());
@@ -72,18 +72,19 @@ class Settled {
                 });
           },
           report_);
-      cost_ = lambda_ * static_cast<double>(k);
+      cost_ = lam_ * static_cast<double>(k);
       std::vector<double> loss(k, 0.0);
       for (std::int64_t i = 0; i < points().n; ++i) {
         cost_ += weights_[i] * first[i];
         loss[nearest_[i]] += weights_[i] * (second[i] - first[i]);
       }
-      if (!close(loss, next) && !move()) return;
+      if (!remove_exemplars(loss, next) && !move_exemplars()) return;
     }
   }
 
-  // Puts exemplars where their points are best served: at the one nearest the mean. Whether any moved.
-  bool move() {
+  // Moves each exemplar to the point of its cluster that is nearest to the mean. Returns whether any has
+  // moved.
+  bool move_exemplars() {
     const std::size_t k = open_.size();
     std::vector<double> means(k * points().d, 0.0), weight(k, 0.0), least(k, kFar);
     for (std::int64_t i = 0; i < points().n; ++i) {
@@ -96,7 +97,8 @@ class Settled {
     const auto to_mean = [&](std::int64_t i, std::size_t c) {
       return squared_distance(centers_.data() + i * points().d, means.data() + c * points().d, points().d);
     };
-    for (std::size_t c = 0; c < k; ++c) least[c] = to_mean(open_[c], c) * (1 - 1e-9);  // no move by rounding
+    for (std::size_t c = 0; c < k; ++c)
+      least[c] = to_mean(open_[c], c) * (1 - 1e-9);  // a margin: rounding errors cause no move
     bool any = false;
     for (std::int64_t i = 0; i < points().n; ++i) {
       const std::int32_t c = nearest_[i];
@@ -110,37 +112,38 @@ class Settled {
     return any;
   }
 
-  // Closes exemplars whose loss is less than their price, unless where their points would go closes, too;
-  // whether there were any.
-  bool close(const std::vector<double>& loss, const std::vector<std::int32_t>& next) {
+  // Removes exemplars whose loss is less than λ, unless an exemplar to which their points would move is
+  // removed as well. Returns whether any was removed.
+  bool remove_exemplars(const std::vector<double>& loss, const std::vector<std::int32_t>& next) {
     const std::int64_t k = static_cast<std::int64_t>(open_.size());
     if (k == 1) return false;
-    std::vector<std::vector<std::int32_t>> refuge(k);  // where the points of each would go
-    for (std::int64_t i = 0; i < points().n; ++i) refuge[nearest_[i]].push_back(next[i]);
+    std::vector<std::vector<std::int32_t>> fallback(
+        k);  // by exemplar: the second nearest exemplars of its points
+    for (std::int64_t i = 0; i < points().n; ++i) fallback[nearest_[i]].push_back(next[i]);
     std::vector<std::int32_t> order = index_range(0, k);
     std::sort(order.begin(), order.end(),
               [&](std::int32_t a, std::int32_t b) { return std::pair(loss[a], a) < std::pair(loss[b], b); });
-    std::vector<char> needed(k, false), closed(k, false);
+    std::vector<char> needed(k, false), removed(k, false);
     bool any = false;
     for (const std::int32_t c : order) {
-      if (!(loss[c] < lambda_)) break;
-      if (needed[c] ||
-          std::any_of(refuge[c].begin(), refuge[c].end(), [&](std::int32_t other) { return closed[other]; }))
+      if (!(loss[c] < lam_)) break;
+      if (needed[c] || std::any_of(fallback[c].begin(), fallback[c].end(),
+                                   [&](std::int32_t other) { return removed[other]; }))
         continue;
-      closed[c] = true;
+      removed[c] = true;
       any = true;
-      for (const std::int32_t other : refuge[c]) needed[other] = true;
+      for (const std::int32_t other : fallback[c]) needed[other] = true;
     }
     std::vector<std::int32_t> kept;
     for (std::int64_t c = 0; c < k; ++c)
-      if (!closed[c]) kept.push_back(open_[c]);
+      if (!removed[c]) kept.push_back(open_[c]);
     open_ = std::move(kept);
     return any;
   }
 
   const CenterScan<T>& scan_;
   const std::span<const double> weights_, centers_;
-  const double lambda_;
+  const double lam_;
   ThreadPool& pool_;
   const Report report_;
   const std::vector<std::int32_t> everyone_;
@@ -149,4 +152,4 @@ class Settled {
   double cost_ = kFar;
 };
 
-}  // namespace agglo
+}  // namespace agglo::paper

@@ -1,0 +1,64 @@
+// The neighbours of a hub, sorted by linkage.
+#pragma once
+
+#include <set>
+#include <unordered_map>
+
+#include "rounds/adjacency.hpp"
+
+namespace agglo {
+
+// If TiesBySize, neighbours with the same key are sorted by size and statistics before id.
+template <class Stat, class Size, bool TiesBySize>
+class HubList {
+ public:
+  // A neighbour. Keys have the order of the linkages, up to rounding errors. If the linkage falls once, the
+  // key may be too large, because the hub has grown since.
+  struct Entry {
+    double key;
+    Size size;
+    Stat stat;
+    Id id, to;
+  };
+
+  // Sorts the closest first, and neighbours with the same size and statistics by id.
+  struct Closer {
+    bool operator()(const Entry& a, const Entry& b) const {
+      if (a.key != b.key) return a.key > b.key;
+      if constexpr (TiesBySize) {
+        if (a.size != b.size) return a.size < b.size;
+        if (a.stat != b.stat) return a.stat < b.stat;
+      }
+      return a.id < b.id;
+    }
+  };
+  using Order = std::set<Entry, Closer>;
+
+  std::size_t size() const { return position_.size(); }
+  const Order& order() const { return order_; }
+
+  // Returns the entry of neighbour y, or null.
+  const Entry* find(Id y) const {
+    const auto found = position_.find(y);
+    return found == position_.end() ? nullptr : &*found->second;
+  }
+
+  // Inserts an entry, or replaces the one of the same neighbour.
+  void put(const Entry& entry) {
+    const auto [found, is_new] = position_.try_emplace(entry.to);
+    if (!is_new) order_.erase(found->second);
+    found->second = order_.insert(entry).first;
+  }
+
+  void erase(Id y) {
+    const auto found = position_.find(y);
+    order_.erase(found->second);
+    position_.erase(found);
+  }
+
+ private:
+  Order order_;
+  std::unordered_map<Id, typename Order::iterator> position_;  // by neighbour
+};
+
+}  // namespace agglo
