@@ -1,11 +1,11 @@
-"""SCC beside Affinity by the coherence of their clusters of web queries, in place of the paper's human raters.
+"""Compare SCC with Affinity by the coherence of their clusters of web queries, instead of human raters.
 
     python benchmarks/coherence.py queries.npz [--neighbors 25] [--pairs 1200]
 
-The file holds ``texts`` (UTF-8 bytes, a query a line) and ``X``, sentence embeddings of them. Queries are
-clustered by their words and letters, by both algorithms on one graph; the embeddings, which neither has seen, rate
-pairs of random clusters, and pairs of random points. Rounds of Affinity are compared with the round of SCC that
-has nearly as many clusters. With classes ``y`` in the file, embeddings are clustered and the classes rate.
+The file contains ``texts`` (UTF-8 bytes, one query per line) and their sentence embeddings ``X``. Both algorithms
+cluster the queries by lexical features, on the same graph. The embeddings, which neither uses, rate pairs of
+points of random clusters, and of random points. Each round of Affinity is compared with the round of SCC with the
+closest number of clusters. If the file contains classes ``y``, the embeddings are clustered and the classes rate.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 import agglo
 from agglo.text.features import lexical_features
 
-FEWEST = 100  # clusters of a round that is compared
+MIN_CLUSTERS = 100  # of a round that is compared
 
 
 def main() -> None:
@@ -46,7 +46,7 @@ def main() -> None:
     rating: dict[str, Any] = {"X": X} if y is None else {"y": y}
     for sample in ("clusters", "points"):
         for round, number in enumerate(affinity.rounds.after.tolist(), start=1):
-            if number < FEWEST:
+            if number < MIN_CLUSTERS:
                 break
             for name, labels in (("SCC", scc.cut(n_clusters=number)), ("Affinity", affinity.labels(round))):
                 found = agglo.metrics.coherence(labels, **rating, sample=sample, n_pairs=options.pairs)

@@ -1,19 +1,18 @@
-"""The tree against the solvers of DP-means: cost and F1, on every data set of a folder and for the paper's prices.
+"""Compare the tree with the solvers of DP-means: cost and F1 for all datasets of a folder.
 
-    python -m benchmarks.dp_means --data FOLDER                  # measures what is not in the file of results yet
-    python -m benchmarks.dp_means --render                       # only makes the page and the picture again
+    python -m benchmarks.dp_means --data FOLDER                  # measure all cells that have no result yet
+    python -m benchmarks.dp_means --render                       # only write the page and the figure again
 
 Each NAME.npz of the folder has points X (or data, indices, indptr and shape of a sparse matrix) and, for F1,
-classes y. Rows get unit length. Of a set of more points than ``--most`` a random sample of that size is taken
-(seed 0), and rows of more than 256 columns are projected on their first 256 principal directions, so that every
-solver can run.
+classes y. Rows are normalized. Datasets with more than ``--most`` points are sampled (seed 0), and rows with more
+than 256 columns are projected to their first 256 principal directions, so that every solver can run.
 
-A cell is a method, a set and a price. The trees are made once a set, without a seed: SCC as in the paper (25
-neighbours by squared distance, absent pairs at 4, 200 geometric thresholds from 0.001 to 4), from which both
-the best round, the paper's rule, and the best cut are taken; and SCC of the same graph under Ward's linkage, whose
-best cut is taken as it is and refined by passes (seed 0), as TreeDPMeans does. Rivals run with seeds 0 to 4 and a
-limit of CPU seconds for the cell; what does not finish is "DNF". Every finished cell is appended to the file at
-once, so that the benchmark can be stopped and resumed.
+A cell is a method, a dataset and a lambda. Trees are built once per dataset. SCC as in the paper (25 neighbours by
+squared distance, missing pairs at 4, 200 geometric thresholds from 0.001 to 4) gives the best round, the paper's
+rule, and the best cut. SCC with Ward's linkage on the same graph gives the best cut, and the cut refined by passes
+(seed 0), as in TreeDPMeans. Rivals run with seeds 0 to 4 and a limit of CPU seconds per cell; a cell that exceeds
+it is "DNF". Every finished cell is appended to the file at once, so that the benchmark can be interrupted and
+resumed.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ import agglo
 from agglo.paper import dpmeans
 from agglo.paper.dpmeans.passes import refine_clusters
 
-PRICES = (0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0)
+LAMBDAS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0)
 TREES = ("scc round", "scc cut", "ward cut", "ward refined")
 RIVALS = {
     "serial": dpmeans.SerialDPMeans,
@@ -50,11 +49,11 @@ HOME = Path(__file__).parent.parent / "docs" / "results"
 
 Array = npt.NDArray[Any]
 Row = dict[str, Any]
-Cell = tuple[str, float]  # a rival and a price
+Cell = tuple[str, float]  # a rival and a lambda
 
 
 def load(path: Path, most: int) -> tuple[Array, Array | None]:
-    """Points of unit length and their classes, if known."""
+    """Load and normalize points; return them and their classes, if known."""
     with np.load(path, allow_pickle=True) as file:
         y = np.asarray(file["y"]) if "y" in file else None
         if "X" in file:
@@ -77,8 +76,8 @@ def score(X: Array, y: Array | None, labels: Array, lam: float) -> Row:
     return {"lam": lam, "cost": f"{cost:.6g}", "clusters": int(labels.max()) + 1, "f1": f1}
 
 
-def trees(X: Array, y: Array | None) -> Iterator[Row]:
-    """The rows of all trees and prices; CPU seconds are for graph, tree and path, all prices together."""
+def run_trees(X: Array, y: Array | None) -> Iterator[Row]:
+    """Yield the rows of all trees and lambdas; CPU seconds include graph, tree and path of all lambdas."""
     started = time.process_time()
     graph = agglo.neighbor_graph(X, min(25, len(X) - 1), "sqeuclidean")
     search = time.process_time() - started
@@ -90,7 +89,7 @@ def trees(X: Array, y: Array | None) -> Iterator[Row]:
             tree = agglo.scc(graph, linkage="ward", X=X)
         path = agglo.dp_means_path(tree, X)
         cpu = f"{search + time.process_time() - started:.2f}"
-        for lam in PRICES:
+        for lam in LAMBDAS:
             labels = path.cut(lam)
             yield {"method": f"{name} cut", "seed": "", "cpu": cpu} | score(X, y, labels, lam)
             if name == "scc":
@@ -103,8 +102,8 @@ def trees(X: Array, y: Array | None) -> Iterator[Row]:
 
 
 def work(X: Array, y: Array | None, cells: list[Cell], limit: int, answer: Any) -> None:
-    """Runs cells one after the other in a process of its own, which the system ends when one takes too long."""
-    warnings.simplefilter("ignore")  # what has not converged is scored as it is
+    """Run cells one after the other in a separate process, which the system kills if one takes too long."""
+    warnings.simplefilter("ignore")  # results that have not converged are scored, too
     for name, lam in cells:
         end = int(time.process_time()) + limit + 1
         resource.setrlimit(resource.RLIMIT_CPU, (end, resource.RLIM_INFINITY))
@@ -116,9 +115,9 @@ def work(X: Array, y: Array | None, cells: list[Cell], limit: int, answer: Any) 
     answer.close()
 
 
-def rivals(X: Array, y: Array | None, cells: list[Cell], limit: int) -> Iterator[list[Row]]:
-    """The rows of one cell after the other; the last row of one that did not finish says so."""
-    context = multiprocessing.get_context("fork")  # shares the points, and has imported everything
+def run_rivals(X: Array, y: Array | None, cells: list[Cell], limit: int) -> Iterator[list[Row]]:
+    """Yield the rows of one cell after the other; the last row of an unfinished cell is DNF."""
+    context = multiprocessing.get_context("fork")  # shares the points and the imported modules
     while cells:
         receiver, sender = context.Pipe(duplex=False)
         process = context.Process(target=work, args=(X, y, cells, limit, sender))
@@ -133,8 +132,16 @@ def rivals(X: Array, y: Array | None, cells: list[Cell], limit: int) -> Iterator
                     rows, cells = [], cells[1:]
         except EOFError:
             (name, lam), cells = cells[0], cells[1:]
-            gone = {"method": name, "lam": lam, "seed": "DNF", "cpu": limit, "cost": "", "clusters": "", "f1": ""}
-            yield [*rows, gone]
+            unfinished = {
+                "method": name,
+                "lam": lam,
+                "seed": "DNF",
+                "cpu": limit,
+                "cost": "",
+                "clusters": "",
+                "f1": "",
+            }
+            yield [*rows, unfinished]
         process.join()
 
 
@@ -142,16 +149,16 @@ def measure(arguments: argparse.Namespace) -> None:
     started = time.monotonic()
     done = {(row["set"], row["method"], float(row["lam"])) for row in read(arguments.results)}
     files = sorted(arguments.data.glob("*.npz"), key=lambda path: path.stat().st_size)
-    for names in ((), ("serial", "dp-means++", "occ"), ("albcd",)):  # the quick ones first, for all sets
+    for names in ((), ("serial", "dp-means++", "occ"), ("albcd",)):  # the fast ones first, for all datasets
         for path in files:
-            cells = [(name, lam) for name in names for lam in PRICES if (path.stem, name, lam) not in done]
-            wanted = names or (None if (path.stem, TREES[-1], PRICES[-1]) in done else TREES)
+            cells = [(name, lam) for name in names for lam in LAMBDAS if (path.stem, name, lam) not in done]
+            wanted = names or (None if (path.stem, TREES[-1], LAMBDAS[-1]) in done else TREES)
             if not wanted or (names and not cells):
                 continue
             X, y = load(path, arguments.most)
             if not names:
-                append(arguments.results, path.stem, len(X), list(trees(X, y)))
-            for rows in rivals(X, y, cells, arguments.limit):
+                append(arguments.results, path.stem, len(X), list(run_trees(X, y)))
+            for rows in run_rivals(X, y, cells, arguments.limit):
                 append(arguments.results, path.stem, len(X), rows)
                 if time.monotonic() - started > arguments.stop_after:
                     return
@@ -177,15 +184,19 @@ def read(file: Path) -> list[dict[str, str]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="folder of .npz files")
-    parser.add_argument("--most", type=int, default=2000, help="points of a set, a sample if it has more")
-    parser.add_argument("--limit", type=int, default=60, help="CPU seconds of a cell, five seeds together")
-    parser.add_argument("--stop-after", type=float, default=float("inf"), help="seconds; then run again to go on")
+    parser.add_argument(
+        "--most", type=int, default=2000, help="maximum number of points of a dataset; larger ones are sampled"
+    )
+    parser.add_argument("--limit", type=int, default=60, help="CPU seconds of a cell with five seeds")
+    parser.add_argument(
+        "--stop-after", type=float, default=float("inf"), help="seconds after which to stop; run again to resume"
+    )
     parser.add_argument("--results", type=Path, default=HOME / "dp_means.csv")
-    parser.add_argument("--render", action="store_true", help="only make the page and the picture")
+    parser.add_argument("--render", action="store_true", help="only write the page and the figure")
     arguments = parser.parse_args()
     if not arguments.render:
         if arguments.data is None:
-            parser.error("--data is needed: the folder of the data sets")
+            parser.error("--data is missing: pass the folder of the datasets")
         measure(arguments)
     from benchmarks.dp_means_page import render
 

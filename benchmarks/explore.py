@@ -1,11 +1,11 @@
-"""The explorer on a large tree: time to open it, time of a zoom on the server, memory; Linux only.
+"""Measure the explorer on a large tree: time to open it, time of a zoom on the server, memory. Linux only.
 
     python benchmarks/explore.py [--leaves 1000000] [--zooms 200]
 
-Makes a tree whose clusters are of very different sizes, serves it in a process of its own, and asks as the page
-does: the run, the whole, then random walks from the root into boxes. Times are those of questions over HTTP on
-this machine. Memory is what the server takes beyond one that serves a tree of a hundred leaves, as a multiple of
-the tree's file.
+Builds a tree with clusters of very different sizes, serves it in a separate process, and sends the requests of the
+page: the run, the root, then random walks from the root into boxes. Times are those of HTTP requests on this
+machine. Memory is that of the server minus that of a server of a tree with a hundred leaves, relative to the tree
+file.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def make_tree(n: int) -> Hierarchy:
 
 
 class Served:
-    """A server in a process of its own."""
+    """A server in a separate process."""
 
     def __init__(self, path: Path) -> None:
         self.started = time.perf_counter()
@@ -42,24 +42,24 @@ class Served:
         text = ""
         while not text.rstrip().endswith("}"):
             text += self.process.stdout.readline()
-        self.opened = time.perf_counter() - self.started
+        self.open_seconds = time.perf_counter() - self.started
         self.base, self.token = json.loads(text)["url"].split("/?token=")
 
-    def ask(self, question: str) -> tuple[Any, float]:
-        """The answer to a question, and how many seconds it took."""
-        request = urllib.request.Request(f"{self.base}/api/{question}", headers={"X-Agglo-Token": self.token})
+    def get(self, request: str) -> tuple[Any, float]:
+        """Send a request; return the response and its seconds."""
+        message = urllib.request.Request(f"{self.base}/api/{request}", headers={"X-Agglo-Token": self.token})
         start = time.perf_counter()
-        with urllib.request.urlopen(request) as answer:
-            content = answer.read()
+        with urllib.request.urlopen(message) as response:
+            content = response.read()
         return json.loads(content), time.perf_counter() - start
 
     def megabytes(self) -> float:
-        """The memory that the process has of its own, and of files that it has mapped and read of."""
+        """Return the resident memory of the process, including mapped files."""
         lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
         return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS"))
 
     def cpu(self) -> float:
-        """CPU seconds so far."""
+        """Return the CPU seconds so far."""
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
         return (int(fields[11]) + int(fields[12])) / 100
 
@@ -70,14 +70,14 @@ class Served:
 
 
 def walk(served: Served, zooms: int) -> list[float]:
-    """Seconds of zooms: from the root into random boxes until there is no larger one, and again."""
+    """Zoom from the root into random boxes, then start again; return the seconds of each zoom."""
     rng = np.random.default_rng(0)
-    run, _ = served.ask("run")
+    run, _ = served.get("run")
     node, seconds = run["root"], []
     for _ in range(zooms):
-        view, took = served.ask(f"view?node={node}&round={int(rng.integers(0, run['rounds'][-1]['round']))}")
-        _, more = served.ask(f"node?node={node}")
-        _, items = served.ask(f"items?node={node}")
+        view, took = served.get(f"view?node={node}&round={int(rng.integers(0, run['rounds'][-1]['round']))}")
+        _, more = served.get(f"node?node={node}")
+        _, items = served.get(f"items?node={node}")
         seconds.append(max(took, more, items))
         inside = [box["node"] for box in view["boxes"][1:] if box["round"] > 0]
         node = int(rng.choice(inside)) if inside else run["root"]
@@ -97,9 +97,9 @@ def main() -> None:
             served = Served(path)
             try:
                 cpu = served.cpu()
-                _, run = served.ask("run")
-                root = served.ask("run")[0]["root"]
-                _, first = served.ask(f"view?node={root}")
+                _, run = served.get("run")
+                root = served.get("run")[0]["root"]
+                _, first = served.get(f"view?node={root}")
                 begun = served.cpu()
                 seconds = walk(served, options.zooms if n > 100 else 10)
                 spent = (served.cpu() - begun) / len(seconds)
@@ -108,12 +108,12 @@ def main() -> None:
                 served.close()
             size = path.stat().st_size / 2**20
             print(
-                f"{n:,} leaves: file {size:.1f} MB; open {served.opened:.2f} s, {cpu:.2f} CPU s with all imports"
+                f"{n:,} leaves: file {size:.1f} MB; open {served.open_seconds:.2f} s, {cpu:.2f} CPU s with imports"
             )
             print(f"  run {1000 * run:.0f} ms, first view {1000 * first:.0f} ms")
             spread = 1000 * np.quantile(seconds, [0.5, 0.95, 1.0])
             print(
-                f"  slowest question of a zoom: median, 95 %, most {spread.round(1)} ms; {1000 * spent:.1f} CPU ms"
+                f"  slowest request of a zoom: median, 95 %, max {spread.round(1)} ms; {1000 * spent:.1f} CPU ms"
             )
             print(f"  memory {memory[n]:.0f} MB")
     more = memory[options.leaves] - memory[100]

@@ -14,6 +14,7 @@ import numpy as np
 
 import agglo
 from agglo import NeighborGraph
+from agglo.neighbors.graph import Kind
 
 
 def star(n: int) -> NeighborGraph:
@@ -27,7 +28,7 @@ def tied_star(n: int) -> NeighborGraph:
     return NeighborGraph.from_edges(np.zeros(n - 1, int), np.arange(1, n), np.ones(n - 1), kind="similarity")
 
 
-def tied_grid(n: int, kind: str = "similarity") -> NeighborGraph:
+def tied_grid(n: int, kind: Kind = "similarity") -> NeighborGraph:
     """Return a square grid of points in random order, with all weights alike."""
     side = math.isqrt(n)
     ids = np.random.default_rng(0).permutation(side * side).reshape(side, side)

@@ -1,9 +1,9 @@
-"""The linkages and tops against dense average HAC, over all sets of a folder: a table of dendrogram purity and F1.
+"""Compare linkages, and linkages that connect the roots, with dense average HAC: dendrogram purity and F1.
 
     python -m benchmarks.linkages FOLDER [--points 2000] [--neighbors 25 5] [--seeds 3] [--json FILE]
 
-Sets with more points are sampled, once for each seed. Dense HAC is the average over the complete graph, as SciPy
-has it. F1 is of pairs, of the best round.
+All datasets of a folder are used; larger ones are sampled, once per seed. Dense HAC is average linkage on the
+complete graph, as in SciPy. F1 is the pairwise F1 of the best round.
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ from agglo.rounds.linkage import LinkageName
 from agglo.rounds.vector_linkage import VectorLinkageName
 
 LINKAGES: tuple[LinkageName, ...] = ("average", "exact-average", "centroid", "ward")
-TOPS: tuple[VectorLinkageName, ...] = ("exact-average", "centroid", "ward")
+CONNECT: tuple[VectorLinkageName, ...] = ("exact-average", "centroid", "ward")
 
 
-def scores(tree: agglo.Hierarchy, y: Any) -> tuple[float, float]:
-    """Dendrogram purity, and the best F1 of all rounds."""
+def score_tree(tree: agglo.Hierarchy, y: Any) -> tuple[float, float]:
+    """Return dendrogram purity, and the best F1 of all rounds."""
     return metrics.dendrogram_purity(tree, y), float(metrics.pairwise_f1_by_round(tree, y).f1.max())
 
 
-def trees(X: Any, metric: str, neighbors: int) -> dict[str, tuple[agglo.Hierarchy, int]]:
-    """The trees by the name of linkage and top, each with how many clusters the graph ends with."""
+def build_trees(X: Any, metric: str, neighbors: int) -> dict[str, tuple[agglo.Hierarchy, int]]:
+    """Build a tree per linkage and root linkage; return it with the number of clusters left by the graph."""
     graph = agglo.neighbor_graph(X, min(neighbors, len(X) - 1), metric, missing="mean")
     found: dict[str, tuple[agglo.Hierarchy, int]] = {}
     for linkage in LINKAGES:
         tree = agglo.scc(graph, linkage=linkage, X=X)
         left = int(tree.rounds.after[-1])
         found[linkage] = (tree, left)
-        for top in TOPS:
-            topped = agglo.scc(graph, linkage=linkage, X=X, connect=top) if left > 1 else tree
-            found[f"{linkage} + {top}"] = (topped, left)
+        for connect in CONNECT:
+            connected = agglo.scc(graph, linkage=linkage, X=X, connect=connect) if left > 1 else tree
+            found[f"{linkage} + {connect}"] = (connected, left)
     return found
 
 
-def one_set(folder: Path, name: str, points: int, neighbors: list[int], seed: int) -> dict[str, Any] | None:
+def measure_set(folder: Path, name: str, points: int, neighbors: list[int], seed: int) -> dict[str, Any] | None:
     data = load_set(folder, name)
     if data.y is None:
         return None
@@ -57,9 +57,11 @@ def one_set(folder: Path, name: str, points: int, neighbors: list[int], seed: in
     X = np.ascontiguousarray(X.toarray() if sp.issparse(X) else X, np.float32)
     metric = "sqeuclidean" if data.metric == "euclidean" else data.metric
     row: dict[str, Any] = {"set": name, "seed": seed, "points": len(X), "classes": len(np.unique(y))}
-    row["dense"] = scores(agglo.hac(agglo.neighbor_graph(X, "all", metric)), y)
+    row["dense"] = score_tree(agglo.hac(agglo.neighbor_graph(X, "all", metric)), y)
     for k in neighbors:
-        row[str(k)] = {which: [*scores(tree, y), left] for which, (tree, left) in trees(X, metric, k).items()}
+        row[str(k)] = {
+            which: [*score_tree(tree, y), left] for which, (tree, left) in build_trees(X, metric, k).items()
+        }
     return row
 
 
@@ -74,7 +76,7 @@ def main() -> None:
     rows = []
     for name in find_sets(arguments.folder):
         for seed in range(arguments.seeds):
-            row = one_set(arguments.folder, name, arguments.points, arguments.neighbors, seed)
+            row = measure_set(arguments.folder, name, arguments.points, arguments.neighbors, seed)
             if row is None:
                 break
             rows.append(row)
@@ -82,7 +84,7 @@ def main() -> None:
             values = " ".join(f"{first[linkage][0]:.3f}" for linkage in LINKAGES)
             print(f"{name:26} {row['points']:6} dense {row['dense'][0]:.3f} | {values}", flush=True)
             if row["points"] < arguments.points:
-                break  # the whole set: another seed is the same
+                break  # not sampled: another seed gives the same result
         if arguments.json:
             arguments.json.write_text(json.dumps(rows))
 

@@ -1,17 +1,17 @@
-"""All-points neighbour search beside faiss, hnswlib, pynndescent and ScaNN: recall, CPU seconds and memory.
+"""Compare all-points neighbour search with faiss, hnswlib, pynndescent and ScaNN: recall, CPU seconds, memory.
 
-    python benchmarks/neighbors.py                                 # made-up points in clusters, 100,000 x 128
+    python benchmarks/neighbors.py                                 # synthetic clusters, 100,000 x 128
     python benchmarks/neighbors.py --size 1000000x128 --beside "faiss IVF" pynndescent
-    python benchmarks/neighbors.py --data folder --sets mnist      # the arrays X of folder/mnist.npz, as well
+    python benchmarks/neighbors.py --data folder --sets mnist      # and the array X of folder/mnist.npz
     python benchmarks/neighbors.py --save runs.json --picture curves.png
 
-Every library finds the 25 nearest neighbours of all points by Euclidean distance (embeddings of texts are scaled
-to unit length first, where these are also those of largest cosine). One process builds one index and searches with
-it at several settings; CPU seconds are those of all its threads, of the build and the search at that setting
-together, after a warm-up on few points that compiles what is compiled. Memory is the peak above what was in use
-before, the result included. Recall is the share of a sample's lists that is as close as the true 25th, found in
-float64. Curves show the settings that no other of the same library beats. A library is not pursued further once a
-setting takes --most times the CPU seconds of agglo at its dearest: it could only become slower.
+Every library finds the 25 nearest neighbours of all points by Euclidean distance. Embeddings of texts are
+normalized first, so that these are also the neighbours by cosine. One process builds one index and searches it
+with several settings. CPU seconds are those of all threads for build and search together, after a warm-up on few
+points. Memory is the peak minus the memory before, including the result. Recall is the share of a sample's
+neighbours that are as close as the true 25th, computed in float64. Curves show the Pareto front of each library. A
+library is stopped once a setting takes --most times the maximum CPU seconds of agglo, because further settings are
+slower.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ import numpy.typing as npt
 
 K = 25
 SAMPLE = 1000  # points whose neighbours are checked
-FLOORS = (0.95, 0.99)  # recalls at which libraries are compared
-ENOUGH = 0.997  # a recall beyond which no more effort is tried
+RECALLS = (0.95, 0.99)  # recalls at which libraries are compared
+MAX_RECALL = 0.997  # above which no larger effort is tried
 UNIT = ("clinc150", "newsgroups20", "stackoverflow20k", "web_queries_A", "reddit_titles_60k", "minilm")
 
 Floats = npt.NDArray[np.float32]
@@ -46,7 +46,7 @@ Lists = npt.NDArray[np.integer[Any]]
 
 @dataclass
 class Run:
-    """What one search took, and how much of its answer was right."""
+    """The cost and the recall of one search."""
 
     points: str
     library: str
@@ -58,7 +58,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Library:
-    """How to build an index, with which settings, and how to search it, with which others."""
+    """The functions of a library to build and to search an index, and the settings of both."""
 
     build: Callable[[Floats, int, Any], Any]
     search: Callable[[Any, Floats, Any], Lists]
@@ -112,7 +112,7 @@ def faiss_descent(X: Floats, threads: int, degree: int) -> Any:
 def faiss_descent_search(index: Any, X: Floats, _: Any) -> Lists:
     import faiss
 
-    graph = faiss.vector_to_array(index.nndescent.final_graph)  # of all points, nothing need be searched for
+    graph = faiss.vector_to_array(index.nndescent.final_graph)  # it contains the neighbours of all points
     lists: Lists = graph.reshape(len(X), -1)
     return lists
 
@@ -161,34 +161,36 @@ def scann_search(index: Any, X: Floats, leaves: int) -> Lists:
     return lists
 
 
-def cells_of(n: int) -> tuple[int, ...]:
-    """Numbers of lists for an inverted file, from few large ones to many small ones."""
+def list_counts(n: int) -> tuple[int, ...]:
+    """Return numbers of inverted lists, from few large to many small ones."""
     root = n**0.5
     return tuple(int(times * root) for times in (0.5, 1, 2, 4))
 
 
-def only(*settings: Any) -> Callable[[int], Iterable[Any]]:
+def constant(*settings: Any) -> Callable[[int], Iterable[Any]]:
     return lambda n: settings
 
 
 LIBRARIES = {
-    "agglo": Library(lambda X, threads, recall: recall, agglo_search, only(0.9, 0.95, 0.98, 0.99, 0.995), ("",)),
-    "faiss flat": Library(faiss_index(lambda _: "Flat"), faiss_search, only(""), ("",)),
+    "agglo": Library(
+        lambda X, threads, recall: recall, agglo_search, constant(0.9, 0.95, 0.98, 0.99, 0.995), ("",)
+    ),
+    "faiss flat": Library(faiss_index(lambda _: "Flat"), faiss_search, constant(""), ("",)),
     "faiss IVF": Library(
-        faiss_index(lambda lists: f"IVF{lists},Flat"), faiss_search, cells_of, (1, 2, 4, 8, 16, 32, 64, 128)
+        faiss_index(lambda lists: f"IVF{lists},Flat"), faiss_search, list_counts, (1, 2, 4, 8, 16, 32, 64, 128)
     ),
     "faiss HNSW": Library(
-        faiss_index(lambda links: f"HNSW{links}"), faiss_search, only(8, 16), (32, 64, 128, 256)
+        faiss_index(lambda links: f"HNSW{links}"), faiss_search, constant(8, 16), (32, 64, 128, 256)
     ),
-    "faiss NN-descent": Library(faiss_descent, faiss_descent_search, only(40, 64, 96), ("",)),
-    "hnswlib": Library(hnswlib_index, hnswlib_search, only(8, 16), (32, 64, 128, 256)),
-    "pynndescent": Library(pynndescent_index, pynndescent_search, only(26, 32, 40, 50, 60, 80), ("",)),
-    "scann": Library(scann_index, scann_search, cells_of, (8, 16, 32, 64, 128)),
+    "faiss NN-descent": Library(faiss_descent, faiss_descent_search, constant(40, 64, 96), ("",)),
+    "hnswlib": Library(hnswlib_index, hnswlib_search, constant(8, 16), (32, 64, 128, 256)),
+    "pynndescent": Library(pynndescent_index, pynndescent_search, constant(26, 32, 40, 50, 60, 80), ("",)),
+    "scann": Library(scann_index, scann_search, list_counts, (8, 16, 32, 64, 128)),
 }
 
 
 class Truth:
-    """How far the true 25th neighbour of every point of a sample is."""
+    """The distance of the true 25th neighbour of each point of a sample."""
 
     def __init__(self, X: Floats) -> None:
         self.rows = np.random.default_rng(1).choice(len(X), min(len(X), SAMPLE), replace=False)
@@ -203,7 +205,7 @@ class Truth:
         self.last = best.max(axis=1)
 
     def recall(self, X: Floats, lists: Lists) -> float:
-        """The share of the sample's lists that is right."""
+        """Return the recall on the sample."""
         right = 0
         for row, last in zip(self.rows, self.last, strict=True):
             found = [j for j in lists[row] if j not in (row, -1)][:K]
@@ -212,25 +214,25 @@ class Truth:
         return right / (K * len(self.rows))
 
 
-def peak_memory(*, anew: bool = False) -> int:
-    """Bytes of memory that this process had at most, so far or, anew, from now on."""
+def peak_memory(*, reset: bool = False) -> int:
+    """Return the peak memory of this process in bytes; with ``reset``, start a new peak first."""
     status = Path("/proc/self/status")
     if not status.exists():
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-    if anew:
+    if reset:
         Path("/proc/self/clear_refs").write_text("5")
     return 1024 * int(status.read_text().split("VmHWM:")[1].split()[0])
 
 
-def measure(name: str, setting: Any, file: str, truth: Truth, threads: int, dear: float, answer: Any) -> None:
-    """Run in a process of its own, so that memory and threads are its own."""
+def measure(name: str, setting: Any, file: str, truth: Truth, threads: int, max_cpu: float, answer: Any) -> None:
+    """Measure one index in a separate process, to separate memory and threads."""
     X: Floats = np.load(file)
     library = LIBRARIES[name]
     efforts = list(library.searches)
     few = X[np.linspace(0, len(X) - 1, min(len(X), 4000)).astype(int)]
-    if name not in ("faiss IVF", "scann"):  # which complain of few points for their cells, and compile nothing
+    if name not in ("faiss IVF", "scann"):  # they warn about few points per list, and compile nothing
         library.search(library.build(few, threads, setting), few, efforts[0])
-    before = peak_memory(anew=True)
+    before = peak_memory(reset=True)
     cpu = time.process_time()
     index = library.build(X, threads, setting)
     built = time.process_time() - cpu
@@ -240,7 +242,7 @@ def measure(name: str, setting: Any, file: str, truth: Truth, threads: int, dear
         searched = time.process_time() - cpu
         memory = peak_memory() - before
         recall = truth.recall(X, lists)
-        last = effort == efforts[-1] or recall > ENOUGH or built + searched > dear
+        last = effort == efforts[-1] or recall > MAX_RECALL or built + searched > max_cpu
         answer.put((f"{setting} {effort}".strip(), built + searched, memory, recall, last))
         if last:
             break
@@ -256,11 +258,13 @@ def compare(title: str, X: Floats, threads: int, names: Iterable[str], most: flo
         np.save(file, X)
         for name in names:
             ours = [run.cpu for run in runs if run.library == "agglo"]
-            dear = math.inf if name == "agglo" else most * max(ours)
+            max_cpu = math.inf if name == "agglo" else most * max(ours)
             for setting in LIBRARIES[name].builds(len(X)):
                 first = len(runs)
                 answer = context.Queue()
-                process = context.Process(target=measure, args=(name, setting, file, truth, threads, dear, answer))
+                process = context.Process(
+                    target=measure, args=(name, setting, file, truth, threads, max_cpu, answer)
+                )
                 process.start()
                 last = False
                 while not last:
@@ -274,25 +278,27 @@ def compare(title: str, X: Floats, threads: int, names: Iterable[str], most: flo
                     runs.append(run)
                     print(f"{name:20}{label:>12}{cpu:9.2f}{memory / 1e6:11.0f}{recall:9.4f}", flush=True)
                 process.join()
-                # Builds that follow take longer; without efforts of a search they find more, and nothing else.
-                if runs[first].cpu > dear or (runs[-1].recall > ENOUGH and len(LIBRARIES[name].searches) == 1):
+                # Later builds take longer, and can only increase the recall.
+                if runs[first].cpu > max_cpu or (
+                    runs[-1].recall > MAX_RECALL and len(LIBRARIES[name].searches) == 1
+                ):
                     break
     return runs
 
 
 def best(runs: Iterable[Run], library: str, recall: float) -> Run | None:
-    """The cheapest run of a library that reaches a recall."""
+    """Return the fastest run of a library that reaches a recall."""
     enough = [run for run in runs if run.library == library and run.recall >= recall]
     return min(enough, key=lambda run: run.cpu, default=None)
 
 
-def show_floors(runs: list[Run]) -> None:
-    """How many times more than ours the best of the others takes, at equal recall."""
+def print_ratios(runs: list[Run]) -> None:
+    """Print the CPU seconds of the best other library relative to agglo, at equal recall."""
     print(f"\n{'points':26}{'recall':>8}{'agglo s':>9}{'best other':>18}{'s':>9}{'CPU':>7}{'memory':>8}")
     ratios = []
     for points in dict.fromkeys(run.points for run in runs):
         here = [run for run in runs if run.points == points]
-        for recall in FLOORS:
+        for recall in RECALLS:
             ours = best(here, "agglo", recall)
             others = [best(here, name, recall) for name in LIBRARIES if name != "agglo"]
             other = min((run for run in others if run), key=lambda run: run.cpu, default=None)
@@ -341,8 +347,8 @@ def draw(runs: list[Run], file: Path) -> None:
     figure.savefig(file, dpi=80)
 
 
-def made_up(n: int, d: int) -> Floats:
-    """Clusters of about 500 points, of different widths, whose centres are themselves in clusters."""
+def draw_clusters(n: int, d: int) -> Floats:
+    """Draw clusters of about 500 points with different widths, whose centers are clustered, too."""
     rng = np.random.default_rng(0)
     coarse = rng.standard_normal((max(n // 20_000, 5), d), dtype=np.float32)
     fine = coarse[rng.integers(len(coarse), size=n // 500)] + rng.standard_normal((n // 500, d), dtype=np.float32)
@@ -354,7 +360,7 @@ def made_up(n: int, d: int) -> Floats:
     return X
 
 
-def real(file: Path) -> Floats:
+def load_points(file: Path) -> Floats:
     X: Floats = np.load(file)["X"].astype(np.float32)
     if file.stem in UNIT:
         X /= np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1e-30)
@@ -363,28 +369,30 @@ def real(file: Path) -> Floats:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--size", action="append", help="points x columns of made-up points; may be repeated")
+    parser.add_argument("--size", action="append", help="points x columns of synthetic points; may be repeated")
     parser.add_argument("--data", type=Path, help="folder of .npz files with an array X each")
-    parser.add_argument("--sets", nargs="*", default=["mnist", "clinc150"], help="which of them")
+    parser.add_argument("--sets", nargs="*", default=["mnist", "clinc150"], help="names of the files")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--beside", nargs="*", choices=list(LIBRARIES)[1:], default=list(LIBRARIES)[1:])
-    parser.add_argument("--most", type=float, default=10, help="times what agglo takes; then it is enough")
-    parser.add_argument("--with", type=Path, nargs="*", default=[], dest="earlier", help="runs that were saved")
-    parser.add_argument("--alone", action="store_true", help="without made-up points")
+    parser.add_argument(
+        "--most", type=float, default=10, help="stop a library at this multiple of the CPU seconds of agglo"
+    )
+    parser.add_argument("--with", type=Path, nargs="*", default=[], dest="earlier", help="saved runs to include")
+    parser.add_argument("--alone", action="store_true", help="no synthetic points")
     parser.add_argument("--save", type=Path, help="JSON file for all runs")
     parser.add_argument("--picture", type=Path, help="PNG file for the curves")
     arguments = parser.parse_args()
-    # Threads that wait for each other must not count as work, on a busy machine least of all.
+    # Waiting threads must not spin, which would count as CPU time.
     os.environ |= {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "0"}
     runs = [Run(**run) for file in arguments.earlier for run in json.loads(file.read_text())]
     names = ["agglo", *arguments.beside]
     for size in [] if arguments.alone else arguments.size or ["100000x128"]:
         n, d = map(int, size.split("x"))
-        runs += compare(f"made up, {n:.0e} x {d}", made_up(n, d), arguments.threads, names, arguments.most)
+        runs += compare(f"synthetic, {n:.0e} x {d}", draw_clusters(n, d), arguments.threads, names, arguments.most)
     for name in arguments.sets if arguments.data else []:
-        X = real(arguments.data / f"{name}.npz")
+        X = load_points(arguments.data / f"{name}.npz")
         runs += compare(f"{name}, {X.shape[0]} x {X.shape[1]}", X, arguments.threads, names, arguments.most)
-    show_floors(runs)
+    print_ratios(runs)
     if arguments.save:
         arguments.save.write_text(json.dumps([asdict(run) for run in runs], indent=0))
     if arguments.picture:

@@ -1,13 +1,12 @@
-"""Exact neighbour search beside faiss (IndexFlat) and scikit-learn (brute force), on the same points.
+"""Compare exact neighbour search with faiss (IndexFlat) and scikit-learn (brute force) on the same points.
 
     python benchmarks/neighbors_exact.py                         # the two standard sizes
-    python benchmarks/neighbors_exact.py --size 20000x64         # one of your own
-    python benchmarks/neighbors_exact.py --data points.npz       # real points, the array X of a file
+    python benchmarks/neighbors_exact.py --size 20000x64         # another size
+    python benchmarks/neighbors_exact.py --data points.npz       # real points, the array X of the file
 
-Made-up points are Gaussian in all directions: the worst case for us, for there is nothing to exploit; real
-points have structure, and the search is faster for it. Each search runs in a process of its own. CPU seconds are
-those of all threads, memory is the peak above what was in use before, and "right" is the share of a sample's
-neighbours that are as close as the true ones, which are found in float64.
+Synthetic points are isotropic Gaussian, the worst case for agglo, which is faster on points with structure. Each
+search runs in a separate process. CPU seconds are those of all threads, memory is the peak minus the memory
+before, and "right" is the share of a sample's neighbours that are as close as the true ones, computed in float64.
 """
 
 from __future__ import annotations
@@ -31,13 +30,13 @@ SIZES = ("100000x128", "70000x784")
 SAMPLE = 200  # points whose neighbours are checked
 
 Floats = npt.NDArray[np.floating]
-Answer = Callable[[int], npt.NDArray[np.integer]]  # the neighbours of a point, the closest first
-Search = Callable[[], Answer]
+Result = Callable[[int], npt.NDArray[np.integer]]  # the neighbours of a point, the closest first
+Search = Callable[[], Result]
 
 
 @dataclass
 class Run:
-    """What one search took, and how much of its answer was right."""
+    """The cost of one search, and the share of correct neighbours."""
 
     name: str
     cpu: float
@@ -54,8 +53,8 @@ def unit(X: Floats) -> Floats:
 def ours(X: Floats, metric: str, threads: int) -> Search:
     from agglo import neighbor_graph
 
-    def search() -> Answer:
-        graph = neighbor_graph(X, K, metric, n_jobs=threads)  # the others make no graph of what they find
+    def search() -> Result:
+        graph = neighbor_graph(X, K, metric, n_jobs=threads)  # the other libraries do not build a graph
 
         def neighbors(i: int) -> npt.NDArray[np.integer]:
             row = slice(graph.indptr[i], graph.indptr[i + 1])
@@ -72,7 +71,7 @@ def faiss_flat(X: Floats, metric: str, threads: int) -> Search:
 
     faiss.omp_set_num_threads(threads)
 
-    def search() -> Answer:
+    def search() -> Result:
         points = unit(X) if metric == "cosine" else X
         index = (faiss.IndexFlatIP if metric == "cosine" else faiss.IndexFlatL2)(X.shape[1])
         index.add(points)
@@ -85,9 +84,9 @@ def faiss_flat(X: Floats, metric: str, threads: int) -> Search:
 def sklearn_brute(X: Floats, metric: str, threads: int) -> Search:
     from sklearn.neighbors import NearestNeighbors
 
-    def search() -> Answer:
+    def search() -> Result:
         points = unit(X) if metric == "cosine" else X
-        # Of points of unit length the nearest by distance are those by cosine, which scikit-learn is slower at.
+        # Normalized points have the same neighbours by distance, at which scikit-learn is faster.
         model = NearestNeighbors(n_neighbors=K, algorithm="brute", n_jobs=threads).fit(points)
         lists = np.asarray(model.kneighbors(return_distance=False))
         return lambda i: lists[i]
@@ -98,8 +97,8 @@ def sklearn_brute(X: Floats, metric: str, threads: int) -> Search:
 SEARCHES = {"agglo": ours, "faiss flat": faiss_flat, "scikit-learn brute": sklearn_brute}
 
 
-def share_right(X: Floats, metric: str, neighbors: Answer) -> float:
-    """The share of the sample's neighbours that are no farther than the true k-th, but for a rounding."""
+def share_right(X: Floats, metric: str, neighbors: Result) -> float:
+    """Return the share of a sample's neighbours that are no farther than the true k-th, up to rounding."""
     rows = np.random.default_rng(1).choice(len(X), min(len(X), SAMPLE), replace=False)
     wide: Floats = X.astype(np.float64)
     if metric == "cosine":
@@ -115,7 +114,7 @@ def share_right(X: Floats, metric: str, neighbors: Answer) -> float:
 
 
 def measure(name: str, file: str, metric: str, threads: int, answer: multiprocessing.Queue[Run]) -> None:
-    """Run in a process of its own, so that memory and threads are its own."""
+    """Measure one search in a separate process, to separate memory and threads."""
     X = np.load(file)
     search = SEARCHES[name](X, metric, threads)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -155,7 +154,7 @@ def show(title: str, runs: list[Run]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--size", action="append", help="points x columns of made-up points; may be repeated")
+    parser.add_argument("--size", action="append", help="points x columns of synthetic points; may be repeated")
     parser.add_argument("--data", type=Path, action="append", help=".npz file with an array X; may be repeated")
     parser.add_argument("--metric", choices=["euclidean", "cosine"], default="euclidean")
     parser.add_argument("--threads", type=int, default=os.cpu_count())

@@ -1,11 +1,10 @@
-"""What the neighbour graph of a large file costs: CPU time, peak memory, recall.
+"""Measure the neighbour graph of a large file: CPU time, peak memory, recall.
 
-    python benchmarks/neighbors_large.py                      # 10^6 points of 128 columns in float16
+    python benchmarks/neighbors_large.py                      # 10^6 points, 128 columns in float16
     python benchmarks/neighbors_large.py --points 10000000    # a file of 2.6 GB
 
-The points are made block by block, in clusters, and written to a temporary file, which is mapped and searched.
-Memory is the peak of the searching process: all of it, and without the pages of the file, which the system takes
-back when it needs them.
+Clustered points are written block by block to a temporary file, which is memory-mapped and searched. Memory is the
+peak of the process, with and without the mapped pages of the file, which the system can reclaim.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ BLOCK = 65_536
 
 
 def write_points(path: Path, points: int, columns: int, seed: int) -> None:
-    """Clusters of some hundred points each, of unit length."""
+    """Write normalized points in clusters of about 300 points."""
     rng = np.random.default_rng(seed)
     centers = rng.standard_normal((max(1, points // 300), columns), dtype=np.float32)
     file = np.lib.format.open_memmap(path, "w+", np.float16, (points, columns))
@@ -40,7 +39,7 @@ def write_points(path: Path, points: int, columns: int, seed: int) -> None:
 
 
 class Peak:
-    """The largest number of bytes seen of a process's own memory, looked at every 50 ms; Linux only."""
+    """The peak anonymous memory of this process in bytes, sampled every 50 ms; Linux only."""
 
     def __init__(self) -> None:
         self.anonymous = 0
@@ -63,7 +62,7 @@ class Peak:
 
 
 def search(path: str, neighbors: int, recall: float, method: str, n_jobs: int | None, out: Any) -> None:
-    """Search in a process of its own, and tell what it took."""
+    """Search in a separate process, and send the measurements."""
     import agglo
 
     before, start = time.process_time(), time.perf_counter()
@@ -97,7 +96,7 @@ def main() -> None:
     parser.add_argument("--method", default="auto")
     parser.add_argument("--jobs", type=int)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--limit", type=float, help="GB that the peak must stay below; 0.8 a million points")
+    parser.add_argument("--limit", type=float, help="limit of the peak in GB; default 0.8 per million points")
     given = parser.parse_args()
     context = multiprocessing.get_context("spawn")
     with tempfile.TemporaryDirectory() as folder:

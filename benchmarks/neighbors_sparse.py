@@ -1,13 +1,13 @@
-"""Exact neighbour search of sparse points beside sparse_dot_topn, on the same matrix.
+"""Compare exact neighbour search of sparse points with sparse_dot_topn on the same matrix.
 
-    python benchmarks/neighbors_sparse.py                       # made-up short texts
+    python benchmarks/neighbors_sparse.py                       # synthetic short texts
     python benchmarks/neighbors_sparse.py --size 100000         # more of them
-    python benchmarks/neighbors_sparse.py --data points.npz     # a matrix that scipy.sparse.save_npz wrote
+    python benchmarks/neighbors_sparse.py --data points.npz     # a matrix of scipy.sparse.save_npz
 
-Made-up texts are of words of made-up syllables, with frequencies as in language, and their features are TF-IDF
-of character 3-grams. Each search runs in a process of its own. CPU seconds are those of all threads, memory is
-the peak above what was in use before, and "right" is the share of a sample's neighbours that are as close as the
-true ones. sparse_dot_topn finds a point as its own neighbour and so looks for one more.
+Synthetic texts consist of random words with Zipf frequencies; their features are TF-IDF of character 3-grams. Each
+search runs in a separate process. CPU seconds are those of all threads, memory is the peak minus the memory
+before, and "right" is the share of a sample's neighbours that are as close as the true ones. sparse_dot_topn
+returns each point as its own neighbour, so it searches for one more.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ import scipy.sparse as sp
 K = 25
 SAMPLE = 100
 
-Similarities = Callable[[int], Any]  # those of a point's neighbours, the closest first
+Similarities = Callable[[int], Any]  # of a point's neighbours, the closest first
 
 
 class Run(NamedTuple):
-    """What one search took, and how much of its answer was right."""
+    """The cost of one search, and the share of correct neighbours."""
 
     name: str
     cpu: float
@@ -62,7 +62,7 @@ def features(n: int) -> Any:
 def ours(X: Any, threads: int) -> Similarities:
     from agglo import neighbor_graph
 
-    graph = neighbor_graph(X, K, n_jobs=threads)  # the other makes no graph of what it finds
+    graph = neighbor_graph(X, K, n_jobs=threads)  # sparse_dot_topn does not build a graph
     return lambda i: -np.sort(-graph.weights[graph.indptr[i] : graph.indptr[i + 1]])[:K]
 
 
@@ -82,7 +82,7 @@ SEARCHES = {"agglo": ours, "sparse_dot_topn": dot_topn}
 
 
 def share_right(X: Any, similarities: Similarities) -> float:
-    """The share of a sample's neighbours that are no farther than the true k-th, but for a rounding."""
+    """Return the share of a sample's neighbours that are no farther than the true k-th, up to rounding."""
     rows = np.random.default_rng(1).choice(X.shape[0], min(X.shape[0], SAMPLE), replace=False)
     wide = X.astype(np.float64)
     right = wanted = 0
@@ -98,9 +98,9 @@ def share_right(X: Any, similarities: Similarities) -> float:
 
 
 def measure(name: str, file: str, threads: int, answer: multiprocessing.Queue[Run]) -> None:
-    """Run in a process of its own, so that memory and threads are its own."""
+    """Measure one search in a separate process, to separate memory and threads."""
     X = sp.load_npz(file).tocsr()
-    SEARCHES[name](X[:200], threads)  # loads what it needs
+    SEARCHES[name](X[:200], threads)  # imports and compiles
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     cpu = time.process_time()
     similarities = SEARCHES[name](X, threads)
@@ -112,13 +112,13 @@ def measure(name: str, file: str, threads: int, answer: multiprocessing.Queue[Ru
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--size", type=int, default=20_000, help="number of made-up texts")
+    parser.add_argument("--size", type=int, default=20_000, help="number of synthetic texts")
     parser.add_argument("--data", type=Path, help=".npz file of a sparse matrix, of unit-length rows")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--alone", action="store_true", help="do not run sparse_dot_topn")
     arguments = parser.parse_args()
     X = features(arguments.size) if arguments.data is None else sp.load_npz(arguments.data)
-    print(f"{X.shape[0]} x {X.shape[1]}, {X.nnz / X.shape[0]:.0f} features a point")
+    print(f"{X.shape[0]} x {X.shape[1]}, {X.nnz / X.shape[0]:.0f} features per point")
     print(f"{'':20}{'CPU s':>9}{'memory MB':>11}{'right':>9}{'CPU/agglo':>11}")
     context = multiprocessing.get_context("spawn")
     first = 0.0

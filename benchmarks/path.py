@@ -1,11 +1,11 @@
-"""The DP-means path of a large tree against one pass that computes the sums of all its nodes: time and memory.
+"""Compare the DP-means path of a large tree with one pass that sums the points of all nodes: time and memory.
 
     python benchmarks/path.py [--points 1000000] [--columns 128] [--repeat 3]
 
-Points are Gaussian in float32. The tree is made up, round by round with ever fewer clusters, so that no search is
-needed. The pass adds up vectors from the leaves to the root in float64 by the same core, a column at a time; that
-is the least that anything must do that knows the means of all nodes. Both use one thread; the least of repeated
-CPU times counts, and memory is the peak above points and tree. Linux only, for the peak.
+Points are Gaussian in float32. The tree is random, so that no search is needed. The pass sums vectors from the
+leaves to the root in float64 in the core, one column at a time: a lower bound for any method that needs the means
+of all nodes. Both use one thread. Times are the minimum CPU seconds of repeated runs; memory is the peak above
+points and tree. Linux only.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Array = npt.NDArray[Any]
 
 
 def node_sums(tree: agglo.Hierarchy, X: Array) -> None:
-    """The sum of the points below every node, column by column."""
+    """Compute the sum of the points below every node, column by column."""
     column = np.zeros(tree.n_nodes)
     for j in range(X.shape[1]):
         column[: tree.n_leaves] = X[:, j]
@@ -45,8 +45,8 @@ def cpu_seconds(work: Callable[[], object], repeat: int) -> float:
     return min(times)
 
 
-def peak_over(work: Callable[[], object]) -> int:
-    """Bytes that ``work`` takes at its peak, over what was in use before."""
+def measure_peak(work: Callable[[], object]) -> int:
+    """Return the peak memory of ``work`` in bytes, minus the memory before."""
     status = Path("/proc/self/status")
 
     def kilobytes(field: str) -> int:
@@ -74,7 +74,7 @@ def main() -> None:
     choices: tuple[Centers, ...] = ("means", "points")
     for centers in choices:
         work = partial(agglo.dp_means_path, tree, X, centers=centers, n_jobs=1)
-        extra = peak_over(work)
+        extra = measure_peak(work)
         cpu = cpu_seconds(work, arguments.repeat)
         print(
             f"path, {centers:6}       {cpu:8.2f} CPU s, {cpu / sums:.2f} of the sums; {extra / 1e6:.0f} MB more, "

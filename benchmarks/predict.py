@@ -1,9 +1,9 @@
-"""What new points cost beside a fit: CPU seconds of predict and partial_fit, and how good they are.
+"""Compare predict and partial_fit of new points with a fit: CPU seconds and quality.
 
     python -m benchmarks.predict --points 200000 --new 100000
 
-Points are drawn from groups around random centres. One process fits them, predicts others, adds some of them and,
-to compare, fits all; every figure is of CPU seconds in the same run, and printed as a ratio.
+Points are drawn from groups around random centers. One process fits some points, predicts others, adds a batch by
+partial_fit and, for comparison, fits all of them. CPU seconds of the same run are compared as ratios.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from sklearn.metrics import adjusted_rand_score
 from agglo import SCC, neighbor_graph
 
 
-def groups(n: int, d: int, number: int, seed: int) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]:
-    """Points of so many groups, and the group of each."""
+def draw_groups(n: int, d: int, number: int, seed: int) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]:
+    """Draw points of ``number`` groups; return them and the group of each."""
     rng = np.random.default_rng(seed)
     centers = rng.normal(size=(number, d)).astype(np.float32)
     y = rng.integers(number, size=n)
@@ -32,8 +32,8 @@ def groups(n: int, d: int, number: int, seed: int) -> tuple[npt.NDArray[np.float
     return X, y
 
 
-def timed(what: str, work: Callable[[], Any]) -> tuple[Any, float]:
-    """What comes out, and the CPU seconds that it took, which are printed."""
+def measure_cpu(what: str, work: Callable[[], Any]) -> tuple[Any, float]:
+    """Return the result of ``work`` and its CPU seconds, and print them."""
     begin = time.process_time()
     result = work()
     spent = time.process_time() - begin
@@ -52,16 +52,16 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=0, help="points to add by partial_fit; 0: none")
     given = parser.parse_args()
 
-    X, y = groups(given.points + given.new, given.columns, given.groups, seed=0)
+    X, y = draw_groups(given.points + given.new, given.columns, given.groups, seed=0)
     old, new = X[: given.points], X[given.points :]
     settings = {"n_clusters": given.groups, "metric": given.metric, "method": given.method}
     searched = f"search of {given.points:,} points"
-    graph, search = timed(searched, lambda: neighbor_graph(old, 25, given.metric, given.method))
-    model, fit = timed("fit of them, search and rounds", lambda: SCC(**settings).fit(old))
+    graph, search = measure_cpu(searched, lambda: neighbor_graph(old, 25, given.metric, given.method))
+    model, fit = measure_cpu("fit of them, search and rounds", lambda: SCC(**settings).fit(old))
     print(f"searched by {graph.method}, recall {graph.recall_estimate}")
 
-    _, first = timed("predict of 1 point, which gets ready", lambda: model.predict(new[:1]))
-    labels, spent = timed(f"predict of {given.new:,} points", lambda: model.predict(new))
+    _, first = measure_cpu("predict of 1 point, which gets ready", lambda: model.predict(new[:1]))
+    labels, spent = measure_cpu(f"predict of {given.new:,} points", lambda: model.predict(new))
     found = score(y, labels, given.points)
     print(f"in clusters: {(labels >= 0).mean():.3f}, adjusted Rand index of these {found:.3f}")
     print(f"the fit's search takes {search / given.points * given.new / spent:.2f} × as long for so many points")
@@ -69,10 +69,10 @@ def main() -> None:
     print(f"a fit of the old points takes {times}")
     if given.batch:
         batch = new[: given.batch]
-        _, added = timed(f"partial_fit of {given.batch:,} more points", lambda: model.partial_fit(batch))
+        _, added = measure_cpu(f"partial_fit of {given.batch:,} more points", lambda: model.partial_fit(batch))
         print(f"recall {model.graph_.recall_estimate}")
         both = X[: given.points + given.batch]
-        whole, again = timed("fit of all of them", lambda: SCC(**settings).fit(both))
+        whole, again = measure_cpu("fit of all of them", lambda: SCC(**settings).fit(both))
         print(f"a fit takes {again / added:.2f} × as long as partial_fit")
         part = y[: given.points + given.batch]
         print(
@@ -82,7 +82,7 @@ def main() -> None:
 
 
 def score(y: npt.NDArray[np.int64], labels: npt.NDArray[np.int64], first: int) -> float:
-    """The adjusted Rand index of the points from ``first`` on that have a cluster."""
+    """Return the adjusted Rand index of the points from ``first`` on that have a cluster."""
     known = labels >= 0
     return float(adjusted_rand_score(y[first:][known], labels[known]))
 

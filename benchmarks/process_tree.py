@@ -1,4 +1,4 @@
-"""What a command and all processes that it starts take: the most memory at a time, and CPU seconds."""
+"""Peak memory and CPU seconds of a command and all its child processes."""
 
 from __future__ import annotations
 
@@ -8,33 +8,33 @@ import threading
 from pathlib import Path
 from typing import NamedTuple
 
-_EVERY = 0.2  # seconds between two looks
+_INTERVAL = 0.2  # seconds between two samples
 _TICK = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
-class Taken(NamedTuple):
-    """What was seen of a command."""
+class Usage(NamedTuple):
+    """The output and the resources of a command."""
 
     output: str
-    memory: float  # bytes, resident, pages that processes share counting for each
+    memory: float  # resident bytes; shared pages count for each process
     cpu: float  # seconds
 
 
-def measured(command: list[str]) -> Taken:
-    """Run a command and look at its processes from time to time."""
+def run_measured(command: list[str]) -> Usage:
+    """Run a command, and sample its processes."""
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    ended, most = threading.Event(), 0.0
+    ended, peak = threading.Event(), 0.0
     cpu: dict[int, float] = {}
 
-    def look() -> None:
-        nonlocal most
-        while not ended.wait(_EVERY):
+    def sample() -> None:
+        nonlocal peak
+        while not ended.wait(_INTERVAL):
             seen = _processes(process.pid)
-            most = max(most, sum(memory for memory, _ in seen.values()))
+            peak = max(peak, sum(memory for memory, _ in seen.values()))
             cpu.update({number: seconds for number, (_, seconds) in seen.items()})
 
-    watcher = threading.Thread(target=look)
+    watcher = threading.Thread(target=sample)
     watcher.start()
     try:
         output = process.communicate()[0]
@@ -43,16 +43,16 @@ def measured(command: list[str]) -> Taken:
         watcher.join()
     if process.returncode:
         raise subprocess.CalledProcessError(process.returncode, command)
-    return Taken(output, most, sum(cpu.values()))
+    return Usage(output, peak, sum(cpu.values()))
 
 
 def cpu_seconds(root: int) -> float:
-    """What a process and all that come from it have used so far, but for those that have ended."""
+    """Return the CPU seconds of a process and its running descendants."""
     return sum(seconds for _, seconds in _processes(root).values())
 
 
 def _processes(root: int) -> dict[int, tuple[float, float]]:
-    """Resident bytes and CPU seconds of a process and all that come from it, as Linux tells them."""
+    """Return resident bytes and CPU seconds of a process and its descendants, from /proc."""
     found, parents = {}, {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -63,7 +63,7 @@ def _processes(root: int) -> dict[int, tuple[float, float]]:
         parents[number] = int(fields[1])
         found[number] = int(fields[21]) * _PAGE, (int(fields[11]) + int(fields[12])) / _TICK
     ours = {root}
-    for number in sorted(parents):  # a child's number is larger, unless numbers begin anew
+    for number in sorted(parents):  # a child has a larger number, unless numbers have wrapped around
         if parents[number] in ours:
             ours.add(number)
     return {number: found[number] for number in ours & found.keys()}

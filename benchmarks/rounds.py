@@ -1,11 +1,11 @@
-"""The rounds of SCC against SciPy's minimum spanning tree of the same graph: time, memory, growth.
+"""Compare the rounds of SCC with SciPy's minimum spanning tree of the same graph: time, memory, growth.
 
     python benchmarks/rounds.py [--sizes 10000 100000 1000000] [--repeat 3]
 
-Each graph joins the 25 nearest neighbours of points of a mixture of Gaussians on a sphere, in random order. A
-size runs in a process of its own, so that peaks of memory are its own; the least of the repeated times is shown.
-The last lines give ratios, also of linkages of 128-dimensional points to the average on the graph, and the growth
-exponent, which a busy machine disturbs less than seconds.
+The graph has 25 nearest neighbours per point, for a mixture of Gaussians on a sphere in random order. Each size
+runs in a separate process, to separate the peaks of memory; times are the minimum of repeated runs. The last lines
+show ratios, also of vector linkages of 128-dimensional points to average linkage on the graph, and the growth
+exponent, which is more robust on a busy machine than seconds.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ NEIGHBORS, THRESHOLDS, DIMENSIONS, VECTORS = 25, 200, 6, 128
 
 def make_points(n: int) -> Any:
     rng = np.random.default_rng(0)
-    centres = rng.normal(size=(n // 100 + 2, DIMENSIONS))
-    points = centres[rng.integers(len(centres), size=n)] + 0.1 * rng.normal(size=(n, DIMENSIONS))
+    centers = rng.normal(size=(n // 100 + 2, DIMENSIONS))
+    points = centers[rng.integers(len(centers), size=n)] + 0.1 * rng.normal(size=(n, DIMENSIONS))
     return points / np.linalg.norm(points, axis=1, keepdims=True)
 
 
@@ -42,7 +42,7 @@ def make_graph(n: int) -> agglo.NeighborGraph:
     points = make_points(n)
     distances, indices = cKDTree(points).query(points, NEIGHBORS + 1, workers=-1)
     others = indices != np.arange(n)[:, None]
-    others[others.all(axis=1), -1] = False  # a copy of the point came before it
+    others[others.all(axis=1), -1] = False  # a duplicate of the point came first
     shape = (n, NEIGHBORS)
     similarities = 1 - distances[others].reshape(shape) ** 2 / 2
     return agglo.NeighborGraph.from_neighbors(
@@ -50,14 +50,14 @@ def make_graph(n: int) -> agglo.NeighborGraph:
     )
 
 
-def rotated(points: Any) -> Any:
-    """The points in many dimensions, as close to each other as in few."""
+def rotate(points: Any) -> Any:
+    """Embed the points in more dimensions with the same distances."""
     turn = np.linalg.qr(np.random.default_rng(1).normal(size=(VECTORS, DIMENSIONS)))[0].T
     return (points @ turn).astype(np.float32)
 
 
-def measured(work: Callable[[], Any], repeat: int) -> tuple[float, float]:
-    """The least CPU and wall seconds of several runs."""
+def measure_seconds(work: Callable[[], Any], repeat: int) -> tuple[float, float]:
+    """Return the minimum CPU and wall seconds of several runs."""
     cpu = wall = math.inf
     for _ in range(repeat):
         started = time.process_time(), time.perf_counter()
@@ -67,33 +67,33 @@ def measured(work: Callable[[], Any], repeat: int) -> tuple[float, float]:
     return cpu, wall
 
 
-def peak_over(work: Callable[[], Any]) -> int:
-    """Bytes of memory that ``work`` takes at its peak, over what was in use before; Linux only."""
+def measure_peak(work: Callable[[], Any]) -> int:
+    """Return the peak memory of ``work`` in bytes, minus the memory before; Linux only."""
     status = Path("/proc/self/status")
 
     def kilobytes(field: str) -> int:
         return int(next(line for line in status.read_text().splitlines() if line.startswith(field)).split()[1])
 
-    ctypes.CDLL(None).malloc_trim(0)  # what was freed before is not to be had for nothing
+    ctypes.CDLL(None).malloc_trim(0)  # return free memory, so that reusing it counts
     Path("/proc/self/clear_refs").write_text("5")  # resets the peak
     before = kilobytes("VmRSS:")
     work()
     return 1024 * (kilobytes("VmHWM:") - before)
 
 
-def one_size(n: int, repeat: int) -> dict[str, float]:
-    graph, X = make_graph(n), rotated(make_points(n))
+def measure_size(n: int, repeat: int) -> dict[str, float]:
+    graph, X = make_graph(n), rotate(make_points(n))
     matrix = graph.to_scipy().astype(np.float64)
-    matrix.data = 1.001 - matrix.data  # SciPy takes a weight of 0 for no edge
-    extra = peak_over(lambda: agglo.scc(graph, thresholds="geometric", n_thresholds=THRESHOLDS, n_jobs=1))
-    cpu1, wall1 = measured(
+    matrix.data = 1.001 - matrix.data  # SciPy treats a weight of 0 as no edge
+    extra = measure_peak(lambda: agglo.scc(graph, thresholds="geometric", n_thresholds=THRESHOLDS, n_jobs=1))
+    cpu1, wall1 = measure_seconds(
         lambda: agglo.scc(graph, thresholds="geometric", n_thresholds=THRESHOLDS, n_jobs=1), repeat
     )
-    cpu2, wall2 = measured(
+    cpu2, wall2 = measure_seconds(
         lambda: agglo.scc(graph, thresholds="geometric", n_thresholds=THRESHOLDS, n_jobs=2), repeat
     )
-    full, _ = measured(lambda: agglo.scc(graph, n_jobs=1), repeat)
-    tree_cpu, _ = measured(lambda: minimum_spanning_tree(matrix), max(1, repeat - 1))
+    full, _ = measure_seconds(lambda: agglo.scc(graph, n_jobs=1), repeat)
+    tree_cpu, _ = measure_seconds(lambda: minimum_spanning_tree(matrix), max(1, repeat - 1))
     ratios = {}
     for linkage in VECTOR_LINKAGES:
         for thresholds, number, base in (("geometric", THRESHOLDS, cpu1), ("odds", None, full)):
@@ -101,7 +101,7 @@ def one_size(n: int, repeat: int) -> dict[str, float]:
             def run(linkage: Any = linkage, thresholds: Any = thresholds, number: int | None = number) -> None:
                 agglo.scc(graph, thresholds=thresholds, n_thresholds=number, linkage=linkage, X=X, n_jobs=1)
 
-            ratios[f"{linkage} / average, {thresholds}"] = measured(run, repeat)[0] / base
+            ratios[f"{linkage} / average, {thresholds}"] = measure_seconds(run, repeat)[0] / base
     return {
         "points": n,
         "edges": graph.n_edges,
@@ -124,7 +124,7 @@ def main() -> None:
     parser.add_argument("--one", type=int, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.one:
-        print(json.dumps(one_size(arguments.one, arguments.repeat)))
+        print(json.dumps(measure_size(arguments.one, arguments.repeat)))
         return
     rows = []
     for n in arguments.sizes:

@@ -1,12 +1,12 @@
-"""A capacity plan for SCC on Spark: machines, hours, shuffles and hot keys, by a model of a few numbers.
+"""Estimate the capacity that SCC on Spark needs: machines, hours, shuffled bytes and hot keys.
 
     python benchmarks/scale_model.py [--points 1e9 3e10] [--machines 20 100 400]
         [--cpu 6.3e-6] [--exponent 1] [--measured-at 7.1e6] [--shuffled 48] [--written 19] [--overhead 5]
 
-The model plays the rounds: in each, every edge that is left is read, shuffled and written, and a share of them is
-merged away; the rest is handed to one machine once it fits. What an edge costs was measured by benchmarks/spark.py
-in a round that merges most clusters, so that all edges move; see docs/scale.md. Other machines have other numbers,
-which is what the options are for. Nothing here was run at that size.
+The model simulates the rounds. In each round every remaining edge is read, shuffled and written, and a share of
+the edges disappears; once the graph fits one machine it is handed off. The cost per edge was measured by
+benchmarks/spark.py in a round that merges most clusters, so that all edges move; see docs/scale.md. The options
+set the costs of other machines. No run of this size has been made.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from dataclasses import dataclass, fields
 
 @dataclass(frozen=True)
 class Costs:
-    """What is spent on each edge in each round; see docs/scale.md."""
+    """Costs per edge and round; see docs/scale.md."""
 
     cpu: float  # seconds of one core
-    shuffled: float  # bytes that go over the network
+    shuffled: float  # bytes sent over the network
     written: float  # bytes of Parquet
     exponent: float  # of the growth of CPU cost with the number of edges
-    measured_at: float  # edges that cpu is for
-    overhead: float  # seconds of a round that has nothing to do
+    measured_at: float  # number of edges at which cpu was measured
+    overhead: float  # fixed seconds of a round
 
 
 @dataclass(frozen=True)
 class Job:
-    """What is to be clustered."""
+    """The clustering problem."""
 
     points: float
-    degree: float = 25  # edges a point
-    rounds: int = 60  # that merge anything, before the hand-off
-    shrink: float = 0.85  # edges that are left after a round, as a share
+    degree: float = 25  # edges per point
+    rounds: int = 60  # that merge clusters, before the hand-off
+    shrink: float = 0.85  # share of the edges that remain after a round
     handoff: float = 5e7  # edges that fit one machine
-    hub: float = 1e-5  # the share of all ends of edges that the largest cluster has
+    hub: float = 1e-5  # share of all edge ends at the largest cluster
 
 
 @dataclass(frozen=True)
@@ -44,31 +44,31 @@ class Machine:
     """A machine of the cluster."""
 
     cores: int = 16
-    network: float = 1.0e9  # bytes a second, in and out
-    disk: float = 0.5e9  # bytes a second to where runs are kept
-    busy: float = 0.6  # the share of the time that cores do work
+    network: float = 1.0e9  # bytes per second, in and out
+    disk: float = 0.5e9  # bytes per second to the storage of runs
+    busy: float = 0.6  # share of the time that cores are busy
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What the model says."""
+    """The estimate of the model."""
 
     machines: int
     rounds: int
     hours: float
     core_hours: float
-    shuffled: float  # bytes, in all
-    largest: float  # bytes that one round shuffles at most
-    hub: float  # rows of the hottest key, before they are dealt among tasks
+    shuffled: float  # total bytes
+    largest: float  # maximum bytes shuffled in a round
+    hub: float  # rows of the hottest key, before they are split among tasks
 
 
 def plan(job: Job, machines: int, costs: Costs, machine: Machine) -> Plan:
-    """The rounds, played."""
+    """Simulate the rounds."""
     edges = job.points * job.degree
     hub = job.hub * 2 * edges
     seconds = cores = shuffled = largest = 0.0
-    played = 0
-    while edges > job.handoff and played < job.rounds:
+    n_rounds = 0
+    while edges > job.handoff and n_rounds < job.rounds:
         cpu = edges * costs.cpu * (edges / costs.measured_at) ** (costs.exponent - 1)
         moved = edges * costs.shuffled
         work = cpu / (machines * machine.cores * machine.busy)
@@ -79,15 +79,15 @@ def plan(job: Job, machines: int, costs: Costs, machine: Machine) -> Plan:
         shuffled += moved
         largest = max(largest, moved)
         edges *= job.shrink
-        played += 1
-    return Plan(machines, played, seconds / 3600, cores / 3600, shuffled, largest, hub)
+        n_rounds += 1
+    return Plan(machines, n_rounds, seconds / 3600, cores / 3600, shuffled, largest, hub)
 
 
 def table(points: list[float], machines: list[int], costs: Costs) -> str:
-    """The plans as a table in Markdown."""
+    """Format the plans as a Markdown table."""
     lines = [
         "| points | machines of 16 cores | rounds on Spark | hours | core hours | shuffled, TB "
-        "| at most in a round, TB | rows of the hottest key |",
+        "| maximum per round, TB | rows of the hottest key |",
         "| --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     for n in points:

@@ -1,21 +1,21 @@
-"""SCC on Spark: CPU seconds, rows and bytes shuffled for each edge and round, growth, and the core beside it.
+"""Measure SCC on Spark: CPU seconds, shuffled rows and bytes per edge and round, growth, and the core alone.
 
     python -m benchmarks.spark [--edges 100000 1000000 10000000] [--rounds 6] [--memory 3g] [--json results.json]
 
-Each graph is of points in nested blocks of 8, 64, 512, ... points; about ten edges a point join it with others
-of its blocks, the more the smaller they are, and are the closer. All is done on local[2], each part by a process
-of its own, whose memory and CPU seconds are those of all processes that it starts:
+The points of a graph are in nested blocks of 8, 64, 512, ... points. Each has about ten edges to points of its
+blocks; smaller blocks have more and closer edges. Everything runs on local[2]. Each part runs in a separate
+process; memory and CPU seconds include all its child processes:
 
-- idle: twenty edges; what a round on Spark costs when there is nothing to do.
-- rounds: --rounds rounds without a hand-off; what these cost is read from Spark's event log.
-- handoff: the whole run, by default thresholds, with a hand-off right away, after two runs on three points, which
-  tell what is fixed: the first with all that Java compiles, the second without. The core beside it reads the same
-  file, numbers its points, builds the graph and does the rounds.
-- cleaned: the same, but the table has more rows than may come to the driver, so that Spark cleans it.
-- stretches: the same with a hand-off of a fifth of the edges, so that Spark and the core take turns.
-- alike: all linkages and both ways of advancing, without a hand-off (only if it is asked for by --parts).
+- idle: twenty edges, to measure the fixed cost of a round on Spark.
+- rounds: --rounds rounds without a hand-off, with their cost from Spark's event log.
+- handoff: the whole run with default thresholds and an immediate hand-off. Two runs on three points before it
+  measure the fixed cost, the first with Java's compilation, the second without. For comparison the core alone
+  reads the same file, numbers its points, builds the graph and runs the rounds.
+- cleaned: the same, but the table has more rows than the driver accepts, so that Spark cleans it.
+- stretches: the same with handoff_edges of a fifth of the edges, so that Spark and the core take turns.
+- alike: all linkages and both advance rules, without a hand-off (only if named in --parts).
 
-The trees of the last four are compared with the core's, to the last bit.
+The last four parts check that the tree is identical to that of the core.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ from agglo.rounds.linkage import LINKAGES
 from agglo.rounds.plan import ADVANCES
 from agglo.spark.driver_graph import load_driver_graph
 from agglo.testing import assert_same_hierarchy
-from benchmarks.process_tree import cpu_seconds, measured
+from benchmarks.process_tree import cpu_seconds, run_measured
 
-DEGREE = 10  # edges a point
+DEGREE = 10  # edges per point
 
 
 def make_edges(n_edges: int, seed: int = 0) -> pa.Table:
@@ -57,7 +57,7 @@ def make_edges(n_edges: int, seed: int = 0) -> pa.Table:
 
 
 def spent(log: Path, since: float) -> dict[str, float]:
-    """Sums over the tasks of an event log that began after a moment, and how many jobs there were."""
+    """Sum the metrics of the tasks in an event log that started after ``since``, and count the jobs."""
     total = dict.fromkeys(("jobs", "CPU s", "shuffled bytes", "shuffled rows", "written bytes"), 0.0)
     for file in log.rglob("*"):
         if not file.is_file() or file.name.startswith("appstatus"):
@@ -98,19 +98,19 @@ def fit(spark: Any, folder: Path, name: str = "run", **options: Any) -> agglo.sp
 
 
 class Clock:
-    """Seconds by the clock, and CPU seconds of this process, Java and all others that it has started."""
+    """Wall-clock seconds, and CPU seconds of this process and all its child processes, including Java."""
 
     def __init__(self) -> None:
         self.wall, self.cpu = time.perf_counter(), cpu_seconds(os.getpid())
 
     def since(self, what: str) -> dict[str, float]:
-        """Both, since the clock was made."""
+        """Return both since the creation of the clock."""
         cpu = cpu_seconds(os.getpid()) - self.cpu
         return {f"{what}: wall s": time.perf_counter() - self.wall, f"{what}: CPU s": cpu}
 
 
 def idle(folder: Path, memory: str) -> dict[str, float]:
-    """What a round takes though there is nothing to do."""
+    """Measure the fixed cost of a round."""
     chain = np.arange(20)
     edges = pa.table({"src": chain, "dst": chain + 1, "weight": 0.9 - chain / 40})
     pq.write_table(edges, folder / "edges.parquet")
@@ -124,7 +124,7 @@ def idle(folder: Path, memory: str) -> dict[str, float]:
 
 
 def rounds_alone(folder: Path, memory: str, rounds: int) -> dict[str, float]:
-    """What rounds on Spark cost, without any hand-off."""
+    """Measure rounds on Spark, without a hand-off."""
     spark = session(memory, folder / "events")
     started = time.perf_counter()
     tree = fit(spark, folder, thresholds=np.linspace(0.9, 0.4, rounds), handoff_edges=0)
@@ -150,13 +150,13 @@ def rounds_alone(folder: Path, memory: str, rounds: int) -> dict[str, float]:
     }
 
 
-def graph_of(folder: Path) -> agglo.NeighborGraph:
+def load_graph(folder: Path) -> agglo.NeighborGraph:
     rows = pq.read_table(folder / "edges.parquet").rename_columns(["lo", "hi", "weight"])
     return load_driver_graph(rows, "similarity", None, None).graph
 
 
-def beside_the_core(folder: Path, memory: str, share: float, part: str) -> dict[str, float]:
-    """The whole run with a hand-off of a share of the edges, and the core alone on the same table."""
+def compare_with_core(folder: Path, memory: str, share: float, part: str) -> dict[str, float]:
+    """Measure the whole run with a hand-off of a share of the edges, and the core alone on the same table."""
     edges = pq.read_metadata(folder / "edges.parquet").num_rows
     spark = session(memory, folder / "events")
     tiny, found = folder / "tiny", dict[str, float]()
@@ -172,7 +172,7 @@ def beside_the_core(folder: Path, memory: str, share: float, part: str) -> dict[
     mine, states = tree.to_hierarchy(), len(tree.folder.read_states())
     spark.stop()
     clock = Clock()
-    theirs = agglo.scc(graph_of(folder), n_jobs=2)
+    theirs = agglo.scc(load_graph(folder), n_jobs=2)
     found |= clock.since(f"{part}: core")
     assert_same_hierarchy(mine, theirs)
     for unit in ("wall s", "CPU s"):
@@ -181,10 +181,10 @@ def beside_the_core(folder: Path, memory: str, share: float, part: str) -> dict[
     return found | {f"{part}: rounds": len(theirs.rounds), f"{part}: states": states}
 
 
-def alike(folder: Path, memory: str) -> dict[str, float]:
-    """How many combinations of linkages and ways of advancing give the core's tree."""
+def compare_trees(folder: Path, memory: str) -> dict[str, float]:
+    """Check that all linkages and advance rules give the tree of the core; return their number."""
     spark = session(memory, folder / "events")
-    graph = graph_of(folder)
+    graph = load_graph(folder)
     done = 0
     for linkage, advance in product(LINKAGES, ADVANCES):
         options: dict[str, Any] = {"thresholds": np.linspace(0.9, 0.3, 3), "linkage": linkage, "advance": advance}
@@ -196,7 +196,7 @@ def alike(folder: Path, memory: str) -> dict[str, float]:
     return {"alike: same trees": done}
 
 
-def one(part: str, edges: int, memory: str, rounds: int) -> dict[str, float]:
+def run_part(part: str, edges: int, memory: str, rounds: int) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         if part == "idle":
@@ -205,9 +205,9 @@ def one(part: str, edges: int, memory: str, rounds: int) -> dict[str, float]:
         if part == "rounds":
             return rounds_alone(folder, memory, rounds)
         if part == "alike":
-            return alike(folder, memory)
+            return compare_trees(folder, memory)
         shares = {"handoff": 1.0, "cleaned": 0.8, "stretches": 0.2}
-        return beside_the_core(folder, memory, shares[part], part)
+        return compare_with_core(folder, memory, shares[part], part)
 
 
 def main() -> None:
@@ -220,7 +220,7 @@ def main() -> None:
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.one:
-        print(json.dumps(one(arguments.parts[0], arguments.edges[0], arguments.memory, arguments.rounds)))
+        print(json.dumps(run_part(arguments.parts[0], arguments.edges[0], arguments.memory, arguments.rounds)))
         return
     rows: list[dict[str, float]] = []
     for edges in arguments.edges:
@@ -228,7 +228,7 @@ def main() -> None:
         for part in arguments.parts:
             command = [sys.executable, "-m", "benchmarks.spark", "--one", "--parts", part, "--edges", str(edges)]
             command += ["--rounds", str(arguments.rounds), "--memory", arguments.memory]
-            taken = measured(command)
+            taken = run_measured(command)
             row |= json.loads(taken.output.splitlines()[-1])
             row |= {f"{part}: peak memory, GB": taken.memory / 1e9, f"{part}: CPU s of all processes": taken.cpu}
             if arguments.json:
