@@ -76,13 +76,13 @@ def test_of_equal_examples_and_terms_the_first_are_taken():
         assert terms == own[::2][: len(terms)]
 
 
-def test_progress_is_told_and_small_clusters_are_called_by_a_text():
+def test_progress_is_reported_and_small_clusters_are_named_by_a_text():
     X = [[0.0], [1.0], [50.0], [51.0], [52.0], [53.0]]
     tree = agglo.hac(agglo.neighbor_graph(X, "all", "euclidean"))
     texts = ["a red apple", "a red pear", "a fast car", "a fast bus", "a fast train", "one  slow\ncar"]
-    told = []
-    names = name_nodes(tree, texts, progress=lambda *words: told.append(words))
-    assert told[0] == ("names", 0, 5)
+    reports = []
+    names = name_nodes(tree, texts, progress=lambda *words: reports.append(words))
+    assert reports[0] == ("names", 0, 5)
     by_leaves = {tuple(tree.leaves(n).tolist()): names.name[n - 6] for n in range(6, tree.n_nodes)}
     assert by_leaves[(0, 1)] in texts
     assert "fast" in by_leaves[(2, 3, 4, 5)].split(" — ")[0]

@@ -126,6 +126,6 @@ def test_the_cosine_is_the_mean_of_those_of_words_and_letters():
 def test_signs_without_words_have_features_too():
     X = lexical_features(["🐸🐸🐸", "🐸🐸🐸!", "???"])
     assert cosine_similarity(X)[0, 1] > 0.3
-    told = []
-    lexical_features(FROGS, progress=lambda *words: told.append(words))
-    assert told == [("features", 0, 2), ("features", 1, 2)]
+    reports = []
+    lexical_features(FROGS, progress=lambda *words: reports.append(words))
+    assert reports == [("features", 0, 2), ("features", 1, 2)]

@@ -32,8 +32,8 @@ def cluster_colours(labels: Labels, tree: Hierarchy | None = None) -> Colours:
     sizes = np.bincount(labels)
     colours = np.tile(to_rgb(OTHERS), (len(sizes), 1))
     largest = np.argsort(-sizes, kind="stable")[: len(PALETTE)]
-    here = labels if tree is None else labels[tree.order]
-    sequence = here[np.sort(np.unique(here, return_index=True)[1])]
+    ordered = labels if tree is None else labels[tree.order]
+    sequence = ordered[np.sort(np.unique(ordered, return_index=True)[1])]
     for colour, cluster in zip(PALETTE, sequence[np.isin(sequence, largest)], strict=False):
         colours[cluster] = to_rgb(colour)
     return colours
@@ -41,10 +41,10 @@ def cluster_colours(labels: Labels, tree: Hierarchy | None = None) -> Colours:
 
 def containing_clusters(tree: Hierarchy, labels: Labels) -> npt.NDArray[np.int64]:
     """Return the cluster of ``labels`` that contains each node; -1 for a node with leaves of several clusters."""
-    here = labels[tree.order]
-    changes = np.concatenate(([0], np.cumsum(here[1:] != here[:-1])))
+    ordered = labels[tree.order]
+    changes = np.concatenate(([0], np.cumsum(ordered[1:] != ordered[:-1])))
     inside = changes[tree.start] == changes[tree.start + tree.size - 1]
-    return np.where(inside, here[tree.start], -1)
+    return np.where(inside, ordered[tree.start], -1)
 
 
 def remove_frame(axes: Axes) -> None:

@@ -1,4 +1,4 @@
-"""Vectors of texts for ``agglo text``: read from a file, computed by a model, or made of words and letters."""
+"""Vectors of texts: read from a file, computed by a model, or TF-IDF of words and characters."""
 
 from __future__ import annotations
 
