@@ -8,7 +8,7 @@ from sklearn.metrics import adjusted_rand_score
 import agglo
 from agglo import HAC, SCC, Affinity
 from agglo.rounds import reference_attach
-from agglo.rounds.attach import Placed, Rows, attach_rows, known_of
+from agglo.rounds.attach import QueryVectors, Rows, attach_rows, node_moments
 from agglo.rounds.vector_linkage import VECTOR_LINKAGES
 from agglo.testing import assert_same_hierarchy
 
@@ -53,9 +53,9 @@ def test_the_core_attaches_as_the_reference_does(data, case, method):
     like = graph.weights if graph.n_edges else np.array([0.5], np.float32)
     rows = Rows(np.append(0, np.cumsum(lengths)), targets, rng.choice(like, len(targets)))
     expected = reference_attach.attach(tree, rows, weights, X, X_new)
-    known = known_of(tree, X, weights)
+    known = node_moments(tree, X, weights)
     for n_jobs in (1, 3):
-        new = Placed(known, known.linkage.like(X_new))
+        new = QueryVectors(known, known.linkage.prepare_queries(X_new))
         assert_same(attach_rows(tree, rows, None, n_jobs, None, weights, new), expected)
 
 
@@ -64,7 +64,7 @@ def test_nodes_are_what_the_rounds_made_of_them(linkage, metric):
     X, _ = groups(60)
     weights = np.random.default_rng(0).choice([0.5, 1, 3], 60)
     tree = agglo.hac(agglo.neighbor_graph(X, 8, metric), linkage=linkage, X=X, sample_weight=weights)
-    known = known_of(tree, X, weights)
+    known = node_moments(tree, X, weights)
     rule = agglo.rounds.vector_linkage.VectorLinkage(agglo.neighbor_graph(X, 8, metric), linkage, X, weights)
     expected = reference_attach.node_moments(tree, rule, weights)
     for column in ("weight", "square", "spread"):

@@ -172,4 +172,4 @@ def test_groups_are_kept_as_pairs_while_that_is_short():
     made = check_constraints(20, cannot_link=[(0, 1, 2), range(10)])
     assert len(made.cannot) == 3
     assert len(made.groups) == 10
-    assert len(made.all_cannot()) == 3 + 45
+    assert len(made.cannot_pairs()) == 3 + 45

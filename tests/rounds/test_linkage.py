@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import agglo
 from agglo import NeighborGraph
 from agglo.rounds import reference_constraints
-from agglo.rounds.linkage import valued
+from agglo.rounds.linkage import edge_linkages
 from agglo.rounds.reference_linkage import GraphLinkage
 from agglo.testing import assert_same_hierarchy, check_hierarchy
 
@@ -130,12 +130,12 @@ def test_progress_tells_how_far_the_rounds_are():
 
 def test_thresholds_span_what_a_linkage_says():
     graph = NeighborGraph.from_edges([0, 1, 2], [1, 2, 3], [0.5, 1.0, 3.0], kind="distance")
-    seen = valued(graph, SmallFirst(farthest=40.0))
+    seen = edge_linkages(graph, SmallFirst(farthest=40.0))
     assert seen.values.tolist() == [1.0, 2.0, 6.0]
     assert (seen.min_weight, seen.max_weight, seen.n_edges) == (1.0, 40.0, 3)
     assert agglo.scc(graph, linkage=SmallFirst(40.0)).rounds.after[-1] == 1
     assert agglo.scc(graph, linkage=SmallFirst(None)).about["farthest_threshold"] == 6
-    single = valued(NeighborGraph.from_edges([], [], [], n_points=1, kind="distance"), SmallFirst(None))
+    single = edge_linkages(NeighborGraph.from_edges([], [], [], n_points=1, kind="distance"), SmallFirst(None))
     assert (single.min_weight, single.max_weight, single.quantile_above(0, True, 0.1)) == (0, 0, None)
 
 

@@ -11,7 +11,7 @@ import agglo
 from agglo import NeighborGraph
 from agglo.rounds import reference_constraints
 from agglo.rounds.linkage import rows
-from agglo.rounds.vector_linkage import VECTOR_LINKAGES, VectorLinkage, dots, in_order
+from agglo.rounds.vector_linkage import VECTOR_LINKAGES, VectorLinkage, row_products, sum_segments
 from agglo.testing import assert_same_hierarchy, check_hierarchy
 
 CASES = [(linkage, metric) for linkage, metrics in VECTOR_LINKAGES.items() for metric in metrics]
@@ -142,13 +142,13 @@ def test_sums_have_the_order_that_they_say():
     values = rng.normal(size=40) * 10.0 ** rng.integers(-8, 8, 40)
     first = np.array([0, 1, 4, 20])
     expected = [sum(group[1:], start=group[0]) for group in np.split(values, first[1:])]
-    assert in_order(values, first).tolist() == expected
+    assert sum_segments(values, first).tolist() == expected
     x, y = rng.normal(size=(2, 1, 21)).astype(np.float32)
     lane = [0.0] * 8
     for j, (a, b) in enumerate(zip(x[0].tolist(), y[0].tolist(), strict=True)):
         lane[j % 8] += a * b
     total = ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7]))
-    assert dots(x, y).tolist() == [total]
+    assert row_products(x, y).tolist() == [total]
 
 
 # ---- what a user relies on ----

@@ -13,7 +13,7 @@ from agglo import NeighborGraph
 from agglo.rounds import reference_attach, reference_constraints
 from agglo.rounds.attach import Rows, attach_rows
 from agglo.rounds.constraints import check_weights
-from agglo.rounds.linkage import grid
+from agglo.rounds.linkage import FixedPoint, fixed_point_for
 from agglo.testing import assert_same_hierarchy, check_hierarchy
 
 
@@ -210,11 +210,11 @@ def test_a_point_may_be_too_heavy():
         agglo.scc(line(0.9, 0.8), sample_weight=[1, 1, 5], max_cluster_size=4)
 
 
-def test_the_grid_makes_room_for_weights():
+def test_the_fixed_point_format_has_bits_for_weights():
     graph = line(0.9, 0.8, 0.7)
-    assert grid(graph, np.ones(4)) == grid(graph).__class__(grid(graph).shift, 1, 60)
-    assert grid(graph, np.array([1.0, 2, 3, 4])).limbs == 1
-    assert grid(graph, np.array([1.0, 2, 1e6, 4])).limbs == 2
+    assert fixed_point_for(graph, np.ones(4)) == FixedPoint(fixed_point_for(graph).shift, 1, 60)
+    assert fixed_point_for(graph, np.array([1.0, 2, 3, 4])).limbs == 1
+    assert fixed_point_for(graph, np.array([1.0, 2, 1e6, 4])).limbs == 2
 
 
 def test_a_new_point_is_told_what_the_leaves_weigh():

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import agglo
-from agglo.rounds.linkage import grid
+from agglo.rounds.linkage import fixed_point_for
 from agglo.rounds.plan import scc_plan
 from agglo.rounds.reference_linkage import GraphLinkage
 from agglo.rounds.reference_tree import build_forest
@@ -43,7 +43,7 @@ def test_the_rest_of_a_run_is_what_it_would_have_been(data, graph, linkage, adva
     for n_jobs in (1, 2):
         about = {"kind": graph.kind, "missing": graph.missing, "n_jobs": n_jobs}
         forest = run_remaining_rounds(
-            contracted(graph, labels, linkage), plan, thresholds[done:], grid(graph), **about
+            contracted(graph, labels, linkage), plan, thresholds[done:], fixed_point_for(graph), **about
         )
         for name in ("threshold", "before", "after"):
             assert getattr(forest, name).tolist() == getattr(whole, name)[before:].tolist()
@@ -59,5 +59,5 @@ def test_clusters_may_be_of_more_points_than_a_core_can_number():
     rows, columns = np.array([0, 1]), np.array([1, 2])
     edges = GraphLinkage(graph, "single").of_edges(rows, columns, np.array([0.5, 0.25], np.float32))
     start = ContractedGraph(np.array([2**40, 3, 2**40]), rows, columns, edges)
-    forest = run_remaining_rounds(start, plan, [0.4, 0.1], grid(graph), kind="similarity", missing=0.0)
+    forest = run_remaining_rounds(start, plan, [0.4, 0.1], fixed_point_for(graph), kind="similarity", missing=0.0)
     assert forest.parent.tolist() == [3, 3, 4, 4, -1]

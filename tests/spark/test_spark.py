@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 import agglo
-from agglo.rounds.linkage import Grid, grid
+from agglo.rounds.linkage import FixedPoint, fixed_point_for
 from agglo.rounds.plan import affinity_plan, scc_plan
 from agglo.spark.handoff import plan_handoff, warn_many_rounds
 from agglo.spark.linkage import SqlLinkage
@@ -106,7 +106,7 @@ def test_a_stretch_is_as_long_as_there_is_room(spark, monkeypatch):
     most = max(end for end in range(51) if degree[value >= thresholds[end - 1]].sum() <= 2 * 200)
 
     def found(linkage, missing, n_edges=200, step=3):
-        linkage = SqlLinkage(linkage, "similarity", missing, Grid(0, False))
+        linkage = SqlLinkage(linkage, "similarity", missing, FixedPoint(0, False))
         return plan_handoff(nearest, 200, linkage, thresholds, step, n_edges)
 
     assert found("single", 0.0) == most > 3
@@ -157,7 +157,7 @@ def test_sums_of_128_bits_and_a_schedule_of_its_own(spark, tmp_path, kind):
         n_points=20,
         kind=kind,
     )
-    assert grid(graph).limbs == 2
+    assert fixed_point_for(graph).limbs == 2
     tree = agglo.spark.scc(
         edges_of(spark, graph),
         f"{tmp_path}/run",
@@ -268,9 +268,9 @@ def test_bad_edges_are_counted(spark, tmp_path, rows, message):
         (lambda e: e, {"linkage": "median"}, ValueError, "linkage='median' is unknown: pass one of average, sin"),
         (
             lambda e: e,
-            {"linkage": Grid(0, False)},
+            {"linkage": FixedPoint(0, False)},
             ValueError,
-            "^a linkage that is a Grid: not supported on Spark",
+            "^a linkage that is a FixedPoint: not supported on Spark",
         ),
         (
             lambda e: e,
@@ -316,7 +316,7 @@ def test_java_is_found_or_the_message_says_what_to_do(monkeypatch, tmp_path):
 def test_few_merges_many_and_hubs_contract_alike(spark):
     rng = np.random.default_rng(4)
     graph = agglo.NeighborGraph.from_edges(np.zeros(40, int), np.arange(1, 41), rng.random(40), kind="similarity")
-    linkage = SqlLinkage("average", "similarity", 0.0, grid(graph))
+    linkage = SqlLinkage("average", "similarity", 0.0, fixed_point_for(graph))
     edges = linkage.from_points(edges_of(spark, graph).toDF("lo", "hi", "weight"))
     assert find_hubs(edges, 40_000) == []
     moves = spark.createDataFrame(

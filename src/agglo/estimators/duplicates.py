@@ -37,7 +37,7 @@ def collapse_duplicates(X: Any, constraints: Constraints, n_jobs: int | None = N
     first = find_first_equal(X, n_jobs)
     if (first == np.arange(n)).all():
         return no_duplicates(n)
-    first[constraints.named()] = n + constraints.named()  # keys that no other point has
+    first[constraints.constrained_points()] = n + constraints.constrained_points()  # keys that no other point has
     if np.isfinite(constraints.most):
         weights = np.ones(n) if constraints.weights is None else constraints.weights
         first = _split_heavy_groups(first, weights, constraints.most)
@@ -53,7 +53,7 @@ def extend_duplicates(
     """
     n_old, inverse = len(duplicates.inverse), matches.copy()
     limited = np.isfinite(constraints.most)  # then every new point is a group of its own
-    inverse[np.isin(inverse, duplicates.inverse[constraints.named()]) | limited] = -1
+    inverse[np.isin(inverse, duplicates.inverse[constraints.constrained_points()]) | limited] = -1
     rest = np.flatnonzero(inverse < 0)
     among = no_duplicates(len(rest)) if limited or not len(rest) else find_duplicates(new[rest], n_jobs)
     inverse[rest] = len(duplicates.first) + among.inverse

@@ -18,7 +18,7 @@ from agglo.neighbors.graph import NeighborGraph
 from agglo.neighbors.index import NeighborIndex
 from agglo.points.dedup import Duplicates, take_rows
 from agglo.progress import Progress, bind_phase, progress_bar
-from agglo.rounds.attach import Attached, Placed, Rows, attach_rows, known_of
+from agglo.rounds.attach import Attached, QueryVectors, Rows, attach_rows, node_moments
 from agglo.rounds.constraints import Constraints
 from agglo.rounds.vector_linkage import VECTOR_LINKAGES
 from agglo.tree.cut import RoundRule, check_rule, select_round
@@ -101,9 +101,9 @@ class PredictionMixin(ABC):
         vectors = None
         if tree.about["linkage"] in VECTOR_LINKAGES:
             if index.moments is None or index.moments[0] is not tree:
-                index.moments = tree, known_of(tree, index.X, weights)
+                index.moments = tree, node_moments(tree, index.X, weights)
             known = index.moments[1]
-            vectors = Placed(known, known.linkage.like(new))
+            vectors = QueryVectors(known, known.linkage.prepare_queries(new))
         return self._expand(attach_rows(tree, rows, duplicates, self.n_jobs, progress, weights, vectors))
 
     def _expand(self, new: Attached) -> Attached:

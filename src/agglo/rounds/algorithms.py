@@ -17,7 +17,7 @@ from agglo.neighbors.graph import Missing, NeighborGraph
 from agglo.progress import Progress, bind_phase
 from agglo.rounds import numpy_engine
 from agglo.rounds.constraints import Constraints, Groups, check_constraints
-from agglo.rounds.linkage import GraphLinkageName, Linkage, LinkageName, check_linkage, grid
+from agglo.rounds.linkage import GraphLinkageName, Linkage, LinkageName, check_linkage, fixed_point_for
 from agglo.rounds.plan import Advance, RoundPlan, affinity_plan, hac_plan, scc_plan
 from agglo.rounds.roots import choose_connect, merge_roots
 from agglo.rounds.schedule import ScheduleName
@@ -279,7 +279,7 @@ def run_core(
             graph.indices,
             graph.weights,
             similarity=plan.linkage.kind == "similarity",
-            means=plan.linkage.handed_over(),
+            means=plan.linkage.release_points(),
             linkage=plan.linkage.linkage,
             metric=plan.linkage.metric,
             spreads=np.empty(0) if plan.linkage.spreads is None else plan.linkage.spreads,
@@ -289,7 +289,7 @@ def run_core(
     if not isinstance(plan.linkage, str):
         return numpy_engine.run(graph, plan, constraints, progress)
     weights = None if constraints is None or plan.linkage != "average" else constraints.weights
-    fixed = grid(graph, weights)
+    fixed = fixed_point_for(graph, weights)
     columns = _core.run_rounds(
         graph.indptr,
         graph.indices,

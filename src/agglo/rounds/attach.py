@@ -15,7 +15,7 @@ from agglo.points.validation import check_labels
 from agglo.progress import Progress, bind_phase
 from agglo.rounds.constraints import check_weights
 from agglo.rounds.linkage import GRAPH_LINKAGES
-from agglo.rounds.vector_linkage import VECTOR_LINKAGES, Compared, VectorLinkage
+from agglo.rounds.vector_linkage import VECTOR_LINKAGES, MetricSpec, VectorLinkage
 from agglo.tree.cut import RoundRule, check_rule, select_round
 from agglo.tree.hierarchy import Hierarchy
 
@@ -98,7 +98,7 @@ class Rows(NamedTuple):
         return len(self.indptr) - 1
 
 
-class Known(NamedTuple):
+class NodeMoments(NamedTuple):
     """What linkages of the points themselves keep of the nodes of a tree, to compare new points with."""
 
     linkage: VectorLinkage
@@ -109,10 +109,10 @@ class Known(NamedTuple):
     """Of inner nodes, row after row."""
 
 
-class Placed(NamedTuple):
+class QueryVectors(NamedTuple):
     """New points, and the nodes to compare them with."""
 
-    known: Known
+    known: NodeMoments
     points: npt.NDArray[np.float32]
 
 
@@ -190,18 +190,18 @@ def attach(
     weights = None if sample_weight is None else check_weights(tree.n_leaves, sample_weight)
     vectors = None
     if tree.about.get("linkage") in VECTOR_LINKAGES and X is not None and X_new is not None:
-        known = known_of(tree, X, weights)
-        vectors = Placed(known, known.linkage.like(X_new))
+        known = node_moments(tree, X, weights)
+        vectors = QueryVectors(known, known.linkage.prepare_queries(X_new))
     return attach_rows(tree, rows, None if copies is None else np.asarray(copies), n_jobs, None, weights, vectors)
 
 
-def known_of(tree: Hierarchy, X: Any, leaf_weights: npt.NDArray[np.float64] | None) -> Known:
+def node_moments(tree: Hierarchy, X: Any, leaf_weights: npt.NDArray[np.float64] | None) -> NodeMoments:
     """What the linkage that made ``tree`` of the points ``X`` keeps of its nodes."""
     _check_weighed(tree, leaf_weights)
-    compared = Compared(tree.about.get("metric"), tree.n_leaves)
+    compared = MetricSpec(tree.about.get("metric"), tree.n_leaves)
     linkage = VectorLinkage(compared, tree.about["linkage"], X, leaf_weights)
     given = np.empty(0) if leaf_weights is None else leaf_weights
-    return Known(linkage, *_core.compute_node_moments(tree.parent, linkage.handed_over(), given))
+    return NodeMoments(linkage, *_core.compute_node_moments(tree.parent, linkage.release_points(), given))
 
 
 def attach_rows(
@@ -211,10 +211,10 @@ def attach_rows(
     n_jobs: int | None = None,
     progress: Progress | None = None,
     leaf_weights: npt.NDArray[np.float64] | None = None,
-    vectors: Placed | None = None,
+    vectors: QueryVectors | None = None,
 ) -> Attached:
     """:func:`attach` for rows of any length; ``vectors`` for linkages of the points themselves."""
-    rows, leaf_weights = checked(tree, rows, leaf_weights)
+    rows, leaf_weights = check_rows(tree, rows, leaf_weights)
     if (tree.about["linkage"] in VECTOR_LINKAGES) != (vectors is not None):
         raise ValueError(
             f"linkage={tree.about['linkage']!r} made the tree, which compares the points themselves: pass X, "
@@ -238,7 +238,7 @@ def attach_rows(
             squared_norm=squared_norm,
             spread=spread,
             mean=mean,
-            thresholds=limits(tree),
+            thresholds=round_thresholds(tree),
             linkage=linkage.linkage,
             metric=linkage.metric,
             **shared,
@@ -248,16 +248,16 @@ def attach_rows(
             *shape,
             *rows,
             leaf_weights=np.empty(0) if leaf_weights is None else leaf_weights,
-            thresholds=limits(tree),
+            thresholds=round_thresholds(tree),
             similarity=similarity,
             linkage=tree.about["linkage"],
             missing=None if tree.about["missing"] == "ignore" else tree.about["missing"],
             **shared,
         )
-    return placed(tree, node, round, close if similarity else -close, copies)
+    return to_attachments(tree, node, round, close if similarity else -close, copies)
 
 
-def placed(
+def to_attachments(
     tree: Hierarchy,
     node: npt.NDArray[np.int32],
     round: npt.NDArray[np.int32],
@@ -284,7 +284,7 @@ def placed(
     return Attached(tree, node, round, height)
 
 
-def limits(tree: Hierarchy) -> npt.NDArray[np.float32]:
+def round_thresholds(tree: Hierarchy) -> npt.NDArray[np.float32]:
     """What a new point's linkage must reach in each round and after the last, larger being closer."""
     similarity = tree.about["kind"] == "similarity"
     last, values = len(tree.rounds), tree.rounds.threshold
@@ -306,7 +306,7 @@ def limits(tree: Hierarchy) -> npt.NDArray[np.float32]:
     return reach
 
 
-def checked(
+def check_rows(
     tree: Hierarchy, rows: Rows, leaf_weights: npt.NDArray[np.float64] | None
 ) -> tuple[Rows, npt.NDArray[np.float64] | None]:
     """The rows and the weights of leaves as the core takes them, if they and the tree go together."""

@@ -49,11 +49,11 @@ class Constraints(Immutable):
                 object.__setattr__(self, name, read_only(np.asarray(given), given))
 
     @property
-    def limited(self) -> bool:
+    def restricts_merges(self) -> bool:
         """Whether there are clusters that may not be joined."""
         return bool(len(self.cannot) or len(self.groups) or np.isfinite(self.most))
 
-    def all_cannot(self) -> npt.NDArray[np.int64]:
+    def cannot_pairs(self) -> npt.NDArray[np.int64]:
         """All pairs that are kept apart, those of large groups among them."""
         large = [_pairs(group[None, :]) for group in self.large_groups()]
         return np.concatenate([self.cannot.astype(np.int64), *large])
@@ -63,7 +63,7 @@ class Constraints(Immutable):
         ends = np.flatnonzero(np.diff(self.groups[:, 1])) + 1
         return np.split(self.groups[:, 0], ends) if len(self.groups) else []
 
-    def named(self) -> Ids:
+    def constrained_points(self) -> Ids:
         """The points that are linked or kept apart."""
         return np.unique(np.concatenate([self.must.ravel(), self.cannot.ravel(), self.groups[:, 0]]))
 
@@ -71,7 +71,7 @@ class Constraints(Immutable):
         """Return the constraints on ``points`` out of ``n_points``, numbered anew; the others have weight 0."""
         place = np.full(n_points, -1, np.int32)
         place[points] = np.arange(len(points), dtype=np.int32)
-        named = self.named()
+        named = self.constrained_points()
         if (place[named] < 0).any():
             raise ValueError(
                 f"must_link or cannot_link names point {named[place[named] < 0][0]}, but its sample_weight is 0, "

@@ -1,7 +1,4 @@
-"""Linkages: what is kept of clusters and of the edges between them, and how close it makes two clusters.
-
-This is the definition in NumPy that the reference engine runs; the native core has the named ones in C++.
-"""
+"""Linkages: the protocol of a linkage, and the fixed-point sums of the linkages on a graph."""
 
 from __future__ import annotations
 
@@ -19,8 +16,8 @@ LinkageName = Literal["average", "single", "complete", "exact-average", "centroi
 GRAPH_LINKAGES: tuple[GraphLinkageName, ...] = ("average", "single", "complete")
 LINKAGES: tuple[LinkageName, ...] = (*GRAPH_LINKAGES, "exact-average", "centroid", "ward")
 
-_MOST_BITS = 60  # by which an edge may count for less than all together
-_ROOM = 62  # bits of the highest limb of a sum, without its sign and one to spare
+_MAX_BITS = 60  # an edge must count for at least 2^-60 of all edges together
+_LIMB_BITS = 62  # bits of the highest limb of a sum: 64 without its sign and a spare one
 _FLOAT_BITS = 24  # significant bits of a float32
 _LIMBS = (1, 2, 6)  # numbers of 64-bit limbs that a sum of the rounds may have
 ROW_LIMBS = (1, 6)  # the same for a sum over the edges of one new point
@@ -30,7 +27,7 @@ Int = npt.NDArray[np.int64]
 
 
 def check_linkage(linkage: object, known: tuple[str, ...] = LINKAGES) -> None:
-    """Raise if there is no such linkage, or none that is ``known`` where it is to be used."""
+    """Raise if ``linkage`` is neither a name in ``known`` nor an object with the methods of a linkage."""
     if not isinstance(linkage, str):
         if not isinstance(linkage, Linkage):
             lacks = [name for name in _PARTS if not hasattr(linkage, name)]
@@ -45,33 +42,33 @@ def check_linkage(linkage: object, known: tuple[str, ...] = LINKAGES) -> None:
 
 @runtime_checkable
 class Linkage(Protocol):
-    """How close two clusters are: what a class has to have to be used as ``linkage=``.
+    """The protocol of a linkage: the attributes and methods that an object passed as ``linkage=`` must have.
 
-    Statistics are a :class:`typing.NamedTuple` of arrays with a row for each cluster, or for each edge between two
-    clusters. There are those of points and of the graph's edges to begin with. As clusters merge, theirs are
-    merged, and so are those of edges that come to lie between the same two clusters. Only clusters with an edge
-    between them are ever compared.
+    Statistics are a :class:`typing.NamedTuple` of arrays with one row per cluster, or one row per pair of clusters
+    with an edge between them. They start as those of the points and of the graph's edges. When clusters merge,
+    their statistics are merged, and so are those of edges that now lie between the same two clusters. Only
+    clusters with an edge between them are compared.
 
     Attributes
     ----------
     kind : {"similarity", "distance"}
         Whether a larger value is closer, or a smaller one.
     farthest : float or None
-        A value that no two clusters are beyond, where thresholds that are named are to end. None: the farthest
-        pair of points with an edge between them will do.
+        A bound on the value of any two clusters, at which named schedules of thresholds end. None: they end at the
+        farthest pair of points with an edge.
     reducible : bool
-        Whether a merged cluster is never closer to a third than the closest of its parts with an edge to it was.
-        An engine may then look at few clusters in each round. If in doubt, say False: it costs time, no more.
+        Whether a merged cluster is never closer to a third one than the closest of its parts with an edge to it.
+        The engine then evaluates fewer pairs. If in doubt, use False, which is slower but always correct.
 
     Notes
     -----
-    1. Merging must not depend on how it is grouped: in one round or in several, but for rounding.
+    1. Except for rounding, merging in one round or in several gives the same statistics.
     2. ``value`` is symmetric in the two clusters, finite, and a function of the statistics alone.
     3. Values are compared with thresholds in float32.
 
     Examples
     --------
-    The average over the edges that there are, each counting as often as its source says:
+    The average over the edges that exist, weighted by how much their ends are trusted:
 
     >>> from typing import NamedTuple
     >>> import numpy as np
@@ -113,29 +110,29 @@ class Linkage(Protocol):
 
     @property
     def farthest(self) -> float | None:
-        """A value that no two clusters are beyond."""
+        """A bound on the value of any two clusters, or None."""
 
     @property
     def reducible(self) -> bool:
-        """Whether a merged cluster is never closer to a third than its parts were."""
+        """Whether a merged cluster is never closer to a third one than its parts were."""
 
     def of_points(self, weights: Float) -> Any:
-        """Statistics of the points, each a cluster of its own; ``weights`` says how many it stands for."""
+        """Return the statistics of the points as clusters; ``weights`` has the weight of each point."""
 
     def of_edges(self, sources: Int, targets: Int, weights: npt.NDArray[np.float32]) -> Any:
-        """Statistics of single edges: between which points, the smaller index first, and their weights."""
+        """Return the statistics of the edges between points; each source is smaller than its target."""
 
     def merged_clusters(self, clusters: Any, first: Int) -> Any:
-        """Statistics of unions: of rows ``first[0]`` to ``first[1]``, of ``first[1]`` to ``first[2]``, and so on.
+        """Return the statistics of merged clusters: of rows ``first[0]`` to ``first[1]``, and so on.
 
-        The parts of a union come in the order of their names, a name being the smallest point of a cluster.
+        The parts of a merged cluster are in order of their ids. The id of a cluster is its smallest point.
         """
 
     def merged_edges(self, edges: Any, first: Int) -> Any:
-        """Statistics of edges that now lie between the same two clusters, grouped in the same way."""
+        """Return the statistics of edges that now lie between the same two clusters, grouped in the same way."""
 
     def value(self, a: Any, b: Any, edges: Any) -> Float:
-        """How close clusters are: of each row of ``a`` to the same row of ``b``, given the edges between them."""
+        """Return the linkage of each row of ``a`` and the same row of ``b``, given the edges between them."""
 
 
 _PARTS = ("kind", "farthest", "reducible", "of_points", "of_edges", "merged_clusters", "merged_edges", "value")
@@ -144,13 +141,13 @@ Rows = TypeVar("Rows", bound=tuple[Any, ...])
 
 
 def rows(statistics: Rows, index: npt.NDArray[Any]) -> Rows:
-    """The statistics of some clusters or edges: those that a mask or an array of places picks."""
+    """Select the statistics of some clusters or edges by a mask or an array of indices."""
     return type(statistics)._make(column[index] for column in statistics)  # type: ignore[attr-defined, no-any-return]
 
 
 @dataclass(frozen=True, eq=False)
-class Valued:
-    """A graph whose weights are the linkages of its points, as thresholds look at it."""
+class EdgeLinkages:
+    """The linkages of the points with an edge between them, summarized for a schedule of thresholds."""
 
     kind: Kind
     metric: str | None
@@ -171,8 +168,8 @@ class Valued:
         return None if np.isnan(found) else found
 
 
-def valued(graph: NeighborGraph, linkage: Linkage, weights: Float | None = None) -> Valued:
-    """What named thresholds look at: the linkages of points with an edge between them, and the farthest of all."""
+def edge_linkages(graph: NeighborGraph, linkage: Linkage, weights: Float | None = None) -> EdgeLinkages:
+    """Compute the linkages of all points with an edge between them, for a named schedule of thresholds."""
     points = linkage.of_points(np.ones(graph.n_points) if weights is None else weights)
     source = np.repeat(np.arange(graph.n_points), np.diff(graph.indptr))
     once = source < graph.indices
@@ -181,30 +178,30 @@ def valued(graph: NeighborGraph, linkage: Linkage, weights: Float | None = None)
     values = linkage.value(rows(points, source), rows(points, target), edges).astype(np.float32)
     ends = [float(end(values)) for end in (np.min, np.max) if len(values)]
     ends = ends if linkage.farthest is None else [*ends, linkage.farthest]
-    return Valued(
+    return EdgeLinkages(
         linkage.kind, graph.metric, graph.n_points, values, min(ends, default=0.0), max(ends, default=0.0)
     )
 
 
-class Statistics(NamedTuple):
-    """What is kept of the edges between pairs of clusters, an entry a pair; larger is closer."""
+class EdgeStatistics(NamedTuple):
+    """The statistics of the edges between pairs of clusters, one row per pair; larger is closer."""
 
     combined: npt.NDArray[Any]  # average: fixed-point sum; single: closest; complete: farthest
     number: npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Grid:
-    """Fixed-point numbers for the weights of a graph: multiples of 2^-shift.
+class FixedPoint:
+    """The fixed-point format of sums of weights: integer multiples of 2^-shift.
 
-    Weights summed as integers have exact sums, whatever their order or grouping, and that is what makes all
-    engines agree to the last bit. The integers have ``limbs`` of 64 bits: 1, 2 or 6.
+    Sums of integers are exact in any order, so all engines agree to the last bit. An integer has ``limbs`` limbs
+    of 64 bits: 1, 2 or 6.
     """
 
     shift: int
     limbs: int
     count_shift: int = 0
-    """Pairs of points with an edge are counted in multiples of 2^-count_shift, if points have weights."""
+    """If points have weights, the edges between two clusters are counted in multiples of 2^-count_shift."""
 
     @property
     def is_long(self) -> bool:
@@ -212,13 +209,13 @@ class Grid:
         return self.limbs > 1
 
 
-def grid(graph: WeightSummary, weights: Float | None = None) -> Grid:
-    """Choose the shortest integers for which sums of the graph's weights are exact, and the finest grid for them.
+def fixed_point_for(graph: WeightSummary, weights: Float | None = None) -> FixedPoint:
+    """Choose the shortest format for which sums of the graph's weights are exact.
 
     64 bits hold the weights of most graphs, 128 bits those of nearly all others, and 384 bits all of float32.
 
-    With ``weights`` of the points, an edge counts as often as the product of those of its ends says. Even between
-    the lightest points, each weight of an edge then keeps the bits that float32 has.
+    With ``weights`` of the points, an edge counts as often as the product of the weights of its ends. Even between
+    the lightest points, the weight of an edge keeps the 24 bits of a float32.
     """
     largest, smallest = max(graph.max_weight, -graph.min_weight, 0.0), smallest_weight(graph)
     total, one = graph.n_edges.bit_length(), 0  # the edges count as less than 2^total, and each as 2^one or more
@@ -227,30 +224,30 @@ def grid(graph: WeightSummary, weights: Float | None = None) -> Grid:
         # A product is at most the mean of the squares.
         total = int(np.frexp((weights**2 * np.diff(graph.indptr)).sum() / 2)[1])
         one = int(np.frexp(weights.min() ** 2)[1]) - 1
-        if graph.n_edges and total - one > _MOST_BITS:
+        if graph.n_edges and total - one > _MAX_BITS:
             raise ValueError(
                 f"sample_weight goes from {weights.min():g} to {weights.max():g}, and sums over {graph.n_edges} "
                 "edges of so different weights lose the lightest: lower the largest weights or raise the smallest"
             )
-    return fixed_point(largest, smallest, total, one, 0 if weights is None else _ROOM - total)
+    return choose_fixed_point(largest, smallest, total, one, 0 if weights is None else _LIMB_BITS - total)
 
 
-def fixed_point(
+def choose_fixed_point(
     largest: float, smallest: float, total: int, one: int, count_shift: int, choices: tuple[int, ...] = _LIMBS
-) -> Grid:
-    """Choose the grid for weights from ``smallest`` to ``largest``, which count 2^one times or more each.
+) -> FixedPoint:
+    """Choose the format for sums of weights from ``smallest`` to ``largest``, both magnitudes other than zero.
 
-    Together they count less than 2^total times. Both are magnitudes; ``smallest`` is that of no zero. ``choices``
-    are the numbers of limbs that a sum may have, ascending.
+    Each weight counts at least 2^one times, and all together less than 2^total times. ``choices`` are the numbers
+    of limbs that a sum may have, in ascending order.
     """
-    shift = _ROOM - total - int(np.frexp(largest)[1])
+    shift = _LIMB_BITS - total - int(np.frexp(largest)[1])
     needed = 0 if largest == 0 else _FLOAT_BITS - int(np.frexp(smallest)[1]) - one  # bits after the point
     limbs = next(limbs for limbs in choices if needed <= shift + 64 * (limbs - 1))
-    return Grid(shift + 64 * (limbs - 1), limbs, count_shift)
+    return FixedPoint(shift + 64 * (limbs - 1), limbs, count_shift)
 
 
 def smallest_weight(graph: WeightSummary) -> float:
-    """Return the smallest magnitude among the weights that are not zero; infinity if there are none."""
+    """Return the smallest magnitude of the weights other than zero; infinity if there are none."""
     if graph.min_weight > 0:
         return graph.min_weight
     if graph.max_weight < 0:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agglo.neighbors.graph import NeighborGraph, WeightSummary
-from agglo.rounds.linkage import GraphLinkageName, Linkage, valued
+from agglo.rounds.linkage import GraphLinkageName, Linkage, edge_linkages
 from agglo.rounds.schedule import ScheduleName, schedule
 from agglo.rounds.vector_linkage import VectorLinkage
 
@@ -50,9 +50,9 @@ def scc_plan(
     else:
         assert isinstance(graph, NeighborGraph)  # Spark has linkages on the graph only
         if weights is None and isinstance(linkage, VectorLinkage):
-            edges = linkage.valued(graph)
+            edges = linkage.edge_linkages(graph)
         else:
-            edges = valued(graph, linkage, weights)
+            edges = edge_linkages(graph, linkage, weights)
         values = schedule(edges, thresholds, n_thresholds, "given")
     about = {
         "method": "scc",

@@ -1,4 +1,4 @@
-"""Specification of the attachment of new points to a tree, one point and one round at a time."""
+"""Specification of the attachment of new points to a tree: one point and one round at a time."""
 
 from __future__ import annotations
 
@@ -8,52 +8,60 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from agglo.rounds.attach import Attached, Rows, checked, limits, placed
-from agglo.rounds.linkage import ROW_LIMBS, Grid, fixed_point
+from agglo.rounds import vector_linkage as vectors
+from agglo.rounds.attach import Attached, Rows, check_rows, round_thresholds, to_attachments
+from agglo.rounds.linkage import ROW_LIMBS, FixedPoint, choose_fixed_point
 from agglo.rounds.reference_linkage import Floats, select
-from agglo.rounds.vector_linkage import VECTOR_LINKAGES, Between, Compared, Moments, VectorLinkage, dots
 from agglo.tree.hierarchy import Hierarchy
 
 
 def attach(
     tree: Hierarchy, rows: Rows, leaf_weights: Floats | None = None, X: Any = None, X_new: Any = None
 ) -> Attached:
-    """Where new points would have joined ``tree``, see :func:`agglo.attach`."""
-    (rows, leaf_weights), reach = checked(tree, rows, leaf_weights), limits(tree)
+    """Attach new points to ``tree`` by their neighbours, see :func:`agglo.attach`."""
+    rows, leaf_weights = check_rows(tree, rows, leaf_weights)
+    thresholds = round_thresholds(tree)
     sign = 1 if tree.about["kind"] == "similarity" else -1
-    linkage = tree.about["linkage"]
-    if linkage in VECTOR_LINKAGES:
-        rule = VectorLinkage(Compared(tree.about.get("metric"), tree.n_leaves), linkage, X, leaf_weights)
-        nodes, points = node_moments(tree, rule, leaf_weights), rule.like(X_new)
-    joined = []
+    compares_vectors = tree.about["linkage"] in vectors.VECTOR_LINKAGES
+    if compares_vectors:
+        metric = vectors.MetricSpec(tree.about.get("metric"), tree.n_leaves)
+        rule = vectors.VectorLinkage(metric, tree.about["linkage"], X, leaf_weights)
+        nodes, queries = node_moments(tree, rule, leaf_weights), rule.prepare_queries(X_new)
+    attached = []
     for i, (begin, end) in enumerate(zip(rows.indptr, rows.indptr[1:], strict=False)):
-        there = rows.targets[begin:end] >= 0
-        cluster, weights = rows.targets[begin:end][there], rows.weights[begin:end][there]
-        if linkage in VECTOR_LINKAGES:
-            new = Moments(np.ones(1), points[[i]], dots(points[[i]], points[[i]]), np.zeros(1), np.ones(1, bool))
-            values_of = partial(_by_means, rule, nodes, new, weights)
+        is_neighbor = rows.targets[begin:end] >= 0
+        leaves, weights = rows.targets[begin:end][is_neighbor], rows.weights[begin:end][is_neighbor]
+        if compares_vectors:
+            value_of = partial(value_by_moments, rule, nodes, point_moments(queries[[i]]), weights)
         else:
-            values_of = partial(_by_edges, tree, leaf_weights, rows.weights[begin:end], cluster, weights)
-        found = (-1, -1, np.nan)
-        for step in range(1, len(reach) + 1):
-            # Before a round clusters are those of earlier ones, the largest that a neighbour is in.
-            while (grown := (parent := tree.parent[cluster]) >= 0).any():
-                grown &= tree.round[parent] < step
-                if not grown.any():
-                    break
-                cluster = np.where(grown, parent, cluster)
-            names = sorted(set(cluster.tolist()), key=lambda node: tree.leaves(node)[0])
-            values = [sign * values_of(cluster == name, name) for name in names]
-            if names and np.float32(max(values)) >= reach[step - 1]:
-                best = int(np.argmax(values))
-                found = (names[best], step, values[best])
+            value_of = partial(value_by_edges, tree, leaf_weights, rows.weights[begin:end], leaves, weights)
+        attached.append(first_merge(tree, thresholds, leaves, value_of, sign))
+    node, round, value = np.array(attached, np.float64).reshape(-1, 3).T
+    return to_attachments(tree, node.astype(np.int32), round.astype(np.int32), sign * value, None)
+
+
+def first_merge(
+    tree: Hierarchy, thresholds: npt.NDArray[np.float32], leaves: npt.NDArray[np.int32], value_of: Any, sign: int
+) -> tuple[int, int, float]:
+    """Return the cluster, the round and the similarity of the first merge of a new point; -1 if there is none."""
+    cluster = leaves
+    for round in range(1, len(thresholds) + 1):
+        # Before the round, each neighbour is in the largest cluster that earlier rounds built.
+        while True:
+            parent = tree.parent[cluster]
+            is_merged = (parent >= 0) & (tree.round[parent] < round)
+            if not is_merged.any():
                 break
-        joined.append(found)
-    node, round, value = np.array(joined, np.float64).reshape(-1, 3).T
-    return placed(tree, node.astype(np.int32), round.astype(np.int32), sign * value, None)
+            cluster = np.where(is_merged, parent, cluster)
+        clusters = sorted(set(cluster.tolist()), key=lambda node: tree.leaves(node)[0])
+        similarities = [sign * value_of(cluster == node, node) for node in clusters]
+        if clusters and np.float32(max(similarities)) >= thresholds[round - 1]:
+            nearest = int(np.argmax(similarities))
+            return clusters[nearest], round, similarities[nearest]
+    return -1, -1, np.nan
 
 
-def _by_edges(
+def value_by_edges(
     tree: Hierarchy,
     leaf_weights: Floats | None,
     row: npt.NDArray[np.float32],
@@ -62,57 +70,68 @@ def _by_edges(
     inside: npt.NDArray[np.bool_],
     node: int,
 ) -> float:
-    """How close a new point is to a cluster, by its edges to the leaves in it."""
+    """Return the linkage of a new point and a cluster; ``inside`` selects its edges to leaves of the cluster."""
     missing, own = tree.about["missing"], weights[inside].astype(np.float64)
     size = float(tree.size[node] if leaf_weights is None else leaf_weights[tree.leaves(node)].sum())
     if tree.about["linkage"] == "average":
-        fixed, counts = row_grid(row, leaves, leaf_weights)
+        fixed, counts = row_fixed_point(row, leaves, leaf_weights)
         steps = np.rint(np.ldexp(own * counts[inside], fixed.shift))
         total = np.ldexp(float(sum(int(step) for step in steps)), -fixed.shift)
-        steps = np.rint(np.ldexp(counts[inside], fixed.count_shift)).astype(np.int64).sum()
-        pairs = np.ldexp(float(steps), -fixed.count_shift)
-        return float(total / pairs if missing == "ignore" else (total + missing * (size - pairs)) / size)
-    similarity, all_there = tree.about["kind"] == "similarity", missing == "ignore" or len(own) == size
+        count_steps = np.rint(np.ldexp(counts[inside], fixed.count_shift)).astype(np.int64).sum()
+        count = np.ldexp(float(count_steps), -fixed.count_shift)
+        return float(total / count if missing == "ignore" else (total + missing * (size - count)) / size)
+    is_similarity = tree.about["kind"] == "similarity"
     if tree.about["linkage"] == "single":
-        return float(own.max() if similarity else own.min())
-    farthest = own if all_there else np.append(own, missing)
-    return float(farthest.min() if similarity else farthest.max())
+        return float(own.max() if is_similarity else own.min())
+    is_complete = missing == "ignore" or len(own) == size
+    values = own if is_complete else np.append(own, missing)
+    return float(values.min() if is_similarity else values.max())
 
 
-def row_grid(
+def row_fixed_point(
     row: npt.NDArray[np.float32], leaves: npt.NDArray[np.int32], leaf_weights: Floats | None
-) -> tuple[Grid, Floats]:
-    """Choose the grid for the edges of one new point, and return how much each of them counts."""
-    sizes = np.abs(row.astype(np.float64))
+) -> tuple[FixedPoint, Floats]:
+    """Return the format of sums over the edges of one new point, and how often each edge counts."""
+    magnitudes = np.abs(row.astype(np.float64))
     total, one, counts = len(row).bit_length(), 0, np.ones(len(leaves))
     if leaf_weights is not None:
         counts = leaf_weights[leaves]
         total = int(np.frexp(counts.sum())[1])
         one = int(np.frexp(counts.min())[1]) - 1
     count_shift = 0 if leaf_weights is None else 62 - total
-    smallest = sizes.min(initial=np.inf, where=sizes > 0)
-    return fixed_point(sizes.max(initial=0.0), smallest, total, one, count_shift, ROW_LIMBS), counts
+    smallest = magnitudes.min(initial=np.inf, where=magnitudes > 0)
+    return choose_fixed_point(magnitudes.max(initial=0.0), smallest, total, one, count_shift, ROW_LIMBS), counts
 
 
-def _by_means(
-    rule: VectorLinkage,
-    nodes: list[Moments],
-    new: Moments,
+def value_by_moments(
+    rule: vectors.VectorLinkage,
+    nodes: list[vectors.Moments],
+    new: vectors.Moments,
     weights: npt.NDArray[np.float32],
     inside: npt.NDArray[np.bool_],
     node: int,
 ) -> float:
-    """The same by a linkage of the points themselves; a leaf that is named twice is as its closest edge."""
-    values = [float(rule.value(new, nodes[node], Between(weights[[e]]))[0]) for e in np.flatnonzero(inside)]
+    """Return the vector linkage of a new point and a cluster; of several edges to one leaf the closest counts."""
+    edges = [vectors.EdgeWeights(weights[[edge]]) for edge in np.flatnonzero(inside)]
+    values = [float(rule.value(new, nodes[node], edge)[0]) for edge in edges]
     return max(values) if rule.kind == "similarity" else min(values)
 
 
-def node_moments(tree: Hierarchy, rule: VectorLinkage, leaf_weights: Floats | None) -> list[Moments]:
-    """Of every node what ``rule`` keeps of it: of leaves, and of others by those of their children."""
+def point_moments(point: npt.NDArray[np.float32]) -> vectors.Moments:
+    """Return the moments of one new point, a table of one row."""
+    square = vectors.row_products(point, point)
+    return vectors.Moments(np.ones(1), point, square, np.zeros(1), np.ones(1, bool))
+
+
+def node_moments(
+    tree: Hierarchy, rule: vectors.VectorLinkage, leaf_weights: Floats | None
+) -> list[vectors.Moments]:
+    """Return the moments of every node: those of leaves, and of other nodes by merging their children."""
     points = rule.of_points(np.ones(tree.n_leaves) if leaf_weights is None else leaf_weights)
-    found = [select(points, np.array([leaf])) for leaf in range(tree.n_leaves)]
+    moments = [select(points, np.array([leaf])) for leaf in range(tree.n_leaves)]
     for node in range(tree.n_leaves, tree.n_nodes):
         children = sorted(np.flatnonzero(tree.parent == node), key=lambda child: tree.leaves(child).min())
-        parts = Moments(*(np.concatenate(column) for column in zip(*(found[c] for c in children), strict=True)))
-        found.append(rule.merged_clusters(parts, np.array([0])))
-    return found
+        columns = zip(*(moments[child] for child in children), strict=True)
+        parts = vectors.Moments(*(np.concatenate(column) for column in columns))
+        moments.append(rule.merged_clusters(parts, np.array([0])))
+    return moments

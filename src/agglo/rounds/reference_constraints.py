@@ -118,7 +118,7 @@ class AllowedMerges:
     def __init__(self, n: int, constraints: Constraints) -> None:
         self.max_weight = constraints.most
         self.weight = np.ones(n) if constraints.weights is None else constraints.weights.copy()
-        self.cannot = np.sort(constraints.all_cannot(), axis=1)
+        self.cannot = np.sort(constraints.cannot_pairs(), axis=1)
 
     def check(self, pairs: Ints) -> npt.NDArray[np.bool_]:
         """Return whether the clusters of each pair may merge; the smaller id is the first of a pair."""

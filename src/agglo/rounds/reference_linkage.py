@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agglo.neighbors.graph import NeighborGraph
-from agglo.rounds.linkage import GRAPH_LINKAGES, Linkage, Statistics, check_linkage, grid
+from agglo.rounds.linkage import GRAPH_LINKAGES, EdgeStatistics, Linkage, check_linkage, fixed_point_for
 from agglo.rounds.vector_linkage import VectorLinkage
 
 Ints = npt.NDArray[np.int64]
@@ -59,8 +59,8 @@ class GraphLinkage:
     A pair without an edge has the value ``missing`` of the graph; with ``"ignore"`` it does not count. With
     weights of the points, an edge counts in an average as often as the product of the weights of its ends.
 
-    Averages are sums of integers, multiples of 2^-shift (:func:`agglo.rounds.linkage.grid`). They are exact, so
-    they do not depend on the order of the edges.
+    Averages are sums of integers, multiples of 2^-shift (:func:`agglo.rounds.linkage.fixed_point_for`). They are
+    exact, so they do not depend on the order of the edges.
     """
 
     farthest: float | None = None
@@ -72,7 +72,7 @@ class GraphLinkage:
         self.kind = graph.kind
         self.sign = 1 if graph.kind == "similarity" else -1
         self.missing = None if graph.missing == "ignore" else self.sign * float(graph.missing or 0.0)
-        self.grid = grid(graph, self.weights)
+        self.grid = fixed_point_for(graph, self.weights)
         # If pairs without an edge are closer than edges, averages may get closer as clusters grow.
         farthest_edge = graph.min_weight if self.sign == 1 else -graph.max_weight
         self.reducible = linkage != "average" or self.missing is None or self.missing <= farthest_edge
@@ -81,26 +81,26 @@ class GraphLinkage:
         """Return the weight of each point, 1 unless weights are given."""
         return ClusterWeights(np.ones(len(weights)) if self.weights is None else self.weights)
 
-    def of_edges(self, sources: Ints, targets: Ints, weights: npt.NDArray[np.float32]) -> Statistics:
+    def of_edges(self, sources: Ints, targets: Ints, weights: npt.NDArray[np.float32]) -> EdgeStatistics:
         """Return the statistics of single edges; larger is closer."""
         similarity = self.sign * weights.astype(np.float64)
         if self.linkage != "average":
-            return Statistics(similarity, np.ones(len(weights), np.int64))
+            return EdgeStatistics(similarity, np.ones(len(weights), np.int64))
         counts = np.ones(len(weights)) if self.weights is None else self.weights[sources] * self.weights[targets]
         sums = np.rint(np.ldexp(similarity * counts, self.grid.shift))
         number = np.rint(np.ldexp(counts, self.grid.count_shift)).astype(np.int64)
-        return Statistics(np.array([int(value) for value in sums], object), number)
+        return EdgeStatistics(np.array([int(value) for value in sums], object), number)
 
     def merged_clusters(self, clusters: ClusterWeights, first: Ints) -> ClusterWeights:
         """Return the weights of unions."""
         return ClusterWeights(np.add.reduceat(clusters.weight, first))
 
-    def merged_edges(self, edges: Statistics, first: Ints) -> Statistics:
+    def merged_edges(self, edges: EdgeStatistics, first: Ints) -> EdgeStatistics:
         """Return the sum, the closest or the farthest of the edges between two clusters, and their number."""
         combine = {"average": np.add, "single": np.maximum, "complete": np.minimum}[self.linkage]
-        return Statistics(combine.reduceat(edges.combined, first), np.add.reduceat(edges.number, first))
+        return EdgeStatistics(combine.reduceat(edges.combined, first), np.add.reduceat(edges.number, first))
 
-    def value(self, a: ClusterWeights, b: ClusterWeights, edges: Statistics) -> Floats:
+    def value(self, a: ClusterWeights, b: ClusterWeights, edges: EdgeStatistics) -> Floats:
         """Return the mean, the closest or the farthest of the pairs of points."""
         pairs, similarity = a.weight * b.weight, edges.combined
         if self.linkage == "average":

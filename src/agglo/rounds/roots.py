@@ -74,7 +74,7 @@ def merge_roots(
         is_first = False
         above = run(
             _graph(means, linkage.metric),
-            linkage.of_clusters(means, spreads),
+            linkage.with_clusters(means, spreads),
             _of_clusters(constraints, labels, weights),
         )
         if not len(above.threshold):

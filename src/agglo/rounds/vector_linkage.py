@@ -17,7 +17,7 @@ import scipy.sparse as sp
 
 from agglo.neighbors.graph import Kind, NeighborGraph
 from agglo.points.validation import Points, check_points, iter_blocks
-from agglo.rounds.linkage import Float, Int, Valued
+from agglo.rounds.linkage import EdgeLinkages, Float, Int
 
 VectorLinkageName = Literal["exact-average", "centroid", "ward"]
 ConnectName = VectorLinkageName | Literal["auto"]
@@ -47,13 +47,13 @@ class Moments(NamedTuple):
     point: npt.NDArray[np.bool_]  # whether it is a single one
 
 
-class Between(NamedTuple):
+class EdgeWeights(NamedTuple):
     """What is kept of edges: the weight, which for two points is how close they are."""
 
     weight: npt.NDArray[np.float32]
 
 
-class Compared(NamedTuple):
+class MetricSpec(NamedTuple):
     """What of a graph says how its points are compared, where there is no graph."""
 
     metric: str | None
@@ -101,7 +101,7 @@ class VectorLinkage:
 
     Parameters
     ----------
-    graph : NeighborGraph or Compared
+    graph : NeighborGraph or MetricSpec
         A graph of the points by one of the metrics cosine, dot, sqeuclidean and euclidean.
     linkage : {"exact-average", "centroid", "ward"}
         Which.
@@ -121,7 +121,7 @@ class VectorLinkage:
     reducible = False  # a part without an edge may be the closest, and nobody knew
 
     def __init__(
-        self, graph: NeighborGraph | Compared, linkage: str, X: Any, weights: Float | None = None
+        self, graph: NeighborGraph | MetricSpec, linkage: str, X: Any, weights: Float | None = None
     ) -> None:
         check_vector_linkage(linkage, graph.metric, X)
         assert graph.metric is not None
@@ -170,12 +170,12 @@ class VectorLinkage:
                 stacklevel=stacklevel + 1,
             )
 
-    def handed_over(self) -> npt.NDArray[np.float32]:
+    def release_points(self) -> npt.NDArray[np.float32]:
         """The points, for an engine to write to; the linkage has none after that, and cannot be run again."""
         points, self.points = self.points, self.points[:0]
         return points
 
-    def like(self, X: Any) -> npt.NDArray[np.float32]:
+    def prepare_queries(self, X: Any) -> npt.NDArray[np.float32]:
         """Other points, as the linkage takes them."""
         # A new point may be as close to the others as it likes: distances need no scale.
         given = _dense(X, self.metric if self.metric in ("cosine", "dot") else None)
@@ -186,7 +186,7 @@ class VectorLinkage:
             )
         return _moved(given, self.metric, self.center)
 
-    def of_clusters(self, means: npt.NDArray[np.float32], spreads: Float) -> VectorLinkage:
+    def with_clusters(self, means: npt.NDArray[np.float32], spreads: Float) -> VectorLinkage:
         """The same linkage for clusters to start from: their means, and sums of squared distances to these."""
         other = copy.copy(self)
         other.points, other.spreads = means, spreads
@@ -195,45 +195,45 @@ class VectorLinkage:
     def __str__(self) -> str:
         return self.linkage
 
-    def valued(self, graph: NeighborGraph) -> Valued:
-        """What named thresholds look at; see :func:`agglo.rounds.linkage.valued`."""
+    def edge_linkages(self, graph: NeighborGraph) -> EdgeLinkages:
+        """What named thresholds look at; see :func:`agglo.rounds.linkage.edge_linkages`."""
         values = graph.weights
         if self.linkage == "ward" and self.metric == "cosine":
             values = 2 - 2 * values
         ends = [float(values.min(initial=self.farthest)), float(values.max(initial=self.farthest))]
-        return Valued(self.kind, graph.metric, graph.n_points, values, *ends)
+        return EdgeLinkages(self.kind, graph.metric, graph.n_points, values, *ends)
 
     def of_points(self, weights: Float) -> Moments:
         """The points themselves."""
         n = len(self.points)
         single = self.spreads is None
         spreads = np.zeros(n) if self.spreads is None else self.spreads
-        return Moments(weights, self.points, dots(self.points, self.points), spreads, np.full(n, single))
+        return Moments(weights, self.points, row_products(self.points, self.points), spreads, np.full(n, single))
 
-    def of_edges(self, sources: Int, targets: Int, weights: npt.NDArray[np.float32]) -> Between:
+    def of_edges(self, sources: Int, targets: Int, weights: npt.NDArray[np.float32]) -> EdgeWeights:
         """Their weights."""
-        return Between(weights)
+        return EdgeWeights(weights)
 
     def merged_clusters(self, clusters: Moments, first: Int) -> Moments:
         """Weights, means and spreads of unions."""
-        weight = in_order(clusters.weight, first)
+        weight = sum_segments(clusters.weight, first)
         weighted = clusters.weight[:, None] * clusters.mean
-        mean = (in_order(weighted, first) / weight[:, None]).astype(np.float32)
-        square = dots(mean, mean)
+        mean = (sum_segments(weighted, first) / weight[:, None]).astype(np.float32)
+        square = row_products(mean, mean)
         union = np.repeat(np.arange(len(first)), np.diff(first, append=len(clusters.weight)))
-        moved = _squares(clusters.square, square[union], dots(clusters.mean, mean[union]))
-        spread = in_order(clusters.spread + clusters.weight * moved, first)
+        moved = _squares(clusters.square, square[union], row_products(clusters.mean, mean[union]))
+        spread = sum_segments(clusters.spread + clusters.weight * moved, first)
         return Moments(weight, mean, square, spread, np.zeros(len(first), bool))
 
-    def merged_edges(self, edges: Between, first: Int) -> Between:
+    def merged_edges(self, edges: EdgeWeights, first: Int) -> EdgeWeights:
         """Any of the weights, for they are not looked at again."""
-        return Between(edges.weight[first])
+        return EdgeWeights(edges.weight[first])
 
-    def value(self, a: Moments, b: Moments, edges: Between) -> Float:
+    def value(self, a: Moments, b: Moments, edges: EdgeWeights) -> Float:
         """How close clusters are."""
         points = a.point & b.point
         weight = edges.weight.astype(np.float64)
-        inner = dots(a.mean, b.mean)
+        inner = row_products(a.mean, b.mean)
         if self.kind == "similarity":
             if self.linkage == "centroid":
                 lengths = np.sqrt(a.square * b.square)
@@ -248,7 +248,7 @@ class VectorLinkage:
         return np.sqrt(square) if self.metric == "euclidean" else square
 
 
-def dots(x: npt.NDArray[np.float32], y: npt.NDArray[np.float32]) -> Float:
+def row_products(x: npt.NDArray[np.float32], y: npt.NDArray[np.float32]) -> Float:
     """Products of rows in float64: 8 running sums, added up in the order of the core."""
     lane = np.zeros((len(x), _LANES))
     for j in range(0, x.shape[1], _LANES):
@@ -259,7 +259,7 @@ def dots(x: npt.NDArray[np.float32], y: npt.NDArray[np.float32]) -> Float:
     return np.asarray(lane[:, 0] + lane[:, 1])
 
 
-def in_order(values: npt.NDArray[Any], first: Int) -> Float:
+def sum_segments(values: npt.NDArray[Any], first: Int) -> Float:
     """Sums in float64 over the rows from each of ``first`` to the next, one row after the other."""
     length = np.diff(first, append=len(values))
     total = values[first].astype(np.float64)

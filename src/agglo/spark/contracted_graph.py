@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from agglo import _core
 from agglo._validation import effective_n_threads
 from agglo.neighbors.graph import Kind, Missing
-from agglo.rounds.linkage import Grid, Statistics
+from agglo.rounds.linkage import EdgeStatistics, FixedPoint
 from agglo.rounds.plan import RoundPlan
 from agglo.tree.forest import Forest
 
@@ -30,7 +30,7 @@ class ContractedGraph(NamedTuple):
     """The smaller cluster of each pair with an edge."""
     columns: Ints
     """The larger cluster."""
-    edges: Statistics
+    edges: EdgeStatistics
     """The statistics of the edges between the two; averages are sums on the grid of the whole graph."""
 
 
@@ -38,7 +38,7 @@ def run_remaining_rounds(
     graph: ContractedGraph,
     plan: RoundPlan,
     thresholds: npt.ArrayLike,
-    fixed: Grid,
+    fixed: FixedPoint,
     *,
     kind: Kind,
     missing: Missing,
@@ -54,7 +54,7 @@ def run_remaining_rounds(
         The plan of the whole run; its thresholds are ignored.
     thresholds : array-like
         The remaining thresholds; empty for a plan without thresholds.
-    fixed : Grid
+    fixed : FixedPoint
         The fixed-point grid of the whole graph, on which averages were summed.
     kind, missing
         Those of the whole graph.

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from agglo.neighbors.graph import WeightSummary
 from agglo.progress import Progress
-from agglo.rounds.linkage import GRAPH_LINKAGES, GraphLinkageName, Grid, check_linkage, grid
+from agglo.rounds.linkage import GRAPH_LINKAGES, FixedPoint, GraphLinkageName, check_linkage, fixed_point_for
 from agglo.rounds.plan import RoundPlan
 from agglo.spark.driver_graph import DriverGraph, load_driver_graph, prepare_driver_graph
 from agglo.spark.edges import (
@@ -79,7 +79,7 @@ class Driver:
 
     def _run_rounds(self, header: dict[str, Any], handoff_edges: int) -> None:
         self.plan = plan_from_header(header)
-        self.graph, self.grid = GraphSummary(**header["graph"]), Grid(*header["grid"])
+        self.graph, self.grid = GraphSummary(**header["graph"]), FixedPoint(*header["grid"])
         linkage: GraphLinkageName = header["parameters"]["linkage"]
         if (
             linkage == "average" and not 0 < self.graph.n_edges <= handoff_edges
@@ -133,7 +133,7 @@ class Driver:
         else:
             input_fingerprint = fingerprint(self.edges, self.points)
             graph = prepare_graph(self.edges, self.points, *options)
-        plan, fixed = make_plan(graph), grid(graph)
+        plan, fixed = make_plan(graph), fixed_point_for(graph)
         if self.driver_graph is None:
             warn_many_rounds(plan, graph, handoff_edges)
         header = {

@@ -22,7 +22,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from agglo.neighbors.graph import Kind, Missing, WeightSummary
-from agglo.rounds.linkage import Grid, Statistics
+from agglo.rounds.linkage import EdgeStatistics, FixedPoint
 from agglo.rounds.plan import RoundPlan
 from agglo.spark.contracted_graph import ContractedGraph, run_remaining_rounds
 from agglo.spark.linkage import SqlLinkage
@@ -101,7 +101,7 @@ class CoreResult(NamedTuple):
 
 
 def run_core(
-    edges: DataFrame, plan: RoundPlan, steps: slice, fixed: Grid, kind: Kind, missing: Missing
+    edges: DataFrame, plan: RoundPlan, steps: slice, fixed: FixedPoint, kind: Kind, missing: Missing
 ) -> CoreResult:
     """Collect a contracted graph, and run the rounds of the thresholds ``steps`` on it in the core."""
     table = edges.toArrow()
@@ -116,7 +116,7 @@ def run_core(
     values = (
         np.array([int(value) for value in combined.to_pylist()], object) if is_decimal else combined.to_numpy()
     )
-    statistics = Statistics(values, table["count"].to_numpy())
+    statistics = EdgeStatistics(values, table["count"].to_numpy())
     del table
     thresholds = np.empty(0) if plan.thresholds is None else plan.thresholds[steps]
     graph = ContractedGraph(sizes, rows, columns, statistics)

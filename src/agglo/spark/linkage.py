@@ -20,7 +20,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from agglo.neighbors.graph import Kind, Missing, WeightSummary
-from agglo.rounds.linkage import GraphLinkageName, Grid, smallest_weight
+from agglo.rounds.linkage import FixedPoint, GraphLinkageName, smallest_weight
 
 _DECIMAL = "decimal(38,0)"
 _MAX_LIMBS = 2  # of a sum that fits a decimal
@@ -30,7 +30,7 @@ _HALF = 2.0**63
 _SLACK = 1e-6
 
 
-def check_sums(graph: WeightSummary, fixed: Grid) -> None:
+def check_sums(graph: WeightSummary, fixed: FixedPoint) -> None:
     """Raise ``ValueError`` if sums of the weights do not fit decimals."""
     if fixed.limbs <= _MAX_LIMBS:
         return
@@ -45,7 +45,7 @@ def check_sums(graph: WeightSummary, fixed: Grid) -> None:
 class SqlLinkage:
     """A linkage on the contracted graphs of one run."""
 
-    def __init__(self, linkage: GraphLinkageName, kind: Kind, missing: Missing, grid: Grid) -> None:
+    def __init__(self, linkage: GraphLinkageName, kind: Kind, missing: Missing, grid: FixedPoint) -> None:
         self.linkage = linkage
         self.sign = 1 if kind == "similarity" else -1
         self.missing = None if missing == "ignore" else self.sign * missing
