@@ -45,7 +45,7 @@ def ask(explorer, path, **query):
 
 
 def got(explorer, path, **query):
-    """The response of a path, which must have the fields and types of its handler's annotation."""
+    """Return the response of a path, which must have the fields and types of its handler's annotation."""
     status, content = ask(explorer, path, **query)
     assert status == 200, content
     value = json.loads(content)
@@ -188,7 +188,7 @@ def test_items_may_come_from_a_file_of_ones_own(tmp_path):
         open_run(tmp_path / "run", tmp_path / "titles.csv")
 
 
-def test_damaged_files_of_a_run_are_told(tmp_path):
+def test_damaged_files_of_a_run_are_reported(tmp_path):
     tree = write_run(tmp_path)
     names = tmp_path / "names.arrow"
     whole = names.read_bytes()

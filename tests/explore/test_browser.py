@@ -43,7 +43,7 @@ def served(opened):
 
 @pytest.fixture
 def page(browser):
-    """A page that must not complain, show a dialog, or ask anyone but its own server."""
+    """Open a page that must not log errors, show dialogs, or send requests to other servers."""
     page = browser.new_page()
     wrong = []
     page.on("pageerror", lambda error: wrong.append(str(error)))
@@ -68,7 +68,7 @@ def shown(page, node, round=""):
 
 
 def click(page, node, **options):
-    """Click on the box of a node, near its top, where nothing else lies over it."""
+    """Click on the box of a node, near its top, which no other box covers."""
     box = page.evaluate("node => { const r = agglo.rectangle(node); return r && [r.x, r.y, r.width] }", node)
     assert box is not None, f"node {node} is not seen"
     x, y, width = box
@@ -85,7 +85,7 @@ def crumbs(page):
 
 
 def largest(opened):
-    """The largest box below the root."""
+    """Return the largest box below the root."""
     box = visible_boxes(opened.tree, opened.tree.n_nodes - 1, 0, limit=100, depth=1, share=0.0)[1]
     assert box.size > 2
     return box.node
@@ -294,7 +294,7 @@ def test_one_file_works_from_a_disk(page, opened, tmp_path):
     assert sorted(table["point"].to_pylist()) == sorted(opened.points(node).tolist())
 
 
-def test_a_server_that_is_gone_is_told(browser, opened):
+def test_a_stopped_server_is_reported(browser, opened):
     page = browser.new_page()
     with Explorer(opened) as explorer:
         visit(page, explorer.url)
@@ -304,7 +304,7 @@ def test_a_server_that_is_gone_is_told(browser, opened):
     page.close()
 
 
-def test_a_link_without_its_token_says_so(browser, served):
+def test_a_link_without_its_token_is_reported(browser, served):
     page = browser.new_page()
     page.goto(served.url.split("?")[0])
     page.locator("#message").wait_for()

@@ -53,12 +53,12 @@ def test_the_command_writes_one_file(folder, tmp_path):
         (["RUN", "--port", "70000"], 2, "65535"),
     ],
 )
-def test_what_cannot_be_opened_is_told(folder, words, code, message):
+def test_errors_of_opening_a_run(folder, words, code, message):
     _, err = run("explore", *[folder if word == "RUN" else word for word in words], code=code)
     assert message in " ".join(re.sub(r"[│\s]+", " ", err).split())
 
 
-def test_a_port_that_is_taken_is_told(folder):
+def test_a_port_in_use_is_reported(folder):
     with Explorer(open_run(folder)) as other:
         _, err = run("explore", folder, "--port", other.port, code=2)
     assert f"the page cannot be served on port {other.port}: " in err

@@ -34,7 +34,7 @@ def ask(explorer, target, method="GET", **headers):
 
 
 def send(explorer, request):
-    """Send bytes, and return all that is answered until the connection ends."""
+    """Send bytes, and return everything received until the connection ends."""
     with socket.create_connection(("127.0.0.1", explorer.port), timeout=60) as connection:
         connection.sendall(request.replace(b"HOST", b"Host: 127.0.0.1:%d" % explorer.port))
         found = b""

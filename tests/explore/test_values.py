@@ -33,7 +33,7 @@ def opened(table):
 
 
 def described(function, value):
-    """The JSON of a response, which must have the fields and types of its handler's annotation."""
+    """Return the JSON of a response, which must have the fields and types of its handler's annotation."""
     found = json.loads(api.to_json(value))
     assert_has_type(found, get_type_hints(function)["return"])
     return found
@@ -150,7 +150,7 @@ def test_a_column_named_count_without_counts_is_one_like_any_other(counts):
     assert items.values(np.array([2])) == [to_text(pa.array(counts[2:])).to_pylist()]
 
 
-def test_columns_of_equal_and_empty_names_are_told_apart():
+def test_columns_of_equal_and_empty_names_are_renamed():
     assert unique_names(["a", "", "a", "a (2)", "column 2"]) == ["a", "column 2 (2)", "a (3)", "a (2)", "column 2"]
     table = pa.table([[1, 2], [3, 4], [5, 6], ["x", "y"]], ["name", "name", "point", ""])
     run = opened(table)

@@ -1,4 +1,4 @@
-"""What all baselines promise: valid trees of any points, labels, repeatability, scikit-learn's conventions."""
+"""The contract of all baselines: valid trees, labels, reproducibility, scikit-learn's conventions."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ each_tree = pytest.mark.parametrize("name", TREES)
 FAST = {"ghhc": {"max_iter": 10}}
 
 
-def made(name, **parameters):
-    """The estimator of a name, repeatable."""
+def make_estimator(name, **parameters):
+    """Make the estimator of a name, with a fixed random state."""
     method = METHODS[name]
     return method.estimator(**({"random_state": 0} if method.random else {}), **FAST.get(name, {}) | parameters)
 
 
 def blobs(n=300, k=6, d=5, apart=8.0, seed=0):
-    """Gaussian blobs in random order, and which one each point is of."""
+    """Draw Gaussian blobs in random order; return the points and their blobs."""
     rng = np.random.default_rng(seed)
     y = rng.integers(0, k, n)
     return apart * rng.standard_normal((k, d))[y] + rng.standard_normal((n, d)), y
 
 
-@parametrize_with_checks([made(name) for name in TREES])
+@parametrize_with_checks([make_estimator(name) for name in TREES])
 def test_scikit_learns_own_checks(estimator, check, request):
     run_check(estimator, check, request)
 
@@ -54,26 +54,26 @@ points_with_ties = hnp.arrays(
 @settings(max_examples=25)
 @given(X=points_with_ties)
 def test_any_points_make_a_tree(name, X):
-    fitted = made(name).fit(X)
+    fitted = make_estimator(name).fit(X)
     check_hierarchy(fitted.tree_)
     assert fitted.tree_.n_leaves == len(X)
     assert fitted.labels_.shape == (len(X),)
-    assert_same_hierarchy(fitted.tree_, made(name).fit(X).tree_)
+    assert_same_hierarchy(fitted.tree_, make_estimator(name).fit(X).tree_)
 
 
 @each_tree
 @pytest.mark.parametrize("n", [1, 2, 3, 40])
-def test_copies_of_one_point_make_a_tree(name, n):
-    fitted = made(name).fit(np.full((n, 2), 3.25))
+def test_duplicates_of_one_point_give_a_tree(name, n):
+    fitted = make_estimator(name).fit(np.full((n, 2), 3.25))
     check_hierarchy(fitted.tree_)
     assert fitted.tree_.n_leaves == n
 
 
 @pytest.mark.parametrize("name", [name for name in METHODS if "dpmeans" not in name])
-def test_blobs_are_told_apart(name):
+def test_blobs_are_recovered(name):
     X, y = blobs()
     method = METHODS[name]
-    fitted = made(name, n_clusters=6, **({"metric": "sqeuclidean"} if method.metric else {})).fit(X)
+    fitted = make_estimator(name, n_clusters=6, **({"metric": "sqeuclidean"} if method.metric else {})).fit(X)
     together = (fitted.labels_[:, None] == fitted.labels_) == (y[:, None] == y)
     assert together.mean() > 0.9
     if method.hierarchical:
@@ -81,7 +81,7 @@ def test_blobs_are_told_apart(name):
 
 
 @each
-def test_the_registry_tells_the_truth(name):
+def test_the_registry_matches_the_estimators(name):
     method = METHODS[name]
     parameters = method.estimator().get_params()
     assert ("random_state" in parameters) == method.random

@@ -87,7 +87,7 @@ def test_model_separated_distances_are_smaller_within_a_class(seed, sizes):
         (lambda: datasets.load_iris().sample(0), "n_points=0 must be at least 1"),
     ],
 )
-def test_what_cannot_be_made_says_why(make, message):
+def test_errors_of_datasets(make, message):
     with pytest.raises(ValueError, match=message):
         make()
 
@@ -209,14 +209,14 @@ def test_sparse_npz(tmp_path):
         (datasets.load_npz, "PK", "is damaged, incomplete or of another format"),
     ],
 )
-def test_a_file_that_is_something_else_says_so(tmp_path, load, text, message):
+def test_errors_of_wrong_files(tmp_path, load, text, message):
     path = tmp_path / "file"
     path.write_text(text)
     with pytest.raises(ValueError, match=message):
         load(path)
 
 
-def test_an_archive_without_points_says_what_it_has(tmp_path):
+def test_an_archive_without_points_is_reported(tmp_path):
     np.savez(tmp_path / "set.npz", y=[1], data=[1])
     with pytest.raises(
         ValueError, match="has the arrays y, data, but X, or data, indices, indptr, shape was expected"

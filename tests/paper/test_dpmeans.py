@@ -1,4 +1,4 @@
-"""The solvers of DP-means: what they find, for which points and parameters."""
+"""The solvers of DP-means: results, inputs and parameters."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_scikit_learns_own_checks(estimator, check, request):
 
 @functools.cache
 def partitions(n):
-    """Every partition of n points, as labels."""
+    """Yield every partition of n points, as labels."""
     return [
         np.array(labels)
         for labels in itertools.product(range(n), repeat=n)

@@ -93,7 +93,7 @@ def test_passes_are_those_of_the_definition(X, lam, epoch, starts, seed):
 @pytest.mark.parametrize("epoch", [1, 50, 1000])
 @pytest.mark.parametrize("lam", [0.3, 1.5, 6.0])
 def test_passes_over_many_blocks(dtype, epoch, lam):
-    """Several blocks of points, of centres and of those that open a cluster."""
+    """Several blocks of points, of centers and of those that open a cluster."""
     rng = np.random.default_rng(1)
     X = rng.standard_normal((1500, 4)).astype(dtype)
     order = rng.permutation(len(X))
@@ -154,7 +154,7 @@ def test_seeds_and_their_distances(X, seed):
 
 
 def test_seeds_are_drawn_by_squared_distance():
-    """Which of seven points is drawn last, over many seeds, against its chance summed over all sequences."""
+    """Which of seven points is drawn last, over many seeds, against its probability summed over all sequences."""
     x = np.array([0.0, 1.0, 1.5, 4.0, 4.2, 7.0, 11.0])
     table = (x[:, None] - x) ** 2
     chance = np.zeros(7)

@@ -70,7 +70,7 @@ def test_the_relaxation_is_solved_as_far_as_tol_says(lam, dtype):
 
 @pytest.mark.parametrize("n", [30, 1200])
 def test_separated_clusters_are_found_and_known_to_be_the_best(n):
-    """Centres far apart and points within 1 of theirs: the relaxation itself has whole exemplars."""
+    """Centers far apart and points within 1 of theirs: the relaxation itself has whole exemplars."""
     rng = np.random.default_rng(n)
     y = np.arange(n) % 6
     offset = rng.normal(size=(n, 3))
@@ -100,7 +100,7 @@ def test_exemplars_of_many_blocks(lam):
         assert without >= solver.facility_cost_ - 1e-9
 
 
-def test_copies_count_as_often_as_they_are():
+def test_duplicates_are_weighted():
     X = np.repeat([[0.0], [1.0], [5.0]], [1, 40, 3], axis=0)
     solver = LowRankALBCD(2.0).fit(X)
     assert solver.exemplar_indices_.tolist() == [1, 41]
@@ -108,7 +108,7 @@ def test_copies_count_as_often_as_they_are():
     assert solver.labels_.tolist() == [0] * 41 + [1] * 3
 
 
-def test_too_few_rounds_are_said():
+def test_too_few_iterations_give_a_warning():
     X = np.random.default_rng(0).normal(size=(200, 2))
     with pytest.warns(ConvergenceWarning, match=r"max_iter=1 iterations left a gap of .* than tol=1e-09: pass a"):
         solver = LowRankALBCD(3.0, max_iter=1, tol=1e-9, random_state=0).fit(X)

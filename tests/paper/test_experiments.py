@@ -1,4 +1,4 @@
-"""The harness of the paper's tables: limits, what is on record, and what is made of it."""
+"""The experiments of the paper: limits, stored results and reports."""
 
 import json
 import time
@@ -46,7 +46,7 @@ def test_a_job_gives_its_rows():
     ("task", "limits", "status"),
     [(forever, Limits(1, 4.0), "DNF"), (greedy, Limits(30, 1.0), "OOM"), (broken, Limits(), "error")],
 )
-def test_a_job_that_fails_says_how(task, limits, status):
+def test_the_status_of_a_failed_job(task, limits, status):
     (row,) = run_job(JOB, Path(), limits, task)
     assert row["status"] == status
     assert row["limits"] == {"cpu_seconds": limits.cpu_seconds, "gigabytes": limits.gigabytes}

@@ -1,4 +1,4 @@
-"""gHHC: its gradient, and that following it helps."""
+"""gHHC: its gradient, and its optimization."""
 
 from __future__ import annotations
 

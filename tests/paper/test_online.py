@@ -1,4 +1,4 @@
-"""Perch and Grinch: their theorems, and that shortcuts which claim to be exact are."""
+"""Perch and Grinch: their theorems, and the exactness of their searches."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from agglo.testing import assert_same_hierarchy, check_hierarchy
 
 
 def separated(seed, n, k, d, copies=False):
-    """Points of k classes, in random order, each closer to all of its class than to anyone of another."""
+    """Draw points of k classes in random order, each closer to all of its class than to any other point."""
     rng = np.random.default_rng(seed)
     y = rng.integers(0, k, n)
     centers = np.zeros((k, d))

@@ -1,4 +1,4 @@
-"""HKM and RHC: what a split and a merge are, and the theorem of the latter."""
+"""HKM and RHC: splits and merges by their definitions, and the theorem of RHC."""
 
 from __future__ import annotations
 

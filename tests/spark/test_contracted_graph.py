@@ -12,7 +12,7 @@ from agglo.spark.contracted_graph import ContractedGraph, run_remaining_rounds
 
 
 def contracted(graph, labels, linkage):
-    """The clusters of ``labels`` and their edges, by the definition; labels are in order of first appearance."""
+    """Contract a graph by the definition; labels are in order of first appearance."""
     rows = labels[np.repeat(np.arange(graph.n_points), np.diff(graph.indptr))]
     columns = labels[graph.indices]
     once = rows < columns

@@ -23,8 +23,8 @@ pytestmark = pytest.mark.spark
 EXAMPLES = int(os.environ.get("AGGLO_SPARK_EXAMPLES", "3"))
 
 
-def edges_of(spark, graph, names=None):
-    """The edges of a graph as a table, each in one direction; points are called by their indices, or by names."""
+def edge_table(spark, graph, names=None):
+    """Return the edges of a graph as a table, each in one direction, with indices or names as ids."""
     rows = np.repeat(np.arange(graph.n_points), np.diff(graph.indptr))
     once = rows < graph.indices
     ends = rows[once], graph.indices[once].astype(np.int64)
@@ -34,15 +34,15 @@ def edges_of(spark, graph, names=None):
 
 
 def table(spark, *rows):
-    """Edges from rows of (src, dst, weight)."""
+    """Return a table of edges from rows of (src, dst, weight)."""
     columns = [list(column) for column in zip(*rows, strict=True)] if rows else [[], [], []]
     types = [pa.string() if columns[0] and isinstance(columns[0][0], str) else pa.int64()] * 2 + [pa.float64()]
     arrays = [pa.array(column, kind) for column, kind in zip(columns, types, strict=True)]
     return spark.createDataFrame(pa.table(dict(zip(("src", "dst", "weight"), arrays, strict=True))))
 
 
-def nothing_is_kept(spark):
-    """Whether no table is left in the memory of the cluster."""
+def nothing_is_cached(spark):
+    """Return whether no table is cached."""
     return not spark.sparkContext._jsc.getPersistentRDDs().size()
 
 
@@ -66,7 +66,7 @@ def test_scc_is_that_of_the_core(spark, tmp_path, data, graph, linkage, advance,
     shutil.rmtree(tmp_path / "run", ignore_errors=True)
     options = {"thresholds": thresholds, "linkage": linkage, "advance": advance}
     tree = agglo.spark.scc(
-        edges_of(spark, graph),
+        edge_table(spark, graph),
         f"{tmp_path}/run",
         kind=graph.kind,
         missing=graph.missing,
@@ -75,7 +75,7 @@ def test_scc_is_that_of_the_core(spark, tmp_path, data, graph, linkage, advance,
         **options,
     )
     assert_same_hierarchy(tree.to_hierarchy(), agglo.scc(graph, **options))
-    assert nothing_is_kept(spark)
+    assert nothing_is_cached(spark)
 
 
 @pytest.mark.parametrize(("n", "n_edges", "handoff_edges"), [(4, 6, 0), (30, 70, 30)])
@@ -88,7 +88,7 @@ def test_very_many_thresholds_cost_what_their_merges_do(spark, tmp_path, n, n_ed
     context.setJobGroup(str(tmp_path), "")
     options = {"kind": "similarity", "points": spark.range(n), "handoff_edges": handoff_edges}
     options["n_thresholds"] = 40_000
-    tree = agglo.spark.scc(edges_of(spark, graph), f"{tmp_path}/run", **options)
+    tree = agglo.spark.scc(edge_table(spark, graph), f"{tmp_path}/run", **options)
     jobs = len(context.statusTracker().getJobIdsForGroup(str(tmp_path)))
     context.setLocalProperty("spark.jobGroup.id", None)
     assert_same_hierarchy(tree.to_hierarchy(), expected)
@@ -99,7 +99,7 @@ def test_very_many_thresholds_cost_what_their_merges_do(spark, tmp_path, n, n_ed
         assert len(steps) < len(expected.rounds) / 3
 
 
-def test_a_stretch_is_as_long_as_there_is_room(spark, monkeypatch):
+def test_a_handoff_has_as_many_rounds_as_fit(spark, monkeypatch):
     rng = np.random.default_rng(2)
     value, degree, thresholds = rng.random(200), rng.integers(1, 9, 200), np.linspace(0.99, 0.01, 50)
     nearest = spark.createDataFrame(pa.table({"value": value, "degree": degree}))
@@ -118,7 +118,7 @@ def test_a_stretch_is_as_long_as_there_is_room(spark, monkeypatch):
     assert 3 < found("single", 0.0) <= most
 
 
-def test_too_many_rounds_on_spark_are_told():
+def test_many_rounds_on_spark_give_a_warning():
     few = agglo.NeighborGraph.from_edges(np.arange(201), np.arange(1, 202), np.ones(201), kind="distance")
     many = agglo.NeighborGraph.from_edges(np.arange(999), np.arange(1, 1000), np.ones(999), kind="distance")
     for graph, number, advance, room in [(few, 40, "until-stable", 3), (many, 200, "every-round", 0)]:
@@ -159,7 +159,7 @@ def test_sums_of_128_bits_and_a_schedule_of_its_own(spark, tmp_path, kind):
     )
     assert fixed_point_for(graph).limbs == 2
     tree = agglo.spark.scc(
-        edges_of(spark, graph),
+        edge_table(spark, graph),
         f"{tmp_path}/run",
         kind=kind,
         points=spark.range(20),
@@ -171,7 +171,7 @@ def test_sums_of_128_bits_and_a_schedule_of_its_own(spark, tmp_path, kind):
 
 def test_weights_too_far_apart_for_decimals_are_an_error_unless_the_driver_sums(spark, tmp_path):
     graph = agglo.NeighborGraph.from_edges([0, 1, 2, 3], [1, 2, 3, 4], [1.0, 1e-43, 1e-40, 0], kind="similarity")
-    edges = edges_of(spark, graph)
+    edges = edge_table(spark, graph)
     with pytest.raises(
         ValueError, match=r"from 9.94922e-44 to 1 in magnitude, .* 4 such weights .* handoff_edges"
     ):
@@ -181,7 +181,7 @@ def test_weights_too_far_apart_for_decimals_are_an_error_unless_the_driver_sums(
 
 
 @pytest.mark.parametrize("handoff_edges", [14, 17])  # edges once cleaned, and rows
-def test_names_loops_and_copies_of_edges(spark, tmp_path, handoff_edges):
+def test_names_loops_and_duplicate_edges(spark, tmp_path, handoff_edges):
     names = ["p" + chr(0x263A + i) if i % 3 else f"q{i:02}" for i in range(12)]
     rows = [(names[i], names[0], 0.9 - i / 20) for i in range(1, 12)]  # a hub
     rows += [(names[0], names[1], 0.1), (names[1], names[0], 0.95), ("alone", "alone", 1.0)]
@@ -209,7 +209,7 @@ def test_names_loops_and_copies_of_edges(spark, tmp_path, handoff_edges):
     assert tree.clusters_per_round == [13, *expected.rounds.after]
     rounds, left = len(expected.rounds), expected.rounds.after[-1]
     assert repr(tree) == f"SparkHierarchy(13 points, {rounds} rounds, {left} clusters left)"
-    assert nothing_is_kept(spark)
+    assert nothing_is_cached(spark)
 
 
 # ---- what cannot be used ----
@@ -313,11 +313,11 @@ def test_java_is_found_or_the_message_says_what_to_do(monkeypatch, tmp_path):
         java_home()
 
 
-def test_few_merges_many_and_hubs_contract_alike(spark):
+def test_contraction_does_not_depend_on_broadcast_or_hubs(spark):
     rng = np.random.default_rng(4)
     graph = agglo.NeighborGraph.from_edges(np.zeros(40, int), np.arange(1, 41), rng.random(40), kind="similarity")
     linkage = SqlLinkage("average", "similarity", 0.0, fixed_point_for(graph))
-    edges = linkage.from_points(edges_of(spark, graph).toDF("lo", "hi", "weight"))
+    edges = linkage.from_points(edge_table(spark, graph).toDF("lo", "hi", "weight"))
     assert find_hubs(edges, 40_000) == []
     moves = spark.createDataFrame(
         pa.table({"child": [0, 1, 2, 5, 6], "cluster": [0, 0, 0, 5, 5], "size": [3, 3, 3, 2, 2]})

@@ -1,4 +1,4 @@
-"""What happens when processes die in the middle of a run, and when one is taken up again."""
+"""Processes that die during a run, and runs that are resumed."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from spark_cluster import submit
-from test_spark import edges_of, nothing_is_kept
+from test_spark import edge_table, nothing_is_cached
 
 import agglo
 from agglo.spark.folder import Folder, State
@@ -37,12 +37,12 @@ def graph():
 @pytest.fixture(scope="module")
 def edges(spark, graph, tmp_path_factory):
     path = str(tmp_path_factory.mktemp("edges") / "table")
-    edges_of(spark, graph).write.parquet(path)
+    edge_table(spark, graph).write.parquet(path)
     return path
 
 
 def wait_for(states, run, going):
-    """Until a run has noted so many states, or does not go on."""
+    """Wait until a run has written this number of ``states``, or makes no progress."""
     while going() and len(list(Path(run, "log").glob("part-*"))) < states:
         time.sleep(0.05)
 
@@ -76,7 +76,7 @@ def test_a_worker_may_die_in_the_middle_of_a_round(cluster, spark, graph, edges,
     assert "worker-1" not in cluster.processes
     cluster.start_worker(1)
     assert_same_hierarchy(tree.to_hierarchy(), agglo.scc(graph, thresholds=THRESHOLDS))
-    assert nothing_is_kept(spark)
+    assert nothing_is_cached(spark)
 
 
 @pytest.mark.slow  # two more drivers start Java

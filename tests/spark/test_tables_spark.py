@@ -1,4 +1,4 @@
-"""What is made of tables on Spark besides trees: neighbour graphs, scores, exemplars; and the command line."""
+"""Neighbour graphs, scores and exemplars on Spark, and the command line."""
 
 import json
 
@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from cli_runs import run
-from test_spark import edges_of, nothing_is_kept
+from test_spark import edge_table, nothing_is_cached
 
 import agglo
 from agglo.evaluation import metrics
@@ -31,7 +31,7 @@ def graph():
 def tree(spark, graph, tmp_path_factory):
     path = str(tmp_path_factory.mktemp("tables") / "run")
     points = spark.range(60)
-    return agglo.spark.scc(edges_of(spark, graph), path, kind="similarity", thresholds=THRESHOLDS, points=points)
+    return agglo.spark.scc(edge_table(spark, graph), path, kind="similarity", thresholds=THRESHOLDS, points=points)
 
 
 def test_rows_of_the_driver_arrive_as_they_are(spark, tmp_path, monkeypatch):
@@ -65,7 +65,7 @@ def test_scores_are_those_of_the_tree_in_memory(spark, graph, tree, classes):
         ValueError, match="classes have 59 rows for 59 of 60 points: every point needs exactly one class"
     ):
         agglo.spark.scores(tree, table.limit(59))
-    assert nothing_is_kept(spark)
+    assert nothing_is_cached(spark)
 
 
 def test_exemplars_have_the_closest_edges_inside_their_cluster(graph, tree):
@@ -110,7 +110,7 @@ def test_vectors_find_their_neighbours_in_buckets(spark, tmp_path, names):
     assert found.recall_estimate.sample == 40
     assert found.recall_estimate.value == pytest.approx((hits / 4).mean(), abs=0.15)
     assert found.recall_estimate.value > 0.6
-    assert nothing_is_kept(spark)
+    assert nothing_is_cached(spark)
 
 
 def test_texts_find_their_neighbours_by_minhash(spark, tmp_path):
@@ -145,7 +145,7 @@ def test_points_that_cannot_be_compared(spark, tmp_path, columns, message):
 
 def test_the_command_line_writes_a_run_and_labels(spark, graph, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    edges_of(spark, graph).write.parquet(f"{tmp_path}/edges")
+    edge_table(spark, graph).write.parquet(f"{tmp_path}/edges")
     fit = ["spark", "fit", f"{tmp_path}/edges", "-o", f"{tmp_path}/run", "--kind", "similarity"]
     told, _ = run(*fit, "--json")
     assert json.loads(told)["clusters"][0] == len(set(graph.indices.tolist()))
