@@ -47,8 +47,8 @@ def evaluate(
 ) -> None:
     """Score a tree against known classes: dendrogram purity and pairwise F1.
 
-    F1 is computed for one cut and for the best round. By default the cut has as many clusters as there are
-    classes.
+    F1 is computed for one cut and for the best round. By default the cut has
+    as many clusters as there are classes.
 
     Example: agglo eval out --labels classes.npy
     """

@@ -179,8 +179,9 @@ def fit(
 ) -> None:
     """Cluster the points of a file; write the tree and its labels to a folder.
 
-    Labels are selected by --n-clusters, --round or --height. By default they are those of the most persistent
-    round: the number of clusters that survives the longest range of thresholds.
+    Labels are selected by --n-clusters, --round or --height. By default they
+    are those of the most persistent round: the number of clusters that
+    survives the longest range of thresholds.
 
     Example: agglo fit points.npy --metric euclidean --n-clusters 10 -o out
     """

@@ -62,8 +62,8 @@ def plot(
 ) -> None:
     """Draw a tree, its rounds or its DP-means costs.
 
-    Each cluster of the cut has a colour. The cut is selected by --n-clusters, --round or --height; by default it
-    is the most persistent round.
+    Each cluster of a cut has a colour. The cut is selected by --n-clusters,
+    --round or --height; by default it is the most persistent round.
 
     Example: agglo plot out --kind dendrogram -o tree.png
     """

@@ -53,7 +53,8 @@ def predict(
 ) -> None:
     """Assign new points to the clusters of a model; -1 if no cluster is close enough.
 
-    Labels are numbered as those of the run, unless --n-clusters, --round or --height selects another cut.
+    Labels are numbered as those of the run, unless --n-clusters, --round or
+    --height selects another cut.
 
     Example: agglo predict out new.npy -o labels.csv
     """

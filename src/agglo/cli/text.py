@@ -86,7 +86,8 @@ def text(
 ) -> None:
     """Cluster short texts; write a tree with named clusters for agglo explore.
 
-    Texts are compared by their words and letters, or by the vectors of --embeddings or --model.
+    Texts are compared by their words and letters, or by the vectors of
+    --embeddings or --model.
 
     Example: agglo text queries.csv --column query -o out
     """
