@@ -1,4 +1,4 @@
-// Edges to a graph, and a graph to a forest: for every linkage, with constraints, by one thread and by two.
+// Fuzzes graph construction and the rounds: all linkages, with constraints, with one thread and with two.
 #include <array>
 #include <optional>
 
@@ -28,7 +28,7 @@ void check_forest(const Forest& forest, std::int64_t n) {
   }
 }
 
-// Arrays of any content are either a graph or a violation in words.
+// Validation accepts arrays of any content.
 void check_validation(Input& input) {
   const std::int64_t n = input.integer(0, 4), edges = input.integer(0, 6);
   std::vector<std::int64_t> indptr;
@@ -78,8 +78,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
   };
   Constraints constraints;
-  if (input.integer(
-          0, 1)) {  // not both of what must and what cannot be linked: they could contradict each other
+  // Must-link and cannot-link pairs are not combined, because they could contradict each other.
+  if (input.integer(0, 1)) {
     if (input.integer(0, 1)) {
       add_pairs(must_link, true);
     } else {

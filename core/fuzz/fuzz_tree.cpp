@@ -1,4 +1,4 @@
-// Trees: validation of any columns, and what is done with valid ones.
+// Fuzzes the validation of trees, and the operations on valid ones.
 #include <numeric>
 
 #include "input.hpp"
@@ -11,7 +11,7 @@ using namespace agglo;
 
 namespace {
 
-// Columns of any content are either a tree or a violation in words.
+// Validation accepts columns of any content.
 void check_validation(Input& input) {
   const std::int64_t nodes = input.integer(0, 6);
   std::vector<std::int32_t> parent, size, round;
@@ -40,7 +40,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t leng
     return 0;
   }
   const bool both = compare_threads(input);
-  // Roots merge, a few at a time, until one is left.
+  // Merge a few roots at a time, until one is left.
   std::vector<std::int32_t> parent(leaves, -1), size(leaves, 1), round(leaves, 0), roots(leaves);
   std::vector<double> height(leaves, 0.0), costs(leaves, 0.0);
   std::iota(roots.begin(), roots.end(), 0);

@@ -1,4 +1,4 @@
-// What the fuzz targets share: numbers read from the bytes of a test case, and teams of one and two threads.
+// Input for the fuzz targets: numbers from the bytes of a test case, and pools of one and two threads.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ class Input {
 
   bool empty() const { return left_ == 0; }
 
-  // The next bytes as a number; 0 where there are no more.
+  // Reads the next bytes as a number; 0 if there are none left.
   template <class T>
   T read() {
     T value{};
@@ -28,13 +28,13 @@ class Input {
     return value;
   }
 
-  // An integer in [least, most], from one byte: so small changes of a test case are small changes of its
-  // meaning.
+  // Reads an integer in [least, most] from one byte, so that a small change of a test case has a small
+  // effect.
   std::int64_t integer(std::int64_t least, std::int64_t most) {
     return least + read<std::uint8_t>() % (most - least + 1);
   }
 
-  // A finite number of any size up to `most`: often a small integer, so that values tie.
+  // Reads a finite number of magnitude up to `most`. It is often a small integer, so that values tie.
   template <class Real>
   Real real(double most) {
     const auto byte = read<std::uint8_t>();
@@ -48,7 +48,8 @@ class Input {
   std::size_t left_;
 };
 
-// Whether to compare with the results of two threads: seldom, for most of the time goes to waking them.
+// Returns whether to compare with the results of two threads. It rarely does, because starting them takes
+// most of the time.
 inline bool compare_threads(Input& input) { return input.integer(0, 7) == 0; }
 
 inline agglo::ThreadPool& one_thread() {

@@ -163,8 +163,7 @@ class SeedSampler {
   // Returns the point at which the cumulative sum of squares passes `sum`.
   std::int64_t find_by_cumulative_sum(double sum) const {
     const std::int64_t strip = std::upper_bound(sums_.begin(), sums_.end(), sum) - sums_.begin();
-    std::int64_t last =
-        -1;  // the last point with a positive square; because of rounding, `left` may never get negative
+    std::int64_t last = -1;  // the last point with a positive square; rounding may prevent a negative `left`
     double left = strip > 0 ? sum - sums_[strip - 1] : sum;
     const std::int64_t begin =
         std::min<std::int64_t>(strip, static_cast<std::int64_t>(sums_.size()) - 1) * kStrip;
@@ -177,8 +176,7 @@ class SeedSampler {
     return last >= 0 ? last : std::max_element(square_.begin(), square_.end()) - square_.begin();
   }
 
-  static constexpr std::int64_t kStrip =
-      512;  // points per partial sum; it is part of the definition of the result
+  static constexpr std::int64_t kStrip = 512;  // points per partial sum; part of the definition of the result
   static constexpr std::int64_t kMaxBatch = 512, kMaxRejected = 256, kPatience = 100;
 
   const Points<T> points_;

@@ -42,9 +42,9 @@ class Passes {
         scan_(points, sgemm, pool),
         centers_(start.begin(), start.end()),
         within_(start.size() / points.d, 0.0),
-        unseen_(start.size() / points.d, points.n),
         label_(points.n, -1),
-        square_(points.n, kFar) {}
+        square_(points.n, kFar),
+        unseen_(start.size() / points.d, points.n) {}
 
   DpMeans run() {
     DpMeans result;
@@ -273,8 +273,8 @@ class Passes {
   std::vector<double> within_;       // by cluster: sum of squared distances to its mean
   std::vector<std::int32_t> label_;  // by point: its cluster
   std::vector<double> square_;       // by point: squared distance to that center
-  std::vector<std::int64_t>
-      unseen_;  // by center: points at places before this were not compared with its current position
+  // By center: the points at places before this were not compared with its current position.
+  std::vector<std::int64_t> unseen_;
   std::vector<typename CenterScan<T>::Scratch> scratch_;
   std::int64_t done_ = 0;
 };

@@ -1,4 +1,4 @@
-// A plain BLAS for tests.
+// A simple matrix product for tests, in place of BLAS.
 #pragma once
 
 #include <cstdint>
@@ -6,12 +6,12 @@
 #include "check.hpp"
 #include "neighbors/exact.hpp"
 
-// The one case that the core asks of it: C = A'B.
+// Computes C = A'B, the only case that the core uses.
 template <class Real>
 void gemm(char* transa, char* transb, int* m, int* n, int* k, Real* alpha, Real* a, int* lda, Real* b,
           int* ldb, Real* beta, Real* c, int* ldc) {
   CHECK(*transa == 'T' && *transb == 'N' && *alpha == 1 && *beta == 0);
-  const std::int64_t rows = *m, columns = *n, terms = *k;  // read once: sanitizers look at every reading
+  const std::int64_t rows = *m, columns = *n, terms = *k;  // read once, because sanitizers check every read
   for (std::int64_t j = 0; j < columns; ++j)
     for (std::int64_t i = 0; i < rows; ++i) {
       const Real *x = a + i * *lda, *y = b + j * *ldb;

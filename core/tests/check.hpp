@@ -1,4 +1,4 @@
-// Checks for the core's own tests: they print what failed and where, and end the test.
+// Checks for the tests of the core. A failed check prints its condition and line, and ends the test.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
     }                                                                      \
   } while (false)
 
-// Whether call() throws an Error.
+// Returns whether call() throws an Error.
 template <class Error, class Call>
 bool throws(const Call& call) {
   try {
@@ -25,5 +25,5 @@ bool throws(const Call& call) {
   return false;
 }
 
-// A report that stops what it hears of.
+// A report that stops the work by an exception.
 inline void stop(std::int64_t, std::int64_t) { throw std::runtime_error("stop"); }

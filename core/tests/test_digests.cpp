@@ -1,6 +1,5 @@
-// The results of the core on generated data, as digests. They must be the same on every processor, at every
-// level of instructions, and with every BLAS. If a change alters a result on purpose, put the digests it
-// prints here.
+// Digests of the results of the core on generated data. They must be the same on every processor, SIMD level
+// and BLAS. If a change alters a result on purpose, replace the digests by the printed ones.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -30,7 +29,7 @@ using namespace agglo::paper;
 
 namespace {
 
-// Sums from the last term to the first, as no BLAS of tests does: results must not depend on the order.
+// A product that sums from the last term to the first: results must not depend on the order.
 template <class Real>
 void reversed_gemm(char*, char*, int* m, int* n, int* k, Real*, Real* a, int* lda, Real* b, int* ldb, Real*,
                    Real* c, int* ldc) {
@@ -103,7 +102,7 @@ std::uint8_t number(double x) {
   return static_cast<std::uint8_t>(127 * (1 + x));
 }
 
-// Points around some centres, with some duplicates.
+// Random points around some centers, with some duplicates.
 template <class T>
 std::vector<T> some_points(std::int64_t n, std::int64_t d, std::uint64_t seed) {
   Random random(seed);
@@ -263,7 +262,7 @@ constexpr Expected kExpected[] = {
     {"DP-means", dp_means_labels, 0xb0f8235cdcdcb473},
 };
 
-// Products of every shape of blocks, from one row to several blocks of rows, columns and terms.
+// Products of many shapes, from one row to several blocks of rows, columns and terms.
 void products_are_the_same_at_every_level() {
   Random random(10);
   for (const std::int64_t n : {1, 5, 97})
@@ -293,7 +292,7 @@ int main() {
     for (const Expected& expected : kExpected)
       for (const bool reversed : {false, true}) {
         if (reversed && level != Simd::plain)
-          continue;  // the order of products and the level do not interact
+          continue;  // the order of the sums and the SIMD level are independent
         ThreadPool pool(reversed ? 2 : 1);
         const std::uint64_t digest = expected.results(reversed ? reversed_blas : blas, pool);
         if (digest == expected.digest) continue;

@@ -1,4 +1,4 @@
-// Trees for tests, and what a plain reading of the definitions says about them.
+// Random trees for tests.
 #pragma once
 
 #include <algorithm>
@@ -20,10 +20,10 @@ struct Tree {
   agglo::TreeView view() const { return {parent, height, size, round}; }
 };
 
-// A tree over n leaves: in every round one group of up to `width` clusters merges, picked by chance (or
-// always the newest cluster with the next leaf: a chain).
+// Returns a tree over n leaves. In every round one random group of up to `width` clusters merges; if `chain`,
+// the last merged cluster and the next leaf.
 inline Tree make_tree(std::int64_t n, std::int64_t width, bool chain, unsigned seed) {
-  std::mt19937 chance(seed);
+  std::mt19937 random(seed);
   Tree tree;
   tree.leaves = n;
   tree.parent.assign(n, -1);
@@ -35,13 +35,13 @@ inline Tree make_tree(std::int64_t n, std::int64_t width, bool chain, unsigned s
   double height = 0;
   while (alive.size() > 1) {
     const std::size_t most = std::min(alive.size(), static_cast<std::size_t>(width));
-    const std::size_t group = chain ? 2 : 2 + chance() % (most - 1);
+    const std::size_t group = chain ? 2 : 2 + random() % (most - 1);
     const auto id = static_cast<std::int32_t>(tree.parent.size());
-    height += chance() % 3;  // some heights tie
+    height += random() % 3;  // some heights tie
     tree.before.push_back(static_cast<std::int64_t>(alive.size()));
     std::int32_t size = 0;
     for (std::size_t k = 0; k < group; ++k) {
-      if (!chain) std::swap(alive[chance() % alive.size()], alive.back());
+      if (!chain) std::swap(alive[random() % alive.size()], alive.back());
       tree.parent[alive.back()] = id;
       size += tree.size[alive.back()];
       alive.pop_back();
@@ -56,8 +56,9 @@ inline Tree make_tree(std::int64_t n, std::int64_t width, bool chain, unsigned s
   return tree;
 }
 
-// The least common ancestor: parents have larger ids, so the smaller one climbs until both meet.
-inline std::int32_t meet(const Tree& tree, std::int32_t a, std::int32_t b) {
+// Returns the least common ancestor. Parents have larger ids, so the smaller of two ids is replaced by its
+// parent until both are equal.
+inline std::int32_t common_ancestor(const Tree& tree, std::int32_t a, std::int32_t b) {
   while (a != b) (a < b ? a : b) = tree.parent[a < b ? a : b];
   return a;
 }

@@ -10,15 +10,16 @@ namespace {
 
 constexpr std::int64_t kPoints = 500, kColumns = 11;
 
-// Points on a coarse grid, so that values tie, and a ring of edges among them.
-std::vector<float> some_points() {
+// Random points on a coarse grid, so that values tie.
+std::vector<float> random_points() {
   std::mt19937 random(3);
   std::vector<float> points(kPoints * kColumns);
   for (float& number : points) number = static_cast<float>(random() % 5) / 4;
   return points;
 }
 
-Graph some_graph(const std::vector<float>& points, Metric metric, ThreadPool& pool) {
+// A graph of edges between points with similar ids.
+Graph random_graph(const std::vector<float>& points, Metric metric, ThreadPool& pool) {
   std::mt19937 random(4);
   std::vector<std::int32_t> sources, targets;
   std::vector<float> weights;
@@ -36,8 +37,7 @@ Graph some_graph(const std::vector<float>& points, Metric metric, ThreadPool& po
                     similarity(metric) ? Kind::similarity : Kind::distance, pool);
 }
 
-Forest forest_of(const std::vector<float>& points, const Graph& graph, Vectors vectors, bool mutual,
-                 int threads) {
+Forest run(const std::vector<float>& points, const Graph& graph, Vectors vectors, bool mutual, int threads) {
   std::vector<float> means = points;
   vectors.means = means;
   vectors.d = kColumns;
@@ -48,23 +48,23 @@ Forest forest_of(const std::vector<float>& points, const Graph& graph, Vectors v
   plan.kind = similar ? Kind::similarity : Kind::distance;
   if (!mutual) plan.thresholds = thresholds;
   plan.mutual = mutual;
-  const std::vector<std::int32_t> must{1, 2, 2, 70}, cannot{0, 1, 5, 9};
+  const std::vector<std::int32_t> must_link{1, 2, 2, 70}, cannot_link{0, 1, 5, 9};
   ThreadPool pool(threads);
   return run_rounds({graph.indptr, graph.indices, graph.weights}, vectors, plan,
-                    Constraints{must, cannot, {}, 300.0, {}}, pool);
+                    Constraints{must_link, cannot_link, {}, 300.0, {}}, pool);
 }
 
 void threads_do_not_matter(VectorLinkage linkage, Metric metric, bool mutual) {
   ThreadPool one(1);
-  const std::vector<float> points = some_points();
-  const Graph graph = some_graph(points, metric, one);
+  const std::vector<float> points = random_points();
+  const Graph graph = random_graph(points, metric, one);
   Vectors vectors;
   vectors.linkage = linkage;
   vectors.metric = metric;
-  const Forest expected = forest_of(points, graph, vectors, mutual, 1);
+  const Forest expected = run(points, graph, vectors, mutual, 1);
   CHECK(expected.parent.size() > kPoints + 50);
   for (const int threads : {2, 8}) {
-    const Forest forest = forest_of(points, graph, vectors, mutual, threads);
+    const Forest forest = run(points, graph, vectors, mutual, threads);
     CHECK(forest.parent == expected.parent);
     CHECK(forest.size == expected.size);
     CHECK(forest.round == expected.round);
@@ -73,8 +73,8 @@ void threads_do_not_matter(VectorLinkage linkage, Metric metric, bool mutual) {
   }
 }
 
-// Two points and the mean of two others: what the linkages are by hand.
-void values_are_those_of_the_points() {
+// Linkages of two points and of the mean of two others, computed by hand.
+void linkages_by_hand() {
   std::vector<float> means{0, 0, 4, 0, 1, 0, 1, 2};  // points (0, 0), (4, 0), (1, 0), (1, 2) in a plane
   Vectors vectors;
   vectors.means = means;
@@ -95,7 +95,7 @@ void values_are_those_of_the_points() {
 }  // namespace
 
 int main() {
-  values_are_those_of_the_points();
+  linkages_by_hand();
   for (const bool mutual : {false, true}) {
     for (const Metric metric : {Metric::dot, Metric::sqeuclidean})
       threads_do_not_matter(VectorLinkage::average, metric, mutual);

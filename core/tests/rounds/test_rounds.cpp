@@ -10,7 +10,7 @@ using namespace agglo;
 
 namespace {
 
-// A graph whose weights tie often, with clusters of several scales and some points alone.
+// A random graph whose weights tie often, with clusters of several scales and some isolated points.
 Graph random_graph(std::int32_t n, int degree, unsigned seed, Kind kind, ThreadPool& pool) {
   std::mt19937 random(seed);
   std::vector<std::int32_t> sources, targets;
@@ -56,50 +56,50 @@ void threads_do_not_matter(Kind kind, Linkage linkage, std::optional<double> mis
   }
 }
 
-// Constraints of all sorts on the 400 points: every tenth is of one of two groups, and many are in pairs.
-struct Known {
-  std::vector<std::int32_t> must, cannot, groups;
+// Constraints of all kinds on the 400 points: every tenth is in one of two groups, and many are in pairs.
+struct SomeConstraints {
+  std::vector<std::int32_t> must_link, cannot_link, groups;
   std::vector<double> weights;
 
-  Known() {
+  SomeConstraints() {
     std::mt19937 random(3);
     for (std::int32_t i = 0; i < 400; ++i) {
       if (i % 10 == 0) groups.insert(groups.end(), {i, i % 20});
-      if (i % 10 == 5) must.insert(must.end(), {i, i + 1});
+      if (i % 10 == 5) must_link.insert(must_link.end(), {i, i + 1});
       const auto other = static_cast<std::int32_t>(random() % 400);
-      if (other / 10 != i / 10) cannot.insert(cannot.end(), {i, other});
+      if (other / 10 != i / 10) cannot_link.insert(cannot_link.end(), {i, other});
       weights.push_back(1 + i % 3);
     }
   }
-  Constraints view(double most) const { return {must, cannot, groups, most, weights}; }
+  Constraints view(double max_weight) const { return {must_link, cannot_link, groups, max_weight, weights}; }
 };
 
-// No cluster breaks a limit: a forest's nodes are all there ever were.
-void limits_hold() {
+// No cluster violates a constraint. The roots are the largest clusters, so it suffices to test them.
+void constraints_hold() {
   ThreadPool pool(2);
   const Graph graph = random_graph(400, 4, 7, Kind::similarity, pool);
-  const Known known;
+  const SomeConstraints given;
   const Forest forest =
-      run_rounds({graph.indptr, graph.indices, graph.weights}, RoundPlan{}, known.view(40), pool);
+      run_rounds({graph.indptr, graph.indices, graph.weights}, RoundPlan{}, given.view(40), pool);
   const auto top = [&](std::int32_t node) {
     while (forest.parent[node] != -1) node = forest.parent[node];
     return node;
   };
-  for (std::size_t k = 0; k < known.cannot.size(); k += 2)
-    CHECK(top(known.cannot[k]) != top(known.cannot[k + 1]));
-  for (std::size_t k = 0; k < known.must.size(); k += 2)
-    CHECK(forest.parent[known.must[k]] == forest.parent[known.must[k + 1]]);
+  for (std::size_t k = 0; k < given.cannot_link.size(); k += 2)
+    CHECK(top(given.cannot_link[k]) != top(given.cannot_link[k + 1]));
+  for (std::size_t k = 0; k < given.must_link.size(); k += 2)
+    CHECK(forest.parent[given.must_link[k]] == forest.parent[given.must_link[k + 1]]);
   std::vector<double> weight(forest.parent.size(), 0);
-  for (std::int32_t i = 0; i < 400; ++i) weight[top(i)] += known.weights[i];
+  for (std::int32_t i = 0; i < 400; ++i) weight[top(i)] += given.weights[i];
   for (const double each : weight) CHECK(each <= 40);
   std::vector<int> members(forest.parent.size() * 20, 0);
-  for (std::size_t k = 0; k < known.groups.size(); k += 2)
-    CHECK(++members[top(known.groups[k]) * 20 + known.groups[k + 1]] == 1);
+  for (std::size_t k = 0; k < given.groups.size(); k += 2)
+    CHECK(++members[top(given.groups[k]) * 20 + given.groups[k + 1]] == 1);
 }
 
-// Points are clusters of one: given as such, with the statistics of their edges, they make the same forest.
-void clusters_of_one_are_points(Kind kind, Linkage linkage, std::optional<double> missing,
-                                std::size_t limbs) {
+// A run from initial clusters of one point each gives the same forest as a run from points.
+void initial_clusters_of_one_point(Kind kind, Linkage linkage, std::optional<double> missing,
+                                   std::size_t limbs) {
   ThreadPool pool(2);
   const Graph graph = random_graph(300, 4, 11, kind, pool);
   const GraphView view{graph.indptr, graph.indices, graph.weights};
@@ -126,13 +126,14 @@ void clusters_of_one_are_points(Kind kind, Linkage linkage, std::optional<double
         std::vector(expected.value.begin() + 300, expected.value.end()));
 }
 
-// Sums of powers of two from 2^0 to 2^380 are exact, and are rounded once, when they become doubles.
+// Sums of powers of two from 2^0 to 2^380 are exact. They are rounded once, when they are converted to
+// double.
 void long_integers_are_exact() {
   for (const double sign : {1.0, -1.0})
     for (int high = 60; high <= 380; ++high) {
       Int384 sum(sign * std::ldexp(1.0, high));
       CHECK(static_cast<double>(sum) == sign * std::ldexp(1.0, high));
-      sum += Int384(sign * std::ldexp(1.0, high - 53));  // half of the last bit: to even
+      sum += Int384(sign * std::ldexp(1.0, high - 53));  // half of the last bit: it rounds to even
       CHECK(static_cast<double>(sum) == sign * std::ldexp(1.0, high));
       sum += Int384(sign * 1.0);  // more than half
       CHECK(static_cast<double>(sum) == sign * (std::ldexp(1.0, high) + std::ldexp(1.0, high - 52)));
@@ -147,8 +148,8 @@ void long_integers_are_exact() {
 }  // namespace
 
 int main() {
-  limits_hold();
-  const Known known;
+  constraints_hold();
+  const SomeConstraints given;
   for (const Kind kind : {Kind::similarity, Kind::distance})
     for (const Linkage linkage : {Linkage::average, Linkage::single, Linkage::complete})
       for (const std::optional<double> missing :
@@ -157,8 +158,8 @@ int main() {
           const bool option = limbs > 1;
           threads_do_not_matter(kind, linkage, missing, limbs, option, false);
           threads_do_not_matter(kind, linkage, missing, limbs, false, true);
-          threads_do_not_matter(kind, linkage, missing, limbs, option, false, known.view(option ? 40 : 1e9));
-          clusters_of_one_are_points(kind, linkage, missing, limbs);
+          threads_do_not_matter(kind, linkage, missing, limbs, option, false, given.view(option ? 40 : 1e9));
+          initial_clusters_of_one_point(kind, linkage, missing, limbs);
         }
   long_integers_are_exact();
 
@@ -168,7 +169,7 @@ int main() {
   CHECK(forest.parent == (std::vector<std::int32_t>{-1, -1}));
   CHECK(forest.rounds.empty());
 
-  const std::vector<std::int64_t> ends{0, 1, 2, 2};  // a pair, which has no neighbours once it is merged
+  const std::vector<std::int64_t> ends{0, 1, 2, 2};  // a pair that has no neighbours after its merge
   const std::vector<std::int32_t> other{1, 0};
   const std::vector<float> weights{1, 1};
   ThreadPool one(1);

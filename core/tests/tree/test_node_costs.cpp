@@ -19,7 +19,7 @@ NodeCosts costs(const std::vector<T>& X, std::int64_t d, const Tree& tree, Cente
                                    centers, pool);
 }
 
-// The definition, with the mean or the best of its points as the center of a node.
+// The cost of a node by definition, with the mean or the best of its points as the center.
 template <class T>
 double plain(const std::vector<T>& X, std::int64_t d, const std::vector<std::int32_t>& leaves,
              CenterKind centers) {
@@ -44,12 +44,12 @@ double plain(const std::vector<T>& X, std::int64_t d, const std::vector<std::int
 
 template <class T, class Draw>
 void test_small_trees(const Draw& draw) {
-  std::mt19937 chance(3);
+  std::mt19937 random(3);
   for (unsigned seed = 0; seed < 40; ++seed) {
     const Tree tree = make_tree(1 + seed, 2 + seed % 7, seed % 5 == 4, seed);
     const std::int64_t d = 1 + seed % 11;
     std::vector<T> X(tree.leaves * d);
-    for (T& x : X) x = draw(chance);
+    for (T& x : X) x = draw(random);
     const agglo::Descendants below = agglo::index_descendants(tree.parent, tree.size, tree.leaves);
     for (const CenterKind centers : {CenterKind::means, CenterKind::points}) {
       const NodeCosts found = costs(X, d, tree, centers, 2);
@@ -64,13 +64,13 @@ void test_small_trees(const Draw& draw) {
   }
 }
 
-// Large enough for several tasks, in a chain of which they hang, and for heaps that are worked in part.
+// A tree large enough for several tasks, and for heaps that are read in part.
 void test_threads(bool deep) {
   const std::int64_t n = 20000, d = 3;
   const Tree tree = deep ? make_tree(n, 2, true, 0) : make_tree(n, 9, false, 5);
-  std::mt19937 chance(9);
+  std::mt19937 random(9);
   std::vector<float> X(n * d);
-  for (float& x : X) x = static_cast<float>(chance() % 100000) / 1000;
+  for (float& x : X) x = static_cast<float>(random() % 100000) / 1000;
   for (const CenterKind centers : {CenterKind::means, CenterKind::points}) {
     const NodeCosts one = costs(X, d, tree, centers, 1);
     const NodeCosts three = costs(X, d, tree, centers, 3);
@@ -92,10 +92,10 @@ void test_half() {
 }  // namespace
 
 int main() {
-  test_small_trees<float>([](auto& chance) { return static_cast<float>(chance() % 5); });
-  test_small_trees<double>([](auto& chance) { return static_cast<double>(chance() % 1000) / 1000; });
+  test_small_trees<float>([](auto& random) { return static_cast<float>(random() % 5); });
+  test_small_trees<double>([](auto& random) { return static_cast<double>(random() % 1000) / 1000; });
   test_small_trees<Half>(
-      [](auto& chance) { return Half{static_cast<std::uint16_t>(0x3c00 + chance() % 512)}; });
+      [](auto& random) { return Half{static_cast<std::uint16_t>(0x3c00 + random() % 512)}; });
   test_threads(false);
   test_threads(true);
   test_half();

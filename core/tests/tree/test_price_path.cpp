@@ -8,19 +8,19 @@
 
 namespace {
 
-// NodeCosts that grow by chance from the leaves up, in quarters so that sums are exact, some of them tied or
+// NodeCosts that grow by random from the leaves up, in quarters so that sums are exact, some of them tied or
 // 0.
 std::vector<double> random_costs(const Tree& tree, unsigned seed, unsigned kinds) {
-  std::mt19937 chance(seed);
+  std::mt19937 random(seed);
   std::vector<double> costs(tree.parent.size(), 0.0);
   for (std::size_t v = 0; v + 1 < costs.size(); ++v) {
-    if (v >= static_cast<std::size_t>(tree.leaves)) costs[v] += static_cast<double>(chance() % kinds) / 4;
+    if (v >= static_cast<std::size_t>(tree.leaves)) costs[v] += static_cast<double>(random() % kinds) / 4;
     costs[tree.parent[v]] += costs[v];
   }
   return costs;
 }
 
-// By number of clusters, the least sum of costs of all partitions of a node.
+// The least sum of costs of all partitions of each node, by number of clusters.
 std::vector<std::map<std::int64_t, double>> plain(const Tree& tree, const std::vector<double>& costs) {
   std::vector<std::map<std::int64_t, double>> best(costs.size());
   for (std::size_t v = 0; v < costs.size(); ++v) {
@@ -40,9 +40,9 @@ std::vector<std::map<std::int64_t, double>> plain(const Tree& tree, const std::v
   return best;
 }
 
-double total(const std::vector<std::uint8_t>& joined, const std::vector<double>& costs) {
+double total(const std::vector<std::uint8_t>& merged, const std::vector<double>& costs) {
   double sum = 0;
-  for (std::size_t v = 0; v < costs.size(); ++v) sum += joined[v] ? costs[v] : 0;
+  for (std::size_t v = 0; v < costs.size(); ++v) sum += merged[v] ? costs[v] : 0;
   return sum;
 }
 
@@ -68,16 +68,16 @@ void test_against_all_partitions(const Tree& tree, const std::vector<double>& co
     CHECK(numbers[at++] == k);
     std::size_t piece = 0;
     while (path.clusters[piece] > k) ++piece;
-    const auto joined = agglo::select_k_nodes(tree.parent, costs, tree.leaves, k, path.lams[piece]);
-    CHECK(std::count(joined.begin(), joined.end(), 1) == k);
-    CHECK(std::abs(total(joined, costs) - cost) < 1e-9);
+    const auto merged = agglo::select_k_nodes(tree.parent, costs, tree.leaves, k, path.lams[piece]);
+    CHECK(std::count(merged.begin(), merged.end(), 1) == k);
+    CHECK(std::abs(total(merged, costs) - cost) < 1e-9);
   }
 }
 
-void test_cheapest() {
+void test_cheapest_nodes() {
   const std::vector<std::int32_t> parent{4, 4, 5, 5, 6, 6, -1};
   const std::vector<double> costs{1, 1, 1, 1, 2, 3, 5};
-  // A node as cheap as its parts is joined; one that is dearer is not.
+  // A node is merged if it costs no more than its parts.
   CHECK((agglo::select_cheapest_nodes(parent, costs) == std::vector<std::uint8_t>{1, 1, 1, 1, 1, 0, 0}));
   const std::vector<double> gains{0, 0, 0, 0, -1, 2, -1};
   CHECK((agglo::select_cheapest_nodes(parent, gains) == std::vector<std::uint8_t>{1, 1, 1, 1, 1, 0, 1}));
@@ -86,8 +86,8 @@ void test_cheapest() {
       (agglo::sum_descendants<std::int64_t>(parent, ones) == std::vector<std::int64_t>{1, 1, 1, 1, 3, 3, 7}));
 }
 
-// A tree of which every node has three children: no even number of clusters.
-void test_numbers_of_many_runs() {
+// If every node has three children, no even number of clusters is possible.
+void test_many_count_ranges() {
   Tree tree;
   tree.leaves = 2187;
   std::vector<std::int32_t> level;
@@ -120,12 +120,12 @@ void test_depth() {
 }  // namespace
 
 int main() {
-  test_cheapest();
+  test_cheapest_nodes();
   for (unsigned seed = 0; seed < 300; ++seed) {
     const Tree tree = make_tree(1 + seed % 40, 2 + seed % 7, seed % 5 == 4, seed);
     test_against_all_partitions(tree, random_costs(tree, seed, 2 + seed % 9 * (seed % 9)));
   }
-  test_numbers_of_many_runs();
+  test_many_count_ranges();
   test_depth();
   return 0;
 }

@@ -13,7 +13,7 @@ double purity(const Tree& tree, const Classes& classes, std::int64_t n_classes) 
   return agglo::dendrogram_purity(tree.parent, tree.size, classes, n_classes);
 }
 
-// The definition: pair by pair, leaf by leaf.
+// The definition of the purity, pair by pair.
 double plain_purity(const Tree& tree, const Classes& classes) {
   const auto n = static_cast<std::int32_t>(classes.size());
   double sum = 0;
@@ -21,10 +21,10 @@ double plain_purity(const Tree& tree, const Classes& classes) {
   for (std::int32_t a = 0; a < n; ++a)
     for (std::int32_t b = 0; b < a; ++b) {
       if (classes[a] != classes[b]) continue;
-      const std::int32_t node = meet(tree, a, b);
+      const std::int32_t node = common_ancestor(tree, a, b);
       std::int64_t same = 0;
       for (std::int32_t leaf = 0; leaf < n; ++leaf)
-        same += classes[leaf] == classes[a] && meet(tree, leaf, node) == node;
+        same += classes[leaf] == classes[a] && common_ancestor(tree, leaf, node) == node;
       sum += static_cast<double>(same) / tree.size[node];
       ++pairs;
     }
@@ -32,33 +32,33 @@ double plain_purity(const Tree& tree, const Classes& classes) {
 }
 
 void test_purity() {
-  std::mt19937 chance(7);
+  std::mt19937 random(7);
   for (unsigned seed = 0; seed < 80; ++seed) {
     const Tree tree = make_tree(1 + seed % 40, 2 + seed % 9, seed % 4 == 3, seed);
     const std::int32_t n_classes = 1 + static_cast<std::int32_t>(seed % 6);
     Classes classes(tree.leaves);
-    for (auto& c : classes) c = static_cast<std::int32_t>(chance() % n_classes);
+    for (auto& c : classes) c = static_cast<std::int32_t>(random() % n_classes);
     const double found = purity(tree, classes, n_classes), expected = plain_purity(tree, classes);
     CHECK(std::isnan(expected) ? std::isnan(found) : std::abs(found - expected) < 1e-12);
     if (tree.leaves > 1) CHECK(purity(tree, Classes(tree.leaves, 0), 1) == 1.0);
     std::iota(classes.begin(), classes.end(), 0);
     CHECK(std::isnan(purity(tree, classes, tree.leaves)));
   }
-  const std::int64_t n = 100000;  // a chain in which the two classes alternate
+  const std::int64_t n = 100000;  // a chain with alternating classes
   Classes classes(n);
   for (std::int64_t i = 0; i < n; ++i) classes[i] = static_cast<std::int32_t>(i % 2);
   CHECK(std::abs(purity(make_tree(n, 2, true, 0), classes, 2) - 0.5) < 1e-4);
 }
 
 void test_pairs_by_lca() {
-  std::mt19937 chance(11);
+  std::mt19937 random(11);
   for (unsigned seed = 0; seed < 40; ++seed) {
     const Tree tree = make_tree(1 + seed % 30, 2 + seed % 9, seed % 4 == 3, seed);
     Classes classes(tree.leaves);
-    for (auto& c : classes) c = static_cast<std::int32_t>(chance() % 3);
+    for (auto& c : classes) c = static_cast<std::int32_t>(random() % 3);
     std::vector<std::int64_t> expected(tree.parent.size(), 0);
     for (std::int32_t a = 0; a < tree.leaves; ++a)
-      for (std::int32_t b = 0; b < a; ++b) expected[meet(tree, a, b)] += classes[a] == classes[b];
+      for (std::int32_t b = 0; b < a; ++b) expected[common_ancestor(tree, a, b)] += classes[a] == classes[b];
     CHECK(agglo::count_pairs_by_lca(tree.parent, tree.size, classes, 3) == expected);
   }
 }

@@ -10,26 +10,26 @@
 
 namespace {
 
-std::string violation(const Tree& tree) {
+std::string find_violation(const Tree& tree) {
   return agglo::find_violation(tree.view(), tree.before, tree.after);
 }
 
-std::vector<std::int64_t> partition(const Tree& tree, double height) {
+std::vector<std::int64_t> label_leaves(const Tree& tree, double height) {
   const std::size_t n = tree.parent.size();
-  const auto joined = std::make_unique<bool[]>(n);
-  for (std::size_t i = 0; i < n; ++i) joined[i] = tree.height[i] <= height;
-  return agglo::label_leaves(tree.parent, {joined.get(), n}, tree.leaves);
+  const auto merged = std::make_unique<bool[]>(n);
+  for (std::size_t i = 0; i < n; ++i) merged[i] = tree.height[i] <= height;
+  return agglo::label_leaves(tree.parent, {merged.get(), n}, tree.leaves);
 }
 
 void test_violations() {
   const Tree good = make_tree(20, 4, false, 1);
-  CHECK(violation(good).empty());
+  CHECK(find_violation(good).empty());
   const auto breaks = [&](const char* words, const auto& change) {
     Tree bad = good;
     change(bad);
-    if (violation(bad).find(words) == std::string::npos)
-      std::fprintf(stderr, "expected \"%s\", got \"%s\"\n", words, violation(bad).c_str());
-    CHECK(violation(bad).find(words) != std::string::npos);
+    if (find_violation(bad).find(words) == std::string::npos)
+      std::fprintf(stderr, "expected \"%s\", got \"%s\"\n", words, find_violation(bad).c_str());
+    CHECK(find_violation(bad).find(words) != std::string::npos);
   };
   breaks("must be a leaf", [](Tree& t) { t.round[0] = 1; });
   breaks("leaf 3 has size 2", [](Tree& t) { t.size[3] = 2; });
@@ -50,13 +50,13 @@ void test_violations() {
 
   Tree alone;
   alone.parent = {-1}, alone.height = {0}, alone.size = {1}, alone.round = {0};
-  CHECK(violation(alone).empty());
+  CHECK(find_violation(alone).empty());
   Tree forest = alone;  // two points that never merged, under the root of a forest
   forest.parent = {2, 2, -1}, forest.height = {0, 0, 1}, forest.size = {1, 1, 2}, forest.round = {0, 0, 1};
-  CHECK(violation(forest).empty());
+  CHECK(find_violation(forest).empty());
 }
 
-void test_settled() {
+void test_monotone_heights() {
   const std::vector<std::int32_t> parent{2, 2, 4, 4, -1};
   CHECK((agglo::make_heights_monotone(parent, std::vector<double>{0, 0, 5, 0, 3}) ==
          std::vector<double>{0, 0, 5, 0, 5}));
@@ -71,27 +71,27 @@ void test_settled() {
   }
 }
 
-void test_partition(const Tree& tree) {
+void test_label_leaves(const Tree& tree) {
   for (double height = -1; height <= tree.height.back() + 1; height += 1 + tree.height.back() / 8) {
-    const auto labels = partition(tree, height);
+    const auto labels = label_leaves(tree, height);
     std::int64_t next = 0;
     for (std::int32_t a = 0; a < tree.leaves; ++a) {
       CHECK(labels[a] <= next);
       next = std::max(next, labels[a] + 1);
       for (std::int32_t b = 0; b < a; ++b)
-        CHECK((labels[a] == labels[b]) == (tree.height[meet(tree, a, b)] <= height));
+        CHECK((labels[a] == labels[b]) == (tree.height[common_ancestor(tree, a, b)] <= height));
     }
   }
 }
 
-void test_below(const Tree& tree) {
+void test_descendants(const Tree& tree) {
   const agglo::Descendants found = agglo::index_descendants(tree.parent, tree.size, tree.leaves);
   const auto n = static_cast<std::int32_t>(tree.parent.size());
   for (std::int32_t v = 0; v < n; ++v) {
     std::set<std::int32_t> leaves;
     for (std::int32_t k = 0; k < tree.size[v]; ++k) leaves.insert(found.order[found.start[v] + k]);
     CHECK(static_cast<std::int32_t>(leaves.size()) == tree.size[v]);
-    for (const std::int32_t leaf : leaves) CHECK(leaf == v || meet(tree, leaf, v) == v);
+    for (const std::int32_t leaf : leaves) CHECK(leaf == v || common_ancestor(tree, leaf, v) == v);
     if (v < tree.leaves) continue;
     for (std::int64_t k = found.indptr[v - tree.leaves]; k < found.indptr[v - tree.leaves + 1]; ++k) {
       CHECK(tree.parent[found.children[k]] == v);
@@ -101,7 +101,7 @@ void test_below(const Tree& tree) {
   CHECK(found.indptr.back() == n - 1);
 }
 
-void test_linkage(const Tree& tree) {
+void test_scipy_linkage(const Tree& tree) {
   const auto rows = agglo::to_scipy_linkage(tree.view(), tree.leaves);
   CHECK(rows.size() == 4 * static_cast<std::size_t>(tree.leaves - 1));
   std::vector<std::set<std::int32_t>> clusters;
@@ -111,7 +111,7 @@ void test_linkage(const Tree& tree) {
     CHECK(a < b && b < clusters.size() && !clusters[a].empty() && !clusters[b].empty());
     CHECK(r == 0 || rows[4 * r - 2] <= rows[4 * r + 2]);
     for (const auto i : clusters[a])
-      for (const auto j : clusters[b]) CHECK(tree.height[meet(tree, i, j)] == rows[4 * r + 2]);
+      for (const auto j : clusters[b]) CHECK(tree.height[common_ancestor(tree, i, j)] == rows[4 * r + 2]);
     std::set<std::int32_t> both = clusters[a];
     both.insert(clusters[b].begin(), clusters[b].end());
     CHECK(static_cast<double>(both.size()) == rows[4 * r + 3]);
@@ -123,8 +123,8 @@ void test_linkage(const Tree& tree) {
 void test_depth() {
   const std::int64_t n = 200000;
   const Tree chain = make_tree(n, 2, true, 0);
-  CHECK(violation(chain).empty());
-  CHECK(partition(chain, 1e9) == std::vector<std::int64_t>(n, 0));
+  CHECK(find_violation(chain).empty());
+  CHECK(label_leaves(chain, 1e9) == std::vector<std::int64_t>(n, 0));
   CHECK(agglo::index_descendants(chain.parent, chain.size, n).order.size() == static_cast<std::size_t>(n));
   CHECK(agglo::to_scipy_linkage(chain.view(), n).back() == static_cast<double>(n));
 }
@@ -133,13 +133,13 @@ void test_depth() {
 
 int main() {
   test_violations();
-  test_settled();
+  test_monotone_heights();
   for (unsigned seed = 0; seed < 60; ++seed) {
     const Tree tree = make_tree(1 + seed, 2 + seed % 7, seed % 5 == 4, seed);
-    CHECK(violation(tree).empty());
-    test_partition(tree);
-    test_below(tree);
-    if (tree.leaves > 1) test_linkage(tree);
+    CHECK(find_violation(tree).empty());
+    test_label_leaves(tree);
+    test_descendants(tree);
+    if (tree.leaves > 1) test_scipy_linkage(tree);
   }
   test_depth();
   return 0;
