@@ -1,4 +1,4 @@
-"""The page and the picture of what ``dp_means.py`` has measured."""
+"""The page and the figure with the results of ``dp_means.py``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Cells = dict[tuple[str, str, float], Rows]
 TREES = ("scc round", "scc cut", "ward cut", "ward refined")
 RIVALS = {"serial": "S", "dp-means++": "+", "occ": "O", "albcd": "A"}
 COLOURS = {"serial": "#0072b2", "dp-means++": "#d55e00", "occ": "#009e73", "albcd": "#cc79a7"}
-EQUAL = 1e-4  # of a cost: no less is a loss, for roundings of the file
+TOLERANCE = 1e-4  # relative difference of costs that counts as equal, because the file has rounded values
 
 INTRODUCTION = """# The tree against the solvers of DP-means
 
@@ -57,7 +57,7 @@ def render(rows: Rows, folder: Path) -> None:
 
 
 def costs(cells: Cells, name: str, method: str, lam: float) -> list[float]:
-    """Those of all seeds that finished."""
+    """Return the costs of all seeds that finished."""
     return [float(row["cost"]) for row in cells.get((name, method, lam), []) if row["cost"]]
 
 
@@ -77,7 +77,7 @@ def summary(cells: Cells, sets: list[str], prices: list[float]) -> str:
                     best = [min(found) for rival in rivals if (found := costs(cells, name, rival, lam))]
                     if best:
                         total += 1
-                        good += costs(cells, name, tree, lam)[0] <= min(best) * (1 + EQUAL)
+                        good += costs(cells, name, tree, lam)[0] <= min(best) * (1 + TOLERANCE)
             line += f" {good} of {total} |"
         lines.append(line)
     return "\n".join(lines) + "\n"
@@ -98,7 +98,7 @@ def ratios(cells: Cells, sizes: dict[str, int], prices: list[float], tree: str) 
                 continue
             ratio = costs(cells, name, tree, lam)[0] / min(best)[0]
             text = f"{ratio:.4f}{RIVALS[min(best)[1]]}{missing}"
-            line += f" **{text}** |" if ratio > 1 + EQUAL else f" {text} |"
+            line += f" **{text}** |" if ratio > 1 + TOLERANCE else f" {text} |"
         lines.append(line)
     return "\n".join([*lines, "", "\\* not all rivals were run, or finished.", ""])
 
