@@ -1,4 +1,4 @@
-// Searches in dense points of every type: exact, by a k-d tree and by cells, against the definition.
+// Fuzzes searches in dense points of every type (exact, k-d tree, IVF) against the definition.
 #include <span>
 
 #include "../tests/blas.hpp"
@@ -39,7 +39,7 @@ void check(Input& input) {
   const Neighbors exact = nearest(points, k, metric, {}, blas, one_thread());
   if (both) CHECK(same(exact, nearest(points, k, metric, {}, blas, two_threads())));
   CHECK(same(exact, nearest_by_tree(points, k, metric, one_thread())));
-  // The first k by (value, index) of all.
+  // The k nearest by definition: the first k in order of (value, index).
   const std::vector<float> values = all_pairs(points, metric, one_thread());
   const float sign = similarity(metric) ? -1.0f : 1.0f;
   for (std::int64_t i = 0; i < n; ++i) {

@@ -1,4 +1,4 @@
-// DP-means by passes and its seeds, by one thread and by two.
+// Fuzzes the passes of DP-means and its seeds, with one thread and with two.
 #include <numeric>
 
 #include "../tests/blas.hpp"

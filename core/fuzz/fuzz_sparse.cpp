@@ -1,4 +1,4 @@
-// Searches in sparse rows, sets and bits, against searches in the same rows written out.
+// Fuzzes searches in sparse rows, sets and bits against searches in the same rows as dense ones.
 #include "../tests/blas.hpp"
 #include "input.hpp"
 #include "neighbors/exact.hpp"
@@ -35,7 +35,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (const Metric metric : {Metric::dot, Metric::cosine}) {
     const Neighbors found = nearest(rows, k, metric, one_thread());
     if (both) CHECK(same(found, nearest(rows, k, metric, two_threads())));
-    // The lists of dense rows, as far as they are similar at all.
+    // The lists of dense rows, restricted to rows with a positive similarity.
     const Neighbors full =
         nearest(Points<float>{dense.data(), n, columns}, k, metric, {}, blas, one_thread());
     for (std::size_t s = 0; s < full.values.size(); ++s) {

@@ -21,8 +21,8 @@ std::vector<CountRange> find_possible_counts(std::span<const std::int32_t> paren
 // Selects exactly `clusters` nodes that form the partition of least cost: 1 for these nodes, 0 for all
 // others.
 //
-// The number must be possible, and costs must be as for compute_price_path. `lam` is a λ for which the best
-// partitions have between at least and at most that many clusters.
+// The number must be possible, and costs must be as for compute_price_path. `lam` is a λ at which one
+// best partition has at least that many clusters, and one at most that many.
 //
 // Method. The excess of a partition is its cost at `lam` minus the least cost. Among partitions into k
 // clusters, the least excess is the least cost. Excess adds up over the tree: a node adds what it costs more

@@ -14,7 +14,7 @@ namespace {
 struct Data {
   std::vector<float> numbers;
   std::vector<double> weights;
-  std::vector<std::int32_t> seeds{0}, labels;  // one exemplar for all to begin with
+  std::vector<std::int32_t> seeds{0}, labels;  // initially one exemplar for all points
   std::int64_t n, d;
 
   Points<float> points() const { return {numbers.data(), n, d}; }
@@ -57,7 +57,7 @@ void test_solution(std::int64_t n, std::int64_t d, double lam, unsigned seed) {
   CHECK(found.bound <= found.relaxed && found.relaxed <= found.cost);
   CHECK(!found.converged || found.relaxed - found.bound <= 1e-3 * found.relaxed);
   CHECK(std::is_sorted(found.history.rbegin(), found.history.rend()));
-  // One exemplar is no better than the bound says, whichever it is.
+  // No single exemplar costs less than the bound.
   for (std::int64_t e = 0; e < n; ++e) {
     double alone = lam;
     for (std::int64_t i = 0; i < n; ++i) alone += data.weights[i] * data.square(i, e);

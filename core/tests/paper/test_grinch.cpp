@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::int64_t kNear = 3;
 
-// Points on a line in random order, where steps of 1 join and steps of 2 part them, and the part of each.
+// Points on a line in random order, and the cluster of each: points within a cluster are 1 apart, clusters
+// are 2 apart.
 struct Line {
   std::vector<float> numbers;
   std::vector<int> part;
@@ -66,7 +67,7 @@ void check_tree(const Grinch& tree, std::int64_t n) {
   for (std::int64_t v = n; v < nodes; ++v) CHECK(children[v] == 2);
 }
 
-// Every part is a node: as many as there are parts have all of one, and nothing else.
+// Checks that every cluster is a node of the tree.
 void check_parts(const Grinch& tree, const Line& line) {
   const std::size_t nodes = tree.parent.size(), n = line.part.size();
   std::vector<int> part(nodes, -1), size(nodes, 0), total(n + 1, 0);
