@@ -35,7 +35,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (const Metric metric : {Metric::dot, Metric::cosine}) {
     const Neighbors found = nearest(rows, k, metric, one_thread());
     if (both) CHECK(same(found, nearest(rows, k, metric, two_threads())));
-    // The lists of dense rows, restricted to rows with a positive similarity.
+    // The neighbours of the sparse search are those of the dense search; a list may end early with -1.
     const Neighbors full =
         nearest(Points<float>{dense.data(), n, columns}, k, metric, {}, blas, one_thread());
     for (std::size_t s = 0; s < full.values.size(); ++s) {
