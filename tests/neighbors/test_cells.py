@@ -80,10 +80,10 @@ def cells(points, k, metric, n_threads, report, **options):
     return search_cells(points, SearchParams(k, metric, n_threads, report, **options), **chosen)
 
 
-def both(X, k, metric, **wishes):
+def both(X, k, metric, **options):
     points = check_points(X.astype(np.float32))
     exact = search_exact(points, SearchParams(k, metric, 2))[:2]
-    return exact, cells(points, k, metric, 2, None, **wishes)
+    return exact, cells(points, k, metric, 2, None, **options)
 
 
 def shares_right(exact, found, metric):
@@ -95,7 +95,7 @@ def shares_right(exact, found, metric):
 
 @pytest.mark.parametrize("metric", ["cosine", "sqeuclidean", "euclidean"])
 @pytest.mark.parametrize(("make", "n", "d"), SHAPES)
-def test_recall_is_as_wished_for_whatever_the_points(make, n, d, metric):
+def test_the_requested_recall_is_reached(make, n, d, metric):
     X = make(np.random.default_rng(7), n, d)
     exact, found = both(X, 10, metric, recall=0.95)
     share = shares_right(exact, found, metric)
@@ -105,7 +105,7 @@ def test_recall_is_as_wished_for_whatever_the_points(make, n, d, metric):
 
 
 @pytest.mark.parametrize(("spread", "recall"), [(1.0, 0.9), (0.6, 0.99)])
-def test_the_estimate_is_as_good_as_its_error_says(spread, recall):
+def test_the_recall_estimate_is_within_its_error(spread, recall):
     """Of chosen efforts: 60 times, with another sample each time, and not too high on the whole."""
     points = check_points(clustered(np.random.default_rng(8), 3000, 12, 20, spread).astype(np.float32))
     exact = search_exact(points, SearchParams(10, "sqeuclidean", 2))
@@ -119,14 +119,14 @@ def test_the_estimate_is_as_good_as_its_error_says(spread, recall):
     assert abs(np.mean(differences)) <= np.mean(errors) / 5
 
 
-def test_dot_products_are_searched_too():
+def test_cells_support_dot_products():
     X = clustered(np.random.default_rng(3), 5000, 16)
     exact, found = both(X, 10, "dot", recall=0.9)
     assert shares_right(exact, found, "dot").mean() > 0.85
 
 
 @pytest.mark.parametrize("metric", METRICS)
-def test_values_are_those_of_the_exact_search(metric):
+def test_values_equal_those_of_the_exact_search(metric):
     X = clustered(np.random.default_rng(5), 3000, 16)
     exact, found = both(X, 12, metric, n_probes=2)
     compared = 0
@@ -142,7 +142,7 @@ def test_values_are_those_of_the_exact_search(metric):
     assert (np.diff(order * found[1], axis=1) >= 0).all()
 
 
-def test_of_ties_the_smaller_indices_are_kept_in_order():
+def test_ties_are_in_order_of_the_index():
     X = np.random.default_rng(0).integers(0, 3, (3000, 3))
     _, found = both(X, 8, "sqeuclidean")
     tied = np.diff(found[1], axis=1) == 0
@@ -150,10 +150,10 @@ def test_of_ties_the_smaller_indices_are_kept_in_order():
     assert (np.diff(found[0], axis=1)[tied] > 0).all()
 
 
-@pytest.mark.parametrize("wishes", [{}, {"n_probes": 3, "n_candidates": 30}, {"recall": 0.999}])
-def test_threads_are_not_seen_in_the_result(wishes):
+@pytest.mark.parametrize("options", [{}, {"n_probes": 3, "n_candidates": 30}, {"recall": 0.999}])
+def test_the_result_does_not_depend_on_the_number_of_threads(options):
     points = check_points(clustered(np.random.default_rng(1), 8000, 12, 200, 1.0).astype(np.float32))
-    one, *others = (cells(points, 9, "cosine", workers, None, **wishes) for workers in (1, 2, 8))
+    one, *others = (cells(points, 9, "cosine", workers, None, **options) for workers in (1, 2, 8))
     for other in others:
         np.testing.assert_array_equal(one[0], other[0])
         np.testing.assert_array_equal(one[1], other[1])
@@ -161,7 +161,7 @@ def test_threads_are_not_seen_in_the_result(wishes):
         np.testing.assert_array_equal(one.cells, other.cells)
 
 
-def test_random_state_is_all_that_is_random():
+def test_the_result_depends_on_the_seed_alone():
     points = check_points(clustered(np.random.default_rng(1), 6000, 24, 300, 1.5).astype(np.float32))
     one, again, other = (cells(points, 9, "sqeuclidean", 2, None, seed=seed, n_probes=1)[0] for seed in (3, 3, 4))
     np.testing.assert_array_equal(one, again)
@@ -170,7 +170,7 @@ def test_random_state_is_all_that_is_random():
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.integers(2, 600), st.integers(1, 40), st.sampled_from(METRICS))
-def test_few_points_are_searched_as_if_exactly(seed, n, k, metric):
+def test_few_points_are_searched_exactly(seed, n, k, metric):
     """Points that fit one cell are all compared, so the lists are the exact ones, ties and copies included."""
     rng = np.random.default_rng(seed)
     X = rng.integers(-2, 3, (n, 3))
@@ -189,7 +189,7 @@ def test_auto_is_exact_while_that_is_cheap():
     np.testing.assert_array_equal(graph.weights, agglo.neighbor_graph(X, 5).weights)
 
 
-def test_auto_says_what_it_did(monkeypatch):
+def test_auto_reports_its_method(monkeypatch):
     monkeypatch.setattr(dense, "_CHEAP", 0.0)
     X = clustered(np.random.default_rng(2), 3000, 8)
     graph = agglo.neighbor_graph(X, 5, method="auto", recall=0.9, random_state=5)
@@ -202,7 +202,7 @@ def test_auto_says_what_it_did(monkeypatch):
     assert agglo.neighbor_graph(X, 5, method="auto", recall=1.0).method == "exact"
 
 
-def test_auto_searches_exactly_if_cells_fall_short(monkeypatch):
+def test_auto_searches_exactly_if_cells_miss_the_recall(monkeypatch):
     monkeypatch.setattr(dense, "_CHEAP", 0.0)
     monkeypatch.setattr(dense, "MAX_ATTEMPTS", 1)
     X = np.random.default_rng(2).standard_normal((12000, 100))
@@ -215,7 +215,7 @@ def test_auto_searches_exactly_if_cells_fall_short(monkeypatch):
     assert short.recall_estimate.value < 0.9999
 
 
-def test_no_visits_are_made_that_are_known_not_to_be_enough():
+def test_stop_early_skips_probes_that_cannot_reach_the_recall():
     points = check_points(np.random.default_rng(2).standard_normal((40000, 60)).astype(np.float32))
     none = cells(points, 5, "cosine", 2, None, recall=0.99, list_size=64, stop_early=True)
     assert none.indices.shape == none.values.shape == (0, 5)
@@ -229,7 +229,7 @@ def test_no_visits_are_made_that_are_known_not_to_be_enough():
     )
 
 
-def test_progress_goes_to_the_end_and_can_stop_the_search():
+def test_progress_is_monotone_and_can_stop_the_search():
     points = check_points(clustered(np.random.default_rng(4), 20000, 32, 400, 1.0).astype(np.float32))
     seen = []
     cells(points, 10, "cosine", 2, lambda done, total: seen.append((done, total)))
@@ -257,13 +257,13 @@ def test_progress_goes_to_the_end_and_can_stop_the_search():
         ({"method": "tree"}, ValueError, r"method='tree' is unknown: pass one of 'auto', 'exact', 'kdtree'"),
     ],
 )
-def test_wishes_that_make_no_sense_are_errors(wish, error, text):
+def test_invalid_parameters_are_errors(wish, error, text):
     with pytest.raises(error, match=text):
         agglo.neighbor_graph(np.eye(30), **{"n_neighbors": 3, **wish})
 
 
 @pytest.mark.parametrize("shape", [clustered, one_huge, half_identical, nearly_identical])
-def test_very_many_cells_find_as_much_for_any_number_of_threads(shape):
+def test_many_lists_give_the_same_result_for_any_number_of_threads(shape):
     X = check_points(shape(np.random.default_rng(3), 12_000, 4).astype(np.float32))
     found = [cells(X, 3, "euclidean", workers, None, list_size=16, recall=0.9) for workers in (1, 2, 8)]
     assert found[0].recall_estimate.value >= 0.9
@@ -272,7 +272,7 @@ def test_very_many_cells_find_as_much_for_any_number_of_threads(shape):
         np.testing.assert_array_equal(other.values, found[0].values)
 
 
-def test_many_separate_clusters_are_told_apart():
+def test_many_separate_clusters_need_few_probes():
     rng = np.random.default_rng(4)
     X = check_points(clustered(rng, 30_000, 32, n_clusters=1500, spread=0.4).astype(np.float32))
     found = cells(X, 5, "euclidean", 2, None, list_size=24, recall=0.95)
@@ -280,7 +280,7 @@ def test_many_separate_clusters_are_told_apart():
     assert found.parameters["visits"] <= 32
 
 
-def test_groups_that_are_smaller_than_cells_are_not_torn_apart():
+def test_groups_smaller_than_a_list_need_few_probes():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(600, 64))[rng.integers(600, size=60_000)] + 0.8 * rng.normal(size=(60_000, 64))
     found = cells(check_points(X.astype(np.float32)), 25, "euclidean", 2, None)
@@ -288,7 +288,7 @@ def test_groups_that_are_smaller_than_cells_are_not_torn_apart():
     assert found.recall_estimate.value >= 0.95
 
 
-def test_where_no_cells_are_enough_the_best_are_taken():
+def test_the_best_lists_are_returned_if_the_recall_is_out_of_reach():
     X = np.random.default_rng(0).normal(size=(50_000, 64)).astype(np.float32)
     usual = cells(X, 10, "euclidean", 2, None, recall=0.99, list_size=256)
     found = cells(X, 10, "euclidean", 2, None, recall=0.99)

@@ -20,7 +20,7 @@ def blocks(seed=0):
 
 @pytest.mark.parametrize("clusterer", [SCC, Affinity, HAC])
 @pytest.mark.parametrize("metric", ["cosine", "dot", "jaccard", "hamming"])
-def test_clusterers_take_sparse_points(clusterer, metric):
+def test_clusterers_support_sparse_points(clusterer, metric):
     X = blocks()
     model = clusterer(3, metric=metric, n_neighbors=8).fit(X)
     assert model.graph_.metric == metric
@@ -31,7 +31,7 @@ def test_clusterers_take_sparse_points(clusterer, metric):
         np.testing.assert_array_equal(model.labels_, np.repeat([2, 1, 0], 10))
 
 
-def test_clusterers_refuse_sparse_points_of_metrics_that_need_dense_ones():
+def test_clusterers_reject_sparse_points_for_dense_metrics():
     with pytest.raises(TypeError, match=r"[Ss]parse"):
         SCC(metric="euclidean").fit(blocks())
 

@@ -98,7 +98,7 @@ def arrays(indptr, indices, weights):
         (([0, 1, 2], [1, 0], [np.nan, np.nan]), r"weights\[0\] is nan: weights must be finite"),
     ],
 )
-def test_broken_arrays_are_refused(columns, message):
+def test_invalid_arrays_are_errors(columns, message):
     with pytest.raises(ValueError, match=message):
         NeighborGraph(*arrays(*columns), kind="similarity")
 
@@ -150,13 +150,13 @@ def test_broken_arrays_are_refused(columns, message):
         (lambda: NeighborGraph.from_edges([0], [1], [1], kind="distance", n_jobs=0), ValueError, "n_jobs=0"),
     ],
 )
-def test_bad_input_says_what_is_wrong(call, error, message):
+def test_errors_name_the_invalid_input(call, error, message):
     with pytest.raises(error, match=message):
         call()
 
 
 @pytest.mark.parametrize("hole", [np.inf, np.nan, np.finfo(np.float32).max])
-def test_neighbours_that_were_not_found_may_have_any_value(hole):
+def test_values_of_missing_neighbours_are_ignored(hole):
     graph = NeighborGraph.from_neighbors(
         [[0, 1, -1], [1, 0, 2], [-1, -1, -1]], [[0, 2, hole], [0, 2, 3], [hole] * 3], kind="distance"
     )
@@ -165,7 +165,7 @@ def test_neighbours_that_were_not_found_may_have_any_value(hole):
 
 
 @pytest.mark.parametrize("cells", [[0, 1], [0, 1, 3], [0, -1, 1]])
-def test_cells_must_be_one_a_point(cells):
+def test_cells_must_have_one_entry_per_point(cells):
     with pytest.raises(ValueError, match="cells must have one integer from 0 to 2 for each of 3 points"):
         NeighborGraph([0, 0, 0, 0], np.empty(0, np.int32), np.empty(0, np.float32), "distance", cells=cells)
 
@@ -208,7 +208,7 @@ def test_arrays_of_a_graph_are_read_only(duplicate, of_core, tmp_path):
     assert agglo.scc(graph).n_leaves == 4
 
 
-def test_a_graph_does_not_share_arrays_that_can_be_written():
+def test_a_graph_copies_writable_arrays():
     model = path_of_four()
     columns = [column.copy() for column in (model.indptr, model.indices, model.weights)]
     views = [column.view() for column in columns]
@@ -253,13 +253,13 @@ def test_scipy_matrix_shares_read_only_arrays_and_its_copy_can_be_written():
     assert graph.weights.all()
 
 
-def test_only_the_core_is_trusted_about_invariants():
+def test_only_arrays_of_the_core_are_trusted():
     with pytest.raises(ValueError, match="not a neighbour graph"):
         NeighborGraph([0, 1, 2], [7, 0], [1.0, 1.0], kind="distance", checked=True)
 
 
 @pytest.mark.parametrize("share", [2, -0.1, float("nan")])
-def test_a_share_of_the_weights_is_from_0_to_1(share):
+def test_a_quantile_is_from_0_to_1(share):
     with pytest.raises(ValueError, match="is not a quantile: pass a number from 0 to 1"):
         path_of_four().quantile_above(0.0, True, share)
 
@@ -284,12 +284,12 @@ def broken(format, **arrays):
         (broken("csr", data=[1.0]), "with 9 indices and 1 values"),
     ],
 )
-def test_broken_matrices_are_errors(matrix, cause):
+def test_invalid_matrices_are_errors(matrix, cause):
     with pytest.raises(ValueError, match=cause):
         NeighborGraph.from_scipy(matrix, kind="distance")
 
 
-def test_ids_with_gaps_are_warned_of():
+def test_ids_with_gaps_give_a_warning():
     with pytest.warns(UserWarning, match="has 5000001 points, of which at least 4999999 have no edge.*np.unique"):
         NeighborGraph.from_edges([5_000_000], [7], [1.0], kind="distance")
     with warnings.catch_warnings(action="error"):

@@ -51,7 +51,7 @@ def points(draw, dtypes=("f2", "f4", "f8", "i1", "u1")):
 @pytest.mark.parametrize("metric", DENSE)
 @given(given_points=points())
 @settings(max_examples=25)
-def test_new_points_find_the_same_as_if_they_had_been_there(method, metric, given_points):
+def test_queries_find_the_neighbours_of_the_complete_graph(method, metric, given_points):
     X, new, k = given_points
     found = fitted(X, metric, method).search(new, k, 1, None)
     check(X, new, k, metric, found)
@@ -65,7 +65,7 @@ def test_new_points_find_the_same_as_if_they_had_been_there(method, metric, give
 @pytest.mark.parametrize("metric", SPARSE)
 @given(seed=st.integers(0, 2**32 - 1))
 @settings(max_examples=20)
-def test_sparse_points_sets_and_bits_do_so_too(metric, form, seed):
+def test_sparse_queries_find_the_neighbours_of_the_complete_graph(metric, form, seed):
     rng = np.random.default_rng(seed)
     n, more = rng.integers(1, 30), rng.integers(1, 10)
     both = (rng.random((n + more, rng.integers(1, 12))) < 0.4).astype(np.float32)
@@ -79,7 +79,7 @@ def test_sparse_points_sets_and_bits_do_so_too(metric, form, seed):
 
 
 @pytest.mark.parametrize("metric", DENSE)
-def test_cells_find_nearly_all_and_each_point_by_itself(metric):
+def test_cells_reach_the_recall_for_each_query_independently(metric):
     rng = np.random.default_rng(1)
     centers = rng.normal(size=(30, 24))
     both = (centers[rng.integers(30, size=5000)] + 0.3 * rng.normal(size=(5000, 24))).astype(np.float32)
@@ -99,7 +99,7 @@ def test_cells_find_nearly_all_and_each_point_by_itself(metric):
 
 @pytest.mark.parametrize("method", ["exact", "kdtree", "cells"])
 @pytest.mark.parametrize("length", [1e3, 1e9, 1e17])
-def test_points_far_away_have_neighbours_too(method, length):
+def test_distant_queries_have_neighbours(method, length):
     rng = np.random.default_rng(2)
     X = rng.normal(size=(600, 6)).astype(np.float32)
     new = np.concatenate([X[:5] + np.float32(0.01), length * X[:5]]).astype(np.float32)
@@ -116,7 +116,7 @@ def test_values_beyond_float32_are_an_error():
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i1"])
-def test_copies_are_found_by_their_bits(dtype):
+def test_equal_points_are_found(dtype):
     X = np.array([[1, 2], [3, 4], [1, 2], [5, 6]], dtype)
     points = fitted(X, "dot")
     _, new = points.convert_queries([[5, 6], [1, 2], [2, 1]])
@@ -124,7 +124,7 @@ def test_copies_are_found_by_their_bits(dtype):
     assert fitted(sp.csr_array(X), "cosine").find_equal(sp.csr_array(new), 2).tolist() == [3, 0, -1]
 
 
-def test_new_points_take_the_type_of_the_fitted_ones():
+def test_queries_are_converted_to_the_dtype_of_the_fitted_points():
     points = fitted(np.ones((3, 2), np.float32), "euclidean")
     assert points.convert_queries(np.full((1, 2), 0.1))[1].dtype == np.float32
     with pytest.raises(ValueError, match=r"X\[0, 0\] is inf"):

@@ -75,7 +75,7 @@ def test_all_points_identical():
     assert_exact(np.ones((300, 2)), 7, "euclidean")
 
 
-def test_points_without_a_direction_are_as_far_from_all():
+def test_zero_rows_are_equally_far_from_all_points():
     X = np.random.default_rng(0).standard_normal((200, 2))
     X[50:80] = 0
     assert_exact(X, 20, "cosine")
@@ -89,7 +89,7 @@ def test_the_graph_does_not_depend_on_the_number_of_threads():
         np.testing.assert_array_equal(graph.weights, graphs[0].weights)
 
 
-def test_auto_takes_it_for_few_columns():
+def test_auto_chooses_the_kdtree_for_few_columns():
     X = np.random.default_rng(6).standard_normal((300, 6))
     for d, metric, method in [(5, "cosine", "kdtree"), (6, "cosine", "exact"), (3, "dot", "exact")]:
         graph = agglo.neighbor_graph(X[:, :d], 5, metric)

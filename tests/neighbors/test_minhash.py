@@ -88,7 +88,7 @@ def shares_right(exact, found):
 
 
 @pytest.mark.parametrize(("make", "n"), [*((make, 4000) for make in SHAPES), (large_sets, 1500)])
-def test_recall_is_as_wished_for_and_as_estimated(make, n):
+def test_the_requested_and_estimated_recall_is_reached(make, n):
     exact, found = both(make(n), 10, recall=0.9)
     share = shares_right(exact, found)
     assert found.recall_estimate.value >= 0.9
@@ -97,7 +97,7 @@ def test_recall_is_as_wished_for_and_as_estimated(make, n):
 
 
 @pytest.mark.parametrize("make", SHAPES)
-def test_values_are_those_of_the_exact_search(make):
+def test_values_equal_those_of_the_exact_search(make):
     X = make(1500, seed=1)
     table = X.astype(np.float64)
     _, found = both(X, 8, n_bands=6)
@@ -119,7 +119,7 @@ def test_values_are_those_of_the_exact_search(make):
 
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.sets(st.integers(0, 12)), min_size=2, max_size=60), st.data())
-def test_few_sets_are_searched_as_if_exactly(lists, data):
+def test_few_sets_are_searched_exactly(lists, data):
     X = sets_of([sorted(members) for members in lists], 13)
     exact, found = both(X, data.draw(st.integers(1, len(lists) - 1), label="k"))
     np.testing.assert_array_equal(found.indices, exact[0])
@@ -127,7 +127,7 @@ def test_few_sets_are_searched_as_if_exactly(lists, data):
     assert found.recall_estimate.value == 1
 
 
-def test_many_copies_of_few_sets_are_searched_as_if_exactly():
+def test_many_duplicates_of_few_sets_are_searched_exactly():
     rng = np.random.default_rng(0)
     X = grouped(300)[rng.integers(300, size=5000)]
     exact, found = both(X, 12)
@@ -135,31 +135,31 @@ def test_many_copies_of_few_sets_are_searched_as_if_exactly():
     np.testing.assert_array_equal(found.values, exact[1])
 
 
-def test_one_who_asks_for_all_gets_all():
+def test_recall_1_finds_all_neighbours():
     exact, found = both(grouped(2500, seed=3), 10, recall=1.0)
     assert found.recall_estimate.value == 1
     assert shares_right(exact, found).mean() > 0.999
 
 
-@pytest.mark.parametrize("wishes", [{}, {"n_bands": 5}, {"recall": 0.99}])
+@pytest.mark.parametrize("options", [{}, {"n_bands": 5}, {"recall": 0.99}])
 @pytest.mark.parametrize("make", [grouped, all_alike])
-def test_threads_are_not_seen_in_the_result(make, wishes):
+def test_the_result_does_not_depend_on_the_number_of_threads(make, options):
     rows = SparsePoints(make(3000, seed=2), "jaccard")
-    one, *others = (minhash(rows, 9, workers, None, **wishes) for workers in (1, 2, 8))
+    one, *others = (minhash(rows, 9, workers, None, **options) for workers in (1, 2, 8))
     for other in others:
         np.testing.assert_array_equal(one.indices, other.indices)
         np.testing.assert_array_equal(one.values, other.values)
         assert one[2:] == other[2:]
 
 
-def test_random_state_is_all_that_is_random():
+def test_the_result_depends_on_the_seed_alone():
     rows = SparsePoints(grouped(3000), "jaccard")
     one, again, other = (minhash(rows, 9, 2, None, seed=seed, n_bands=2).indices for seed in (3, 3, 4))
     np.testing.assert_array_equal(one, again)
     assert (one != other).any()
 
 
-def test_auto_is_exact_while_that_is_cheap_and_says_what_it_did(monkeypatch):
+def test_auto_is_exact_while_that_is_cheap_and_reports_its_method(monkeypatch):
     X = grouped(2000)
     exact = agglo.neighbor_graph(X, 8, "jaccard")
     assert (exact.method, exact.recall_estimate) == ("exact", None)
@@ -175,7 +175,7 @@ def test_auto_is_exact_while_that_is_cheap_and_says_what_it_did(monkeypatch):
     assert agglo.neighbor_graph(X, 8, "hamming").method == "exact"
 
 
-def test_auto_searches_exactly_where_bands_fall_short(monkeypatch):
+def test_auto_searches_exactly_if_bands_miss_the_recall(monkeypatch):
     monkeypatch.setattr(sparse, "_CHEAP_PAIRS", 1e3)
     monkeypatch.setattr(sparse, "_CHEAP_PAIRS_PER_SET", 10)
     monkeypatch.setattr(sparse, "MAX_BANDS", 1)
@@ -189,7 +189,7 @@ def test_auto_searches_exactly_where_bands_fall_short(monkeypatch):
     assert short.recall_estimate.value < 0.99
 
 
-def test_without_patience_it_ends_as_soon_as_it_is_hopeless(monkeypatch):
+def test_stop_early_ends_when_the_recall_is_out_of_reach(monkeypatch):
     monkeypatch.setattr(sparse, "MAX_BANDS", 12)
     rows = SparsePoints(
         sp.random_array((4000, 2000), density=0.01, random_state=np.random.default_rng(0), format="csr"), "jaccard"
@@ -201,13 +201,13 @@ def test_without_patience_it_ends_as_soon_as_it_is_hopeless(monkeypatch):
     assert 0 < short.recall_estimate.value < patient.recall_estimate.value < 0.999
 
 
-def test_what_is_dear_depends_on_how_many_have_the_same_members():
+def test_the_cost_of_an_exact_search_depends_on_shared_members():
     apart, alike = sp.eye_array(50_000, format="csr"), sp.csr_array(np.ones((50_000, 1)))
     assert not SparsePoints(apart, "jaccard").exact_is_expensive()
     assert SparsePoints(alike, "jaccard").exact_is_expensive()
 
 
-def test_progress_goes_on_and_can_stop_the_search():
+def test_progress_is_monotone_and_can_stop_the_search():
     rows = SparsePoints(grouped(3000), "jaccard")
     seen = []
     minhash(rows, 10, 2, lambda done, total: seen.append((done, total)))
@@ -237,6 +237,6 @@ def test_progress_goes_on_and_can_stop_the_search():
         (np.eye(4), {"method": "cells"}, r"method='cells' is for dense points.*'minhash' or 'exact' or 'auto'"),
     ],
 )
-def test_what_cannot_be_searched(X, options, text):
+def test_unsupported_input_is_an_error(X, options, text):
     with pytest.raises(ValueError, match=text):
         agglo.neighbor_graph(X, **{"n_neighbors": 1, "metric": "jaccard", "method": "minhash", **options})

@@ -51,7 +51,7 @@ def test_the_mean_is_that_of_all_pairs(metric):
     metric=st.sampled_from(METRICS),
     share=st.floats(0.1, 1.0),
 )
-def test_no_pair_without_an_edge_is_closer_than_one_that_has_it(seed, n, metric, share):
+def test_missing_pairs_are_not_closer_than_edges(seed, n, metric, share):
     X = points_of(metric, n, seed)
     X[: n // 4] = ~X[: n // 4] if X.dtype == bool else -50 * X[: n // 4]  # which stretch edges beyond the mean
     graph = agglo.neighbor_graph(X, max(1, int(share * (n - 1))), metric, missing="mean")
@@ -63,7 +63,7 @@ def test_no_pair_without_an_edge_is_closer_than_one_that_has_it(seed, n, metric,
         assert graph.missing >= graph.max_weight
 
 
-def test_of_many_points_a_sample_tells_the_mean():
+def test_the_mean_of_many_points_is_estimated_from_a_sample():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(5000, 16)).astype(np.float32) + 1
     found = [agglo.neighbor_graph(X, 5, n_jobs=jobs, missing="mean").missing for jobs in (1, 2, 8)]
@@ -96,7 +96,7 @@ def test_estimators_and_the_function_take_the_mean_by_default():
         assert clusterer.fit(matrix).graph_.missing == expected
 
 
-def test_points_that_come_later_count_in_the_mean(tmp_path):
+def test_partial_fit_includes_new_points_in_the_mean(tmp_path):
     X = points_of("cosine", 80)
     grown = SCC(n_neighbors=5).fit(X[:50]).partial_fit(X[50:])
     whole = SCC(n_neighbors=5).fit(X)
@@ -118,7 +118,7 @@ def test_on_the_command_line(tmp_path):
 
 
 @pytest.mark.parametrize("missing", ["median", np.nan, np.inf, True, [0.5]])
-def test_what_is_no_value_is_an_error(missing):
+def test_an_invalid_value_is_an_error(missing):
     X = points_of("cosine")
     with pytest.raises(ValueError, match="is neither a finite number nor 'mean', 'ignore' or None: pass one"):
         agglo.neighbor_graph(X, 3, missing=missing)
@@ -132,7 +132,7 @@ def test_a_graph_keeps_its_own_value():
         SCC(metric="precomputed", missing=0.5).fit(graph)
 
 
-def test_copies_of_one_point_and_a_single_point():
+def test_duplicates_of_one_point_and_a_single_point():
     assert agglo.neighbor_graph(np.ones((4, 2)), 2, missing="mean").missing == 1
     assert SCC().fit(np.ones((3, 2))).labels_.tolist() == [0, 0, 0]
     assert agglo.neighbor_graph(np.ones((4, 2)), 2, "euclidean", missing="mean").missing == 0

@@ -121,7 +121,7 @@ def test_lists_are_the_same_for_any_number_of_threads(metric):
 
 
 @pytest.mark.parametrize("metric", METRICS)
-def test_lists_of_nothing_but_copies(metric):
+def test_lists_of_duplicates_only(metric):
     X = np.tile(np.random.default_rng(3).standard_normal(10), (1500, 1))
     indices, values = search(X, 5, metric)
     assert indices[0].tolist() == [1, 2, 3, 4, 5]
@@ -151,7 +151,7 @@ def test_points_of_any_scale(metric, scale):
     check_close(scale * np.random.default_rng(6).standard_normal((300, 6)), 5, metric)
 
 
-def test_an_outlier_hides_nobody():
+def test_an_outlier_does_not_change_the_other_lists():
     X = np.random.default_rng(7).standard_normal((2000, 10)).astype(np.float32)
     X[1234] = 1e12
     for metric in METRICS:
@@ -177,7 +177,7 @@ def test_lists_do_not_depend_on_sketches(metric, width, monkeypatch):
 
 
 @pytest.mark.parametrize("metric", METRICS)
-def test_sketches_are_made_where_they_pay(metric, monkeypatch):
+def test_sketches_are_used_if_they_pay(metric, monkeypatch):
     monkeypatch.setattr(sketch, "_MIN_SECONDS", 0)
     rng = np.random.default_rng(14)
     flat = rng.standard_normal((2000, 6)) @ rng.standard_normal((6, 100)) + 0.01 * rng.standard_normal((2000, 100))
@@ -317,7 +317,7 @@ def blas_threads():
     return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
 
 
-def test_searches_in_several_threads_leave_blas_as_it_was():
+def test_concurrent_searches_restore_the_blas_limit():
     before = blas_threads()
     X = np.random.default_rng(12).standard_normal((3000, 32), dtype=np.float32)
     runs = [threading.Thread(target=agglo.neighbor_graph, args=(X[i:],)) for i in range(0, 1000, 250)]

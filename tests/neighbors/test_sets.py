@@ -60,7 +60,7 @@ def test_lists_of_sets_like_those_of_texts(metric, n, k):
 
 
 @pytest.mark.parametrize("metric", METRICS)
-def test_half_of_the_points_are_copies_of_one(metric):
+def test_half_of_the_points_are_duplicates(metric):
     X = some_sets(500, seed=1)
     X[::2] = X[4]
     check_exact(X, 10, metric)
@@ -97,7 +97,7 @@ def test_all_pairs(metric):
     assert graph.n_edges == 60 * 59 / 2
 
 
-def test_numbers_of_a_sparse_matrix_say_who_is_a_member():
+def test_nonzeros_of_a_sparse_matrix_are_members():
     X = sp.csr_array([[0.5, -2.0, 0.0], [3.0, 0.0, 0.0], [0.0, 1.0, 1.0]])
     graph = agglo.neighbor_graph(X, 1, "jaccard")
     assert graph.to_scipy().toarray().tolist() == [
@@ -107,7 +107,7 @@ def test_numbers_of_a_sparse_matrix_say_who_is_a_member():
     ]
 
 
-def test_empty_sets_are_copies_of_each_other():
+def test_empty_sets_are_duplicates():
     indices, values = search(np.array([[0, 0], [1, 0], [0, 0], [1, 1], [0, 0]], bool), 2, "jaccard")
     assert indices.tolist() == [[2, 4], [3, -1], [0, 4], [1, -1], [0, 2]]
     assert values[0].tolist() == [0, 0]
@@ -129,7 +129,7 @@ def test_rows_of_every_width(bits):
     ],
 )
 @pytest.mark.parametrize("metric", METRICS)
-def test_what_cannot_be_searched(metric, X, options, error, text):
+def test_unsupported_input_is_an_error(metric, X, options, error, text):
     with pytest.raises(error, match=text):
         agglo.neighbor_graph(X, **{"n_neighbors": 1, "metric": metric, **options})
 

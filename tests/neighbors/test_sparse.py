@@ -59,7 +59,7 @@ def test_lists_are_those_of_dense_points(metric, X, data):
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize(("n", "k"), [(300, 25), (5000, 10)])
 @pytest.mark.parametrize("sign", [1, -1])
-def test_texts_are_searched_as_if_they_were_dense(metric, n, k, sign):
+def test_sparse_and_dense_texts_have_the_same_lists(metric, n, k, sign):
     X = texts(n, seed=n)
     X.data[::7] *= sign
     check_as_dense(X.toarray(), k, metric)
@@ -91,7 +91,7 @@ def test_lists_are_the_same_for_any_number_of_threads(metric):
             assert one.tobytes() == other.tobytes()
 
 
-def test_half_of_the_rows_are_copies_of_one():
+def test_half_of_the_rows_are_duplicates():
     X = sp.vstack([texts(2000, seed=2)[[5] * 2000], texts(2000, seed=2)]).tocsr()
     check_as_dense(X.toarray(), 6, "cosine")
 
@@ -199,7 +199,7 @@ def broken():
         (sp.csr_array(np.full((3, 1), 1e30)), {"metric": "dot"}, ValueError, r"exceed float32: scale X down"),
     ],
 )
-def test_what_cannot_be_searched(X, options, error, text):
+def test_unsupported_input_is_an_error(X, options, error, text):
     options = {"n_neighbors": 1, **options}
     if error is None:
         assert agglo.neighbor_graph(X, **options).n_points == 4

@@ -56,9 +56,9 @@ class NeighborLists(NamedTuple):
     """One row per point, the closest first. Ties are in order of the index; -1 if there are fewer neighbours."""
     values: npt.NDArray[np.float32]
     """The similarities or distances, equal to those of the exact search."""
-    recall_estimate: RecallEstimate | None = None
+    recall_estimate: RecallEstimate | None
     """The measured recall; None if the search is exact."""
-    parameters: dict[str, Any] = {}  # noqa: RUF012  # never changed
+    parameters: dict[str, Any]
     """The parameters that the search chose."""
     cells: npt.NDArray[np.int32] | None = None
     """The cell (inverted list) of each point, if the search has cells."""
@@ -115,7 +115,7 @@ def search_exact(points: Points, params: SearchParams) -> NeighborLists:
             *(as_core_array(points), params.n_neighbors, params.metric, basis),
             *(sgemm(), dgemm(), params.n_threads, params.report),
         )
-    return NeighborLists(*to_rows(lists, params.n_neighbors))
+    return NeighborLists(*to_rows(lists, params.n_neighbors), None, {})
 
 
 def search_kdtree(points: Points, params: SearchParams) -> NeighborLists:
@@ -123,7 +123,7 @@ def search_kdtree(points: Points, params: SearchParams) -> NeighborLists:
     lists = _core.search_kdtree(
         as_core_array(points), params.n_neighbors, params.metric, params.n_threads, params.report
     )
-    return NeighborLists(*to_rows(lists, params.n_neighbors))
+    return NeighborLists(*to_rows(lists, params.n_neighbors), None, {})
 
 
 def search_cells(

@@ -122,7 +122,7 @@ class SparsePoints:
         search = {"hamming": _core.search_bits, "jaccard": _core.search_sets}.get(self.metric, _core.search_sparse)
         lists = search(*self._arrays, params.n_neighbors, *self._options, params.n_threads, params.report)
         check_finite(lists[1], self.X)
-        return NeighborLists(*to_rows(lists, params.n_neighbors))
+        return NeighborLists(*to_rows(lists, params.n_neighbors), None, {})
 
     def search_queries(self, n_fitted: int, n_neighbors: int, n_threads: int, report: Report | None) -> Lists:
         """Find the neighbours of the points from ``n_fitted`` on among those before them."""
