@@ -60,7 +60,7 @@ def test_command_line(tmp_path, metric, code):
     command = ["fit", tmp_path / "points.npz", "--metric", metric, "-k", 9, "-o", tmp_path / "run", "-q"]
     _, error = run(*command, code=code)
     if code:
-        assert "needs dense points" in error
+        assert "Sparse data was passed for X, but dense data is required" in error
 
 
 def test_command_line_with_a_matrix_that_is_not_finite(tmp_path):

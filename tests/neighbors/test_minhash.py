@@ -165,7 +165,7 @@ def test_auto_is_exact_while_that_is_cheap_and_reports_its_method(monkeypatch):
     assert (exact.method, exact.recall_estimate) == ("exact", None)
     monkeypatch.setattr(sparse, "_CHEAP_PAIRS", 1e3)
     monkeypatch.setattr(sparse, "_CHEAP_PAIRS_PER_SET", 10)
-    graph = agglo.neighbor_graph(X, 8, "jaccard", recall=0.9, random_state=5)
+    graph = agglo.neighbor_graph(X, 8, "jaccard", recall=0.9, missing=None, random_state=5)
     assert (graph.method, graph.metric, graph.missing) == ("minhash", "jaccard", 1.0)
     assert graph.parameters["recall"] == 0.9
     assert graph.parameters["random_state"] == 5

@@ -82,7 +82,7 @@ def test_lists_are_the_same_for_any_number_of_threads(metric):
 )
 def test_sparse_and_dense_of_any_type_give_the_same_graph(metric, make):
     X = some_sets(150, seed=3)
-    graph, expected = agglo.neighbor_graph(make(X), 6, metric), agglo.neighbor_graph(X, 6, metric)
+    graph, expected = (agglo.neighbor_graph(points, 6, metric, missing=None) for points in (make(X), X))
     assert (graph.kind, graph.missing, graph.method, graph.metric) == ("distance", 1.0, "exact", metric)
     np.testing.assert_array_equal(graph.indices, expected.indices)
     np.testing.assert_array_equal(graph.weights, expected.weights)

@@ -78,7 +78,7 @@ def test_rows_without_common_columns_are_no_neighbours(metric):
     indices, values = search(X, 3, metric)
     assert indices.tolist() == [[1, -1, -1], [0, -1, -1], [3, 4, -1], [2, 4, -1], [2, 3, -1], [-1, -1, -1]]
     assert (values[indices < 0] == 0).all()
-    graph = agglo.neighbor_graph(X, 3, metric)
+    graph = agglo.neighbor_graph(X, 3, metric, missing=None)
     assert (graph.n_edges, graph.missing, graph.method) == (4, 0.0, "exact")
 
 
