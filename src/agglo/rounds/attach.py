@@ -1,4 +1,4 @@
-"""New points in an old tree: the rounds are replayed for each of them, the tree staying as it is."""
+"""Attach new points to a tree: replay the rounds for each point, without changing the tree."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from agglo.rounds.vector_linkage import VECTOR_LINKAGES, MetricSpec, VectorLinka
 from agglo.tree.cut import RoundRule, check_rule, select_round
 from agglo.tree.hierarchy import Hierarchy
 
-_WEIGHED = ("average", *VECTOR_LINKAGES)  # the linkages that weights of points matter to
+_WEIGHTED_LINKAGES = ("average", *VECTOR_LINKAGES)  # the linkages that depend on the weights of points
 
 
 @dataclass(frozen=True, eq=False)
 class Attached:
-    """Where new points are in a tree, an entry a point: from it follow their labels in any cut.
+    """The positions of new points in a tree, one entry per point. They determine the labels in any cut.
 
     Examples
     --------
@@ -43,11 +43,11 @@ class Attached:
     tree: Hierarchy
     """The tree, as it was without the points."""
     node: npt.NDArray[np.int32]
-    """The cluster that a point joins; -1 if it joins none."""
+    """The node that a point merges with; -1 if there is none."""
     round: npt.NDArray[np.int32]
-    """The round in which it does; 0 for a copy of a leaf, -1 for a point that joins none."""
+    """The round of this merge; 0 for a duplicate of a leaf, -1 if there is none."""
     height: npt.NDArray[np.float64]
-    """At what height, which is not below that of the cluster; infinite for a point that joins none."""
+    """The height of this merge, at least that of the node; infinite if there is none."""
 
     def labels(
         self,
@@ -58,15 +58,15 @@ class Attached:
         labels: npt.ArrayLike | None = None,
         graph: NeighborGraph | None = None,
     ) -> npt.NDArray[np.int64]:
-        """The labels of the points in a cut of the tree, -1 for those that are in none of its clusters.
+        """Return the labels of the points in a cut of the tree; -1 for points in none of its clusters.
 
         Parameters
         ----------
         n_clusters, round, height, graph
-            As of :meth:`agglo.Hierarchy.cut`. A point is in a cluster if it joined by that round or height.
+            As in :meth:`agglo.Hierarchy.cut`. A point is in a cluster if it merged by that round or height.
         labels : array-like of shape (n_leaves,)
-            Labels that :meth:`agglo.Hierarchy.cut` gave the leaves by any other rule. A point is in a cluster if
-            it joined that or a part of it.
+            Labels of the leaves by any other rule of :meth:`agglo.Hierarchy.cut`. A point is in a cluster if it
+            merged with the cluster or a part of it.
         """
         tree, late = self.tree, np.zeros(len(self.node), bool)
         if labels is not None:
@@ -81,14 +81,14 @@ class Attached:
             else:
                 labels, late = tree.cut(height=height), self.height > float(height)
         cluster, size = check_labels(labels, tree.n_leaves, "the tree")
-        # Of two nodes above the same leaf the larger is above the other.
+        # Of two nodes above the same leaf, the larger one is the ancestor.
         found = cluster[tree.order[tree.start[self.node]]]
         inside = (self.node >= 0) & (found >= 0) & (tree.size[self.node] <= size[found]) & ~late
         return np.where(inside, found, -1)
 
 
 class Rows(NamedTuple):
-    """The neighbours of new points, row after row: leaves of a tree, and -1 for none."""
+    """The neighbours of new points in CSR format: leaves of a tree, or -1 for none."""
 
     indptr: npt.NDArray[np.int64]
     targets: npt.NDArray[np.int32]
@@ -99,18 +99,18 @@ class Rows(NamedTuple):
 
 
 class NodeMoments(NamedTuple):
-    """What linkages of the points themselves keep of the nodes of a tree, to compare new points with."""
+    """The moments of all nodes of a tree, for vector linkages."""
 
     linkage: VectorLinkage
     weight: npt.NDArray[np.float64]
     square: npt.NDArray[np.float64]
     spread: npt.NDArray[np.float64]
     mean: npt.NDArray[np.float32]
-    """Of inner nodes, row after row."""
+    """The means of the inner nodes, flattened."""
 
 
 class QueryVectors(NamedTuple):
-    """New points, and the nodes to compare them with."""
+    """The vectors of new points, and the moments of the nodes that they are compared with."""
 
     known: NodeMoments
     points: npt.NDArray[np.float32]
@@ -127,47 +127,46 @@ def attach(
     sample_weight: npt.ArrayLike | None = None,
     n_jobs: int | None = None,
 ) -> Attached:
-    """Where new points would have joined a tree, by their neighbours among its leaves.
+    """Attach new points to a tree by their neighbours among its leaves.
 
-    A new point is a cluster of its own to begin with. Before each round that made the tree it is compared, by the
-    linkage of the tree, with the clusters of that time that its neighbours are in. It joins the closest (of
-    equally close ones that of the smallest leaf) if this reaches the threshold of the round, and is part of
-    whatever becomes of that cluster. After the last round it is compared once more, by the farthest threshold.
+    A new point starts as a cluster of its own. In each round of the tree it is compared, by the linkage of the
+    tree, with the current clusters of its neighbours. It merges with the closest one if that reaches the threshold
+    of the round; ties go to the cluster with the smallest leaf. After the last round it is compared once more,
+    with the farthest threshold.
 
     Parameters
     ----------
     tree : Hierarchy
         A tree of :func:`agglo.scc`, :func:`agglo.affinity` or :func:`agglo.hac`.
     indices, values : array-like of shape (n_new, n_neighbors)
-        The neighbours of each new point among the leaves, and how close they are, in the unit of the graph that
-        the tree was made of; -1 is none.
+        The neighbours of each new point among the leaves, and their similarities or distances, as in the graph of
+        the tree; -1 stands for no neighbour.
     X, X_new : array-like of shape (n_leaves, n_features) and (n_new, n_features), optional
-        The points of the tree and the new ones, for linkages of the points themselves (``"exact-average"``,
-        ``"centroid"``, ``"ward"``). Other trees do not ask for them.
+        The points of the tree and the new points. Trees of ``"exact-average"``, ``"centroid"`` and ``"ward"`` need
+        them.
     copies : array-like of shape (n_new,), optional
-        For a new point that is the same as a leaf, that leaf: it goes where the leaf is, whatever its neighbours.
-        -1 for the others.
+        For a duplicate of a leaf, that leaf: the point is attached to it, whatever its neighbours. -1 for other
+        points.
     sample_weight : array-like of shape (n_leaves,), optional
-        What each leaf counts as, as it was told when the tree was made. A new point counts as 1.
+        The weight of each leaf, as it was passed when the tree was built. A new point has weight 1.
     n_jobs : int, optional
         Number of threads; all cores by default. The result does not depend on it.
 
     Returns
     -------
     Attached
-        The node that each joins, when, and how high.
+        The node, the round and the height of the merge of each point.
 
     Notes
     -----
-    Affinity has no thresholds: a new point joins its nearest neighbour in the first round. HAC merges the closest
-    pair in each round: a new point joins when its closest cluster is closer than that pair.
+    Affinity has no thresholds: a new point merges with its nearest neighbour in the first round. HAC merges the
+    closest pair in each round: a new point merges when its closest cluster is closer than that pair.
 
-    By a linkage of the points themselves a new point is compared with sizes, means and spreads of the clusters
-    that its neighbours are in, and with a single leaf by the value given. These are computed again for all
-    clusters, which takes at most as much memory as the points in float32.
+    With a vector linkage, a new point is compared with the weights, means and spreads of clusters, and with a
+    single leaf by ``values``. The means of all clusters are computed again. They take at most as much memory as
+    the points in float32.
 
-    New points do not see each other, and old clusters are not moved by them. What was said of old points, which
-    must or cannot be linked, does not hold for new ones, nor does the largest size of a cluster.
+    New points are not compared with each other and do not change the clusters. Constraints do not apply to them.
 
     Examples
     --------
@@ -196,8 +195,8 @@ def attach(
 
 
 def node_moments(tree: Hierarchy, X: Any, leaf_weights: npt.NDArray[np.float64] | None) -> NodeMoments:
-    """What the linkage that made ``tree`` of the points ``X`` keeps of its nodes."""
-    _check_weighed(tree, leaf_weights)
+    """Compute the moments of all nodes of ``tree`` from its points ``X``, for its vector linkage."""
+    _check_leaf_weights(tree, leaf_weights)
     compared = MetricSpec(tree.about.get("metric"), tree.n_leaves)
     linkage = VectorLinkage(compared, tree.about["linkage"], X, leaf_weights)
     given = np.empty(0) if leaf_weights is None else leaf_weights
@@ -213,7 +212,7 @@ def attach_rows(
     leaf_weights: npt.NDArray[np.float64] | None = None,
     vectors: QueryVectors | None = None,
 ) -> Attached:
-    """:func:`attach` for rows of any length; ``vectors`` for linkages of the points themselves."""
+    """Attach points as :func:`attach` does, with rows of any length; vector linkages need ``vectors``."""
     rows, leaf_weights = check_rows(tree, rows, leaf_weights)
     if (tree.about["linkage"] in VECTOR_LINKAGES) != (vectors is not None):
         raise ValueError(
@@ -264,9 +263,9 @@ def to_attachments(
     value: npt.NDArray[np.float64],
     copies: npt.NDArray[Any] | None,
 ) -> Attached:
-    """What an engine found, in terms of the tree, and copies where their leaves are.
+    """Convert the result of an engine to positions in the tree; attach duplicates to their leaves.
 
-    What joins after the last round is in the last partition, which lasts until the end of the run.
+    Points that merge after the last round belong to the last partition.
     """
     height = tree.about["origin"] - value if tree.about["kind"] == "similarity" else value
     height = np.where(node < 0, np.inf, np.maximum(height, np.maximum(0.0, tree.height[node])))
@@ -285,7 +284,7 @@ def to_attachments(
 
 
 def round_thresholds(tree: Hierarchy) -> npt.NDArray[np.float32]:
-    """What a new point's linkage must reach in each round and after the last, larger being closer."""
+    """Return the threshold of each round and one after the last, as similarities: larger is closer."""
     similarity = tree.about["kind"] == "similarity"
     last, values = len(tree.rounds), tree.rounds.threshold
     end = tree.about.get("farthest_threshold", values[-1] if last else np.nan)
@@ -294,7 +293,7 @@ def round_thresholds(tree: Hierarchy) -> npt.NDArray[np.float32]:
         np.maximum.at(height, tree.round, tree.height)
         height = np.maximum.accumulate(height)
         values, end = tree.about["origin"] - height[1:-1] if similarity else height[1:-1], np.nan
-    # Rounds beyond the graph have no threshold, and ask for what the last one before them did.
+    # Rounds that merge roots have no threshold: take the farthest one of the rounds on the graph.
     signed = np.append(np.where(np.isnan(values), end, values), end) * (1 if similarity else -1)
     reach = np.where(np.isnan(signed), -np.inf, signed).astype(np.float32)
     if (
@@ -309,7 +308,7 @@ def round_thresholds(tree: Hierarchy) -> npt.NDArray[np.float32]:
 def check_rows(
     tree: Hierarchy, rows: Rows, leaf_weights: npt.NDArray[np.float64] | None
 ) -> tuple[Rows, npt.NDArray[np.float64] | None]:
-    """The rows and the weights of leaves as the core takes them, if they and the tree go together."""
+    """Check rows and leaf weights against the tree; return them as the core takes them."""
     absent = [name for name in ("kind", "missing", "linkage") if name not in tree.about]
     if absent:
         raise ValueError(
@@ -327,13 +326,13 @@ def check_rows(
         raise ValueError(f"indices holds {worst}, outside 0..{tree.n_leaves - 1}; -1 stands for no neighbour")
     if not np.isfinite(weights).all():
         raise ValueError("values holds numbers that are not finite float32 numbers: leave such neighbours out")
-    _check_weighed(tree, leaf_weights)
+    _check_leaf_weights(tree, leaf_weights)
     rows = Rows(rows.indptr, np.ascontiguousarray(targets, np.int32), np.ascontiguousarray(weights))
-    return rows, leaf_weights if tree.about["linkage"] in _WEIGHED else None
+    return rows, leaf_weights if tree.about["linkage"] in _WEIGHTED_LINKAGES else None
 
 
-def _check_weighed(tree: Hierarchy, leaf_weights: npt.NDArray[np.float64] | None) -> None:
-    if tree.about["linkage"] in _WEIGHED and "weight" in tree.about and leaf_weights is None:
+def _check_leaf_weights(tree: Hierarchy, leaf_weights: npt.NDArray[np.float64] | None) -> None:
+    if tree.about["linkage"] in _WEIGHTED_LINKAGES and "weight" in tree.about and leaf_weights is None:
         raise ValueError(
             f"the points of the tree weigh {tree.about['weight']:g} together, and averages depend on what each "
             "weighs: pass sample_weight, as it was when the tree was made"

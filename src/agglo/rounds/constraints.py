@@ -1,8 +1,8 @@
-"""What a user knows beforehand: what points weigh, which belong together or do not, how large clusters may get.
+"""Constraints on the clusters: must-links, cannot-links, the largest cluster size, and weights of points.
 
-A tree obeys its constraints after every round. Points that must be linked are merged before the first round. A
-cluster's candidates are only those neighbours that it may join, and the pairs of a round are united from the
-closest to the farthest, but for those whose clusters, as far as they have grown in it, may no longer be united.
+A tree obeys its constraints after every round. Points that must be linked merge before the first round. Clusters
+that may not merge are not neighbours. The pairs of a round merge from the closest to the farthest. A pair is
+skipped if its clusters, as they have grown in this round, may no longer merge.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from agglo._arrays import Immutable, read_only
 
 Ids = npt.NDArray[np.int32]
 Groups = npt.ArrayLike | Iterable[Sequence[int]]
-"""Groups of points by their indices: an array of a row each, or sequences, which need not be of one length."""
+"""Groups of points by their indices: an array with one row per group, or sequences of any lengths."""
 
-_LEAST = 1e-50  # so that products of two weights, and sums of them, are far from the ends of float64
-_SMALL = 4  # members up to which a group that is to stay apart is kept as its pairs
+_LEAST = 1e-50  # the smallest weight; sums of products of two weights stay within the range of float64
+_SMALL = 4  # the largest size of a cannot-link group that is stored as its pairs
 
 
 @dataclass(frozen=True, eq=False)
 class Constraints(Immutable):
     """Constraints that do not contradict each other.
 
-    1. ``must``, ``cannot`` are pairs of distinct points, a row each;
-    2. ``groups`` has a row (point, group) for each member of a group too large to be kept as its pairs;
+    1. ``must`` and ``cannot`` are pairs of distinct points, one pair per row;
+    2. ``groups`` has a row (point, group) for each member of a cannot-link group too large to store as pairs;
     3. no two points that are kept apart, and no points heavier together than ``most``, are linked by ``must``.
     """
 
     must: Ids
     cannot: Ids
     groups: Ids
-    most: float  # that a cluster may weigh; infinite: anything
-    weights: npt.NDArray[np.float64] | None  # of the points; None: 1 each
+    most: float  # the largest weight of a cluster; infinite if there is no limit
+    weights: npt.NDArray[np.float64] | None  # of the points; None if all are 1
 
     def __post_init__(self) -> None:
         for name in ("must", "cannot", "groups", "weights"):
@@ -50,21 +50,21 @@ class Constraints(Immutable):
 
     @property
     def restricts_merges(self) -> bool:
-        """Whether there are clusters that may not be joined."""
+        """Whether some clusters may not merge."""
         return bool(len(self.cannot) or len(self.groups) or np.isfinite(self.most))
 
     def cannot_pairs(self) -> npt.NDArray[np.int64]:
-        """All pairs that are kept apart, those of large groups among them."""
+        """Return all pairs that cannot be linked, including those of large groups."""
         large = [_pairs(group[None, :]) for group in self.large_groups()]
         return np.concatenate([self.cannot.astype(np.int64), *large])
 
     def large_groups(self) -> list[Ids]:
-        """The members of each group that is too large to be kept as its pairs."""
+        """Return the members of each cannot-link group that is too large to store as pairs."""
         ends = np.flatnonzero(np.diff(self.groups[:, 1])) + 1
         return np.split(self.groups[:, 0], ends) if len(self.groups) else []
 
     def constrained_points(self) -> Ids:
-        """The points that are linked or kept apart."""
+        """Return the points that must or cannot be linked."""
         return np.unique(np.concatenate([self.must.ravel(), self.cannot.ravel(), self.groups[:, 0]]))
 
     def restrict(self, points: npt.NDArray[np.int64], n_points: int) -> Constraints:
@@ -82,7 +82,7 @@ class Constraints(Immutable):
         return replace(self, must=place[self.must], cannot=place[self.cannot], groups=groups, weights=weights)
 
     def about(self) -> dict[str, Any]:
-        """What to put on record."""
+        """Return what the tree records of the constraints."""
         apart = len(self.cannot) + len(np.unique(self.groups[:, 1]))
         most = self.most if np.isfinite(self.most) else None
         given = {"must_link": len(self.must), "cannot_link": apart, "max_cluster_size": most}
@@ -100,7 +100,7 @@ def check_constraints(
     *,
     allow_zero: bool = False,
 ) -> Constraints:
-    """The constraints on so many points, of these weights or of weight 1, if they can be met.
+    """Check constraints on ``n_points`` points, and return them if they do not contradict each other.
 
     Examples
     --------
@@ -115,19 +115,19 @@ def check_constraints(
     small = [_pairs(group) for group in apart if group.shape[1] <= _SMALL]
     large = [row for group in apart if group.shape[1] > _SMALL for row in group]
     members = [np.column_stack([group, np.full(len(group), name)]) for name, group in enumerate(large)]
-    most = np.inf if max_cluster_size is None else _largest(max_cluster_size)
+    most = np.inf if max_cluster_size is None else _check_max_cluster_size(max_cluster_size)
     weights = None if sample_weight is None else check_weights(n_points, sample_weight, allow_zero=allow_zero)
-    made = Constraints(_stack(must), _stack(small), _stack(members), most, weights)
-    _check_contradictions(made, n_points)
-    return made
+    constraints = Constraints(_stack(must), _stack(small), _stack(members), most, weights)
+    _check_contradictions(constraints, n_points)
+    return constraints
 
 
 def check_weights(
     n_points: int, sample_weight: npt.ArrayLike, *, allow_zero: bool = False, allow_all: bool = False
 ) -> npt.NDArray[np.float64] | None:
-    """A weight a point, on a grid so coarse that all sums of them are exact; None if each is 1.
+    """Check the weights of points, and round them so that all sums are exact; return None if all are 1.
 
-    ``allow_zero`` allows weights of 0, and ``allow_all`` that all of them are.
+    ``allow_zero`` allows weights of 0; ``allow_all`` also allows that all weights are 0.
 
     The sum of all has at most 53 bits. Whole numbers stay as they are while their sum is below 2^52.
     """
@@ -165,7 +165,7 @@ def check_weights(
 
 
 def _groups(name: str, given: Groups | None, n_points: int) -> list[npt.NDArray[np.int64]]:
-    """Groups of at least two distinct points, those of one size as the rows of an array."""
+    """Check groups of at least two distinct points; return those of one size as the rows of an array."""
     if given is None:
         return []
     if isinstance(given, np.ndarray) and given.ndim == 2:
@@ -181,7 +181,7 @@ def _groups(name: str, given: Groups | None, n_points: int) -> list[npt.NDArray[
                     "[(0, 1)]"
                 ) from None
         tables = [np.asarray(groups) for _, groups in sorted(by_size.items())]
-    return [_checked(name, table, n_points) for table in tables if len(table)]
+    return [_check_table(name, table, n_points) for table in tables if len(table)]
 
 
 def _rows(name: str, given: Any) -> list[Any]:
@@ -190,7 +190,7 @@ def _rows(name: str, given: Any) -> list[Any]:
     return list(given)
 
 
-def _checked(name: str, table: npt.NDArray[Any], n_points: int) -> npt.NDArray[np.int64]:
+def _check_table(name: str, table: npt.NDArray[Any], n_points: int) -> npt.NDArray[np.int64]:
     if table.ndim != 2 or table.dtype.kind not in "iu":
         raise TypeError(
             f"{name} has groups of dtype {table.dtype}, but points are named by integers: pass their indices, "
@@ -216,7 +216,7 @@ def _checked(name: str, table: npt.NDArray[Any], n_points: int) -> npt.NDArray[n
     return table.astype(np.int64)
 
 
-def _largest(given: Any) -> float:
+def _check_max_cluster_size(given: Any) -> float:
     if isinstance(given, bool) or not isinstance(given, Real):
         raise TypeError(f"max_cluster_size={given!r} is not a size: pass a number of points, or a weight")
     if not 0 < float(given) < np.inf:
@@ -225,7 +225,7 @@ def _largest(given: Any) -> float:
 
 
 def _pairs(groups: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    """All pairs of points of the groups in the rows."""
+    """Return all pairs of points of the groups, which are the rows of a table."""
     first, second = np.triu_indices(groups.shape[1], 1)
     return np.column_stack([groups[:, first].ravel(), groups[:, second].ravel()]).astype(np.int64)
 
@@ -235,36 +235,42 @@ def _stack(tables: list[npt.NDArray[np.int64]]) -> Ids:
     return np.ascontiguousarray(stacked, np.int32)
 
 
-def _check_contradictions(made: Constraints, n_points: int) -> None:
-    weights = made.weights
-    if weights is not None and weights.max() > made.most:
+def _check_contradictions(constraints: Constraints, n_points: int) -> None:
+    weights = constraints.weights
+    if weights is not None and weights.max() > constraints.most:
         point = int(weights.argmax())
         raise ValueError(
-            f"point {point} weighs {weights[point]:g}, which is more than max_cluster_size={made.most:g}: "
+            f"point {point} weighs {weights[point]:g}, which is more than max_cluster_size={constraints.most:g}: "
             "raise the size or lower the weight"
         )
-    if made.most < 1 and weights is None:
-        raise ValueError(f"max_cluster_size={made.most:g} is less than a point, which counts as 1: raise it")
-    if not len(made.must):
+    if constraints.most < 1 and weights is None:
+        raise ValueError(
+            f"max_cluster_size={constraints.most:g} is less than a point, which counts as 1: raise it"
+        )
+    if not len(constraints.must):
         return
-    links = (np.ones(len(made.must), bool), (made.must[:, 0], made.must[:, 1]))
+    links = (np.ones(len(constraints.must), bool), (constraints.must[:, 0], constraints.must[:, 1]))
     linked = connected_components(coo_array(links, shape=(n_points, n_points)), directed=False)[1]
     weight = np.bincount(linked, weights)
-    if weight.max() > made.most:
+    if weight.max() > constraints.most:
         group = np.flatnonzero(linked == weight.argmax())
         raise ValueError(
             f"must_link joins {len(group)} points that weigh {weight.max():g} together, point {group[0]} among "
-            f"them, but max_cluster_size={made.most:g}: raise the size or drop links"
+            f"them, but max_cluster_size={constraints.most:g}: raise the size or drop links"
         )
-    clash = made.cannot[linked[made.cannot[:, 0]] == linked[made.cannot[:, 1]]]
-    if not len(clash) and len(made.groups):
-        keys = np.column_stack([linked[made.groups[:, 0]], made.groups[:, 1]])
+    clash = constraints.cannot[linked[constraints.cannot[:, 0]] == linked[constraints.cannot[:, 1]]]
+    if not len(clash) and len(constraints.groups):
+        keys = np.column_stack([linked[constraints.groups[:, 0]], constraints.groups[:, 1]])
         order = np.lexsort(keys.T)
         same = np.flatnonzero((np.diff(keys[order], axis=0) == 0).all(axis=1))
-        clash = np.stack([made.groups[order[same], 0], made.groups[order[same + 1], 0]], axis=1)
+        clash = np.stack([constraints.groups[order[same], 0], constraints.groups[order[same + 1], 0]], axis=1)
     if len(clash):
         a, b = sorted(clash[0].tolist())
-        how = "" if ((made.must == (a, b)) | (made.must == (b, a))).all(axis=1).any() else ", by way of others,"
+        how = (
+            ""
+            if ((constraints.must == (a, b)) | (constraints.must == (b, a))).all(axis=1).any()
+            else ", by way of others,"
+        )
         raise ValueError(
             f"cannot_link keeps points {a} and {b} apart, but must_link joins them{how} as it does "
             f"{np.count_nonzero(linked == linked[a])} points in all: drop one of the two"

@@ -1,8 +1,8 @@
-"""The top of a tree: what is left of a graph's clusters when its edges end, joined by their points themselves.
+"""Merge the roots of a forest: the clusters that are left when the graph has no more edges between them.
 
-A sparse graph may fall apart, and then its tree ends as a forest, whose roots have nothing to say of which of them
-are close. Their means do: the roots are merged by a linkage of :mod:`agglo.rounds.vector_linkage`, on a fresh
-graph of them, each merge a round of its own.
+A sparse graph may have several connected components. Then the rounds end with a forest. Its roots are merged by
+HAC with a linkage of :mod:`agglo.rounds.vector_linkage`, on a new graph of their means. Each merge is a round of
+its own.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from agglo.tree.forest import Forest
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-ALL_PAIRS = 2000  # clusters up to which each is compared with every other
+ALL_PAIRS = 2000  # the largest number of roots for which all pairs are compared
 _NEIGHBORS = 25
-_ROWS = 65536  # points that are summed at a time
+_ROWS = 65536  # points per block of a sum
 
 Run = Callable[[NeighborGraph, VectorLinkage, Constraints | None], Forest]
-"""Hierarchical agglomerative clustering of a graph by an engine, each merge a round of its own."""
+"""A function that runs HAC on a graph, each merge a round of its own."""
 
 
 def choose_connect(metric: str | None, linkage: object, X: Any) -> VectorLinkageName | None:
-    """What joins the clusters of a graph of points if nobody says: exact averages, or means where there are none.
+    """Choose the linkage of ``connect="auto"``: exact-average, or centroid if the metric has no exact average.
 
-    None if there are no points that have means, or if a linkage of the points themselves has had its say.
+    Return None if there are no dense points, or if ``linkage`` is not one on the graph.
     """
     if X is None or sp.issparse(X) or linkage not in GRAPH_LINKAGES:
         return None
@@ -48,24 +48,24 @@ def choose_connect(metric: str | None, linkage: object, X: Any) -> VectorLinkage
 def merge_roots(
     forest: Forest, linkage: VectorLinkage, kind: Kind, constraints: Constraints | None, run: Run
 ) -> Forest:
-    """The forest with its roots merged, as far as the constraints allow.
+    """Merge the roots of a forest as far as the constraints allow.
 
     Parameters
     ----------
     forest : Forest
-        What an engine made of the points of ``linkage``.
+        The forest of an engine over the points of ``linkage``.
     linkage : VectorLinkage
-        By which the roots are merged.
+        The linkage that merges the roots.
     kind : {"similarity", "distance"}
-        What the values of the forest are; those of the new nodes will be the same.
+        The kind of the forest's values, and of the values of the new nodes.
     constraints : Constraints, optional
-        What the forest obeys.
+        The constraints that the forest obeys.
     run : callable
-        The engine.
+        A function that runs HAC on a graph of the roots.
     """
     is_first = True
     while True:
-        roots, labels = _roots(forest)
+        roots, labels = _find_roots(forest)
         if len(roots) == 1:
             return forest
         means, spreads, weights = _moments(linkage.points, labels, len(roots), constraints)
@@ -75,15 +75,15 @@ def merge_roots(
         above = run(
             _graph(means, linkage.metric),
             linkage.with_clusters(means, spreads),
-            _of_clusters(constraints, labels, weights),
+            _translate_constraints(constraints, labels, weights),
         )
         if not len(above.threshold):
             return forest
-        forest = _stacked(forest, roots, above._replace(value=_as(kind, linkage, above.value)))
+        forest = _stack_forests(forest, roots, above._replace(value=_convert_values(kind, linkage, above.value)))
 
 
-def _roots(forest: Forest) -> tuple[Ints, Ints]:
-    """The roots in order of their smallest points, and which of them each point is under."""
+def _find_roots(forest: Forest) -> tuple[Ints, Ints]:
+    """Return the roots in order of their smallest points, and the root of each point as an index into them."""
     up = np.where(forest.parent < 0, np.arange(len(forest.parent)), forest.parent)
     while True:
         higher = up[up]
@@ -106,7 +106,7 @@ class _Moments(NamedTuple):
 def _moments(
     points: npt.NDArray[np.float32], labels: Ints, n_clusters: int, constraints: Constraints | None
 ) -> _Moments:
-    """Means, sums of squared distances to them, and weights of clusters."""
+    """Compute means, sums of squared distances to them, and weights of clusters."""
     each = np.ones(len(points)) if constraints is None or constraints.weights is None else constraints.weights
     weights: Floats = np.bincount(labels, weights=each, minlength=n_clusters).astype(np.float64)
     sums = np.zeros((n_clusters, points.shape[1]))
@@ -119,7 +119,7 @@ def _moments(
     means = (sums / weights[:, None]).astype(np.float32)
     for block in blocks:
         away = points[block].astype(np.float64) - means[labels[block]]
-        squares = np.square(away).sum(axis=1)  # whose order of summation, unlike that of einsum, is fixed
+        squares = np.square(away).sum(axis=1)  # adds in a fixed order, unlike einsum
         spreads += np.bincount(labels[block], weights=each[block] * squares, minlength=n_clusters)
     return _Moments(means, spreads, weights)
 
@@ -142,17 +142,17 @@ def _warn_of_rounding(linkage: VectorLinkage, means: npt.NDArray[np.float32]) ->
 
 
 def _graph(means: npt.NDArray[np.float32], metric: str) -> NeighborGraph:
-    """Which clusters to compare: all pairs, or the nearest means where these are too many."""
+    """Build the graph of the roots: all pairs, or the nearest means if there are more than ``ALL_PAIRS``."""
     n = len(means)
     if n > ALL_PAIRS:
         return neighbor_graph(means, _NEIGHBORS, metric, missing=None)
     everyone = np.broadcast_to(np.arange(n, dtype=np.int32), (n, n))
-    # Weights are not looked at: clusters are no points.
+    # The weights are not used: only single points are compared by the weights of their edges.
     return NeighborGraph.from_neighbors(everyone, np.zeros((n, n)), kind="distance", metric=metric)
 
 
-def _of_clusters(constraints: Constraints | None, labels: Ints, weights: Floats) -> Constraints:
-    """What is known of the points, told of the clusters that they are in."""
+def _translate_constraints(constraints: Constraints | None, labels: Ints, weights: Floats) -> Constraints:
+    """Translate the constraints on points into constraints on the clusters of ``labels``."""
     none = np.empty((0, 2), np.int32)
     if constraints is None:
         return Constraints(none, none, none, np.inf, weights)
@@ -161,15 +161,15 @@ def _of_clusters(constraints: Constraints | None, labels: Ints, weights: Floats)
     return Constraints(none, labels[constraints.cannot].astype(np.int32), groups, constraints.most, weights)
 
 
-def _as(kind: Kind, linkage: VectorLinkage, values: Floats) -> Floats:
-    """Values of the linkage on the scale of the tree: unit vectors have the squared distance 2 - 2 cosines."""
+def _convert_values(kind: Kind, linkage: VectorLinkage, values: Floats) -> Floats:
+    """Convert values of the linkage to the kind of the tree; unit vectors have squared distance 2 - 2 cosine."""
     if linkage.kind == kind:
         return values
     return 1 - values / 2 if kind == "similarity" else 2 - 2 * values
 
 
-def _stacked(forest: Forest, roots: Ints, above: Forest) -> Forest:
-    """A forest with another one over its roots."""
+def _stack_forests(forest: Forest, roots: Ints, above: Forest) -> Forest:
+    """Put the forest ``above`` over the roots of ``forest``."""
     below, n_roots, rounds = len(forest.parent), len(roots), len(forest.threshold)
     new = len(above.parent) - n_roots
     node = np.concatenate([roots, below + np.arange(new)])

@@ -1,4 +1,4 @@
-"""The thresholds of the rounds: from near to far, one after the other."""
+"""Schedules: the thresholds of the rounds, from near to far."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ SCHEDULES = ("odds", "geometric", "linear", "doubling")
 _COSINE = (1.0, 0.001)
 _UNIT_SQEUCLIDEAN = (0.001, 4.0)
 
-_NUMBER = 200  # thresholds of the paper's experiments
+_NUMBER = 200  # the number of thresholds in the paper's experiments
 _STEPS = 15_980  # for a ratio of 1000: twenty for each of the finest schedule of the paper, 800 thresholds
-_FLOAT32 = 2.0**-22  # differences to a number other than 0 that float32 can still tell apart
-_FEW = 0.001  # the share of edges, at either end, that may not stretch the range
+_FLOAT32 = 2.0**-22  # the smallest relative difference that float32 can represent
+_FEW = 0.001  # the share of edges at either end that the range ignores
 
 
 def threshold_range(graph: WeightSummary) -> tuple[float, float]:
-    """The nearest and the farthest threshold that make sense for ``graph``.
+    """Return the range of the thresholds for ``graph``: the nearest and the farthest.
 
     Similarities: from 1 (or the largest weight, if that is larger) down to a thousandth of it, as the paper
     does for cosines. Unit-length squared Euclidean distances: from 0.001 up to 4, as in the paper. Other
@@ -57,12 +57,12 @@ def schedule(
     linkage: str = "average",
     mass: float | None = None,
 ) -> npt.NDArray[np.float64]:
-    """The thresholds for ``graph``, from near to far.
+    """Return the thresholds for ``graph``, from near to far.
 
     Parameters
     ----------
     graph : NeighborGraph
-        What is to be clustered. Its kind and weights give the range.
+        The graph to cluster. Its kind and weights determine the range.
     thresholds : {"odds", "geometric", "linear", "doubling"} or array-like
         ``"odds"``: the ratio of how much closer a pair is than one without an edge, to how far it is, falls in
         equal ratios; see the notes. ``"geometric"`` and ``"linear"``: the thresholds themselves are in equal
@@ -73,9 +73,10 @@ def schedule(
         How many, for the first three; with one, it is the farthest. By default 200, as in the paper, and for
         ``"odds"`` twenty for each that the paper tried at most, 800 from 1 to 0.001: some ten thousands.
     linkage : str
-        What the thresholds are for. Only averages over pairs without an edge leave the range of the weights.
+        The linkage that is compared with the thresholds. Only averages that count pairs without an edge leave the
+        range of the weights.
     mass : float, optional
-        What all points weigh, the lightest being 1; by default their number.
+        The total weight of the points, relative to the lightest one; by default their number.
 
     Notes
     -----

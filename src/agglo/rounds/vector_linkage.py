@@ -1,8 +1,8 @@
-"""The linkages between the points of clusters themselves, not only between those that have an edge.
+"""Vector linkages: exact-average, centroid and ward, which compare the vectors of the points, not their edges.
 
-A cluster is kept as its size, its mean in float32 and the sum of squared distances to it: all that the mean over
-all pairs of points of two clusters, the distance of their centres and Ward's criterion are made of. The graph
-proposes which clusters are compared. The native core does the same, in the same order of additions.
+A cluster is kept as its weight, its mean in float32 and the sum of squared distances to the mean. All three
+linkages are functions of these. Only clusters with an edge between them are compared. The native core computes the
+same numbers, in the same order of additions.
 """
 
 from __future__ import annotations
@@ -22,39 +22,39 @@ from agglo.rounds.linkage import EdgeLinkages, Float, Int
 VectorLinkageName = Literal["exact-average", "centroid", "ward"]
 ConnectName = VectorLinkageName | Literal["auto"]
 
-# What the points are compared by, for each linkage: where its value is a function of sizes, means and spreads.
+# The metrics of each linkage: those for which its value is a function of weights, means and spreads.
 VECTOR_LINKAGES: dict[str, tuple[str, ...]] = {
     "exact-average": ("cosine", "dot", "sqeuclidean"),
     "centroid": ("cosine", "sqeuclidean", "euclidean"),
     "ward": ("cosine", "sqeuclidean", "euclidean"),
 }
 
-_LANES = 8  # of running sums, as in the core
-_ROUNDING = 1 + 1e-5  # by how much float32 may take a mean beyond the points
+_LANES = 8  # running sums of a product, as in the core
+_ROUNDING = 1 + 1e-5  # factor by which a mean in float32 may be farther than all points
 EPSILON = float(np.finfo(np.float32).eps)  # twice the rounding of a point, relative to its length
-CLEAR = 10  # a distance is preserved if it is at least so many times the rounding of its two points
+CLEAR = 10  # a distance is preserved if it is at least this many times the rounding of its two points
 FEW = 0.05  # the share of edges that may be shorter without a warning, such as those of near duplicates
-_EDGES = 1 << 20  # about how many edges are compared at a time
+_EDGES = 1 << 20  # approximate number of edges per block
 
 
 class Moments(NamedTuple):
-    """What is kept of clusters."""
+    """The statistics of clusters, one row per cluster."""
 
-    weight: Float  # of its points
-    mean: npt.NDArray[np.float32]  # a row each
-    square: Float  # of the length of the mean
-    spread: Float  # sum of squared distances of its points to the mean
-    point: npt.NDArray[np.bool_]  # whether it is a single one
+    weight: Float  # total weight of the points
+    mean: npt.NDArray[np.float32]  # one row per cluster
+    square: Float  # squared length of the mean
+    spread: Float  # sum of squared distances of the points to the mean
+    point: npt.NDArray[np.bool_]  # whether the cluster is a single point
 
 
 class EdgeWeights(NamedTuple):
-    """What is kept of edges: the weight, which for two points is how close they are."""
+    """The statistics of edges: their weight, which is the linkage of two single points."""
 
     weight: npt.NDArray[np.float32]
 
 
 class MetricSpec(NamedTuple):
-    """What of a graph says how its points are compared, where there is no graph."""
+    """The metric and the number of points of a graph, if there is no graph."""
 
     metric: str | None
     n_points: int
@@ -91,7 +91,7 @@ def vector_linkage_kind(linkage: str, metric: str) -> Kind:
 
 
 class VectorLinkage:
-    """A linkage of the points of clusters, for pairs of clusters that a graph proposes.
+    """A linkage that compares the vectors of the points of two clusters.
 
     ``exact-average`` is the mean over all pairs of points, of their squared distance, cosine or product;
     ``centroid`` the (squared) distance or the cosine of the means; ``ward`` twice the increase of the sum of
@@ -104,21 +104,21 @@ class VectorLinkage:
     graph : NeighborGraph or MetricSpec
         A graph of the points by one of the metrics cosine, dot, sqeuclidean and euclidean.
     linkage : {"exact-average", "centroid", "ward"}
-        Which.
+        The name of the linkage.
     X : array-like of shape (n_points, n_features)
         The points.
     weights : ndarray of float64 of shape (n_points,), optional
-        What they count as.
+        The weights of the points.
 
     Notes
     -----
-    Two single points are as close as their edge says. A mean is kept in float32 and computed in float64 from those
-    of the parts, in order of name. Distances do not depend on where the origin is, so it is moved to the mean of
-    all points first, and is where float32 is finest. Where neighbours are much closer to each other than to that
-    mean, float32 does not tell them apart: :meth:`warn_of_rounding` reports it.
+    The linkage of two single points is the weight of their edge. A mean is computed in float64 from the means of
+    the parts, in order of their ids, and kept in float32. For distances, the mean of all points is subtracted
+    first, because float32 is most precise near the origin. If neighbours are much closer to each other than to
+    that mean, float32 cannot separate them: :meth:`warn_of_rounding` warns of it.
     """
 
-    reducible = False  # a part without an edge may be the closest, and nobody knew
+    reducible = False  # a part without an edge to the third cluster may be the closest one
 
     def __init__(
         self, graph: NeighborGraph | MetricSpec, linkage: str, X: Any, weights: Float | None = None
@@ -129,10 +129,10 @@ class VectorLinkage:
         self.metric: str = graph.metric
         given = _dense(X, self.metric)
         self.center = _center(given, self.metric)
-        self.points = _moved(given, self.metric, self.center)
+        self.points = _normalize_or_center(given, self.metric, self.center)
         self.spreads: Float | None = None
-        self.lost = 0.0  # the share of edges that float32 is too coarse for
-        self.rounding = 0.0  # its largest rounding of the points of such edges
+        self.lost = 0.0  # the share of edges that are shorter than CLEAR times the rounding
+        self.rounding = 0.0  # the largest rounding of the points of these edges
         if len(self.points) != graph.n_points:
             raise ValueError(
                 f"X has {len(self.points)} rows, but the graph {graph.n_points} points: pass the points that it "
@@ -143,15 +143,15 @@ class VectorLinkage:
         if self.metric == "cosine" and similar:
             self.farthest = -_ROUNDING
             return
-        # Their order of summation, unlike that of einsum, does not depend on the processor.
+        # Unlike einsum, sum(axis=1) adds in an order that does not depend on the processor.
         squares = np.concatenate(
             [np.square(rows, dtype=np.float64).sum(axis=1) for _, rows in iter_blocks(self.points)]
         )
         if similar:
             self.farthest = -float(squares.max()) * _ROUNDING
         else:
-            # No mean is farther from the origin than a point, and no merge increases the sum of squares by more
-            # than all of them together.
+            # No mean is farther from the origin than the farthest point. No merge increases the sum of squared
+            # distances to the means by more than the sum of all squares.
             weighed = squares if weights is None else weights * squares
             most = 2 * weighed.sum() if linkage == "ward" else 4 * squares.max()
             self.farthest = float(np.sqrt(most) if self.metric == "euclidean" else most) * _ROUNDING
@@ -171,23 +171,23 @@ class VectorLinkage:
             )
 
     def release_points(self) -> npt.NDArray[np.float32]:
-        """The points, for an engine to write to; the linkage has none after that, and cannot be run again."""
+        """Return the points and give them up: the engine overwrites them, so the linkage cannot run again."""
         points, self.points = self.points, self.points[:0]
         return points
 
     def prepare_queries(self, X: Any) -> npt.NDArray[np.float32]:
-        """Other points, as the linkage takes them."""
-        # A new point may be as close to the others as it likes: distances need no scale.
+        """Return new points, normalized or centered as the points of the linkage are."""
+        # The scale of distances is checked for the points of a graph only, not for new points.
         given = _dense(X, self.metric if self.metric in ("cosine", "dot") else None)
         if given.shape[1] != len(self.center):
             raise ValueError(
                 f"the new points have {given.shape[1]} columns, but those of the tree {len(self.center)}: pass "
                 "points of the same columns"
             )
-        return _moved(given, self.metric, self.center)
+        return _normalize_or_center(given, self.metric, self.center)
 
     def with_clusters(self, means: npt.NDArray[np.float32], spreads: Float) -> VectorLinkage:
-        """The same linkage for clusters to start from: their means, and sums of squared distances to these."""
+        """Return the same linkage for clusters instead of points: their means and sums of squared distances."""
         other = copy.copy(self)
         other.points, other.spreads = means, spreads
         return other
@@ -196,7 +196,7 @@ class VectorLinkage:
         return self.linkage
 
     def edge_linkages(self, graph: NeighborGraph) -> EdgeLinkages:
-        """What named thresholds look at; see :func:`agglo.rounds.linkage.edge_linkages`."""
+        """Return the linkages of all points with an edge; see :func:`agglo.rounds.linkage.edge_linkages`."""
         values = graph.weights
         if self.linkage == "ward" and self.metric == "cosine":
             values = 2 - 2 * values
@@ -204,33 +204,33 @@ class VectorLinkage:
         return EdgeLinkages(self.kind, graph.metric, graph.n_points, values, *ends)
 
     def of_points(self, weights: Float) -> Moments:
-        """The points themselves."""
+        """Return the moments of the points."""
         n = len(self.points)
         single = self.spreads is None
         spreads = np.zeros(n) if self.spreads is None else self.spreads
         return Moments(weights, self.points, row_products(self.points, self.points), spreads, np.full(n, single))
 
     def of_edges(self, sources: Int, targets: Int, weights: npt.NDArray[np.float32]) -> EdgeWeights:
-        """Their weights."""
+        """Return the weights of the edges."""
         return EdgeWeights(weights)
 
     def merged_clusters(self, clusters: Moments, first: Int) -> Moments:
-        """Weights, means and spreads of unions."""
+        """Return weights, means and spreads of merged clusters."""
         weight = sum_segments(clusters.weight, first)
         weighted = clusters.weight[:, None] * clusters.mean
         mean = (sum_segments(weighted, first) / weight[:, None]).astype(np.float32)
         square = row_products(mean, mean)
         union = np.repeat(np.arange(len(first)), np.diff(first, append=len(clusters.weight)))
-        moved = _squares(clusters.square, square[union], row_products(clusters.mean, mean[union]))
+        moved = _squared_distances(clusters.square, square[union], row_products(clusters.mean, mean[union]))
         spread = sum_segments(clusters.spread + clusters.weight * moved, first)
         return Moments(weight, mean, square, spread, np.zeros(len(first), bool))
 
     def merged_edges(self, edges: EdgeWeights, first: Int) -> EdgeWeights:
-        """Any of the weights, for they are not looked at again."""
+        """Return one weight per pair; only two single points are compared by it, and these have one edge."""
         return EdgeWeights(edges.weight[first])
 
     def value(self, a: Moments, b: Moments, edges: EdgeWeights) -> Float:
-        """How close clusters are."""
+        """Return the linkage of each pair of clusters."""
         points = a.point & b.point
         weight = edges.weight.astype(np.float64)
         inner = row_products(a.mean, b.mean)
@@ -240,7 +240,7 @@ class VectorLinkage:
                 inner = np.divide(inner, lengths, out=np.zeros_like(inner), where=lengths > 0)
             return np.where(points, weight, inner)
         given = {"cosine": 2 - 2 * weight, "sqeuclidean": weight, "euclidean": weight * weight}[self.metric]
-        square = np.where(points, given, _squares(a.square, b.square, inner))
+        square = np.where(points, given, _squared_distances(a.square, b.square, inner))
         if self.linkage == "exact-average":
             return np.asarray(square + (a.spread / a.weight + b.spread / b.weight))
         if self.linkage == "ward":
@@ -249,7 +249,7 @@ class VectorLinkage:
 
 
 def row_products(x: npt.NDArray[np.float32], y: npt.NDArray[np.float32]) -> Float:
-    """Products of rows in float64: 8 running sums, added up in the order of the core."""
+    """Compute dot products of rows in float64: 8 running sums, added in the order of the core."""
     lane = np.zeros((len(x), _LANES))
     for j in range(0, x.shape[1], _LANES):
         terms = x[:, j : j + _LANES].astype(np.float64) * y[:, j : j + _LANES]
@@ -260,7 +260,7 @@ def row_products(x: npt.NDArray[np.float32], y: npt.NDArray[np.float32]) -> Floa
 
 
 def sum_segments(values: npt.NDArray[Any], first: Int) -> Float:
-    """Sums in float64 over the rows from each of ``first`` to the next, one row after the other."""
+    """Sum the rows of each segment in float64, one row after the other; ``first`` has the starts."""
     length = np.diff(first, append=len(values))
     total = values[first].astype(np.float64)
     for place in range(1, length.max(initial=0)):
@@ -269,19 +269,19 @@ def sum_segments(values: npt.NDArray[Any], first: Int) -> Float:
     return total
 
 
-def _squares(a: Float, b: Float, inner: Float) -> Float:
-    """Squared distances of vectors of squared lengths ``a`` and ``b``."""
+def _squared_distances(a: Float, b: Float, inner: Float) -> Float:
+    """Compute squared distances from squared lengths and inner products."""
     return np.maximum(a + b - 2 * inner, 0.0)
 
 
 def _dense(X: Any, metric: str | None) -> Points:
-    """Points that have a mean."""
+    """Check that the points are dense."""
     check_is_dense(X)
     return check_points(X, half=True, metric=metric)
 
 
 def _center(points: Points, metric: str) -> Float:
-    """The new origin: the mean of the points, if all that matters is how far they are from each other."""
+    """Return the mean of the points for distances, and zeros for other metrics."""
     center = np.zeros(points.shape[1])
     if metric in ("sqeuclidean", "euclidean"):
         for _, rows in iter_blocks(points):
@@ -289,8 +289,8 @@ def _center(points: Points, metric: str) -> Float:
     return center
 
 
-def _moved(points: Points, metric: str, center: Float) -> npt.NDArray[np.float32]:
-    """The points as the linkages take them: of length 1 for cosines, around the origin for distances."""
+def _normalize_or_center(points: Points, metric: str, center: Float) -> npt.NDArray[np.float32]:
+    """Normalize the points for cosines, or center them for distances; return them in float32."""
     prepared = np.empty(points.shape, np.float32)
     for first, rows in iter_blocks(points):
         moved = rows - center
