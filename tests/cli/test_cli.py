@@ -81,6 +81,14 @@ def test_every_option_reaches_the_algorithm(folder, blobs, options, make):
     assert_same_hierarchy(agglo.Hierarchy.load("out/tree.parquet"), make(graph, X=blobs[0], connect="auto"))
 
 
+def test_top_is_a_deprecated_alias_of_connect(folder):
+    for option in ("--connect", "--top"):
+        _, told = run("fit", "X.npy", "-k", 1, option, "none", "-o", option[2:])
+        assert ("--top is deprecated: use --connect" in told) == (option == "--top")
+    trees = [agglo.Hierarchy.load(f"{name}/tree.parquet") for name in ("connect", "top")]
+    assert_same_hierarchy(*trees)
+
+
 def test_without_a_rule_labels_are_of_the_persistent_round(fitted, blobs):
     tree = agglo.Hierarchy.load(fitted / "tree.parquet")
     labels = pq.read_table(fitted / "labels.parquet")["label"].to_numpy()
