@@ -64,14 +64,14 @@ def schedule(
     graph : NeighborGraph
         The graph to cluster. Its kind and weights determine the range.
     thresholds : {"odds", "geometric", "linear", "doubling"} or array-like
-        ``"odds"``: the ratio of how much closer a pair is than one without an edge, to how far it is, falls in
-        equal ratios; see the notes. ``"geometric"`` and ``"linear"``: the thresholds themselves are in equal
-        ratios or equal steps, over the range of :func:`threshold_range`. ``"doubling"``: τ₀·2ⁱ from the smallest
-        positive distance until the farthest is covered (similarities are halved), the schedule of the paper's
-        theorem. An array is used as it is.
+        ``"odds"``: the odds (1 - d) / d of the relative distance d fall in equal ratios; see the notes.
+        ``"geometric"`` and ``"linear"``: the thresholds are in equal ratios or equal steps over the range of
+        :func:`threshold_range`. ``"doubling"``: τ₀·2ⁱ from the smallest positive distance until the farthest is
+        covered (similarities are halved), the schedule of the paper's theorem. An array is used as it is.
     n_thresholds : int, optional
-        How many, for the first three; with one, it is the farthest. By default 200, as in the paper, and for
-        ``"odds"`` twenty for each that the paper tried at most, 800 from 1 to 0.001: some ten thousands.
+        The number of thresholds of the first three schedules; a single one is the farthest. The default is 200, as
+        in the paper. For ``"odds"`` it is 15,980 per factor of 1,000, twenty times the finest schedule of the
+        paper.
     linkage : str
         The linkage that is compared with the thresholds. Only averages that count pairs without an edge leave the
         range of the weights.
@@ -80,19 +80,19 @@ def schedule(
 
     Notes
     -----
-    Near and far ask for different scales. Clusters that are apart are told from each other by ratios of
-    distances, as in the paper's theorem: between cosines of 0.9999 and 0.99 there may be as many levels as between
-    0.99 and 0. But the average of two clusters is diluted by the pairs without an edge: for clusters of a and b
-    points it comes as close as 1 / (a b) to the value of such a pair, and this is where large clusters are told
-    from each other. With the distance d of a pair, as a share of the distance of one without an edge, (1 - d) / d
-    does for both: it is 1 / d where d is small and 1 - d where it is not. It falls from the nearest edge to 4 / n²
-    of the farthest one, the least average that two clusters of n points can have with an edge between them; so all
-    of these merge. A thousandth of the edges at either end are left out, so that a few do not stretch the range,
-    and it goes at least as far as 0.001. For other linkages, and if pairs without an edge are ignored, distances
+    Close and far pairs need different scales. Close clusters differ by ratios of distances, as in the paper's
+    theorem: there may be as many levels between cosines of 0.9999 and 0.99 as between 0.99 and 0. Averages of
+    large clusters consist mostly of pairs without an edge. For clusters of a and b points they may differ from the
+    value of such a pair by 1 / (a b) only, and large clusters differ on this scale.
+
+    Let d be the distance of a pair relative to that of a pair without an edge. The odds (1 - d) / d suit both:
+    they are about 1 / d for small d, and about 1 - d for d near 1. They fall from the nearest edge to 4 / n² of
+    the farthest edge, the smallest average of two clusters of n points with an edge between them. Therefore all
+    clusters with an edge between them merge. The nearest and the farthest 0.1 % of the edges do not extend the
+    range, which ends at 0.001 or farther. For other linkages, and if pairs without an edge are ignored, distances
     are in equal ratios up to the farthest edge.
 
-    The finer the steps, the closer is the tree to that of HAC, and the less depends on which clusters happen to be
-    within one step. A threshold at which nothing merges costs nothing.
+    With smaller steps the tree is closer to that of HAC. A threshold at which nothing merges costs nothing.
 
     Examples
     --------
