@@ -1,40 +1,34 @@
-// Products of rows with rows by BLAS, whose bits differ between processors. They may only rule out pairs, by
-// an error bound. Where their values decide, see simd/product.hpp.
+// Matrix products by BLAS, whose bits differ between processors.
+//
+// Such products may only prune pairs, by a bound of their error. Where products decide, use simd/product.hpp.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
-#include <span>
 #include <vector>
-
-#include "base/memory.hpp"
-#include "neighbors/exact.hpp"
-#include "points/space.hpp"
 
 namespace agglo {
 
-// products[i * columns + j] = row i . column j, both of d numbers, which Fortran sees as columns of columns.
-inline void multiply(Gemm<float>* sgemm, const float* rows, std::int64_t n_rows, const float* columns,
-                     std::int64_t n_columns, std::int64_t d, std::vector<float>& products) {
+// The signature of BLAS sgemm and dgemm in Fortran. They are called from several threads at once and must not
+// start threads themselves.
+template <class Real>
+using Gemm = void(char* transa, char* transb, int* m, int* n, int* k, Real* alpha, Real* a, int* lda, Real* b,
+                  int* ldb, Real* beta, Real* c, int* ldc);
+struct Blas {
+  Gemm<float>* sgemm;
+  Gemm<double>* dgemm;
+};
+
+// Set products[i * n_columns + j] = row i . column j, both of d numbers. Grows `products` if it is too short.
+// Fortran stores matrices by columns, so to it both arguments are matrices with d rows.
+template <class Real>
+void multiply_blas(Gemm<Real>* gemm, const Real* rows, std::int64_t n_rows, const Real* columns,
+                   std::int64_t n_columns, std::int64_t d, std::vector<Real>& products) {
   char transposed = 'T', plain = 'N';
   int m = static_cast<int>(n_columns), n = static_cast<int>(n_rows), k = static_cast<int>(d);
-  float one = 1, zero = 0;
+  Real one = 1, zero = 0;
   if (products.size() < static_cast<std::size_t>(n_rows * n_columns)) products.resize(n_rows * n_columns);
-  sgemm(&transposed, &plain, &m, &n, &k, &one, const_cast<float*>(columns), &k, const_cast<float*>(rows), &k,
-        &zero, products.data(), &m);
-}
-
-// The images of points, by their places in `ids`, one after the other.
-template <class T>
-void gather(const Space<T>& space, std::span<const std::int32_t> ids, std::span<const std::int32_t> places,
-            std::vector<float>& images) {
-  constexpr std::size_t ahead = 4;
-  const std::int64_t d = space.d();
-  if (images.size() < places.size() * d) images.resize(places.size() * d);
-  for (std::size_t s = 0; s < places.size(); ++s) {
-    if (s + ahead < places.size()) prefetch(space.points().row(ids[places[s + ahead]]), d);
-    space.image(ids[places[s]], images.data() + s * d);
-  }
+  gemm(&transposed, &plain, &m, &n, &k, &one, const_cast<Real*>(columns), &k, const_cast<Real*>(rows), &k,
+       &zero, products.data(), &m);
 }
 
 }  // namespace agglo

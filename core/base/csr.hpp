@@ -1,4 +1,4 @@
-// Lists of ids in compressed rows (CSR), and the counting sort that builds them.
+// CandidateLists of ids in compressed rows (CSR), and the counting sort that builds them.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Integers of 384 bits: exact sums of weights over the whole range of float32.
+// 384-bit integers, for exact sums of weights over the whole range of float32.
 #pragma once
 
 #include <array>
@@ -47,7 +47,7 @@ class Int384 {
     return *this;
   }
 
-  // Some total order, not that of the numbers.
+  // A total order, but not that of the numbers.
   auto operator<=>(const Int384&) const = default;
 
   // Rounds to the nearest double; ties go to the even one.
@@ -61,7 +61,8 @@ class Int384 {
     std::size_t last = kLimbs - 1;
     while (last > 1 && magnitude.limbs_[last] == 0) --last;
     auto top = static_cast<unsigned __int128>(magnitude.limbs_[last]) << 64 | magnitude.limbs_[last - 1];
-    // The 128 highest bits have more than 54 significant ones if there are any below. These decide ties only.
+    // The 128 highest bits have more than 54 significant ones if there are any below. Those below only decide
+    // ties.
     for (std::size_t k = 0; k + 1 < last; ++k)
       if (magnitude.limbs_[k] != 0) top |= 1;
     const double value = std::ldexp(static_cast<double>(top), static_cast<int>(64 * (last - 1)));

@@ -1,4 +1,4 @@
-// Memory that is read in no particular order: large arrays, and asking for what will be read soon.
+// Memory for random access: vectors on large pages, and prefetching.
 #pragma once
 
 #include <algorithm>
@@ -15,8 +15,7 @@
 
 namespace agglo {
 
-// Asks for large pages where the system has them: scattered reads then seldom miss the address cache, and
-// there are fewer pages to fault in.
+// An allocator that asks for large pages, which reduce TLB misses of random reads and page faults.
 template <class T>
 struct LargePages {
   using value_type = T;
@@ -34,7 +33,7 @@ struct LargePages {
         large ? std::aligned_alloc(kPage, (bytes + kPage - 1) / kPage * kPage) : std::malloc(bytes + 1);
     if (memory == nullptr) throw std::bad_alloc();
 #ifdef __linux__
-    if (large) madvise(memory, bytes, MADV_HUGEPAGE);  // a wish: nothing is lost if it is not granted
+    if (large) madvise(memory, bytes, MADV_HUGEPAGE);  // only a hint
 #endif
     return static_cast<T*>(memory);
   }
@@ -43,19 +42,18 @@ struct LargePages {
   friend bool operator==(const LargePages&, const LargePages&) { return true; }
 };
 
+// A vector on large pages.
 template <class T>
 using Array = std::vector<T, LargePages<T>>;
 
-// Asks for items ahead of their reading: for the first kilobyte of them, as beyond it the machine has seen
-// where it goes.
+// Prefetch `count` items, or the first kilobyte of them. After that the hardware prefetcher takes over.
 //
-// Compilers take a function that does nothing but this for one that does nothing, and leave out its calls.
-// The empty statement keeps them from it.
+// The empty asm statement keeps compilers from dropping calls of a function without visible effects.
 template <class T>
 void prefetch(const T* items, std::int64_t count = 1) {
-  constexpr std::int64_t kMost = 1024, kLine = 64;
+  constexpr std::int64_t kMaxBytes = 1024, kLine = 64;
   const auto* bytes = reinterpret_cast<const char*>(items);
-  const std::int64_t size = std::min(count * static_cast<std::int64_t>(sizeof(T)), kMost);
+  const std::int64_t size = std::min(count * static_cast<std::int64_t>(sizeof(T)), kMaxBytes);
   for (std::int64_t b = 0; b < size; b += kLine) __builtin_prefetch(bytes + b);
   asm volatile("");
 }

@@ -1,4 +1,4 @@
-// A pool of threads for the span of one call, and how a long call reports on itself.
+// A pool of threads for the duration of one call, and progress reports.
 #pragma once
 
 #include <atomic>
@@ -12,12 +12,12 @@
 
 namespace agglo {
 
-// Called on the caller's thread only, between pieces of work: (done, total). It may throw to stop the work
-// (that is how Ctrl-C arrives). An empty Report is allowed everywhere.
+// A progress function: (done, total). It is called only on the calling thread, between chunks of work. It may
+// throw to stop the work; that is how Ctrl-C arrives. An empty Report is allowed everywhere.
 using Report = std::function<void(std::int64_t done, std::int64_t total)>;
 
-// `threads` workers, the caller being worker 0. Which worker gets which chunk is left to chance, so a body
-// may write only to what its chunk owns (or to scratch space of its worker that it leaves clean).
+// A pool of `threads` workers; the calling thread is worker 0. It is not determined which worker gets which
+// chunk. So a body may only write to what its chunk owns, or to scratch space of its worker.
 class ThreadPool {
  public:
   explicit ThreadPool(int threads);
@@ -29,11 +29,11 @@ class ThreadPool {
 
   using Body = std::function<void(std::int64_t chunk, int worker)>;
 
-  // Calls body once for every chunk in [0, chunks). The first exception of any worker is rethrown here, after
-  // all workers have come to rest; chunks not yet begun are then dropped.
+  // Call body once for every chunk in [0, chunks). If a worker throws, the remaining chunks are dropped. The
+  // first exception is rethrown here once all workers have stopped.
   void run(std::int64_t chunks, const Body& body, const Report& report = {});
 
-  // Calls body(begin, end, worker) for consecutive ranges that cover [0, n), each of `grain` items or fewer.
+  // Call body(begin, end, worker) for consecutive ranges of at most `grain` items that cover [0, n).
   template <class Ranges>
   void ranges(std::int64_t n, std::int64_t grain, const Ranges& body, const Report& report = {}) {
     run((n + grain - 1) / grain,

@@ -36,26 +36,26 @@ void check(Input& input) {
   std::vector<T> numbers(n * d);
   for (T& x : numbers) x = number<T>(input);
   const Points<T> points{numbers.data(), n, d};
-  const Neighbors exact = nearest(points, k, metric, {}, blas, one_thread());
-  if (both) CHECK(same(exact, nearest(points, k, metric, {}, blas, two_threads())));
-  CHECK(same(exact, nearest_by_tree(points, k, metric, one_thread())));
-  // The k nearest by definition: the first k in order of (value, index).
-  const std::vector<float> values = all_pairs(points, metric, one_thread());
-  const float sign = similarity(metric) ? -1.0f : 1.0f;
+  const Neighbors exact = exact_neighbors(points, k, metric, {}, blas, one_thread());
+  if (both) CHECK(same(exact, exact_neighbors(points, k, metric, {}, blas, two_threads())));
+  CHECK(same(exact, kdtree_neighbors(points, k, metric, one_thread())));
+  // The first k by (value, index) of all.
+  const std::vector<float> values = pairwise_values(points, metric, one_thread());
+  const float sign = is_similarity(metric) ? -1.0f : 1.0f;
   for (std::int64_t i = 0; i < n; ++i) {
     std::vector<float> own(values.begin() + i * (n - 1), values.begin() + (i + 1) * (n - 1));
     std::sort(own.begin(), own.end(), [&](float a, float b) { return sign * a < sign * b; });
     CHECK(std::equal(own.begin(), own.begin() + k, exact.values.begin() + i * k));
   }
-  const auto cells = nearly_nearest(points, k, metric, 0.9, {}, {}, 8, 2, true, 1, blas, one_thread());
+  const auto cells = ivf_neighbors(points, k, metric, 0.9, {}, {}, 8, 2, true, 1, blas, one_thread());
   if (both)
     CHECK(same(cells.neighbors,
-               nearly_nearest(points, k, metric, 0.9, {}, {}, 8, 2, true, 1, blas, two_threads()).neighbors));
+               ivf_neighbors(points, k, metric, 0.9, {}, {}, 8, 2, true, 1, blas, two_threads()).neighbors));
   const Points<T> queries{numbers.data(), 2, d};
-  const Neighbors found = nearest_to(queries, points, k, metric, blas.sgemm, one_thread());
-  CHECK(same(found, nearest_to_by_tree(queries, points, k, metric, one_thread())));
-  const CellIndex<T> index(points, k, metric, 0.9, {}, {}, {}, 1, blas, one_thread());
-  CHECK(index.nearest_to(queries, one_thread()).indices.size() == found.indices.size());
+  const Neighbors found = exact_query(queries, points, k, metric, blas.sgemm, one_thread());
+  CHECK(same(found, kdtree_query(queries, points, k, metric, one_thread())));
+  const IvfIndex<T> index(points, k, metric, 0.9, {}, {}, {}, 1, blas, one_thread());
+  CHECK(index.query(queries, one_thread()).indices.size() == found.indices.size());
 }
 
 }  // namespace

@@ -33,29 +33,29 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   const SparseRows<float> rows{indptr, indices, values, columns};
   for (const Metric metric : {Metric::dot, Metric::cosine}) {
-    const Neighbors found = nearest(rows, k, metric, one_thread());
-    if (both) CHECK(same(found, nearest(rows, k, metric, two_threads())));
-    // The neighbours of the sparse search are those of the dense search; a list may end early with -1.
+    const Neighbors found = exact_neighbors(rows, k, metric, one_thread());
+    if (both) CHECK(same(found, exact_neighbors(rows, k, metric, two_threads())));
+    // The lists of dense rows, as far as they are similar at all.
     const Neighbors full =
-        nearest(Points<float>{dense.data(), n, columns}, k, metric, {}, blas, one_thread());
+        exact_neighbors(Points<float>{dense.data(), n, columns}, k, metric, {}, blas, one_thread());
     for (std::size_t s = 0; s < full.values.size(); ++s) {
       if (found.indices[s] < 0) continue;
       CHECK(found.indices[s] == full.indices[s] && found.values[s] == full.values[s]);
     }
   }
   const Sets sets{indptr, indices, {}, columns};
-  const Neighbors overlaps = nearest_sets(sets, k, one_thread());
-  if (both) CHECK(same(overlaps, nearest_sets(sets, k, two_threads())));
-  const auto nearly = nearly_nearest_sets(sets, k, 0.9, {0, 2, true}, 4, 4, 1, one_thread());
+  const Neighbors overlaps = jaccard_neighbors(sets, k, one_thread());
+  if (both) CHECK(same(overlaps, jaccard_neighbors(sets, k, two_threads())));
+  const auto nearly = minhash_neighbors(sets, k, 0.9, {0, 2, true}, 4, 4, 1, one_thread());
   if (both)
     CHECK(same(nearly.neighbors,
-               nearly_nearest_sets(sets, k, 0.9, {0, 2, true}, 4, 4, 1, two_threads()).neighbors));
+               minhash_neighbors(sets, k, 0.9, {0, 2, true}, 4, 4, 1, two_threads()).neighbors));
 
   const std::int64_t width = input.integer(1, 5);
   std::vector<std::uint64_t> words(n * width);
   for (std::uint64_t& word : words) word = input.read<std::uint64_t>();
   const BitRows bits{words, n, width, 64 * width};
-  const Neighbors closest = nearest_bits(bits, k, one_thread());
-  if (both) CHECK(same(closest, nearest_bits(bits, k, two_threads())));
+  const Neighbors closest = hamming_neighbors(bits, k, one_thread());
+  if (both) CHECK(same(closest, hamming_neighbors(bits, k, two_threads())));
   return 0;
 }

@@ -1,4 +1,5 @@
-// Which points are close to which centres: all pairs that may be, found by blocks of products.
+// Pairs of points and centers that may be close, found by blocks of products. Used by k-means-like
+// algorithms.
 #pragma once
 
 #include <algorithm>
@@ -13,30 +14,34 @@
 #include <utility>
 #include <vector>
 
+#include "base/blas.hpp"
 #include "base/numbers.hpp"
 #include "base/thread_pool.hpp"
-#include "neighbors/exact.hpp"
+#include "points/space.hpp"
 #include "simd/dot.hpp"
 
 namespace agglo {
 
-// first, first + 1, ... last - 1.
+// Return first, first + 1, ..., last - 1.
 inline std::vector<std::int32_t> index_range(std::int64_t first, std::int64_t last) {
   std::vector<std::int32_t> ids(last - first);
   std::iota(ids.begin(), ids.end(), static_cast<std::int32_t>(first));
   return ids;
 }
 
-// Products in float32, made by sgemm, only rule out the pairs that their error bound excludes. The squared
-// distance of every other pair is summed in float64. So what comes out depends neither on BLAS nor on how the
-// work was cut into blocks, and no table of all distances is ever in memory.
+// Compares points with centers.
 //
-// A pair's score is half its squared distance less half the point's square: |c|^2 / 2 - x.c, where x and c
-// are seen from about the middle of the points and scaled by a power of two that makes the longest about 1.
+// float32 products by sgemm only prune the pairs that their error bound excludes. The squared distance of
+// every other pair is summed in float64. So results depend neither on BLAS nor on the size of blocks, and no
+// table of all distances is ever in memory.
+//
+// The score of a pair is half its squared distance minus half the squared length of the point: |c|^2 / 2 -
+// x.c. Here x and c are shifted by about the mean of the points, and scaled by a power of two to a length of
+// about 1.
 template <class T>
 class CenterScan {
  public:
-  // The scratch space of one worker: some 4 MB.
+  // Buffers of one worker: about 4 MB.
   struct Scratch {
     std::vector<float> rows, columns, products, offsets;
     std::vector<float> reach, slack;
@@ -46,8 +51,8 @@ class CenterScan {
 
   CenterScan(const Points<T>& points, Gemm<float>* sgemm, ThreadPool& pool) : points_(points), sgemm_(sgemm) {
     const std::int64_t n = points.n, d = points.d;
-    if (d > kMostColumns)
-      throw std::invalid_argument("points of at most " + std::to_string(kMostColumns) +
+    if (d > kMaxColumns)
+      throw std::invalid_argument("points of at most " + std::to_string(kMaxColumns) +
                                   " columns can be clustered, got " + std::to_string(d) +
                                   "; reduce their dimension first");
     block_ = std::min(kBlock, std::max<std::int64_t>(64, kPanel / d / 64 * 64));
@@ -69,10 +74,10 @@ class CenterScan {
       longest[first / kRows] = most;
     });
     const double most = *std::max_element(longest.begin(), longest.end());
-    // A power of two rounds nothing; its square must stay finite.
+    // A power of two causes no rounding. Its square must stay finite.
     if (most > 0) scale_ = std::clamp(unit_scale(most), 0x1p-500, 0x1p500);
-    // Float32 products of d terms, summed in any order, err by at most gamma |x||c| <= gamma (|x|^2 + |c|^2)
-    // / 2; 16 more roundings cover those of x and c, of the scores and of what they are compared with.
+    // float32 products of d terms, summed in any order, err by at most gamma |x||c| <= gamma (|x|^2 + |c|^2)
+    // / 2. 16 more roundings cover those of x and c, of the scores, and of what they are compared with.
     const double unit = std::numeric_limits<float>::epsilon() / 2;
     const double gamma = static_cast<double>(d) * unit / (1 - static_cast<double>(d) * unit);
     relative_ = gamma / 2 + 16 * unit;
@@ -81,13 +86,13 @@ class CenterScan {
 
   const Points<T>& points() const { return points_; }
 
-  // Rows that are best shown to `pairs` at a time.
+  // Return the number of rows that `pairs` should be called with.
   std::int64_t block() const { return block_; }
 
-  // Calls visit(r, c, squared distance) for every r and c such that rows[r] and the centre ids[c] are no
-  // farther apart than reach(r), a squared distance, and for some others. Those of one row come in order of
-  // c. What visit does may lower reach(r). With `only_nearest`, pairs may be left out if the row has a nearer
-  // centre. Centre k is the d numbers from centers + k * d on, somewhere among the points.
+  // Call visit(r, c, squared distance) for every pair of rows[r] and center ids[c] whose squared distance is
+  // at most reach(r), and for some other pairs. The pairs of a row come in the order of c. visit may lower
+  // reach(r). If `only_nearest`, pairs may be left out if the row has a nearer center. Center k is the d
+  // numbers from centers + k * d on.
   template <class Reach, class Visit>
   void pairs(std::span<const std::int32_t> rows, const double* centers, std::span<const std::int32_t> ids,
              bool only_nearest, Scratch& scratch, const Reach& reach, const Visit& visit) const {
@@ -105,7 +110,6 @@ class CenterScan {
       const std::int64_t width = std::min(block_, count - left);
       scratch.columns.resize(width * d);
       scratch.offsets.resize(width);
-      scratch.products.resize(height * width);
       scratch.found.resize(width);
       double most = 0;
       for (std::int64_t c = 0; c < width; ++c) {
@@ -113,21 +117,22 @@ class CenterScan {
         scratch.offsets[c] = static_cast<float>(square / 2 - slack(square));
         most = std::max(most, slack(square));
       }
-      multiply(scratch, width, height);
+      multiply_blas(sgemm_, scratch.rows.data(), height, scratch.columns.data(), width, d, scratch.products);
       for (std::int64_t r = 0; r < height; ++r) {
         const float* products = scratch.products.data() + r * width;
         const auto limit = [&] {
           return static_cast<float>((reach(r) * (scale_ * scale_) - scratch.squares[r]) / 2) +
                  scratch.slack[r];
         };
-        float bar = limit();
+        float threshold = limit();
         const float least = lowest(scratch.offsets.data(), products, width);
-        if (!(least <= bar)) continue;  // by far the most
-        if (only_nearest) bar = std::min(bar, least + 2 * (static_cast<float>(most) + scratch.slack[r]));
+        if (!(least <= threshold)) continue;  // nearly always
+        if (only_nearest)
+          threshold = std::min(threshold, least + 2 * (static_cast<float>(most) + scratch.slack[r]));
         std::int64_t candidates = 0;
         for (std::int64_t c = 0; c < width; ++c) {
           scratch.found[candidates] = static_cast<std::int32_t>(c);
-          candidates += scratch.offsets[c] - products[c] <= bar;
+          candidates += scratch.offsets[c] - products[c] <= threshold;
         }
         std::copy_n(points_.row(rows[r]), d, scratch.row.begin());
         for (std::int64_t s = 0; s < candidates; ++s) {
@@ -139,8 +144,8 @@ class CenterScan {
     }
   }
 
-  // Where a row has a centre among `ids` at less than square[row], or at just that and of smaller id than
-  // label[row], these become its squared distance and id.
+  // Update square[row] and label[row] to the squared distance and id of the nearest center among `ids`, if
+  // that is closer, or as close and of smaller id.
   void nearest(std::span<const std::int32_t> rows, const double* centers, std::span<const std::int32_t> ids,
                std::vector<double>& square, std::vector<std::int32_t>& label, ThreadPool& pool,
                const Report& report) {
@@ -149,7 +154,7 @@ class CenterScan {
     const std::int64_t height = static_cast<std::int64_t>(rows.size());
     const std::int64_t width = static_cast<std::int64_t>(ids.size());
     const std::int64_t strips = (height + block_ - 1) / block_;
-    // Few rows and many centres: several workers share the rows, and the best of their findings counts.
+    // If there are few rows and many centers, several workers share the rows, and the best result counts.
     const std::int64_t most = (width + block_ - 1) / block_;
     const std::int64_t parts = strips >= 2 * pool.size() ? 1 : std::min<std::int64_t>(most, 2 * pool.size());
     std::vector<std::pair<double, std::int32_t>> best(height * parts);
@@ -179,15 +184,15 @@ class CenterScan {
   }
 
  private:
-  static constexpr std::int64_t kBlock = 512;         // rows or centres multiplied at a time
+  static constexpr std::int64_t kBlock = 512;         // rows or centers that are multiplied at a time
   static constexpr std::int64_t kPanel = 512 * 1024;  // numbers of theirs, unless that makes it too thin
   static constexpr std::int64_t kRows = 1024;         // rows in a chunk of other work
-  static constexpr std::int64_t kMostColumns =
-      1 << 22;  // beyond it, the bound of float32 products says nothing
+  static constexpr std::int64_t kMaxColumns = 1
+                                              << 22;  // beyond it, the bound of float32 products says nothing
 
   double slack(double square) const { return relative_ * square + absolute_; }
 
-  // A row as sgemm sees it, and its square.
+  // Shifts and scales a row to float32, and returns its squared length.
   template <class U>
   double panel(const U* x, float* out) const {
     double sums[4] = {};
@@ -199,18 +204,9 @@ class CenterScan {
     return (sums[0] + sums[2]) + (sums[1] + sums[3]);
   }
 
-  // products[r][c] = rows[r] . columns[c], which Fortran sees as columns of columns.
-  void multiply(Scratch& scratch, std::int64_t width, std::int64_t height) const {
-    char transposed = 'T', plain = 'N';
-    int m = static_cast<int>(width), n = static_cast<int>(height), k = static_cast<int>(points_.d);
-    float one = 1, zero = 0;
-    sgemm_(&transposed, &plain, &m, &n, &k, &one, scratch.columns.data(), &k, scratch.rows.data(), &k, &zero,
-           scratch.products.data(), &m);
-  }
-
-  // The least of offsets - products.
+  // Returns the minimum of offsets - products.
   static float lowest(const float* offsets, const float* products, std::int64_t width) {
-    constexpr int kLanes = 16;  // so that they fit wide registers
+    constexpr int kLanes = 16;  // which fill wide registers
     float lanes[kLanes];
     std::fill_n(lanes, kLanes, std::numeric_limits<float>::infinity());
     std::int64_t c = 0;

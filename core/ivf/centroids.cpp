@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
 #include <utility>
 
 #include "simd/dot.hpp"
@@ -14,40 +13,40 @@ namespace agglo {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr int kIterations = 4;         // of k-means
-constexpr std::int64_t kSample = 40;   // centres for every group that its leader is found from
-constexpr std::int64_t kRows = 256;    // rows that are multiplied with all leaders at a time
-constexpr std::int64_t kMembers = 64;  // of a group, where several are looked for
-constexpr std::int64_t kLook = 12;     // centres that are looked at for each that is looked for,
-constexpr std::int64_t kLeast = 1024;  // and in all, at least
-constexpr std::int64_t kFew = 4;       // times as many, at most: then all are looked at
+constexpr int kIterations = 4;           // of k-means
+constexpr std::int64_t kSample = 40;     // centroids per group that k-means is run on
+constexpr std::int64_t kRows = 256;      // rows that are multiplied at a time
+constexpr std::int64_t kGroupSize = 64;  // centroids per group, in nearest_centroids,
+constexpr std::int64_t kSeen = 12;       // which compares so many centroids for each one that it returns,
+constexpr std::int64_t kMinSeen = 1024;  // but at least so many,
+constexpr std::int64_t kAll = 4;         // and all of them if they are at most so many times more
 
 }  // namespace
 
-float half_square(const float* row, std::int64_t width) { return quick_dot(row, row, width) / 2; }
+float half_squared_norm(const float* row, std::int64_t width) { return quick_dot(row, row, width) / 2; }
 
-std::int64_t closest(float* products, const float* offsets, std::int64_t n) {
-  constexpr std::int64_t lanes = 16;  // so that it takes wide registers
-  float most[lanes];
-  std::fill_n(most, lanes, -kInfinity);
+std::int64_t argmax_score(float* products, const float* offsets, std::int64_t n) {
+  constexpr std::int64_t lanes = 16;  // so that the compiler uses wide registers
+  float largest[lanes];
+  std::fill_n(largest, lanes, -kInfinity);
   std::int64_t c = 0;
   for (; c + lanes <= n; c += lanes)
     for (std::int64_t l = 0; l < lanes; ++l) {
       products[c + l] -= offsets[c + l];
-      most[l] = most[l] < products[c + l] ? products[c + l] : most[l];
+      largest[l] = largest[l] < products[c + l] ? products[c + l] : largest[l];
     }
   for (; c < n; ++c) {
     products[c] -= offsets[c];
-    most[0] = std::max(most[0], products[c]);
+    largest[0] = std::max(largest[0], products[c]);
   }
-  return std::find(products, products + n, *std::max_element(most, most + lanes)) - products;
+  return std::find(products, products + n, *std::max_element(largest, largest + lanes)) - products;
 }
 
-Centers light_means(const float* rows, std::int64_t n, std::int64_t width, std::int64_t count) {
-  Centers means{width, {}, {}};
+Centroids run_kmeans(const float* rows, std::int64_t n, std::int64_t width, std::int64_t count) {
+  Centroids means{width, {}, {}};
   for (std::int64_t c = 0; c < count; ++c) {
     const float* row = rows + (2 * c + 1) * n / (2 * count) * width;
-    means.add(row, half_square(row, width));
+    means.add(row, half_squared_norm(row, width));
   }
   std::vector<float> products, sums;
   std::vector<std::int64_t> sizes;
@@ -57,7 +56,7 @@ Centers light_means(const float* rows, std::int64_t n, std::int64_t width, std::
     for (std::int64_t i = 0; i < n; ++i) {
       if (i % kRows == 0)
         multiply_rows(rows + i * width, std::min(kRows, n - i), means.rows.data(), count, width, products);
-      const std::int64_t c = closest(products.data() + i % kRows * count, means.offsets.data(), count);
+      const std::int64_t c = argmax_score(products.data() + i % kRows * count, means.offsets.data(), count);
       ++sizes[c];
       for (std::int64_t j = 0; j < width; ++j) sums[c * width + j] += rows[i * width + j];
     }
@@ -65,129 +64,124 @@ Centers light_means(const float* rows, std::int64_t n, std::int64_t width, std::
       if (sizes[c] == 0) continue;
       float* mean = means.rows.data() + c * width;
       for (std::int64_t j = 0; j < width; ++j) mean[j] = sums[c * width + j] / static_cast<float>(sizes[c]);
-      means.offsets[c] = half_square(mean, width);
+      means.offsets[c] = half_squared_norm(mean, width);
     }
   }
   return means;
 }
 
-Groups::Groups(const Centers& centers, std::int64_t groups, std::int64_t probes, ThreadPool& pool)
-    : probes_(std::min(probes, groups)),
-      leaders_{centers.width, {}, {}},
-      members_{centers.width, {}, {}},
-      ids_(centers.count()),
-      begins_(groups + 1, 0) {
-  const std::int64_t n = centers.count(), width = centers.width, m = std::min(n, kSample * groups);
+CentroidIndex::CentroidIndex(const Centroids& centroids, std::int64_t n_groups, std::int64_t n_probes,
+                             ThreadPool& pool)
+    : n_probes_(std::min(n_probes, n_groups)),
+      groups_{centroids.width, {}, {}},
+      members_{centroids.width, {}, {}} {
+  const std::int64_t n = centroids.count(), width = centroids.width, m = std::min(n, kSample * n_groups);
   std::vector<float> sample;
   for (std::int64_t s = 0; s < m; ++s)
-    sample.insert(sample.end(), centers.row(s * n / m), centers.row(s * n / m) + width);
-  leaders_ = light_means(sample.data(), m, width, groups);
+    sample.insert(sample.end(), centroids.row(s * n / m), centroids.row(s * n / m) + width);
+  groups_ = run_kmeans(sample.data(), m, width, n_groups);
   std::vector<std::int64_t> group(n);
   pool.ranges(n, kRows, [&](std::int64_t first, std::int64_t last, int) {
     std::vector<float> products;
-    multiply_rows(centers.row(first), last - first, leaders_.rows.data(), groups, width, products);
+    multiply_rows(centroids.row(first), last - first, groups_.rows.data(), n_groups, width, products);
     for (std::int64_t c = first; c < last; ++c)
-      group[c] = closest(products.data() + (c - first) * groups, leaders_.offsets.data(), groups);
+      group[c] = argmax_score(products.data() + (c - first) * n_groups, groups_.offsets.data(), n_groups);
   });
-  std::iota(ids_.begin(), ids_.end(), 0);
-  std::stable_sort(ids_.begin(), ids_.end(),
-                   [&](std::int32_t a, std::int32_t b) { return group[a] < group[b]; });
-  for (const std::int32_t c : ids_) {
-    ++begins_[group[c] + 1];
-    members_.add(centers.row(c), centers.offsets[c]);
-  }
-  std::partial_sum(begins_.begin(), begins_.end(), begins_.begin());
-  // Where it is products that count they do so for groups, too.
-  if (std::all_of(centers.offsets.begin(), centers.offsets.end(), [](float offset) { return offset == 0; }))
-    std::fill(leaders_.offsets.begin(), leaders_.offsets.end(), 0.0f);
+  ids_ = group_by_label(std::span<const std::int64_t>(group), n_groups);
+  for (const std::int32_t c : ids_.indices) members_.add(centroids.row(c), centroids.offsets[c]);
+  // Under the dot product, groups are ranked by products, too.
+  if (std::all_of(centroids.offsets.begin(), centroids.offsets.end(),
+                  [](float offset) { return offset == 0; }))
+    std::fill(groups_.offsets.begin(), groups_.offsets.end(), 0.0f);
 }
 
-// Calls take(row, first, count, products) for each of n rows and each group that it looks into, which are
-// `count` members from `first` on. Rows that would see fewer than `least` members look into all groups.
-template <class Take>
-void Groups::look(const float* rows, std::int64_t n, std::int64_t least, Scratch& s, const Take& take) const {
-  const std::int64_t width = leaders_.width, groups = leaders_.count();
-  s.asking.resize(groups);
-  for (auto& asking : s.asking) asking.clear();
-  s.found.resize(groups);
+// Calls visit(row, first, count, products) for each of n rows and each group that it looks into: the `count`
+// members from `first` on. Rows that would see fewer than `min_seen` members look into all groups.
+template <class Visit>
+void CentroidIndex::probe(const float* rows, std::int64_t n, std::int64_t min_seen, Scratch& s,
+                          const Visit& visit) const {
+  const std::int64_t width = groups_.width, n_groups = groups_.count();
+  s.queries.resize(n_groups);
+  for (auto& queries : s.queries) queries.clear();
+  s.selected.resize(n_groups);
   for (std::int64_t i = 0; i < n; ++i) {
     if (i % kRows == 0)
-      multiply_rows(rows + i * width, std::min(kRows, n - i), leaders_.rows.data(), groups, width,
+      multiply_rows(rows + i * width, std::min(kRows, n - i), groups_.rows.data(), n_groups, width,
                     s.products);
-    float* closeness = s.products.data() + i % kRows * groups;
-    for (std::int64_t g = 0; g < groups; ++g) closeness[g] -= leaders_.offsets[g];
-    const float bar = std::nextafter(reached_by(probes_, closeness, groups), -kInfinity);
-    int count = larger(closeness, groups, bar, s.found.data());
+    float* scores = s.products.data() + i % kRows * n_groups;
+    for (std::int64_t g = 0; g < n_groups; ++g) scores[g] -= groups_.offsets[g];
+    const float threshold = std::nextafter(top_k_threshold(n_probes_, scores, n_groups), -kInfinity);
+    int count = select_larger(scores, n_groups, threshold, s.selected.data());
     std::int64_t seen = 0;
-    for (int f = 0; f < count; ++f) seen += begins_[s.found[f] + 1] - begins_[s.found[f]];
-    if (seen < least) count = larger(closeness, groups, -kInfinity, s.found.data());
-    for (int f = 0; f < count; ++f) s.asking[s.found[f]].push_back(static_cast<std::int32_t>(i));
+    for (int f = 0; f < count; ++f) seen += ids_.row_size(s.selected[f]);
+    if (seen < min_seen) count = select_larger(scores, n_groups, -kInfinity, s.selected.data());
+    for (int f = 0; f < count; ++f) s.queries[s.selected[f]].push_back(static_cast<std::int32_t>(i));
   }
-  for (std::int64_t g = 0; g < groups; ++g) {
-    const std::int64_t count = begins_[g + 1] - begins_[g],
-                       asking = static_cast<std::int64_t>(s.asking[g].size());
-    if (count == 0 || asking == 0) continue;
-    s.rows.resize(asking * width);
-    for (std::int64_t a = 0; a < asking; ++a)
-      std::copy_n(rows + s.asking[g][a] * width, width, s.rows.data() + a * width);
-    multiply_rows(s.rows.data(), asking, members_.row(begins_[g]), count, width, s.products);
-    for (std::int64_t a = 0; a < asking; ++a)
-      take(s.asking[g][a], begins_[g], count, s.products.data() + a * count);
+  for (std::int64_t g = 0; g < n_groups; ++g) {
+    const std::int64_t first = ids_.indptr[g], count = ids_.row_size(g),
+                       n_queries = static_cast<std::int64_t>(s.queries[g].size());
+    if (count == 0 || n_queries == 0) continue;
+    s.rows.resize(n_queries * width);
+    for (std::int64_t q = 0; q < n_queries; ++q)
+      std::copy_n(rows + s.queries[g][q] * width, width, s.rows.data() + q * width);
+    multiply_rows(s.rows.data(), n_queries, members_.row(first), count, width, s.products);
+    for (std::int64_t q = 0; q < n_queries; ++q)
+      visit(s.queries[g][q], first, count, s.products.data() + q * count);
   }
 }
 
-void Groups::one(const float* rows, std::int64_t n, Scratch& s, std::int32_t* out) const {
+void CentroidIndex::find_nearest(const float* rows, std::int64_t n, Scratch& s, std::int32_t* out) const {
   s.best.assign(n, -kInfinity);
-  look(rows, n, 1, s, [&](std::int64_t i, std::int64_t first, std::int64_t count, float* products) {
-    const std::int64_t c = closest(products, members_.offsets.data() + first, count);
+  probe(rows, n, 1, s, [&](std::int64_t i, std::int64_t first, std::int64_t count, float* products) {
+    const std::int64_t c = argmax_score(products, members_.offsets.data() + first, count);
     if (products[c] <= s.best[i]) return;
     s.best[i] = products[c];
-    out[i] = ids_[first + c];
+    out[i] = ids_.indices[first + c];
   });
 }
 
-void Groups::several(const float* rows, std::int64_t n, std::int64_t reach, Scratch& s,
-                     std::int32_t* out) const {
-  s.closenesses.assign(n, {});
-  s.seen.assign(n, {});
-  look(rows, n, reach, s, [&](std::int64_t i, std::int64_t first, std::int64_t count, const float* products) {
-    for (std::int64_t c = 0; c < count; ++c)
-      s.closenesses[i].push_back(products[c] - members_.offsets[first + c]);
-    s.seen[i].insert(s.seen[i].end(), ids_.begin() + first, ids_.begin() + first + count);
+void CentroidIndex::find_k_nearest(const float* rows, std::int64_t n, std::int64_t k, Scratch& s,
+                                   std::int32_t* out) const {
+  s.scores.assign(n, {});
+  s.ids.assign(n, {});
+  probe(rows, n, k, s, [&](std::int64_t i, std::int64_t first, std::int64_t count, const float* products) {
+    for (std::int64_t c = 0; c < count; ++c) s.scores[i].push_back(products[c] - members_.offsets[first + c]);
+    const auto begin = ids_.indices.begin() + first;
+    s.ids[i].insert(s.ids[i].end(), begin, begin + count);
   });
   std::vector<std::pair<float, std::int32_t>> best;
   for (std::int64_t i = 0; i < n; ++i) {
-    const auto& closenesses = s.closenesses[i];
-    const float bar = reached_by(reach, closenesses.data(), static_cast<std::int64_t>(closenesses.size()));
+    const auto& scores = s.scores[i];
+    const float threshold = top_k_threshold(k, scores.data(), static_cast<std::int64_t>(scores.size()));
     best.clear();
-    for (std::size_t c = 0; c < closenesses.size(); ++c)
-      if (closenesses[c] >= bar) best.push_back({-closenesses[c], s.seen[i][c]});
+    for (std::size_t c = 0; c < scores.size(); ++c)
+      if (scores[c] >= threshold) best.push_back({-scores[c], s.ids[i][c]});
     std::sort(best.begin(), best.end());
-    for (std::int64_t r = 0; r < reach; ++r) out[i * reach + r] = best[r].second;
+    for (std::int64_t r = 0; r < k; ++r) out[i * k + r] = best[r].second;
   }
 }
 
-std::vector<std::int32_t> close_centers(const Centers& centers, std::int64_t reach, ThreadPool& pool,
-                                        const Report& report) {
+std::vector<std::int32_t> nearest_centroids(const Centroids& centroids, std::int64_t k, ThreadPool& pool,
+                                            const Report& report) {
   constexpr std::int64_t block = 64;
-  const std::int64_t n = centers.count(), look = std::max(kLeast, kLook * reach);
-  const Groups groups(centers, n <= kFew * look ? 1 : n / kMembers, look / kMembers, pool);
-  std::vector<std::int32_t> close(n * reach);
-  std::vector<Groups::Scratch> scratch(pool.size());
+  const std::int64_t n = centroids.count(), seen = std::max(kMinSeen, kSeen * k);
+  const CentroidIndex index(centroids, n <= kAll * seen ? 1 : n / kGroupSize, seen / kGroupSize, pool);
+  std::vector<std::int32_t> nearest(n * k);
+  std::vector<CentroidIndex::Scratch> scratch(pool.size());
   pool.ranges(
       n, block,
       [&](std::int64_t first, std::int64_t last, int worker) {
-        groups.several(centers.row(first), last - first, reach, scratch[worker],
-                       close.data() + first * reach);
-        for (std::int64_t c = first; c < last; ++c) {  // the centre itself, whatever rounding says
-          std::int32_t* own = close.data() + c * reach;
-          std::int32_t* place = std::find(own, own + reach, static_cast<std::int32_t>(c));
-          if (place == own + reach) *--place = static_cast<std::int32_t>(c);
-          std::rotate(own, place, place + 1);
+        index.find_k_nearest(centroids.row(first), last - first, k, scratch[worker],
+                             nearest.data() + first * k);
+        for (std::int64_t c = first; c < last; ++c) {  // put the centroid itself first, in spite of rounding
+          std::int32_t* own = nearest.data() + c * k;
+          std::int32_t* at = std::find(own, own + k, static_cast<std::int32_t>(c));
+          if (at == own + k) *--at = static_cast<std::int32_t>(c);
+          std::rotate(own, at, at + 1);
         }
       },
       report);
-  return close;
+  return nearest;
 }
 
 }  // namespace agglo

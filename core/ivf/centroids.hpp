@@ -1,20 +1,20 @@
-// Centres of points, and which are the closest to what, without looking at all of them.
+// Centroids, k-means, and an index that finds the centroids nearest to a row without looking at all of them.
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <vector>
 
+#include "base/csr.hpp"
 #include "base/thread_pool.hpp"
-#include "neighbors/exact.hpp"
 
 namespace agglo {
 
-float half_square(const float* row, std::int64_t width);
+// Return half the squared length of a row.
+float half_squared_norm(const float* row, std::int64_t width);
 
-// Rows, one after the other, and half the squared length of each, or 0 where it is products that count:
-// closeness is the product less that.
-struct Centers {
+// Rows with an offset each: half the squared length, or 0 under the dot product. The score of a row with a
+// centroid is their product minus the offset of the centroid: the larger, the closer.
+struct Centroids {
   std::int64_t width;
   std::vector<float> rows, offsets;
 
@@ -26,43 +26,45 @@ struct Centers {
   }
 };
 
-// The largest of n products less the offsets, the first of equals; the products become closenesses.
-std::int64_t closest(float* products, const float* offsets, std::int64_t n);
+// Turn n products into scores by subtracting the offsets, and return the index of the first largest score.
+std::int64_t argmax_score(float* products, const float* offsets, std::int64_t n);
 
-// Means of n rows by a few rounds of k-means, which begin with rows that are spread evenly.
-Centers light_means(const float* rows, std::int64_t n, std::int64_t width, std::int64_t count);
+// Return `count` centroids of n rows by a few iterations of k-means, which starts from evenly spaced rows.
+Centroids run_kmeans(const float* rows, std::int64_t n, std::int64_t width, std::int64_t count);
 
-// Centres in groups of close ones. A row looks for those closest to it in the groups closest to it: some are
-// missed, but few are looked at. It is the same for any number of threads.
-class Groups {
+// A two-level index of centroids. The centroids are clustered into groups, and a query looks only into the
+// groups whose own centroids are nearest to it. It may miss some centroids. The result does not depend on the
+// number of threads.
+class CentroidIndex {
  public:
-  Groups(const Centers& centers, std::int64_t groups, std::int64_t probes, ThreadPool& pool);
+  // Build `n_groups` groups. Each query looks into the `n_probes` nearest ones.
+  CentroidIndex(const Centroids& centroids, std::int64_t n_groups, std::int64_t n_probes, ThreadPool& pool);
 
+  // Buffers of one worker.
   struct Scratch {
     std::vector<float> rows, products, best;
-    std::vector<std::int32_t> found;
-    std::vector<std::vector<std::int32_t>> asking;  // the rows that look into each group
-    std::vector<std::vector<float>> closenesses;    // of what each row has seen,
-    std::vector<std::vector<std::int32_t>> seen;    // and what it was
+    std::vector<std::int32_t> selected;
+    std::vector<std::vector<std::int32_t>> queries;  // the rows that look into each group
+    std::vector<std::vector<float>> scores;          // of each row with the centroids it was compared with,
+    std::vector<std::vector<std::int32_t>> ids;      // and the ids of these
   };
 
-  // The closest centre of each of n rows.
-  void one(const float* rows, std::int64_t n, Scratch& s, std::int32_t* out) const;
-  // The `reach` closest centres of each of n rows, the closest first.
-  void several(const float* rows, std::int64_t n, std::int64_t reach, Scratch& s, std::int32_t* out) const;
+  // Write the nearest centroid of each of n rows.
+  void find_nearest(const float* rows, std::int64_t n, Scratch& s, std::int32_t* out) const;
+  // Write the k nearest centroids of each of n rows, the nearest first.
+  void find_k_nearest(const float* rows, std::int64_t n, std::int64_t k, Scratch& s, std::int32_t* out) const;
 
  private:
-  template <class Take>
-  void look(const float* rows, std::int64_t n, std::int64_t least, Scratch& s, const Take& take) const;
+  template <class Visit>
+  void probe(const float* rows, std::int64_t n, std::int64_t min_seen, Scratch& s, const Visit& visit) const;
 
-  const std::int64_t probes_;
-  Centers leaders_, members_;         // of the groups; all centres, group by group
-  std::vector<std::int32_t> ids_;     // of the members
-  std::vector<std::int64_t> begins_;  // of the groups, in members
+  const std::int64_t n_probes_;
+  Centroids groups_, members_;  // centroids of the groups; all centroids, group by group
+  Csr ids_;                     // of the members of each group
 };
 
-// For every centre the `reach` centres closest to it, itself first.
-std::vector<std::int32_t> close_centers(const Centers& centers, std::int64_t reach, ThreadPool& pool,
-                                        const Report& report);
+// Return for every centroid the k centroids nearest to it, itself first.
+std::vector<std::int32_t> nearest_centroids(const Centroids& centroids, std::int64_t k, ThreadPool& pool,
+                                            const Report& report);
 
 }  // namespace agglo

@@ -13,22 +13,22 @@
 namespace agglo {
 namespace {
 
-constexpr int kLanes = 16;                   // running sums; part of what a sum is
-constexpr float kNothing = 1e-30;            // below it a number is taken to be 0, lest its inverse overflow
-constexpr std::int64_t kBytes = 4 * kPanel;  // of four numbers of a panel's columns
+constexpr int kLanes = 16;      // running sums, whose number determines the rounding of a sum
+constexpr float kTiny = 1e-30;  // smaller residuals count as 0, so that the inverse does not overflow
+constexpr std::int64_t kBytes = 4 * kPanel;  // in a panel, of four numbers of each column
 
-// Columns are stored with 128 added, for one side of the machine's product is unsigned.
+// Columns are stored with 128 added, because one factor of the int8 product instructions is unsigned.
 constexpr int kShift = 128;
 
-[[gnu::always_inline]] inline Code coded(const float* row, const float* center, std::int64_t width,
-                                         bool product, float* left, std::int8_t* code) {
+[[gnu::always_inline]] inline Code encode_plain(const float* row, const float* centroid, std::int64_t width,
+                                                bool product, float* residual, std::int8_t* code) {
   float most[kLanes] = {}, total[kLanes] = {};
   const auto add = [&](std::int64_t j, int l) {
-    const float difference = row[j] - center[j];
+    const float difference = row[j] - centroid[j];
     const float size = difference < 0 ? -difference : difference;
-    left[j] = difference;
+    residual[j] = difference;
     most[l] = size > most[l] ? size : most[l];
-    total[l] += product ? row[j] * center[j] : difference * difference;
+    total[l] += product ? row[j] * centroid[j] : difference * difference;
   };
   std::int64_t j = 0;
   for (; j + kLanes <= width; j += kLanes)
@@ -39,12 +39,12 @@ constexpr int kShift = 128;
       most[l] = std::max(most[l], most[l + half]);
       total[l] += total[l + half];
     }
-  const float largest = most[0] > kNothing ? most[0] : 0, inverse = largest > 0 ? 127 / largest : 0;
+  const float largest = most[0] > kTiny ? most[0] : 0, inverse = largest > 0 ? 127 / largest : 0;
   for (j = 0; j < width; ++j) {
-    const float number = left[j] * inverse;
+    const float number = residual[j] * inverse;
     code[j] = static_cast<std::int8_t>(static_cast<std::int32_t>(number + (number < 0 ? -0.5f : 0.5f)));
   }
-  for (; j < coded_width(width); ++j) code[j] = 0;
+  for (; j < code_width(width); ++j) code[j] = 0;
   return {largest / 127, product ? total[0] : total[0] / -2};
 }
 
@@ -62,22 +62,22 @@ void multiply_plain(const std::int8_t* rows, std::int64_t n_rows, std::int64_t c
     }
 }
 
-std::int64_t sift_plain(const std::int32_t* products, const float* scales, const float* shifts, float scale,
-                        float lift, float bar, std::int64_t begin, std::int64_t end, std::int32_t first,
-                        Sieve& sieve) {
+std::int64_t select_codes_plain(const std::int32_t* products, const float* scales, const float* biases,
+                                float scale, float bias, float threshold, std::int64_t begin,
+                                std::int64_t end, std::int32_t first, Reservoir& reservoir) {
   for (std::int64_t c = begin; c < end; ++c) {
-    if ((c - begin) % kPanel == 0 && sieve.count + kPanel > sieve.room) return c;
-    const float score = static_cast<float>(products[c]) * scales[c] * scale - shifts[c] + lift;
-    if (!(score >= bar)) continue;
-    sieve.scores[sieve.count] = score;
-    sieve.slots[sieve.count++] = first + static_cast<std::int32_t>(c);
+    if ((c - begin) % kPanel == 0 && reservoir.count + kPanel > reservoir.capacity) return c;
+    const float score = static_cast<float>(products[c]) * scales[c] * scale - biases[c] + bias;
+    if (!(score >= threshold)) continue;
+    reservoir.scores[reservoir.count] = score;
+    reservoir.slots[reservoir.count++] = first + static_cast<std::int32_t>(c);
   }
   return end;
 }
 
 #ifdef AGGLO_X86
 
-// Sums of a row's numbers, by which products of shifted columns are too large.
+// Returns by how much the products of a row with shifted columns are too large.
 std::int32_t correction(const std::int8_t* row, std::int64_t coded) {
   std::int32_t sum = 0;
   for (std::int64_t j = 0; j < coded; ++j) sum += row[j];
@@ -137,41 +137,42 @@ void multiply_avx512(const std::int8_t* rows, std::int64_t n_rows, std::int64_t 
   }
 }
 
-[[AGGLO_AVX512]] std::int64_t sift_avx512(const std::int32_t* products, const float* scales,
-                                          const float* shifts, float scale, float lift, float bar,
-                                          std::int64_t begin, std::int64_t end, std::int32_t first,
-                                          Sieve& sieve) {
-  const __m512 scale16 = _mm512_set1_ps(scale), lift16 = _mm512_set1_ps(lift), bar16 = _mm512_set1_ps(bar);
+[[AGGLO_AVX512]] std::int64_t select_codes_avx512(const std::int32_t* products, const float* scales,
+                                                  const float* biases, float scale, float bias,
+                                                  float threshold, std::int64_t begin, std::int64_t end,
+                                                  std::int32_t first, Reservoir& reservoir) {
+  const __m512 scale16 = _mm512_set1_ps(scale), bias16 = _mm512_set1_ps(bias),
+               threshold16 = _mm512_set1_ps(threshold);
   const __m512i order = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
   for (std::int64_t c = begin; c < end; c += kPanel) {
-    if (sieve.count + kPanel > sieve.room) return c;
+    if (reservoir.count + kPanel > reservoir.capacity) return c;
     const auto there = static_cast<__mmask16>(end - c >= kPanel ? 0xffff : (1u << (end - c)) - 1);
     const __m512 product = _mm512_cvtepi32_ps(_mm512_maskz_loadu_epi32(there, products + c));
     const __m512 scaled =
         _mm512_mul_ps(_mm512_mul_ps(product, _mm512_maskz_loadu_ps(there, scales + c)), scale16);
     const __m512 score =
-        _mm512_add_ps(_mm512_sub_ps(scaled, _mm512_maskz_loadu_ps(there, shifts + c)), lift16);
-    const __mmask16 passed = _mm512_mask_cmp_ps_mask(there, score, bar16, _CMP_GE_OQ);
+        _mm512_add_ps(_mm512_sub_ps(scaled, _mm512_maskz_loadu_ps(there, biases + c)), bias16);
+    const __mmask16 passed = _mm512_mask_cmp_ps_mask(there, score, threshold16, _CMP_GE_OQ);
     if (passed == 0) continue;
     const __m512i slots = _mm512_add_epi32(order, _mm512_set1_epi32(first + static_cast<std::int32_t>(c)));
-    _mm512_storeu_ps(sieve.scores + sieve.count, _mm512_maskz_compress_ps(passed, score));
-    _mm512_storeu_si512(sieve.slots + sieve.count, _mm512_maskz_compress_epi32(passed, slots));
-    sieve.count += __builtin_popcount(passed);
+    _mm512_storeu_ps(reservoir.scores + reservoir.count, _mm512_maskz_compress_ps(passed, score));
+    _mm512_storeu_si512(reservoir.slots + reservoir.count, _mm512_maskz_compress_epi32(passed, slots));
+    reservoir.count += __builtin_popcount(passed);
   }
   return end;
 }
 
-[[AGGLO_AVX512]] Code coded_avx512(const float* row, const float* center, std::int64_t width, bool product,
-                                   float* left, std::int8_t* code) {
-  return coded(row, center, width, product, left, code);
+[[AGGLO_AVX512]] Code encode_avx512(const float* row, const float* centroid, std::int64_t width, bool product,
+                                    float* residual, std::int8_t* code) {
+  return encode_plain(row, centroid, width, product, residual, code);
 }
 
-[[AGGLO_AVX2]] Code coded_avx2(const float* row, const float* center, std::int64_t width, bool product,
-                               float* left, std::int8_t* code) {
-  return coded(row, center, width, product, left, code);
+[[AGGLO_AVX2]] Code encode_avx2(const float* row, const float* centroid, std::int64_t width, bool product,
+                                float* residual, std::int8_t* code) {
+  return encode_plain(row, centroid, width, product, residual, code);
 }
 
-// Sixteen numbers of four columns become words, whose products are summed by pairs.
+// Widens sixteen numbers of four columns to 16 bits. Their products are then summed by pairs.
 [[AGGLO_AVX2]] void multiply_avx2(const std::int8_t* rows, std::int64_t n_rows, std::int64_t coded,
                                   const std::uint8_t* panels, std::int64_t n_panels, std::int32_t* products,
                                   std::int64_t stride) {
@@ -208,46 +209,48 @@ void multiply_avx512(const std::int8_t* rows, std::int64_t n_rows, std::int64_t 
   }
 }
 
-[[AGGLO_AVX2]] std::int64_t sift_avx2(const std::int32_t* products, const float* scales, const float* shifts,
-                                      float scale, float lift, float bar, std::int64_t begin,
-                                      std::int64_t end, std::int32_t first, Sieve& sieve) {
-  const __m256 scale8 = _mm256_set1_ps(scale), lift8 = _mm256_set1_ps(lift), bar8 = _mm256_set1_ps(bar);
+[[AGGLO_AVX2]] std::int64_t select_codes_avx2(const std::int32_t* products, const float* scales,
+                                              const float* biases, float scale, float bias, float threshold,
+                                              std::int64_t begin, std::int64_t end, std::int32_t first,
+                                              Reservoir& reservoir) {
+  const __m256 scale8 = _mm256_set1_ps(scale), bias8 = _mm256_set1_ps(bias),
+               threshold8 = _mm256_set1_ps(threshold);
   std::int64_t c = begin;
   for (; c + 8 <= end; c += 8) {
-    if ((c - begin) % kPanel == 0 && sieve.count + kPanel > sieve.room) return c;
+    if ((c - begin) % kPanel == 0 && reservoir.count + kPanel > reservoir.capacity) return c;
     const __m256 product =
         _mm256_cvtepi32_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(products + c)));
     const __m256 scaled = _mm256_mul_ps(_mm256_mul_ps(product, _mm256_loadu_ps(scales + c)), scale8);
-    const __m256 score = _mm256_add_ps(_mm256_sub_ps(scaled, _mm256_loadu_ps(shifts + c)), lift8);
-    auto passed = static_cast<unsigned>(_mm256_movemask_ps(_mm256_cmp_ps(score, bar8, _CMP_GE_OQ)));
+    const __m256 score = _mm256_add_ps(_mm256_sub_ps(scaled, _mm256_loadu_ps(biases + c)), bias8);
+    auto passed = static_cast<unsigned>(_mm256_movemask_ps(_mm256_cmp_ps(score, threshold8, _CMP_GE_OQ)));
     if (passed == 0) continue;
     float scores[8];
     _mm256_storeu_ps(scores, score);
     for (; passed; passed &= passed - 1) {
       const int at = __builtin_ctz(passed);
-      sieve.scores[sieve.count] = scores[at];
-      sieve.slots[sieve.count++] = first + static_cast<std::int32_t>(c) + at;
+      reservoir.scores[reservoir.count] = scores[at];
+      reservoir.slots[reservoir.count++] = first + static_cast<std::int32_t>(c) + at;
     }
   }
-  // There is room, for the last stop was less than a panel ago.
-  if (c == end || ((c - begin) % kPanel == 0 && sieve.count + kPanel > sieve.room)) return c;
-  return sift_plain(products, scales, shifts, scale, lift, bar, c, end, first, sieve);
+  // Within a panel there is room for the rest of it.
+  if (c == end || ((c - begin) % kPanel == 0 && reservoir.count + kPanel > reservoir.capacity)) return c;
+  return select_codes_plain(products, scales, biases, scale, bias, threshold, c, end, first, reservoir);
 }
 
 #endif
 
 }  // namespace
 
-Code encode(const float* row, const float* center, std::int64_t width, bool product, float* left,
+Code encode(const float* row, const float* centroid, std::int64_t width, bool product, float* residual,
             std::int8_t* code) {
 #ifdef AGGLO_X86
-  if (simd_level() == Simd::avx512) return coded_avx512(row, center, width, product, left, code);
-  if (simd_level() == Simd::avx2) return coded_avx2(row, center, width, product, left, code);
+  if (simd_level() == Simd::avx512) return encode_avx512(row, centroid, width, product, residual, code);
+  if (simd_level() == Simd::avx2) return encode_avx2(row, centroid, width, product, residual, code);
 #endif
-  return coded(row, center, width, product, left, code);
+  return encode_plain(row, centroid, width, product, residual, code);
 }
 
-void put(const std::int8_t* code, std::int64_t coded, std::int64_t column, std::uint8_t* panels) {
+void store_code(const std::int8_t* code, std::int64_t coded, std::int64_t column, std::uint8_t* panels) {
   std::uint8_t* to = panels + column / kPanel * kPanel * coded + column % kPanel * 4;
   for (std::int64_t j = 0; j < coded; j += 4, to += kBytes)
     for (int l = 0; l < 4; ++l) to[l] = static_cast<std::uint8_t>(code[j + l] + kShift);
@@ -265,16 +268,17 @@ void code_products(const std::int8_t* rows, std::int64_t n_rows, std::int64_t co
   multiply_plain(rows, n_rows, coded, panels, n_panels, products, stride);
 }
 
-std::int64_t sift(const std::int32_t* products, const float* scales, const float* shifts, float scale,
-                  float lift, float bar, std::int64_t begin, std::int64_t end, std::int32_t first,
-                  Sieve& sieve) {
+std::int64_t select_codes(const std::int32_t* products, const float* scales, const float* biases, float scale,
+                          float bias, float threshold, std::int64_t begin, std::int64_t end,
+                          std::int32_t first, Reservoir& reservoir) {
 #ifdef AGGLO_X86
   if (simd_level() == Simd::avx512)
-    return sift_avx512(products, scales, shifts, scale, lift, bar, begin, end, first, sieve);
+    return select_codes_avx512(products, scales, biases, scale, bias, threshold, begin, end, first,
+                               reservoir);
   if (simd_level() == Simd::avx2)
-    return sift_avx2(products, scales, shifts, scale, lift, bar, begin, end, first, sieve);
+    return select_codes_avx2(products, scales, biases, scale, bias, threshold, begin, end, first, reservoir);
 #endif
-  return sift_plain(products, scales, shifts, scale, lift, bar, begin, end, first, sieve);
+  return select_codes_plain(products, scales, biases, scale, bias, threshold, begin, end, first, reservoir);
 }
 
 }  // namespace agglo

@@ -1,7 +1,6 @@
 #include "ivf/ivf.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <compare>
 #include <limits>
 #include <memory>
@@ -11,138 +10,77 @@
 #include <string>
 #include <type_traits>
 
-#include "base/memory.hpp"
 #include "ivf/partition.hpp"
+#include "ivf/rerank.hpp"
 #include "ivf/scan.hpp"
 #include "ivf/tuning.hpp"
-#include "neighbors/lists.hpp"
 #include "neighbors/true_neighbors.hpp"
+#include "points/duplicates.hpp"
 #include "points/expand.hpp"
-#include "points/order.hpp"
 #include "points/rows.hpp"
-#include "simd/dot.hpp"
 
 namespace agglo {
 namespace {
 
-// How it works. The points are put into cells of a few hundred (ivf/partition.hpp) and, as what is left of
-// them without the centre of their cell, coded in bytes (ivf/codes.hpp). Every point visits the cells whose
-// centres are closest to it, and keeps those of their members that look closest (ivf/scan.hpp); these are
-// compared exactly. How many cells and how many candidates that takes is known from a sample
-// (ivf/tuning.hpp), whose true lists are found first (neighbors/true_neighbors.hpp). Where no effort is
-// enough, as points may be in so many small groups that cells tear them apart, smaller cells are tried, and
-// then better ones. What a point finds is up to it alone: nothing is shared, so time has no say.
+// How it works. An IVF index with int8 residual codes and exact re-ranking:
+//  1. Partition the points into inverted lists of a few hundred (ivf/partition.hpp) and code the residual of
+//  each
+//     point to the centroid of its list in int8 (ivf/codes.hpp).
+//  2. Find the true neighbours of a sample of points (neighbors/true_neighbors.hpp). Choose the number of
+//  probes
+//     and of candidates that reach the recall on it (ivf/tuning.hpp).
+//  3. Let every point scan the lists whose centroids are nearest to it (ivf/scan.hpp), and compare the
+//  candidates
+//     with the best scores exactly (ivf/rerank.hpp).
+//  4. Measure the recall on another sample. If it is too low, aim higher and repeat from 3.
+// If no number of probes suffices, clusters may be so small that lists tear them apart. Smaller lists are
+// tried then, and a more thorough partition. Points share no state in the scan, so results do not depend on
+// threads.
 
-constexpr std::int64_t kSize = 256;    // points in a cell
-constexpr std::int64_t kTuning = 128;  // points that the effort is chosen by
+constexpr std::int64_t kListSize = 256;  // points in a list, by default
+constexpr std::int64_t kTuning = 128;    // points in the sample that chooses the parameters
 
-// Cells, their members in codes, and what visits to them take.
-struct Cells {
-  Cells(const Images& images, std::int64_t size, bool thorough, std::int64_t wanted, std::int64_t d,
-        Metric metric, std::uint64_t seed, ThreadPool& pool, const Report& parting, const Report& coding)
-      : partition(images, size, wanted + 1, thorough, metric == Metric::dot, seed, pool, parting),
-        coded(images, partition, similarity(metric), pool, coding),
-        plan(images.n(), wanted, size, coded.coded(), d) {
-    for (int w = 0; w < pool.size(); ++w) visitors.emplace_back(images, partition, coded, similarity(metric));
+// The inverted lists with their codes, scanners of all workers, and the choice of parameters for them.
+struct IvfLists {
+  IvfLists(const RowSource& source, std::int64_t size, bool thorough, std::int64_t wanted, std::int64_t d,
+           Metric metric, std::uint64_t seed, ThreadPool& pool, const Report& on_partition,
+           const Report& on_coding)
+      : partition(source, size, wanted + 1, thorough, metric == Metric::dot, seed, pool, on_partition),
+        coded(source, partition, is_similarity(metric), pool, on_coding),
+        tuner(source.n(), wanted, size, coded.width(), d) {
+    for (int w = 0; w < pool.size(); ++w)
+      scanners.emplace_back(source, partition, coded, is_similarity(metric));
   }
 
   const Partition partition;
-  const CodedCells coded;
-  std::vector<Visitor> visitors;
-  EffortPlan plan;
+  const CodedLists coded;
+  std::vector<IvfScanner> scanners;
+  ProbeTuner tuner;
 };
 
-// What a sample reaches with cells of one kind, and whether that is enough; the more, the better.
-struct Tried {
-  bool enough;
+// The recall of a sample with lists of one kind. The larger, the better.
+struct Trial {
+  bool is_enough;
   double recall;
   std::int64_t size;
   bool thorough;
-  auto operator<=>(const Tried&) const = default;
-};
-
-// Compares a point's candidates exactly and writes its list.
-template <class T>
-class Finish {
- public:
-  Finish(const Space<T>& space, const Copies& groups, const CodedCells& coded, std::int64_t wanted,
-         std::int64_t k, Neighbors& result)
-      : space_(space),
-        groups_(groups),
-        coded_(coded),
-        wanted_(wanted),
-        result_(result),
-        expansion_(space, groups, k) {}
-
-  void operator()(std::int32_t place, std::span<const std::int32_t> slots) {
-    const std::int32_t point = groups_.first[place];
-    others_.clear();
-    for (const std::int32_t slot : slots)
-      if (coded_.place(slot) != place) others_.push_back(groups_.first[coded_.place(slot)]);
-    if (static_cast<std::int64_t>(others_.size()) > wanted_ + kSpare) rule_out(point);
-    list_.clear();
-    for (std::size_t s = 0; s < others_.size(); ++s) {
-      prefetch(s + 2);
-      list_.push_back({space_.closeness(point, others_[s]), others_[s]});
-    }
-    const auto end = list_.begin() + wanted_;
-    std::nth_element(list_.begin(), end - 1, list_.end());
-    std::sort(list_.begin(), end);
-    expansion_.write(point, {list_.begin(), end}, result_);
-  }
-
- private:
-  static constexpr std::int64_t kSpare = 6;  // candidates that are compared exactly without further ado
-
-  // Leaves out those that are surely not among the closest, by float32 and how much it may err.
-  void rule_out(std::int32_t point) {
-    if constexpr (std::is_same_v<T, double>) return;  // for there is nothing faster
-    uppers_.clear();
-    lowers_.clear();
-    const double own = slack_of(space_, point);
-    for (std::size_t s = 0; s < others_.size(); ++s) {
-      prefetch(s + 2);
-      const double closeness = space_.quick_closeness(point, others_[s]);
-      const double slack = own + slack_of(space_, others_[s]) + std::abs(closeness) * 1e-6;
-      uppers_.push_back(static_cast<float>(closeness + slack));
-      lowers_.push_back(static_cast<float>(closeness - slack));
-    }
-    const float bar = reached_by(wanted_, lowers_.data(), static_cast<std::int64_t>(lowers_.size()));
-    std::size_t left = 0;
-    for (std::size_t s = 0; s < others_.size(); ++s)
-      if (uppers_[s] >= bar) others_[left++] = others_[s];
-    others_.resize(left);
-  }
-
-  void prefetch(std::size_t s) const {
-    if (s < others_.size()) agglo::prefetch(space_.points().row(others_[s]), space_.d());
-  }
-
-  const Space<T>& space_;
-  const Copies& groups_;
-  const CodedCells& coded_;
-  const std::int64_t wanted_;
-  Neighbors& result_;
-  Expansion<T> expansion_;
-  std::vector<std::int32_t> others_;
-  std::vector<Candidate> list_;
-  std::vector<float> uppers_, lowers_;
+  auto operator<=>(const Trial&) const = default;
 };
 
 }  // namespace
 
 template <class T>
-Approximation nearly_nearest(const Points<T>& points, std::int64_t k, Metric metric, double recall,
-                             const Effort& wish, std::span<const float> basis, std::int64_t sample,
-                             std::int64_t patience, bool anyway, std::uint64_t seed, const Blas& blas,
-                             ThreadPool& pool, const Report& report) {
+IvfResult ivf_neighbors(const Points<T>& points, std::int64_t k, Metric metric, double recall,
+                        const IvfParams& given, std::span<const float> basis, std::int64_t sample,
+                        std::int64_t max_passes, bool accept_lower_recall, std::uint64_t seed,
+                        const Blas& blas, ThreadPool& pool, const Report& report) {
   const std::int64_t n = points.n;
   if (n > std::numeric_limits<std::int32_t>::max() / 2)
     throw std::invalid_argument("at most 2^30 points can be searched, got " + std::to_string(n));
   if (k < 1 || k >= n)
     throw std::invalid_argument("k must be in 1.." + std::to_string(n - 1) + ", got " + std::to_string(k));
   constexpr std::int64_t all = 1000;
-  // Stages report on a share of the whole; one that is done again does not go back.
+  // Every stage reports a part of the whole progress. Progress does not go back if a stage is repeated.
   std::int64_t highest = 0;
   const auto part = [&](std::int64_t from, std::int64_t to) -> Report {
     if (!report) return {};
@@ -152,118 +90,128 @@ Approximation nearly_nearest(const Points<T>& points, std::int64_t k, Metric met
     };
   };
   const Space<T> space(points, metric, pool);
-  const Copies groups = copies(points, pool);
-  const std::span<const std::int32_t> ids = groups.first;
+  const Duplicates duplicates = find_duplicates(points, pool);
+  const std::span<const std::int32_t> ids = duplicates.first;
   const std::int64_t wanted = std::min(k, static_cast<std::int64_t>(ids.size()) - 1);
-  Approximation found{{}, {1, 0, 0}, wish, std::vector<std::int32_t>(n, 0)};
-  const auto make_lists = [&] {
+  IvfResult found{{}, {1, 0, 0}, given, std::vector<std::int32_t>(n, 0)};
+  const auto allocate_result = [&] {
     found.neighbors = {std::vector<std::int32_t>(n * k), std::vector<float>(n * k)};
   };
-  Effort& effort = found.effort;
-  const std::int64_t smallest = 4 * (wanted + 1);
-  effort.size = std::max(wish.size == 0 ? kSize : wish.size, smallest);
-  effort.rounds = 0;
+  IvfParams& params = found.params;
+  const std::int64_t min_size = 4 * (wanted + 1);
+  params.list_size = std::max(given.list_size == 0 ? kListSize : given.list_size, min_size);
+  params.n_passes = 0;
   if (wanted == 0) {
-    make_lists();
-    Expansion<T>(space, groups, k).write(0, {}, found.neighbors);
+    allocate_result();
+    DuplicateExpansion<T>(space, duplicates, k).write(0, {}, found.neighbors);
     return found;
   }
 
-  const bool product = similarity(metric);
-  std::mt19937_64 chance(seed);
-  std::unique_ptr<Images> images;
+  const bool product = is_similarity(metric);
+  std::mt19937_64 rng(seed);
+  std::unique_ptr<RowSource> source;
   if (basis.empty())
-    images = std::make_unique<WholeImages<T>>(space, ids);
+    source = std::make_unique<FullRows<T>>(space, ids);
   else
-    images = std::make_unique<ProjectedImages<T>>(space, ids, basis, !product, pool, part(0, 50));
-  std::unique_ptr<Cells> cells;
-  const auto make_cells = [&, own = chance()](std::int64_t size, bool thorough) {
-    effort.size = size;
-    cells.reset();
-    cells = std::make_unique<Cells>(*images, size, thorough, wanted, points.d, metric, own, pool,
-                                    part(50, 200), part(200, 220));
+    source = std::make_unique<ProjectedRows<T>>(space, ids, basis, !product, pool, part(0, 50));
+  std::unique_ptr<IvfLists> lists;
+  const auto build_lists = [&, own = rng()](std::int64_t size, bool thorough) {
+    params.list_size = size;
+    lists.reset();
+    lists = std::make_unique<IvfLists>(*source, size, thorough, wanted, points.d, metric, own, pool,
+                                       part(50, 200), part(200, 220));
   };
-  make_cells(effort.size, false);
+  build_lists(params.list_size, false);
 
-  const auto truth_of = [&](std::span<const std::int32_t> chosen, const Report& progress) {
-    std::vector<std::int32_t> places;
-    for (const std::int32_t point : chosen) places.push_back(groups.group[point]);
-    Truth<T> truth(space, ids, wanted, places);
-    if (!places.empty()) truth.find(cells->partition, blas.sgemm, pool, progress);
+  const auto find_truth = [&](std::span<const std::int32_t> chosen, const Report& progress) {
+    std::vector<std::int32_t> positions;
+    for (const std::int32_t point : chosen) positions.push_back(duplicates.inverse[point]);
+    TrueNeighbors<T> truth(space, ids, wanted, positions);
+    if (!positions.empty()) truth.find(lists->partition, blas.sgemm, pool, progress);
     return truth;
   };
-  // One sample chooses the effort and another, which has no part in that, measures what it came to.
-  const std::int64_t tuning = wish.visits == 0 ? std::min(kTuning, n) : 0;
-  std::vector<std::int32_t> both = random_sample(n, tuning, chance()),
-                            chosen = random_sample(n, sample, chance());
+  // One sample chooses the parameters. Another one, which has no part in that, measures the recall.
+  const std::int64_t tuning = given.n_probes == 0 ? std::min(kTuning, n) : 0;
+  std::vector<std::int32_t> both = random_sample(n, tuning, rng()), chosen = random_sample(n, sample, rng());
   both.insert(both.end(), chosen.begin(), chosen.end());
-  std::optional<Truth<T>> truth;
-  truth.emplace(truth_of(both, part(220, 260)));
-  const auto learn = [&] {
-    cells->plan.learn(*truth, cells->partition, cells->coded, tuning, cells->visitors, pool);
-    const EffortPlan::Choice choice = cells->plan.cheapest(recall);
-    return Tried{choice.enough, cells->plan.reached(choice).value, effort.size, cells->partition.thorough()};
+  std::optional<TrueNeighbors<T>> truth;
+  truth.emplace(find_truth(both, part(220, 260)));
+  const auto try_lists = [&] {
+    lists->tuner.measure_sample(*truth, lists->partition, lists->coded, tuning, lists->scanners, pool);
+    const ProbeTuner::Choice choice = lists->tuner.choose(recall);
+    return Trial{choice.is_enough, lists->tuner.sample_recall(choice).value, params.list_size,
+                 lists->partition.is_thorough()};
   };
   if (tuning > 0) {
-    const Tried first = learn();
-    Tried best = first, last = first;
+    const Trial first = try_lists();
+    Trial best = first, last = first;
     const auto attempt = [&](std::int64_t size, bool thorough) {
-      if (best.enough) return;
-      make_cells(size, thorough);
-      last = learn();
+      if (best.is_enough) return;
+      build_lists(size, thorough);
+      last = try_lists();
       best = std::max(best, last);
     };
-    if (wish.size == 0 && first.size > smallest) attempt(smallest, false);
+    if (given.list_size == 0 && first.size > min_size) attempt(min_size, false);
     if (!first.thorough) attempt(first.size, true);
-    if (anyway && best != last) {
-      make_cells(best.size, best.thorough);
-      learn();
+    if (accept_lower_recall && best != last) {
+      build_lists(best.size, best.thorough);
+      try_lists();
     }
   }
-  images->drop();  // each is asked for once more in a round of visits, which costs less than the room
-  make_lists();
-  const auto near = static_cast<std::int64_t>(cells->partition.near(0).size());
-  double aim = recall;
-  for (bool enough = false; !enough;) {
-    EffortPlan::Choice choice{std::min(wish.visits, near), wanted + 1 + std::max<std::int64_t>(8, wanted / 2),
-                              false};
-    if (wish.visits == 0) choice = cells->plan.cheapest(aim);
-    if (tuning > 0 && !choice.enough && !anyway) {
-      if (effort.rounds == 0) {
-        found.recall = cells->plan.reached(choice);
+  source->drop();  // a pass reads every row once, so that storing them does not pay
+  allocate_result();
+  const auto n_nearest = static_cast<std::int64_t>(lists->partition.nearest(0).size());
+  double target = recall;  // of the sample that chooses
+  for (bool is_enough = false; !is_enough;) {
+    ProbeTuner::Choice choice{std::min(given.n_probes, n_nearest),
+                              wanted + 1 + std::max<std::int64_t>(8, wanted / 2), false};
+    if (given.n_probes == 0) choice = lists->tuner.choose(target);
+    if (tuning > 0 && !choice.is_enough && !accept_lower_recall) {
+      if (params.n_passes == 0) {
+        found.recall = lists->tuner.sample_recall(choice);
         found.neighbors = {};
       }
       break;
     }
-    if (cells->partition.count() == 1) choice = {1, images->n(), false};  // which is to compare all
-    effort.visits = choice.visits;
-    effort.kept = wish.kept == 0 ? choice.kept : std::max(wish.kept, wanted + 1);
-    ++effort.rounds;
+    if (lists->partition.count() == 1) choice = {1, source->n(), false};  // compare all pairs
+    params.n_probes = choice.n_probes;
+    params.n_candidates =
+        given.n_candidates == 0 ? choice.n_candidates : std::max(given.n_candidates, wanted + 1);
+    ++params.n_passes;
     pool.run(
-        cells->partition.count(),
-        [&](std::int64_t cell, int worker) {
-          Finish<T> finish(space, groups, cells->coded, wanted, k, found.neighbors);
-          cells->visitors[worker].visit(cell, effort.visits, effort.kept, finish);
+        lists->partition.count(),
+        [&](std::int64_t list, int worker) {
+          Reranker<T> reranker(space, wanted);
+          DuplicateExpansion<T> expansion(space, duplicates, k);
+          const auto rerank = [&](std::int32_t position, std::span<const std::int32_t> slots) {
+            reranker.clear();
+            for (const std::int32_t slot : slots)
+              if (lists->coded.position(slot) != position) reranker.add(ids[lists->coded.position(slot)]);
+            const std::int32_t point = ids[position];
+            expansion.write(point, reranker.rank(point, space.square(point), !std::is_same_v<T, double>),
+                            found.neighbors);
+          };
+          lists->scanners[worker].scan(list, params.n_probes, params.n_candidates, rerank);
         },
-        effort.rounds == 1 ? part(300, all) : part(all, all));
+        params.n_passes == 1 ? part(300, all) : part(all, all));
     std::size_t from = tuning;
-    if (effort.rounds > 1) {  // for the last sample decided that this was to be done
-      chosen = random_sample(n, sample, chance());
-      truth.emplace(truth_of(chosen, part(all, all)));
+    if (params.n_passes > 1) {  // the last sample decided that this pass is needed
+      chosen = random_sample(n, sample, rng());
+      truth.emplace(find_truth(chosen, part(all, all)));
       from = 0;
     }
-    found.recall = measured(*truth, found.neighbors, space, groups, chosen, from, k);
-    enough = found.recall.value >= recall || !choice.enough || effort.rounds >= patience;
-    aim += (1 - aim) / 2;
+    found.recall = measure_recall(*truth, found.neighbors, space, duplicates, chosen, from, k);
+    is_enough = found.recall.value >= recall || !choice.is_enough || params.n_passes >= max_passes;
+    target += (1 - target) / 2;
   }
-  for (std::int64_t i = 0; i < n; ++i) found.cells[i] = cells->partition.home(groups.group[i]);
+  for (std::int64_t i = 0; i < n; ++i) found.lists[i] = lists->partition.list(duplicates.inverse[i]);
   return found;
 }
 
-#define AGGLO_NEARLY_NEAREST(T)                                                                        \
-  template Approximation nearly_nearest(const Points<T>&, std::int64_t, Metric, double, const Effort&, \
-                                        std::span<const float>, std::int64_t, std::int64_t, bool,      \
-                                        std::uint64_t, const Blas&, ThreadPool&, const Report&);
-AGGLO_EACH_NUMBER(AGGLO_NEARLY_NEAREST)
+#define AGGLO_IVF(T)                                                                                        \
+  template IvfResult ivf_neighbors(const Points<T>&, std::int64_t, Metric, double, const IvfParams&,        \
+                                   std::span<const float>, std::int64_t, std::int64_t, bool, std::uint64_t, \
+                                   const Blas&, ThreadPool&, const Report&);
+AGGLO_EACH_NUMBER(AGGLO_IVF)
 
 }  // namespace agglo

@@ -1,4 +1,4 @@
-// Nearly all nearest neighbours of all points, at a fraction of the cost of an exact search.
+// Approximate nearest neighbours of all points by an IVF index with int8 codes and exact re-ranking.
 #pragma once
 
 #include <cstdint>
@@ -11,37 +11,41 @@
 
 namespace agglo {
 
-struct Effort {
-  std::int64_t size = 0;    // points in a cell; 0: chosen
-  std::int64_t visits = 0;  // cells that each point visits; 0: chosen
-  std::int64_t kept = 0;    // candidates of each point that are compared exactly; 0: chosen
-  std::int64_t rounds = 0;  // times that all points went to visit; not a wish
+// Parameters of the search; 0 means that the search chooses.
+struct IvfParams {
+  std::int64_t list_size = 0;     // points in an inverted list
+  std::int64_t n_probes = 0;      // lists that each point scans
+  std::int64_t n_candidates = 0;  // candidates of each point that are compared exactly
+  std::int64_t n_passes = 0;      // scans of all points that were done; only in results
 };
 
-struct Approximation {
+struct IvfResult {
   Neighbors neighbors;
   Recall recall;
-  Effort effort;                    // what was spent
-  std::vector<std::int32_t> cells;  // of each point the cell that it is in
+  IvfParams params;                 // those that were used
+  std::vector<std::int32_t> lists;  // the inverted list of each point
 };
 
-// Like `nearest`, but each list holds the k closest of those that were compared exactly: of all in the cells
-// that a point visits, those that looked closest in bytes. Values are exact. It is a function of the points,
-// the basis and the seed alone. Effort that is left to be chosen is what one sample of points takes to
-// reach `recall`; it is measured on another, and effort is added while it falls short, `patience` times.
-// Where no effort is enough, what comes closest is spent `anyway`, or nothing: then there are no lists,
-// unless less effort had seemed to be enough, and recall is that of the sample.
+// Return nearly all of what `exact_neighbors` returns, with exact values.
 //
-// `basis` makes it fast for points that lie close to a few directions: an orthonormal basis of them, one
-// vector of d numbers after the other. Points are then seen by their coordinates in it until they are
-// compared exactly. Empty: as they are.
+// Parameters that are not given are chosen so that a sample of points reaches `recall`. The result is
+// measured on another sample of `sample` points. While its recall is too low, all points are searched again
+// with more effort, up to `max_passes` times. If no parameters suffice and `accept_lower_recall`, the best
+// ones are used. Otherwise there are no neighbours, unless an earlier pass found some, and the recall is that
+// of the sample.
 //
-// Memory beside points and result: a byte for every number of the images, 60 bytes a point, and some MB a
-// thread; with a basis four more for every number, before there is a result.
+// The result depends on the points, the arguments and the seed, not on the number of threads.
+//
+// `basis` speeds up the search for points that lie close to a few directions. It is an orthonormal basis of
+// these, one vector of d numbers after the other. Candidates are then found by coordinates in the basis. If
+// it is empty, they are found by whole rows.
+//
+// Memory besides points and result: one byte per number of the rows, 60 bytes per point, and a few MB per
+// thread. With a basis, four more bytes per number before the result is allocated.
 template <class T>
-Approximation nearly_nearest(const Points<T>& points, std::int64_t k, Metric metric, double recall,
-                             const Effort& wish, std::span<const float> basis, std::int64_t sample,
-                             std::int64_t patience, bool anyway, std::uint64_t seed, const Blas& blas,
-                             ThreadPool& pool, const Report& report = {});
+IvfResult ivf_neighbors(const Points<T>& points, std::int64_t k, Metric metric, double recall,
+                        const IvfParams& given, std::span<const float> basis, std::int64_t sample,
+                        std::int64_t max_passes, bool accept_lower_recall, std::uint64_t seed,
+                        const Blas& blas, ThreadPool& pool, const Report& report = {});
 
 }  // namespace agglo

@@ -10,164 +10,166 @@ namespace agglo {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr std::int64_t kRoom = 6;  // candidates for each that is kept, before it is decided which are
-constexpr std::int64_t kRows = 8;  // rows of a visit multiplied at a time
+constexpr std::int64_t kRoom = 6;  // candidates collected per candidate that is kept, before a pruning
+constexpr std::int64_t kRows = 8;  // rows that are multiplied with a list at a time
 
 }  // namespace
 
-CodedCells::CodedCells(const Images& images, const Partition& cells, bool product, ThreadPool& pool,
+CodedLists::CodedLists(const RowSource& source, const Partition& partition, bool product, ThreadPool& pool,
                        const Report& report)
-    : coded_(coded_width(images.width())), panels_(cells.count() + 1, 0) {
-  for (std::int64_t c = 0; c < cells.count(); ++c)
-    panels_[c + 1] = panels_[c] + (static_cast<std::int64_t>(cells.members(c).size()) + kPanel - 1) / kPanel;
-  const std::int64_t slots = kPanel * panels_.back(), width = images.width();
-  codes_.resize(slots * coded_);
+    : width_(code_width(source.width())), panels_(partition.count() + 1, 0) {
+  for (std::int64_t c = 0; c < partition.count(); ++c)
+    panels_[c + 1] =
+        panels_[c] + (static_cast<std::int64_t>(partition.members(c).size()) + kPanel - 1) / kPanel;
+  const std::int64_t slots = kPanel * panels_.back(), width = source.width();
+  codes_.resize(slots * width_);
   scales_.assign(slots, 0.0f);
-  shifts_.assign(slots, kInfinity);
-  places_.assign(slots, -1);
+  biases_.assign(slots, kInfinity);
+  positions_.assign(slots, -1);
   pool.run(
-      cells.count(),
-      [&](std::int64_t cell, int) {
-        thread_local std::vector<float> rows, left;
+      partition.count(),
+      [&](std::int64_t list, int) {
+        thread_local std::vector<float> rows, residual;
         thread_local std::vector<std::int8_t> code;
-        const auto members = cells.members(cell);
-        const float* center = cells.center(cell);
-        images.gather(members, rows);
-        left.resize(width);
-        code.resize(coded_);
+        const auto members = partition.members(list);
+        const float* centroid = partition.centroid(list);
+        source.gather(members, rows);
+        residual.resize(width);
+        code.resize(width_);
         for (std::size_t i = 0; i < members.size(); ++i) {
           const float* row = rows.data() + i * width;
-          const std::int64_t slot = begin(cell) + static_cast<std::int64_t>(i);
-          const Code made = encode(row, center, width, false, left.data(), code.data());
-          put(code.data(), coded_, static_cast<std::int64_t>(i), codes_.data() + begin(cell) * coded_);
-          scales_[slot] = made.scale;
+          const std::int64_t slot = begin(list) + static_cast<std::int64_t>(i);
+          const Code parameters = encode(row, centroid, width, false, residual.data(), code.data());
+          store_code(code.data(), width_, static_cast<std::int64_t>(i), codes_.data() + begin(list) * width_);
+          scales_[slot] = parameters.scale;
           // x . y = (x - c) . (y - c) + c . (y - c) + x . c, and -|x - y|^2 / 2 likewise with squares.
-          shifts_[slot] = images.rest(members[i]) - made.lift;
+          biases_[slot] = source.rest(members[i]) - parameters.bias;
           if (product) {
             float sum = 0;
-            for (std::int64_t j = 0; j < width; ++j) sum += center[j] * left[j];
-            shifts_[slot] = -sum;
+            for (std::int64_t j = 0; j < width; ++j) sum += centroid[j] * residual[j];
+            biases_[slot] = -sum;
           }
-          places_[slot] = members[i];
+          positions_[slot] = members[i];
         }
       },
       report);
 }
 
-// The scores of the visitors, whose rows are at hand, with the centres of the cells around.
-void Visitor::rank(std::int64_t m, std::span<const std::int32_t> near) {
-  const std::int64_t width = images_.width(), around = static_cast<std::int64_t>(near.size());
-  centers_.resize(near.size() * width);
-  for (std::size_t e = 0; e < near.size(); ++e)
-    std::copy_n(cells_.center(near[e]), width, centers_.data() + e * width);
-  multiply_rows(rows_.data(), m, centers_.data(), around, width, ranks_);
-  for (std::int64_t i = 0; i < m; ++i)
-    for (std::int64_t e = 0; e < around; ++e) ranks_[i * around + e] -= cells_.offset(near[e]);
-  left_.resize(width);
+// Scores all rows with the centroids of some lists.
+void IvfScanner::score_lists(std::int64_t n_rows, std::span<const std::int32_t> lists) {
+  const std::int64_t width = source_.width(), n_lists = static_cast<std::int64_t>(lists.size());
+  centroids_.resize(lists.size() * width);
+  for (std::size_t e = 0; e < lists.size(); ++e)
+    std::copy_n(partition_.centroid(lists[e]), width, centroids_.data() + e * width);
+  multiply_rows(rows_.data(), n_rows, centroids_.data(), n_lists, width, list_scores_);
+  for (std::int64_t i = 0; i < n_rows; ++i)
+    for (std::int64_t e = 0; e < n_lists; ++e) list_scores_[i * n_lists + e] -= partition_.offset(lists[e]);
+  residual_.resize(width);
 }
 
-void Visitor::look(std::size_t m, std::int64_t cell, std::int64_t visits, std::int64_t keep) {
-  // Cells closest to a visitor are among those close to its own; among how many is measured with the rest.
-  auto near = cells_.near(cell);
-  near = near.first(std::min<std::size_t>(near.size(), 48 + 8 * visits));
-  const std::size_t around = near.size();
-  const std::int64_t room = kRoom * keep + kPanel;
-  rank(static_cast<std::int64_t>(m), near);
-  bars_.assign(m, std::numeric_limits<float>::lowest());  // which empty slots do not reach
-  scores_.resize(m * room);
-  slots_.resize(m * room);
-  sieves_.resize(m);
-  guests_.resize(around);
-  for (auto& guests : guests_) guests.clear();
-  for (std::size_t i = 0; i < m; ++i) {
-    sieves_[i] = {scores_.data() + i * room, slots_.data() + i * room, 0, room};
-    const float* ranks = ranks_.data() + i * around;
-    const float least = visits < static_cast<std::int64_t>(around)
-                            ? reached_by(visits, ranks, static_cast<std::int64_t>(around))
-                            : -kInfinity;
-    for (std::size_t e = 0; e < around; ++e)
-      if (ranks[e] >= least || e == 0) guests_[e].push_back(static_cast<std::int32_t>(i));
+// Collects the candidates of all rows, whose own list is `list`.
+void IvfScanner::probe(std::size_t n_rows, std::int64_t list, std::int64_t n_probes,
+                       std::int64_t n_candidates) {
+  // The nearest lists of a row are among those nearest to its own list. That so many of them suffice is part
+  // of what the recall of a sample measures.
+  auto lists = partition_.nearest(list);
+  lists = lists.first(std::min<std::size_t>(lists.size(), 48 + 8 * n_probes));
+  const auto n_lists = static_cast<std::int64_t>(lists.size());
+  const std::int64_t capacity = kRoom * n_candidates + kPanel;
+  score_lists(static_cast<std::int64_t>(n_rows), lists);
+  thresholds_.assign(n_rows, std::numeric_limits<float>::lowest());  // above the score of empty slots
+  scores_.resize(n_rows * capacity);
+  slots_.resize(n_rows * capacity);
+  reservoirs_.resize(n_rows);
+  probing_.resize(lists.size());
+  for (auto& rows : probing_) rows.clear();
+  for (std::size_t i = 0; i < n_rows; ++i) {
+    reservoirs_[i] = {scores_.data() + i * capacity, slots_.data() + i * capacity, 0, capacity};
+    const float* scores = list_scores_.data() + i * n_lists;
+    const float threshold = n_probes < n_lists ? top_k_threshold(n_probes, scores, n_lists) : -kInfinity;
+    for (std::int64_t e = 0; e < n_lists; ++e)
+      if (scores[e] >= threshold || e == 0) probing_[e].push_back(static_cast<std::int32_t>(i));
   }
-  for (std::size_t e = 0; e < around; ++e) {
-    if (guests_[e].empty()) continue;
-    std::swap(visitors_, guests_[e]);
-    compare(near[e], keep);
+  for (std::size_t e = 0; e < lists.size(); ++e) {
+    if (probing_[e].empty()) continue;
+    std::swap(probing_rows_, probing_[e]);
+    scan_list(lists[e], n_candidates);
   }
-  for (std::size_t i = 0; i < m; ++i)
-    if (sieves_[i].count > keep) squeeze(i, keep);
+  for (std::size_t i = 0; i < n_rows; ++i)
+    if (reservoirs_[i].count > n_candidates) prune(i, n_candidates);
 }
 
-// Compares the visitors with all members of a cell.
-void Visitor::compare(std::int64_t visited, std::int64_t keep) {
-  const std::int64_t width = images_.width(), coded = coded_.coded(), begin = coded_.begin(visited),
-                     size = coded_.size(visited);
+// Compares the rows that probe a list with all its members.
+void IvfScanner::scan_list(std::int64_t list, std::int64_t n_candidates) {
+  const std::int64_t width = source_.width(), code_size = coded_.width(), begin = coded_.begin(list),
+                     size = coded_.size(list);
   products_.resize(kRows * size);
-  codes_.resize(kRows * coded);
-  coded_rows_.resize(kRows);
-  for (std::size_t top = 0; top < visitors_.size(); top += kRows) {
-    const std::size_t rows = std::min<std::size_t>(kRows, visitors_.size() - top);
+  codes_.resize(kRows * code_size);
+  row_codes_.resize(kRows);
+  for (std::size_t top = 0; top < probing_rows_.size(); top += kRows) {
+    const std::size_t rows = std::min<std::size_t>(kRows, probing_rows_.size() - top);
     for (std::size_t r = 0; r < rows; ++r)
-      coded_rows_[r] = encode(rows_.data() + visitors_[top + r] * width, cells_.center(visited), width,
-                              product_, left_.data(), codes_.data() + r * coded);
-    code_products(codes_.data(), static_cast<std::int64_t>(rows), coded, coded_.codes(visited), size / kPanel,
-                  products_.data(), size);
+      row_codes_[r] = encode(rows_.data() + probing_rows_[top + r] * width, partition_.centroid(list), width,
+                             product_, residual_.data(), codes_.data() + r * code_size);
+    code_products(codes_.data(), static_cast<std::int64_t>(rows), code_size, coded_.codes(list),
+                  size / kPanel, products_.data(), size);
     for (std::size_t r = 0; r < rows; ++r) {
-      const std::int32_t i = visitors_[top + r];
+      const std::int32_t i = probing_rows_[top + r];
       for (std::int64_t c = 0;;) {
-        c = sift(products_.data() + r * size, coded_.scales() + begin, coded_.shifts() + begin,
-                 coded_rows_[r].scale, coded_rows_[r].lift, bars_[i], c, size,
-                 static_cast<std::int32_t>(begin), sieves_[i]);
+        c = select_codes(products_.data() + r * size, coded_.scales() + begin, coded_.biases() + begin,
+                         row_codes_[r].scale, row_codes_[r].bias, thresholds_[i], c, size,
+                         static_cast<std::int32_t>(begin), reservoirs_[i]);
         if (c == size) break;
-        squeeze(i, keep);
+        prune(i, n_candidates);
       }
     }
   }
 }
 
-// Keeps the best scores alone and raises the bar to what they reach.
-void Visitor::squeeze(std::size_t i, std::int64_t keep) {
-  Sieve& sieve = sieves_[i];
-  const float bar = reached_by(keep, sieve.scores, sieve.count);
+// Keeps the n_candidates best scores of row i and raises its threshold to the last of them.
+void IvfScanner::prune(std::size_t i, std::int64_t n_candidates) {
+  Reservoir& reservoir = reservoirs_[i];
+  const float threshold = top_k_threshold(n_candidates, reservoir.scores, reservoir.count);
   std::int64_t kept = 0;
-  for (std::int64_t s = 0; s < sieve.count; ++s) {
-    sieve.scores[kept] = sieve.scores[s];
-    sieve.slots[kept] = sieve.slots[s];
-    kept += sieve.scores[s] >= bar;
+  for (std::int64_t s = 0; s < reservoir.count; ++s) {
+    reservoir.scores[kept] = reservoir.scores[s];
+    reservoir.slots[kept] = reservoir.slots[s];
+    kept += reservoir.scores[s] >= threshold;
   }
-  sieve.count = std::min(kept, keep);  // of more that are equal, the first
-  bars_[i] = bar;
+  reservoir.count = std::min(kept, n_candidates);  // the first of equal ones
+  thresholds_[i] = threshold;
 }
 
-void Visitor::score(std::int32_t place, std::int64_t visits, Scores& out) {
-  const std::int64_t width = images_.width();
-  const auto near = cells_.near(cells_.home(place));
-  images_.gather({&place, 1}, rows_);
-  rank(1, near);
-  std::vector<std::int32_t> order(near.size());
+void IvfScanner::score_probes(std::int32_t position, std::int64_t n_probes, Scores& out) {
+  const std::int64_t width = source_.width();
+  const auto lists = partition_.nearest(partition_.list(position));
+  source_.gather({&position, 1}, rows_);
+  score_lists(1, lists);
+  std::vector<std::int32_t> order(lists.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin() + 1, order.end(),
-                   [&](std::int32_t a, std::int32_t b) { return ranks_[a] > ranks_[b]; });
-  order.resize(visits);
-  out.order.clear();
+                   [&](std::int32_t a, std::int32_t b) { return list_scores_[a] > list_scores_[b]; });
+  order.resize(n_probes);
+  out.lists.clear();
   out.scores.clear();
   out.begins.assign(1, 0);
-  codes_.resize(kRows * coded_.coded());
+  codes_.resize(kRows * coded_.width());
   for (const std::int32_t e : order) {
-    const std::int64_t begin = coded_.begin(near[e]), size = coded_.size(near[e]);
+    const std::int64_t begin = coded_.begin(lists[e]), size = coded_.size(lists[e]);
     const Code code =
-        encode(rows_.data(), cells_.center(near[e]), width, product_, left_.data(), codes_.data());
+        encode(rows_.data(), partition_.centroid(lists[e]), width, product_, residual_.data(), codes_.data());
     products_.resize(std::max<std::size_t>(products_.size(), size));
-    code_products(codes_.data(), 1, coded_.coded(), coded_.codes(near[e]), size / kPanel, products_.data(),
+    code_products(codes_.data(), 1, coded_.width(), coded_.codes(lists[e]), size / kPanel, products_.data(),
                   size);
     const std::size_t before = out.scores.size();
     out.scores.resize(before + size + kPanel);
     slots_.resize(std::max<std::size_t>(slots_.size(), size + kPanel));
-    Sieve sieve{out.scores.data() + before, slots_.data(), 0, size + kPanel};
-    // Empty slots pass here, that scores be in the order of the slots.
-    sift(products_.data(), coded_.scales() + begin, coded_.shifts() + begin, code.scale, code.lift,
-         -kInfinity, 0, size, static_cast<std::int32_t>(begin), sieve);
-    out.scores.resize(before + sieve.count);
-    out.order.push_back(near[e]);
+    Reservoir reservoir{out.scores.data() + before, slots_.data(), 0, size + kPanel};
+    // Empty slots are included, so that scores are in the order of the slots.
+    select_codes(products_.data(), coded_.scales() + begin, coded_.biases() + begin, code.scale, code.bias,
+                 -kInfinity, 0, size, static_cast<std::int32_t>(begin), reservoir);
+    out.scores.resize(before + reservoir.count);
+    out.lists.push_back(lists[e]);
     out.begins.push_back(static_cast<std::int64_t>(out.scores.size()));
   }
 }

@@ -1,4 +1,4 @@
-// Which points may be the closest of which, by visits of points to cells.
+// The scan of inverted lists: finds candidates for the nearest neighbours of points by int8 codes.
 #pragma once
 
 #include <algorithm>
@@ -11,93 +11,103 @@
 #include "base/thread_pool.hpp"
 #include "ivf/codes.hpp"
 #include "ivf/partition.hpp"
-#include "neighbors/exact.hpp"
 #include "points/rows.hpp"
 
 namespace agglo {
 
-// What is left of every point's image without the centre of its cell, coded, cell by cell. Differences within
-// a cell are so coded as finely as they are small, however far from each other the cells are.
-class CodedCells {
+// The int8 codes of all points, list by list: residuals of their rows to the centroid of their list.
+// Residuals are small, so codes are precise however far apart the lists are.
+class CodedLists {
  public:
-  CodedCells(const Images& images, const Partition& cells, bool product, ThreadPool& pool,
+  CodedLists(const RowSource& source, const Partition& partition, bool product, ThreadPool& pool,
              const Report& report);
 
-  // Slots are columns of panels; the last of a cell may be empty, and no score passes with such a one.
-  std::int64_t begin(std::int64_t cell) const { return kPanel * panels_[cell]; }
-  std::int64_t size(std::int64_t cell) const { return kPanel * (panels_[cell + 1] - panels_[cell]); }
-  const std::uint8_t* codes(std::int64_t cell) const { return codes_.data() + begin(cell) * coded_; }
+  // A slot is a column of the panels. A list fills its last panel up with empty slots, whose score is
+  // -infinity.
+  std::int64_t begin(std::int64_t list) const { return kPanel * panels_[list]; }
+  std::int64_t size(std::int64_t list) const { return kPanel * (panels_[list + 1] - panels_[list]); }
+  const std::uint8_t* codes(std::int64_t list) const { return codes_.data() + begin(list) * width_; }
   const float* scales() const { return scales_.data(); }
-  const float* shifts() const { return shifts_.data(); }
-  std::int32_t place(std::int64_t slot) const { return places_[slot]; }
-  std::int64_t coded() const { return coded_; }
+  const float* biases() const { return biases_.data(); }
+  std::int32_t position(std::int64_t slot) const { return positions_[slot]; }
+  // Return the number of bytes of a code.
+  std::int64_t width() const { return width_; }
 
  private:
-  std::int64_t coded_;
-  std::vector<std::int64_t> panels_;  // where those of each cell begin
+  std::int64_t width_;
+  std::vector<std::int64_t> panels_;  // the first panel of each list
   Array<std::uint8_t> codes_;
-  std::vector<float> scales_, shifts_;
-  std::vector<std::int32_t> places_;
+  std::vector<float> scales_, biases_;
+  std::vector<std::int32_t> positions_;
 };
 
-// One worker's visits. The score of a pair is about its closeness: the product of the codes for that of the
-// images.
-class Visitor {
+// The scan of one worker. The score of a pair is its similarity with the product of codes in place of the
+// product of rows.
+class IvfScanner {
  public:
-  Visitor(const Images& images, const Partition& cells, const CodedCells& coded, bool product)
-      : images_(images), cells_(cells), coded_(coded), product_(product) {}
+  IvfScanner(const RowSource& source, const Partition& partition, const CodedLists& coded, bool product)
+      : source_(source), partition_(partition), coded_(coded), product_(product) {}
 
-  // Lets every member of a cell visit the `visits` cells closest to it, and its own, and calls
-  // take(place, slots) with the `keep` slots of the best scores, or all if they are fewer, in no order.
-  template <class Take>
-  void visit(std::int64_t cell, std::int64_t visits, std::int64_t keep, Take&& take) {
-    const auto members = cells_.members(cell);
-    images_.gather(members, rows_);
-    look(members.size(), cell, visits, keep);
-    for (std::size_t i = 0; i < members.size(); ++i)
-      take(members[i], std::span<const std::int32_t>(sieves_[i].slots, sieves_[i].count));
+  // Scan the `n_probes` nearest lists of every member of a list, its own list included. Calls
+  // visit(position, slots) with the n_candidates slots of the best scores, or fewer, in no order.
+  template <class Visit>
+  void scan(std::int64_t list, std::int64_t n_probes, std::int64_t n_candidates, Visit&& visit) {
+    const auto members = partition_.members(list);
+    source_.gather(members, rows_);
+    probe(members.size(), list, n_probes, n_candidates);
+    visit_candidates(members, visit);
   }
 
-  // The same for guests whose closest cell it is, by the numbers of their rows in `images`.
-  template <class Take>
-  void visit(std::int64_t cell, std::span<const std::int32_t> guests, const float* images,
-             std::int64_t visits, std::int64_t keep, Take&& take) {
-    const std::int64_t width = images_.width();
-    rows_.resize(std::max<std::size_t>(rows_.size(), guests.size() * width));
-    for (std::size_t i = 0; i < guests.size(); ++i)
-      std::copy_n(images + guests[i] * width, width, rows_.data() + i * width);
-    look(guests.size(), cell, visits, keep);
-    for (std::size_t i = 0; i < guests.size(); ++i)
-      take(guests[i], std::span<const std::int32_t>(sieves_[i].slots, sieves_[i].count));
+  // Do the same for queries whose nearest list it is. They are given by the numbers of their rows in `rows`.
+  template <class Visit>
+  void scan(std::int64_t list, std::span<const std::int32_t> queries, const float* rows,
+            std::int64_t n_probes, std::int64_t n_candidates, Visit&& visit) {
+    const std::int64_t width = source_.width();
+    rows_.resize(std::max<std::size_t>(rows_.size(), queries.size() * width));
+    for (std::size_t i = 0; i < queries.size(); ++i)
+      std::copy_n(rows + queries[i] * width, width, rows_.data() + i * width);
+    probe(queries.size(), list, n_probes, n_candidates);
+    visit_candidates(queries, visit);
   }
 
-  // The scores of a place with all that are in the `visits` cells closest to it, its home first. Cell r of
-  // `order` has the scores from begins[r] on.
+  // Scores of a position with all slots of its `n_probes` nearest lists, its own first. lists[r] has the
+  // scores from begins[r] on.
   struct Scores {
-    std::vector<std::int32_t> order;
+    std::vector<std::int32_t> lists;
     std::vector<std::int64_t> begins;
     std::vector<float> scores;
   };
-  void score(std::int32_t place, std::int64_t visits, Scores& out);
+  void score_probes(std::int32_t position, std::int64_t n_probes, Scores& out);
 
  private:
-  void rank(std::int64_t visitors, std::span<const std::int32_t> near);
-  void look(std::size_t visitors, std::int64_t cell, std::int64_t visits, std::int64_t keep);
-  void compare(std::int64_t visited, std::int64_t keep);
-  void squeeze(std::size_t i, std::int64_t keep);
+  template <class Visit>
+  void visit_candidates(std::span<const std::int32_t> ids, Visit&& visit) {
+    for (std::size_t i = 0; i < ids.size(); ++i)
+      visit(ids[i], std::span<const std::int32_t>(reservoirs_[i].slots, reservoirs_[i].count));
+  }
 
-  const Images& images_;
-  const Partition& cells_;
-  const CodedCells& coded_;
+  void score_lists(std::int64_t n_rows, std::span<const std::int32_t> lists);
+  void probe(std::size_t n_rows, std::int64_t list, std::int64_t n_probes, std::int64_t n_candidates);
+  void scan_list(std::int64_t list, std::int64_t n_candidates);
+  void prune(std::size_t i, std::int64_t n_candidates);
+
+  const RowSource& source_;
+  const Partition& partition_;
+  const CodedLists& coded_;
   const bool product_;
 
-  std::vector<float> rows_, centers_, ranks_, left_;  // of the visitors; of the cells around; their scores
-  std::vector<std::vector<std::int32_t>> guests_;     // who visits each of the cells around
-  std::vector<std::int32_t> visitors_, products_, slots_;
-  std::vector<std::int8_t> codes_;
-  std::vector<Code> coded_rows_;
-  std::vector<float> scores_, bars_;
-  std::vector<Sieve> sieves_;
+  // Buffers.
+  std::vector<float> rows_;                         // of the points or queries that are scanned for
+  std::vector<float> centroids_, list_scores_;      // of the lists that they may probe
+  std::vector<std::vector<std::int32_t>> probing_;  // the rows that probe each of these lists
+  std::vector<std::int32_t> probing_rows_;          // the rows that probe the list at hand,
+  std::vector<float> residual_;                     // their residual,
+  std::vector<std::int8_t> codes_;                  // codes,
+  std::vector<Code> row_codes_;
+  std::vector<std::int32_t> products_;      // and products with the codes of the list
+  std::vector<float> scores_, thresholds_;  // of the candidates of each row
+  std::vector<std::int32_t> slots_;
+  std::vector<Reservoir> reservoirs_;
 };
 
 }  // namespace agglo

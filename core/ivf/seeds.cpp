@@ -12,94 +12,91 @@
 namespace agglo {
 namespace {
 
-constexpr std::int64_t kRows = 8192;  // places in a chunk of work: so many that a block of them asks a group
-constexpr std::int64_t kBlock = 256;  // places that are compared with all centres at a time
-constexpr std::int64_t kProbes = 8;   // groups that are looked into
-constexpr std::int64_t kSample = 8;   // of so many places one tells which seeds have many around them
-constexpr std::int64_t kSeeds = 4;    // for every part of `size`
+constexpr std::int64_t kRows = 8192;   // rows in a chunk of work: enough that several look into each group
+constexpr std::int64_t kBlock = 256;   // rows that are compared with all centroids at a time
+constexpr std::int64_t kProbes = 8;    // groups of seeds that a point looks into
+constexpr std::int64_t kSampling = 8;  // one of so many points takes part in the first selection of seeds
+constexpr std::int64_t kSeedsPerPart = 4;
 
 }  // namespace
 
-void find_closest(const Images& images, std::span<const std::int32_t> places, const Centers& centers,
-                  std::int64_t probes, ThreadPool& pool, const Report& report, std::span<std::int32_t> out) {
-  if (probes >= centers.count()) {
+void assign_to_centroids(const RowSource& source, std::span<const std::int32_t> positions,
+                         const Centroids& centroids, std::int64_t n_probes, ThreadPool& pool,
+                         const Report& report, std::span<std::int32_t> out) {
+  if (n_probes >= centroids.count()) {
     pool.ranges(
-        static_cast<std::int64_t>(places.size()), kBlock,
+        static_cast<std::int64_t>(positions.size()), kBlock,
         [&](std::int64_t first, std::int64_t last, int) {
           thread_local std::vector<float> rows, products;
-          const auto some = places.subspan(first, last - first);
-          images.gather(some, rows);
-          multiply_rows(rows.data(), last - first, centers.rows.data(), centers.count(), centers.width,
+          const auto some = positions.subspan(first, last - first);
+          source.gather(some, rows);
+          multiply_rows(rows.data(), last - first, centroids.rows.data(), centroids.count(), centroids.width,
                         products);
           for (std::int64_t i = 0; i < last - first; ++i)
-            out[some[i]] = static_cast<std::int32_t>(
-                closest(products.data() + i * centers.count(), centers.offsets.data(), centers.count()));
+            out[some[i]] = static_cast<std::int32_t>(argmax_score(
+                products.data() + i * centroids.count(), centroids.offsets.data(), centroids.count()));
         },
         report);
     return;
   }
-  const auto balanced = static_cast<std::int64_t>(std::sqrt(static_cast<double>(probes * centers.count())));
-  const Groups groups(centers, std::min(balanced, centers.count()), probes, pool);
-  std::vector<Groups::Scratch> scratch(pool.size());
+  const auto balanced =
+      static_cast<std::int64_t>(std::sqrt(static_cast<double>(n_probes * centroids.count())));
+  const CentroidIndex index(centroids, std::min(balanced, centroids.count()), n_probes, pool);
+  std::vector<CentroidIndex::Scratch> scratch(pool.size());
   pool.ranges(
-      static_cast<std::int64_t>(places.size()), kRows,
+      static_cast<std::int64_t>(positions.size()), kRows,
       [&](std::int64_t first, std::int64_t last, int worker) {
         thread_local std::vector<float> rows;
-        const auto some = places.subspan(first, last - first);
+        const auto some = positions.subspan(first, last - first);
         std::vector<std::int32_t> found(some.size());
-        images.gather(some, rows);
-        groups.one(rows.data(), last - first, scratch[worker], found.data());
+        source.gather(some, rows);
+        index.find_nearest(rows.data(), last - first, scratch[worker], found.data());
         for (std::size_t i = 0; i < some.size(); ++i) out[some[i]] = found[i];
       },
       report);
 }
 
-Parts scattered(const Images& images, std::int64_t size, std::uint64_t seed, ThreadPool& pool,
-                const Report& report) {
-  const std::int64_t n = images.n(), width = images.width(), least = size / kSeeds;
-  Centers centers{width, {}, {}};
+Csr seed_partition(const RowSource& source, std::int64_t size, std::uint64_t seed, ThreadPool& pool,
+                   const Report& report) {
+  const std::int64_t n = source.n(), width = source.width(), min_size = size / kSeedsPerPart;
+  Centroids centroids{width, {}, {}};
   {
     std::vector<float> rows;
-    const std::vector<std::int32_t> seeds = random_sample(n, kSeeds * n / size, seed);
-    images.gather(seeds, rows);
+    const std::vector<std::int32_t> seeds = random_sample(n, kSeedsPerPart * n / size, seed);
+    source.gather(seeds, rows);
     for (std::size_t s = 0; s < seeds.size(); ++s)
-      centers.add(rows.data() + s * width, half_square(rows.data() + s * width, width));
+      centroids.add(rows.data() + s * width, half_squared_norm(rows.data() + s * width, width));
   }
   std::vector<std::int32_t> part(n);
-  const auto assign = [&](std::span<const std::int32_t> places) {
-    find_closest(images, places, centers, kProbes, pool, report, part);
+  const auto assign = [&](std::span<const std::int32_t> positions) {
+    assign_to_centroids(source, positions, centroids, kProbes, pool, report, part);
   };
-  // Forgets centres of fewer than `enough` of some places; the largest stays, for it has more than the mean.
-  // Then -1 is the part of places that had such a centre.
-  const auto thin = [&](std::span<const std::int32_t> places, std::int64_t enough) {
-    std::vector<std::int64_t> sizes(centers.count(), 0);
-    for (const std::int32_t p : places) ++sizes[part[p]];
-    Centers left{width, {}, {}};
+  // Drops centroids with fewer than `enough` of some positions; the part of these positions becomes -1. The
+  // largest centroid stays, because it has more than the mean.
+  const auto drop_small = [&](std::span<const std::int32_t> positions, std::int64_t enough) {
+    std::vector<std::int64_t> sizes(centroids.count(), 0);
+    for (const std::int32_t p : positions) ++sizes[part[p]];
+    Centroids left{width, {}, {}};
     std::vector<std::int32_t> renamed(sizes.size(), -1);
-    for (std::int64_t c = 0; c < centers.count(); ++c) {
+    for (std::int64_t c = 0; c < centroids.count(); ++c) {
       if (sizes[c] < enough) continue;
       renamed[c] = static_cast<std::int32_t>(left.count());
-      left.add(centers.row(c), centers.offsets[c]);
+      left.add(centroids.row(c), centroids.offsets[c]);
     }
-    for (const std::int32_t p : places) part[p] = renamed[part[p]];
-    centers = std::move(left);
+    for (const std::int32_t p : positions) part[p] = renamed[part[p]];
+    centroids = std::move(left);
   };
-  std::vector<std::int32_t> places = random_sample(n, n / kSample, seed + 1);
-  assign(places);
-  thin(places, std::max<std::int64_t>(1, least / kSample));
-  places.resize(n);
-  std::iota(places.begin(), places.end(), 0);
-  assign(places);
-  thin(places, least);
-  std::erase_if(places, [&](std::int32_t p) { return part[p] >= 0; });
-  assign(places);
+  std::vector<std::int32_t> positions = random_sample(n, n / kSampling, seed + 1);
+  assign(positions);
+  drop_small(positions, std::max<std::int64_t>(1, min_size / kSampling));
+  positions.resize(n);
+  std::iota(positions.begin(), positions.end(), 0);
+  assign(positions);
+  drop_small(positions, min_size);
+  std::erase_if(positions, [&](std::int32_t p) { return part[p] >= 0; });
+  assign(positions);
 
-  Parts parts{std::vector<std::int32_t>(n), std::vector<std::int64_t>(centers.count() + 1, 0)};
-  for (std::int64_t p = 0; p < n; ++p) ++parts.begins[part[p] + 1];
-  std::partial_sum(parts.begins.begin(), parts.begins.end(), parts.begins.begin());
-  std::vector<std::int64_t> place(parts.begins.begin(), parts.begins.end() - 1);
-  for (std::int64_t p = 0; p < n; ++p) parts.order[place[part[p]]++] = static_cast<std::int32_t>(p);
-  return parts;
+  return group_by_label(std::span<const std::int32_t>(part), centroids.count());
 }
 
 }  // namespace agglo

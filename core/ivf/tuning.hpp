@@ -1,4 +1,4 @@
-// How much effort a search by cells is to spend, by what it takes for a sample of points.
+// The choice of the number of probes and candidates of an IVF search, by the recall of a sample of points.
 #pragma once
 
 #include <algorithm>
@@ -18,57 +18,61 @@
 
 namespace agglo {
 
-class EffortPlan {
+// Chooses the cheapest pair (n_probes, n_candidates) that reaches a recall.
+class ProbeTuner {
  public:
-  // `wanted` neighbours of each of n points, by visits to cells of about `size` points in `coded` bytes each.
-  EffortPlan(std::int64_t n, std::int64_t wanted, std::int64_t size, std::int64_t coded, std::int64_t d)
+  // For a search of `wanted` neighbours of n points in d columns, by lists of about `size` points with codes
+  // of `coded` bytes.
+  ProbeTuner(std::int64_t n, std::int64_t wanted, std::int64_t size, std::int64_t coded, std::int64_t d)
       : wanted_(wanted),
-        most_(std::max(kSeen, n / 3) / size + 1),
-        visit_(static_cast<double>(size) * (0.25 + 0.006 * static_cast<double>(coded)) +
-               0.5 * static_cast<double>(coded)),
-        compare_(25 + 0.12 * static_cast<double>(d)) {
-    // The point itself is a candidate, too.
-    for (std::int64_t kept = wanted + 1; kept <= kMost * (wanted + 1);
-         kept += std::max<std::int64_t>(1, kept / 12))
-      kept_.push_back(kept);
+        max_probes_(std::max(kSeen, n / 3) / size + 1),
+        probe_cost_(static_cast<double>(size) * (0.25 + 0.006 * static_cast<double>(coded)) +
+                    0.5 * static_cast<double>(coded)),
+        rerank_cost_(25 + 0.12 * static_cast<double>(d)) {
+    // One more than the neighbours, because the point itself is a candidate, too.
+    for (std::int64_t n_candidates = wanted + 1; n_candidates <= kMaxCandidates * (wanted + 1);
+         n_candidates += std::max<std::int64_t>(1, n_candidates / 12))
+      n_candidates_.push_back(n_candidates);
   }
 
-  // Finds out how many true neighbours the first points of a sample find, for every effort.
+  // Measure the share of true neighbours that the first `sample` points of a sample find, for every pair.
   template <class T>
-  void learn(const Truth<T>& truth, const Partition& cells, const CodedCells& coded, std::int64_t sample,
-             std::vector<Visitor>& visitors, ThreadPool& pool) {
-    const std::int64_t most = std::min(most_, static_cast<std::int64_t>(cells.near(0).size()));
-    for (std::int64_t f = 1; f < most; f += std::max<std::int64_t>(1, f / 6)) visits_.push_back(f);
-    visits_.push_back(most);
+  void measure_sample(const TrueNeighbors<T>& truth, const Partition& partition, const CodedLists& coded,
+                      std::int64_t sample, std::vector<IvfScanner>& scanners, ThreadPool& pool) {
+    const std::int64_t max_probes =
+        std::min(max_probes_, static_cast<std::int64_t>(partition.nearest(0).size()));
+    for (std::int64_t f = 1; f < max_probes; f += std::max<std::int64_t>(1, f / 6)) n_probes_.push_back(f);
+    n_probes_.push_back(max_probes);
     shares_.assign(sample, {});
     pool.run(sample, [&](std::int64_t s, int worker) {
-      Visitor::Scores scores;
-      visitors[worker].score(truth.places()[s], most, scores);
+      IvfScanner::Scores scores;
+      scanners[worker].score_probes(truth.positions()[s], max_probes, scores);
       struct Seen {
         float score;
         std::int32_t slot;
-        int right = -1;  // not yet known
+        int is_true = -1;  // -1: not known yet
       };
       std::vector<Seen> best;
       std::int64_t rank = 0;
-      for (const std::int64_t visits : visits_) {
-        const float bar = best.size() < static_cast<std::size_t>(kept_.back())
-                              ? std::numeric_limits<float>::lowest()
-                              : best.back().score;
-        for (; rank < visits; ++rank)
+      for (const std::int64_t n_probes : n_probes_) {
+        const float threshold = best.size() < static_cast<std::size_t>(n_candidates_.back())
+                                    ? std::numeric_limits<float>::lowest()
+                                    : best.back().score;
+        for (; rank < n_probes; ++rank)
           for (std::int64_t at = scores.begins[rank]; at < scores.begins[rank + 1]; ++at)
-            if (scores.scores[at] >= bar)
-              best.push_back({scores.scores[at], static_cast<std::int32_t>(coded.begin(scores.order[rank]) +
+            if (scores.scores[at] >= threshold)
+              best.push_back({scores.scores[at], static_cast<std::int32_t>(coded.begin(scores.lists[rank]) +
                                                                            at - scores.begins[rank])});
         std::stable_sort(best.begin(), best.end(),
                          [](const Seen& a, const Seen& b) { return a.score > b.score; });
-        if (best.size() > static_cast<std::size_t>(kept_.back())) best.resize(kept_.back());
+        if (best.size() > static_cast<std::size_t>(n_candidates_.back())) best.resize(n_candidates_.back());
         std::int64_t hits = 0;
         std::size_t seen = 0;
-        for (const std::int64_t kept : kept_) {
-          for (; seen < best.size() && static_cast<std::int64_t>(seen) < kept; ++seen) {
-            if (best[seen].right < 0) best[seen].right = truth.right(s, coded.place(best[seen].slot));
-            hits += best[seen].right;
+        for (const std::int64_t n_candidates : n_candidates_) {
+          for (; seen < best.size() && static_cast<std::int64_t>(seen) < n_candidates; ++seen) {
+            if (best[seen].is_true < 0)
+              best[seen].is_true = truth.is_true(s, coded.position(best[seen].slot));
+            hits += best[seen].is_true;
           }
           shares_[s].push_back(static_cast<float>(std::min(hits, wanted_)) / static_cast<float>(wanted_));
         }
@@ -76,69 +80,71 @@ class EffortPlan {
     });
   }
 
-  // The cheapest effort with which the sample reaches a recall that is higher than the wish by some of its
-  // own error. If none does, `enough` is false, and it is the cheapest that comes as close as there is use
-  // in.
+  // Return the cheapest pair with which the sample reaches the recall, plus a margin for its error if
+  // possible. If there is none, `is_enough` is false. The pair is then the cheapest whose recall is close to
+  // the highest.
   struct Choice {
-    std::int64_t visits, kept;
-    bool enough;
+    std::int64_t n_probes, n_candidates;
+    bool is_enough;
   };
-  Choice cheapest(double recall) const {
-    for (const double errors : {1.5, 0.75, 0.0})  // to be safe, if that is possible
-      if (const auto best = cheapest(recall, errors)) return {best->visits, best->kept, true};
+  Choice choose(double recall) const {
+    for (const double errors : {1.5, 0.75, 0.0})  // margins, in standard errors
+      if (const auto best = choose(recall, errors)) return {best->n_probes, best->n_candidates, true};
     double highest = 0;
-    for (std::size_t effort = 0; effort < visits_.size() * kept_.size(); ++effort)
-      highest = std::max(highest, shares_on(effort).first);
-    const auto best = cheapest(highest - kLittle, 0);
-    return {best->visits, best->kept, false};
+    for (std::size_t pair = 0; pair < n_probes_.size() * n_candidates_.size(); ++pair)
+      highest = std::max(highest, mean_share(pair).first);
+    const auto best = choose(highest - kLittle, 0);
+    return {best->n_probes, best->n_candidates, false};
   }
 
-  // What the sample reaches with a choice.
-  Recall reached(const Choice& choice) const {
-    const auto f = std::find(visits_.begin(), visits_.end(), choice.visits) - visits_.begin(),
-               c = std::find(kept_.begin(), kept_.end(), choice.kept) - kept_.begin();
+  // Return the recall of the sample with a choice.
+  Recall sample_recall(const Choice& choice) const {
+    const auto f = std::find(n_probes_.begin(), n_probes_.end(), choice.n_probes) - n_probes_.begin(),
+               c = std::find(n_candidates_.begin(), n_candidates_.end(), choice.n_candidates) -
+                   n_candidates_.begin();
     std::vector<double> shares;
-    for (const auto& own : shares_) shares.push_back(own[f * kept_.size() + c]);
-    return recall_of(shares, wanted_);
+    for (const auto& own : shares_) shares.push_back(own[f * n_candidates_.size() + c]);
+    return estimate_recall(shares, wanted_);
   }
 
  private:
-  static constexpr double kLittle = 0.002;      // of recall, which is not worth all the effort there is
-  static constexpr std::int64_t kSeen = 32768;  // points that one may see on its visits, or a third of all
-  static constexpr std::int64_t kMost = 8;      // times as many candidates as neighbours, at most
+  static constexpr double kLittle = 0.002;  // a difference of recall that is not worth any cost
+  static constexpr std::int64_t kSeen =
+      32768;  // points in the lists that a point may scan, or a third of all if that is more
+  static constexpr std::int64_t kMaxCandidates = 8;  // per neighbour
 
-  std::optional<Choice> cheapest(double recall, double errors) const {
+  std::optional<Choice> choose(double recall, double errors) const {
     std::optional<Choice> best;
-    double cost = 0;
-    for (std::size_t f = 0; f < visits_.size(); ++f)
-      for (std::size_t c = 0; c < kept_.size(); ++c) {
-        const double price =
-            static_cast<double>(visits_[f]) * visit_ + static_cast<double>(kept_[c]) * compare_;
-        if (best && price >= cost) continue;
-        const auto [mean, error] = shares_on(f * kept_.size() + c);
+    double lowest = 0;
+    for (std::size_t f = 0; f < n_probes_.size(); ++f)
+      for (std::size_t c = 0; c < n_candidates_.size(); ++c) {
+        const double cost = static_cast<double>(n_probes_[f]) * probe_cost_ +
+                            static_cast<double>(n_candidates_[c]) * rerank_cost_;
+        if (best && cost >= lowest) continue;
+        const auto [mean, error] = mean_share(f * n_candidates_.size() + c);
         if (mean < recall + std::min(errors * error, 0.6 * (1 - recall))) continue;
-        best = {visits_[f], kept_[c], true};
-        cost = price;
+        best = {n_probes_[f], n_candidates_[c], true};
+        lowest = cost;
       }
     return best;
   }
 
-  // The mean of the sample's shares, and its standard error.
-  std::pair<double, double> shares_on(std::size_t effort) const {
+  // Returns the mean of the sample's shares for a pair, and its standard error.
+  std::pair<double, double> mean_share(std::size_t pair) const {
     double sum = 0, squares = 0;
     for (const auto& shares : shares_) {
-      sum += shares[effort];
-      squares += static_cast<double>(shares[effort]) * shares[effort];
+      sum += shares[pair];
+      squares += static_cast<double>(shares[pair]) * shares[pair];
     }
     const double m = static_cast<double>(shares_.size()), mean = sum / m;
     const double error = std::sqrt(std::max(0.0, squares / m - mean * mean) / std::max(m - 1, 1.0));
     return {mean, error};
   }
 
-  const std::int64_t wanted_, most_;  // neighbours; visits, at most
-  const double visit_, compare_;      // nanoseconds of a visit and of an exact comparison; their ratio counts
-  std::vector<std::int64_t> visits_, kept_;
-  std::vector<std::vector<float>> shares_;  // of each point of the sample, by visits and then by candidates
+  const std::int64_t wanted_, max_probes_;
+  const double probe_cost_, rerank_cost_;  // about nanoseconds; only their ratio matters
+  std::vector<std::int64_t> n_probes_, n_candidates_;
+  std::vector<std::vector<float>> shares_;  // of each point of the sample, for each pair
 };
 
 }  // namespace agglo

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::int64_t kRows = 64;  // rows in a chunk of parallel work
 
-using Edge = std::pair<float, std::int32_t>;  // a weight, the smaller the closer, and a target
+using Edge = std::pair<float, std::int32_t>;  // (weight, target), where a smaller weight is closer
 
 // Keeps the closest edge to each target, and sorts edges by (weight, target).
 void sort_unique(std::vector<Edge>& row) {
@@ -25,8 +25,8 @@ void sort_unique(std::vector<Edge>& row) {
 
 }  // namespace
 
-Neighbors select_closest(const DirectedView& rows, std::int64_t k, Kind kind, const PairCloseness& closeness,
-                         ThreadPool& pool) {
+Neighbors select_nearest(const DirectedView& rows, std::int64_t k, Kind kind,
+                         const PairSimilarity& similarity, ThreadPool& pool) {
   const std::int64_t n = rows.size();
   const float sign = kind == Kind::similarity ? -1.0f : 1.0f;
   Neighbors result{std::vector<std::int32_t>(n * k, -1), std::vector<float>(n * k, 0.0f)};
@@ -44,7 +44,7 @@ Neighbors select_closest(const DirectedView& rows, std::int64_t k, Kind kind, co
             row.begin(), row.end(), row[k], [](const Edge& a, const Edge& b) { return a.first < b.first; });
         tied.clear();
         for (auto edge = begin; edge != end; ++edge)
-          tied.push_back({closeness(static_cast<std::int32_t>(i), edge->second), edge->second});
+          tied.push_back({similarity(static_cast<std::int32_t>(i), edge->second), edge->second});
         std::sort(tied.begin(), tied.end());
         for (std::size_t s = 0; s < tied.size(); ++s) begin[s].second = tied[s].index;
       }

@@ -1,4 +1,4 @@
-// Selects the nearest neighbours of points among candidates whose float32 values are known.
+// Selection of the nearest neighbours among candidates whose float32 values are known.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +10,17 @@
 
 namespace agglo {
 
-// The closeness of two points that searches rank by: float64, the larger the closer, the same for (j, i). It
-// is called from several threads at once.
-using PairCloseness = std::function<double(std::int32_t, std::int32_t)>;
+// The exact similarity of two points, by which searches rank: float64, larger is closer, the same for (j, i).
+// It must be safe to call from several threads.
+using PairSimilarity = std::function<double(std::int32_t, std::int32_t)>;
 
-// The k closest targets of each row of directed edges, or all if they are fewer, no target twice: k of each
-// in turn, -1 and the weight 0 where there are no more. Weights are closeness rounded to float32. If the k-th
-// and the next candidate have the same weight, candidates of that weight are ranked by (closeness, smaller
-// target). So the k targets are those of a search that compares the row with all its candidates.
-Neighbors select_closest(const DirectedView& rows, std::int64_t k, Kind kind, const PairCloseness& closeness,
-                         ThreadPool& pool);
+// Return the k nearest distinct targets of each row of directed edges. If there are fewer, -1 and the weight
+// 0 fill the row.
+//
+// Weights are similarities or distances rounded to float32. If the k-th and the next candidate tie,
+// candidates of that weight are ranked by (exact similarity, smaller target). So the result is that of an
+// exact search among the candidates.
+Neighbors select_nearest(const DirectedView& rows, std::int64_t k, Kind kind,
+                         const PairSimilarity& similarity, ThreadPool& pool);
 
 }  // namespace agglo

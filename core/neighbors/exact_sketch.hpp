@@ -1,4 +1,4 @@
-// Points in an order that keeps close ones together, and sketches of them.
+// Rows of the exact search: points in an order that keeps close ones together, with sketches of them.
 #pragma once
 
 #include <algorithm>
@@ -9,52 +9,52 @@
 #include <utility>
 #include <vector>
 
+#include "base/blas.hpp"
 #include "base/memory.hpp"
 #include "base/thread_pool.hpp"
-#include "neighbors/exact.hpp"
 #include "points/order.hpp"
 #include "points/space.hpp"
 
 namespace agglo {
 
-// The distinct points, by their places in the order, as rows that sgemm multiplies; `ids` are put in that
-// order, by blocks and leaves of so many. With a basis there is a sketch of each: a few coordinates and the
-// length of what they leave out.
+// The rows of the distinct points, in the order of their positions. The constructor reorders `ids`, by blocks
+// and leaves. If there is a basis, every row has a sketch: its coordinates in the basis and the length of the
+// rest.
 template <class T>
 class OrderedRows {
  public:
   OrderedRows(const Space<T>& space, std::vector<std::int32_t>& ids, std::span<const double> basis,
               std::int64_t block, std::int64_t leaf, Gemm<double>* dgemm, ThreadPool& pool)
       : space_(space), ids_(ids), width_(basis.size() / static_cast<std::size_t>(space.d())) {
-    put_in_order(basis, block, leaf, dgemm, pool);
+    sort_ids(basis, block, leaf, dgemm, pool);
     if (width_ > 0) {
       sketch_ = coordinates(basis, width_, true, dgemm, pool);
       ++width_;
     }
   }
 
-  bool sketched() const { return !sketch_.empty(); }
-  std::int64_t width() const { return sketched() ? width_ : space_.d(); }
+  bool has_sketches() const { return !sketch_.empty(); }
+  std::int64_t width() const { return has_sketches() ? width_ : space_.d(); }
 
-  // From place p on.
+  // Return the sketches from position p on.
   const float* sketch(std::int64_t p) const { return sketch_.data() + p * width_; }
 
-  // Of places [first, last), made in `scratch`.
-  const float* images(std::int64_t first, std::int64_t last, std::vector<float>& scratch) const {
+  // Compute the normalized rows of positions [first, last) in `scratch`.
+  const float* normalized(std::int64_t first, std::int64_t last, std::vector<float>& scratch) const {
     scratch.resize((last - first) * space_.d());
     for (std::int64_t p = first; p < last; ++p) {
       if (p + 4 < last) prefetch(space_.points().row(ids_[p + 4]), space_.d());
-      space_.image(ids_[p], scratch.data() + (p - first) * space_.d());
+      space_.normalize(ids_[p], scratch.data() + (p - first) * space_.d());
     }
     return scratch.data();
   }
 
  private:
   static constexpr std::int64_t kRows = 256;  // rows in a chunk of work
-  static constexpr std::int64_t kOrder = 16;  // coordinates that the order goes by
+  static constexpr std::int64_t kOrder = 16;  // coordinates that determine the order
 
-  void put_in_order(std::span<const double> basis, std::int64_t block, std::int64_t leaf, Gemm<double>* dgemm,
-                    ThreadPool& pool) {
+  void sort_ids(std::span<const double> basis, std::int64_t block, std::int64_t leaf, Gemm<double>* dgemm,
+                ThreadPool& pool) {
     const std::int64_t n = static_cast<std::int64_t>(ids_.size()), d = space_.d();
     if (n <= block) return;
     std::int64_t width = std::min(kOrder, width_);
@@ -66,29 +66,29 @@ class OrderedRows {
       width = static_cast<std::int64_t>(widest.size());
       leading.resize(n * width);
       pool.ranges(n, kRows, [&](std::int64_t first, std::int64_t last, int) {
-        std::vector<float> image(d);
+        std::vector<float> row(d);
         for (std::int64_t p = first; p < last; ++p) {
-          space_.image(ids_[p], image.data());
-          for (std::int64_t c = 0; c < width; ++c) leading[p * width + c] = image[widest[c]];
+          space_.normalize(ids_[p], row.data());
+          for (std::int64_t c = 0; c < width; ++c) leading[p * width + c] = row[widest[c]];
         }
       });
     }
-    const auto order = close_order(leading, width, block, leaf);
+    const auto order = order_by_halving(leading, width, block, leaf);
     std::vector<std::int32_t> ordered(n);
     for (std::int64_t p = 0; p < n; ++p) ordered[p] = ids_[order[p]];
     ids_ = std::move(ordered);
   }
 
-  // The columns that spread most over a sample of the images.
+  // Returns the columns with the largest spread over a sample of the rows.
   std::vector<std::int64_t> widest_columns() const {
     const std::int64_t n = static_cast<std::int64_t>(ids_.size()), d = space_.d(),
                        sample = std::min(n, kRows);
-    std::vector<double> sums(d, 0), squares(d, 0), image(d);
+    std::vector<double> sums(d, 0), squares(d, 0), row(d);
     for (std::int64_t s = 0; s < sample; ++s) {
-      space_.image(ids_[s * n / sample], image.data());
+      space_.normalize(ids_[s * n / sample], row.data());
       for (std::int64_t j = 0; j < d; ++j) {
-        sums[j] += image[j];
-        squares[j] += image[j] * image[j];
+        sums[j] += row[j];
+        squares[j] += row[j] * row[j];
       }
     }
     std::vector<std::pair<double, std::int64_t>> spread(d);
@@ -100,9 +100,9 @@ class OrderedRows {
     return columns;
   }
 
-  // Coordinates of the images in an orthonormal basis and, if wanted, the length of what they leave out,
-  // never less than it is. By Cauchy and Schwarz, products of such rows are not less than those of the
-  // images.
+  // Returns the coordinates of the rows in an orthonormal basis and, if `rest`, an upper bound of the length
+  // of what they leave out. By the Cauchy-Schwarz inequality, products of these are not less than those of
+  // the rows.
   std::vector<float> coordinates(std::span<const double> basis, std::int64_t width, bool rest,
                                  Gemm<double>* dgemm, ThreadPool& pool) const {
     const std::int64_t n = static_cast<std::int64_t>(ids_.size()), d = space_.d(),
@@ -110,13 +110,9 @@ class OrderedRows {
     const double unit = std::numeric_limits<float>::epsilon() / 2;
     std::vector<float> out(n * stride);
     pool.ranges(n, kRows, [&](std::int64_t first, std::int64_t last, int) {
-      std::vector<double> images((last - first) * d), products((last - first) * width);
-      for (std::int64_t p = first; p < last; ++p) space_.image(ids_[p], images.data() + (p - first) * d);
-      char transposed = 'T', plain = 'N';
-      int rows = static_cast<int>(width), columns = static_cast<int>(last - first), k = static_cast<int>(d);
-      double one = 1, zero = 0;
-      dgemm(&transposed, &plain, &rows, &columns, &k, &one, const_cast<double*>(basis.data()), &k,
-            images.data(), &k, &zero, products.data(), &rows);
+      std::vector<double> rows((last - first) * d), products;
+      for (std::int64_t p = first; p < last; ++p) space_.normalize(ids_[p], rows.data() + (p - first) * d);
+      multiply_blas(dgemm, rows.data(), last - first, basis.data(), width, d, products);
       for (std::int64_t p = first; p < last; ++p) {
         float* row = out.data() + p * stride;
         double left = space_.square(ids_[p]);
@@ -124,7 +120,7 @@ class OrderedRows {
           row[c] = static_cast<float>(products[(p - first) * width + c]);
           left -= static_cast<double>(row[c]) * row[c];
         }
-        // The coordinates are rounded, by a unit of the length at most; that moves as much into the rest.
+        // Coordinates are rounded, by at most a unit of the length. The rest grows by as much.
         if (rest) {
           left = std::max(left, 0.0) + 8 * unit * space_.square(ids_[p]);
           row[width] = static_cast<float>(std::sqrt(left) * (1 + 2 * unit));

@@ -14,11 +14,11 @@ namespace agglo {
 namespace {
 
 constexpr std::int64_t kRows = 4096;  // rows in a chunk of parallel work
-constexpr std::int64_t kAhead = 4;    // rows from the one at hand to that whose memory is asked for
-constexpr std::int32_t kGap = -1;     // an edge that is no longer there
+constexpr std::int64_t kAhead = 4;    // rows between the current one and the one that is prefetched
+constexpr std::int32_t kGap = -1;     // a removed edge
 
-// An edge as one number that sorts by target.
-std::uint64_t packed(std::int32_t target, float weight) {
+// Packs an edge into one number that sorts by target.
+std::uint64_t pack_edge(std::int32_t target, float weight) {
   return std::uint64_t{static_cast<std::uint32_t>(target)} << 32 | std::bit_cast<std::uint32_t>(weight);
 }
 std::int32_t target_of(std::uint64_t edge) { return static_cast<std::int32_t>(edge >> 32); }
@@ -41,21 +41,22 @@ void check(const DirectedView& rows) {
     }
 }
 
-// Asks for memory at the targets of a row that is a few rows ahead, for these are anywhere.
-template <class Ask>
-void ask_ahead(const DirectedView& rows, std::int64_t i, std::int64_t ahead, const Ask& ask) {
+// Prefetches memory for the targets of a row that is `ahead` rows further on.
+template <class Prefetch>
+void prefetch_targets(const DirectedView& rows, std::int64_t i, std::int64_t ahead,
+                      const Prefetch& prefetch) {
   if (i + ahead >= rows.size()) return;
   for (std::int64_t k = rows.indptr[i + ahead]; k < rows.indptr[i + ahead + 1]; ++k)
-    if (rows.targets[k] != -1) ask(rows.targets[k]);
+    if (rows.targets[k] != -1) prefetch(rows.targets[k]);
 }
 
-// Which edges (i, j) come with an edge (j, i) of the same weight, a bit for each.
+// Returns one bit per edge (i, j): whether there is an edge (j, i) of the same weight.
 std::vector<std::uint64_t> mutual(const DirectedView& rows, ThreadPool& pool) {
   std::vector<std::uint64_t> bits(rows.targets.size() / 64 + 1, 0);
   pool.ranges(rows.size(), kRows, [&](std::int64_t first, std::int64_t last, int) {
     for (std::int64_t i = first; i < last; ++i) {
-      ask_ahead(rows, i, 2 * kAhead, [&](std::int32_t j) { prefetch(&rows.indptr[j]); });
-      ask_ahead(rows, i, kAhead, [&](std::int32_t j) {
+      prefetch_targets(rows, i, 2 * kAhead, [&](std::int32_t j) { prefetch(&rows.indptr[j]); });
+      prefetch_targets(rows, i, kAhead, [&](std::int32_t j) {
         const std::int64_t start = rows.indptr[j], length = rows.indptr[j + 1] - start;
         prefetch(rows.targets.data() + start, length);
         prefetch(rows.weights.data() + start, length);
@@ -89,9 +90,9 @@ Graph edges_to_csr(std::int64_t n, std::span<const std::int32_t> sources,
   std::partial_sum(rows.indptr.begin(), rows.indptr.end(), rows.indptr.begin());
   rows.indices.resize(sources.size());
   rows.weights.resize(sources.size());
-  std::vector<std::int64_t> place(rows.indptr.begin(), rows.indptr.end() - 1);
+  std::vector<std::int64_t> next(rows.indptr.begin(), rows.indptr.end() - 1);
   for (std::size_t e = 0; e < sources.size(); ++e) {
-    const std::int64_t at = place[sources[e]]++;
+    const std::int64_t at = next[sources[e]]++;
     rows.indices[at] = targets[e];
     rows.weights[at] = weights[e];
   }
@@ -101,14 +102,15 @@ Graph edges_to_csr(std::int64_t n, std::span<const std::int32_t> sources,
 Graph symmetrize(const DirectedView& rows, Kind kind, ThreadPool& pool) {
   check(rows);
   const std::int64_t n = rows.size();
-  const bool similarity = kind == Kind::similarity;
+  const bool is_similarity = kind == Kind::similarity;
   const std::vector<std::uint64_t> both = mutual(rows, pool);
-  // Calls call(i, j, weight) for every edge, and where that is not an edge itself also call(j, i, weight),
-  // from several threads and in any order. `place` is what a call for j writes to.
-  const auto each_edge = [&](const std::int64_t* place, const auto& call) {
+  // Calls call(i, j, weight) for every edge, and call(j, i, weight) if that is not an edge of the same
+  // weight. Calls come from several threads, in any order. The memory at `counters` + j is written by a call
+  // for j.
+  const auto each_edge = [&](const std::int64_t* counters, const auto& call) {
     pool.ranges(n, kRows, [&](std::int64_t first, std::int64_t last, int) {
       for (std::int64_t i = first; i < last; ++i) {
-        ask_ahead(rows, i, kAhead, [&](std::int32_t j) { prefetch(place + j); });
+        prefetch_targets(rows, i, kAhead, [&](std::int32_t j) { prefetch(counters + j); });
         for (std::int64_t k = rows.indptr[i]; k < rows.indptr[i + 1]; ++k) {
           const std::int32_t j = rows.targets[k];
           if (j == -1 || j == i) continue;
@@ -132,18 +134,18 @@ Graph symmetrize(const DirectedView& rows, Kind kind, ThreadPool& pool) {
     graph.indices[at] = j;
     graph.weights[at] = weight;
   });
-  // Every row's begin has become its end, which is where the next begins.
+  // The begin of every row has become its end, which is the begin of the next row.
   std::copy_backward(graph.indptr.begin(), graph.indptr.end() - 1, graph.indptr.end());
   graph.indptr[0] = 0;
 
-  // Each row in order, whatever order it came in, with the closest of parallel edges.
-  const auto closer = [&](float a, float b) { return similarity ? std::max(a, b) : std::min(a, b); };
+  // Sort each row, and keep the closest of parallel edges.
+  const auto closer = [&](float a, float b) { return is_similarity ? std::max(a, b) : std::min(a, b); };
   pool.ranges(n, kRows, [&](std::int64_t first, std::int64_t last, int) {
     std::vector<std::uint64_t> own;
     for (std::int64_t i = first; i < last; ++i) {
       own.clear();
       for (std::int64_t k = graph.indptr[i]; k < graph.indptr[i + 1]; ++k)
-        own.push_back(packed(graph.indices[k], graph.weights[k]));
+        own.push_back(pack_edge(graph.indices[k], graph.weights[k]));
       std::sort(own.begin(), own.end());
       std::int64_t at = graph.indptr[i];
       for (std::size_t e = 0; e < own.size();) {
@@ -177,7 +179,8 @@ Graph symmetrize(const DirectedView& rows, Kind kind, ThreadPool& pool) {
 }
 
 float quantile_beyond(std::span<const float> weights, double bound, bool up, double share) {
-  // Keys are in the order of the weights, from the bound: their upper half is found first, then the lower.
+  // Keys sort like the weights from the bound. Find the upper half of the key at this rank, then the lower
+  // half.
   const auto key = [up](float weight) {
     const auto bits = std::bit_cast<std::uint32_t>(weight);
     const std::uint32_t ascending = bits >> 31 ? ~bits : bits | 0x80000000u;
@@ -190,15 +193,15 @@ float quantile_beyond(std::span<const float> weights, double bound, bool up, dou
     if (counts(weight)) ++number, ++upper[key(weight) >> 16];
   if (number == 0) return std::numeric_limits<float>::quiet_NaN();
   auto rank = static_cast<std::int64_t>(share * static_cast<double>(number - 1));
-  const auto place = [&rank](const std::vector<std::int64_t>& histogram) {
+  const auto find_rank = [&rank](const std::vector<std::int64_t>& histogram) {
     std::uint32_t half = 0;
     while (rank >= histogram[half]) rank -= histogram[half++];
     return half;
   };
-  const std::uint32_t first = place(upper);
+  const std::uint32_t first = find_rank(upper);
   for (const float weight : weights)
     if (counts(weight) && key(weight) >> 16 == first) ++lower[key(weight) & 0xffff];
-  const std::uint32_t found = first << 16 | place(lower);
+  const std::uint32_t found = first << 16 | find_rank(lower);
   const std::uint32_t ascending = up ? found : ~found;
   return std::bit_cast<float>(ascending >> 31 ? ascending & 0x7fffffffu : ~ascending);
 }

@@ -1,4 +1,4 @@
-// The neighbour graph: an undirected weighted graph in compressed rows.
+// The neighbour graph: an undirected weighted graph in compressed rows (CSR).
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,13 @@
 
 namespace agglo {
 
-enum class Kind { similarity, distance };  // larger is closer, smaller is closer
+// Whether larger or smaller weights are closer.
+enum class Kind { similarity, distance };
 
-// A graph that somebody else owns. Invariants, which everything that takes one relies on:
+// A view of a graph. Invariants, on which every function with such an argument relies:
 //  1. indptr has n + 1 entries, starts at 0 and never decreases; indices and weights have indptr[n] entries;
-//  2. every row's indices are strictly increasing, within [0, n), and without the row's own index;
-//  3. (i, j) is there exactly if (j, i) is, with the same weight; weights are finite.
+//  2. the indices of a row are strictly increasing, within [0, n), and without the index of the row;
+//  3. if (i, j) is an edge, so is (j, i), with the same weight; weights are finite.
 struct GraphView {
   std::span<const std::int64_t> indptr;
   std::span<const std::int32_t> indices;
@@ -31,8 +32,8 @@ struct Graph {
   Array<float> weights;
 };
 
-// Directed edges, row by row, in no order: row i has targets[indptr[i]..indptr[i+1]] and their weights. A
-// target of -1 is no edge.
+// A view of directed edges in rows, in any order: row i has targets[indptr[i]] .. targets[indptr[i + 1] - 1]
+// and their weights. A target of -1 means no edge.
 struct DirectedView {
   std::span<const std::int64_t> indptr;
   std::span<const std::int32_t> targets;
@@ -41,21 +42,22 @@ struct DirectedView {
   std::int64_t size() const { return static_cast<std::int64_t>(indptr.size()) - 1; }
 };
 
-// Edges (sources[e], targets[e], weights[e]) brought into rows.
+// Sort edges (sources[e], targets[e], weights[e]) into rows by their sources.
 Graph edges_to_csr(std::int64_t n, std::span<const std::int32_t> sources,
                    std::span<const std::int32_t> targets, std::span<const float> weights);
 
-// The undirected union of directed edges: self-loops are dropped, and of several edges between two points the
-// closest stays. What it returns has the invariants of GraphView. Memory beside rows and result: a bit an
-// edge.
+// Symmetrize directed edges: return the undirected graph of all edges in either direction.
+//
+// Self-loops are dropped. Of several edges between two points the closest is kept. Memory besides rows and
+// result: one bit per edge.
 Graph symmetrize(const DirectedView& rows, Kind kind, ThreadPool& pool);
 
-// Of the weights beyond a bound, above it if `up` and below it otherwise, the one that a `share` of them do
-// not lie beyond: that at floor(share * (number - 1)) in order from the bound. NaN if there is none. It is
-// found without a copy of the weights.
+// Return a quantile of the weights beyond a bound: above it if `up`, below it otherwise. It is the weight at
+// floor(share * (count - 1)) in the order from the bound, or NaN if there is none. The weights are not
+// copied.
 float quantile_beyond(std::span<const float> weights, double bound, bool up, double share);
 
-// The first violation of the invariants of GraphView, in words; empty if there is none.
+// Describe the first violation of the invariants of GraphView; empty if there is none.
 std::string violation(const GraphView& graph, ThreadPool& pool);
 
 }  // namespace agglo

@@ -9,158 +9,147 @@
 #include <utility>
 #include <vector>
 
+#include "base/topk.hpp"
 #include "neighbors/lists.hpp"
+#include "points/duplicates.hpp"
 #include "points/expand.hpp"
-#include "points/order.hpp"
 
 namespace agglo {
 namespace {
 
-// How it works. Of equal points only one is searched for. The images of the points, in float64, are halved
-// again and again by the coordinate that spreads most, down to leaves. A point looks into the leaves in the
-// order of how close their boxes are, as long as a box may hold something as close as its k-th so far. Images
-// only exclude: what they do not exclude is compared as the exact search does it, ties and all.
+// How it works. Only one of equal points is searched for. The normalized rows, in float64, are halved again
+// and again along their widest coordinate, down to leaves. A query looks into leaves in the order of how
+// close their boxes are, as long as a box may hold a point as close as its k-th so far. Normalized rows only
+// prune: what is left is compared as in the exact search, with the same ties.
 
 constexpr std::int64_t kLeaf = 16;   // points in a leaf, at most
 constexpr std::int64_t kRows = 256;  // queries in a chunk of work, close to each other
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 struct Node {
-  std::int64_t begin, end;  // places
-  std::int64_t right = 0;   // child; the left one is the next node; 0: a leaf
-  double square = 0;        // the largest squared length
+  std::int64_t begin, end;  // its positions
+  std::int64_t right = 0;   // the right child, 0 for a leaf; the left child is the next node
+  double square = 0;        // the largest squared length of its rows
 };
 
 template <class T>
-class Tree {
+class KdTree {
  public:
-  Tree(const Space<T>& space, std::span<const std::int32_t> ids, bool similarity)
+  KdTree(const Space<T>& space, std::span<const std::int32_t> ids, bool is_similarity)
       : space_(space),
         d_(space.d()),
-        similarity_(similarity),
+        is_similarity_(is_similarity),
         slack_(static_cast<double>(d_ + 16) * std::numeric_limits<double>::epsilon()),
         ids_(ids.begin(), ids.end()) {
     const std::int64_t n = size();
-    std::vector<double> images(n * d_);
-    for (std::int64_t p = 0; p < n; ++p) space.image(ids[p], images.data() + p * d_);
+    std::vector<double> rows(n * d_);
+    for (std::int64_t p = 0; p < n; ++p) space.normalize(ids[p], rows.data() + p * d_);
     std::vector<std::int32_t> order(n);
     std::iota(order.begin(), order.end(), 0);
-    split(images, order, 0, n);
-    // Leaf by leaf, column by column.
-    images_.resize(n * d_);
+    split(rows, order, 0, n);
+    // Store rows leaf by leaf, and within a leaf column by column.
+    leaf_rows_.resize(n * d_);
     for (const Node& node : nodes_) {
       if (node.right != 0) continue;
-      double* out = images_.data() + node.begin * d_;
+      double* out = leaf_rows_.data() + node.begin * d_;
       for (std::int64_t c = 0; c < d_; ++c)
-        for (std::int64_t p = node.begin; p < node.end; ++p) *out++ = images[order[p] * d_ + c];
+        for (std::int64_t p = node.begin; p < node.end; ++p) *out++ = rows[order[p] * d_ + c];
     }
     for (std::int64_t p = 0; p < n; ++p) ids_[p] = ids[order[p]];
   }
 
   std::int64_t size() const { return static_cast<std::int64_t>(ids_.size()); }
-  std::int32_t id(std::int64_t place) const { return ids_[place]; }
+  std::int32_t id(std::int64_t position) const { return ids_[position]; }
 
-  // The k closest of the point at a place, closest first.
-  class Query {
+  // Finds the k nearest of points and queries, sorted.
+  class Searcher {
    public:
-    Query(const Tree& tree, std::int64_t k) : tree_(tree), k_(k), image_(tree.d_) {}
+    Searcher(const KdTree& tree, std::int64_t k) : tree_(tree), query_row_(tree.d_), best_(k) {}
 
-    std::span<const Candidate> closest(std::int64_t place) {
-      const std::int32_t i = tree_.ids_[place];
-      tree_.space_.image(i, image_.data());
-      return closest(place, tree_.space_.square(i),
-                     [&](std::int32_t j) { return tree_.space_.closeness(i, j); });
+    std::span<const Candidate> nearest(std::int64_t position) {
+      const std::int32_t i = tree_.ids_[position];
+      tree_.space_.normalize(i, query_row_.data());
+      return nearest(position, tree_.space_.square(i),
+                     [&](std::int32_t j) { return tree_.space_.similarity(i, j); });
     }
 
-    std::span<const Candidate> closest(const Guest<T>& guest) {
-      tree_.space_.image(guest, image_.data());
-      return closest(-1, guest.square, [&](std::int32_t j) { return tree_.space_.closeness(guest, j); });
+    std::span<const Candidate> nearest(const Query<T>& query) {
+      tree_.space_.normalize(query, query_row_.data());
+      return nearest(-1, query.square, [&](std::int32_t j) { return tree_.space_.similarity(query, j); });
     }
 
    private:
-    // Of the point whose image is at hand, which is at a place or, if that is -1, at none.
-    template <class Closeness>
-    std::span<const Candidate> closest(std::int64_t place, double square, const Closeness& closeness) {
-      place_ = place;
+    // Searches for the row at hand, which is that of a position, or of a query if that is -1.
+    template <class Similarity>
+    std::span<const Candidate> nearest(std::int64_t position, double square, const Similarity& similarity) {
+      position_ = position;
       square_ = square;
       best_.clear();
-      look(0, tree_.bound(image_.data(), square_, 0), closeness);
-      std::sort_heap(best_.begin(), best_.end());
-      return best_;
+      descend(0, tree_.bound(query_row_.data(), square_, 0), similarity);
+      return best_.sort();
     }
 
-    double bar() const {
-      return static_cast<std::int64_t>(best_.size()) < k_ ? -kInfinity : best_.front().closeness;
-    }
+    double threshold() const { return best_.is_full() ? best_.last().similarity : -kInfinity; }
 
-    template <class Closeness>
-    void look(std::int64_t node, double bound, const Closeness& closeness) {
-      if (bound < bar()) return;
+    template <class Similarity>
+    void descend(std::int64_t node, double bound, const Similarity& similarity) {
+      if (bound < threshold()) return;
       const Node& here = tree_.nodes_[node];
-      if (here.right == 0) return compare(here, closeness);
-      const double left = tree_.bound(image_.data(), square_, node + 1),
-                   right = tree_.bound(image_.data(), square_, here.right);
-      // Of two boxes that both hold the point, the one that it is in comes first by being closer or equal.
+      if (here.right == 0) return compare(here, similarity);
+      const double left = tree_.bound(query_row_.data(), square_, node + 1),
+                   right = tree_.bound(query_row_.data(), square_, here.right);
+      // The closer box comes first.
       if (left >= right) {
-        look(node + 1, left, closeness);
-        look(here.right, right, closeness);
+        descend(node + 1, left, similarity);
+        descend(here.right, right, similarity);
       } else {
-        look(here.right, right, closeness);
-        look(node + 1, left, closeness);
+        descend(here.right, right, similarity);
+        descend(node + 1, left, similarity);
       }
     }
 
-    template <class Closeness>
-    void compare(const Node& leaf, const Closeness& closeness) {
+    template <class Similarity>
+    void compare(const Node& leaf, const Similarity& similarity) {
       const std::int64_t count = leaf.end - leaf.begin;
       double squares[kLeaf] = {};
-      const double* column = tree_.images_.data() + leaf.begin * tree_.d_;
+      const double* column = tree_.leaf_rows_.data() + leaf.begin * tree_.d_;
       for (std::int64_t c = 0; c < tree_.d_; ++c, column += count)
         for (std::int64_t s = 0; s < count; ++s)
-          squares[s] += (column[s] - image_[c]) * (column[s] - image_[c]);
+          squares[s] += (column[s] - query_row_[c]) * (column[s] - query_row_[c]);
       for (std::int64_t s = 0; s < count; ++s) {
         const std::int64_t other = leaf.begin + s;
-        if (other == place_ || tree_.upper(square_, leaf.square, squares[s]) < bar()) continue;
+        if (other == position_ || tree_.upper(square_, leaf.square, squares[s]) < threshold()) continue;
         const std::int32_t j = tree_.ids_[other];
-        const Candidate candidate{closeness(j), j};
-        if (static_cast<std::int64_t>(best_.size()) == k_) {
-          if (!(candidate < best_.front())) continue;
-          std::pop_heap(best_.begin(), best_.end());
-          best_.back() = candidate;
-        } else {
-          best_.push_back(candidate);
-        }
-        std::push_heap(best_.begin(), best_.end());
+        best_.offer({similarity(j), j});
       }
     }
 
-    const Tree& tree_;
-    const std::int64_t k_;
-    std::int64_t place_ = 0;
+    const KdTree& tree_;
+    std::int64_t position_ = 0;
     double square_ = 0;
-    std::vector<double> image_;
-    std::vector<Candidate> best_;  // a heap, the last of them on top
+    std::vector<double> query_row_;
+    TopK<Candidate> best_;
   };
 
  private:
-  // Closeness of two images at this squared distance, and what roundings may add: never less than it is.
+  // Returns an upper bound of the similarity of two rows at a squared distance, rounding included.
   // x.y = (|x|^2 + |y|^2 - |x - y|^2) / 2
   double upper(double square, double other, double squared_distance) const {
-    return ((similarity_ ? square + other : 0.0) - squared_distance) / 2 + slack_ * (square + other);
+    return ((is_similarity_ ? square + other : 0.0) - squared_distance) / 2 + slack_ * (square + other);
   }
 
-  double bound(const double* image, double square, std::int64_t node) const {
+  double bound(const double* row, double square, std::int64_t node) const {
     const double* low = boxes_.data() + node * 2 * d_;
     const double* high = low + d_;
     double distance = 0;
     for (std::int64_t c = 0; c < d_; ++c) {
-      const double outside = std::max({low[c] - image[c], image[c] - high[c], 0.0});
+      const double outside = std::max({low[c] - row[c], row[c] - high[c], 0.0});
       distance += outside * outside;
     }
     return upper(square, nodes_[node].square, distance);
   }
 
-  void split(const std::vector<double>& images, std::vector<std::int32_t>& order, std::int64_t begin,
+  void split(const std::vector<double>& rows, std::vector<std::int32_t>& order, std::int64_t begin,
              std::int64_t end) {
     const std::size_t at = nodes_.size();
     nodes_.push_back({begin, end});
@@ -170,10 +159,10 @@ class Tree {
     std::fill_n(low, d_, kInfinity);
     std::fill_n(high, d_, -kInfinity);
     for (std::int64_t p = begin; p < end; ++p) {
-      const double* image = images.data() + order[p] * d_;
+      const double* row = rows.data() + order[p] * d_;
       for (std::int64_t c = 0; c < d_; ++c) {
-        low[c] = std::min(low[c], image[c]);
-        high[c] = std::max(high[c], image[c]);
+        low[c] = std::min(low[c], row[c]);
+        high[c] = std::max(high[c], row[c]);
       }
       nodes_[at].square = std::max(nodes_[at].square, space_.square(ids_[order[p]]));
     }
@@ -184,22 +173,22 @@ class Tree {
     const std::int64_t middle = begin + (end - begin) / 2;
     std::nth_element(order.begin() + begin, order.begin() + middle, order.begin() + end,
                      [&](std::int32_t a, std::int32_t b) {
-                       const double x = images[a * d_ + widest], y = images[b * d_ + widest];
+                       const double x = rows[a * d_ + widest], y = rows[b * d_ + widest];
                        return x != y ? x < y : a < b;
                      });
-    split(images, order, begin, middle);
+    split(rows, order, begin, middle);
     nodes_[at].right = static_cast<std::int64_t>(nodes_.size());
-    split(images, order, middle, end);
+    split(rows, order, middle, end);
   }
 
   const Space<T>& space_;
   const std::int64_t d_;
-  const bool similarity_;
-  const double slack_;  // of a sum of squared lengths, for all roundings of images and of their products
+  const bool is_similarity_;
+  const double slack_;  // relative to a sum of squared lengths; bounds all rounding errors
   std::vector<std::int32_t> ids_;
   std::vector<Node> nodes_;
-  std::vector<double> boxes_;  // of each node the lowest and the highest corner
-  std::vector<double> images_;
+  std::vector<double> boxes_;  // of each node, the lower and the upper corner
+  std::vector<double> leaf_rows_;
 };
 
 void check(std::int64_t n, std::int64_t k, std::int64_t most) {
@@ -212,13 +201,13 @@ void check(std::int64_t n, std::int64_t k, std::int64_t most) {
 }  // namespace
 
 template <class T>
-Neighbors nearest_by_tree(const Points<T>& points, std::int64_t k, Metric metric, ThreadPool& pool,
-                          const Report& report) {
+Neighbors kdtree_neighbors(const Points<T>& points, std::int64_t k, Metric metric, ThreadPool& pool,
+                           const Report& report) {
   const std::int64_t n = points.n;
   check(n, k, n - 1);
   const Space<T> space(points, metric, pool);
-  const Copies groups = copies(points, pool);
-  const Tree<T> tree(space, groups.first, similarity(metric));
+  const Duplicates duplicates = find_duplicates(points, pool);
+  const KdTree<T> tree(space, duplicates.first, is_similarity(metric));
   const std::int64_t wanted = std::min(k, tree.size() - 1);
   Neighbors result;
   result.indices.resize(n * k);
@@ -226,39 +215,40 @@ Neighbors nearest_by_tree(const Points<T>& points, std::int64_t k, Metric metric
   pool.ranges(
       tree.size(), kRows,
       [&](std::int64_t first, std::int64_t last, int) {
-        typename Tree<T>::Query query(tree, wanted);
-        Expansion<T> expansion(space, groups, k);
+        typename KdTree<T>::Searcher searcher(tree, wanted);
+        DuplicateExpansion<T> expansion(space, duplicates, k);
         for (std::int64_t p = first; p < last; ++p)
-          expansion.write(tree.id(p), wanted > 0 ? query.closest(p) : std::span<const Candidate>(), result);
+          expansion.write(tree.id(p), wanted > 0 ? searcher.nearest(p) : std::span<const Candidate>(),
+                          result);
       },
       report);
   return result;
 }
 
 template <class T>
-Neighbors nearest_to_by_tree(const Points<T>& queries, const Points<T>& points, std::int64_t k, Metric metric,
-                             ThreadPool& pool, const Report& report) {
+Neighbors kdtree_query(const Points<T>& queries, const Points<T>& points, std::int64_t k, Metric metric,
+                       ThreadPool& pool, const Report& report) {
   check(points.n, k, points.n);
   const Space<T> space(points, metric, pool);
-  const Copies groups = copies(points, pool);
-  const Tree<T> tree(space, groups.first, similarity(metric));
+  const Duplicates duplicates = find_duplicates(points, pool);
+  const KdTree<T> tree(space, duplicates.first, is_similarity(metric));
   Neighbors result{std::vector<std::int32_t>(queries.n * k), std::vector<float>(queries.n * k)};
   pool.ranges(
       queries.n, kRows,
       [&](std::int64_t first, std::int64_t last, int) {
-        typename Tree<T>::Query query(tree, std::min(k, tree.size()));
-        Expansion<T> expansion(space, groups, k);
+        typename KdTree<T>::Searcher searcher(tree, std::min(k, tree.size()));
+        DuplicateExpansion<T> expansion(space, duplicates, k);
         for (std::int64_t i = first; i < last; ++i)
-          expansion.write_guest(i, query.closest(space.guest(queries.row(i))), result);
+          expansion.write_query(i, searcher.nearest(space.make_query(queries.row(i))), result);
       },
       report);
   return result;
 }
 
-#define AGGLO_TREE(T)                                                                                     \
-  template Neighbors nearest_by_tree(const Points<T>&, std::int64_t, Metric, ThreadPool&, const Report&); \
-  template Neighbors nearest_to_by_tree(const Points<T>&, const Points<T>&, std::int64_t, Metric,         \
-                                        ThreadPool&, const Report&);
+#define AGGLO_TREE(T)                                                                                      \
+  template Neighbors kdtree_neighbors(const Points<T>&, std::int64_t, Metric, ThreadPool&, const Report&); \
+  template Neighbors kdtree_query(const Points<T>&, const Points<T>&, std::int64_t, Metric, ThreadPool&,   \
+                                  const Report&);
 AGGLO_EACH_NUMBER(AGGLO_TREE)
 
 }  // namespace agglo

@@ -1,4 +1,4 @@
-// The exact nearest neighbours of all points, where these have few columns.
+// Exact nearest neighbours by a k-d tree, for points with few columns.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +9,15 @@
 
 namespace agglo {
 
-// The same as `nearest`, by a k-d tree: with few columns most points are never looked at, with many nearly
-// all are. Memory beside points and result: 8 bytes for every number, and 50 bytes a point.
+// Return the same as `exact_neighbors`. With few columns most points are never compared, with many nearly all
+// are. Memory besides points and result: 8 bytes per number, and 50 bytes per point.
 template <class T>
-Neighbors nearest_by_tree(const Points<T>& points, std::int64_t k, Metric metric, ThreadPool& pool,
-                          const Report& report = {});
+Neighbors kdtree_neighbors(const Points<T>& points, std::int64_t k, Metric metric, ThreadPool& pool,
+                           const Report& report = {});
 
-// The k closest points of each query, 1 <= k <= n, which is none of them.
+// Return the same as `exact_query`: the k nearest points of each query, 1 <= k <= n.
 template <class T>
-Neighbors nearest_to_by_tree(const Points<T>& queries, const Points<T>& points, std::int64_t k, Metric metric,
-                             ThreadPool& pool, const Report& report = {});
+Neighbors kdtree_query(const Points<T>& queries, const Points<T>& points, std::int64_t k, Metric metric,
+                       ThreadPool& pool, const Report& report = {});
 
 }  // namespace agglo

@@ -1,4 +1,4 @@
-// The nearest of many points, for points that are not among them.
+// Nearest neighbours of queries, which are not among the points: by comparison with all, or by an IVF index.
 #pragma once
 
 #include <cstdint>
@@ -12,61 +12,60 @@
 #include "ivf/partition.hpp"
 #include "ivf/scan.hpp"
 #include "neighbors/exact.hpp"
-#include "points/order.hpp"
+#include "points/duplicates.hpp"
 #include "points/rows.hpp"
 #include "points/space.hpp"
 
 namespace agglo {
 
-// The k closest points of each query, 1 <= k <= n: the first k by (value, smaller index), exactly. What is
-// found for a query is up to it and the points alone. Memory beside points and result: 80 bytes a point, and
-// some MB a thread.
+// Return the k nearest points of each query, 1 <= k <= n: the first k by (value, smaller index). The result
+// of a query does not depend on the other queries. Memory besides points and result: 80 bytes per point, and
+// a few MB per thread.
 template <class T>
-Neighbors nearest_to(const Points<T>& queries, const Points<T>& points, std::int64_t k, Metric metric,
-                     Gemm<float>* sgemm, ThreadPool& pool, const Report& report = {});
+Neighbors exact_query(const Points<T>& queries, const Points<T>& points, std::int64_t k, Metric metric,
+                      Gemm<float>* sgemm, ThreadPool& pool, const Report& report = {});
 
-// Points in cells, kept for queries: nearly all of the k closest points of each, as `nearly_nearest` finds
-// them. The points must outlive it. What is found for a query is up to it and the index alone.
+// An IVF index of points that answers queries approximately, as `ivf_neighbors` does. The points must outlive
+// it. The result of a query does not depend on the other queries.
 template <class T>
-class CellIndex {
+class IvfIndex {
  public:
-  // `effort` that is not given is what a sample of the points takes to reach `recall`. `cells` are those that
-  // `nearly_nearest` put the points into, where they are known and large enough, and are made otherwise;
-  // `basis` is as it was then.
-  CellIndex(const Points<T>& points, std::int64_t k, Metric metric, double recall, const Effort& effort,
-            std::span<const std::int32_t> cells, std::span<const float> basis, std::uint64_t seed,
-            const Blas& blas, ThreadPool& pool, const Report& report = {});
-  CellIndex(const CellIndex&) = delete;
-  CellIndex& operator=(const CellIndex&) = delete;
+  // Build the index. Parameters that are 0 are chosen so that a sample of the points reaches `recall`.
+  // `known` is the inverted list of each point, as ivf_neighbors returned it. It is used if it is not empty
+  // and its lists are large enough. `basis` must then be the same as it was.
+  IvfIndex(const Points<T>& points, std::int64_t k, Metric metric, double recall, const IvfParams& params,
+           std::span<const std::int32_t> known, std::span<const float> basis, std::uint64_t seed,
+           const Blas& blas, ThreadPool& pool, const Report& report = {});
+  IvfIndex(const IvfIndex&) = delete;
+  IvfIndex& operator=(const IvfIndex&) = delete;
 
-  Neighbors nearest_to(const Points<T>& queries, ThreadPool& pool, const Report& report = {}) const;
-  const Effort& effort() const { return effort_; }
+  Neighbors query(const Points<T>& queries, ThreadPool& pool, const Report& report = {}) const;
+  const IvfParams& params() const { return params_; }
 
  private:
-  class Finish;
   struct Batch;
 
-  std::vector<std::int32_t> known_homes(std::span<const std::int32_t> cells) const;
-  void learn(double recall, std::uint64_t seed, ThreadPool& pool);
-  void find_homes(const Points<T>& queries, Batch& batch, ThreadPool& pool) const;
+  std::vector<std::int32_t> known_lists(std::span<const std::int32_t> known) const;
+  void choose_params(double recall, std::uint64_t seed, ThreadPool& pool);
+  void assign_queries(const Points<T>& queries, Batch& batch, ThreadPool& pool) const;
 
   const Points<T> points_;
   const std::int64_t k_;
   const bool product_;
   const Blas blas_;
   const Space<T> space_;
-  const Copies groups_;
-  const std::int64_t wanted_;  // distinct points in a list
+  const Duplicates duplicates_;
+  const std::int64_t wanted_;  // distinct points in a result
   const std::vector<float> basis_;
-  Effort effort_;
-  std::unique_ptr<const Images> images_;
-  std::unique_ptr<const Partition> cells_;
-  std::unique_ptr<const CodedCells> coded_;
-  std::unique_ptr<const Groups> homes_;  // the cells, by where they are
+  IvfParams params_;
+  std::unique_ptr<const RowSource> source_;
+  std::unique_ptr<const Partition> partition_;
+  std::unique_ptr<const CodedLists> coded_;
+  std::unique_ptr<const CentroidIndex> centroid_index_;  // of the lists' centroids
 };
 
-// A hash of each row.
+// Return a hash of each row.
 template <class T>
-std::vector<std::uint64_t> row_hashes(const Points<T>& points, ThreadPool& pool);
+std::vector<std::uint64_t> hash_rows(const Points<T>& points, ThreadPool& pool);
 
 }  // namespace agglo

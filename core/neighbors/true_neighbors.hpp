@@ -1,4 +1,4 @@
-// What a search is measured by: the true lists of a sample of points.
+// The true neighbours of a sample of points, by which the recall of a search is measured.
 #pragma once
 
 #include <algorithm>
@@ -16,45 +16,48 @@
 #include "ivf/ivf.hpp"
 #include "ivf/partition.hpp"
 #include "neighbors/lists.hpp"
+#include "points/duplicates.hpp"
 #include "points/expand.hpp"
-#include "points/order.hpp"
+#include "points/rows.hpp"
 #include "points/space.hpp"
 #include "simd/dot.hpp"
 
 namespace agglo {
 
-// The k closest of a sample of the places, among all.
+// The k nearest distinct points of a sample of positions.
 template <class T>
-class Truth {
+class TrueNeighbors {
  public:
-  Truth(const Space<T>& space, std::span<const std::int32_t> ids, std::int64_t k,
-        std::vector<std::int32_t> places)
-      : space_(space), ids_(ids), k_(k), places_(std::move(places)), best_(places_.size()) {}
+  TrueNeighbors(const Space<T>& space, std::span<const std::int32_t> ids, std::int64_t k,
+                std::vector<std::int32_t> positions)
+      : space_(space), ids_(ids), k_(k), positions_(std::move(positions)), best_(positions_.size()) {}
 
-  std::span<const std::int32_t> places() const { return places_; }
+  std::span<const std::int32_t> positions() const { return positions_; }
   std::span<const Candidate> best(std::size_t query) const { return best_[query]; }
 
-  // Whether a place is as close to a query as the k-th of its true list is, by their values as they are given
-  // out: between points whose values are the same there is nothing to choose.
-  bool right(std::size_t query, std::int64_t place) const {
-    return place != places_[query] &&
-           as_close(space_.value(space_.closeness(ids_[places_[query]], ids_[place])),
-                    space_.value(best_[query].back().closeness));
+  // Return whether a position is as close to a query as the k-th of its true neighbours. Values are compared
+  // as the user sees them, in float32: any of several points with the same value is right.
+  bool is_true(std::size_t query, std::int64_t position) const {
+    return position != positions_[query] &&
+           is_as_close(space_.value(space_.similarity(ids_[positions_[query]], ids_[position])),
+                       space_.value(best_[query].back().similarity));
   }
-  bool as_close(float value, float last) const {
-    return similarity(space_.metric()) ? value >= last : value <= last;
+  bool is_as_close(float value, float last) const {
+    return is_similarity(space_.metric()) ? value >= last : value <= last;
   }
 
-  void find(const Partition& cells, Gemm<float>* sgemm, ThreadPool& pool, const Report& report) {
+  // Find the true neighbours. The partition gives first bounds; it does not change the result.
+  void find(const Partition& partition, Gemm<float>* sgemm, ThreadPool& pool, const Report& report) {
     const std::int64_t n = static_cast<std::int64_t>(ids_.size()), d = space_.d(),
-                       queries = static_cast<std::int64_t>(places_.size());
-    std::vector<float> images, reaches(queries, -kInfinity);
-    gather(space_, ids_, places_, images);
-    // Those at home with a point give a first idea of how close its k-th is.
+                       queries = static_cast<std::int64_t>(positions_.size());
+    std::vector<float> sample_rows, cutoffs(queries, -kInfinity);
+    gather_normalized(space_, ids_, positions_, sample_rows);
+    // The k-th nearest point in the list of a query is a first bound.
     pool.run(queries, [&](std::int64_t s, int) {
-      for (const std::int32_t p : cells.members(cells.home(places_[s])))
-        if (p != places_[s]) best_[s].push_back({space_.closeness(ids_[places_[s]], ids_[p]), ids_[p]});
-      reaches[s] = trimmed(s);
+      for (const std::int32_t p : partition.members(partition.list(positions_[s])))
+        if (p != positions_[s])
+          best_[s].push_back({space_.similarity(ids_[positions_[s]], ids_[p]), ids_[p]});
+      cutoffs[s] = keep_nearest(s);
       best_[s].clear();
     });
     std::mutex mutex;
@@ -68,87 +71,85 @@ class Truth {
           thread_local std::vector<float> columns, products;
           thread_local std::vector<std::int32_t> block, hits;
           std::vector<Found> found;
-          const std::vector<float> nobody(last - first, kInfinity);
-          std::vector<float> offsets(last - first), bars;
+          const std::vector<float> no_cutoffs(last - first, kInfinity);
+          std::vector<float> offsets(last - first), current;
           block.resize(last - first);
           hits.resize(last - first);
           std::iota(block.begin(), block.end(), static_cast<std::int32_t>(first));
           for (std::int64_t p = first; p < last; ++p) offsets[p - first] = offset(p);
-          gather(space_, ids_, block, columns);
-          multiply(sgemm, images.data(), queries, columns.data(), last - first, d, products);
+          gather_normalized(space_, ids_, block, columns);
+          multiply_blas(sgemm, sample_rows.data(), queries, columns.data(), last - first, d, products);
           {
             const std::lock_guard lock(mutex);
-            bars = reaches;
+            current = cutoffs;
           }
           for (std::int64_t s = 0; s < queries; ++s) {
-            const int count = survivors(products.data() + s * (last - first), offsets.data(), nobody.data(),
-                                        0, bars[s], 0, static_cast<int>(last - first), hits.data());
+            const int count =
+                select_above(products.data() + s * (last - first), offsets.data(), no_cutoffs.data(), 0,
+                             current[s], 0, static_cast<int>(last - first), hits.data());
             for (int h = 0; h < count; ++h) {
               const std::int64_t p = first + hits[h];
-              if (p != places_[s])
-                found.push_back({s, {space_.closeness(ids_[places_[s]], ids_[p]), ids_[p]}});
+              if (p != positions_[s])
+                found.push_back({s, {space_.similarity(ids_[positions_[s]], ids_[p]), ids_[p]}});
             }
           }
           const std::lock_guard lock(mutex);
           for (const auto& [query, candidate] : found) {
             best_[query].push_back(candidate);
             if (static_cast<std::int64_t>(best_[query].size()) >= 4 * k_ + 64)
-              reaches[query] = trimmed(query);
+              cutoffs[query] = keep_nearest(query);
           }
         },
         report);
-    for (std::int64_t s = 0; s < queries; ++s) trimmed(s);
+    for (std::int64_t s = 0; s < queries; ++s) keep_nearest(s);
   }
 
  private:
-  static constexpr std::int64_t kColumns = 1024;  // places that are multiplied at a time
+  static constexpr std::int64_t kColumns = 1024;  // points that are multiplied at a time
   static constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-  // The least that closeness may take from a float32 product for a place.
+  // Returns a lower bound of what is subtracted from a float32 product for a position to get a similarity.
   float offset(std::int64_t p) const {
-    return static_cast<float>(space_.offset(ids_[p]) - slack_of(space_, ids_[p]));
+    return static_cast<float>(space_.offset(ids_[p]) - float32_slack(space_, ids_[p]));
   }
 
-  // Keeps the k closest, in order, and returns how close others must be.
-  float trimmed(std::int64_t query) {
-    auto& list = best_[query];
-    std::sort(list.begin(), list.end());
-    if (static_cast<std::int64_t>(list.size()) < k_) return -kInfinity;
-    list.resize(k_);
-    const double last = list.back().closeness;
-    float bar = static_cast<float>(last);
-    if (bar > last) bar = std::nextafter(bar, -kInfinity);
-    return bar + offset(places_[query]);
+  // Keeps the k nearest of a query, sorted, and returns the cutoff for further products.
+  float keep_nearest(std::int64_t query) {
+    auto& candidates = best_[query];
+    std::sort(candidates.begin(), candidates.end());
+    if (static_cast<std::int64_t>(candidates.size()) < k_) return -kInfinity;
+    candidates.resize(k_);
+    return round_down(candidates.back().similarity) + offset(positions_[query]);
   }
 
   const Space<T>& space_;
   const std::span<const std::int32_t> ids_;
   const std::int64_t k_;
-  std::vector<std::int32_t> places_;
+  std::vector<std::int32_t> positions_;
   std::vector<std::vector<Candidate>> best_;
 };
 
-// The share of a sample's lists that is as close as the k-th of the true list. `sample` are points whose
-// places the truth is about, from its query `from` on.
+// Measure the recall of neighbour lists. The points of the sample are the queries of `truth` from `from` on.
 template <class T>
-Recall measured(const Truth<T>& truth, const Neighbors& found, const Space<T>& space, const Copies& groups,
-                std::span<const std::int32_t> sample, std::size_t from, std::int64_t k) {
-  Expansion<T> expansion(space, groups, k);
+Recall measure_recall(const TrueNeighbors<T>& truth, const Neighbors& found, const Space<T>& space,
+                      const Duplicates& duplicates, std::span<const std::int32_t> sample, std::size_t from,
+                      std::int64_t k) {
+  DuplicateExpansion<T> expansion(space, duplicates, k);
   std::vector<std::int64_t> hits(sample.size(), 0);
   for (std::size_t s = 0; s < sample.size(); ++s) {
     const std::int32_t point = sample[s];
     float last = 0;
     std::int64_t seen = 0;
     for (const Candidate& candidate :
-         expansion.of(groups.first[truth.places()[from + s]], truth.best(from + s)))
+         expansion.expand(duplicates.first[truth.positions()[from + s]], truth.best(from + s)))
       if (candidate.index != point && seen < k) {
-        last = space.value(candidate.closeness);
+        last = space.value(candidate.similarity);
         ++seen;
       }
     for (std::int64_t slot = point * k; slot < (point + 1) * k; ++slot)
-      hits[s] += truth.as_close(found.values[slot], last);
+      hits[s] += truth.is_as_close(found.values[slot], last);
   }
-  return recall_of(hits, k);
+  return estimate_recall(hits, k);
 }
 
 }  // namespace agglo

@@ -2,12 +2,16 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
+
+#include "base/hash.hpp"
 
 namespace agglo {
 namespace {
 
-constexpr std::int64_t kGrain = 4096;
+constexpr std::int64_t kGrain = 4096;  // rows in a chunk of parallel work
 
+// Rows of numbers, compared and hashed by their bits.
 template <class Word>
 class Rows {
  public:
@@ -18,14 +22,14 @@ class Rows {
 
   std::int64_t size() const { return static_cast<std::int64_t>(indptr_.size()) - 1; }
 
-  // Four sums side by side, so that a processor need not wait for one number to take up the next.
+  // Four independent sums, so that the processor need not wait for the multiplication of the last number.
   std::uint64_t hash(std::int64_t i) const {
     constexpr std::uint64_t kOdd = 0x9E3779B97F4A7C15u;
     const auto row = numbers(i);
     std::uint64_t lane[4] = {row.size(), 1, 2, 3};
     for (std::size_t k = 0; k < row.size(); ++k) {
       std::uint64_t& sum = lane[k % 4];
-      sum = (sum ^ plain(row[k])) * kOdd;
+      sum = (sum ^ canonical(row[k])) * kOdd;
       sum ^= sum >> 29;
     }
     return ((lane[0] * kOdd ^ lane[1]) * kOdd ^ lane[2]) * kOdd ^ lane[3];
@@ -34,14 +38,14 @@ class Rows {
   bool equal(std::int64_t i, std::int64_t j) const {
     const auto a = numbers(i), b = numbers(j);
     return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                      [this](Word x, Word y) { return plain(x) == plain(y); });
+                      [this](Word x, Word y) { return canonical(x) == canonical(y); });
   }
 
  private:
   std::span<const Word> numbers(std::int64_t i) const {
     return numbers_.subspan(indptr_[i], indptr_[i + 1] - indptr_[i]);
   }
-  Word plain(Word number) const { return number == negative_zero_ ? Word{0} : number; }
+  Word canonical(Word number) const { return number == negative_zero_ ? Word{0} : number; }
 
   const std::span<const std::int64_t> indptr_;
   const std::span<const Word> numbers_;
@@ -51,15 +55,16 @@ class Rows {
 }  // namespace
 
 template <class Word>
-std::vector<std::int32_t> first_equal(std::span<const std::int64_t> indptr, std::span<const Word> numbers,
-                                      bool floating, ThreadPool& pool) {
+std::vector<std::int32_t> first_duplicates(std::span<const std::int64_t> indptr,
+                                           std::span<const Word> numbers, bool floating, ThreadPool& pool) {
   const Rows<Word> rows(indptr, numbers, floating);
   const std::int64_t n = rows.size();
   std::vector<std::uint64_t> hash(n);
-  pool.ranges(n, kGrain, [&](std::int64_t first, std::int64_t last, int) {
-    for (std::int64_t i = first; i < last; ++i) hash[i] = rows.hash(i);
+  pool.ranges(n, kGrain, [&](std::int64_t begin, std::int64_t end, int) {
+    for (std::int64_t i = begin; i < end; ++i) hash[i] = rows.hash(i);
   });
-  std::vector<std::int32_t> found(n);
+  std::vector<std::int32_t> first(n);
+  // An open-addressing hash table of the rows that are the first of their kind.
   const int bits = std::bit_width(static_cast<std::uint64_t>(n)) + 1;
   std::vector<std::int32_t> table(std::size_t{1} << bits, -1);
   for (std::int64_t i = 0; i < n; ++i) {
@@ -69,18 +74,64 @@ std::vector<std::int32_t> first_equal(std::span<const std::int64_t> indptr, std:
       if (other == -1) table[slot] = static_cast<std::int32_t>(i);
       if (other == -1 || (hash[other] == hash[i] && rows.equal(other, i))) break;
     }
-    found[i] = table[slot];
+    first[i] = table[slot];
   }
-  return found;
+  return first;
 }
 
-template std::vector<std::int32_t> first_equal(std::span<const std::int64_t>, std::span<const std::uint8_t>,
-                                               bool, ThreadPool&);
-template std::vector<std::int32_t> first_equal(std::span<const std::int64_t>, std::span<const std::uint16_t>,
-                                               bool, ThreadPool&);
-template std::vector<std::int32_t> first_equal(std::span<const std::int64_t>, std::span<const std::uint32_t>,
-                                               bool, ThreadPool&);
-template std::vector<std::int32_t> first_equal(std::span<const std::int64_t>, std::span<const std::uint64_t>,
-                                               bool, ThreadPool&);
+Duplicates find_duplicates(Hashes hashes, const std::function<bool(std::int32_t, std::int32_t)>& is_equal) {
+  const std::int64_t n = static_cast<std::int64_t>(hashes.size());
+  std::sort(hashes.begin(), hashes.end());
+
+  // Items of one hash are nearly always equal, but must be compared. `inverse` holds the first of the equal
+  // items until the groups are numbered.
+  Duplicates result;
+  result.inverse.resize(n);
+  std::vector<std::int32_t> distinct;  // of the current hash
+  for (std::int64_t s = 0; s < n; ++s) {
+    const std::int32_t i = hashes[s].second;
+    if (s == 0 || hashes[s - 1].first != hashes[s].first) distinct.clear();
+    const auto first =
+        std::find_if(distinct.begin(), distinct.end(), [&](std::int32_t j) { return is_equal(i, j); });
+    result.inverse[i] = first == distinct.end() ? i : *first;
+    if (first == distinct.end()) distinct.push_back(i);
+  }
+  for (std::int32_t i = 0; i < n; ++i) {
+    const std::int32_t first = result.inverse[i];
+    if (first == i) {
+      result.inverse[i] = static_cast<std::int32_t>(result.first.size());
+      result.first.push_back(i);
+    } else {
+      result.inverse[i] = result.inverse[first];
+    }
+  }
+  result.groups = group_by_label(std::span<const std::int32_t>(result.inverse), result.first.size());
+  return result;
+}
+
+template <class T>
+Duplicates find_duplicates(const Points<T>& points, ThreadPool& pool) {
+  const std::int64_t n = points.n;
+  const std::size_t bytes = static_cast<std::size_t>(points.d) * sizeof(T);
+  Hashes hashes(n);
+  pool.ranges(n, kGrain, [&](std::int64_t first, std::int64_t last, int) {
+    for (std::int64_t i = first; i < last; ++i)
+      hashes[i] = {hash_bytes(points.row(i), bytes), static_cast<std::int32_t>(i)};
+  });
+  return find_duplicates(std::move(hashes), [&](std::int32_t i, std::int32_t j) {
+    return std::memcmp(points.row(i), points.row(j), bytes) == 0;
+  });
+}
+
+#define AGGLO_DUPLICATES(T) template Duplicates find_duplicates(const Points<T>&, ThreadPool&);
+AGGLO_EACH_NUMBER(AGGLO_DUPLICATES)
+
+#define AGGLO_FIRST_DUPLICATES(Word)                                                                        \
+  template std::vector<std::int32_t> first_duplicates(std::span<const std::int64_t>, std::span<const Word>, \
+                                                      bool, ThreadPool&);
+AGGLO_FIRST_DUPLICATES(std::uint8_t)
+AGGLO_FIRST_DUPLICATES(std::uint16_t)
+AGGLO_FIRST_DUPLICATES(std::uint32_t)
+AGGLO_FIRST_DUPLICATES(std::uint64_t)
 
 }  // namespace agglo

@@ -1,19 +1,45 @@
-// Rows that are equal to each other.
+// Duplicates: rows that are equal to each other, so that only one of them need be searched for.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
+#include <utility>
 #include <vector>
 
+#include "base/csr.hpp"
 #include "base/thread_pool.hpp"
+#include "points/space.hpp"
 
 namespace agglo {
 
-// For each row the first one that is equal to it: itself, if none before it is. Row i has the numbers
-// numbers[indptr[i]..indptr[i + 1]], given by their bits: unsigned integers of the same length. Of floating
-// numbers zeros are equal whatever their sign.
+// Groups of points that are equal bit by bit. The first point of a group, its smallest index, represents it.
+// `first` and `inverse` are those of numpy.unique.
+struct Duplicates {
+  std::vector<std::int32_t> first;    // the first point of each group, in increasing order
+  std::vector<std::int32_t> inverse;  // the group of each point
+  Csr groups;                         // the points of each group, in increasing order
+
+  bool has_none() const { return first.size() == inverse.size(); }
+  // Return all points that are equal to a point, itself included.
+  std::span<const std::int32_t> group(std::int32_t point) const { return groups.row(inverse[point]); }
+};
+
+// Find the duplicates among dense rows.
+template <class T>
+Duplicates find_duplicates(const Points<T>& points, ThreadPool& pool);
+
+// Find the duplicates among n items: a hash and the index of each, and a test whether two of one hash are
+// equal.
+using Hashes = std::vector<std::pair<std::uint64_t, std::int32_t>>;
+Duplicates find_duplicates(Hashes hashes, const std::function<bool(std::int32_t, std::int32_t)>& is_equal);
+
+// Return for each row the first row that is equal to it: itself, if there is none before it.
+//
+// Row i holds numbers[indptr[i]] .. numbers[indptr[i + 1] - 1]. Numbers are given by their bits, as unsigned
+// integers of the same size. If they are `floating`, 0 and -0 are equal.
 template <class Word>
-std::vector<std::int32_t> first_equal(std::span<const std::int64_t> indptr, std::span<const Word> numbers,
-                                      bool floating, ThreadPool& pool);
+std::vector<std::int32_t> first_duplicates(std::span<const std::int64_t> indptr,
+                                           std::span<const Word> numbers, bool floating, ThreadPool& pool);
 
 }  // namespace agglo

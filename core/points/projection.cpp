@@ -5,6 +5,7 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "base/random.hpp"
 #include "simd/dot.hpp"
 #include "simd/product.hpp"
 
@@ -22,13 +23,13 @@ std::vector<float> transpose(const float* matrix, std::int64_t rows, std::int64_
   return out;
 }
 
-// Makes rows orthonormal by Gram-Schmidt, in place. A row that depends on those before it becomes 0.
+// Orthonormalizes rows in place by the Gram-Schmidt process. A row that depends on previous rows becomes 0.
 void orthonormalize(std::vector<float>& rows, std::int64_t count, std::int64_t d) {
-  constexpr double least = 1e-5;  // of a row's length must be left, or what is left is rounding
+  constexpr double least = 1e-5;  // of a row's length; anything shorter is a rounding error
   for (std::int64_t i = 0; i < count; ++i) {
     float* row = rows.data() + i * d;
     const double before = std::sqrt(dot(row, row, d));
-    for (int pass = 0; pass < 2; ++pass)  // a second pass removes what the rounding of the first has left
+    for (int pass = 0; pass < 2; ++pass)  // the second pass removes rounding errors of the first
       for (std::int64_t e = 0; e < i; ++e) {
         const float* other = rows.data() + e * d;
         const auto share = static_cast<float>(dot(row, other, d));
@@ -148,17 +149,13 @@ Eigen symmetric_eigen(std::vector<double> matrix, std::int64_t n) {
   return eigen;
 }
 
-Directions main_directions(const float* rows, std::int64_t n, std::int64_t d, std::int64_t count,
-                           int iterations) {
+PrincipalDirections principal_directions(const float* rows, std::int64_t n, std::int64_t d,
+                                         std::int64_t count, int iterations) {
   const std::vector<float> columns = transpose(rows, n, d);
   std::vector<float> basis(count * d), inside, next;
   std::uint64_t state = 0;
-  for (float& x : basis) {  // uniform in [-1, 1), by splitmix64
-    std::uint64_t z = state += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    x = static_cast<float>(static_cast<std::int64_t>((z ^ (z >> 31)) >> 40)) * 0x1p-23f - 1;
-  }
+  for (float& x : basis)  // uniform in [-1, 1)
+    x = static_cast<float>(static_cast<std::int64_t>(next_splitmix64(state) >> 40)) * 0x1p-23f - 1;
   const auto coordinates = [&] {  // of all rows, one direction after the other
     multiply_rows(basis.data(), count, rows, n, d, inside);
   };
@@ -173,7 +170,7 @@ Directions main_directions(const float* rows, std::int64_t n, std::int64_t d, st
   const Eigen axes = symmetric_eigen({next.begin(), next.begin() + count * count}, count);
   const std::vector<float> turn(axes.vectors.begin(), axes.vectors.end());
   const std::vector<float> turned = transpose(basis.data(), count, d);
-  Directions found{{}, axes.values};
+  PrincipalDirections found{{}, axes.values};
   multiply_rows(turn.data(), count, turned.data(), d, count, found.rows);
   found.rows.resize(count * d);
   return found;

@@ -1,4 +1,4 @@
-// How the search by cells sees the points: as rows of float32 numbers, whatever they are made of.
+// Sources of float32 rows for the IVF search: normalized points, either whole or projected on a basis.
 #pragma once
 
 #include <algorithm>
@@ -6,46 +6,62 @@
 #include <span>
 #include <vector>
 
-#include "base/blas.hpp"
 #include "base/memory.hpp"
 #include "base/thread_pool.hpp"
-#include "neighbors/exact.hpp"
 #include "points/space.hpp"
 #include "simd/product.hpp"
 
 namespace agglo {
 
-// Rows of places 0..n-1. Closeness is about the product of two rows, less the rests of both, and under
-// distances less half their squares.
-class Images {
+// Write the normalized rows of the points ids[p], for each position p in turn. Grows `rows` if it is too
+// short.
+template <class T>
+void gather_normalized(const Space<T>& space, std::span<const std::int32_t> ids,
+                       std::span<const std::int32_t> positions, std::vector<float>& rows) {
+  constexpr std::size_t ahead = 4;
+  const std::int64_t d = space.d();
+  if (rows.size() < positions.size() * d) rows.resize(positions.size() * d);
+  for (std::size_t s = 0; s < positions.size(); ++s) {
+    if (s + ahead < positions.size()) prefetch(space.points().row(ids[positions[s + ahead]]), d);
+    space.normalize(ids[positions[s]], rows.data() + s * d);
+  }
+}
+
+// Rows of the distinct points, which are addressed by their positions 0..n-1.
+//
+// The similarity of two points is about the product of their rows, minus rest() of both and, under distances,
+// minus half their squared lengths.
+class RowSource {
  public:
-  Images(std::int64_t n, std::int64_t width) : n_(n), width_(width) {}
-  virtual ~Images() = default;
-  Images(const Images&) = delete;
-  Images& operator=(const Images&) = delete;
+  RowSource(std::int64_t n, std::int64_t width) : n_(n), width_(width) {}
+  virtual ~RowSource() = default;
+  RowSource(const RowSource&) = delete;
+  RowSource& operator=(const RowSource&) = delete;
 
   std::int64_t n() const { return n_; }
   std::int64_t width() const { return width_; }
 
-  virtual void gather(std::span<const std::int32_t> places, std::vector<float>& rows) const = 0;
+  // Write the rows at some positions, one after the other. Grows `rows` if it is too short.
+  virtual void gather(std::span<const std::int32_t> positions, std::vector<float>& rows) const = 0;
+  // Return half the squared length that the row of a point lacks.
   virtual float rest(std::int64_t) const { return 0; }
 
-  // Gives back memory, once the rests are no longer needed and rows seldom: those are then made anew.
+  // Free the stored rows and rests. Rows are then computed anew by each gather().
   virtual void drop() {}
 
  private:
   const std::int64_t n_, width_;
 };
 
-// The images of a space as they are.
+// The normalized rows themselves.
 template <class T>
-class WholeImages final : public Images {
+class FullRows final : public RowSource {
  public:
-  WholeImages(const Space<T>& space, std::span<const std::int32_t> ids)
-      : Images(static_cast<std::int64_t>(ids.size()), space.d()), space_(space), ids_(ids) {}
+  FullRows(const Space<T>& space, std::span<const std::int32_t> ids)
+      : RowSource(static_cast<std::int64_t>(ids.size()), space.d()), space_(space), ids_(ids) {}
 
-  void gather(std::span<const std::int32_t> places, std::vector<float>& rows) const override {
-    agglo::gather(space_, ids_, places, rows);
+  void gather(std::span<const std::int32_t> positions, std::vector<float>& rows) const override {
+    gather_normalized(space_, ids_, positions, rows);
   }
 
  private:
@@ -53,14 +69,15 @@ class WholeImages final : public Images {
   const std::span<const std::int32_t> ids_;
 };
 
-// Their coordinates in an orthonormal basis of fewer directions. Products then leave out what is outside of
-// these; the squares do not, for they are known.
+// Coordinates of the normalized rows in an orthonormal basis of fewer directions.
+//
+// Products of these lack the parts outside of the basis. Their squared lengths are known, hence rest().
 template <class T>
-class ProjectedImages final : public Images {
+class ProjectedRows final : public RowSource {
  public:
-  ProjectedImages(const Space<T>& space, std::span<const std::int32_t> ids, std::span<const float> basis,
-                  bool distances, ThreadPool& pool, const Report& report)
-      : Images(static_cast<std::int64_t>(ids.size()), static_cast<std::int64_t>(basis.size()) / space.d()),
+  ProjectedRows(const Space<T>& space, std::span<const std::int32_t> ids, std::span<const float> basis,
+                bool distances, ThreadPool& pool, const Report& report)
+      : RowSource(static_cast<std::int64_t>(ids.size()), static_cast<std::int64_t>(basis.size()) / space.d()),
         space_(space),
         ids_(ids),
         basis_(basis),
@@ -71,9 +88,9 @@ class ProjectedImages final : public Images {
         n(), block,
         [&](std::int64_t first, std::int64_t last, int) {
           thread_local std::vector<float> rows;
-          std::vector<std::int32_t> places(last - first);
-          for (std::int64_t p = first; p < last; ++p) places[p - first] = static_cast<std::int32_t>(p);
-          project(places, rows);
+          std::vector<std::int32_t> positions(last - first);
+          for (std::int64_t p = first; p < last; ++p) positions[p - first] = static_cast<std::int32_t>(p);
+          project(positions, rows);
           std::copy_n(rows.data(), (last - first) * width(), rows_.data() + first * width());
           if (!distances) return;
           for (std::int64_t p = first; p < last; ++p) {
@@ -86,27 +103,27 @@ class ProjectedImages final : public Images {
         report);
   }
 
-  void gather(std::span<const std::int32_t> places, std::vector<float>& rows) const override {
+  void gather(std::span<const std::int32_t> positions, std::vector<float>& rows) const override {
     constexpr std::size_t ahead = 4;
-    if (rows_.empty()) return project(places, rows);
-    if (rows.size() < places.size() * width()) rows.resize(places.size() * width());
-    for (std::size_t s = 0; s < places.size(); ++s) {
-      if (s + ahead < places.size()) prefetch(rows_.data() + places[s + ahead] * width(), width());
-      std::copy_n(rows_.data() + places[s] * width(), width(), rows.data() + s * width());
+    if (rows_.empty()) return project(positions, rows);
+    if (rows.size() < positions.size() * width()) rows.resize(positions.size() * width());
+    for (std::size_t s = 0; s < positions.size(); ++s) {
+      if (s + ahead < positions.size()) prefetch(rows_.data() + positions[s + ahead] * width(), width());
+      std::copy_n(rows_.data() + positions[s] * width(), width(), rows.data() + s * width());
     }
   }
   float rest(std::int64_t p) const override { return rests_.empty() ? 0 : rests_[p]; }
   void drop() override {
-    rows_ = Array<float>();  // {} would be an assignment of no numbers, which keeps the room for them
+    rows_ = Array<float>();  // = {} would keep the capacity
     rests_ = std::vector<float>();
   }
 
  private:
-  void project(std::span<const std::int32_t> places, std::vector<float>& rows) const {
-    thread_local std::vector<float> images;
-    agglo::gather(space_, ids_, places, images);
-    multiply_rows(images.data(), static_cast<std::int64_t>(places.size()), basis_.data(), width(), space_.d(),
-                  rows);
+  void project(std::span<const std::int32_t> positions, std::vector<float>& rows) const {
+    thread_local std::vector<float> normalized;
+    gather_normalized(space_, ids_, positions, normalized);
+    multiply_rows(normalized.data(), static_cast<std::int64_t>(positions.size()), basis_.data(), width(),
+                  space_.d(), rows);
   }
 
   const Space<T>& space_;

@@ -1,4 +1,4 @@
-// Points under a metric: how close two of them are, exactly, and how they look in float32.
+// Points under a metric: exact similarities of pairs, and normalized rows for products in float32.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,9 @@ namespace agglo {
 
 enum class Metric { dot, cosine, sqeuclidean, euclidean };
 
-inline bool similarity(Metric metric) { return metric == Metric::dot || metric == Metric::cosine; }
+inline bool is_similarity(Metric metric) { return metric == Metric::dot || metric == Metric::cosine; }
 
-// Points that somebody else owns: n rows of d finite numbers, none larger than 1e100.
+// A view of n rows of d finite numbers, none larger than 1e100. The caller owns the data.
 template <class T>
 struct Points {
   const T* data;
@@ -22,19 +22,20 @@ struct Points {
   const T* row(std::int64_t i) const { return data + i * d; }
 };
 
-// A point that is none of a space's own, as the space sees it.
+// A row that is not one of the points of a space, prepared for comparisons with them.
 template <class T>
-struct Guest {
+struct Query {
   const T* row;
-  double factor;
-  double square;  // squared length of its image
+  double factor;  // which its normalized row is multiplied by
+  double square;  // squared length of its normalized row
   bool quick;     // whether its products are safe in float32
 };
 
-// Closeness is one number for all metrics, the larger the closer: the dot product, or minus half the squared
-// distance, of the points' images. The image of x is (x - center) * factor, at most of length 1: so its
-// float32 products neither overflow nor are larger than they need be. Under cosine every point has a factor
-// of its own.
+// Points, and the similarity of pairs of them. Larger is closer under every metric.
+//
+// The normalized row of x is (x - center) * factor. Its length is at most 1, so products in float32 neither
+// overflow nor lose more digits than necessary. Under cosine each point has its own factor, otherwise all
+// share one. Similarity is the dot product of two normalized rows, or minus half their squared distance.
 template <class T>
 class Space {
  public:
@@ -45,38 +46,41 @@ class Space {
   const Points<T>& points() const { return points_; }
   Metric metric() const { return metric_; }
 
-  // The image of point i in float32, each number rounded at most three times.
-  void image(std::int64_t i, float* out) const;
-  // The same in float64, where its roundings do not count.
-  void image(std::int64_t i, double* out) const;
-  // Its squared length.
+  // Write the normalized row of point i in float32, where each number is rounded at most three times.
+  void normalize(std::int64_t i, float* out) const;
+  // Write it in float64, where its rounding errors are negligible.
+  void normalize(std::int64_t i, double* out) const;
+  // Return the squared length of the normalized row of point i.
   double square(std::int64_t i) const { return squares_[i]; }
-  // What closeness takes from the product of the images of two points, for each of them.
-  double offset(std::int64_t i) const { return similarity(metric_) ? 0 : squares_[i] / 2; }
+  // Return what must be subtracted for point i from the product of two normalized rows to get a similarity.
+  double offset(std::int64_t i) const { return is_similarity(metric_) ? 0 : squares_[i] / 2; }
 
-  // Closeness as it counts: summed in float64, the same bits for (j, i).
-  double closeness(std::int64_t i, std::int64_t j) const;
-  // In float32 if that is possible, with no more than d / 4 + 32 roundings of a square of a length.
-  double quick_closeness(std::int64_t i, std::int64_t j) const;
-  // The metric's own value of a closeness.
-  float value(double closeness) const;
+  // Return the exact similarity, by which results are ranked: summed in float64, the same bits for (j, i).
+  double similarity(std::int64_t i, std::int64_t j) const;
+  // Return the similarity in float32 if possible. It errs by at most d / 4 + 32 roundings of a squared
+  // length.
+  double quick_similarity(std::int64_t i, std::int64_t j) const;
+  // Convert a similarity to the value of the metric.
+  float value(double similarity) const;
 
-  // The same for a guest, whose image may be longer than 1: what it is like is up to it and the space alone.
-  Guest<T> guest(const T* row) const;
-  void image(const Guest<T>& guest, float* out) const;
-  void image(const Guest<T>& guest, double* out) const;
-  double closeness(const Guest<T>& guest, std::int64_t j) const;
-  double quick_closeness(const Guest<T>& guest, std::int64_t j) const;
+  // The same for a query, whose normalized row may be longer than 1. It depends on no other query.
+  Query<T> make_query(const T* row) const;
+  void normalize(const Query<T>& query, float* out) const;
+  void normalize(const Query<T>& query, double* out) const;
+  double similarity(const Query<T>& query, std::int64_t j) const;
+  double quick_similarity(const Query<T>& query, std::int64_t j) const;
 
  private:
-  // Of all-zero points under cosine there is no direction; their similarity to all is zero.
+  double similarity(const T* x, const T* y, double scale) const;
+  double quick_similarity(const T* x, const T* y, double scale, bool quick) const;
+  // All-zero points have no direction: under cosine their factor, and so their similarity to all, is 0.
   double factor(std::int64_t i) const { return metric_ == Metric::cosine ? factors_[i] : factor_; }
 
   Points<T> points_;
   Metric metric_;
   std::vector<Wide<T>> center_;
-  std::vector<double> squares_, factors_;  // the factors of cosine
-  double factor_ = 1;                      // of the other metrics, a power of two, which rounds nothing
+  std::vector<double> squares_, factors_;  // factors of cosine
+  double factor_ = 1;                      // of the other metrics: a power of two, which rounds nothing
   bool quick_ = false;                     // whether products of the points as given are safe in float32
 };
 

@@ -20,7 +20,7 @@ nb::tuple search_exact(const Rows<Bits<T>>& X, std::int64_t k, const std::string
                        int n_threads, const nb::object& progress) {
   const agglo::Blas blas = to_blas(sgemm, dgemm);
   return to_lists(without_gil(n_threads, progress, [&](agglo::ThreadPool& pool, const agglo::Report& report) {
-    return agglo::nearest(to_points<T>(X), k, to_metric(metric), flatten(basis), blas, pool, report);
+    return agglo::exact_neighbors(to_points<T>(X), k, to_metric(metric), flatten(basis), blas, pool, report);
   }));
 }
 
@@ -32,22 +32,23 @@ nb::tuple search_ivf(const Rows<Bits<T>>& X, std::int64_t k, const std::string& 
                      int n_threads, const nb::object& progress) {
   const agglo::Blas blas = to_blas(sgemm, dgemm);
   auto found = without_gil(n_threads, progress, [&](agglo::ThreadPool& pool, const agglo::Report& report) {
-    return agglo::nearly_nearest(to_points<T>(X), k, to_metric(metric), recall,
-                                 {list_size, n_probes, n_candidates, 0}, flatten(basis), sample, max_attempts,
-                                 !stop_early, seed, blas, pool, report);
+    return agglo::ivf_neighbors(to_points<T>(X), k, to_metric(metric), recall,
+                                {list_size, n_probes, n_candidates, 0}, flatten(basis), sample, max_attempts,
+                                !stop_early, seed, blas, pool, report);
   });
-  const agglo::Effort& effort = found.effort;
-  return nb::make_tuple(to_numpy(std::move(found.neighbors.indices)),
-                        to_numpy(std::move(found.neighbors.values)), to_tuple(found.recall),
-                        nb::make_tuple(effort.size, effort.visits, effort.kept, effort.rounds),
-                        to_numpy(std::move(found.cells)));
+  const agglo::IvfParams& effort = found.params;
+  return nb::make_tuple(
+      to_numpy(std::move(found.neighbors.indices)), to_numpy(std::move(found.neighbors.values)),
+      to_tuple(found.recall),
+      nb::make_tuple(effort.list_size, effort.n_probes, effort.n_candidates, effort.n_passes),
+      to_numpy(std::move(found.lists)));
 }
 
 template <class T>
 nb::tuple search_kdtree(const Rows<Bits<T>>& X, std::int64_t k, const std::string& metric, int n_threads,
                         const nb::object& progress) {
   return to_lists(without_gil(n_threads, progress, [&](agglo::ThreadPool& pool, const agglo::Report& report) {
-    return agglo::nearest_by_tree(to_points<T>(X), k, to_metric(metric), pool, report);
+    return agglo::kdtree_neighbors(to_points<T>(X), k, to_metric(metric), pool, report);
   }));
 }
 
@@ -58,28 +59,28 @@ nb::tuple rescore_lists(const Rows<Bits<T>>& X, const Rows<std::int32_t>& lists,
                         const nb::capsule& sgemm, int n_threads, const nb::object& progress) {
   const auto width = static_cast<std::int64_t>(lists.shape(1));
   auto* const multiply = to_sgemm(sgemm);
-  auto [found, recall] =
-      without_gil(n_threads, progress, [&](agglo::ThreadPool& pool, const agglo::Report& report) {
-        const auto points = to_points<T>(X);
-        const auto queries = agglo::random_sample(points.n, sample, seed);
-        auto rescored = agglo::rescored(points, flatten(lists), width, k, to_metric(metric), pool, report);
-        const auto estimate =
-            agglo::recall_on(points, rescored.indices, k, to_metric(metric), queries, multiply, pool, report);
-        return std::pair(std::move(rescored), estimate);
-      });
+  auto [found,
+        recall] = without_gil(n_threads, progress, [&](agglo::ThreadPool& pool, const agglo::Report& report) {
+    const auto points = to_points<T>(X);
+    const auto queries = agglo::random_sample(points.n, sample, seed);
+    auto rescored = agglo::rescore_lists(points, flatten(lists), width, k, to_metric(metric), pool, report);
+    const auto estimate = agglo::measure_recall(points, rescored.indices, k, to_metric(metric), queries,
+                                                multiply, pool, report);
+    return std::pair(std::move(rescored), estimate);
+  });
   return nb::make_tuple(to_numpy(std::move(found.indices)), to_numpy(std::move(found.values)),
                         to_tuple(recall));
 }
 
 nb::tuple estimate_recall(const In<double>& shares, std::int64_t k) {
-  return to_tuple(agglo::recall_of(span(shares), k));
+  return to_tuple(agglo::estimate_recall(span(shares), k));
 }
 
 template <class T>
 nb::object compute_all_pairs(const Rows<Bits<T>>& X, const std::string& metric, int n_threads,
                              const nb::object& progress) {
   return to_numpy(without_gil(n_threads, progress, [&](agglo::ThreadPool& pool, const agglo::Report& report) {
-    return agglo::all_pairs(to_points<T>(X), to_metric(metric), pool, report);
+    return agglo::pairwise_values(to_points<T>(X), to_metric(metric), pool, report);
   }));
 }
 

@@ -10,14 +10,14 @@ template <class Word>
 nb::object find_duplicates(const In<std::int64_t>& indptr, const In<Word>& numbers, bool floating,
                            int n_threads) {
   return to_numpy(without_gil(n_threads, nb::none(), [&](agglo::ThreadPool& pool, const agglo::Report&) {
-    return agglo::first_equal(span(indptr), span(numbers), floating, pool);
+    return agglo::first_duplicates(span(indptr), span(numbers), floating, pool);
   }));
 }
 
 nb::tuple find_principal_directions(const Rows<float>& rows, std::int64_t count, int iterations) {
   auto directions = without_gil([&] {
-    return agglo::main_directions(rows.data(), static_cast<std::int64_t>(rows.shape(0)),
-                                  static_cast<std::int64_t>(rows.shape(1)), count, iterations);
+    return agglo::principal_directions(rows.data(), static_cast<std::int64_t>(rows.shape(0)),
+                                       static_cast<std::int64_t>(rows.shape(1)), count, iterations);
   });
   return nb::make_tuple(to_numpy(std::move(directions.rows)), to_numpy(std::move(directions.squares)));
 }

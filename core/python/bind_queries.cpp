@@ -23,8 +23,8 @@ nb::tuple query_exact(const Rows<Bits<T>>& queries, const Rows<Bits<T>>& X, std:
                       const nb::object& progress) {
   auto* const multiply = to_sgemm(sgemm);
   return to_lists(without_gil(n_threads, progress, [&](agglo::ThreadPool& pool, const agglo::Report& report) {
-    return agglo::nearest_to(to_points<T>(queries), to_points<T>(X), k, to_metric(metric), multiply, pool,
-                             report);
+    return agglo::exact_query(to_points<T>(queries), to_points<T>(X), k, to_metric(metric), multiply, pool,
+                              report);
   }));
 }
 
@@ -32,44 +32,43 @@ template <class T>
 nb::tuple query_kdtree(const Rows<Bits<T>>& queries, const Rows<Bits<T>>& X, std::int64_t k,
                        const std::string& metric, int n_threads, const nb::object& progress) {
   return to_lists(without_gil(n_threads, progress, [&](agglo::ThreadPool& pool, const agglo::Report& report) {
-    return agglo::nearest_to_by_tree(to_points<T>(queries), to_points<T>(X), k, to_metric(metric), pool,
-                                     report);
+    return agglo::kdtree_query(to_points<T>(queries), to_points<T>(X), k, to_metric(metric), pool, report);
   }));
 }
 
 template <class T>
-std::unique_ptr<agglo::CellIndex<T>> build_ivf_index(const Rows<Bits<T>>& X, std::int64_t k,
-                                                     const std::string& metric, double recall,
-                                                     std::int64_t list_size, std::int64_t n_probes,
-                                                     std::int64_t n_candidates, const In<std::int32_t>& cells,
-                                                     const Rows<float>& basis, std::uint64_t seed,
-                                                     const nb::capsule& sgemm, const nb::capsule& dgemm,
-                                                     int n_threads, const nb::object& progress) {
+std::unique_ptr<agglo::IvfIndex<T>> build_ivf_index(const Rows<Bits<T>>& X, std::int64_t k,
+                                                    const std::string& metric, double recall,
+                                                    std::int64_t list_size, std::int64_t n_probes,
+                                                    std::int64_t n_candidates, const In<std::int32_t>& cells,
+                                                    const Rows<float>& basis, std::uint64_t seed,
+                                                    const nb::capsule& sgemm, const nb::capsule& dgemm,
+                                                    int n_threads, const nb::object& progress) {
   const agglo::Blas blas = to_blas(sgemm, dgemm);
   return without_gil(n_threads, progress, [&](agglo::ThreadPool& pool, const agglo::Report& report) {
-    return std::make_unique<agglo::CellIndex<T>>(to_points<T>(X), k, to_metric(metric), recall,
-                                                 agglo::Effort{list_size, n_probes, n_candidates, 0},
-                                                 span(cells), flatten(basis), seed, blas, pool, report);
+    return std::make_unique<agglo::IvfIndex<T>>(to_points<T>(X), k, to_metric(metric), recall,
+                                                agglo::IvfParams{list_size, n_probes, n_candidates, 0},
+                                                span(cells), flatten(basis), seed, blas, pool, report);
   });
 }
 
 template <class T>
 nb::object hash_rows(const Rows<Bits<T>>& X, int n_threads) {
   return to_numpy(without_gil(n_threads, nb::none(), [&](agglo::ThreadPool& pool, const agglo::Report&) {
-    return agglo::row_hashes(to_points<T>(X), pool);
+    return agglo::hash_rows(to_points<T>(X), pool);
   }));
 }
 
 // ---- candidates ----
 
 // Selects the k closest of the candidates of every row, which come as a CSR matrix of edges.
-// make_closeness(pool) returns the function that compares two rows.
-template <class MakeCloseness>
+// make_similarity(pool) returns the function that compares two rows.
+template <class MakeSimilarity>
 nb::tuple select(const In<std::int64_t>& starts, const In<std::int32_t>& targets, const In<float>& weights,
-                 std::int64_t k, bool similarity, int n_threads, const MakeCloseness& make_closeness) {
+                 std::int64_t k, bool similarity, int n_threads, const MakeSimilarity& make_similarity) {
   return to_lists(without_gil(n_threads, nb::none(), [&](agglo::ThreadPool& pool, const agglo::Report&) {
-    return agglo::select_closest({span(starts), span(targets), span(weights)}, k, to_kind(similarity),
-                                 make_closeness(pool), pool);
+    return agglo::select_nearest({span(starts), span(targets), span(weights)}, k, to_kind(similarity),
+                                 make_similarity(pool), pool);
   }));
 }
 
@@ -78,10 +77,11 @@ nb::tuple select_closest(const Rows<Bits<T>>& X, const std::string& metric, cons
                          const In<std::int32_t>& targets, const In<float>& weights, std::int64_t k,
                          int n_threads) {
   const agglo::Metric by = to_metric(metric);
-  return select(starts, targets, weights, k, agglo::similarity(by), n_threads, [&](agglo::ThreadPool& pool) {
-    return agglo::PairCloseness([space = agglo::Space<T>(to_points<T>(X), by, pool)](
-                                    std::int32_t i, std::int32_t j) { return space.closeness(i, j); });
-  });
+  return select(
+      starts, targets, weights, k, agglo::is_similarity(by), n_threads, [&](agglo::ThreadPool& pool) {
+        return agglo::PairSimilarity([space = agglo::Space<T>(to_points<T>(X), by, pool)](
+                                         std::int32_t i, std::int32_t j) { return space.similarity(i, j); });
+      });
 }
 
 template <class T>
@@ -91,7 +91,7 @@ nb::tuple select_closest_sparse(const In<std::int64_t>& indptr, const In<std::in
                                 const In<float>& weights, std::int64_t k, int n_threads) {
   const agglo::SparseRows<T> rows{span(indptr), span(indices), span(values), columns};
   return select(starts, targets, weights, k, true, n_threads, [&](agglo::ThreadPool&) {
-    return agglo::pair_closeness(rows, cosine ? agglo::Metric::cosine : agglo::Metric::dot);
+    return agglo::pair_similarity(rows, cosine ? agglo::Metric::cosine : agglo::Metric::dot);
   });
 }
 
@@ -101,7 +101,7 @@ nb::tuple select_closest_sets(const In<std::int64_t>& indptr, const In<std::int3
                               int n_threads) {
   const agglo::Sets sets{span(indptr), span(indices), {}, columns};
   return select(starts, targets, weights, k, false, n_threads,
-                [&](agglo::ThreadPool&) { return agglo::pair_closeness_of_sets(sets); });
+                [&](agglo::ThreadPool&) { return agglo::jaccard_similarity(sets); });
 }
 
 nb::tuple select_closest_bits(const Rows<std::uint64_t>& words, std::int64_t bits,
@@ -112,7 +112,7 @@ nb::tuple select_closest_bits(const Rows<std::uint64_t>& words, std::int64_t bit
                             static_cast<std::int64_t>(words.shape(1)),
                             bits};
   return select(starts, targets, weights, k, false, n_threads,
-                [&](agglo::ThreadPool&) { return agglo::pair_closeness_of_bits(rows); });
+                [&](agglo::ThreadPool&) { return agglo::hamming_similarity(rows); });
 }
 
 template <class T>
@@ -122,19 +122,19 @@ void bind_dense(nb::module_& module, const char* index_name) {
   module.def("query_kdtree", &query_kdtree<T>, "queries"_a.noconvert(), "X"_a.noconvert(), "k"_a, "metric"_a,
              "n_threads"_a, "progress"_a.none());
   module.def("hash_rows", &hash_rows<T>, "X"_a.noconvert(), "n_threads"_a);
-  using Index = agglo::CellIndex<T>;
+  using Index = agglo::IvfIndex<T>;
   nb::class_<Index>(module, index_name)
       .def(
           "query",
           [](const Index& index, const Rows<Bits<T>>& queries, int n_threads, const nb::object& progress) {
             return to_lists(
                 without_gil(n_threads, progress, [&](agglo::ThreadPool& pool, const agglo::Report& report) {
-                  return index.nearest_to(to_points<T>(queries), pool, report);
+                  return index.query(to_points<T>(queries), pool, report);
                 }));
           },
           "queries"_a.noconvert(), "n_threads"_a, "progress"_a.none())
       .def_prop_ro("effort", [](const Index& index) {
-        return nb::make_tuple(index.effort().size, index.effort().visits, index.effort().kept);
+        return nb::make_tuple(index.params().list_size, index.params().n_probes, index.params().n_candidates);
       });
   module.def("build_ivf_index", &build_ivf_index<T>, "X"_a.noconvert(), nb::kw_only(), "k"_a, "metric"_a,
              "recall"_a, "list_size"_a, "n_probes"_a, "n_candidates"_a, "cells"_a, "basis"_a, "seed"_a,

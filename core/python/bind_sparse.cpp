@@ -21,7 +21,8 @@ nb::tuple search(const In<std::int64_t>& indptr, const In<std::int32_t>& indices
                  std::int64_t columns, std::int64_t k, bool cosine, int n_threads,
                  const nb::object& progress) {
   return to_lists(without_gil(n_threads, progress, [&](agglo::ThreadPool& pool, const agglo::Report& report) {
-    return agglo::nearest(to_rows(indptr, indices, values, columns), k, to_metric(cosine), pool, report);
+    return agglo::exact_neighbors(to_rows(indptr, indices, values, columns), k, to_metric(cosine), pool,
+                                  report);
   }));
 }
 
@@ -31,8 +32,8 @@ nb::tuple query(const In<std::int64_t>& indptr, const In<std::int32_t>& indices,
                 std::int64_t columns, std::int64_t base, std::int64_t k, bool cosine, int n_threads,
                 const nb::object& progress) {
   return to_lists(without_gil(n_threads, progress, [&](agglo::ThreadPool& pool, const agglo::Report& report) {
-    return agglo::nearest_to(to_rows(indptr, indices, values, columns), base, k, to_metric(cosine), pool,
-                             report);
+    return agglo::exact_query(to_rows(indptr, indices, values, columns), base, k, to_metric(cosine), pool,
+                              report);
   }));
 }
 
@@ -41,7 +42,7 @@ nb::object compute_all_pairs(const In<std::int64_t>& indptr, const In<std::int32
                              const In<T>& values, std::int64_t columns, bool cosine, int n_threads,
                              const nb::object& progress) {
   return to_numpy(without_gil(n_threads, progress, [&](agglo::ThreadPool& pool, const agglo::Report& report) {
-    return agglo::all_pairs(to_rows(indptr, indices, values, columns), to_metric(cosine), pool, report);
+    return agglo::pairwise_values(to_rows(indptr, indices, values, columns), to_metric(cosine), pool, report);
   }));
 }
 
@@ -58,14 +59,14 @@ void bind_products(nb::module_& module) {
 nb::tuple search_sets(const In<std::int64_t>& indptr, const In<std::int32_t>& indices, std::int64_t columns,
                       std::int64_t k, int n_threads, const nb::object& progress) {
   return to_lists(without_gil(n_threads, progress, [&](agglo::ThreadPool& pool, const agglo::Report& report) {
-    return agglo::nearest_sets({span(indptr), span(indices), {}, columns}, k, pool, report);
+    return agglo::jaccard_neighbors({span(indptr), span(indices), {}, columns}, k, pool, report);
   }));
 }
 
 nb::tuple query_sets(const In<std::int64_t>& indptr, const In<std::int32_t>& indices, std::int64_t columns,
                      std::int64_t base, std::int64_t k, int n_threads, const nb::object& progress) {
   return to_lists(without_gil(n_threads, progress, [&](agglo::ThreadPool& pool, const agglo::Report& report) {
-    return agglo::nearest_sets_to({span(indptr), span(indices), {}, columns}, base, k, pool, report);
+    return agglo::jaccard_query({span(indptr), span(indices), {}, columns}, base, k, pool, report);
   }));
 }
 
@@ -74,20 +75,20 @@ nb::tuple search_minhash(const In<std::int64_t>& indptr, const In<std::int32_t>&
                          std::int64_t n_bands, bool stop_early, std::int64_t max_bands, std::int64_t sample,
                          std::uint64_t seed, int n_threads, const nb::object& progress) {
   auto found = without_gil(n_threads, progress, [&](agglo::ThreadPool& pool, const agglo::Report& report) {
-    return agglo::nearly_nearest_sets({span(indptr), span(indices), {}, columns}, k, recall,
-                                      {bucket_size, n_bands, !stop_early}, max_bands, sample, seed, pool,
-                                      report);
+    return agglo::minhash_neighbors({span(indptr), span(indices), {}, columns}, k, recall,
+                                    {bucket_size, n_bands, !stop_early}, max_bands, sample, seed, pool,
+                                    report);
   });
   const auto& [value, error, size] = found.recall;
   return nb::make_tuple(to_numpy(std::move(found.neighbors.indices)),
                         to_numpy(std::move(found.neighbors.values)), nb::make_tuple(value, error, size),
-                        nb::make_tuple(found.effort.bucket, found.effort.bands));
+                        nb::make_tuple(found.params.bucket, found.params.bands));
 }
 
 nb::object compute_all_pairs_sets(const In<std::int64_t>& indptr, const In<std::int32_t>& indices,
                                   std::int64_t columns, int n_threads, const nb::object& progress) {
   return to_numpy(without_gil(n_threads, progress, [&](agglo::ThreadPool& pool, const agglo::Report& report) {
-    return agglo::all_pairs_of_sets({span(indptr), span(indices), {}, columns}, pool, report);
+    return agglo::pairwise_jaccard({span(indptr), span(indices), {}, columns}, pool, report);
   }));
 }
 
@@ -101,21 +102,21 @@ agglo::BitRows to_bits(const Rows<std::uint64_t>& words, std::int64_t bits) {
 nb::tuple search_bits(const Rows<std::uint64_t>& words, std::int64_t bits, std::int64_t k, int n_threads,
                       const nb::object& progress) {
   return to_lists(without_gil(n_threads, progress, [&](agglo::ThreadPool& pool, const agglo::Report& report) {
-    return agglo::nearest_bits(to_bits(words, bits), k, pool, report);
+    return agglo::hamming_neighbors(to_bits(words, bits), k, pool, report);
   }));
 }
 
 nb::tuple query_bits(const Rows<std::uint64_t>& words, std::int64_t bits, std::int64_t base, std::int64_t k,
                      int n_threads, const nb::object& progress) {
   return to_lists(without_gil(n_threads, progress, [&](agglo::ThreadPool& pool, const agglo::Report& report) {
-    return agglo::nearest_bits_to(to_bits(words, bits), base, k, pool, report);
+    return agglo::hamming_query(to_bits(words, bits), base, k, pool, report);
   }));
 }
 
 nb::object compute_all_pairs_bits(const Rows<std::uint64_t>& words, std::int64_t bits, int n_threads,
                                   const nb::object& progress) {
   return to_numpy(without_gil(n_threads, progress, [&](agglo::ThreadPool& pool, const agglo::Report& report) {
-    return agglo::all_pairs_of_bits(to_bits(words, bits), pool, report);
+    return agglo::pairwise_hamming(to_bits(words, bits), pool, report);
   }));
 }
 

@@ -43,7 +43,7 @@ class VectorComparison {
   VectorComparison(VectorLinkage linkage, Metric metric, std::int64_t d)
       : linkage_(linkage),
         metric_(metric),
-        by_similarity_(similarity(metric) && linkage != VectorLinkage::ward),
+        by_similarity_(is_similarity(metric) && linkage != VectorLinkage::ward),
         d_(d) {}
 
   // Compares two points by the weight of the edge between them.

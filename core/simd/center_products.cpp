@@ -5,10 +5,10 @@
 namespace agglo {
 namespace {
 
-constexpr int kLanes = 8;  // running sums, so many that they fill wide registers; part of what a sum is
+constexpr int kLanes = 8;  // running sums, which fill wide registers; their number determines the rounding
 
-// Written once for any machine. Compiled a second time for AVX2 it gives the same bits, for nothing in it may
-// be fused or reordered (see CMakeLists.txt).
+// Written once and compiled a second time for AVX2. Both versions give the same bits, because nothing in them
+// may be fused or reordered (see CMakeLists.txt).
 template <class Step>
 [[gnu::always_inline]] inline double sum(std::int64_t n, const Step& step) {
   double lane[kLanes] = {};

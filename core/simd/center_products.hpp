@@ -1,5 +1,4 @@
-// Points of any precision against a center in float64, in the widest instructions that the machine at hand
-// has. Their results are the same bits on every machine.
+// Distances of points of any precision to a center in float64. The bits are the same on every machine.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +7,11 @@
 
 namespace agglo {
 
-// The squared distance of x and the center, of n columns each.
+// Return the squared distance of x and the center, both of n columns.
 template <class T>
 double squared_distance_to(const double* center, const T* x, std::int64_t n);
 
-// The same, after which the center has moved by `share` of its way to x.
+// Return the same, and move the center by `share` of the way to x.
 template <class T>
 double move_center(double* center, const T* x, double share, std::int64_t n);
 

@@ -15,7 +15,7 @@ constexpr const char* kVariable = "AGGLO_SIMD";
 constexpr std::string_view kNames[] = {"plain", "avx2", "avx512"};
 
 #ifdef AGGLO_X86
-// Not by __builtin_cpu_supports: clang does not know the name.
+// __builtin_cpu_supports does not know this name in clang.
 bool has_f16c() {
   unsigned eax, ebx, ecx, edx;
   return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
@@ -36,13 +36,13 @@ bool has(Simd level) {
 #endif
 }
 
-std::string listed(const std::vector<Simd>& levels) {
+std::string join_names(const std::vector<Simd>& levels) {
   std::string names;
   for (const Simd level : levels) names += (names.empty() ? "" : ", ") + std::string(name_of(level));
   return names;
 }
 
-// Nothing may be thrown before main; check_environment does it later.
+// No exception may be thrown before main; check_environment throws it later.
 Simd initial_level() noexcept {
   try {
     return choose_level(std::getenv(kVariable));
@@ -73,7 +73,7 @@ Simd choose_level(const char* wanted) {
   for (const std::string_view name : kNames)
     if (name == wanted) cause = " needs instructions that this processor does not have";
   throw std::runtime_error(std::string(kVariable) + "=" + wanted + cause +
-                           ": unset it, or set it to one of " + listed(levels));
+                           ": unset it, or set it to one of " + join_names(levels));
 }
 
 void check_environment() { choose_level(std::getenv(kVariable)); }

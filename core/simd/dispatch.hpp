@@ -1,7 +1,7 @@
-// The instruction set that all kernels use: decided once, when the program starts.
+// The instruction set of all kernels, which is chosen once, when the program starts.
 //
-// A kernel is written in plain C++ and, where that pays, again for wider registers. Every version must give
-// the same bits: no fused products, and sums in an order that does not depend on the width of a register.
+// A kernel is written in plain C++ and, if that pays, again for wider registers. All versions must give the
+// same bits: no fused products, and sums in an order that does not depend on the width of a register.
 #pragma once
 
 #include <string_view>
@@ -22,21 +22,22 @@ extern Simd simd_level;
 
 inline Simd simd_level() { return internal::simd_level; }
 
-// "plain", "avx2" or "avx512".
+// Return "plain", "avx2" or "avx512".
 std::string_view name_of(Simd level);
 
-// All levels that the processor has, in increasing order.
+// Return all levels that the processor supports, in increasing order.
 std::vector<Simd> available_levels();
 
-// The level to use if the environment variable AGGLO_SIMD is `wanted`; the highest available if it is null or
-// empty. Throws std::runtime_error if the name is unknown, or if the processor does not have the level.
+// Return the level for a value of the environment variable AGGLO_SIMD: the highest available one if it is
+// null or empty. Throws std::runtime_error if the name is unknown or the processor does not support the
+// level.
 Simd choose_level(const char* wanted);
 
-// Throws what choose_level throws for the environment of this process; until then such a process is at the
-// plain level.
+// Throw what choose_level throws for the environment of this process. A process with a wrong environment runs
+// at the plain level until then.
 void check_environment();
 
-// Changes the level. For tests, which compare the levels: no kernel may run in another thread.
+// Change the level, so that tests can compare levels. No kernel may run in another thread meanwhile.
 void set_simd_level(Simd level);
 
 }  // namespace agglo

@@ -12,8 +12,8 @@
 namespace agglo {
 namespace {
 
-// Most kernels are written once and compiled a second time for AVX2. Both give the same bits, for nothing in
-// them may be fused or reordered (see CMakeLists.txt).
+// Most kernels are written once and compiled a second time for AVX2. Both versions give the same bits,
+// because nothing in them may be fused or reordered (see CMakeLists.txt).
 
 struct Product {
   template <class Number>
@@ -29,7 +29,7 @@ struct SquaredDifference {
   }
 };
 
-constexpr int kLanes = 8;  // running sums, so many that they fill wide registers; part of what a sum is
+constexpr int kLanes = 8;  // running sums, which fill wide registers; their number determines the rounding
 
 template <class Term, class Number, class T>
 [[gnu::always_inline]] inline Number sum(const T* x, const T* y, std::int64_t n) {
@@ -43,10 +43,10 @@ template <class Term, class Number, class T>
   return ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7]));
 }
 
-// In float32, by 32 running sums, of which the first eight take what is left of a row.
+// float32 sums have 32 running sums. The first eight of them take the rest of a row.
 constexpr int kQuickLanes = 32;
 
-// The sum of eight running sums and of the terms from j on, in a fixed order.
+// Returns the sum of eight running sums and of the terms from j on, in a fixed order.
 template <class Term, class T>
 [[gnu::always_inline]] inline float finish_quick_sum(const float* lane, const T* x, const T* y,
                                                      std::int64_t j, std::int64_t n) {
@@ -84,7 +84,7 @@ template <class Number, class T>
     low = std::min(low, values[s]);
     high = std::max(high, values[s]);
   }
-  for (;;) {  // at least k values reach low, all the time
+  for (;;) {  // invariant: at least k values reach `low`
     const float middle = low + (high - low) / 2;
     if (!(low < middle && middle < high)) return low;
     std::int32_t count = 0;
@@ -98,13 +98,13 @@ template <class Number, class T>
   }
 }
 
-[[gnu::always_inline]] inline int find(const float* products, const float* offsets, const float* reaches,
-                                       float own_offset, float own_reach, int begin, int end,
+[[gnu::always_inline]] inline int find(const float* products, const float* offsets, const float* cutoffs,
+                                       float own_offset, float own_cutoff, int begin, int end,
                                        std::int32_t* found) {
   int count = 0;
   for (int j = begin; j < end; ++j) {
     found[count] = j;
-    count += products[j] >= std::min(own_reach + offsets[j], reaches[j] + own_offset);
+    count += products[j] >= std::min(own_cutoff + offsets[j], cutoffs[j] + own_offset);
   }
   return count;
 }
@@ -116,7 +116,7 @@ template <class Term, class Number, class T>
   return sum<Term, Number>(x, y, n);
 }
 
-// Eight numbers as float32.
+// Load eight numbers as float32.
 [[AGGLO_AVX2]] inline __m256 load_avx2(const float* x) { return _mm256_loadu_ps(x); }
 [[AGGLO_AVX2]] inline __m256 load_avx2(const Half* x) {
   return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x)));
@@ -128,8 +128,8 @@ template <class Term, class Number, class T>
   return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(x))));
 }
 
-// By intrinsics, for compilers do not widen eight bytes at a time. Products are not fused with sums: plain
-// C++ has no quick way to do that.
+// Intrinsics, because compilers do not widen eight bytes at a time. Products are not fused with sums, because
+// plain C++ has no fast way to do the same.
 template <class Term, class T>
 [[AGGLO_AVX2]] float quick_sum_avx2(const T* x, const T* y, std::int64_t n) {
   __m256 sums[4] = {_mm256_setzero_ps(), _mm256_setzero_ps(), _mm256_setzero_ps(), _mm256_setzero_ps()};
@@ -156,26 +156,26 @@ template <class Number, class T>
   return bisect(k, values, n);
 }
 
-[[AGGLO_AVX2]] int find_avx2(const float* products, const float* offsets, const float* reaches,
-                             float own_offset, float own_reach, int begin, int end, std::int32_t* found) {
-  const __m256 offset = _mm256_set1_ps(own_offset), reach = _mm256_set1_ps(own_reach);
+[[AGGLO_AVX2]] int find_avx2(const float* products, const float* offsets, const float* cutoffs,
+                             float own_offset, float own_cutoff, int begin, int end, std::int32_t* found) {
+  const __m256 offset = _mm256_set1_ps(own_offset), reach = _mm256_set1_ps(own_cutoff);
   const auto mask = [&](int j) __attribute__((target("avx2,fma,f16c,popcnt"))) {
     const __m256 own = _mm256_add_ps(reach, _mm256_loadu_ps(offsets + j));
-    const __m256 other = _mm256_add_ps(offset, _mm256_loadu_ps(reaches + j));
+    const __m256 other = _mm256_add_ps(offset, _mm256_loadu_ps(cutoffs + j));
     return _mm256_cmp_ps(_mm256_loadu_ps(products + j), _mm256_min_ps(own, other), _CMP_GE_OQ);
   };
   int count = 0, j = begin;
   for (; j + 32 <= end; j += 32) {
     const __m256 a = mask(j), b = mask(j + 8), c = mask(j + 16), d = mask(j + 24);
     const __m256 any = _mm256_or_ps(_mm256_or_ps(a, b), _mm256_or_ps(c, d));
-    if (_mm256_testz_ps(any, any)) continue;  // by far the most
+    if (_mm256_testz_ps(any, any)) continue;  // nearly always
     const auto bits = [](__m256 set) __attribute__((target("avx2,fma,f16c,popcnt"))) {
       return static_cast<std::uint32_t>(_mm256_movemask_ps(set));
     };
     std::uint32_t set = bits(a) | bits(b) << 8 | bits(c) << 16 | bits(d) << 24;
     for (; set; set &= set - 1) found[count++] = j + __builtin_ctz(set);
   }
-  return count + find(products, offsets, reaches, own_offset, own_reach, j, end, found + count);
+  return count + find(products, offsets, cutoffs, own_offset, own_cutoff, j, end, found + count);
 }
 
 #endif
@@ -218,7 +218,7 @@ float quick_squared_distance(const T* x, const T* y, std::int64_t n) {
 }
 
 template <class T>
-void shifted_scaled(const T* x, const Wide<T>* center, double factor, std::int64_t n, float* out) {
+void shift_and_scale(const T* x, const Wide<T>* center, double factor, std::int64_t n, float* out) {
   if (!std::is_same_v<T, double> && 1e-30 < factor && factor < 1e30)
     shifted(x, center, static_cast<float>(factor), n, out);
   else
@@ -228,7 +228,7 @@ void shifted_scaled(const T* x, const Wide<T>* center, double factor, std::int64
 #define AGGLO_KERNELS(T)                                              \
   template double dot(const T*, const T*, std::int64_t);              \
   template double squared_distance(const T*, const T*, std::int64_t); \
-  template void shifted_scaled(const T*, const Wide<T>*, double, std::int64_t, float*);
+  template void shift_and_scale(const T*, const Wide<T>*, double, std::int64_t, float*);
 AGGLO_EACH_NUMBER(AGGLO_KERNELS)
 #define AGGLO_QUICK_KERNELS(T)                                \
   template float quick_dot(const T*, const T*, std::int64_t); \
@@ -238,13 +238,13 @@ AGGLO_QUICK_KERNELS(Half)
 AGGLO_QUICK_KERNELS(std::int8_t)
 AGGLO_QUICK_KERNELS(std::uint8_t)
 
-float reached_by(std::int64_t k, const float* values, std::int64_t n) {
+float top_k_threshold(std::int64_t k, const float* values, std::int64_t n) {
   AGGLO_DISPATCH(bisect, (k, values, n));
 }
 
-int survivors(const float* products, const float* offsets, const float* reaches, float own_offset,
-              float own_reach, int begin, int end, std::int32_t* found) {
-  AGGLO_DISPATCH(find, (products, offsets, reaches, own_offset, own_reach, begin, end, found));
+int select_above(const float* products, const float* offsets, const float* cutoffs, float own_offset,
+                 float own_cutoff, int begin, int end, std::int32_t* found) {
+  AGGLO_DISPATCH(find, (products, offsets, cutoffs, own_offset, own_cutoff, begin, end, found));
 }
 
 }  // namespace agglo

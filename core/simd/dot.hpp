@@ -1,4 +1,4 @@
-// The innermost loops of the neighbour search, in the widest instructions that the machine at hand has.
+// Dot products, distances and selections over dense rows: the kernels of the neighbour searches.
 #pragma once
 
 #include <cstdint>
@@ -7,29 +7,33 @@
 
 namespace agglo {
 
-// Sums in float64, in an order that depends on n alone: the same bits on every machine, and for (y, x).
+// Return the product or the squared distance of two rows, summed in float64. The order of the sum depends on
+// n alone, so the bits are the same on every machine, and for (y, x).
 template <class T>
 double dot(const T* x, const T* y, std::int64_t n);
 template <class T>
 double squared_distance(const T* x, const T* y, std::int64_t n);
 
-// The same in float32, which is faster. No term is rounded more than n / 8 + 12 times. Not for float64.
+// Return the same in float32, which is faster. No term is rounded more than n / 8 + 12 times. Not for
+// float64.
 template <class T>
 float quick_dot(const T* x, const T* y, std::int64_t n);
 template <class T>
 float quick_squared_distance(const T* x, const T* y, std::int64_t n);
 
-// out = (x - center) * factor in float32; in float32 throughout but for float64 points, if the factor allows.
+// Set out = (x - center) * factor, in float32. Points in float64, or extreme factors, are computed in
+// float64.
 template <class T>
-void shifted_scaled(const T* x, const Wide<T>* center, double factor, std::int64_t n, float* out);
+void shift_and_scale(const T* x, const Wide<T>* center, double factor, std::int64_t n, float* out);
 
-// A number that at least k of n values reach, and hardly more than k of them unless values are equal.
-float reached_by(std::int64_t k, const float* values, std::int64_t n);
+// Return a number that at least k of n values reach, and not more than k unless values are equal or nearly
+// so.
+float top_k_threshold(std::int64_t k, const float* values, std::int64_t n);
 
-// Writes those j in [begin, end) to `found`, in order, for which
-//   products[j] >= min(own_reach + offsets[j], reaches[j] + own_offset)
-// and returns their number.
-int survivors(const float* products, const float* offsets, const float* reaches, float own_offset,
-              float own_reach, int begin, int end, std::int32_t* found);
+// Write those j in [begin, end) to `found`, in order, for which
+//   products[j] >= min(own_cutoff + offsets[j], cutoffs[j] + own_offset)
+// and return their number.
+int select_above(const float* products, const float* offsets, const float* cutoffs, float own_offset,
+                 float own_cutoff, int begin, int end, std::int32_t* found);
 
 }  // namespace agglo

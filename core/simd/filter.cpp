@@ -8,7 +8,7 @@
 namespace agglo {
 namespace {
 
-// Every loop is written once, for any machine, and compiled a second time for what most machines have.
+// Every loop is written once and compiled a second time for AVX2.
 
 [[gnu::always_inline]] inline void count_bits(const std::uint64_t* row, const std::uint64_t* rows,
                                               std::int64_t n, std::int64_t width, std::int32_t* out) {
@@ -19,9 +19,9 @@ namespace {
   }
 }
 
-// Nearly none pass, mostly, so many are tested at once.
+// Few pass, so 32 are tested at once.
 template <class Test>
-[[gnu::always_inline]] inline int those(std::int64_t n, std::int32_t* found, const Test& test) {
+[[gnu::always_inline]] inline int select_if(std::int64_t n, std::int32_t* found, const Test& test) {
   constexpr std::int64_t run = 32;
   int count = 0;
   std::int64_t j = 0;
@@ -40,31 +40,32 @@ template <class Test>
   return count;
 }
 
-[[gnu::always_inline]] inline int find_larger(const float* values, std::int64_t n, float bar,
+[[gnu::always_inline]] inline int find_larger(const float* values, std::int64_t n, float threshold,
                                               std::int32_t* found) {
-  return those(n, found, [=](std::int64_t j) { return static_cast<int>(values[j] > bar); });
+  return select_if(n, found, [=](std::int64_t j) { return static_cast<int>(values[j] > threshold); });
 }
 
 [[gnu::always_inline]] inline int find_products(const float* partial, const float* rest, std::int64_t n,
-                                                float own, float bar, std::int32_t* found) {
-  return those(n, found, [=](std::int64_t j) { return static_cast<int>(partial[j] + own * rest[j] >= bar); });
+                                                float own, float threshold, std::int32_t* found) {
+  return select_if(n, found,
+                   [=](std::int64_t j) { return static_cast<int>(partial[j] + own * rest[j] >= threshold); });
 }
 
 [[gnu::always_inline]] inline int find_overlaps(const float* partial, const float* rest, const float* sizes,
                                                 std::int64_t n, float own, float size, float slope,
                                                 std::int32_t* found) {
-  return those(n, found, [=](std::int64_t j) {
+  return select_if(n, found, [=](std::int64_t j) {
     return static_cast<int>(partial[j] + std::min(own, rest[j]) >= slope * (size + sizes[j]));
   });
 }
 
-[[gnu::always_inline]] inline int find_seeming(const SetImage& own, float slope, const SetImage* images,
+[[gnu::always_inline]] inline int find_seeming(const SetSketch& own, float slope, const SetSketch* sketches,
                                                const float* slopes, std::int64_t n, std::int32_t* found) {
   int count = 0;
   for (std::int64_t j = 0; j < n; ++j) {
-    const SetImage& other = images[j];
+    const SetSketch& other = sketches[j];
     std::int64_t both = 0;
-    for (int w = 0; w < SetImage::words; ++w) both += std::popcount(own.bits[w] & other.bits[w]);
+    for (int w = 0; w < SetSketch::words; ++w) both += std::popcount(own.bits[w] & other.bits[w]);
     found[count] = static_cast<std::int32_t>(j);
     count += static_cast<float>(both) * std::min(own.share, other.share) >=
              std::min(slope, slopes[j]) * (own.size + other.size);
@@ -74,13 +75,14 @@ template <class Test>
 
 #ifdef AGGLO_X86
 
-[[AGGLO_AVX2]] int find_larger_avx2(const float* values, std::int64_t n, float bar, std::int32_t* found) {
-  return find_larger(values, n, bar, found);
+[[AGGLO_AVX2]] int find_larger_avx2(const float* values, std::int64_t n, float threshold,
+                                    std::int32_t* found) {
+  return find_larger(values, n, threshold, found);
 }
 
 [[AGGLO_AVX2]] int find_products_avx2(const float* partial, const float* rest, std::int64_t n, float own,
-                                      float bar, std::int32_t* found) {
-  return find_products(partial, rest, n, own, bar, found);
+                                      float threshold, std::int32_t* found) {
+  return find_products(partial, rest, n, own, threshold, found);
 }
 
 [[AGGLO_AVX2]] int find_overlaps_avx2(const float* partial, const float* rest, const float* sizes,
@@ -104,35 +106,35 @@ template <class Test>
   }
 }
 
-[[AGGLO_AVX2]] int find_seeming_avx2(const SetImage& own, float slope, const SetImage* images,
+[[AGGLO_AVX2]] int find_seeming_avx2(const SetSketch& own, float slope, const SetSketch* sketches,
                                      const float* slopes, std::int64_t n, std::int32_t* found) {
-  return find_seeming(own, slope, images, slopes, n, found);
+  return find_seeming(own, slope, sketches, slopes, n, found);
 }
 
 #endif
 
 }  // namespace
 
-int larger(const float* values, std::int64_t n, float bar, std::int32_t* found) {
-  AGGLO_DISPATCH(find_larger, (values, n, bar, found));
+int select_larger(const float* values, std::int64_t n, float threshold, std::int32_t* found) {
+  AGGLO_DISPATCH(find_larger, (values, n, threshold, found));
 }
-int passing_products(const float* partial, const float* rest, std::int64_t n, float own, float bar,
-                     std::int32_t* found) {
-  AGGLO_DISPATCH(find_products, (partial, rest, n, own, bar, found));
+int select_products(const float* partial, const float* rest, std::int64_t n, float own, float threshold,
+                    std::int32_t* found) {
+  AGGLO_DISPATCH(find_products, (partial, rest, n, own, threshold, found));
 }
-int passing_overlaps(const float* partial, const float* rest, const float* sizes, std::int64_t n, float own,
-                     float size, float slope, std::int32_t* found) {
+int select_overlaps(const float* partial, const float* rest, const float* sizes, std::int64_t n, float own,
+                    float size, float slope, std::int32_t* found) {
   AGGLO_DISPATCH(find_overlaps, (partial, rest, sizes, n, own, size, slope, found));
 }
 
-void different_bits(const std::uint64_t* row, const std::uint64_t* rows, std::int64_t n, std::int64_t width,
-                    std::int32_t* out) {
+void hamming_distances(const std::uint64_t* row, const std::uint64_t* rows, std::int64_t n,
+                       std::int64_t width, std::int32_t* out) {
   AGGLO_DISPATCH(count_bits, (row, rows, n, width, out));
 }
 
-int seem_overlapping(const SetImage& own, float slope, const SetImage* images, const float* slopes,
-                     std::int64_t n, std::int32_t* found) {
-  AGGLO_DISPATCH(find_seeming, (own, slope, images, slopes, n, found));
+int select_overlapping(const SetSketch& own, float slope, const SetSketch* sketches, const float* slopes,
+                       std::int64_t n, std::int32_t* found) {
+  AGGLO_DISPATCH(find_seeming, (own, slope, sketches, slopes, n, found));
 }
 
 }  // namespace agglo

@@ -7,16 +7,16 @@
 namespace agglo {
 namespace {
 
-// The usual blocked matrix product. A block of columns is packed into panels, in which the numbers of one
-// term are next to each other, and so is a block of rows. The product of two panels, a tile, is summed in
-// registers. Terms are taken in blocks as well; a tile then continues with the sums of the block before.
+// A blocked matrix product. Blocks of rows and of columns are packed into panels, in which the numbers of one
+// term are next to each other. The product of two panels, a tile, is summed in registers. Terms come in
+// blocks as well: a tile continues with the sums of the previous block.
 
-constexpr std::int64_t kTerms = 256;     // terms of a block: two panels of so many fit the nearest cache
+constexpr std::int64_t kTerms = 256;     // terms of a block: two panels fit the L1 cache
 constexpr std::int64_t kRows = 96;       // rows of a block, a multiple of all tiles' heights
 constexpr std::int64_t kColumns = 1024;  // columns of a block, a multiple of all tiles' widths
 
-// Adds the product of two panels to a tile of sums, whose rows are `stride` numbers apart. A macro, for the
-// types of registers are known only inside of a function that is compiled for them.
+// Adds the product of two panels to a tile of sums, whose rows are `stride` numbers apart. This is a macro,
+// because vector types are only available in functions that are compiled for them.
 #define AGGLO_TILE(name, Vector, kHeight, kVectors)                                                          \
   void name(const float* rows, const float* columns, std::int64_t terms, float* sums, std::int64_t stride) { \
     constexpr int lanes = sizeof(Vector) / sizeof(float);                                                    \
@@ -56,8 +56,8 @@ Tile tile() {
   return {4, 8, tile_plain};
 }
 
-// Packs `terms` numbers of each of n rows, which are d apart, into panels of `width` rows. Rows that are
-// missing from the last panel are 0.
+// Packs `terms` numbers of each of n rows, which are d apart, into panels of `width` rows. The last panel is
+// filled with 0.
 void pack(const float* rows, std::int64_t n, std::int64_t d, std::int64_t terms, std::int64_t width,
           float* out) {
   for (std::int64_t first = 0; first < n; first += width, out += width * terms) {

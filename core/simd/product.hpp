@@ -1,4 +1,4 @@
-// Products of rows with rows in float32, whose bits are the same on every machine.
+// Matrix products in float32 whose bits are the same on every machine.
 #pragma once
 
 #include <cstdint>
@@ -6,12 +6,11 @@
 
 namespace agglo {
 
-// products[i * n_columns + j] = row i . column j, both of d numbers. Every product is summed from the first
-// term to the last, without fused operations: it depends on its two rows alone, not on the processor, a BLAS,
-// or the other rows of the call. Grows `products` if it is too short.
+// Set products[i * n_columns + j] = row i . column j, both of d numbers. Grows `products` if it is too short.
 //
-// Where products only rule out pairs by an error bound, a BLAS does the same in about half the time
-// (base/blas.hpp).
+// Every product is summed from the first term to the last, without fused operations. So it depends on its two
+// rows alone, not on the processor, a BLAS, or the other rows of the call. If products only prune pairs by an
+// error bound, a BLAS takes about half the time (base/blas.hpp).
 void multiply_rows(const float* rows, std::int64_t n_rows, const float* columns, std::int64_t n_columns,
                    std::int64_t d, std::vector<float>& products);
 

@@ -9,17 +9,18 @@
 namespace agglo {
 namespace {
 
-constexpr int kLanes = 8;  // running sums, as of dense points: see kernels.cpp
+constexpr int kLanes = 8;  // running sums, as for dense points (simd/dot.cpp)
 
-// Rows as they are searched: with what they are multiplied so that float32 products are safe, as in Space.
+// The similarity measure of InvertedSearch for dot product and cosine. Rows are scaled so that float32
+// products are safe, as in Space.
 template <class T>
 class Products {
  public:
   struct Query;
 
-  Products(const SparseRows<T>& rows, Metric metric, Copies copied)
-      : groups(std::move(copied)),
-        ids(groups.first),
+  Products(const SparseRows<T>& rows, Metric metric, Duplicates found_duplicates)
+      : duplicates(std::move(found_duplicates)),
+        ids(duplicates.first),
         rows_(rows),
         cosine_(metric == Metric::cosine),
         factors_(factors(rows, cosine_)),
@@ -42,10 +43,10 @@ class Products {
     explicit Query(const Products& products) : numbers(products.rows_.columns, T(0)) {}
 
     std::vector<Term> terms;
-    std::array<double, Levels::count> rest;  // the length of what the row has beyond a level
-    double slack;                            // by how much float32 may err
-    double order;                            // by how much sums in different orders may differ
-    std::vector<T> numbers;                  // of the row, by columns
+    std::array<double, Levels::count> rest;  // the length of the row in the columns after a level
+    double slack;                            // error bound of float32 sums
+    double order;                            // bound of the difference of sums in different orders
+    std::vector<T> numbers;                  // of the row, by column
     std::int32_t row = -1;
   };
 
@@ -59,7 +60,8 @@ class Products {
       x.terms.push_back({columns[e], levels.of[columns[e]], weight, postings.length(columns[e])});
     }
     std::sort(x.terms.begin(), x.terms.end());
-    // Of m products, each rounded once and of numbers rounded once, and their sum; see Lists for the same.
+    // Error bound of a sum of m products: the numbers, the products and the sums are all rounded; see
+    // float32_slack.
     const double unit = std::numeric_limits<float>::epsilon() / 2, m = static_cast<double>(columns.size());
     const double length = std::sqrt(square(x.row)) * factor(x.row);
     x.order = (m + 16) * std::numeric_limits<double>::epsilon();
@@ -68,29 +70,29 @@ class Products {
 
   double unseen(const Query& x, int level) const { return x.rest[level] * most_[level] + x.slack; }
 
-  std::int64_t passing(const Query& x, int level, double bar, const float* partial, std::int64_t first,
-                       std::int64_t n, std::int32_t* found) const {
-    const auto [own, least] = test(x, level, bar);
-    if (level + 1 == Levels::count) level = 0;  // whatever it is, it counts nothing
-    return passing_products(partial, levels.rest[level].data() + first, n, own, least, found);
+  std::int64_t select(const Query& x, int level, double threshold, const float* partial, std::int64_t first,
+                      std::int64_t n, std::int32_t* found) const {
+    const auto [own, least] = test(x, level, threshold);
+    if (level + 1 == Levels::count) level = 0;  // any will do, because the rest of the query is 0
+    return select_products(partial, levels.rest[level].data() + first, n, own, least, found);
   }
-  std::int64_t passing_of(const Query& x, int level, double bar, const float* partial,
-                          const std::int32_t* places, std::int64_t n, std::int32_t* found) const {
-    const auto [own, least] = test(x, level, bar);
+  std::int64_t select_of(const Query& x, int level, double threshold, const float* partial,
+                         const std::int32_t* positions, std::int64_t n, std::int32_t* found) const {
+    const auto [own, least] = test(x, level, threshold);
     const float* rest = levels.rest[level + 1 == Levels::count ? 0 : level].data();
     std::int64_t count = 0;
     for (std::int64_t j = 0; j < n; ++j) {
-      found[count] = places[j];
-      count += partial[places[j]] + own * rest[places[j]] >= least;
+      found[count] = positions[j];
+      count += partial[positions[j]] + own * rest[positions[j]] >= least;
     }
     return count;
   }
-  double lower(const Query& x, std::int32_t q) const { return quick(x, ids[q]) - x.order; }
-  double exact(const Query& x, std::int32_t q, float, double bar) const {
+  double lower_bound(const Query& x, std::int32_t q) const { return quick(x, ids[q]) - x.order; }
+  double exact(const Query& x, std::int32_t q, float, double threshold) const {
     const double about = quick(x, ids[q]);
-    return about < bar - x.order ? about : closeness(x, ids[q]);
+    return about < threshold - x.order ? about : similarity(x, ids[q]);
   }
-  double self(std::int32_t row) const { return square(row) * (factor(row) * factor(row)); }
+  double self_similarity(std::int32_t row) const { return square(row) * (factor(row) * factor(row)); }
   std::pair<std::int64_t, std::int64_t> span(const Query&, double) const {
     return {0, static_cast<std::int64_t>(ids.size())};
   }
@@ -103,7 +105,7 @@ class Products {
     for (std::size_t e = 0; e < columns.size(); ++e) x.numbers[columns[e]] = rows_.numbers(row)[e];
   }
 
-  // Closeness but for a rounding: in as few sums as fit registers.
+  // Returns the similarity up to the order of its sum, with as few running sums as fit registers.
   double quick(const Query& x, std::int32_t row) const {
     const std::int32_t* columns = rows_.indices.data();
     const T *values = rows_.values.data(), *numbers = x.numbers.data();
@@ -119,7 +121,7 @@ class Products {
     return ((sums[0] + sums[1]) + (sums[2] + sums[3])) * (factor(x.row) * factor(row));
   }
 
-  double closeness(const Query& x, std::int32_t row) const {
+  double similarity(const Query& x, std::int32_t row) const {
     double lane[kLanes] = {};
     for (std::int64_t e = rows_.indptr[row]; e < rows_.indptr[row + 1]; ++e) {
       const std::int32_t column = rows_.indices[e];
@@ -129,8 +131,9 @@ class Products {
     return total(lane) * (factor(x.row) * factor(row));
   }
 
-  // The same of two rows whose factors are known; columns of one row alone would add zeros.
-  static double closeness(const SparseRows<T>& rows, std::int32_t i, std::int32_t j, double scale) {
+  // Returns the same for two rows of known factors, by merging their columns. Other columns would only add
+  // zeros.
+  static double similarity(const SparseRows<T>& rows, std::int32_t i, std::int32_t j, double scale) {
     double lane[kLanes] = {};
     const auto left = rows.row(i), right = rows.row(j);
     for (std::size_t e = 0, f = 0; e < left.size() && f < right.size();) {
@@ -144,7 +147,7 @@ class Products {
     return total(lane) * scale;
   }
 
-  // One of each row under cosine, else one for all.
+  // Returns one factor per row under cosine, otherwise one for all rows.
   static std::vector<double> factors(const SparseRows<T>& rows, bool cosine) {
     double largest = 0;
     std::vector<double> result;
@@ -157,20 +160,20 @@ class Products {
     return result;
   }
 
-  float value(double closeness) const {
-    if (cosine_) return static_cast<float>(std::clamp(closeness, -1.0, 1.0));
-    return static_cast<float>(closeness / (factors_[0] * factors_[0]));
+  float value(double similarity) const {
+    if (cosine_) return static_cast<float>(std::clamp(similarity, -1.0, 1.0));
+    return static_cast<float>(similarity / (factors_[0] * factors_[0]));
   }
 
-  Copies groups;
-  const std::vector<std::int32_t>& ids;  // of the distinct rows, by place
-  const double floor = 0;
+  Duplicates duplicates;
+  const std::vector<std::int32_t>& ids;  // of the distinct rows, by position
+  const double min_similarity = 0;
 
  private:
-  // What passing_products() is to be given, so that nothing is lost to rounding.
-  std::pair<float, float> test(const Query& x, int level, double bar) const {
+  // Returns the arguments of select_products for a threshold, rounded so that nothing is lost.
+  std::pair<float, float> test(const Query& x, int level, double threshold) const {
     return {static_cast<float>(x.rest[level]),
-            std::nextafter(static_cast<float>(bar - x.slack), -std::numeric_limits<float>::infinity())};
+            std::nextafter(static_cast<float>(threshold - x.slack), -std::numeric_limits<float>::infinity())};
   }
 
   void set_rest(std::int32_t row, std::array<double, Levels::count>& rest) const {
@@ -202,8 +205,8 @@ class Products {
   SparseRows<T> rows_;
   bool cosine_;
   std::vector<double> factors_;
-  double longest_ = 0;                           // the length of a row, times its factor
-  std::array<double, Levels::count> most_ = {};  // the largest rest beyond a level
+  double longest_ = 0;                           // the largest length of a row times its factor
+  std::array<double, Levels::count> most_ = {};  // the largest rest after a level
 
  public:
   Postings postings;
@@ -213,30 +216,30 @@ class Products {
 }  // namespace
 
 template <class T>
-Neighbors nearest(const SparseRows<T>& rows, std::int64_t k, Metric metric, ThreadPool& pool,
-                  const Report& report) {
-  const Products<T> products(rows, metric, copies(rows, pool));
-  Inverted<Products<T>> search(products, k, pool.size());
-  return lists_of_all(
-      products, products.ids, k, [&](std::int64_t p, int worker) { return search.nearest(p, worker); },
-      [&](double closeness) { return products.value(closeness); }, pool, report);
+Neighbors exact_neighbors(const SparseRows<T>& rows, std::int64_t k, Metric metric, ThreadPool& pool,
+                          const Report& report) {
+  const Products<T> products(rows, metric, find_duplicates(rows, pool));
+  InvertedSearch<Products<T>> search(products, k, pool.size());
+  return all_lists(
+      products, products.ids, k, [&](std::int64_t p, int worker) { return search.search_row(p, worker); },
+      [&](double similarity) { return products.value(similarity); }, pool, report);
 }
 
 template <class T>
-Neighbors nearest_to(const SparseRows<T>& rows, std::int64_t base, std::int64_t k, Metric metric,
-                     ThreadPool& pool, const Report& report) {
-  const Products<T> products(rows, metric, copies(rows.first(base), pool));
-  Inverted<Products<T>> search(products, k, pool.size());
-  return lists_of_guests(
+Neighbors exact_query(const SparseRows<T>& rows, std::int64_t base, std::int64_t k, Metric metric,
+                      ThreadPool& pool, const Report& report) {
+  const Products<T> products(rows, metric, find_duplicates(rows.first(base), pool));
+  InvertedSearch<Products<T>> search(products, k, pool.size());
+  return query_lists(
       products, base, rows.n(), k,
-      [&](std::int32_t row, int worker) { return search.nearest_to(row, worker); },
-      [&](double closeness) { return products.value(closeness); }, pool, report);
+      [&](std::int32_t row, int worker) { return search.search_query(row, worker); },
+      [&](double similarity) { return products.value(similarity); }, pool, report);
 }
 
 template <class T>
-std::vector<float> all_pairs(const SparseRows<T>& rows, Metric metric, ThreadPool& pool,
-                             const Report& report) {
-  const Products<T> products(rows, metric, copies(rows, pool));
+std::vector<float> pairwise_values(const SparseRows<T>& rows, Metric metric, ThreadPool& pool,
+                                   const Report& report) {
+  const Products<T> products(rows, metric, find_duplicates(rows, pool));
   const std::int32_t n = static_cast<std::int32_t>(rows.n());
   std::vector<typename Products<T>::Query> queries(pool.size(), typename Products<T>::Query(products));
   std::vector<float> values(static_cast<std::int64_t>(n) * (n - 1));
@@ -246,29 +249,31 @@ std::vector<float> all_pairs(const SparseRows<T>& rows, Metric metric, ThreadPoo
         products.scatter(static_cast<std::int32_t>(i), queries[worker]);
         float* out = values.data() + i * (n - 1);
         for (std::int32_t j = 0; j < n; ++j)
-          if (j != i) *out++ = products.value(products.closeness(queries[worker], j));
+          if (j != i) *out++ = products.value(products.similarity(queries[worker], j));
       },
       report);
   return values;
 }
 
 template <class T>
-PairCloseness pair_closeness(const SparseRows<T>& rows, Metric metric) {
+PairSimilarity pair_similarity(const SparseRows<T>& rows, Metric metric) {
   const bool cosine = metric == Metric::cosine;
   return [rows, cosine, factors = Products<T>::factors(rows, cosine)](std::int32_t i, std::int32_t j) {
-    return Products<T>::closeness(rows, i, j, factors[cosine ? i : 0] * factors[cosine ? j : 0]);
+    return Products<T>::similarity(rows, i, j, factors[cosine ? i : 0] * factors[cosine ? j : 0]);
   };
 }
 
-template Neighbors nearest(const SparseRows<float>&, std::int64_t, Metric, ThreadPool&, const Report&);
-template Neighbors nearest(const SparseRows<double>&, std::int64_t, Metric, ThreadPool&, const Report&);
-template Neighbors nearest_to(const SparseRows<float>&, std::int64_t, std::int64_t, Metric, ThreadPool&,
-                              const Report&);
-template Neighbors nearest_to(const SparseRows<double>&, std::int64_t, std::int64_t, Metric, ThreadPool&,
-                              const Report&);
-template std::vector<float> all_pairs(const SparseRows<float>&, Metric, ThreadPool&, const Report&);
-template std::vector<float> all_pairs(const SparseRows<double>&, Metric, ThreadPool&, const Report&);
-template PairCloseness pair_closeness(const SparseRows<float>&, Metric);
-template PairCloseness pair_closeness(const SparseRows<double>&, Metric);
+template Neighbors exact_neighbors(const SparseRows<float>&, std::int64_t, Metric, ThreadPool&,
+                                   const Report&);
+template Neighbors exact_neighbors(const SparseRows<double>&, std::int64_t, Metric, ThreadPool&,
+                                   const Report&);
+template Neighbors exact_query(const SparseRows<float>&, std::int64_t, std::int64_t, Metric, ThreadPool&,
+                               const Report&);
+template Neighbors exact_query(const SparseRows<double>&, std::int64_t, std::int64_t, Metric, ThreadPool&,
+                               const Report&);
+template std::vector<float> pairwise_values(const SparseRows<float>&, Metric, ThreadPool&, const Report&);
+template std::vector<float> pairwise_values(const SparseRows<double>&, Metric, ThreadPool&, const Report&);
+template PairSimilarity pair_similarity(const SparseRows<float>&, Metric);
+template PairSimilarity pair_similarity(const SparseRows<double>&, Metric);
 
 }  // namespace agglo

@@ -1,4 +1,4 @@
-// The exact nearest neighbours of sparse rows of numbers, by dot product or cosine.
+// Exact nearest neighbours of sparse rows by dot product or cosine.
 #pragma once
 
 #include <cstdint>
@@ -12,27 +12,28 @@
 
 namespace agglo {
 
-// The k closest other rows of every row, 1 <= k < n, of those whose similarity is above 0: the first k by
-// (similarity, smaller index), and -1 where there are no more. Similarities are summed in float64, in the
-// order of a search in dense points, and so are the same to the bit. `metric` is dot or cosine.
+// Return the k nearest other rows of every row, 1 <= k < n: the first k by (similarity, smaller index). Only
+// rows of a similarity above 0 are neighbours; -1 fills rows that have fewer. `metric` is dot or cosine.
 //
-// Memory beside rows and result: 8 bytes a stored number, some 40 a row, and 8 a row and a thread.
+// Similarities are summed in float64 in the order of the dense search, so both give the same bits. Memory
+// besides rows and result: 8 bytes per stored number, about 40 per row, and 8 per row and thread.
 template <class T>
-Neighbors nearest(const SparseRows<T>& rows, std::int64_t k, Metric metric, ThreadPool& pool,
-                  const Report& report = {});
+Neighbors exact_neighbors(const SparseRows<T>& rows, std::int64_t k, Metric metric, ThreadPool& pool,
+                          const Report& report = {});
 
-// The k closest of the first `base` rows for each of the others, 1 <= k <= base, in the same way.
+// Return the k nearest of the first `base` rows for each of the other rows, the queries. 1 <= k <= base.
 template <class T>
-Neighbors nearest_to(const SparseRows<T>& rows, std::int64_t base, std::int64_t k, Metric metric,
-                     ThreadPool& pool, const Report& report = {});
+Neighbors exact_query(const SparseRows<T>& rows, std::int64_t base, std::int64_t k, Metric metric,
+                      ThreadPool& pool, const Report& report = {});
 
-// The similarity of every pair: n - 1 values for each row in turn, by the index of the other.
+// Return the similarity of every pair: n - 1 values for each row in turn, ordered by the index of the other
+// row.
 template <class T>
-std::vector<float> all_pairs(const SparseRows<T>& rows, Metric metric, ThreadPool& pool,
-                             const Report& report = {});
+std::vector<float> pairwise_values(const SparseRows<T>& rows, Metric metric, ThreadPool& pool,
+                                   const Report& report = {});
 
-// The closeness that these searches rank by, for rows that outlive it.
+// Return the similarity by which these searches rank. The rows must outlive it.
 template <class T>
-PairCloseness pair_closeness(const SparseRows<T>& rows, Metric metric);
+PairSimilarity pair_similarity(const SparseRows<T>& rows, Metric metric);
 
 }  // namespace agglo

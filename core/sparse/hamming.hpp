@@ -1,4 +1,4 @@
-// The exact nearest neighbours of rows of bits, by the number of bits that differ.
+// Exact nearest neighbours of rows of bits by Hamming distance.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace agglo {
 
-// n rows of `width` words each; the bits beyond `bits` are equal in all rows.
+// n rows of `width` words. The words may have more than `bits` bits; these are equal in all rows.
 struct BitRows {
   std::span<const std::uint64_t> words;
   std::int64_t n, width, bits;
@@ -19,19 +19,20 @@ struct BitRows {
   const std::uint64_t* row(std::int64_t i) const { return words.data() + i * width; }
 };
 
-// The k closest other rows of every row, 1 <= k < n: the first k by (bits that differ, smaller index). The
-// values are shares of `bits`, as Hamming distances commonly are. Needs 64 kB a thread beside rows and
-// result.
-Neighbors nearest_bits(const BitRows& rows, std::int64_t k, ThreadPool& pool, const Report& report = {});
+// Return the k nearest other rows of every row, 1 <= k < n: the first k by (bits that differ, smaller index).
+// Values are shares of `bits`. Memory besides rows and result: 64 kB per thread.
+Neighbors hamming_neighbors(const BitRows& rows, std::int64_t k, ThreadPool& pool, const Report& report = {});
 
-// The k closest of the first `base` rows for each of the others, 1 <= k <= base, in the same way.
-Neighbors nearest_bits_to(const BitRows& rows, std::int64_t base, std::int64_t k, ThreadPool& pool,
-                          const Report& report = {});
+// Return the k nearest of the first `base` rows for each of the other rows, the queries. 1 <= k <= base.
+Neighbors hamming_query(const BitRows& rows, std::int64_t base, std::int64_t k, ThreadPool& pool,
+                        const Report& report = {});
 
-// The distance of every pair: n - 1 values for each row in turn, by the index of the other.
-std::vector<float> all_pairs_of_bits(const BitRows& rows, ThreadPool& pool, const Report& report = {});
+// Return the distance of every pair: n - 1 values for each row in turn, ordered by the index of the other
+// row.
+std::vector<float> pairwise_hamming(const BitRows& rows, ThreadPool& pool, const Report& report = {});
 
-// The closeness that these searches rank by, minus the number of bits that differ, for rows that outlive it.
-PairCloseness pair_closeness_of_bits(const BitRows& rows);
+// Return the similarity by which these searches rank: minus the number of bits that differ. The rows must
+// outlive it.
+PairSimilarity hamming_similarity(const BitRows& rows);
 
 }  // namespace agglo

@@ -1,4 +1,4 @@
-// Sparse rows, and an inverted index of them: which rows have a column, for every column.
+// Sparse rows, and an inverted index of them: for every column, the rows that have it.
 #pragma once
 
 #include <algorithm>
@@ -8,12 +8,13 @@
 #include <utility>
 #include <vector>
 
+#include "base/hash.hpp"
 #include "base/thread_pool.hpp"
-#include "points/order.hpp"
+#include "points/duplicates.hpp"
 
 namespace agglo {
 
-// Rows that somebody else owns, in compressed form: sorted columns without repetition, and no stored zeros.
+// A view of rows in compressed form (CSR): sorted columns without repetition, and no stored zeros.
 template <class T>
 struct SparseRows {
   std::span<const std::int64_t> indptr;
@@ -28,32 +29,33 @@ struct SparseRows {
   std::span<const T> numbers(std::int64_t i) const { return values.subspan(indptr[i], size(i)); }
 };
 
+// Find the duplicates among sparse rows.
 template <class T>
-Copies copies(const SparseRows<T>& rows, ThreadPool& pool) {
+Duplicates find_duplicates(const SparseRows<T>& rows, ThreadPool& pool) {
   constexpr std::int64_t grain = 1024;
   Hashes hashes(rows.n());
   pool.ranges(rows.n(), grain, [&](std::int64_t first, std::int64_t last, int) {
     for (std::int64_t i = first; i < last; ++i) {
       std::uint64_t code = 0;
-      if (rows.size(i) > 0) code = hash(rows.row(i).data(), rows.row(i).size_bytes());
+      if (rows.size(i) > 0) code = hash_bytes(rows.row(i).data(), rows.row(i).size_bytes());
       if (rows.size(i) > 0 && !rows.values.empty())
-        code = hash(rows.numbers(i).data(), rows.numbers(i).size_bytes(), code);
+        code = hash_bytes(rows.numbers(i).data(), rows.numbers(i).size_bytes(), code);
       hashes[i] = {code, static_cast<std::int32_t>(i)};
     }
   });
-  return copies(std::move(hashes), [&](std::int32_t i, std::int32_t j) {
+  return find_duplicates(std::move(hashes), [&](std::int32_t i, std::int32_t j) {
     return std::ranges::equal(rows.row(i), rows.row(j)) &&
            (rows.values.empty() || std::ranges::equal(rows.numbers(i), rows.numbers(j)));
   });
 }
 
-// Where each column is used: by the places of rows in an order of one's own, and with which weights.
+// The inverted index: for each column, the positions of the rows that have it, and weights.
 struct Postings {
-  std::vector<std::int64_t> starts;  // of each column
-  std::vector<std::int32_t> places;  // ascending within a column
-  std::vector<float> weights;        // empty: all are 1
+  std::vector<std::int64_t> starts;     // of each column
+  std::vector<std::int32_t> positions;  // ascending within a column
+  std::vector<float> weights;           // empty: all are 1
 
-  // Of the rows `ids` by their places. weigh(row, number) says with what weight, if rows have numbers.
+  // Index the rows `ids` by their positions. If rows have values, weigh(row, value) returns the weight.
   template <class T, class Weigh>
   Postings(const SparseRows<T>& rows, std::span<const std::int32_t> ids, const Weigh& weigh)
       : starts(rows.columns + 1, 0) {
@@ -61,13 +63,13 @@ struct Postings {
       for (const std::int32_t column : rows.row(i)) ++starts[column];
     std::int64_t total = 0;
     for (std::int64_t& start : starts)
-      start = total += start;  // ends, until the columns are filled backwards
-    places.resize(total);
+      start = total += start;  // the end of the column, which is filled backwards
+    positions.resize(total);
     if (!rows.values.empty()) weights.resize(total);
     for (std::int64_t p = static_cast<std::int64_t>(ids.size()); p-- > 0;)
       for (std::int64_t e = rows.indptr[ids[p]]; e < rows.indptr[ids[p] + 1]; ++e) {
         const std::int64_t slot = --starts[rows.indices[e]];
-        places[slot] = static_cast<std::int32_t>(p);
+        positions[slot] = static_cast<std::int32_t>(p);
         if (!rows.values.empty()) weights[slot] = weigh(ids[p], rows.values[e]);
       }
   }
@@ -75,11 +77,11 @@ struct Postings {
   std::int64_t length(std::int32_t column) const { return starts[column + 1] - starts[column]; }
 };
 
-// Columns by how frequent they are, in levels: those of level 0 are the rarest. What a row has in the columns
-// of later levels is known by one number, its `rest`, so that these need not be looked at.
+// Columns in levels by how frequent they are; level 0 has the rarest. One number per row, its `rest`, bounds
+// what it has in the columns of later levels, so that these need not be read.
 struct Levels {
   static constexpr int count = 8;
-  // Of the work of looking at all columns, the share that the columns beyond a level take.
+  // The share of the work of reading all columns that is saved by stopping after a level.
   static constexpr double spared[count] = {0.97, 0.93, 0.87, 0.79, 0.68, 0.54, 0.34, 0};
 
   explicit Levels(const Postings& postings) : of(postings.starts.size() - 1) {
@@ -102,10 +104,10 @@ struct Levels {
   }
 
   std::vector<std::uint8_t> of;        // the level of each column
-  std::vector<float> rest[count - 1];  // of each place, what it has beyond a level
+  std::vector<float> rest[count - 1];  // of each position, in the columns after a level
 };
 
-// A column of the row that is searched for.
+// A column of the query row.
 struct Term {
   std::int32_t column;
   std::uint8_t level;

@@ -8,32 +8,32 @@
 
 namespace agglo {
 
-Neighbors nearest_sets(const Sets& sets, std::int64_t k, ThreadPool& pool, const Report& report) {
-  const Overlaps overlaps(sets, copies(sets, pool));
-  Inverted<Overlaps> search(overlaps, k, pool.size());
-  return lists_of_all(
-      overlaps, overlaps.ids, k, [&](std::int64_t p, int worker) { return search.nearest(p, worker); },
+Neighbors jaccard_neighbors(const Sets& sets, std::int64_t k, ThreadPool& pool, const Report& report) {
+  const Overlaps overlaps(sets, find_duplicates(sets, pool));
+  InvertedSearch<Overlaps> search(overlaps, k, pool.size());
+  return all_lists(
+      overlaps, overlaps.ids, k, [&](std::int64_t p, int worker) { return search.search_row(p, worker); },
       distance_of, pool, report);
 }
 
-Neighbors nearest_sets_to(const Sets& sets, std::int64_t base, std::int64_t k, ThreadPool& pool,
-                          const Report& report) {
-  const Overlaps overlaps(sets, copies(sets.first(base), pool));
-  Inverted<Overlaps> search(overlaps, k, pool.size());
-  // An empty set has nothing in common with any, and is as close as can be to other empty ones.
+Neighbors jaccard_query(const Sets& sets, std::int64_t base, std::int64_t k, ThreadPool& pool,
+                        const Report& report) {
+  const Overlaps overlaps(sets, find_duplicates(sets.first(base), pool));
+  InvertedSearch<Overlaps> search(overlaps, k, pool.size());
+  // An empty set has no members to search by. Its only neighbours are other empty sets.
   std::vector<Candidate> empty;
   if (sets.size(overlaps.ids[0]) == 0) empty.push_back({0, overlaps.ids[0]});
-  return lists_of_guests(
+  return query_lists(
       overlaps, base, sets.n(), k,
       [&](std::int32_t row, int worker) -> std::span<const Candidate> {
         if (sets.size(row) == 0) return empty;
-        return search.nearest_to(row, worker);
+        return search.search_query(row, worker);
       },
       distance_of, pool, report);
 }
 
-std::vector<float> all_pairs_of_sets(const Sets& sets, ThreadPool& pool, const Report& report) {
-  const Overlaps overlaps(sets, copies(sets, pool));
+std::vector<float> pairwise_jaccard(const Sets& sets, ThreadPool& pool, const Report& report) {
+  const Overlaps overlaps(sets, find_duplicates(sets, pool));
   const std::int32_t n = static_cast<std::int32_t>(sets.n());
   std::vector<Overlaps::Query> queries(pool.size(), Overlaps::Query(overlaps));
   std::vector<float> values(static_cast<std::int64_t>(n) * (n - 1));
@@ -43,13 +43,13 @@ std::vector<float> all_pairs_of_sets(const Sets& sets, ThreadPool& pool, const R
         overlaps.scatter(static_cast<std::int32_t>(i), queries[worker]);
         float* out = values.data() + i * (n - 1);
         for (std::int32_t j = 0; j < n; ++j)
-          if (j != i) *out++ = distance_of(overlaps.closeness(queries[worker], j));
+          if (j != i) *out++ = distance_of(overlaps.similarity(queries[worker], j));
       },
       report);
   return values;
 }
 
-PairCloseness pair_closeness_of_sets(const Sets& sets) {
+PairSimilarity jaccard_similarity(const Sets& sets) {
   return [sets](std::int32_t i, std::int32_t j) {
     const auto left = sets.row(i), right = sets.row(j);
     std::int64_t common = 0;
@@ -59,7 +59,7 @@ PairCloseness pair_closeness_of_sets(const Sets& sets) {
       e += next_left;
       f += next_right;
     }
-    return closeness_of(sets.size(i), sets.size(j), common);
+    return jaccard_of_counts(sets.size(i), sets.size(j), common);
   };
 }
 

@@ -1,4 +1,4 @@
-// The exact nearest neighbours of sets, by Jaccard distance.
+// Exact nearest neighbours of sets by Jaccard distance.
 #pragma once
 
 #include <cstdint>
@@ -11,24 +11,26 @@
 
 namespace agglo {
 
-// Rows of columns alone.
+// A set is a sparse row without values: its members are its columns.
 using Sets = SparseRows<float>;
 
-// The k closest other sets of every set, 1 <= k < n, of those that have something in common with it: the
-// first k by (distance, smaller index), and -1 where there are no more. The Jaccard distance is the share of
-// the union that is not in both; that of two empty sets is 0. Sets have at most 2^24 members.
+// Return the k nearest other sets of every set, 1 <= k < n: the first k by (distance, smaller index). Only
+// sets with common members are neighbours; -1 fills rows that have fewer.
 //
-// Memory beside sets and result: 4 bytes a member, some 30 a set, and 8 a set and a thread.
-Neighbors nearest_sets(const Sets& sets, std::int64_t k, ThreadPool& pool, const Report& report = {});
+// The Jaccard distance is the share of the union that is not in both. It is 0 for two empty sets. Sets have
+// at most 2^24 members. Memory besides sets and result: 4 bytes per member, about 30 per set, and 8 per set
+// and thread.
+Neighbors jaccard_neighbors(const Sets& sets, std::int64_t k, ThreadPool& pool, const Report& report = {});
 
-// The k closest of the first `base` sets for each of the others, 1 <= k <= base, in the same way.
-Neighbors nearest_sets_to(const Sets& sets, std::int64_t base, std::int64_t k, ThreadPool& pool,
-                          const Report& report = {});
+// Return the k nearest of the first `base` sets for each of the other sets, the queries. 1 <= k <= base.
+Neighbors jaccard_query(const Sets& sets, std::int64_t base, std::int64_t k, ThreadPool& pool,
+                        const Report& report = {});
 
-// The distance of every pair: n - 1 values for each set in turn, by the index of the other.
-std::vector<float> all_pairs_of_sets(const Sets& sets, ThreadPool& pool, const Report& report = {});
+// Return the distance of every pair: n - 1 values for each set in turn, ordered by the index of the other
+// set.
+std::vector<float> pairwise_jaccard(const Sets& sets, ThreadPool& pool, const Report& report = {});
 
-// The closeness that these searches rank by, for sets that outlive it.
-PairCloseness pair_closeness_of_sets(const Sets& sets);
+// Return the similarity by which these searches rank. The sets must outlive it.
+PairSimilarity jaccard_similarity(const Sets& sets);
 
 }  // namespace agglo

@@ -12,45 +12,45 @@
 #include <vector>
 
 #include "base/elementary.hpp"
-#include "points/order.hpp"
+#include "points/duplicates.hpp"
 #include "simd/filter.hpp"
 #include "sparse/overlaps.hpp"
 
 namespace agglo {
 namespace {
 
-// How it works. The MinHash of a set is the least of its members in a random order of all columns: two sets
-// have the same one with a probability that is their similarity. A band puts sets of the same MinHash into a
-// bucket, and splits a bucket that is too large by further MinHashes: so rare members make buckets by
-// themselves, and frequent ones do no harm. The sets of a bucket are compared with each other, first by
-// images of a few hundred bits, then, if these say that it matters to one of them, in full. Buckets are
-// large, and bands few: that takes less than small buckets, or than to look at the neighbours of neighbours.
+// How it works. The MinHash of a set is the first of its members in a random order of all columns. Two sets
+// have the same MinHash with a probability that is their Jaccard similarity. A band puts sets of the same
+// MinHash into a bucket, and splits large buckets by further MinHashes. So rare members make buckets by
+// themselves, and frequent ones do no harm. The sets of a bucket are compared with each other: first by
+// sketches of a few hundred bits, then in full if they may be close. Few bands of large buckets cost less
+// than many bands of small ones, or than comparing neighbours of neighbours.
 //
-// Bands come one after the other, and a set is in one bucket of a band alone: time has no say. Distinct sets
-// are known by their group of copies, whose order is that of the sets' indices.
+// Bands are processed one after the other, and a set is in one bucket of a band only. So the result does not
+// depend on threads. Distinct sets are numbered by their groups of duplicates, in the order of their indices.
 
-constexpr std::int64_t kBucket = 512;  // sets in a bucket
-constexpr std::int64_t kBands = 4;     // added at a time
-constexpr std::int64_t kTuning = 128;  // sets that decide whether to add more
-constexpr std::int64_t kFew = 512;     // sets up to which all are compared
+constexpr std::int64_t kBucket = 512;  // sets in a bucket, by default
+constexpr std::int64_t kBands = 4;     // bands added at a time
+constexpr std::int64_t kTuning = 128;  // sets in the sample that decides whether to add bands
+constexpr std::int64_t kFew = 512;     // up to so many sets, all pairs are compared
 constexpr std::int64_t kRows = 16;     // buckets, or sets, in a chunk of work
-constexpr double kHopeless = 1.5;      // times the most bands
-constexpr int kDepth = 8;              // MinHashes that a bucket is split by before it is cut anyhow
+constexpr double kHopeless = 1.5;      // give up if so many times max_bands seem necessary
+constexpr int kDepth = 8;              // MinHashes by which a bucket is split before it is cut at random
 
-// A random number of a column, or of a set, in an order given by a seed.
-std::uint32_t mixed(std::uint64_t number, std::uint64_t seed) {
+// Hashes a column, or the number of a set, in the random order of a seed.
+std::uint32_t hash_id(std::uint64_t number, std::uint64_t seed) {
   std::uint64_t x = (number + seed) * 0x9e3779b97f4a7c15u;
   x = (x ^ (x >> 32)) * 0xd6e8feb86659fd93u;
   return static_cast<std::uint32_t>(x >> 32);
 }
 
-// A division of all distinct sets into buckets.
+// A partition of all distinct sets into buckets.
 class Band {
  public:
   Band(const Sets& sets, std::span<const std::int32_t> ids, std::int64_t size, std::uint64_t seed)
       : sets_(sets), ids_(ids), size_(size) {
-    std::mt19937_64 chance(seed);
-    for (auto& it : seeds_) it = chance();
+    std::mt19937_64 rng(seed);
+    for (auto& it : seeds_) it = rng();
     keyed_.resize(ids.size());
     for (std::size_t g = 0; g < ids.size(); ++g) keyed_[g].second = static_cast<std::int32_t>(g);
     split(0, static_cast<std::int64_t>(ids.size()), 0);
@@ -65,16 +65,16 @@ class Band {
   }
 
  private:
-  // Puts keyed_[begin .. end) into buckets. They have `depth` MinHashes in common.
+  // Puts keyed_[begin .. end), which have `depth` MinHashes in common, into buckets.
   void split(std::int64_t begin, std::int64_t end, int depth) {
     for (std::int64_t s = begin; s < end; ++s)
-      keyed_[s].first =
-          depth < kDepth ? minhash(keyed_[s].second, seeds_[depth]) : mixed(keyed_[s].second, seeds_[depth]);
+      keyed_[s].first = depth < kDepth ? minhash(keyed_[s].second, seeds_[depth])
+                                       : hash_id(keyed_[s].second, seeds_[depth]);
     std::sort(keyed_.begin() + begin, keyed_.begin() + end);
-    std::int64_t open = begin;  // where the bucket begins that is being filled
+    std::int64_t open = begin;  // the begin of the bucket that is being filled
     for (std::int64_t first = begin, last = begin; first < end; first = last) {
       while (last < end && keyed_[last].first == keyed_[first].first) ++last;
-      // At depth 0 others of the bucket would have nothing in common with these.
+      // At depth 0, sets of different MinHashes have nothing in common and must not share a bucket.
       if (last - open > size_ || depth == 0) {
         close(open, first);
         open = first;
@@ -93,7 +93,7 @@ class Band {
 
   std::uint32_t minhash(std::int32_t g, std::uint64_t seed) const {
     std::uint32_t least = std::numeric_limits<std::uint32_t>::max();
-    for (const std::int32_t column : sets_.row(ids_[g])) least = std::min(least, mixed(column, seed));
+    for (const std::int32_t column : sets_.row(ids_[g])) least = std::min(least, hash_id(column, seed));
     return least;
   }
 
@@ -110,28 +110,28 @@ class MinHashSearch {
   MinHashSearch(const Sets& sets, const Overlaps& overlaps, std::int64_t k, ThreadPool& pool)
       : sets_(sets),
         overlaps_(overlaps),
-        ids_(overlaps.groups.first),
+        ids_(overlaps.duplicates.first),
         n_(static_cast<std::int64_t>(ids_.size())),
         k_(k),
         pool_(pool),
         lists_(n_ * k),
         sizes_(n_, 0),
-        images_(n_) {
+        sketches_(n_) {
     for (int worker = 0; worker < pool.size(); ++worker) scratch_.emplace_back(overlaps);
     pool.ranges(n_, kRows, [&](std::int64_t first, std::int64_t last, int) {
-      for (std::int64_t g = first; g < last; ++g) images_[g] = image(sets.row(ids_[g]));
+      for (std::int64_t g = first; g < last; ++g) sketches_[g] = sketch(sets.row(ids_[g]));
     });
   }
 
-  // Compares all sets with each other.
+  // Compare all pairs of sets.
   void compare_all() {
     std::vector<std::int32_t> all(n_);
     std::iota(all.begin(), all.end(), 0);
-    meet(all, true, scratch_[0]);
+    compare_bucket(all, true, scratch_[0]);
   }
 
-  // Compares the sets of each bucket of some more bands. A set is in one bucket of a band alone, so that
-  // workers do not meet. `all`: in full, whatever images say.
+  // Compare the sets of each bucket of more bands. A set is in one bucket of a band only, so no two workers
+  // write to its list. `all`: compare in full, whatever the sketches say.
   void add_bands(std::span<const std::uint64_t> seeds, std::int64_t size, bool all, const Report& report) {
     const std::int64_t count = static_cast<std::int64_t>(seeds.size());
     std::vector<std::unique_ptr<const Band>> bands(count);
@@ -141,13 +141,13 @@ class MinHashSearch {
     for (std::int64_t b = 0; b < count; ++b) {
       pool_.ranges(bands[b]->count(), kRows, [&](std::int64_t first, std::int64_t last, int worker) {
         for (std::int64_t bucket = first; bucket < last; ++bucket)
-          meet(bands[b]->bucket(bucket), all, scratch_[worker]);
+          compare_bucket(bands[b]->bucket(bucket), all, scratch_[worker]);
       });
       if (report) report(b + 1, count);
     }
   }
 
-  // The closest of those that a set was compared with, by their first copies, in no order.
+  // Return the nearest of the sets that a set was compared with, by their first duplicates, in no order.
   std::span<const Candidate> list(std::int64_t g, int worker) {
     auto& list = scratch_[worker].list;
     list.assign(lists_.begin() + g * k_, lists_.begin() + g * k_ + sizes_[g]);
@@ -160,61 +160,62 @@ class MinHashSearch {
     explicit Scratch(const Overlaps& overlaps) : query(overlaps) {}
 
     Overlaps::Query query;
-    std::vector<SetImage> images;
+    std::vector<SetSketch> sketches;
     std::vector<float> slopes;
     std::vector<std::int32_t> found;
     std::vector<Candidate> list;
   };
 
-  // Shows sets to each other: those that seem to matter to one of two, or all.
-  void meet(std::span<const std::int32_t> members, bool all, Scratch& scratch) {
+  // Compares the sets of a bucket and offers pairs to each other's lists: those that may be close by their
+  // sketches, or all.
+  void compare_bucket(std::span<const std::int32_t> members, bool all, Scratch& scratch) {
     auto& slopes = scratch.slopes;
-    fill(members, scratch);
+    resize(members, scratch);
     for (std::size_t i = 0; i < members.size(); ++i) slopes[i] = all ? 0 : slope(members[i]);
     for (std::size_t i = 0; i + 1 < members.size(); ++i) {
       const std::int32_t g = members[i];
-      const int count = seem_overlapping(scratch.images[i], slopes[i], &scratch.images[i + 1], &slopes[i + 1],
-                                         members.size() - i - 1, scratch.found.data());
+      const int count = select_overlapping(scratch.sketches[i], slopes[i], &scratch.sketches[i + 1],
+                                           &slopes[i + 1], members.size() - i - 1, scratch.found.data());
       if (count == 0) continue;
       overlaps_.scatter(ids_[g], scratch.query);
       for (int s = 0; s < count; ++s) {
         const std::size_t j = i + 1 + scratch.found[s];
-        const double closeness = overlaps_.closeness(scratch.query, ids_[members[j]]);
-        offer(g, {closeness, members[j]});
-        offer(members[j], {closeness, g});
+        const double similarity = overlaps_.similarity(scratch.query, ids_[members[j]]);
+        offer(g, {similarity, members[j]});
+        offer(members[j], {similarity, g});
         if (!all) slopes[j] = slope(members[j]);
       }
     }
   }
 
-  void fill(std::span<const std::int32_t> members, Scratch& scratch) const {
-    scratch.images.resize(members.size());
+  void resize(std::span<const std::int32_t> members, Scratch& scratch) const {
+    scratch.sketches.resize(members.size());
     scratch.slopes.resize(members.size());
     scratch.found.resize(members.size());
-    for (std::size_t i = 0; i < members.size(); ++i) scratch.images[i] = images_[members[i]];
+    for (std::size_t i = 0; i < members.size(); ++i) scratch.sketches[i] = sketches_[members[i]];
   }
 
   float slope(std::int32_t g) const {
-    return sizes_[g] == k_ ? Overlaps::slope(lists_[g * k_].closeness) : 0;
+    return sizes_[g] == k_ ? Overlaps::slope(lists_[g * k_].similarity) : 0;
   }
 
-  // Lists are heaps, the farthest first.
+  // Offers a candidate to the list of a set. Lists are heaps, the farthest on top.
   void offer(std::int32_t g, const Candidate& it) {
     Candidate* best = lists_.data() + g * k_;
     std::int32_t& size = sizes_[g];
     const bool full = size == k_;
-    if (!(it.closeness > overlaps_.floor) || (full && !(it < best[0]))) return;
+    if (!(it.similarity > overlaps_.min_similarity) || (full && !(it < best[0]))) return;
     if (std::any_of(best, best + size, [&](const Candidate& own) { return own.index == it.index; })) return;
     if (full) std::pop_heap(best, best + size--);
     best[size++] = it;
     std::push_heap(best, best + size);
   }
 
-  static SetImage image(std::span<const std::int32_t> members) {
-    constexpr std::uint64_t bits = 64 * SetImage::words;
-    SetImage result{};
+  static SetSketch sketch(std::span<const std::int32_t> members) {
+    constexpr std::uint64_t bits = 64 * SetSketch::words;
+    SetSketch result{};
     for (const std::int32_t column : members) {
-      const std::uint64_t bit = mixed(column, 0) * bits >> 32;
+      const std::uint64_t bit = hash_id(column, 0) * bits >> 32;
       result.bits[bit / 64] |= std::uint64_t{1} << bit % 64;
     }
     int set = 0;
@@ -229,45 +230,46 @@ class MinHashSearch {
   const std::span<const std::int32_t> ids_;
   const std::int64_t n_, k_;
   ThreadPool& pool_;
-  std::vector<Candidate> lists_;     // k of each, by groups
+  std::vector<Candidate> lists_;     // k per distinct set
   std::vector<std::int32_t> sizes_;  // of the lists
-  std::vector<SetImage> images_;
+  std::vector<SetSketch> sketches_;
   std::vector<Scratch> scratch_;
 };
 
-// A random sample of sets with their true lists.
+// The true neighbours of a random sample of sets.
 class TrueLists {
  public:
   TrueLists(const Overlaps& overlaps, std::vector<std::int32_t> rows, std::int64_t k, ThreadPool& pool)
       : overlaps_(overlaps), rows_(std::move(rows)), k_(k), lists_(rows_.size()) {
-    std::vector<std::int64_t> place(overlaps.ids.size());
-    for (std::size_t p = 0; p < place.size(); ++p)
-      place[overlaps.groups.group[overlaps.ids[p]]] = static_cast<std::int64_t>(p);
-    Inverted<Overlaps> search(overlaps, k, pool.size());
+    std::vector<std::int64_t> position(overlaps.ids.size());
+    for (std::size_t p = 0; p < position.size(); ++p)
+      position[overlaps.duplicates.inverse[overlaps.ids[p]]] = static_cast<std::int64_t>(p);
+    InvertedSearch<Overlaps> search(overlaps, k, pool.size());
     pool.run(static_cast<std::int64_t>(rows_.size()), [&](std::int64_t s, int worker) {
-      lists_[s] = expanded(s, search.nearest(place[overlaps.groups.group[rows_[s]]], worker));
+      lists_[s] = expand(s, search.search_row(position[overlaps.duplicates.inverse[rows_[s]]], worker));
     });
   }
 
-  // How much of them was found: those count that are as close as the last, by their values as given out.
-  Recall found_by(MinHashSearch& search) const {
+  // Measure the share of true neighbours that a search has found. Values are compared as the user sees them.
+  Recall measure_recall(MinHashSearch& search) const {
     std::vector<double> shares(rows_.size(), 1);
     for (std::size_t s = 0; s < rows_.size(); ++s) {
       if (lists_[s].empty()) continue;
-      const float last = distance_of(lists_[s].back().closeness);
+      const float last = distance_of(lists_[s].back().similarity);
       std::size_t right = 0;
-      for (const Candidate& it : expanded(s, search.list(overlaps_.groups.group[rows_[s]], 0)))
-        right += distance_of(it.closeness) <= last;
+      for (const Candidate& it : expand(s, search.list(overlaps_.duplicates.inverse[rows_[s]], 0)))
+        right += distance_of(it.similarity) <= last;
       right = std::min(right, lists_[s].size());
       shares[s] = static_cast<double>(right) / static_cast<double>(lists_[s].size());
     }
-    return recall_of(shares, k_);
+    return estimate_recall(shares, k_);
   }
 
  private:
-  std::vector<Candidate> expanded(std::size_t s, std::span<const Candidate> closest) const {
+  std::vector<Candidate> expand(std::size_t s, std::span<const Candidate> nearest) const {
     std::vector<Candidate> all;
-    with_copies(overlaps_, overlaps_.groups.first[overlaps_.groups.group[rows_[s]]], closest, k_, all);
+    expand_list(overlaps_, overlaps_.duplicates.first[overlaps_.duplicates.inverse[rows_[s]]], nearest, k_,
+                all);
     std::erase_if(all, [&](const Candidate& it) { return it.index == rows_[s]; });
     if (static_cast<std::int64_t>(all.size()) > k_) all.resize(k_);
     return all;
@@ -281,56 +283,57 @@ class TrueLists {
 
 }  // namespace
 
-NearlyNearestSets nearly_nearest_sets(const Sets& sets, std::int64_t k, double recall, const Banding& wish,
-                                      std::int64_t most, std::int64_t sample, std::uint64_t seed,
-                                      ThreadPool& pool, const Report& report) {
-  const Overlaps overlaps(sets, copies(sets, pool));
-  const auto& ids = overlaps.groups.first;
-  std::mt19937_64 chance(seed);
+MinHashResult minhash_neighbors(const Sets& sets, std::int64_t k, double recall, const MinHashParams& given,
+                                std::int64_t max_bands, std::int64_t sample, std::uint64_t seed,
+                                ThreadPool& pool, const Report& report) {
+  const Overlaps overlaps(sets, find_duplicates(sets, pool));
+  const auto& ids = overlaps.duplicates.first;
+  std::mt19937_64 rng(seed);
   MinHashSearch search(sets, overlaps, k, pool);
-  NearlyNearestSets found{
-      {}, {}, {std::max(wish.bucket == 0 ? kBucket : wish.bucket, k + 1), 0, wish.patient}};
-  std::int64_t& bands = found.effort.bands;
+  MinHashResult found{
+      {}, {}, {std::max(given.bucket == 0 ? kBucket : given.bucket, k + 1), 0, given.never_give_up}};
+  std::int64_t& bands = found.params.bands;
   const auto add = [&](std::int64_t count) {
     std::vector<std::uint64_t> seeds(count);
-    for (std::uint64_t& it : seeds) it = chance();
+    for (std::uint64_t& it : seeds) it = rng();
     const Report part = [&](std::int64_t done, std::int64_t) {
-      if (report) report(bands + done, std::max(most, wish.bands));
+      if (report) report(bands + done, std::max(max_bands, given.bands));
     };
-    search.add_bands(seeds, found.effort.bucket, recall == 1, part);
+    search.add_bands(seeds, found.params.bucket, recall == 1, part);
     bands += count;
   };
-  const auto measured = [&] {
-    return TrueLists(overlaps, random_sample(sets.n(), sample, chance()), k, pool).found_by(search);
+  const auto measure = [&] {
+    return TrueLists(overlaps, random_sample(sets.n(), sample, rng()), k, pool).measure_recall(search);
   };
 
-  if (wish.bands > 0) {
-    add(wish.bands);
-    found.recall = measured();
+  if (given.bands > 0) {
+    add(given.bands);
+    found.recall = measure();
   } else if (static_cast<std::int64_t>(ids.size()) <= kFew) {
     search.compare_all();
-    found.recall = measured();
+    found.recall = measure();
   } else {
-    const TrueLists tuning(overlaps, random_sample(sets.n(), kTuning, chance()), k, pool);
-    double aim = recall;
+    const TrueLists tuning(overlaps, random_sample(sets.n(), kTuning, rng()), k, pool);
+    double target = recall;
     for (bool enough = false; !enough;) {
-      add(std::min(kBands, most - bands));
-      const double missed = 1 - tuning.found_by(search).value;
-      // Every band misses the same share of what others have missed, or more, for that is what is hard to
-      // find.
-      const double needed = missed > 0 && aim < 1
-                                ? static_cast<double>(bands) * portable_log(1 - aim) / portable_log(missed)
+      add(std::min(kBands, max_bands - bands));
+      const double missed = 1 - tuning.measure_recall(search).value;
+      // Every band misses the same share of what the other bands missed, or a larger one, because that is
+      // harder to find.
+      const double needed = missed > 0 && target < 1
+                                ? static_cast<double>(bands) * portable_log(1 - target) / portable_log(missed)
                                 : 0;
-      const bool last = bands >= most || (!wish.patient && needed > kHopeless * static_cast<double>(most));
-      if (1 - missed < aim && !last) continue;
-      // A sample that decided nothing so far: what it says is not too good.
-      found.recall = measured();
+      const bool last =
+          bands >= max_bands || (!given.never_give_up && needed > kHopeless * static_cast<double>(max_bands));
+      if (1 - missed < target && !last) continue;
+      // Measure on a new sample, which did not decide when to stop, and so is not biased.
+      found.recall = measure();
       enough = last || found.recall.value >= recall;
-      aim += (1 - aim) / 4;
+      target += (1 - target) / 4;
     }
   }
-  const auto closest = [&](std::int64_t g, int worker) { return search.list(g, worker); };
-  found.neighbors = lists_of_all(overlaps, ids, k, closest, distance_of, pool, {});
+  const auto nearest = [&](std::int64_t g, int worker) { return search.list(g, worker); };
+  found.neighbors = all_lists(overlaps, ids, k, nearest, distance_of, pool, {});
   return found;
 }
 

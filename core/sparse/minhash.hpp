@@ -1,4 +1,4 @@
-// Nearly all nearest neighbours of sets by Jaccard distance, at a fraction of the cost of an exact search.
+// Approximate nearest neighbours of sets by Jaccard distance: locality-sensitive hashing with MinHash.
 #pragma once
 
 #include <cstdint>
@@ -9,27 +9,29 @@
 
 namespace agglo {
 
-struct Banding {
-  std::int64_t bucket = 0;  // sets in a bucket, at most; 0: chosen
-  std::int64_t bands = 0;   // divisions of all sets into buckets; 0: chosen
-  bool patient = true;      // whether to go on although it seems hopeless
+// Parameters of the search; 0 means that the search chooses.
+struct MinHashParams {
+  std::int64_t bucket = 0;    // sets in a bucket, at most
+  std::int64_t bands = 0;     // partitions of all sets into buckets
+  bool never_give_up = true;  // whether to go on even if the recall seems out of reach
 };
 
-struct NearlyNearestSets {
+struct MinHashResult {
   Neighbors neighbors;
   Recall recall;
-  Banding effort;  // what was spent
+  MinHashParams params;  // those that were used
 };
 
-// Like `nearest_sets`, but each list holds the k closest of those that were compared: of all that share a
-// bucket with a set in some band, those that seemed close. Values are exact. It is a function of the sets and
-// the seed alone. Unless `wish` says how many, bands are added until random samples of sets say that `recall`
-// is reached, or there are `most`, or without patience it is clear that these will not do. Few sets are all
-// compared.
+// Return nearly all of what `jaccard_neighbors` returns, with exact values.
 //
-// Memory beside sets and result: 4 bytes a member, 16 * k + 200 bytes a set, and 8 a set and a thread.
-NearlyNearestSets nearly_nearest_sets(const Sets& sets, std::int64_t k, double recall, const Banding& wish,
-                                      std::int64_t most, std::int64_t sample, std::uint64_t seed,
-                                      ThreadPool& pool, const Report& report = {});
+// Sets that share a bucket of some band are compared if their sketches look close. Unless the number of bands
+// is given, bands are added until a sample of sets reaches `recall`, or there are `max_bands`. If not
+// `never_give_up`, the search also stops if max_bands will clearly not suffice. If there are few sets, all
+// pairs are compared. The result depends on the sets, the arguments and the seed.
+//
+// Memory besides sets and result: 4 bytes per member, 16 * k + 200 bytes per set, and 8 per set and thread.
+MinHashResult minhash_neighbors(const Sets& sets, std::int64_t k, double recall, const MinHashParams& given,
+                                std::int64_t max_bands, std::int64_t sample, std::uint64_t seed,
+                                ThreadPool& pool, const Report& report = {});
 
 }  // namespace agglo

@@ -1,4 +1,4 @@
-// How much sets have in common, as the searches of sets see it.
+// The similarity measure of the searches of sets: counts of common members.
 #pragma once
 
 #include <algorithm>
@@ -13,18 +13,19 @@
 
 namespace agglo {
 
-// Minus the distance of sets of sizes a and b that have `common` members in common.
-inline double closeness_of(std::int64_t a, std::int64_t b, std::int64_t common) {
+// Return minus the Jaccard distance of sets of sizes a and b with `common` common members.
+inline double jaccard_of_counts(std::int64_t a, std::int64_t b, std::int64_t common) {
   const std::int64_t all = a + b - common;
   return all == 0 ? 0 : -static_cast<double>(all - common) / static_cast<double>(all);
 }
 
-// Distinct sets by their sizes, so that those that are too small or too large to be close need not be met.
+// The similarity measure of InvertedSearch for sets. Positions are ordered by size, so that sets that are too
+// small or too large to be close form ranges, which are skipped.
 class Overlaps {
  public:
-  Overlaps(const Sets& sets, Copies copied)
-      : groups(std::move(copied)),
-        ids(by_size(sets, groups.first)),
+  Overlaps(const Sets& sets, Duplicates found_duplicates)
+      : duplicates(std::move(found_duplicates)),
+        ids(by_size(sets, duplicates.first)),
         postings(sets, ids, [](std::int32_t, float) { return 1.0f; }),
         levels(postings),
         sets_(sets) {
@@ -42,7 +43,7 @@ class Overlaps {
     explicit Query(const Overlaps& overlaps) : members(overlaps.sets_.columns, 0) {}
 
     std::vector<Term> terms;
-    std::array<std::int64_t, Levels::count> rest;  // how many members the set has beyond a level
+    std::array<std::int64_t, Levels::count> rest;  // members of the set in the columns after a level
     std::vector<std::uint8_t> members;             // 1 for the columns of the set
     std::int32_t row = -1;
     std::int64_t size = 0;
@@ -58,44 +59,45 @@ class Overlaps {
   }
 
   double unseen(const Query& x, int level) const {
-    return closeness_of(x.size, x.rest[level], x.rest[level]);
+    return jaccard_of_counts(x.size, x.rest[level], x.rest[level]);
   }
 
-  std::int64_t passing(const Query& x, int level, double bar, const float* partial, std::int64_t first,
-                       std::int64_t n, std::int32_t* found) const {
+  std::int64_t select(const Query& x, int level, double threshold, const float* partial, std::int64_t first,
+                      std::int64_t n, std::int32_t* found) const {
     const float own = static_cast<float>(x.rest[level]);
-    if (level + 1 == Levels::count) level = 0;  // whatever it is, it counts nothing
-    return passing_overlaps(partial, levels.rest[level].data() + first, sizes_.data() + first, n, own,
-                            static_cast<float>(x.size), slope(bar), found);
+    if (level + 1 == Levels::count) level = 0;  // any will do, because the rest of the query is 0
+    return select_overlaps(partial, levels.rest[level].data() + first, sizes_.data() + first, n, own,
+                           static_cast<float>(x.size), slope(threshold), found);
   }
-  std::int64_t passing_of(const Query& x, int level, double bar, const float* partial,
-                          const std::int32_t* places, std::int64_t n, std::int32_t* found) const {
+  std::int64_t select_of(const Query& x, int level, double threshold, const float* partial,
+                         const std::int32_t* positions, std::int64_t n, std::int32_t* found) const {
     const float own = static_cast<float>(x.rest[level]), size = static_cast<float>(x.size);
-    const float least = slope(bar);
+    const float least = slope(threshold);
     const float* rest = levels.rest[level + 1 == Levels::count ? 0 : level].data();
     std::int64_t count = 0;
     for (std::int64_t j = 0; j < n; ++j) {
-      const std::int32_t q = places[j];
+      const std::int32_t q = positions[j];
       found[count] = q;
       count += partial[q] + std::min(own, rest[q]) >= least * (size + sizes_[q]);
     }
     return count;
   }
-  double lower(const Query& x, std::int32_t q) const { return closeness(x, ids[q]); }
+  double lower_bound(const Query& x, std::int32_t q) const { return similarity(x, ids[q]); }
   double exact(const Query& x, std::int32_t q, float partial, double) const {
-    if (partial < 0) return closeness(x, ids[q]);
-    return closeness_of(x.size, static_cast<std::int64_t>(sizes_[q]), static_cast<std::int64_t>(partial));
+    if (partial < 0) return similarity(x, ids[q]);
+    return jaccard_of_counts(x.size, static_cast<std::int64_t>(sizes_[q]),
+                             static_cast<std::int64_t>(partial));
   }
-  double self(std::int32_t) const { return 0; }
-  std::pair<std::int64_t, std::int64_t> span(const Query& x, double bar) const {
+  double self_similarity(std::int32_t) const { return 0; }
+  std::pair<std::int64_t, std::int64_t> span(const Query& x, double threshold) const {
     const auto n = static_cast<std::int64_t>(sizes_.size());
-    const double share = 1 + bar;  // of the union that must be common: the smaller set at most, of the larger
+    const double share = 1 + threshold;  // of the union that must be common
     if (share <= 0) return {0, n};
     const double size = static_cast<double>(x.size);
-    const auto place = [&](double bound) {
+    const auto position = [&](double bound) {
       return std::lower_bound(sizes_.begin(), sizes_.end(), bound) - sizes_.begin();
     };
-    return {place(share * size - 0.5), place(size / share + 0.5)};
+    return {position(share * size - 0.5), position(size / share + 0.5)};
   }
 
   void scatter(std::int32_t row, Query& x) const {
@@ -106,24 +108,25 @@ class Overlaps {
     x.size = sets_.size(row);
   }
 
-  double closeness(const Query& x, std::int32_t row) const {
+  double similarity(const Query& x, std::int32_t row) const {
     std::int64_t common = 0;
     for (const std::int32_t column : sets_.row(row)) common += x.members[column];
-    return closeness_of(x.size, sets_.size(row), common);
+    return jaccard_of_counts(x.size, sets_.size(row), common);
   }
 
-  // Sets have `common` members of `all` (counted in both) in common: common / (all - common) >= 1 + bar if
-  // common >= slope * all. A little less, lest rounding exclude what is equal.
-  static float slope(double bar) {
-    const double share = 1 + bar;
+  // Returns a slope so that sets of sizes a and b with `common` common members reach the threshold only if
+  // common >= slope * (a + b): it is derived from common / (a + b - common) >= 1 + threshold. It is a little
+  // smaller, so that rounding excludes nothing.
+  static float slope(double threshold) {
+    const double share = 1 + threshold;
     return static_cast<float>(share / (1 + share) * (1 - 1e-6));
   }
 
-  Copies groups;
-  std::vector<std::int32_t> ids;  // of the distinct sets, by place
+  Duplicates duplicates;
+  std::vector<std::int32_t> ids;  // of the distinct sets, by position
   Postings postings;
   Levels levels;
-  const double floor = -1;
+  const double min_similarity = -1;
 
  private:
   void set_rest(std::int32_t row, std::array<std::int64_t, Levels::count>& rest) const {
@@ -140,9 +143,9 @@ class Overlaps {
   }
 
   Sets sets_;
-  std::vector<float> sizes_;  // as floats, which hold them
+  std::vector<float> sizes_;  // exact in float32
 };
 
-inline float distance_of(double closeness) { return static_cast<float>(0 - closeness); }
+inline float distance_of(double similarity) { return static_cast<float>(0 - similarity); }
 
 }  // namespace agglo

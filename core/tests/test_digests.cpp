@@ -129,9 +129,9 @@ void add_searches(const Blas& gemms, ThreadPool& pool, Digest& digest) {
   const Points<T> points{numbers.data(), n, d}, queries{numbers.data(), 40, d},
       others{numbers.data() + 40 * d, n - 40, d};
   for (const Metric metric : {Metric::dot, Metric::cosine, Metric::sqeuclidean, Metric::euclidean}) {
-    digest.add(nearest(points, k, metric, {}, gemms, pool));
-    digest.add(nearest_to(queries, others, k, metric, gemms.sgemm, pool));
-    digest.add(nearest_by_tree(Points<T>{narrow.data(), n, few}, k, metric, pool));
+    digest.add(exact_neighbors(points, k, metric, {}, gemms, pool));
+    digest.add(exact_query(queries, others, k, metric, gemms.sgemm, pool));
+    digest.add(kdtree_neighbors(Points<T>{narrow.data(), n, few}, k, metric, pool));
   }
 }
 
@@ -151,11 +151,11 @@ void add_cells(Metric metric, std::span<const float> basis, const Blas& gemms, T
   constexpr std::int64_t n = 1200, d = 48, k = 5, held = 100;
   const auto numbers = some_points<T>(n + held, d, 3);
   const Points<T> points{numbers.data(), n, d}, queries{numbers.data() + n * d, held, d};
-  const auto found = nearly_nearest(points, k, metric, 0.9, {}, basis, 50, 2, true, 5, gemms, pool);
+  const auto found = ivf_neighbors(points, k, metric, 0.9, {}, basis, 50, 2, true, 5, gemms, pool);
   digest.add(found.neighbors).add(found.cells);
   digest.add(std::vector<std::int64_t>{found.effort.size, found.effort.visits, found.effort.kept});
-  const CellIndex<T> index(points, k, metric, 0.9, {}, {}, basis, 5, gemms, pool);
-  digest.add(index.nearest_to(queries, pool));
+  const IvfIndex<T> index(points, k, metric, 0.9, {}, {}, basis, 5, gemms, pool);
+  digest.add(index.query(queries, pool));
 }
 
 std::uint64_t cell_searches(const Blas& gemms, ThreadPool& pool) {
@@ -164,7 +164,7 @@ std::uint64_t cell_searches(const Blas& gemms, ThreadPool& pool) {
     add_cells<float>(metric, {}, gemms, pool, digest);
   add_cells<std::int8_t>(Metric::euclidean, {}, gemms, pool, digest);
   const auto rows = some_points<float>(200, 48, 4);
-  const Directions found = main_directions(rows.data(), 200, 48, 16, 2);
+  const PrincipalDirections found = principal_directions(rows.data(), 200, 48, 16, 2);
   digest.add(found.rows).add(found.squares);
   add_cells<float>(Metric::sqeuclidean, found.rows, gemms, pool, digest);
   return digest.value();
@@ -186,14 +186,15 @@ std::uint64_t feature_searches(const Blas&, ThreadPool& pool) {
     indptr.push_back(static_cast<std::int64_t>(indices.size()));
   }
   const SparseRows<float> rows{indptr, indices, values, columns};
-  for (const Metric metric : {Metric::dot, Metric::cosine}) digest.add(nearest(rows, 6, metric, pool));
+  for (const Metric metric : {Metric::dot, Metric::cosine})
+    digest.add(exact_neighbors(rows, 6, metric, pool));
   const Sets sets{indptr, indices, {}, columns};
-  digest.add(nearest_sets(sets, 6, pool));
-  digest.add(nearly_nearest_sets(sets, 6, 0.8, {}, 24, 60, 7, pool).neighbors);
+  digest.add(jaccard_neighbors(sets, 6, pool));
+  digest.add(minhash_neighbors(sets, 6, 0.8, {}, 24, 60, 7, pool).neighbors);
   constexpr std::int64_t width = 3;
   std::vector<std::uint64_t> words(n * width);
   for (std::uint64_t& word : words) word = random.next() & random.next();
-  digest.add(nearest_bits({words, n, width, 64 * width}, 6, pool));
+  digest.add(hamming_neighbors({words, n, width, 64 * width}, 6, pool));
   return digest.value();
 }
 
@@ -204,7 +205,7 @@ std::uint64_t trees(const Blas& gemms, ThreadPool& pool) {
   for (const bool similar : {false, true}) {
     const Metric metric = similar ? Metric::dot : Metric::sqeuclidean;
     const Kind kind = similar ? Kind::similarity : Kind::distance;
-    const Neighbors lists = nearest(Points<float>{numbers.data(), n, d}, k, metric, {}, gemms, pool);
+    const Neighbors lists = exact_neighbors(Points<float>{numbers.data(), n, d}, k, metric, {}, gemms, pool);
     std::vector<std::int64_t> indptr;
     for (std::int64_t i = 0; i <= n; ++i) indptr.push_back(i * k);
     const Graph graph = symmetrize({indptr, lists.indices, lists.values}, kind, pool);

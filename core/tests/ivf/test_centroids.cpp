@@ -7,55 +7,55 @@
 
 namespace {
 
-using agglo::Centers;
-using agglo::Groups;
+using agglo::CentroidIndex;
+using agglo::Centroids;
 using agglo::ThreadPool;
 
 // Rows around few others, some of them twice.
 std::vector<float> made_up(std::int64_t n, std::int64_t width, unsigned seed) {
-  std::mt19937 chance(seed);
+  std::mt19937 rng(seed);
   std::normal_distribution<float> normal;
   std::vector<float> means(30 * width), rows(n * width);
-  for (float& x : means) x = 3 * normal(chance);
+  for (float& x : means) x = 3 * normal(rng);
   for (std::int64_t i = 0; i < n; ++i) {
-    const std::int64_t mean = chance() % 30;
-    for (std::int64_t j = 0; j < width; ++j) rows[i * width + j] = means[mean * width + j] + normal(chance);
+    const std::int64_t mean = rng() % 30;
+    for (std::int64_t j = 0; j < width; ++j) rows[i * width + j] = means[mean * width + j] + normal(rng);
     if (i % 9 == 8) std::copy_n(rows.begin() + (i - 1) * width, width, rows.begin() + i * width);
   }
   return rows;
 }
 
-Centers centers_of(const std::vector<float>& rows, std::int64_t width, bool squares) {
-  Centers centers{width, {}, {}};
+Centroids centroids_of(const std::vector<float>& rows, std::int64_t width, bool squares) {
+  Centroids centroids{width, {}, {}};
   for (std::size_t at = 0; at < rows.size(); at += width)
-    centers.add(rows.data() + at, squares ? agglo::half_square(rows.data() + at, width) : 0);
-  return centers;
+    centroids.add(rows.data() + at, squares ? agglo::half_squared_norm(rows.data() + at, width) : 0);
+  return centroids;
 }
 
-float closeness(const Centers& centers, const float* row, std::int64_t c) {
+float score(const Centroids& centroids, const float* row, std::int64_t c) {
   float sum = 0;
-  for (std::int64_t j = 0; j < centers.width; ++j) sum += row[j] * centers.row(c)[j];
-  return sum - centers.offsets[c];
+  for (std::int64_t j = 0; j < centroids.width; ++j) sum += row[j] * centroids.row(c)[j];
+  return sum - centroids.offsets[c];
 }
 
 // The share of rows whose closest centre is as close as that of all, and of the several closest.
 void check_look(std::int64_t probes, bool squares, double least) {
   const std::int64_t width = 6, n = 700, asking = 300, reach = 9;
-  const Centers centers = centers_of(made_up(n, width, 1), width, squares);
+  const Centroids centroids = centroids_of(made_up(n, width, 1), width, squares);
   const std::vector<float> rows = made_up(asking, width, 2);
   std::vector<std::int32_t> first;
   for (const int threads : {1, 3}) {
     ThreadPool pool(threads);
-    const Groups groups(centers, 25, probes, pool);
-    Groups::Scratch scratch;
+    const CentroidIndex groups(centroids, 25, probes, pool);
+    CentroidIndex::Scratch scratch;
     std::vector<std::int32_t> one(asking), several(asking * reach);
-    groups.one(rows.data(), asking, scratch, one.data());
-    groups.several(rows.data(), asking, reach, scratch, several.data());
+    groups.find_nearest(rows.data(), asking, scratch, one.data());
+    groups.find_k_nearest(rows.data(), asking, reach, scratch, several.data());
     double right = 0, together = 0;
     for (std::int64_t i = 0; i < asking; ++i) {
       const float* row = rows.data() + i * width;
       std::vector<float> all(n);
-      for (std::int64_t c = 0; c < n; ++c) all[c] = closeness(centers, row, c);
+      for (std::int64_t c = 0; c < n; ++c) all[c] = score(centroids, row, c);
       std::vector<std::int32_t> own(several.begin() + i * reach, several.begin() + (i + 1) * reach);
       CHECK(all[one[i]] == all[own[0]]);
       for (std::int64_t r = 1; r < reach; ++r) CHECK(all[own[r - 1]] >= all[own[r]]);
@@ -74,9 +74,9 @@ void check_look(std::int64_t probes, bool squares, double least) {
 
 void check_close(std::int64_t n, std::int64_t reach) {
   const std::int64_t width = 5;
-  const Centers centers = centers_of(made_up(n, width, 3), width, true);
+  const Centroids centroids = centroids_of(made_up(n, width, 3), width, true);
   ThreadPool pool(2);
-  const auto close = agglo::close_centers(centers, reach, pool, {});
+  const auto close = agglo::nearest_centroids(centroids, reach, pool, {});
   for (std::int64_t c = 0; c < n; ++c) {
     std::vector<std::int32_t> own(close.begin() + c * reach, close.begin() + (c + 1) * reach);
     CHECK(own[0] == c);
@@ -99,10 +99,10 @@ int main() {
 
   const std::vector<float> same(200 * 3, 1.0f);
   ThreadPool pool(1);
-  const Groups groups(centers_of(same, 3, true), 20, 2, pool);  // of which all but one are empty
-  Groups::Scratch scratch;
+  const CentroidIndex groups(centroids_of(same, 3, true), 20, 2, pool);  // of which all but one are empty
+  CentroidIndex::Scratch scratch;
   std::vector<std::int32_t> several(2 * 200);
-  groups.several(same.data(), 2, 200, scratch, several.data());
+  groups.find_k_nearest(same.data(), 2, 200, scratch, several.data());
   std::sort(several.begin(), several.begin() + 200);
   for (std::int32_t c = 0; c < 200; ++c) CHECK(several[c] == c);
   return 0;

@@ -13,33 +13,33 @@ using agglo::kPanel;
 
 // Products and candidates must be those of plain C++, whatever instructions make them.
 void check_width(std::int64_t width, std::int64_t n_rows, std::int64_t n_panels, unsigned seed) {
-  std::mt19937 chance(seed);
+  std::mt19937 rng(seed);
   std::normal_distribution<float> normal;
-  const std::int64_t coded = agglo::coded_width(width), columns = n_panels * kPanel;
-  std::vector<float> row(width), center(width), left(width), scales(columns), shifts(columns);
+  const std::int64_t coded = agglo::code_width(width), columns = n_panels * kPanel;
+  std::vector<float> row(width), center(width), left(width), scales(columns), biases(columns);
   std::vector<std::int8_t> code(coded), rows(n_rows * coded);
   std::vector<std::uint8_t> panels(columns * coded);
-  std::vector<std::vector<std::int8_t>> put(columns);
-  for (float& x : center) x = normal(chance);
+  std::vector<std::vector<std::int8_t>> store_code(columns);
+  for (float& x : center) x = normal(rng);
   const auto make = [&](bool product) {
-    for (float& x : row) x = normal(chance);
+    for (float& x : row) x = normal(rng);
     const agglo::Code made =
         agglo::encode(row.data(), center.data(), width, product, left.data(), code.data());
-    float lift = 0;
+    float bias = 0;
     for (std::int64_t j = 0; j < width; ++j) {
       CHECK(left[j] == row[j] - center[j]);
       CHECK(std::abs(left[j] - made.scale * static_cast<float>(code[j])) <= 0.51f * made.scale);
-      lift += product ? row[j] * center[j] : left[j] * left[j] / -2;
+      bias += product ? row[j] * center[j] : left[j] * left[j] / -2;
     }
-    CHECK(std::abs(made.lift - lift) <= 1e-4f * static_cast<float>(width));
+    CHECK(std::abs(made.bias - bias) <= 1e-4f * static_cast<float>(width));
     for (std::int64_t j = width; j < coded; ++j) CHECK(code[j] == 0);
   };
   for (std::int64_t c = 0; c < columns; ++c) {
     make(false);
-    agglo::put(code.data(), coded, c, panels.data());
-    put[c] = code;
-    scales[c] = std::abs(normal(chance));
-    shifts[c] = normal(chance);
+    agglo::store_code(code.data(), coded, c, panels.data());
+    store_code[c] = code;
+    scales[c] = std::abs(normal(rng));
+    biases[c] = normal(rng);
   }
   for (std::int64_t i = 0; i < n_rows; ++i) {
     make(true);
@@ -54,7 +54,7 @@ void check_width(std::int64_t width, std::int64_t n_rows, std::int64_t n_panels,
     for (std::int64_t i = 0; i < n_rows; ++i)
       for (std::int64_t c = 0; c < columns; ++c) {
         std::int32_t sum = 0;
-        for (std::int64_t j = 0; j < coded; ++j) sum += rows[i * coded + j] * put[c][j];
+        for (std::int64_t j = 0; j < coded; ++j) sum += rows[i * coded + j] * store_code[c][j];
         CHECK(products[i * columns + c] == sum);
       }
     // Room for two panels, so that it stops on its way.
@@ -62,11 +62,12 @@ void check_width(std::int64_t width, std::int64_t n_rows, std::int64_t n_panels,
     std::vector<std::int32_t> slots(3 * kPanel), all_slots;
     const std::int64_t end = columns - 3;
     for (std::int64_t c = 0; c < end;) {
-      agglo::Sieve sieve{scores.data(), slots.data(), 0, 2 * kPanel};
-      c = agglo::sift(products.data(), scales.data(), shifts.data(), 1e-4f, 0.5f, 0.0f, c, end, 100, sieve);
-      CHECK(sieve.count <= sieve.room);
-      all_scores.insert(all_scores.end(), scores.begin(), scores.begin() + sieve.count);
-      all_slots.insert(all_slots.end(), slots.begin(), slots.begin() + sieve.count);
+      agglo::Reservoir reservoir{scores.data(), slots.data(), 0, 2 * kPanel};
+      c = agglo::select_codes(products.data(), scales.data(), biases.data(), 1e-4f, 0.5f, 0.0f, c, end, 100,
+                              reservoir);
+      CHECK(reservoir.count <= reservoir.capacity);
+      all_scores.insert(all_scores.end(), scores.begin(), scores.begin() + reservoir.count);
+      all_slots.insert(all_slots.end(), slots.begin(), slots.begin() + reservoir.count);
     }
     CHECK(!all_slots.empty() && all_slots.front() >= 100 && all_slots.back() < 100 + end);
     if (level == agglo::Simd::plain) {

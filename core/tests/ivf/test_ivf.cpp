@@ -7,7 +7,7 @@
 #include "check.hpp"
 #include "ivf/ivf.hpp"
 #include "ivf/partition.hpp"
-#include "points/order.hpp"
+#include "points/duplicates.hpp"
 
 namespace {
 
@@ -16,19 +16,19 @@ using agglo::Partition;
 using agglo::Points;
 using agglo::ThreadPool;
 
-// Groups of points, some far larger than others, and many copies.
+// CentroidIndex of points, some far larger than others, and many copies.
 template <class T>
 std::vector<T> made_up(std::int64_t n, std::int64_t d, unsigned seed) {
-  std::mt19937 chance(seed);
+  std::mt19937 rng(seed);
   std::normal_distribution<double> normal;
   std::vector<double> centers(20 * d);
-  for (double& x : centers) x = 3 * normal(chance);
+  for (double& x : centers) x = 3 * normal(rng);
   std::vector<T> data(n * d);
   for (std::int64_t i = 0; i < n; ++i) {
-    const std::int64_t group = chance() % 2 ? 0 : chance() % 20;
+    const std::int64_t group = rng() % 2 ? 0 : rng() % 20;
     for (std::int64_t j = 0; j < d; ++j)
-      data[i * d + j] = static_cast<T>(centers[group * d + j] + normal(chance));
-    if (i % 7 == 6) std::copy_n(data.begin() + (chance() % i) * d, d, data.begin() + i * d);
+      data[i * d + j] = static_cast<T>(centers[group * d + j] + normal(rng));
+    if (i % 7 == 6) std::copy_n(data.begin() + (rng() % i) * d, d, data.begin() + i * d);
   }
   return data;
 }
@@ -42,20 +42,20 @@ void check_partition(std::int64_t n, std::int64_t size, std::int64_t least, bool
   const agglo::Space<float> space(points, Metric::sqeuclidean, pool);
   std::vector<std::int32_t> ids(n);
   for (std::int64_t i = 0; i < n; ++i) ids[i] = static_cast<std::int32_t>(i);
-  const agglo::WholeImages<float> images(space, ids);
-  const Partition cells(images, size, least, false, by_product, 1, pool, {});
+  const agglo::FullRows<float> source(space, ids);
+  const Partition partition(source, size, least, false, by_product, 1, pool, {});
   std::vector<int> seen(n, 0);
-  for (std::int64_t c = 0; c < cells.count(); ++c) {
-    const std::int64_t members = static_cast<std::int64_t>(cells.members(c).size());
-    CHECK(members <= Partition::most_of(size) && (members >= least || cells.count() == 1));
-    for (const std::int32_t p : cells.members(c)) {
+  for (std::int64_t c = 0; c < partition.count(); ++c) {
+    const std::int64_t members = static_cast<std::int64_t>(partition.members(c).size());
+    CHECK(members <= Partition::max_size(size) && (members >= least || partition.count() == 1));
+    for (const std::int32_t p : partition.members(c)) {
       ++seen[p];
-      CHECK(cells.home(p) == c);
+      CHECK(partition.list(p) == c);
     }
   }
   CHECK(std::all_of(seen.begin(), seen.end(), [](int times) { return times == 1; }));
-  for (std::int64_t c = 0; c < cells.count(); ++c) {
-    std::vector<std::int32_t> near(cells.near(c).begin(), cells.near(c).end());
+  for (std::int64_t c = 0; c < partition.count(); ++c) {
+    std::vector<std::int32_t> near(partition.nearest(c).begin(), partition.nearest(c).end());
     CHECK(near[0] == c);
     std::sort(near.begin(), near.end());
     CHECK(std::adjacent_find(near.begin(), near.end()) == near.end());
@@ -66,17 +66,18 @@ template <class T>
 void check_search(std::int64_t n, std::int64_t d, std::int64_t k, Metric metric) {
   const auto data = made_up<T>(n, d, 3);
   const Points<T> points{data.data(), n, d};
-  agglo::Approximation first;
+  agglo::IvfResult first;
   for (const int threads : {1, 2, 5}) {
     ThreadPool pool(threads);
-    const auto exact = agglo::nearest(points, k, metric, {}, blas, pool);
+    const auto exact = agglo::exact_neighbors(points, k, metric, {}, blas, pool);
     const auto found =
-        agglo::nearly_nearest(points, k, metric, 0.95, {60, 0, 0, 0}, {}, 100, 4, true, 11, blas, pool);
+        agglo::ivf_neighbors(points, k, metric, 0.95, {60, 0, 0, 0}, {}, 100, 4, true, 11, blas, pool);
     double right = 0;
     for (std::int64_t i = 0; i < n; ++i) {
       const float last = exact.values[i * k + k - 1];
       for (std::int64_t s = i * k; s < (i + 1) * k; ++s) {
-        right += similarity(metric) ? found.neighbors.values[s] >= last : found.neighbors.values[s] <= last;
+        right +=
+            is_similarity(metric) ? found.neighbors.values[s] >= last : found.neighbors.values[s] <= last;
         CHECK(found.neighbors.indices[s] != i);
       }
     }
@@ -102,20 +103,20 @@ int main() {
 
   const std::vector<float> same(50 * 3, 2.0f);
   ThreadPool pool(2);
-  const auto copies = agglo::nearly_nearest(Points<float>{same.data(), 50, 3}, 4, Metric::euclidean, 0.95, {},
-                                            {}, 10, 4, true, 0, blas, pool);
+  const auto copies = agglo::ivf_neighbors(Points<float>{same.data(), 50, 3}, 4, Metric::euclidean, 0.95, {},
+                                           {}, 10, 4, true, 0, blas, pool);
   CHECK(std::all_of(copies.neighbors.values.begin(), copies.neighbors.values.end(),
                     [](float value) { return value == 0; }));
   CHECK(throws<std::invalid_argument>([&] {
-    agglo::nearly_nearest(Points<float>{same.data(), 50, 3}, 50, Metric::dot, 0.95, {}, {}, 10, 4, true, 0,
-                          blas, pool);
+    agglo::ivf_neighbors(Points<float>{same.data(), 50, 3}, 50, Metric::dot, 0.95, {}, {}, 10, 4, true, 0,
+                         blas, pool);
   }));
 
   // Whoever reports may stop the search.
   const auto data = made_up<float>(3000, 4, 1);
   CHECK(throws<std::runtime_error>([&] {
-    agglo::nearly_nearest(Points<float>{data.data(), 3000, 4}, 5, Metric::cosine, 0.95, {}, {}, 10, 4, true,
-                          0, blas, pool, stop);
+    agglo::ivf_neighbors(Points<float>{data.data(), 3000, 4}, 5, Metric::cosine, 0.95, {}, {}, 10, 4, true, 0,
+                         blas, pool, stop);
   }));
   return 0;
 }

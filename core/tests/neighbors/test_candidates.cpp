@@ -21,10 +21,10 @@ void check_rows() {
   const auto equal = [](std::int32_t, std::int32_t) { return 0.0; };
   for (const int threads : {1, 2}) {
     ThreadPool pool(threads);
-    const auto near = agglo::select_closest({indptr, targets, weights}, 2, Kind::distance, equal, pool);
+    const auto near = agglo::select_nearest({indptr, targets, weights}, 2, Kind::distance, equal, pool);
     CHECK((near.indices == std::vector<std::int32_t>{1, 2, -1, -1, 0, 1}));
     CHECK((near.values == std::vector<float>{1, 2, 0, 0, 5, 5}));
-    const auto alike = agglo::select_closest({indptr, targets, weights}, 1, Kind::similarity, equal, pool);
+    const auto alike = agglo::select_nearest({indptr, targets, weights}, 1, Kind::similarity, equal, pool);
     CHECK((alike.indices == std::vector<std::int32_t>{2, -1, 0}) && alike.values[0] == 3);
   }
 }
@@ -34,14 +34,14 @@ void check_ties() {
   const std::vector<std::int64_t> indptr{0, 6, 6, 6, 6, 6, 6};
   const std::vector<std::int32_t> targets{5, 3, 2, 1, 4, 2};
   const std::vector<float> weights{7, 5, 5, 1, 5, 5};
-  const std::vector<double> closeness{0, 0, 0.25, 0.5, 0.25, 0};
+  const std::vector<double> similarity{0, 0, 0.25, 0.5, 0.25, 0};
   ThreadPool pool(1);
   for (const std::int64_t k : {1, 2, 3, 4, 5}) {
-    const auto found = agglo::select_closest(
+    const auto found = agglo::select_nearest(
         {indptr, targets, weights}, k, Kind::distance,
         [&](std::int32_t i, std::int32_t j) {
           CHECK(i == 0 && j >= 2 && j <= 4);
-          return closeness[j];
+          return similarity[j];
         },
         pool);
     // Only a tie at the end of the list is looked into.
@@ -51,7 +51,7 @@ void check_ties() {
   }
 }
 
-// Closeness of pairs has the order of the searches, which is finer than float32.
+// Similarity of pairs has the order of the searches, which is finer than float32.
 void check_closeness() {
   const std::vector<std::int64_t> indptr{0, 3, 6, 9};
   const std::vector<std::int32_t> columns{0, 8, 9, 0, 8, 9, 0, 8, 11};
@@ -62,21 +62,21 @@ void check_closeness() {
   ThreadPool pool(1);
   for (const auto metric : {agglo::Metric::dot, agglo::Metric::cosine}) {
     const agglo::Space<double> space({dense.data(), 3, 12}, metric, pool);
-    const auto closeness = agglo::pair_closeness(rows, metric);
+    const auto similarity = agglo::pair_similarity(rows, metric);
     for (const std::int32_t i : {0, 1, 2})
-      for (const std::int32_t j : {0, 1, 2}) CHECK(closeness(i, j) == space.closeness(i, j));
+      for (const std::int32_t j : {0, 1, 2}) CHECK(similarity(i, j) == space.similarity(i, j));
   }
-  CHECK(agglo::pair_closeness_of_sets({indptr, columns, {}, 12})(0, 1) == 0);
-  CHECK(agglo::pair_closeness_of_sets({indptr, columns, {}, 12})(0, 2) == -0.5);
+  CHECK(agglo::jaccard_similarity({indptr, columns, {}, 12})(0, 1) == 0);
+  CHECK(agglo::jaccard_similarity({indptr, columns, {}, 12})(0, 2) == -0.5);
 
   // Two counts of different bits that are one float32 as shares.
   const std::int64_t width = (std::int64_t{1} << 26) / 64;
   std::vector<std::uint64_t> words(3 * width, 0);
   std::fill(words.begin() + width, words.end(), ~std::uint64_t{0});
   words[width] = ~std::uint64_t{1};
-  const auto differing = agglo::pair_closeness_of_bits({words, 3, width, width * 64});
+  const auto differing = agglo::hamming_similarity({words, 3, width, width * 64});
   CHECK(differing(0, 1) == 1 - static_cast<double>(width * 64) && differing(0, 2) == differing(0, 1) - 1);
-  const auto lists = agglo::nearest_bits({words, 3, width, width * 64}, 2, pool);
+  const auto lists = agglo::hamming_neighbors({words, 3, width, width * 64}, 2, pool);
   CHECK(lists.values[0] == lists.values[1] && lists.indices[0] == 1);
 }
 

@@ -18,12 +18,12 @@ using agglo::ThreadPool;
 // Small integers, so that every sum is exact and ties abound; every ninth point is a copy of another.
 template <class T>
 std::vector<T> made_up(std::int64_t n, std::int64_t d, unsigned seed) {
-  std::mt19937 chance(seed);
+  std::mt19937 rng(seed);
   std::uniform_int_distribution<int> number(-4, 4);
   std::vector<T> data(n * d);
-  for (T& x : data) x = static_cast<T>(number(chance));
+  for (T& x : data) x = static_cast<T>(number(rng));
   for (std::int64_t i = 9; i < n; i += 9)
-    std::copy_n(data.begin() + (chance() % i) * d, d, data.begin() + i * d);
+    std::copy_n(data.begin() + (rng() % i) * d, d, data.begin() + i * d);
   return data;
 }
 
@@ -60,11 +60,11 @@ void lists_are_those_of_the_definition(std::int64_t n, std::int64_t d, std::int6
   const std::vector<T> data = made_up<T>(n, d, static_cast<unsigned>(n + d));
   const Points<T> points{data.data(), n, d};
   for (const Metric metric : {Metric::dot, Metric::sqeuclidean}) {
-    const auto expected = by_definition(points, k, similarity(metric));
+    const auto expected = by_definition(points, k, is_similarity(metric));
     for (const int threads : {1, 2, 8})
       for (const std::int64_t width : {std::int64_t{0}, std::min<std::int64_t>(d / 2, 4)}) {
         ThreadPool pool(threads);
-        const Neighbors found = nearest(points, k, metric, unit_vectors(width, d), blas, pool);
+        const Neighbors found = exact_neighbors(points, k, metric, unit_vectors(width, d), blas, pool);
         CHECK(found.indices == expected);
       }
   }
@@ -75,11 +75,11 @@ void values_of_all_metrics_are_the_same_for_any_threads() {
   const Points<float> points{data.data(), 1100, 6};
   for (const Metric metric : {Metric::dot, Metric::cosine, Metric::sqeuclidean, Metric::euclidean}) {
     ThreadPool one(1), many(8);
-    const Neighbors a = nearest(points, 10, metric, {}, blas, one);
-    const Neighbors b = nearest(points, 10, metric, unit_vectors(3, 6), blas, many);
+    const Neighbors a = exact_neighbors(points, 10, metric, {}, blas, one);
+    const Neighbors b = exact_neighbors(points, 10, metric, unit_vectors(3, 6), blas, many);
     CHECK(a.indices == b.indices && a.values == b.values);
-    const auto pairs = all_pairs(points, metric, many);
-    CHECK(pairs == all_pairs(points, metric, one));
+    const auto pairs = pairwise_values(points, metric, many);
+    CHECK(pairs == pairwise_values(points, metric, one));
     for (std::int64_t i = 0; i < points.n; ++i)
       for (std::int64_t s = i * 10; s < (i + 1) * 10; ++s) {
         const std::int64_t j = a.indices[s];
@@ -92,15 +92,15 @@ void values_of_all_metrics_are_the_same_for_any_threads() {
 template <class T>
 void compact_numbers_are_as_wide_ones(T (*number)(std::uint32_t)) {
   const std::int64_t n = 300, d = 43, k = 7;
-  std::mt19937 chance(3);
+  std::mt19937 rng(3);
   std::vector<T> data(n * d);
-  for (T& x : data) x = number(static_cast<std::uint32_t>(chance()));
+  for (T& x : data) x = number(static_cast<std::uint32_t>(rng()));
   const std::vector<float> wide(data.begin(), data.end());
   for (const Metric metric : {Metric::dot, Metric::cosine, Metric::sqeuclidean, Metric::euclidean}) {
     ThreadPool pool(2);
     const auto basis = unit_vectors(4, d);
-    const Neighbors a = nearest(Points<T>{data.data(), n, d}, k, metric, basis, blas, pool);
-    const Neighbors b = nearest(Points<float>{wide.data(), n, d}, k, metric, basis, blas, pool);
+    const Neighbors a = exact_neighbors(Points<T>{data.data(), n, d}, k, metric, basis, blas, pool);
+    const Neighbors b = exact_neighbors(Points<float>{wide.data(), n, d}, k, metric, basis, blas, pool);
     CHECK(a.indices == b.indices && a.values == b.values);
   }
 }
@@ -108,7 +108,8 @@ void compact_numbers_are_as_wide_ones(T (*number)(std::uint32_t)) {
 void nothing_but_copies() {
   const std::vector<float> data(300 * 5, 2.5f);
   ThreadPool pool(2);
-  const Neighbors found = nearest(Points<float>{data.data(), 300, 5}, 4, Metric::sqeuclidean, {}, blas, pool);
+  const Neighbors found =
+      exact_neighbors(Points<float>{data.data(), 300, 5}, 4, Metric::sqeuclidean, {}, blas, pool);
   for (std::int64_t i = 0; i < 300; ++i)
     for (std::int64_t s = 0; s < 4; ++s) {
       CHECK(found.indices[i * 4 + s] == s + (s >= i ? 1 : 0));
@@ -120,7 +121,7 @@ void a_report_may_stop_the_search(int threads) {
   const std::vector<float> data = made_up<float>(3000, 4, 2);
   ThreadPool pool(threads);
   CHECK(throws<std::runtime_error>(
-      [&] { nearest(Points<float>{data.data(), 3000, 4}, 5, Metric::dot, {}, blas, pool, stop); }));
+      [&] { exact_neighbors(Points<float>{data.data(), 3000, 4}, 5, Metric::dot, {}, blas, pool, stop); }));
 }
 
 }  // namespace

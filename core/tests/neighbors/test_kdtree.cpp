@@ -17,25 +17,25 @@ using agglo::ThreadPool;
 // Small integers: ties and copies abound.
 template <class T>
 void the_tree_finds_what_the_exact_search_does(std::int64_t n, std::int64_t d, std::int64_t k, int range) {
-  std::mt19937 chance(static_cast<unsigned>(n + d));
+  std::mt19937 rng(static_cast<unsigned>(n + d));
   std::vector<T> data(n * d);
-  for (T& x : data) x = static_cast<T>(chance() % range);
+  for (T& x : data) x = static_cast<T>(rng() % range);
   const Points<T> points{data.data(), n, d};
   for (const Metric metric : {Metric::dot, Metric::cosine, Metric::sqeuclidean, Metric::euclidean})
     for (const int threads : {1, 3}) {
       ThreadPool pool(threads);
-      const Neighbors right = nearest(points, k, metric, {}, blas, pool);
-      const Neighbors found = nearest_by_tree(points, k, metric, pool);
+      const Neighbors right = exact_neighbors(points, k, metric, {}, blas, pool);
+      const Neighbors found = kdtree_neighbors(points, k, metric, pool);
       CHECK(found.indices == right.indices && found.values == right.values);
-      // Lists in disorder are put in order again, and known to be right.
+      // CandidateLists in disorder are put in order again, and known to be right.
       std::vector<std::int32_t> lists = right.indices;
       for (std::int64_t i = 0; i < n; ++i) std::reverse(lists.begin() + i * k, lists.begin() + (i + 1) * k);
-      const Neighbors again = rescored(points, lists, k, k, metric, pool);
+      const Neighbors again = rescore_lists(points, lists, k, k, metric, pool);
       CHECK(again.indices == right.indices && again.values == right.values);
       const auto sample = agglo::random_sample(n, 50, 1);
-      CHECK(recall_on(points, right.indices, k, metric, sample, blas.sgemm, pool).value == 1);
+      CHECK(measure_recall(points, right.indices, k, metric, sample, blas.sgemm, pool).value == 1);
       for (std::int64_t i = 0; i < n; ++i) lists[i * k] = -1;
-      const auto less = recall_on(points, lists, k, metric, sample, blas.sgemm, pool);
+      const auto less = measure_recall(points, lists, k, metric, sample, blas.sgemm, pool);
       CHECK(std::abs(less.value - 1 + 1 / static_cast<double>(k)) < 1e-12);
     }
 }

@@ -20,9 +20,9 @@ using agglo::ThreadPool;
 // Whole numbers, so that there are copies and ties.
 template <class T>
 std::vector<T> made_up(std::int64_t count, int most, unsigned seed) {
-  std::mt19937 chance(seed);
+  std::mt19937 rng(seed);
   std::vector<T> numbers(count);
-  for (T& x : numbers) x = static_cast<T>(static_cast<double>(chance() % most));
+  for (T& x : numbers) x = static_cast<T>(static_cast<double>(rng() % most));
   return numbers;
 }
 
@@ -34,8 +34,8 @@ void check_points(std::int64_t n, std::int64_t d, std::int64_t k, Metric metric)
   agglo::Neighbors first;
   for (const int threads : {1, 4}) {
     ThreadPool pool(threads);
-    const auto found = agglo::nearest_to(queries, points, k, metric, blas.sgemm, pool);
-    const auto tree = agglo::nearest_to_by_tree(queries, points, k, metric, pool);
+    const auto found = agglo::exact_query(queries, points, k, metric, blas.sgemm, pool);
+    const auto tree = agglo::kdtree_query(queries, points, k, metric, pool);
     CHECK(found.indices == tree.indices && found.values == tree.values);
     if (threads == 1) first = found;
     CHECK(found.indices == first.indices && found.values == first.values);
@@ -44,41 +44,41 @@ void check_points(std::int64_t n, std::int64_t d, std::int64_t k, Metric metric)
   for (std::int64_t i = 0; i < queries.n; ++i) {
     std::vector<T> both(data);
     both.insert(both.end(), queries.row(i), queries.row(i) + d);
-    const auto lists = agglo::nearest(Points<T>{both.data(), n + 1, d}, k, metric, {}, blas, pool);
+    const auto lists = agglo::exact_neighbors(Points<T>{both.data(), n + 1, d}, k, metric, {}, blas, pool);
     for (std::int64_t s = 0; s < k; ++s) {
       CHECK(lists.indices[n * k + s] == first.indices[i * k + s]);
       CHECK(lists.values[n * k + s] == first.values[i * k + s]);
     }
   }
   // All in one cell is all compared.
-  const agglo::CellIndex<T> one(points, k, metric, 0.9, {n + 4 * (k + 1), 0, 0, 0}, {}, {}, 7, blas, pool);
-  CHECK(one.nearest_to(queries, pool).values == first.values);
+  const agglo::IvfIndex<T> one(points, k, metric, 0.9, {n + 4 * (k + 1), 0, 0, 0}, {}, {}, 7, blas, pool);
+  CHECK(one.query(queries, pool).values == first.values);
 }
 
 void check_cells(Metric metric) {
   const std::int64_t n = 2000, d = 5, k = 6;
-  std::mt19937 chance(3);
+  std::mt19937 rng(3);
   std::normal_distribution<float> normal;
   std::vector<float> data(n * d), asked(300 * d);
-  for (float& x : data) x = normal(chance);
-  for (float& x : asked) x = normal(chance);
+  for (float& x : data) x = normal(rng);
+  for (float& x : asked) x = normal(rng);
   const Points<float> points{data.data(), n, d}, queries{asked.data(), 300, d};
   ThreadPool pool(3), alone(1);
-  const agglo::CellIndex<float> index(points, k, metric, 0.95, {50, 0, 0, 0}, {}, {}, 7, blas, pool);
-  const auto found = index.nearest_to(queries, pool), same = index.nearest_to(queries, alone);
+  const agglo::IvfIndex<float> index(points, k, metric, 0.95, {50, 0, 0, 0}, {}, {}, 7, blas, pool);
+  const auto found = index.query(queries, pool), same = index.query(queries, alone);
   CHECK(found.indices == same.indices && found.values == same.values);
   // In cells that are known already; in cells that are too small for lists so long others are made.
   const auto known =
-      agglo::nearly_nearest(points, k, metric, 0.95, {50, 0, 0, 0}, {}, 10, 4, true, 7, blas, pool);
+      agglo::ivf_neighbors(points, k, metric, 0.95, {50, 0, 0, 0}, {}, 10, 4, true, 7, blas, pool);
   std::vector<std::int32_t> tiny(n, 0);
   tiny[0] = 1;
   for (const auto& cells : {known.cells, tiny}) {
-    const agglo::CellIndex<float> other(points, k, metric, 0.95, {50, 0, 0, 0}, cells, {}, 7, blas, pool);
-    const auto lists = other.nearest_to(queries, pool);
+    const agglo::IvfIndex<float> other(points, k, metric, 0.95, {50, 0, 0, 0}, cells, {}, 7, blas, pool);
+    const auto lists = other.query(queries, pool);
     CHECK(std::all_of(lists.indices.begin(), lists.indices.end(), [](std::int32_t j) { return j >= 0; }));
     CHECK(cells == known.cells || lists.values == found.values);
   }
-  const auto true_lists = agglo::nearest_to(queries, points, k, metric, blas.sgemm, pool);
+  const auto true_lists = agglo::exact_query(queries, points, k, metric, blas.sgemm, pool);
   std::int64_t right = 0;
   for (std::int64_t i = 0; i < 300; ++i)
     for (std::int64_t s = i * k; s < (i + 1) * k; ++s) {
@@ -95,14 +95,14 @@ void check_sparse() {
   const std::vector<float> values{3, 4, 2, 1, 2, 1};
   ThreadPool pool(2);
   const auto found =
-      agglo::nearest_to(agglo::SparseRows<float>{indptr, indices, values, 4}, 4, 2, Metric::cosine, pool);
+      agglo::exact_query(agglo::SparseRows<float>{indptr, indices, values, 4}, 4, 2, Metric::cosine, pool);
   CHECK((found.indices == std::vector<std::int32_t>{2, 0, -1, -1, -1, -1}));
   CHECK(found.values[0] == 1 && found.values[1] == 0.8f);
-  const auto sets = agglo::nearest_sets_to({indptr, indices, {}, 4}, 4, 2, pool);
+  const auto sets = agglo::jaccard_query({indptr, indices, {}, 4}, 4, 2, pool);
   CHECK((sets.indices == std::vector<std::int32_t>{2, 0, 1, -1, -1, -1}));
   CHECK(sets.values[0] == 0 && sets.values[1] == 0.5f && sets.values[2] == 0);
   const std::vector<std::uint64_t> words{0b1100, 0b0111, 0b1111, 0b1101};
-  const auto bits = agglo::nearest_bits_to({words, 4, 1, 4}, 2, 2, pool);
+  const auto bits = agglo::hamming_query({words, 4, 1, 4}, 2, 2, pool);
   CHECK((bits.indices == std::vector<std::int32_t>{1, 0, 0, 1}));
   CHECK((bits.values == std::vector<float>{0.25f, 0.5f, 0.25f, 0.5f}));
 }
@@ -120,7 +120,7 @@ int main() {
   CHECK(throws<std::invalid_argument>([&] {
     ThreadPool pool(1);
     const Points<float> points{few.data(), 3, 1};
-    agglo::nearest_to(points, points, 4, Metric::dot, blas.sgemm, pool);
+    agglo::exact_query(points, points, 4, Metric::dot, blas.sgemm, pool);
   }));
   return 0;
 }

@@ -13,13 +13,13 @@ constexpr std::int64_t kLists = 25;
 // `often`, and then `much` of their lists.
 double covered(double often, double much) {
   constexpr int samples = 4000, points = 256;
-  std::mt19937 chance(1);
+  std::mt19937 rng(1);
   std::bernoulli_distribution misses(often);
   int right = 0;
   std::vector<double> shares(points);
   for (int s = 0; s < samples; ++s) {
-    for (double& share : shares) share = misses(chance) ? 1 - much : 1;
-    const agglo::Recall recall = agglo::recall_of(shares, kLists);
+    for (double& share : shares) share = misses(rng) ? 1 - much : 1;
+    const agglo::Recall recall = agglo::estimate_recall(shares, kLists);
     CHECK(recall.sample == points);
     right += std::abs(recall.value - (1 - often * much)) <= recall.error;
   }
@@ -36,7 +36,7 @@ int main() {
     for (const double often : {0.0005, 0.002}) CHECK(covered(often, much) > 0.985);
 
   const std::vector<std::int64_t> all(100, kLists);
-  const agglo::Recall perfect = agglo::recall_of(all, kLists);
+  const agglo::Recall perfect = agglo::estimate_recall(all, kLists);
   CHECK(perfect.value == 1 && perfect.error > 0.001 && perfect.error < 0.02);
   return 0;
 }

@@ -8,7 +8,7 @@
 using namespace agglo;
 
 int main() {
-  // Rows of up to three small numbers, compared with all before them; a zero is negative by chance.
+  // Rows of up to three small numbers, compared with all before them; a zero is negative by rng.
   std::mt19937 random(1);
   std::vector<std::int64_t> indptr{0};
   std::vector<std::uint32_t> numbers;
@@ -23,7 +23,7 @@ int main() {
   }
   for (const int threads : {1, 2, 8}) {
     ThreadPool pool(threads);
-    const auto found = first_equal<std::uint32_t>(indptr, numbers, true, pool);
+    const auto found = first_duplicates<std::uint32_t>(indptr, numbers, true, pool);
     for (std::size_t i = 0; i < rows.size(); ++i) {
       std::size_t first = 0;
       while (rows[first] != rows[i]) ++first;
@@ -33,6 +33,6 @@ int main() {
 
   ThreadPool pool(1);
   const std::vector<std::uint8_t> bytes{128, 0, 128};  // no floating numbers, so that 128 is no zero
-  CHECK(first_equal<std::uint8_t>(std::vector<std::int64_t>{0, 1, 2, 3}, bytes, false, pool) ==
+  CHECK(first_duplicates<std::uint8_t>(std::vector<std::int64_t>{0, 1, 2, 3}, bytes, false, pool) ==
         (std::vector<std::int32_t>{0, 1, 0}));
 }

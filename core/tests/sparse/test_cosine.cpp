@@ -27,14 +27,14 @@ struct Made {
 
   Made(std::int64_t rows, std::int64_t columns, unsigned seed)
       : n(rows), d(columns), table(rows * columns, 0) {
-    std::mt19937 chance(seed);
+    std::mt19937 rng(seed);
     for (std::int64_t i = 0; i < n; ++i) {
       int* row = table.data() + i * d;
       if (i % 9 == 8) {
-        std::copy_n(table.data() + static_cast<std::int64_t>(chance() % i) * d, d, row);
+        std::copy_n(table.data() + static_cast<std::int64_t>(rng() % i) * d, d, row);
       } else {
         for (std::int64_t j = 0; j < d; ++j)
-          if (chance() % (j + 2) == 0) row[j] = static_cast<int>(chance() % 7) - 2;
+          if (rng() % (j + 2) == 0) row[j] = static_cast<int>(rng() % 7) - 2;
       }
       for (std::int64_t j = 0; j < d; ++j)
         if (row[j] != 0) {
@@ -91,8 +91,8 @@ void lists_are_those_of_the_definition(std::int64_t n, std::int64_t d, std::int6
       by_definition(n, k, 1, [&](std::int64_t i, std::int64_t j) { return made.jaccard(i, j); });
   for (const int threads : {1, 2, 8}) {
     ThreadPool pool(threads);
-    CHECK(nearest(made.rows(), k, Metric::dot, pool).indices == products);
-    const Neighbors sets = nearest_sets(made.sets(), k, pool);
+    CHECK(exact_neighbors(made.rows(), k, Metric::dot, pool).indices == products);
+    const Neighbors sets = jaccard_neighbors(made.sets(), k, pool);
     CHECK(sets.indices == overlaps);
     for (std::int64_t s = 0; s < n * k; ++s)
       if (overlaps[s] >= 0) CHECK(sets.values[s] == static_cast<float>(made.jaccard(s / k, overlaps[s])));
@@ -103,9 +103,10 @@ void values_are_those_of_all_pairs() {
   const Made made(300, 40, 3);
   ThreadPool one(1), many(8);
   for (const Metric metric : {Metric::dot, Metric::cosine}) {
-    const Neighbors a = nearest(made.rows(), 10, metric, one), b = nearest(made.rows(), 10, metric, many);
+    const Neighbors a = exact_neighbors(made.rows(), 10, metric, one),
+                    b = exact_neighbors(made.rows(), 10, metric, many);
     CHECK(a.indices == b.indices && a.values == b.values);
-    const auto pairs = all_pairs(made.rows(), metric, many);
+    const auto pairs = pairwise_values(made.rows(), metric, many);
     for (std::int64_t s = 0; s < 3000; ++s) {
       const std::int64_t i = s / 10, j = a.indices[s];
       if (j >= 0) CHECK(pairs[i * 299 + j - (j > i)] == a.values[s]);
@@ -114,9 +115,9 @@ void values_are_those_of_all_pairs() {
 }
 
 void bits_are_compared(std::int64_t n, std::int64_t width, std::int64_t k) {
-  std::mt19937_64 chance(7);
+  std::mt19937_64 rng(7);
   std::vector<std::uint64_t> words(n * width);
-  for (auto& word : words) word = chance() & chance() & chance();
+  for (auto& word : words) word = rng() & rng() & rng();
   const agglo::BitRows rows{words, n, width, 64 * width};
   const auto differing = [&](std::int64_t i, std::int64_t j) {
     int sum = 0;
@@ -127,8 +128,8 @@ void bits_are_compared(std::int64_t n, std::int64_t width, std::int64_t k) {
   const auto expected = by_definition(n, k, 1e9, differing);
   for (const int threads : {1, 8}) {
     ThreadPool pool(threads);
-    CHECK(nearest_bits(rows, k, pool).indices == expected);
-    CHECK(all_pairs_of_bits(rows, pool)[0] ==
+    CHECK(hamming_neighbors(rows, k, pool).indices == expected);
+    CHECK(pairwise_hamming(rows, pool)[0] ==
           static_cast<float>(differing(0, 1) / static_cast<double>(64 * width)));
   }
 }
@@ -136,7 +137,7 @@ void bits_are_compared(std::int64_t n, std::int64_t width, std::int64_t k) {
 void a_report_may_stop_the_search(int threads) {
   const Made made(500, 30, 2);
   ThreadPool pool(threads);
-  CHECK(throws<std::runtime_error>([&] { nearest(made.rows(), 5, Metric::cosine, pool, stop); }));
+  CHECK(throws<std::runtime_error>([&] { exact_neighbors(made.rows(), 5, Metric::cosine, pool, stop); }));
 }
 
 }  // namespace

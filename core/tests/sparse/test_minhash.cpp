@@ -8,7 +8,7 @@
 
 namespace {
 
-using agglo::Banding;
+using agglo::MinHashParams;
 using agglo::ThreadPool;
 
 // Groups of sets that share most of their members, some of them equal, every 50th empty.
@@ -18,11 +18,11 @@ struct Made {
   std::int64_t columns;
 
   Made(std::int64_t n, std::int64_t groups, std::int64_t size, unsigned seed) : columns(groups * size) {
-    std::mt19937 chance(seed);
+    std::mt19937 rng(seed);
     for (std::int64_t i = 0; i < n; ++i) {
-      const auto group = static_cast<std::int64_t>(chance() % groups);
+      const auto group = static_cast<std::int64_t>(rng() % groups);
       for (std::int64_t c = 0; c < size && i % 50 != 49; ++c)
-        if (chance() % 4 != 0) indices.push_back(static_cast<std::int32_t>(group * size + c));
+        if (rng() % 4 != 0) indices.push_back(static_cast<std::int32_t>(group * size + c));
       indptr.push_back(static_cast<std::int64_t>(indices.size()));
     }
   }
@@ -42,12 +42,12 @@ struct Alike : Made {
   }
 };
 
-void threads_do_not_matter(const Made& made, std::int64_t k, const Banding& wish) {
+void threads_do_not_matter(const Made& made, std::int64_t k, const MinHashParams& wish) {
   ThreadPool one(1);
-  const auto first = nearly_nearest_sets(made.sets(), k, 0.95, wish, 32, 100, 7, one);
+  const auto first = minhash_neighbors(made.sets(), k, 0.95, wish, 32, 100, 7, one);
   for (const int threads : {2, 8}) {
     ThreadPool pool(threads);
-    const auto other = nearly_nearest_sets(made.sets(), k, 0.95, wish, 32, 100, 7, pool);
+    const auto other = minhash_neighbors(made.sets(), k, 0.95, wish, 32, 100, 7, pool);
     CHECK(first.neighbors.indices == other.neighbors.indices);
     CHECK(first.neighbors.values == other.neighbors.values);
     CHECK(first.recall.value == other.recall.value);
@@ -56,8 +56,8 @@ void threads_do_not_matter(const Made& made, std::int64_t k, const Banding& wish
 
 void most_neighbours_are_found(const Made& made, std::int64_t k) {
   ThreadPool pool(2);
-  const auto exact = nearest_sets(made.sets(), k, pool);
-  const auto found = nearly_nearest_sets(made.sets(), k, 0.9, {}, 128, 256, 1, pool).neighbors;
+  const auto exact = jaccard_neighbors(made.sets(), k, pool);
+  const auto found = minhash_neighbors(made.sets(), k, 0.9, {}, 128, 256, 1, pool).neighbors;
   std::int64_t wanted = 0, right = 0;
   for (std::size_t i = 0; i < exact.indices.size() / k; ++i) {
     std::int64_t last = (i + 1) * k - 1;
@@ -71,8 +71,8 @@ void most_neighbours_are_found(const Made& made, std::int64_t k) {
 void few_are_searched_exactly() {
   const Made made(400, 20, 12, 3);
   ThreadPool pool(2);
-  const auto exact = nearest_sets(made.sets(), 9, pool);
-  const auto found = nearly_nearest_sets(made.sets(), 9, 0.5, {}, 128, 64, 0, pool);
+  const auto exact = jaccard_neighbors(made.sets(), 9, pool);
+  const auto found = minhash_neighbors(made.sets(), 9, 0.5, {}, 128, 64, 0, pool);
   CHECK(found.neighbors.indices == exact.indices && found.neighbors.values == exact.values);
   CHECK(found.recall.value == 1 && found.effort.bands == 0);
 }
@@ -81,7 +81,7 @@ void a_report_may_stop_the_search(int threads) {
   const Made made(1500, 20, 30, 2);
   ThreadPool pool(threads);
   CHECK(throws<std::runtime_error>(
-      [&] { nearly_nearest_sets(made.sets(), 5, 0.9, {}, 128, 64, 0, pool, stop); }));
+      [&] { minhash_neighbors(made.sets(), 5, 0.9, {}, 128, 64, 0, pool, stop); }));
 }
 
 }  // namespace

@@ -1,0 +1,75 @@
+// Exact re-ranking of the candidates that a scan of inverted lists has found.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/memory.hpp"
+#include "base/topk.hpp"
+#include "neighbors/lists.hpp"
+#include "points/space.hpp"
+#include "simd/dot.hpp"
+
+namespace agglo {
+
+// Ranks candidates by exact similarity. If there are many, float32 prunes those that are surely not among the
+// k nearest first.
+template <class T>
+class Reranker {
+ public:
+  Reranker(const Space<T>& space, std::int64_t k) : space_(space), k_(k) {}
+
+  void clear() { ids_.clear(); }
+  void add(std::int32_t id) { ids_.push_back(id); }
+
+  // Return the k nearest of the candidates added, sorted; there must be so many. `subject` is a point or a
+  // Query, `square` the squared length of its normalized row, and `quick` whether float32 is faster for it.
+  template <class Subject>
+  std::span<const Candidate> rank(const Subject& subject, double square, bool quick) {
+    if (quick && static_cast<std::int64_t>(ids_.size()) > k_ + kSpare) prune(subject, square);
+    candidates_.clear();
+    for (std::size_t s = 0; s < ids_.size(); ++s) {
+      prefetch_row(s + 2);
+      candidates_.push_back({space_.similarity(subject, ids_[s]), ids_[s]});
+    }
+    keep_first(candidates_, k_);
+    return candidates_;
+  }
+
+ private:
+  static constexpr std::int64_t kSpare = 6;  // for so few more than k, pruning does not pay
+
+  template <class Subject>
+  void prune(const Subject& subject, double square) {
+    upper_bounds_.clear();
+    lower_bounds_.clear();
+    const double own = float32_slack(square, space_.d());
+    for (std::size_t s = 0; s < ids_.size(); ++s) {
+      prefetch_row(s + 2);
+      const double similarity = space_.quick_similarity(subject, ids_[s]);
+      const double slack = own + float32_slack(space_, ids_[s]) + std::abs(similarity) * 1e-6;
+      upper_bounds_.push_back(static_cast<float>(similarity + slack));
+      lower_bounds_.push_back(static_cast<float>(similarity - slack));
+    }
+    const float threshold =
+        top_k_threshold(k_, lower_bounds_.data(), static_cast<std::int64_t>(lower_bounds_.size()));
+    std::size_t kept = 0;
+    for (std::size_t s = 0; s < ids_.size(); ++s)
+      if (upper_bounds_[s] >= threshold) ids_[kept++] = ids_[s];
+    ids_.resize(kept);
+  }
+
+  void prefetch_row(std::size_t s) const {
+    if (s < ids_.size()) prefetch(space_.points().row(ids_[s]), space_.d());
+  }
+
+  const Space<T>& space_;
+  const std::int64_t k_;
+  std::vector<std::int32_t> ids_;
+  std::vector<Candidate> candidates_;
+  std::vector<float> upper_bounds_, lower_bounds_;
+};
+
+}  // namespace agglo
