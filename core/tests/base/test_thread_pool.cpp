@@ -34,7 +34,7 @@ void exceptions_reach_the_caller(int threads) {
         if (chunk == 50) throw std::runtime_error("fifty");
       });
     }));
-    std::atomic<int> done{0};  // and the pool goes on
+    std::atomic<int> done{0};  // the pool can be used again
     pool.run(10, [&](std::int64_t, int) { ++done; });
     CHECK(done == 10);
   }
@@ -50,7 +50,7 @@ void reports_may_stop_the_work(int threads) {
           if (done >= 0) throw std::runtime_error("stop");
         });
   });
-  CHECK(caught || threads > 1);  // with help, the caller may find nothing left to do
+  CHECK(caught || threads > 1);  // other workers may leave nothing for the caller to do
 }
 
 }  // namespace

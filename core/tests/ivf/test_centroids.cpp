@@ -11,8 +11,8 @@ using agglo::CentroidIndex;
 using agglo::Centroids;
 using agglo::ThreadPool;
 
-// Rows around few others, some of them twice.
-std::vector<float> made_up(std::int64_t n, std::int64_t width, unsigned seed) {
+// Rows around 30 means. Every ninth row is a duplicate of the one before it.
+std::vector<float> make_points(std::int64_t n, std::int64_t width, unsigned seed) {
   std::mt19937 rng(seed);
   std::normal_distribution<float> normal;
   std::vector<float> means(30 * width), rows(n * width);
@@ -38,21 +38,22 @@ float score(const Centroids& centroids, const float* row, std::int64_t c) {
   return sum - centroids.offsets[c];
 }
 
-// The share of rows whose closest centre is as close as that of all, and of the several closest.
-void check_look(std::int64_t probes, bool squares, double least) {
-  const std::int64_t width = 6, n = 700, asking = 300, reach = 9;
-  const Centroids centroids = centroids_of(made_up(n, width, 1), width, squares);
-  const std::vector<float> rows = made_up(asking, width, 2);
+// Checks the nearest and the k nearest centroids of rows, and the share of them that a search of all would
+// find.
+void check_probes(std::int64_t probes, bool squares, double least) {
+  const std::int64_t width = 6, n = 700, n_queries = 300, reach = 9;
+  const Centroids centroids = centroids_of(make_points(n, width, 1), width, squares);
+  const std::vector<float> rows = make_points(n_queries, width, 2);
   std::vector<std::int32_t> first;
   for (const int threads : {1, 3}) {
     ThreadPool pool(threads);
     const CentroidIndex groups(centroids, 25, probes, pool);
     CentroidIndex::Scratch scratch;
-    std::vector<std::int32_t> one(asking), several(asking * reach);
-    groups.find_nearest(rows.data(), asking, scratch, one.data());
-    groups.find_k_nearest(rows.data(), asking, reach, scratch, several.data());
+    std::vector<std::int32_t> one(n_queries), several(n_queries * reach);
+    groups.find_nearest(rows.data(), n_queries, scratch, one.data());
+    groups.find_k_nearest(rows.data(), n_queries, reach, scratch, several.data());
     double right = 0, together = 0;
-    for (std::int64_t i = 0; i < asking; ++i) {
+    for (std::int64_t i = 0; i < n_queries; ++i) {
       const float* row = rows.data() + i * width;
       std::vector<float> all(n);
       for (std::int64_t c = 0; c < n; ++c) all[c] = score(centroids, row, c);
@@ -66,15 +67,15 @@ void check_look(std::int64_t probes, bool squares, double least) {
       std::sort(own.begin(), own.end());
       CHECK(std::adjacent_find(own.begin(), own.end()) == own.end());
     }
-    CHECK(right >= least * asking && together >= least * asking * reach);
+    CHECK(right >= least * n_queries && together >= least * n_queries * reach);
     if (threads == 1) first = several;
     CHECK(several == first);
   }
 }
 
-void check_close(std::int64_t n, std::int64_t reach) {
+void check_nearest_centroids(std::int64_t n, std::int64_t reach) {
   const std::int64_t width = 5;
-  const Centroids centroids = centroids_of(made_up(n, width, 3), width, true);
+  const Centroids centroids = centroids_of(make_points(n, width, 3), width, true);
   ThreadPool pool(2);
   const auto close = agglo::nearest_centroids(centroids, reach, pool, {});
   for (std::int64_t c = 0; c < n; ++c) {
@@ -89,13 +90,13 @@ void check_close(std::int64_t n, std::int64_t reach) {
 
 int main() {
   for (const bool squares : {true, false}) {
-    check_look(25, squares, 1);  // all groups
-    check_look(6, squares, 0.9);
-    check_look(1, squares, 0.3);
+    check_probes(25, squares, 1);  // all groups
+    check_probes(6, squares, 0.9);
+    check_probes(1, squares, 0.3);
   }
-  check_close(1, 1);
-  check_close(40, 40);
-  check_close(5000, 7);  // in groups
+  check_nearest_centroids(1, 1);
+  check_nearest_centroids(40, 40);
+  check_nearest_centroids(5000, 7);  // in groups
 
   const std::vector<float> same(200 * 3, 1.0f);
   ThreadPool pool(1);

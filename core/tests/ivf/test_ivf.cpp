@@ -16,9 +16,9 @@ using agglo::Partition;
 using agglo::Points;
 using agglo::ThreadPool;
 
-// CentroidIndex of points, some far larger than others, and many copies.
+// Clusters of points, some far larger than others, and many duplicates.
 template <class T>
-std::vector<T> made_up(std::int64_t n, std::int64_t d, unsigned seed) {
+std::vector<T> make_points(std::int64_t n, std::int64_t d, unsigned seed) {
   std::mt19937 rng(seed);
   std::normal_distribution<double> normal;
   std::vector<double> centers(20 * d);
@@ -35,8 +35,8 @@ std::vector<T> made_up(std::int64_t n, std::int64_t d, unsigned seed) {
 
 void check_partition(std::int64_t n, std::int64_t size, std::int64_t least, bool by_product) {
   const std::int64_t d = 4;
-  auto data = made_up<float>(n, d, 5);
-  std::fill_n(data.begin(), n / 3 * d, 1.0f);  // that will not part
+  auto data = make_points<float>(n, d, 5);
+  std::fill_n(data.begin(), n / 3 * d, 1.0f);  // which k-means cannot separate
   const Points<float> points{data.data(), n, d};
   ThreadPool pool(3);
   const agglo::Space<float> space(points, Metric::sqeuclidean, pool);
@@ -64,7 +64,7 @@ void check_partition(std::int64_t n, std::int64_t size, std::int64_t least, bool
 
 template <class T>
 void check_search(std::int64_t n, std::int64_t d, std::int64_t k, Metric metric) {
-  const auto data = made_up<T>(n, d, 3);
+  const auto data = make_points<T>(n, d, 3);
   const Points<T> points{data.data(), n, d};
   agglo::IvfResult first;
   for (const int threads : {1, 2, 5}) {
@@ -112,8 +112,8 @@ int main() {
                          blas, pool);
   }));
 
-  // Whoever reports may stop the search.
-  const auto data = made_up<float>(3000, 4, 1);
+  // A progress function may stop the search by an exception.
+  const auto data = make_points<float>(3000, 4, 1);
   CHECK(throws<std::runtime_error>([&] {
     agglo::ivf_neighbors(Points<float>{data.data(), 3000, 4}, 5, Metric::cosine, 0.95, {}, {}, 10, 4, true, 0,
                          blas, pool, stop);

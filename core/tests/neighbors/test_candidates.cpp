@@ -44,15 +44,15 @@ void check_ties() {
           return similarity[j];
         },
         pool);
-    // Only a tie at the end of the list is looked into.
+    // Only a tie at the end of the list needs exact similarities.
     const std::vector<std::int32_t> expected =
         k < 4 ? std::vector<std::int32_t>{1, 3, 2, 4, 5} : std::vector<std::int32_t>{1, 2, 3, 4, 5};
     CHECK(std::equal(expected.begin(), expected.begin() + k, found.indices.begin()));
   }
 }
 
-// Similarity of pairs has the order of the searches, which is finer than float32.
-void check_closeness() {
+// Exact similarities rank as the searches do, which is finer than float32.
+void check_nearest_centroidsness() {
   const std::vector<std::int64_t> indptr{0, 3, 6, 9};
   const std::vector<std::int32_t> columns{0, 8, 9, 0, 8, 9, 0, 8, 11};
   const std::vector<double> numbers{1, 2, 3, 1, 2, 3 + 1e-12, 1, 2, 3};
@@ -69,7 +69,7 @@ void check_closeness() {
   CHECK(agglo::jaccard_similarity({indptr, columns, {}, 12})(0, 1) == 0);
   CHECK(agglo::jaccard_similarity({indptr, columns, {}, 12})(0, 2) == -0.5);
 
-  // Two counts of different bits that are one float32 as shares.
+  // Two numbers of different bits whose shares are the same in float32.
   const std::int64_t width = (std::int64_t{1} << 26) / 64;
   std::vector<std::uint64_t> words(3 * width, 0);
   std::fill(words.begin() + width, words.end(), ~std::uint64_t{0});
@@ -85,6 +85,6 @@ void check_closeness() {
 int main() {
   check_rows();
   check_ties();
-  check_closeness();
+  check_nearest_centroidsness();
   return 0;
 }

@@ -15,9 +15,9 @@ using agglo::Neighbors;
 using agglo::Points;
 using agglo::ThreadPool;
 
-// Small integers, so that every sum is exact and ties abound; every ninth point is a copy of another.
+// Small integers, so that every sum is exact and there are many ties. Every ninth point is a duplicate.
 template <class T>
-std::vector<T> made_up(std::int64_t n, std::int64_t d, unsigned seed) {
+std::vector<T> make_points(std::int64_t n, std::int64_t d, unsigned seed) {
   std::mt19937 rng(seed);
   std::uniform_int_distribution<int> number(-4, 4);
   std::vector<T> data(n * d);
@@ -27,7 +27,7 @@ std::vector<T> made_up(std::int64_t n, std::int64_t d, unsigned seed) {
   return data;
 }
 
-// The definition: all others by (value, index).
+// The definition: all other points by (value, index).
 template <class T>
 std::vector<std::int32_t> by_definition(const Points<T>& points, std::int64_t k, bool similarity) {
   std::vector<std::int32_t> lists;
@@ -48,7 +48,7 @@ std::vector<std::int32_t> by_definition(const Points<T>& points, std::int64_t k,
   return lists;
 }
 
-// The first m unit vectors: not the best basis, but one that rounds nothing.
+// The first m unit vectors: not the best basis, but one without rounding errors.
 std::vector<double> unit_vectors(std::int64_t m, std::int64_t d) {
   std::vector<double> basis(m * d, 0.0);
   for (std::int64_t i = 0; i < m; ++i) basis[i * d + i] = 1;
@@ -57,7 +57,7 @@ std::vector<double> unit_vectors(std::int64_t m, std::int64_t d) {
 
 template <class T>
 void lists_are_those_of_the_definition(std::int64_t n, std::int64_t d, std::int64_t k) {
-  const std::vector<T> data = made_up<T>(n, d, static_cast<unsigned>(n + d));
+  const std::vector<T> data = make_points<T>(n, d, static_cast<unsigned>(n + d));
   const Points<T> points{data.data(), n, d};
   for (const Metric metric : {Metric::dot, Metric::sqeuclidean}) {
     const auto expected = by_definition(points, k, is_similarity(metric));
@@ -71,7 +71,7 @@ void lists_are_those_of_the_definition(std::int64_t n, std::int64_t d, std::int6
 }
 
 void values_of_all_metrics_are_the_same_for_any_threads() {
-  const std::vector<float> data = made_up<float>(1100, 6, 1);
+  const std::vector<float> data = make_points<float>(1100, 6, 1);
   const Points<float> points{data.data(), 1100, 6};
   for (const Metric metric : {Metric::dot, Metric::cosine, Metric::sqeuclidean, Metric::euclidean}) {
     ThreadPool one(1), many(8);
@@ -88,7 +88,7 @@ void values_of_all_metrics_are_the_same_for_any_threads() {
   }
 }
 
-// Compact numbers are searched as if they were widened first: also in rows that no vector register divides.
+// Compact numbers give the result of widened ones, also if the number of columns is odd.
 template <class T>
 void compact_numbers_are_as_wide_ones(T (*number)(std::uint32_t)) {
   const std::int64_t n = 300, d = 43, k = 7;
@@ -118,7 +118,7 @@ void nothing_but_copies() {
 }
 
 void a_report_may_stop_the_search(int threads) {
-  const std::vector<float> data = made_up<float>(3000, 4, 2);
+  const std::vector<float> data = make_points<float>(3000, 4, 2);
   ThreadPool pool(threads);
   CHECK(throws<std::runtime_error>(
       [&] { exact_neighbors(Points<float>{data.data(), 3000, 4}, 5, Metric::dot, {}, blas, pool, stop); }));

@@ -14,7 +14,7 @@ using agglo::Neighbors;
 using agglo::Points;
 using agglo::ThreadPool;
 
-// Small integers: ties and copies abound.
+// Small integers, so that there are many ties and duplicates.
 template <class T>
 void the_tree_finds_what_the_exact_search_does(std::int64_t n, std::int64_t d, std::int64_t k, int range) {
   std::mt19937 rng(static_cast<unsigned>(n + d));
@@ -27,7 +27,7 @@ void the_tree_finds_what_the_exact_search_does(std::int64_t n, std::int64_t d, s
       const Neighbors right = exact_neighbors(points, k, metric, {}, blas, pool);
       const Neighbors found = kdtree_neighbors(points, k, metric, pool);
       CHECK(found.indices == right.indices && found.values == right.values);
-      // CandidateLists in disorder are put in order again, and known to be right.
+      // Shuffled lists are sorted again, and their recall is 1.
       std::vector<std::int32_t> lists = right.indices;
       for (std::int64_t i = 0; i < n; ++i) std::reverse(lists.begin() + i * k, lists.begin() + (i + 1) * k);
       const Neighbors again = rescore_lists(points, lists, k, k, metric, pool);

@@ -17,20 +17,20 @@ using agglo::Metric;
 using agglo::Points;
 using agglo::ThreadPool;
 
-// Whole numbers, so that there are copies and ties.
+// Whole numbers, so that there are duplicates and ties.
 template <class T>
-std::vector<T> made_up(std::int64_t count, int most, unsigned seed) {
+std::vector<T> make_points(std::int64_t count, int most, unsigned seed) {
   std::mt19937 rng(seed);
   std::vector<T> numbers(count);
   for (T& x : numbers) x = static_cast<T>(static_cast<double>(rng() % most));
   return numbers;
 }
 
-// Queries that are put among the points find what they find from outside, but for themselves.
+// A query finds what it would find as one of the points, except itself.
 template <class T>
 void check_points(std::int64_t n, std::int64_t d, std::int64_t k, Metric metric) {
-  const auto data = made_up<T>(n * d, 4, 1), asked = made_up<T>(50 * d, 5, 2);
-  const Points<T> points{data.data(), n, d}, queries{asked.data(), 50, d};
+  const auto data = make_points<T>(n * d, 4, 1), query_data = make_points<T>(50 * d, 5, 2);
+  const Points<T> points{data.data(), n, d}, queries{query_data.data(), 50, d};
   agglo::Neighbors first;
   for (const int threads : {1, 4}) {
     ThreadPool pool(threads);
@@ -50,24 +50,24 @@ void check_points(std::int64_t n, std::int64_t d, std::int64_t k, Metric metric)
       CHECK(lists.values[n * k + s] == first.values[i * k + s]);
     }
   }
-  // All in one cell is all compared.
+  // With a single list, all points are compared.
   const agglo::IvfIndex<T> one(points, k, metric, 0.9, {n + 4 * (k + 1), 0, 0, 0}, {}, {}, 7, blas, pool);
   CHECK(one.query(queries, pool).values == first.values);
 }
 
-void check_cells(Metric metric) {
+void check_ivf_index(Metric metric) {
   const std::int64_t n = 2000, d = 5, k = 6;
   std::mt19937 rng(3);
   std::normal_distribution<float> normal;
-  std::vector<float> data(n * d), asked(300 * d);
+  std::vector<float> data(n * d), query_data(300 * d);
   for (float& x : data) x = normal(rng);
-  for (float& x : asked) x = normal(rng);
-  const Points<float> points{data.data(), n, d}, queries{asked.data(), 300, d};
+  for (float& x : query_data) x = normal(rng);
+  const Points<float> points{data.data(), n, d}, queries{query_data.data(), 300, d};
   ThreadPool pool(3), alone(1);
   const agglo::IvfIndex<float> index(points, k, metric, 0.95, {50, 0, 0, 0}, {}, {}, 7, blas, pool);
   const auto found = index.query(queries, pool), same = index.query(queries, alone);
   CHECK(found.indices == same.indices && found.values == same.values);
-  // In cells that are known already; in cells that are too small for lists so long others are made.
+  // With known lists, and with known lists that are too small, so that others are built.
   const auto known =
       agglo::ivf_neighbors(points, k, metric, 0.95, {50, 0, 0, 0}, {}, 10, 4, true, 7, blas, pool);
   std::vector<std::int32_t> tiny(n, 0);
@@ -89,7 +89,7 @@ void check_cells(Metric metric) {
 }
 
 void check_sparse() {
-  // Rows {0, 1}, {}, {1}, {2} and, to be asked about, {1}, {} and {3}.
+  // Rows {0, 1}, {}, {1}, {2}, and the queries {1}, {} and {3}.
   const std::vector<std::int64_t> indptr{0, 2, 2, 3, 4, 5, 5, 6};
   const std::vector<std::int32_t> indices{0, 1, 1, 2, 1, 3};
   const std::vector<float> values{3, 4, 2, 1, 2, 1};
@@ -113,8 +113,8 @@ int main() {
   check_points<float>(200, 3, 5, Metric::sqeuclidean);
   check_points<double>(100, 4, 7, Metric::cosine);
   check_points<std::int8_t>(1100, 2, 3, Metric::dot);
-  check_cells(Metric::euclidean);
-  check_cells(Metric::dot);
+  check_ivf_index(Metric::euclidean);
+  check_ivf_index(Metric::dot);
   check_sparse();
   const std::vector<float> few{1, 2, 3};
   CHECK(throws<std::invalid_argument>([&] {

@@ -9,8 +9,8 @@ namespace {
 
 constexpr std::int64_t kLists = 25;
 
-// The share of samples whose interval holds the truth: of points that miss anything with probability
-// `often`, and then `much` of their lists.
+// Returns the share of samples whose interval contains the true recall. Points miss `much` of their lists
+// with probability `often`.
 double covered(double often, double much) {
   constexpr int samples = 4000, points = 256;
   std::mt19937 rng(1);
@@ -31,7 +31,7 @@ double covered(double often, double much) {
 int main() {
   for (const double much : {1.0 / kLists, 0.2, 0.5, 1.0})
     for (const double often : {0.02, 0.05, 0.2, 0.5}) CHECK(covered(often, much) > 0.985);
-  // Misses so rare that a sample may have none: what there is cannot be more than one would see.
+  // Misses are so rare that a sample may have none.
   for (const double much : {1.0 / kLists, 0.2, 0.5, 1.0})
     for (const double often : {0.0005, 0.002}) CHECK(covered(often, much) > 0.985);
 

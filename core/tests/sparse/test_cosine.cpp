@@ -16,8 +16,8 @@ using agglo::Metric;
 using agglo::Neighbors;
 using agglo::ThreadPool;
 
-// Rows of small whole numbers, so that every sum is exact and ties abound; columns differ in frequency, and
-// every ninth row is a copy of another.
+// Rows of small whole numbers, so that every sum is exact and there are many ties. Columns differ in
+// frequency. Every ninth row is a duplicate.
 struct Made {
   std::int64_t n, d;
   std::vector<int> table;
@@ -48,7 +48,7 @@ struct Made {
   agglo::SparseRows<float> rows() const { return {indptr, indices, values, d}; }
   agglo::Sets sets() const { return {indptr, indices, {}, d}; }
 
-  // The sum of term(a number of row i, that of row j in the same column), over the columns that i has.
+  // Returns the sum of term(value of row i, value of row j) over the columns of row i.
   template <class Term>
   double sum(std::int64_t i, std::int64_t j, const Term& term) const {
     double all = 0;
@@ -66,7 +66,7 @@ struct Made {
   }
 };
 
-// The definition: the first k others by (cost, index) of those whose cost is less than `end`.
+// The definition: the first k other rows by (cost, index), of those whose cost is less than `end`.
 template <class Cost>
 std::vector<std::int32_t> by_definition(std::int64_t n, std::int64_t k, double end, const Cost& cost) {
   std::vector<std::int32_t> lists;
