@@ -72,11 +72,11 @@ void check_ivf_index(Metric metric) {
       agglo::ivf_neighbors(points, k, metric, 0.95, {50, 0, 0, 0}, {}, 10, 4, true, 7, blas, pool);
   std::vector<std::int32_t> tiny(n, 0);
   tiny[0] = 1;
-  for (const auto& cells : {known.cells, tiny}) {
+  for (const auto& cells : {known.lists, tiny}) {
     const agglo::IvfIndex<float> other(points, k, metric, 0.95, {50, 0, 0, 0}, cells, {}, 7, blas, pool);
     const auto lists = other.query(queries, pool);
     CHECK(std::all_of(lists.indices.begin(), lists.indices.end(), [](std::int32_t j) { return j >= 0; }));
-    CHECK(cells == known.cells || lists.values == found.values);
+    CHECK(cells == known.lists || lists.values == found.values);
   }
   const auto true_lists = agglo::exact_query(queries, points, k, metric, blas.sgemm, pool);
   std::int64_t right = 0;

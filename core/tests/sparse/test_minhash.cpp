@@ -74,7 +74,7 @@ void few_are_searched_exactly() {
   const auto exact = jaccard_neighbors(made.sets(), 9, pool);
   const auto found = minhash_neighbors(made.sets(), 9, 0.5, {}, 128, 64, 0, pool);
   CHECK(found.neighbors.indices == exact.indices && found.neighbors.values == exact.values);
-  CHECK(found.recall.value == 1 && found.effort.bands == 0);
+  CHECK(found.recall.value == 1 && found.params.bands == 0);
 }
 
 void a_report_may_stop_the_search(int threads) {
