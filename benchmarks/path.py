@@ -23,7 +23,7 @@ import numpy.typing as npt
 import agglo
 from agglo import _core
 from agglo.testing import random_forest
-from agglo.tree.dp_means import Centers
+from agglo.tree.dp_means_path import Centers
 
 Array = npt.NDArray[Any]
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from agglo.rounds.algorithms import affinity, hac, scc
     from agglo.rounds.attach import attach
     from agglo.rounds.linkage import Linkage
-    from agglo.tree.dp_means import dp_means_path
+    from agglo.tree.dp_means_path import dp_means_path
     from agglo.tree.hierarchy import Hierarchy
 else:
     # Each name is imported when it is first used, so that `agglo --help` does not wait for SciPy and scikit-learn.

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from agglo.spark.lock import FolderLock, Owner
+from agglo.spark.folder import FolderLock, Owner
 
 
 @pytest.fixture

@@ -13,8 +13,7 @@ from spark_cluster import submit
 from test_spark import edge_table, nothing_is_cached
 
 import agglo
-from agglo.spark.folder import Folder, State
-from agglo.spark.lock import Owner
+from agglo.spark.folder import Folder, Owner, State
 from agglo.testing import assert_same_hierarchy
 
 pytestmark = pytest.mark.spark

@@ -2,8 +2,7 @@
 
 # Each module adds its command, in the order of the help.
 from agglo.cli import fit, predict, text, cut, evaluate, info, plot, explore, spark, demo  # isort: skip
-from agglo.cli.app import app, main
-from agglo.cli.exit_codes import (
+from agglo.cli.app import (
     BAD_INPUT,
     CANNOT_WRITE,
     INTERRUPTED,
@@ -11,6 +10,8 @@ from agglo.cli.exit_codes import (
     PIPE_CLOSED,
     TERMINATED,
     USAGE,
+    app,
+    main,
 )
 
 __all__ = [

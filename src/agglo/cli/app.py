@@ -1,16 +1,126 @@
-"""The program ``agglo``, to which each command is added."""
+"""The program ``agglo``: exit codes, messages and errors of its commands."""
 
 from __future__ import annotations
 
+import errno
+import functools
+import json
 import os
 import signal
 import sys
-from typing import Annotated, NoReturn
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Annotated, Any, NoReturn, ParamSpec
 
 import typer
 
 from agglo import __version__
-from agglo.cli.exit_codes import EPILOG, INTERRUPTED, TERMINATED
+
+# Exit codes are part of the interface: scripts depend on them.
+USAGE = 2
+BAD_INPUT = 3
+CANNOT_WRITE = 4
+NO_MEMORY = 5
+INTERRUPTED = 130
+PIPE_CLOSED = 141
+TERMINATED = 143
+
+EPILOG = (
+    "Exit codes: 0 success, 2 wrong options, 3 input that cannot be used, 4 output that cannot be written, "
+    "5 not enough memory, 130 interrupted, 141 the reader of a pipe has closed it, 143 terminated."
+)
+
+P = ParamSpec("P")
+
+
+class CommandError(Exception):
+    """An error that ends a command, with its exit code."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+@contextmanager
+def exit_with(code: int, prefix: str = "") -> Iterator[None]:
+    """End the command with ``code`` if the block raises an error that the user can correct."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        cause = error.strerror or str(error)
+        where = "" if error.filename is None else f"{error.filename}: "
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):  # even while reading: a temporary file
+            code = CANNOT_WRITE
+        raise CommandError(code, f"{prefix}{where}{cause}") from error
+    except (ValueError, TypeError, IndexError, ImportError) as error:
+        raise CommandError(code, f"{prefix}{error}") from error
+
+
+def report_errors(function: Callable[P, None]) -> Callable[P, None]:
+    """Make a command print each error as one message on stderr and exit with its code."""
+
+    @functools.wraps(function)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            warnings.simplefilter("always", UserWarning)
+            warnings.showwarning = lambda message, *_args, **_kwargs: print_message("warning", str(message))
+            try:
+                function(*args, **kwargs)
+            except CommandError as error:
+                _exit(error.code, str(error))
+            except MemoryError as error:
+                _exit(NO_MEMORY, f"not enough memory ({error}): take fewer points or fewer neighbours")
+            except KeyboardInterrupt:
+                _exit(INTERRUPTED, "interrupted")
+            except BrokenPipeError:  # as with `| head -1`: nobody reads a message
+                _discard_stdout()
+                raise typer.Exit(PIPE_CLOSED) from None
+
+    return run
+
+
+def print_message(kind: str, message: str) -> None:
+    """Print an error, a warning or a note on stderr; if stderr is closed, go on without it."""
+    colour = {"error": "red", "warning": "yellow", "note": "blue"}[kind]
+    with suppress(OSError):
+        _print(typer.style(f"{kind}: ", fg=colour, bold=True) + message, err=True)
+
+
+def print_result(result: dict[str, Any], rows: list[tuple[str, str]], as_json: bool, quiet: bool) -> None:
+    """Print ``result`` as JSON, or ``rows`` of a heading and a line as text; nothing if ``quiet``."""
+    if as_json:
+        text = json.dumps(result, indent=2, allow_nan=False)
+    elif quiet:
+        return
+    else:
+        text = "\n".join(typer.style(f"{key:<9}", fg="cyan") + value for key, value in rows)
+    try:
+        _print(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        _discard_stdout()
+        raise CommandError(CANNOT_WRITE, f"the result could not be printed: {error.strerror or error}") from error
+
+
+def _print(text: str, err: bool = False) -> None:
+    typer.echo(text, err=err, color=False if os.environ.get("NO_COLOR") else None)
+
+
+def _discard_stdout() -> None:
+    """Redirect stdout to the null device, so that Python's last flush of it succeeds."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _exit(code: int, message: str) -> NoReturn:
+    print_message("error", message)
+    raise typer.Exit(code)
+
 
 app = typer.Typer(
     name="agglo",

@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from agglo.cli.app import app
-from agglo.cli.exit_codes import BAD_INPUT, CANNOT_WRITE, EPILOG, USAGE, exit_with, print_result, report_errors
+from agglo.cli.app import BAD_INPUT, CANNOT_WRITE, EPILOG, USAGE, app, exit_with, print_result, report_errors
 from agglo.cli.options import OUTPUT, AsJson, Height, NClusters, Quiet, Round, RunPath, parse_rule
 
 
@@ -31,7 +30,7 @@ def cut(
     Example: agglo cut out --n-clusters 100 -o labels.csv
     """
     with exit_with(USAGE):
-        from agglo.cli import report
+        from agglo.cli import record as report
         from agglo.cli.record import cut_tree
         from agglo.estimators.run_folder import load_tree
         from agglo.io.atomic import check_writable_file

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agglo.cli.app import app
-from agglo.cli.exit_codes import (
+from agglo.cli.app import (
     CANNOT_WRITE,
     EPILOG,
     USAGE,
+    app,
     exit_with,
     print_message,
     print_result,
@@ -41,7 +41,7 @@ def demo(
     """
     rule = {"n_clusters": 10}
     with exit_with(USAGE):
-        from agglo.cli import report
+        from agglo.cli import record as report
         from agglo.cli.record import describe_run
         from agglo.estimators import run_folder
 

@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from agglo.cli.app import app
-from agglo.cli.exit_codes import BAD_INPUT, EPILOG, USAGE, exit_with, print_result, report_errors
+from agglo.cli.app import BAD_INPUT, EPILOG, USAGE, app, exit_with, print_result, report_errors
 from agglo.cli.options import (
     INPUT,
     AsJson,
@@ -53,7 +52,7 @@ def evaluate(
     Example: agglo eval out --labels classes.npy
     """
     with exit_with(USAGE):
-        from agglo.cli import report
+        from agglo.cli import record as report
         from agglo.cli.data import encode_classes
         from agglo.cli.record import compute_scores, cut_tree
         from agglo.estimators.run_folder import load_tree

@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
-from agglo.cli.app import app
-from agglo.cli.exit_codes import (
+from agglo.cli.app import (
     BAD_INPUT,
     CANNOT_WRITE,
     EPILOG,
     USAGE,
+    app,
     exit_with,
     print_message,
     print_result,

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from agglo.cli.app import app
-from agglo.cli.exit_codes import (
+from agglo.cli.app import (
     BAD_INPUT,
     CANNOT_WRITE,
     EPILOG,
     USAGE,
+    app,
     exit_with,
     print_message,
     print_result,
@@ -189,7 +189,7 @@ def fit(
         print_message("warning", "--top is deprecated: use --connect")
     with exit_with(USAGE):
         from agglo.cli import record as records
-        from agglo.cli import report
+        from agglo.cli import record as report
         from agglo.cli.data import read_data
         from agglo.estimators import run_folder
         from agglo.estimators.model_folder import model_files

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from agglo.cli.app import app
-from agglo.cli.exit_codes import BAD_INPUT, EPILOG, USAGE, exit_with, print_result, report_errors
+from agglo.cli.app import BAD_INPUT, EPILOG, USAGE, app, exit_with, print_result, report_errors
 from agglo.cli.options import AsJson, Quiet, RunPath
 
 
@@ -15,7 +14,7 @@ def info(run: RunPath, as_json: AsJson = False, quiet: Quiet = False) -> None:
     Example: agglo info out
     """
     with exit_with(USAGE):
-        from agglo.cli import report
+        from agglo.cli import record as report
         from agglo.cli.record import describe_tree
         from agglo.estimators.run_folder import load_run
     with exit_with(BAD_INPUT):

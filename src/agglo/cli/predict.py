@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from agglo.cli.app import app
-from agglo.cli.exit_codes import BAD_INPUT, CANNOT_WRITE, EPILOG, USAGE, exit_with, print_result, report_errors
+from agglo.cli.app import BAD_INPUT, CANNOT_WRITE, EPILOG, USAGE, app, exit_with, print_result, report_errors
 from agglo.cli.options import (
     AsJson,
     Columns,

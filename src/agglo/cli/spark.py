@@ -6,8 +6,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from agglo.cli.app import app
-from agglo.cli.exit_codes import BAD_INPUT, EPILOG, USAGE, exit_with, print_result, report_errors
+from agglo.cli.app import BAD_INPUT, EPILOG, USAGE, app, exit_with, print_result, report_errors
 from agglo.cli.options import INPUT, OUTPUT, TREE, AsJson, Quiet, parse_float, parse_thresholds
 
 spark = typer.Typer(help="Cluster tables of edges on Apache Spark.", no_args_is_help=True, epilog=EPILOG)

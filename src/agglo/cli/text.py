@@ -11,12 +11,12 @@ from typing import Annotated
 
 import typer
 
-from agglo.cli.app import app
-from agglo.cli.exit_codes import (
+from agglo.cli.app import (
     BAD_INPUT,
     CANNOT_WRITE,
     EPILOG,
     USAGE,
+    app,
     exit_with,
     print_message,
     print_result,
@@ -95,7 +95,7 @@ def text(
         import numpy as np
 
         from agglo.cli import record as records
-        from agglo.cli import report
+        from agglo.cli import record as report
         from agglo.cli.data import Data
         from agglo.estimators import run_folder
         from agglo.io.arrow_file import write_arrow

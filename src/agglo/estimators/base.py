@@ -37,7 +37,7 @@ from agglo.neighbors.search import neighbor_graph
 from agglo.neighbors.sparse import BINARY_METRICS, SPARSE_METRICS
 from agglo.neighbors.update import add_points
 from agglo.neighbors.validation import clip_n_neighbors
-from agglo.points.dedup import copy_if_shared, no_duplicates
+from agglo.points.duplicates import copy_if_shared, no_duplicates
 from agglo.points.validation import Points, check_points, validate_points
 from agglo.progress import Progress, progress_bar
 from agglo.rounds.constraints import Constraints, Groups, check_constraints, check_weights

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agglo import _core
-from agglo.points.dedup import Duplicates, Ids, find_duplicates, find_first_equal, group_by, no_duplicates
+from agglo.points.duplicates import Duplicates, Ids, find_duplicates, find_first_equal, group_by, no_duplicates
 from agglo.rounds.constraints import Constraints
 from agglo.tree.forest import Rounds
 from agglo.tree.hierarchy import Hierarchy

@@ -39,7 +39,7 @@ from agglo.io.atomic import read_consistently, resolve_file, write_array
 from agglo.io.checksum import has_valid_checksum, hash_file
 from agglo.neighbors.graph import NeighborGraph, RecallEstimate
 from agglo.neighbors.index import QUERY_METHODS, NeighborIndex
-from agglo.points.dedup import Duplicates
+from agglo.points.duplicates import Duplicates
 from agglo.rounds.constraints import Constraints, check_constraints
 from agglo.tree.hierarchy import Hierarchy
 

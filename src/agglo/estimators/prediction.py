@@ -16,7 +16,7 @@ from agglo.estimators.duplicates import map_nodes, sum_weights
 from agglo.estimators.labels import number_clusters, order_of_appearance
 from agglo.neighbors.graph import NeighborGraph
 from agglo.neighbors.index import NeighborIndex
-from agglo.points.dedup import Duplicates, take_rows
+from agglo.points.duplicates import Duplicates, take_rows
 from agglo.progress import Progress, bind_phase, progress_bar
 from agglo.rounds.attach import Attached, QueryVectors, Rows, attach_rows, node_moments
 from agglo.rounds.constraints import Constraints

@@ -112,7 +112,7 @@ class SCC(Clusterer):
     A tree contains many partitions. Unless the user selects one, ``labels_`` are those of the most persistent
     round. As the threshold moves from near to far, the number of clusters falls quickly where clusters touch, and
     slowly where they are well separated. The rule selects the number of clusters that survives the longest range
-    of thresholds; :func:`agglo.tree.persistence.persistent_round` defines it. It never selects single points or
+    of thresholds; :func:`agglo.tree.default_level.persistent_round` defines it. It never selects single points or
     one cluster of all points, unless the tree has no other round.
 
     Examples

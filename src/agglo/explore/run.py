@@ -17,9 +17,9 @@ from agglo.explore.items import MAX_LABEL, Items, make_table, read_table
 from agglo.explore.values import truncate
 from agglo.io.arrow_file import map_arrow
 from agglo.text.names import NAMES_SCHEMA, name_nodes
+from agglo.tree.default_level import persistent_round
 from agglo.tree.hierarchy import Hierarchy
 from agglo.tree.mapped import load_mapped, release_pages
-from agglo.tree.persistence import persistent_round
 
 N_EXAMPLES = 5
 _MAX_CANDIDATES = 5000  # points of a large cluster among which its examples are selected

@@ -33,7 +33,7 @@ from agglo.plot.style import (
     lighten,
     remove_frame,
 )
-from agglo.tree.dp_means import DPMeansPath, dp_means_path
+from agglo.tree.dp_means_path import DPMeansPath, dp_means_path
 from agglo.tree.hierarchy import Hierarchy
 
 _MAX_POINTS = 20_000  # in a scatter plot; more points would cover each other

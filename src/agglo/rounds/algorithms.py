@@ -16,10 +16,10 @@ from agglo._validation import effective_n_threads
 from agglo.neighbors.graph import Missing, NeighborGraph
 from agglo.progress import Progress, bind_phase
 from agglo.rounds import numpy_engine
+from agglo.rounds.connect import choose_connect, merge_roots
 from agglo.rounds.constraints import Constraints, Groups, check_constraints
 from agglo.rounds.linkage import GraphLinkageName, Linkage, LinkageName, check_linkage, fixed_point_for
 from agglo.rounds.plan import Advance, RoundPlan, affinity_plan, hac_plan, scc_plan
-from agglo.rounds.roots import choose_connect, merge_roots
 from agglo.rounds.schedule import ScheduleName
 from agglo.rounds.vector_linkage import VECTOR_LINKAGES, ConnectName, VectorLinkage
 from agglo.tree.forest import Forest, sort_merges
@@ -72,7 +72,7 @@ def scc(
         The linkage that merges the clusters that are left when the graph has no more edges between them. Each such
         merge is a round of its own. ``"auto"`` takes ``"exact-average"``, or ``"centroid"`` for the metric
         ``euclidean``, if ``X`` is dense and ``linkage`` is one on the graph. Otherwise, and with None, these
-        clusters stay apart, as children of one root. See :mod:`agglo.rounds.roots`.
+        clusters stay apart, as children of one root. See :mod:`agglo.rounds.connect`.
     must_link : array-like of shape (n_links, 2) or list of groups, optional
         Points that belong together, by their indices. Each group is merged before the first round, at height 0.
     cannot_link : array-like of shape (n_links, 2) or list of groups, optional

@@ -18,9 +18,9 @@ from agglo._arrays import Column, Immutable, check_column, release
 from agglo.neighbors.graph import KINDS, Kind, Missing, NeighborGraph
 from agglo.tree import export
 from agglo.tree.cut import Noise, RoundRule, accept_old_names, cut, find_cluster_nodes
-from agglo.tree.dp_means import Centers
+from agglo.tree.default_level import layers
+from agglo.tree.dp_means_path import Centers
 from agglo.tree.forest import Forest, Rounds
-from agglo.tree.persistence import layers
 from agglo.tree.validation import check_integer, check_round
 
 
@@ -216,7 +216,7 @@ class Hierarchy(Immutable):
             has every point as its own cluster. Rounds may skip the number: see ``exact``.
         round : int, "persistent" or "silhouette"
             Select a round by its number, as :meth:`labels` counts them. ``"persistent"`` selects the cluster count
-            that survives the longest range of thresholds, see :func:`agglo.tree.persistence.persistent_round`.
+            that survives the longest range of thresholds, see :func:`agglo.tree.default_level.persistent_round`.
             ``"silhouette"`` selects the round whose clusters are best separated in ``graph``, see
             :func:`agglo.tree.silhouette.silhouette_round`.
         height : float
@@ -234,7 +234,7 @@ class Hierarchy(Immutable):
         exact : bool
             With ``n_clusters``: select exactly that number of nodes, from any rounds, such that the sum of squared
             distances to their centers is least. Needs ``X``. An error if the tree has no such partition, see
-            :meth:`agglo.tree.dp_means.DPMeansPath.cut_exactly`.
+            :meth:`agglo.tree.dp_means_path.DPMeansPath.cut_exactly`.
         X : array-like of shape (n_leaves, n_features)
             The points that the tree was built from, for ``dp_means`` and ``exact``; see
             :func:`agglo.dp_means_path`.
@@ -296,7 +296,7 @@ class Hierarchy(Immutable):
     def layers(self, n: SupportsIndex = 4) -> npt.NDArray[np.int64]:
         """Return the labels of up to ``n`` rounds of distinct granularity, one row per round, from fine to coarse.
 
-        The rounds are those that together are most persistent, see :func:`agglo.tree.persistence.layer_rounds`.
+        The rounds are those that together are most persistent, see :func:`agglo.tree.default_level.layer_rounds`.
         One layer is the cut ``round="persistent"``. The partitions into single points and into one cluster are not
         layers. A tree with fewer rounds has fewer layers.
 

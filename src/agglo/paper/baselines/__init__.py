@@ -5,7 +5,7 @@
 - ``labels_``, one integer per point. All methods except DP-means solvers have the parameter ``n_clusters``: then
 there
   are this many clusters, or the next smaller number that the tree has. By default the method selects the clusters,
-  or the tree is cut at :func:`agglo.tree.persistence.persistent_round`. Only HDBSCAN without ``n_clusters`` has
+  or the tree is cut at :func:`agglo.tree.default_level.persistent_round`. Only HDBSCAN without ``n_clusters`` has
   noise, -1;
 - ``tree_``, a :class:`agglo.Hierarchy`, if the method is hierarchical. Every inner node is a separate round,
 ordered by

@@ -11,7 +11,7 @@ from agglo.paper.dpmeans.passes import refine_clusters
 from agglo.paper.validation import check_bool, check_count
 from agglo.points.validation import Points
 from agglo.rounds.algorithms import scc
-from agglo.tree.dp_means import dp_means_path
+from agglo.tree.dp_means_path import dp_means_path
 
 
 class TreeDPMeans(DPMeansSolver):

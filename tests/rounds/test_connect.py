@@ -89,8 +89,8 @@ def test_merging_roots_is_classical_clustering_of_their_means():
 
 
 def test_many_clusters_are_compared_with_the_nearest(monkeypatch):
-    monkeypatch.setattr("agglo.rounds.roots.ALL_PAIRS", 20)
-    monkeypatch.setattr("agglo.rounds.roots._NEIGHBORS", 3)
+    monkeypatch.setattr("agglo.rounds.connect.ALL_PAIRS", 20)
+    monkeypatch.setattr("agglo.rounds.connect._NEIGHBORS", 3)
     rng = np.random.default_rng(1)
     centres = rng.normal(size=(60, 3))
     X = np.repeat(centres, 5, axis=0) + 1e-3 * rng.normal(size=(300, 3))

@@ -36,7 +36,7 @@ def persistent_round(tree: Hierarchy, weights: Floats | None = None) -> int:
        the coarser.
 
     The partitions into single points and into one cluster are selected only if there is no other round; then the
-    result is the last round. Rounds that connect the roots (:mod:`agglo.rounds.roots`) are ignored: the last
+    result is the last round. Rounds that connect the roots (:mod:`agglo.rounds.connect`) are ignored: the last
     round on the graph is treated as the last round of a forest.
 
     Duplicates and must-link constraints are merged in the first round, whatever the structure of the data. That

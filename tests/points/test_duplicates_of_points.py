@@ -9,7 +9,7 @@ import agglo
 from agglo import HAC, SCC, Affinity, NeighborGraph
 from agglo.estimators.duplicates import collapse_duplicates, expand_duplicates, map_constraints
 from agglo.estimators.labels import number_clusters
-from agglo.points.dedup import Duplicates, find_duplicates
+from agglo.points.duplicates import Duplicates, find_duplicates
 from agglo.rounds.constraints import check_constraints
 from agglo.testing import assert_same_hierarchy, check_hierarchy
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import agglo
 from agglo import NeighborGraph
-from agglo.tree.persistence import layer_rounds, persistent_round
+from agglo.tree.default_level import layer_rounds, persistent_round
 
 
 def same_partition(a, b):

@@ -54,7 +54,7 @@ def find_duplicates(X: Any, n_jobs: int | None = None) -> Duplicates:
     Examples
     --------
     >>> import numpy as np
-    >>> from agglo.points.dedup import find_duplicates
+    >>> from agglo.points.duplicates import find_duplicates
     >>> X = np.array([[1.0, 2.0], [3.0, 4.0], [1.0, 2.0], [5.0, 6.0]])
     >>> find_duplicates(X).inverse
     array([0, 1, 0, 2])
