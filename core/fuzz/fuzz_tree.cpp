@@ -2,9 +2,9 @@
 #include <numeric>
 
 #include "input.hpp"
+#include "tree/dp_means_path.hpp"
 #include "tree/exact_k.hpp"
 #include "tree/node_costs.hpp"
-#include "tree/price_path.hpp"
 #include "tree/tree.hpp"
 
 using namespace agglo;

@@ -3,7 +3,7 @@
 #include <nanobind/stl/string.h>
 
 #include "python.hpp"
-#include "tree/attach.hpp"
+#include "rounds/attach.hpp"
 
 namespace agglo::python {
 namespace {

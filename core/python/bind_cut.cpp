@@ -1,8 +1,8 @@
 // Bindings of the cuts of least cost: node costs, the price path, and cuts into exactly k clusters.
 #include "python.hpp"
+#include "tree/dp_means_path.hpp"
 #include "tree/exact_k.hpp"
 #include "tree/node_costs.hpp"
-#include "tree/price_path.hpp"
 
 namespace agglo::python {
 namespace {

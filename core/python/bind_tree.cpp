@@ -2,7 +2,7 @@
 #include <nanobind/stl/string.h>
 
 #include "python.hpp"
-#include "tree/price_path.hpp"
+#include "tree/dp_means_path.hpp"
 #include "tree/purity.hpp"
 #include "tree/tree.hpp"
 

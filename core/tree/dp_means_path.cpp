@@ -1,4 +1,4 @@
-#include "tree/price_path.hpp"
+#include "tree/dp_means_path.hpp"
 
 #include <algorithm>
 #include <tuple>

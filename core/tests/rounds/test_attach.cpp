@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "check.hpp"
-#include "tree/attach.hpp"
+#include "rounds/attach.hpp"
 
 namespace {
 

@@ -2,8 +2,8 @@
 #include <map>
 
 #include "check.hpp"
+#include "tree/dp_means_path.hpp"
 #include "tree/exact_k.hpp"
-#include "tree/price_path.hpp"
 #include "trees.hpp"
 
 namespace {

@@ -1,4 +1,4 @@
-#include "tree/attach.hpp"
+#include "rounds/attach.hpp"
 
 #include <algorithm>
 #include <bit>
