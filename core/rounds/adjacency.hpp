@@ -13,24 +13,9 @@
 #include <span>
 #include <vector>
 
+#include "base/ids.hpp"
+
 namespace agglo {
-
-using Id = std::int32_t;  // a point, or the cluster whose smallest point it is
-constexpr Id kNoCluster = -1;
-
-// Returns the root of i and shortens the path to it; parent_of(j) is a reference to the parent of j. Threads
-// may shorten paths concurrently: every parent that they read or write is an ancestor.
-template <class ParentOf>
-[[gnu::always_inline]] inline Id find_root(Id i, const ParentOf& parent_of) {
-  const auto up = [&](Id j) { return std::atomic_ref<Id>(parent_of(j)); };
-  for (Id parent = up(i).load(std::memory_order_relaxed); parent != i;) {
-    const Id above = up(parent).load(std::memory_order_relaxed);
-    if (above != parent) up(i).store(above, std::memory_order_relaxed);
-    i = parent;
-    parent = above;
-  }
-  return i;
-}
 
 // The neighbours of a cluster with the statistics of the edges to them, in one block of memory.
 template <class Stat>

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/memory.hpp"
+#include "base/disjoint_set.hpp"
 #include "rounds/adjacency.hpp"
 #include "rounds/linkage.hpp"
 

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/disjoint_set.hpp"
 #include "rounds/adjacency.hpp"
 
 namespace agglo {

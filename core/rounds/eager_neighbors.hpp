@@ -19,6 +19,7 @@
 
 #include "base/memory.hpp"
 #include "neighbors/graph.hpp"
+#include "base/disjoint_set.hpp"
 #include "rounds/adjacency.hpp"
 #include "rounds/chains.hpp"
 #include "rounds/cluster_neighbors.hpp"

@@ -23,7 +23,7 @@
 #include "rounds/cluster_neighbors.hpp"
 #include "rounds/constraints.hpp"
 #include "rounds/rounds.hpp"
-#include "rounds/wait_lists.hpp"
+#include "base/wait_lists.hpp"
 
 namespace agglo {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "rounds/adjacency.hpp"
+#include "base/ids.hpp"
 
 namespace agglo {
 
