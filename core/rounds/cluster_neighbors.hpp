@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/memory.hpp"
 #include "base/disjoint_set.hpp"
+#include "base/memory.hpp"
 #include "rounds/adjacency.hpp"
 #include "rounds/linkage.hpp"
 

@@ -17,9 +17,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/disjoint_set.hpp"
 #include "base/memory.hpp"
 #include "neighbors/graph.hpp"
-#include "base/disjoint_set.hpp"
 #include "rounds/adjacency.hpp"
 #include "rounds/chains.hpp"
 #include "rounds/cluster_neighbors.hpp"

@@ -20,10 +20,10 @@
 #include <vector>
 
 #include "base/thread_pool.hpp"
+#include "base/wait_lists.hpp"
 #include "rounds/cluster_neighbors.hpp"
 #include "rounds/constraints.hpp"
 #include "rounds/rounds.hpp"
-#include "base/wait_lists.hpp"
 
 namespace agglo {
 
