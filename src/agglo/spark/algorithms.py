@@ -1,4 +1,4 @@
-"""SCC and Affinity clustering on Spark; the rounds are run by :mod:`agglo.spark.driver`."""
+"""SCC and Affinity clustering on Spark; :mod:`agglo.spark.driver` runs the rounds."""
 
 from __future__ import annotations
 
@@ -35,38 +35,39 @@ def scc(
     progress: Progress | None = None,
     **unsupported: object,
 ) -> SparkHierarchy:
-    """Build the tree of the Sub-Cluster Component algorithm; it equals that of :func:`agglo.scc`.
+    """Cluster a graph with the Sub-Cluster Component algorithm; the tree is the same as with :func:`agglo.scc`.
 
     Parameters
     ----------
     edges : DataFrame
-        Columns ``src`` and ``dst`` (integers or strings) and ``weight``; an edge may have one row or one per
-        direction. Self-loops are dropped, but their points are kept; of several edges between two points, the
-        closest is kept. The table is read up to four times, so it should be a stored or cached one.
+        Columns ``src`` and ``dst`` (integers or strings) and ``weight``. An edge may have one row, or one row per
+        direction. Self-loops are dropped, but their points are kept. If two points have several edges, the closest
+        edge is kept. Spark reads the table up to four times, so store or cache it first.
     path : str
-        A folder for the tables of the run, on a file system that all machines share.
+        The folder for the tables of the run, on a file system that all machines share.
     kind : {"similarity", "distance"}
-        Whether larger or smaller weights are closer.
+        Whether weights are similarities (larger is closer) or distances (smaller is closer).
     missing : float or "ignore", optional
-        The value of a pair without an edge, as for :class:`agglo.NeighborGraph`.
+        The weight assumed for a pair without an edge, as for :class:`agglo.NeighborGraph`.
     metric : str, optional
-        The metric of the weights; it is recorded, and sets the range of thresholds for squared distances.
+        The metric of the weights. It is recorded, and squared distances get a different range of thresholds.
     points : DataFrame, optional
-        A column of ids, to include points without edges.
+        A table whose first column has the ids of all points. Pass it if some points have no edges.
     thresholds, n_thresholds, linkage, advance
         As for :func:`agglo.scc`.
     handoff_edges : int
-        The number of edges that the core, in the driver, handles at a time, with about 150 bytes per edge. The
-        core does the rounds whose participating clusters have no more edges, and all remaining rounds once the
-        graph has no more edges. Input of no more rows is also cleaned in the driver. The tree does not depend on
-        it. With 0 all rounds run on Spark.
+        The maximum number of edges that the driver loads into memory, at about 150 bytes per edge. If the clusters
+        that can merge in a round have at most this number of edges, the driver runs the round with the C++ core.
+        If the whole graph is that small, the core runs all remaining rounds. With 0, all rounds run on Spark. The
+        tree does not depend on this parameter.
     resume : bool
-        Resume the run in ``path`` after its last finished round, if there is one. The process that started it must
-        have ended.
+        Whether to resume the run in ``path`` after its last finished round. The process that started the run must
+        have ended. If the folder has no run, a new one starts.
     progress : callable, optional
-        Called as ``progress("rounds", done, total)`` after each round, in points merged and all points.
+        Called as ``progress("rounds", done, total)`` after each round. ``total`` is the number of points, ``done``
+        the number of points minus the number of clusters.
     **unsupported
-        Other arguments of :func:`agglo.scc` raise an error that says what to do instead.
+        Other arguments of :func:`agglo.scc` raise an error that names an alternative.
 
     Returns
     -------
@@ -117,7 +118,10 @@ def affinity(
     progress: Progress | None = None,
     **unsupported: object,
 ) -> SparkHierarchy:
-    """Build the tree of Affinity clustering; it equals that of :func:`agglo.affinity`; see :func:`scc`."""
+    """Cluster a graph with Affinity clustering; the parameters are those of :func:`scc`.
+
+    The tree is the same as with :func:`agglo.affinity`.
+    """
     parameters = {"method": "affinity", "kind": kind, "missing": missing, "metric": metric, "linkage": linkage}
     check_supported(linkage, unsupported)
     driver = Driver(edges, path, points, parameters)

@@ -1,4 +1,4 @@
-"""A contracted graph, the clusters between two rounds and their edges; and the rest of a run on it in the core."""
+"""A contracted graph, whose nodes are clusters; and a function that runs the remaining rounds on it."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ Ints = npt.NDArray[np.int64]
 
 
 class ContractedGraph(NamedTuple):
-    """Clusters and the statistics of the edges between them.
+    """The clusters after some rounds, and the statistics of the edges between each pair of them.
 
-    Clusters are numbered in the order of their smallest points, so that ties are broken as in the whole graph.
+    Clusters are numbered in the order of their smallest points, so that ties are broken as in the input graph.
     """
 
     sizes: Ints
-    """The number of points of each cluster; less than 2^53 in total."""
+    """The number of points of each cluster; the total must be less than 2^53."""
     rows: Ints
     """The smaller cluster of each pair with an edge."""
     columns: Ints
     """The larger cluster."""
     edges: EdgeStatistics
-    """The statistics of the edges between the two; averages are sums on the grid of the whole graph."""
+    """The statistics of the edges of each pair. For average linkage, weights are summed in fixed point."""
 
 
 def run_remaining_rounds(
@@ -44,7 +44,7 @@ def run_remaining_rounds(
     missing: Missing,
     n_jobs: int | None = None,
 ) -> Forest:
-    """Run the remaining rounds in the core; return the forest over the clusters of ``graph``.
+    """Run the remaining rounds in the C++ core; return the forest whose leaves are the clusters of ``graph``.
 
     Parameters
     ----------
@@ -55,15 +55,15 @@ def run_remaining_rounds(
     thresholds : array-like
         The remaining thresholds; empty for a plan without thresholds.
     fixed : FixedPoint
-        The fixed-point grid of the whole graph, on which averages were summed.
+        The fixed-point format in which the weights of the input graph are summed for average linkage.
     kind, missing
-        Those of the whole graph.
+        The kind of weights and the value of missing edges, as in the input graph.
     n_jobs : int, optional
         Number of threads; all cores by default. The result does not depend on it.
     """
     n, m = len(graph.sizes), len(graph.rows)
     sign = 1 if kind == "similarity" else -1
-    # Each pair has an entry in the rows of both clusters; `pair` maps entries to pairs.
+    # Each pair has two entries in the CSR matrix, one per cluster; `pair` maps entries to pairs.
     ends = (
         np.concatenate([graph.rows, graph.columns]),
         np.concatenate([graph.columns, graph.rows]),
@@ -99,7 +99,7 @@ _NONE = np.empty(0, np.int64)
 
 
 def _limbs(sums: npt.NDArray[Any], number: int) -> Ints:
-    """Split integers into ``number`` limbs of 64 bits, the lowest first, one row per integer."""
+    """Split each integer into a row of ``number`` limbs of 64 bits, lowest limb first."""
     if number == 1:
         return sums.astype(np.int64)[:, None]
     wrapped = [int(value) % 2 ** (64 * number) for value in sums]

@@ -1,6 +1,6 @@
-"""The driver of a run on Spark: prepare the graph, run rounds, and hand the rest to the core.
+"""The driver of a run on Spark: prepare the graph, run rounds, and run the last rounds in the C++ core.
 
-Every step ends with a line in the log of the run's folder, from which the run can be resumed.
+Every step appends its state to a log in the run's folder. An interrupted run resumes from the last state.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from agglo.spark.linkage import SqlLinkage, check_sums
 from agglo.spark.round import build_merges, contract, find_components, find_hubs, find_nearest, within_threshold
 from agglo.tree.forest import Round
 
-_MAX_BROADCAST = 200_000  # merges that are sent to every machine
+_MAX_BROADCAST = 200_000  # maximum number of merges that are broadcast to every machine
 
 
 class Driver:
-    """One run in its folder.
+    """A run of the rounds on Spark, with its tables in a folder.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class Driver:
     path : str
         The folder of the run.
     points : DataFrame, optional
-        The ids of all points.
+        The ids of all points, if some have no edges.
     parameters : dict
         The parameters of the run, as written to its header.
     """
@@ -57,7 +57,7 @@ class Driver:
         check_linkage(parameters["linkage"], GRAPH_LINKAGES)
         self.edges, self.points, self.parameters = check_edges(edges), points, parameters
         self.folder = Folder(edges.sparkSession, path)
-        self.driver_graph: DriverGraph | None = None  # the graph of the points, if it fits the driver
+        self.driver_graph: DriverGraph | None = None  # the input graph, if it fits the driver's memory
 
     def run(
         self,
@@ -66,7 +66,7 @@ class Driver:
         resume: bool,
         progress: Progress | None,
     ) -> SparkHierarchy:
-        """Run, or resume, all rounds."""
+        """Run all rounds, or resume an interrupted run."""
         if isinstance(handoff_edges, bool) or not isinstance(handoff_edges, int) or handoff_edges < 0:
             raise ValueError(f"handoff_edges={handoff_edges!r} must be an integer of at least 0; 0 disables it")
         header = self._read_header(resume)
@@ -86,10 +86,10 @@ class Driver:
         ):  # otherwise the core does all sums
             check_sums(PreparedGraph(self.graph, self.folder.read(GRAPH)), self.grid)
         self.linkage = SqlLinkage(linkage, self.graph.kind, self.graph.missing, self.grid)
-        # Larger is closer, as inside every engine.
+        # Negate distances, so that larger values are closer.
         self.thresholds = None if self.plan.thresholds is None else self.linkage.sign * self.plan.thresholds
         self.last_threshold = None if self.thresholds is None else float(self.thresholds[-1])
-        states = self.folder.read_states()  # again, because no other driver can append states now
+        states = self.folder.read_states()  # read again, because only now the lock excludes other drivers
         state = states[-1] if states else self._first_state()
         while not state.done:
             state = self._next_state(state, handoff_edges)
@@ -100,7 +100,7 @@ class Driver:
     # ---- preparation ----
 
     def _read_header(self, resume: bool) -> dict[str, Any] | None:
-        """Return the header of the run to resume; None if there is no run; raise if it is a different run."""
+        """Return the header of the run in the folder, or None; raise if it cannot be resumed with these inputs."""
         header = self.folder.read_header()
         if header is None:
             return None
@@ -154,14 +154,14 @@ class Driver:
 
     def _first_state(self) -> State:
         state = State(0, GRAPH, self.graph.n_edges, None, self.graph.n_points, 0)
-        if self.driver_graph is not None:  # the core does all rounds, so the statistics are not needed
+        if self.driver_graph is not None:  # the core runs all rounds and needs no statistics
             return state._replace(number=-1)
         state = state._replace(**self._edges(state).agg(*self._statistics()).collect()[0].asDict())
         self.folder.append_state(state)
         return state
 
     def _edges(self, state: State) -> DataFrame:
-        """Return the graph between the clusters of a state."""
+        """Return the contracted graph of a state: the edges between its clusters."""
         if state.edges != GRAPH:
             return self.folder.read(state.edges)
         edges = self.linkage.from_points(self.folder.read(GRAPH))
@@ -186,7 +186,7 @@ class Driver:
         if self.thresholds is None or not handoff_edges:
             nearest = self._write_nearest(edges, self._threshold(step))
             return self._run_round(state, edges, step, nearest, started)
-        # The nearest neighbours of all clusters show how many of the next rounds fit the core.
+        # The nearest neighbours of all clusters determine which of the next rounds the core can run.
         nearest = self._write_nearest(edges, None)
         end = plan_handoff(nearest, state.clusters, self.linkage, self.thresholds, step, handoff_edges)
         if end == step:
@@ -206,7 +206,7 @@ class Driver:
         return self.driver_graph
 
     def _next_step(self, state: State) -> int | None:
-        """Return the next threshold that any pair reaches; None if there is none."""
+        """Return the index of the next threshold that any pair of clusters reaches, or None."""
         if state.best is None:
             return None
         if self.thresholds is None:
@@ -228,7 +228,7 @@ class Driver:
         return f"{MERGES}/{number:05}-{self.folder.lock.token}"
 
     def _write_core_merges(self, state: State, result: CoreResult) -> State:
-        """Write the merges of the core; return the next state, still with the old graph."""
+        """Write the merges of the core; return the next state, whose graph is not contracted yet."""
         rounds, number = result.rounds(state.clusters), state.number + 1
         if not rounds:
             return state._replace(number=number, merges=None, rounds=[])
@@ -249,7 +249,7 @@ class Driver:
         merges = build_merges(find_components(nearest, self.folder), state.n_rounds + 1).observe(
             observed,
             F.count(F.lit(1)).alias("children"),
-            F.count_if(F.col("child") == F.col("cluster")).alias("parents"),  # one child has its parent's id
+            F.count_if(F.col("child") == F.col("cluster")).alias("parents"),  # a parent has the id of one child
         )
         table = self._merge_table(number)
         merges = self.folder.write(merges, table)
@@ -267,7 +267,7 @@ class Driver:
         return new._replace(rounds=[Round(threshold, state.clusters, after, time.perf_counter() - started)])
 
     def _contract(self, new: State, old: State, edges: DataFrame, moves: DataFrame, n_moves: int) -> State:
-        """Contract the graph of the old state and write it; return the new state with this graph."""
+        """Contract the graph of state ``old`` and write it; return state ``new`` with the contracted graph."""
         broadcast = n_moves <= _MAX_BROADCAST
         hubs = [] if broadcast else find_hubs(edges, old.n_edges)
         drop = 10 * (old.n_unreachable - old.n_unreachable_kept) > old.n_edges
@@ -283,7 +283,7 @@ class Driver:
         return new._replace(n_unreachable_kept=new.n_unreachable) if drop else new
 
     def _statistics(self) -> list[Column]:
-        """Return the aggregates of a graph that a state contains."""
+        """Return SQL aggregates of a contracted graph: edges, closest linkage, edges beyond the last threshold."""
         last = self.last_threshold
         is_unreachable = F.lit(False) if last is None else ~self.linkage.reaches(last)
         return [

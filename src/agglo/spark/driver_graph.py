@@ -1,4 +1,4 @@
-"""A graph that fits the driver from the start: cleaned there and handed to the core, without a shuffle."""
+"""A small input graph, which the driver loads into memory, cleans, and passes to the C++ core."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ Ints = npt.NDArray[np.int64]
 
 
 class DriverGraph(NamedTuple):
-    """A graph of points in the memory of the driver."""
+    """The input graph in the memory of the driver."""
 
     ids: Ints
-    """The ids of its points, sorted."""
+    """The sorted ids of the points."""
     graph: NeighborGraph
 
     def run_core(self, plan: RoundPlan, progress: Progress | None) -> CoreResult:
@@ -35,7 +35,7 @@ class DriverGraph(NamedTuple):
 
 
 def load_driver_graph(edges: pa.Table, kind: Kind, missing: Missing | None, metric: str | None) -> DriverGraph:
-    """Build the graph from the rows of `GRAPH`: lo, hi, weight."""
+    """Build the graph in memory from the table `GRAPH`, with the columns lo, hi and weight."""
     ids, codes = _encode(edges["lo"], edges["hi"])
     return DriverGraph(ids.to_numpy(), _build_graph(codes, edges["weight"], len(ids), kind, missing, metric))
 
@@ -48,7 +48,7 @@ def prepare_driver_graph(
     missing: Missing | None,
     metric: str | None,
 ) -> DriverGraph:
-    """Build the graph from the user's edges; write the same tables as :func:`agglo.spark.edges.prepare_graph`."""
+    """Build the graph in memory from the user's edges; write the tables `POINTS` and `GRAPH` of the run."""
     columns = [edges["src"], edges["dst"]]
     if points is not None:
         columns.append(_read_names(points, columns[0].type))
@@ -73,7 +73,7 @@ def _read_names(points: DataFrame, kind: pa.DataType) -> pa.ChunkedArray:
 
 
 def _encode(*columns: pa.ChunkedArray) -> tuple[pa.Array, list[npt.NDArray[np.int32]]]:
-    """Return the distinct values of all columns, sorted, strings by their bytes; and the codes of each column."""
+    """Return the sorted distinct values of all columns, and each column as positions in these values."""
     chunks = [chunk for column in columns for chunk in column.chunks]
     encoded = pa.chunked_array(chunks, columns[0].type).dictionary_encode().chunks
     values = encoded[0].dictionary if encoded else pa.array([], columns[0].type)

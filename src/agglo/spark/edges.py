@@ -1,4 +1,4 @@
-"""Validation and preparation of the user's edges: cleaned, numbered and written as a graph."""
+"""Validate the user's edges, number the points, and write the cleaned graph."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from agglo.neighbors.graph import KINDS, Kind, Missing
 from agglo.rounds.linkage import GRAPH_LINKAGES, LINKAGES
 from agglo.spark.folder import GRAPH, POINTS, Folder
 
-_BINS = 4096  # of a histogram that the driver collects
+_BINS = 4096  # number of bins of a histogram that the driver collects
 
 
 class GraphSummary(NamedTuple):
-    """Summary of the graph of a run; see :class:`agglo.NeighborGraph`."""
+    """Size and weight range of the input graph; the fields are those of :class:`agglo.NeighborGraph`."""
 
     kind: Kind
     missing: Missing
@@ -31,7 +31,7 @@ class GraphSummary(NamedTuple):
 
 
 class PreparedGraph:
-    """The graph of a run as a :class:`agglo.neighbors.graph.WeightSummary`; Spark computes quantiles on demand."""
+    """A :class:`agglo.neighbors.graph.WeightSummary` of the input graph; Spark computes the quantiles."""
 
     def __init__(self, summary: GraphSummary, table: DataFrame) -> None:
         self._weights = table.select(F.col("weight").cast("double"))
@@ -39,12 +39,12 @@ class PreparedGraph:
         self.min_weight, self.max_weight = summary[5:]
 
     def quantile_above(self, bound: float, up: bool, share: float) -> float | None:
-        """Return the quantile ``share`` of the weights above ``bound``; see :class:`WeightSummary`."""
-        # Negate the weights below the bound, so that ranks count from the bound.
+        """Return the quantile ``share`` of the weights beyond ``bound``; see :class:`WeightSummary`."""
+        # If the weights are below the bound, negate them, so that ranks start at the bound.
         sign = 1.0 if up else -1.0
         signed = F.lit(sign) * F.col("weight")
         values = self._weights.filter(signed > F.lit(sign * bound)).select(signed.alias("value"))
-        # A NeighborGraph in memory has each edge twice; use the same rank.
+        # A NeighborGraph in memory stores each edge twice; convert its rank, so that both give the same quantile.
         value = _select_rank(values, lambda n: int(share * (2 * n - 1)) // 2)
         return None if value is None else sign * value
 
@@ -53,7 +53,7 @@ _UNSUPPORTED = ("X", "connect", "top", "must_link", "cannot_link", "max_cluster_
 
 
 def check_supported(linkage: object, arguments: Mapping[str, object]) -> None:
-    """Raise ``ValueError`` if a linkage or further arguments of :func:`agglo.scc` are not supported on Spark."""
+    """Raise ``ValueError`` if Spark does not support the linkage or one of the other arguments."""
     for name in arguments:
         if name not in _UNSUPPORTED:
             raise TypeError(f"unknown argument {name!r}: see help(agglo.spark.scc)")
@@ -82,7 +82,7 @@ def check_options(kind: str, missing: Missing | None) -> None:
 
 
 def check_edges(edges: DataFrame) -> DataFrame:
-    """Validate the columns of edges; return src and dst (both long, or both string) and weight (float)."""
+    """Validate and cast the columns of edges: src and dst to long or string, weight to float."""
     if not isinstance(edges, DataFrame):
         raise TypeError(
             f"expected a Spark DataFrame with columns src, dst and weight, got {type(edges).__name__}: for data "
@@ -107,7 +107,7 @@ def check_edges(edges: DataFrame) -> DataFrame:
 
 
 def id_type(name: str, found: T.DataType) -> str:
-    """Return the type to which ids of type ``found`` are cast; raise ``TypeError`` if there is none."""
+    """Return the SQL type to cast ids of type ``found`` to; raise ``TypeError`` unless integers or strings."""
     if isinstance(found, T.StringType):
         return "string"
     if isinstance(found, T.IntegralType):
@@ -116,12 +116,12 @@ def id_type(name: str, found: T.DataType) -> str:
 
 
 def fingerprint(edges: DataFrame, points: DataFrame | None) -> dict[str, Any]:
-    """Compute a fingerprint of the input in one pass; raise ``ValueError`` if the input is invalid."""
+    """Compute the row count and hashes of the input in one pass; raise ``ValueError`` if a row is invalid."""
     return _check_statistics(edges.agg(*_input_statistics()).collect()[0].asDict(), points)
 
 
 def collect_edges(edges: DataFrame, points: DataFrame | None) -> tuple[pa.Table, dict[str, Any]]:
-    """Collect the edges and their fingerprint in one pass; there must be at least one edge."""
+    """Collect the edges into the driver, with their fingerprint; there must be at least one edge."""
     observed = Observation()
     table = edges.observe(observed, *_input_statistics()).toArrow()
     return table, _check_statistics(observed.get, points)
@@ -136,7 +136,7 @@ _INVALID = {
 
 
 def _input_statistics() -> list[Column]:
-    """Return the aggregates of a fingerprint, and the numbers of invalid rows."""
+    """Return SQL aggregates for the fingerprint and for the number of invalid rows of each kind."""
     hashes = F.xxhash64("src", "dst", "weight")
     return [
         F.count(F.lit(1)).alias("rows"),
@@ -168,10 +168,10 @@ def prepare_graph(
     missing: Missing | None,
     metric: str | None,
 ) -> PreparedGraph:
-    """Write the tables `POINTS` and `GRAPH` of a run; return their summary.
+    """Write the tables `POINTS` and `GRAPH` of a run; return the graph with its summary.
 
-    Self-loops are dropped, but their points are kept. Of several edges between two points, in either direction,
-    the closest is kept.
+    Self-loops are dropped, but their points are kept. If two points have several edges, in either direction, the
+    closest edge is kept.
     """
     names = edges.select(F.explode(F.array("src", "dst")).alias("name"))
     if points is not None:
@@ -184,14 +184,14 @@ def prepare_graph(
     observed = Observation()
     names = names.distinct()
     if isinstance(names.schema["name"].dataType, T.StringType):
-        # Sorted, so that ids have the order of names; they need not be consecutive.
+        # Sort the names, so that ids have the same order. Ids need not be consecutive.
         numbered = names.orderBy("name").select(F.monotonically_increasing_id().alias("id"), "name")
     else:
         numbered = names.select(F.col("name").alias("id"), "name")
     point_table = folder.write(numbered.observe(observed, F.count(F.lit(1)).alias("points")), POINTS)
     n_points = int(observed.get["points"])
 
-    # From here on an edge is (lo, hi) with lo < hi, so that both directions are the same row.
+    # Store an edge as (lo, hi) with lo < hi, so that both directions become the same row.
     if isinstance(names.schema["name"].dataType, T.StringType):
         for end in ("src", "dst"):
             ids = point_table.select(F.col("name").alias(end), F.col("id").alias(f"{end}_id"))
@@ -222,16 +222,16 @@ def prepare_graph(
 
 
 def _select_rank(values: DataFrame, rank_of: Callable[[int], int]) -> float | None:
-    """Return the value at the rank ``rank_of(n)`` among the ``n`` sorted values; None if there are none.
+    """Sort the ``n`` values and return the one at rank ``rank_of(n)``; None if the table is empty.
 
-    Histograms narrow down the range until it contains a single value.
+    Successive histograms narrow the range of values until it contains a single value.
     """
     column = F.col("value")
     statistics = [F.count(F.lit(1)).alias("n"), F.min(column).alias("min"), F.max(column).alias("max")]
     found = values.agg(*statistics).collect()[0]
     rank = rank_of(found.n)
     while found.n and found.min != found.max:
-        # Rounding may put a value into a neighbouring bin, but it keeps the order.
+        # Rounding may put a value into an adjacent bin, but the order of the values is preserved.
         width = (found.max - found.min) / _BINS
         bin_number = F.least(F.floor((column - found.min) / width), F.lit(_BINS - 1)).alias("bin")
         for found in sorted(values.groupBy(bin_number).agg(*statistics).collect()):

@@ -1,4 +1,4 @@
-"""Evaluation of a tree on Spark: scores against known classes, and exemplars of clusters."""
+"""Evaluate a tree on Spark: scores against known classes, and representative points of each cluster."""
 
 from __future__ import annotations
 
@@ -20,36 +20,36 @@ class Scores(NamedTuple):
     """Scores of a tree against known classes."""
 
     dendrogram_purity: float
-    """Mean purity of the least common ancestors of all same-class pairs; NaN if there are none."""
+    """Mean purity of the least common ancestors over all pairs of points of the same class; NaN without a pair."""
     by_round: RoundScores
-    """Pairwise F1, precision and recall of the partition after every round, round 0 first."""
+    """Pairwise F1, precision and recall of the partition after each round, starting with round 0."""
 
 
 def scores(tree: SparkHierarchy, classes: DataFrame) -> Scores:
-    """Compute dendrogram purity, and pairwise scores of all rounds, as defined in :mod:`agglo.metrics`.
+    """Compute the dendrogram purity of a tree and the pairwise scores of all its rounds.
 
-    Pointer jumping counts the points of each class below each node. So the number of steps grows with the
-    logarithm of the depth of the tree.
+    :mod:`agglo.metrics` defines both scores. Pointer jumping counts the points of each class below each node. So
+    the number of Spark steps grows with the logarithm of the tree's depth.
 
     Parameters
     ----------
     tree : SparkHierarchy
         The tree.
     classes : DataFrame
-        Columns ``id``, the user's id of a point, and ``class``, with one row per point.
+        One row per point, with the columns ``id`` (the user's id of the point) and ``class``.
     """
     points = _join_classes(tree, classes).select(F.col("id").alias("cluster"), "class")
     links = _write_links(tree)
     up = links.filter("created > 0").select("cluster", "created", "parent", "round")
     leaves = points.join(links.filter("created = 0"), "cluster")
     own = leaves.groupBy(F.col("parent").alias("cluster"), F.col("round").alias("created"), "class")
-    # Doubles, because squares of counts may exceed 64 bits.
+    # Counts are doubles, because their squares may exceed 64-bit integers.
     own_counts = tree.folder.write(
         own.agg(F.count(F.lit(1)).cast("double").alias("n")), tree.folder.work_table("evaluation-own")
     )
     counts = _sum_subtrees(own_counts, up, tree.folder)
 
-    # A pair of one class has its least common ancestor in a node if it lies in different children of the node.
+    # A node is the least common ancestor of two points if they lie in different children of the node.
     squares = F.sum(F.col("n") * F.col("n")).alias("squares")
     pairs = (F.col("n") * F.col("n") - F.col("squares")) / 2
     zero = F.lit(0.0)
@@ -66,11 +66,11 @@ def scores(tree: SparkHierarchy, classes: DataFrame) -> Scores:
         F.sum(pairs).alias("pairs"), F.sum(pairs * F.col("n") / F.col("size")).alias("pure")
     ).collect()
     rounds = len(tree.rounds)
-    new_pairs = np.zeros(rounds + 1)  # pairs of one class that each round merges
+    new_pairs = np.zeros(rounds + 1)  # same-class pairs that each round puts into one cluster
     for row in rows:
         new_pairs[row.created] = row.pairs
 
-    # The explicit root of a forest merges all remaining clusters.
+    # The tree of a forest has an extra root, which merges all remaining clusters.
     alone = points.join(leaves.select("cluster"), "cluster", "anti").select("class", F.lit(1.0).alias("n"))
     left = counts.join(up, ["cluster", "created"], "anti").select("class", "n").unionByName(alone)
     whole = left.groupBy("class").agg(F.sum("n").alias("n"), squares)
@@ -92,12 +92,13 @@ def scores(tree: SparkHierarchy, classes: DataFrame) -> Scores:
 
 
 def _write_links(tree: SparkHierarchy) -> DataFrame:
-    """Write the links from nodes to their parents.
+    """Write a table with one row per node and its parent.
 
-    A node is identified by its id and the round that created it: ``cluster`` and ``created`` (0 for a point), and
-    for its parent ``parent`` and ``round``. ``size`` is the number of points of the parent.
+    A node is identified by its id and the round that created it. For the node, these are the columns ``cluster``
+    and ``created`` (0 for a point). For its parent, they are ``parent`` and ``round``. ``size`` is the number of
+    points of the parent.
     """
-    # A cluster keeps its id in all its merges until it becomes a part of another one: the last merge created it.
+    # The same id can occur in several merges. The previous merge with that id created the node.
     before = F.lag("round", 1, 0).over(Window.partitionBy("child").orderBy("round"))
     links = tree.merges.select(
         F.col("child").alias("cluster"), before.alias("created"), F.col("cluster").alias("parent"), "round", "size"
@@ -106,10 +107,10 @@ def _write_links(tree: SparkHierarchy) -> DataFrame:
 
 
 def _sum_subtrees(counts: DataFrame, up: DataFrame, folder: Folder) -> DataFrame:
-    """Sum ``n`` over each node and all its descendants, by class."""
+    """Sum ``n`` over each node and all its descendants, separately for each class."""
     for turn in itertools.count():
-        # Sums reach 2^turn levels down, and pointers as many up. Both are written, because plans would double,
-        # too.
+        # Sums cover 2^turn levels below a node; pointers lead 2^turn levels up.
+        # Both tables are written to disk in each turn, because otherwise the query plan would double.
         joined = counts.unionByName(_move_to_parents(counts, up)).groupBy("cluster", "created", "class")
         counts = folder.write(joined.agg(F.sum("n").alias("n")), folder.work_table(f"evaluation-{turn % 2}"))
         above = up.toDF("parent", "round", "over", "over_round")
@@ -123,14 +124,14 @@ def _sum_subtrees(counts: DataFrame, up: DataFrame, folder: Folder) -> DataFrame
 
 
 def _move_to_parents(counts: DataFrame, up: DataFrame) -> DataFrame:
-    """Assign the counts of nodes to the targets of their pointers."""
+    """Relabel the counts of each node with the ancestor to which its pointer in ``up`` leads."""
     return counts.join(up, ["cluster", "created"]).select(
         F.col("parent").alias("cluster"), F.col("round").alias("created"), "class", "n"
     )
 
 
 def pairwise_f1(tree: SparkHierarchy, classes: DataFrame, round: SupportsIndex) -> PairwiseScores:
-    """Compute F1, precision and recall of the partition after one round; see :func:`agglo.metrics.pairwise_f1`."""
+    """Compute pairwise F1, precision and recall of the partition after a round, as in :mod:`agglo.metrics`."""
     both = _join_classes(tree, classes).join(tree.assignment(round), "id")
     cells = both.groupBy("cluster", "class").agg(F.count(F.lit(1)).alias("n"))
     with cached_frames() as cache:
@@ -146,10 +147,11 @@ def pairwise_f1(tree: SparkHierarchy, classes: DataFrame, round: SupportsIndex) 
 
 
 def exemplars(tree: SparkHierarchy, round: SupportsIndex, n: int = 5) -> DataFrame:
-    """Select the most representative points of each cluster: ``cluster``, ``rank`` from 1, ``id``, ``closeness``.
+    """Select the ``n`` most representative points of each cluster after a round.
 
-    The closeness of a point is the sum of the weights of its edges within its cluster; a distance counts as the
-    largest distance minus itself. Ties go to the smaller id.
+    Returns a table with the columns ``cluster``, ``rank`` (from 1), ``id`` and ``closeness``. The closeness of a
+    point is the sum of the weights of its edges within the cluster. A distance d is first converted to the largest
+    distance minus d. Ties go to the smaller id.
     """
     if isinstance(n, bool) or not isinstance(n, int) or n < 1:
         raise ValueError(f"n={n!r} must be a positive integer: the number of points per cluster")
@@ -178,7 +180,7 @@ def exemplars(tree: SparkHierarchy, round: SupportsIndex, n: int = 5) -> DataFra
 
 
 def _join_classes(tree: SparkHierarchy, classes: DataFrame) -> DataFrame:
-    """Join classes to points; return ``id`` and ``class``; raise unless each point has exactly one class."""
+    """Return the internal ``id`` and the ``class`` of each point; raise unless each has exactly one class."""
     absent = [name for name in ("id", "class") if name not in classes.columns]
     if absent:
         raise ValueError(f"classes have no column {absent[0]!r}, only {', '.join(classes.columns)}: rename one")
@@ -193,7 +195,7 @@ def _join_classes(tree: SparkHierarchy, classes: DataFrame) -> DataFrame:
 
 
 def _cluster_pairs(tree: SparkHierarchy) -> npt.NDArray[np.float64]:
-    """Return the number of pairs within clusters after each round."""
+    """Return the number of pairs of points in the same cluster, after each round."""
 
     def pairs(size: str) -> Column:
         return F.col(size).cast("double") * (F.col(size) - 1) / 2
@@ -207,7 +209,7 @@ def _cluster_pairs(tree: SparkHierarchy) -> npt.NDArray[np.float64]:
 
 
 def _count_pairs(counts: DataFrame) -> float:
-    """Return the number of pairs within groups of ``n`` points."""
+    """Return the total number of pairs within groups, given the size ``n`` of each group."""
     n = F.col("n").cast("double")
     return float(counts.agg(F.sum(n * (n - 1) / 2)).collect()[0][0] or 0.0)
 

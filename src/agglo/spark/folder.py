@@ -1,7 +1,7 @@
-"""The folder of a run: tables in Parquet, a log of states that says which tables are valid, and a lock.
+"""The folder of a run: Parquet tables, a log of states that lists the valid tables, and a lock.
 
-Spark reads and writes everything, so the folder may be on any file system of the cluster. Only the log passes
-through the driver; it has one line per state.
+Spark reads and writes all files, so the folder may be on any file system that the cluster supports. The driver
+itself reads only the log, which has one line per state.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from pyspark.sql import functions as F
 
 from agglo.tree.forest import Round
 
-_ACTIVE_TOKENS: set[str] = set()  # of the drivers in this process
+_ACTIVE_TOKENS: set[str] = set()  # the tokens of the drivers that run in this process
 
 
 class Owner(NamedTuple):
-    """The record of a driver."""
+    """The record of a driver that owns, or has owned, a run folder."""
 
     number: int
-    """One more than that of the previous owner."""
+    """One more than the number of the previous owner."""
     token: str
-    """A unique id."""
+    """A unique id of the driver."""
     host: str
     process: int
     ended: bool = False
@@ -39,7 +39,7 @@ class Owner(NamedTuple):
 
     @property
     def is_alive(self) -> bool:
-        """Whether the driver is known to run, which can only be checked on the same machine."""
+        """Whether the driver's process is running; False if it runs on another machine."""
         if self.ended or self.host != socket.gethostname():
             return False
         if self.process == os.getpid():
@@ -54,16 +54,16 @@ class Owner(NamedTuple):
 
 
 class FolderLock:
-    """The claim of one driver to a folder.
+    """A lock that lets only one driver at a time write to a run folder.
 
     Parameters
     ----------
     path : str
         The folder, for messages.
     read : callable
-        Returns the records so far, as lines.
+        Returns the lines of the file that records the owners.
     append : callable
-        Appends a line.
+        Appends a line to that file.
     """
 
     def __init__(self, path: str, read: Callable[[], list[str]], append: Callable[[str], None]) -> None:
@@ -72,7 +72,7 @@ class FolderLock:
 
     @contextmanager
     def acquire(self) -> Iterator[None]:
-        """Own the folder during a ``with`` block; raise ``FileExistsError`` if its owner is alive."""
+        """Lock the folder during a ``with`` block; raise ``FileExistsError`` if another driver is running."""
         last = self._last_owner()
         if last is not None and last.is_alive:
             raise FileExistsError(
@@ -94,7 +94,7 @@ class FolderLock:
         self._release(record)
 
     def check(self) -> None:
-        """Raise ``FileExistsError`` if the folder has another owner by now."""
+        """Raise ``FileExistsError`` if another driver has locked the folder since."""
         last = self._last_owner()
         if last is None or last.token != self.token:
             owner = f"process {last.process} on {last.host}" if last else "nobody"
@@ -108,52 +108,53 @@ class FolderLock:
 
     def _last_owner(self) -> Owner | None:
         records = [Owner(**json.loads(line)) for line in self._read()]
-        # Two drivers that start at the same time agree on the last one. A record of an end follows that of its
-        # start.
+        # If two drivers start at the same time, this order makes both agree on the same owner.
+        # `ended` comes last, so the record of a driver's end follows the record of its start.
         return max(records, key=lambda record: (record.number, record.token, record.ended), default=None)
 
 
-POINTS = "points"  # id: the number of a point; name: the user's id, the same if that is a number
-GRAPH = "graph"  # lo < hi: ids; weight: that of the closest edge between them
+POINTS = "points"  # columns id (internal) and name (the user's id); both are equal if the user's ids are integers
+GRAPH = "graph"  # columns lo < hi (ids of two points) and weight (of the closest edge between them)
 MERGES = "merges"  # one table per round or hand-off, see agglo.spark.round.build_merges
-# The following tables are in `work`, in one folder per driver. Two names: one is read while the other is written.
+# The following tables are temporary, in one folder per driver inside `work`.
+# If there are two names, one table is read while the other is written.
 EDGES = ("edges-0", "edges-1")  # the contracted graph
 NEAREST = "nearest"  # see agglo.spark.round.find_nearest
-MOVES = "moves"  # the merges of the core, see agglo.spark.handoff.CoreResult.moves
-POINTERS = ("pointers-0", "pointers-1")  # from each cluster towards its root
+MOVES = "moves"  # the final cluster of each cluster that the core merged, see CoreResult.moves
+POINTERS = ("pointers-0", "pointers-1")  # pointers from each cluster towards the root of its component
 
-FORMAT = 3  # of header and log
-_LIST_ROWS = 10_000  # rows that are sent as one list, and
-_BATCH_LISTS = 100  # lists that are sent at a time, so that no message exceeds Spark's limit
+FORMAT = 3  # version of the format of header and log
+_LIST_ROWS = 10_000  # number of rows that are sent as one list
+_BATCH_LISTS = 100  # number of lists per message, so that no message exceeds Spark's limit
 
 
 class State(NamedTuple):
-    """The state of a run after a step: a line of the log, which is written after all tables that it names."""
+    """The state of a run after a step, stored as one line of the log after its tables have been written."""
 
     number: int
     """The number of earlier states."""
     edges: str
-    """The table of the contracted graph; `GRAPH` before the first round."""
+    """The name of the table with the contracted graph; `GRAPH` before the first round."""
     n_edges: int
-    """The number of its rows."""
+    """The number of edges of the contracted graph."""
     best: float | None
-    """The closest linkage in it, larger being closer."""
+    """The closest linkage of the contracted graph; larger values are closer."""
     clusters: int
     """The number of clusters."""
     step: int
-    """The first threshold that is left."""
+    """The index of the next threshold."""
     n_rounds: int = 0
     """The number of rounds that have merged clusters so far."""
     merges: str | None = None
-    """The table of the merges since the previous state, if there are any."""
-    rounds: list[Round] = []  # noqa: RUF012  # the default of a tuple, never changed
+    """The name of the table with the merges since the previous state; None without merges."""
+    rounds: list[Round] = []  # noqa: RUF012  # the default of a NamedTuple, which is never changed
     """The records of the rounds since the previous state."""
     n_unreachable: int = 0
     """The number of edges that are farther than the last threshold."""
     n_unreachable_kept: int = 0
-    """The value of ``n_unreachable`` when isolated clusters were last dropped."""
+    """The value of ``n_unreachable`` after isolated clusters were last dropped."""
     done: bool = False
-    """Whether no threshold is left that any pair reaches."""
+    """Whether the run is finished: no pair of clusters reaches any remaining threshold."""
 
 
 class Folder:
@@ -164,23 +165,23 @@ class Folder:
         self.lock = FolderLock(self.path, lambda: self._lines("owners"), lambda line: self._append("owners", line))
 
     def work_table(self, table: str) -> str:
-        """Return the name of a temporary table of this driver."""
+        """Return the path of a temporary table in this driver's own folder."""
         return f"work/{self.lock.token}/{table}"
 
     def read(self, *tables: str) -> DataFrame:
-        """Return the rows of tables that were written before."""
+        """Return the rows of one or more stored tables."""
         return self.spark.read.parquet(*(f"{self.path}/{table}" for table in tables))
 
     def write(self, frame: DataFrame, table: str) -> DataFrame:
-        """Write a table; return it as read back, so that its query plan is cut."""
+        """Write a table and return the stored table, whose query plan is short."""
         frame.write.mode("overwrite").parquet(f"{self.path}/{table}")
         return self.spark.read.schema(frame.schema).parquet(f"{self.path}/{table}")
 
     def upload(self, table: pa.Table) -> DataFrame:
-        """Send a table of the driver to the cluster.
+        """Convert an Arrow table in the driver's memory to a Spark table.
 
-        Spark converts the rows that it is given to objects, at several times the cost of writing them. So columns
-        are sent as a few rows of long lists, and the cluster explodes them.
+        Spark converts each row to an object, which takes longer than writing it. So columns are sent as a few
+        rows of long lists, which Spark expands with ``explode``.
         """
         batches = []
         for first in range(0, max(1, table.num_rows), _LIST_ROWS * _BATCH_LISTS):
@@ -194,7 +195,7 @@ class Folder:
         return rows.select(first, *(F.col(name)[F.col("position")].alias(name) for name in others))
 
     def get_or_write(self, table: str, build: Callable[[], DataFrame]) -> DataFrame:
-        """Return a table; build and write it at the first call."""
+        """Return the stored table; if it does not exist, build and write it first."""
         if table not in self._lines("tables"):
             self.write(build(), table)
             self._append("tables", table)
@@ -203,7 +204,7 @@ class Folder:
     # ---- header and log ----
 
     def read_header(self) -> dict[str, Any] | None:
-        """Return the header of the run: parameters, fingerprint of the input, graph; None if there is no run.
+        """Return the header of the run (parameters, input fingerprint, graph summary); None if there is no run.
 
         Raises
         ------
@@ -231,14 +232,14 @@ class Folder:
         return [state._replace(rounds=[Round(*record) for record in state.rounds]) for state in states]
 
     def append_state(self, state: State) -> None:
-        """Append a state, from which the run can be resumed; raise if another driver owns the folder."""
+        """Append a state to the log; raise ``FileExistsError`` if another driver has locked the folder."""
         self.lock.check()
         self._append("log", json.dumps(state._asdict()))
 
     def _lines(self, log: str) -> list[str]:
         try:
-            # A pattern, because Spark logs a warning if a folder does not exist, but not if a pattern has no
-            # match.
+            # Read a glob pattern: if the folder does not exist, Spark logs a warning for a path, but not for a
+            # pattern.
             return [row.value for row in self.spark.read.text(f"{self.path}/{log}/part-*").collect()]
         except AnalysisException as error:
             if error.getCondition() == "PATH_NOT_FOUND":
@@ -246,6 +247,6 @@ class Folder:
             raise
 
     def _append(self, log: str, line: str) -> None:
-        # A single file appears atomically, which makes a state durable.
+        # Each line is a separate file, which appears atomically.
         frame = self.spark.range(1, numPartitions=1).select(F.lit(line).alias("value"))
         frame.write.mode("append").text(f"{self.path}/{log}")

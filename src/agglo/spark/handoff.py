@@ -1,11 +1,11 @@
-"""The hand-off to the core: collect a graph that fits the driver, and run rounds on it in one process.
+"""The hand-off from Spark to the C++ core: collect a graph into the driver, and run rounds on it there.
 
-There are two kinds. At the end the whole contracted graph fits the driver, and the core does all rounds that are
-left. Before, most rounds merge little: if the clusters that take part in the next rounds fit the driver, with the
-edges between them, the core does these rounds (:func:`plan_handoff`), and Spark contracts the graph once.
+There are two cases. If the whole contracted graph fits the driver's memory, the core runs all remaining rounds.
+Otherwise the core runs the next few rounds if the clusters that can merge in them, and their edges, fit the driver
+(:func:`plan_handoff`). Spark then contracts the graph once for all these rounds.
 
-A cluster takes part in the rounds up to a threshold only if its nearest neighbour is within that threshold before
-them; see :meth:`agglo.spark.linkage.SqlLinkage.cannot_get_closer`.
+A cluster can merge within a threshold only if its nearest neighbour is within that threshold before these rounds;
+see :meth:`agglo.spark.linkage.SqlLinkage.cannot_get_closer`.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ from agglo.tree.forest import Forest, Round
 
 Ints = npt.NDArray[np.int64]
 
-_SAMPLE = 100_000  # clusters that are sampled to estimate the number of edges
-_SAMPLE_MARGIN = 0.95  # share of the allowed edges that an estimate may reach, because it may be too low
-_MAX_SILENT_ROUNDS = 200  # on Spark; more of them take long enough for a warning
-_STEPS_PER_SHARE = 2  # on Spark, for each share of the graph that fits the driver; see docs/scale.md
+_SAMPLE = 100_000  # number of clusters that are sampled to estimate the number of edges
+_SAMPLE_MARGIN = 0.95  # an estimate may use this share of the allowed edges, because it may be too low
+_MAX_SILENT_ROUNDS = 200  # if more rounds may run on Spark, a warning says so
+_STEPS_PER_SHARE = 2  # Spark rounds per part of the graph that fits the driver; see docs/scale.md
 
 
 class CoreResult(NamedTuple):
-    """The forest that the core built over the clusters of a collected graph."""
+    """The merges of the core on a collected graph, as a forest over its clusters."""
 
     ids: Ints
-    """The clusters with edges, sorted; clusters without edges are not collected, and do not merge."""
+    """The sorted ids of the clusters. Clusters without edges are not collected, because they do not merge."""
     sizes: Ints
-    """Their numbers of points."""
+    """The number of points of each cluster."""
     forest: Forest
     """The forest whose leaves are these clusters."""
 
     def rounds(self, n_clusters: int) -> list[Round]:
-        """Return the records of the rounds, as of a run with ``n_clusters`` clusters."""
+        """Return the records of the rounds; ``n_clusters`` is the number of all clusters before them."""
         isolated = n_clusters - len(self.ids)
         forest = self.forest
         records = zip(
@@ -56,7 +56,7 @@ class CoreResult(NamedTuple):
         return [Round(*(value.item() for value in record)) for record in records]
 
     def merges(self, sign: int, n_rounds: int) -> pa.Table:
-        """Return the rows of :func:`agglo.spark.round.build_merges`, after ``n_rounds`` earlier rounds."""
+        """Return the table of merges as :func:`agglo.spark.round.build_merges` does, after ``n_rounds`` rounds."""
         forest = self.forest
         ids, sizes = self._node_ids_and_sizes()
         child = np.flatnonzero(forest.parent >= 0)
@@ -73,7 +73,7 @@ class CoreResult(NamedTuple):
         )
 
     def moves(self) -> pa.Table:
-        """Return each merged cluster as ``child``, with its final ``cluster`` and that one's ``size``."""
+        """Return one row per merged cluster: its old id ``child``, and its final ``cluster`` and ``size``."""
         ids, sizes = self._node_ids_and_sizes()
         n, parent = len(self.ids), self.forest.parent
         root = np.where(parent < 0, np.arange(len(parent)), parent)
@@ -90,7 +90,7 @@ class CoreResult(NamedTuple):
         sizes = np.concatenate([self.sizes, np.zeros(n_inner, np.int64)])
         child = np.flatnonzero(forest.parent >= 0)
         parent = forest.parent[child]
-        # Round by round, because the children of a node must be complete before the node.
+        # Process the rounds in order, because the children of a node must be complete before the node.
         order = np.argsort(forest.round[parent], kind="stable")
         bounds = np.searchsorted(forest.round[parent][order], np.arange(1, n_rounds + 2))
         for first, end in pairwise(bounds):
@@ -103,7 +103,7 @@ class CoreResult(NamedTuple):
 def run_core(
     edges: DataFrame, plan: RoundPlan, steps: slice, fixed: FixedPoint, kind: Kind, missing: Missing
 ) -> CoreResult:
-    """Collect a contracted graph, and run the rounds of the thresholds ``steps`` on it in the core."""
+    """Collect a contracted graph into the driver, and run the rounds of the thresholds ``steps`` in the core."""
     table = edges.toArrow()
     ends = [table[end].to_numpy() for end in ("lo", "hi")]
     ids, codes = np.unique(np.concatenate(ends), return_inverse=True)
@@ -132,31 +132,33 @@ def plan_handoff(
     step: int,
     max_edges: int,
 ) -> int:
-    """Return the end of the range of thresholds, from ``step`` on, whose rounds fit the core; ``step`` if none.
+    """Return ``end`` such that the core can run the rounds of the thresholds ``step`` to ``end - 1``.
+
+    If the next round does not fit the driver, ``end`` is ``step``.
 
     Parameters
     ----------
     nearest : DataFrame
         The nearest neighbours of all clusters, without a threshold; see :func:`agglo.spark.round.find_nearest`.
     n_clusters : int
-        An upper bound of their number.
+        An upper bound on the number of clusters.
     linkage : SqlLinkage
         The linkage.
     thresholds : array
-        From near to far, larger being closer.
+        The thresholds from near to far; larger values are closer.
     step : int
-        The next threshold.
+        The index of the next threshold.
     max_edges : int
-        The number of edges that fit the driver.
+        The maximum number of edges that fit the driver.
     """
-    # Up to `end` clusters cannot get closer by merging; from there on they can.
+    # Before the threshold `end`, merges cannot bring clusters closer together.
     positions = range(len(thresholds))
     end = bisect_left(positions, True, lo=step, key=lambda i: not linkage.cannot_get_closer(float(thresholds[i])))
     share = min(1.0, _SAMPLE / n_clusters)
     sample = nearest.sample(share, 0) if share < 1 else nearest
     rows = sample.select("value", "degree").toArrow().sort_by([("value", "descending")])
     value, degree = (rows[name].to_numpy() for name in ("value", "degree"))
-    # An edge between two participants is counted at both ends, any other edge of a participant at one.
+    # An edge between two participating clusters is counted twice, other edges of a participant once.
     n_edges = np.concatenate([[0], np.cumsum(degree)]) / share / 2
     needed = n_edges[np.searchsorted(-value, -linkage.rounding_bound(thresholds[step:end]), side="right")]
     n_steps = int((needed <= (max_edges if share == 1 else _SAMPLE_MARGIN * max_edges)).sum())
@@ -169,14 +171,14 @@ def plan_handoff(
 
 
 def edges_between(edges: DataFrame, clusters: DataFrame) -> DataFrame:
-    """Return the edges whose ends are both in the column ``cluster`` of ``clusters``."""
+    """Return the edges whose two ends are both in the column ``cluster`` of ``clusters``."""
     for end in ("lo", "hi"):
         edges = edges.join(clusters.select(F.col("cluster").alias(end)), end, "semi")
     return edges
 
 
 def warn_many_rounds(plan: RoundPlan, graph: WeightSummary, handoff_edges: int) -> None:
-    """Warn if Spark may have to do many rounds; thresholds that no pair reaches are not counted."""
+    """Warn if many rounds may run on Spark; thresholds that no pair reaches are not counted."""
     if plan.thresholds is None:
         return
     n_rounds = graph.n_points - 1

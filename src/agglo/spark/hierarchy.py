@@ -30,7 +30,7 @@ _MERGES = {
 
 
 class SparkHierarchy:
-    """The tree of a finished run; queries on it run on Spark.
+    """The tree of a finished run, stored as tables that Spark reads.
 
     Parameters
     ----------
@@ -41,8 +41,9 @@ class SparkHierarchy:
 
     Notes
     -----
-    The id of a cluster is the smallest id of its points. If the user's ids are numbers, they are the ids; if they
-    are strings, ids follow their order. A merged cluster has the smallest id of its parts.
+    Points have internal ids. If the user's ids are integers, the internal ids are the same. If they are strings,
+    the internal ids are integers in the sorted order of the strings. The id of a cluster is the smallest internal
+    id of its points.
     """
 
     def __init__(self, spark: SparkSession, path: str) -> None:
@@ -70,32 +71,33 @@ class SparkHierarchy:
 
     @cached_property
     def rounds(self) -> Rounds:
-        """The rounds that merged clusters: ``threshold``, clusters ``before`` and ``after``, ``seconds``."""
+        """One record per round: its threshold, the number of clusters before and after it, and its seconds."""
         records = [record for state in self._states for record in state.rounds]
         columns = zip(*records, strict=True) if records else ([], [], [], [])
         return Rounds(*(np.array(column) for column in columns))
 
     @property
     def clusters_per_round(self) -> list[int]:
-        """The number of clusters before the first round, and after each."""
+        """The number of clusters before the first round, then the number after each round."""
         return [self.n_points, *self.rounds.after.tolist()]
 
     @property
     def points(self) -> DataFrame:
-        """The points: ``id``, used in the other tables, and ``name``, the user's id."""
+        """The table of points: ``id`` is the internal id, ``name`` is the user's id."""
         return self.folder.read(POINTS)
 
     @property
     def graph(self) -> DataFrame:
-        """The cleaned edges of the input: ``lo``, ``hi``, ``weight``, with lo < hi."""
+        """The table of edges after cleaning: ``lo``, ``hi``, ``weight``, with lo < hi."""
         return self.folder.read(GRAPH)
 
     @cached_property
     def merges(self) -> DataFrame:
-        """The tree, with one row per child of each merge.
+        """The table of merges, with one row per child of each merge.
 
-        In ``round``, the cluster ``child`` with ``child_size`` points became a part of ``cluster`` with ``size``
-        points. ``value`` is the farthest linkage among the merged pairs; larger is closer, distances are negated.
+        ``round`` is the round of the merge. ``child`` and ``child_size`` are the id and the number of points of
+        the child. ``cluster`` and ``size`` are those of the merged cluster. ``value`` is the farthest linkage
+        among the merged pairs; larger is closer, so distances are negated.
         """
         tables = [state.merges for state in self._states if state.merges is not None]
         if not tables:
@@ -104,9 +106,10 @@ class SparkHierarchy:
         return self.folder.read(*tables)
 
     def labels(self, round: SupportsIndex) -> DataFrame:
-        """Return the partition after a round: ``id`` of each point, and ``cluster``, the id of its first point.
+        """Return the partition after a round as a table with the columns ``id`` and ``cluster``.
 
-        Both are the user's ids. Round 0 has one cluster per point; negative rounds count from the end.
+        ``id`` is the user's id of a point. ``cluster`` is the user's id of the first point of its cluster. Round 0
+        has one cluster per point; negative rounds count from the end.
         """
         names = self.points.select("id", "name")
         labels = self.assignment(round).join(names, "id").select(F.col("name").alias("point"), "cluster")
@@ -114,12 +117,12 @@ class SparkHierarchy:
         return labels.join(clusters, "cluster").select(F.col("point").alias("id"), F.col("first").alias("cluster"))
 
     def assignment(self, round: SupportsIndex) -> DataFrame:
-        """Return the partition after a round by internal ids; it is computed once and stored in the folder."""
+        """Return the partition after a round with internal ids; the first call stores it in the folder."""
         number = self._round_number(round)
         return self.folder.get_or_write(f"labels/{number:05}", lambda: self._compute_assignment(number))
 
     def _compute_assignment(self, number: int) -> DataFrame:
-        # An id disappears at most once, so there is at most one pointer per id, to the id of the merged cluster.
+        # A merge replaces the ids of all its children except the smallest. Each id is replaced at most once.
         gone = self.merges.filter((F.col("round") <= number) & (F.col("child") != F.col("cluster")))
         pointers = self.folder.write(gone.select("child", "cluster"), self.folder.work_table(POINTERS[0]))
         ends = pointer_jump(pointers, self.folder, "child", "cluster").withColumnRenamed("child", "id")
@@ -133,7 +136,7 @@ class SparkHierarchy:
         return number + last + 1 if number < 0 else number
 
     def to_hierarchy(self) -> Hierarchy:
-        """Load the tree into memory; leaf ``i`` is the point with the ``i``-th smallest id."""
+        """Load the tree into memory; leaf ``i`` is the point with the ``i``-th smallest internal id."""
         ids = np.sort(self.points.select("id").toArrow()["id"].to_numpy())
         rows = self.merges.toArrow()
         sign = 1 if self.graph_summary.kind == "similarity" else -1
@@ -152,7 +155,7 @@ class SparkHierarchy:
 
 
 def plan_from_header(header: dict[str, Any]) -> RoundPlan:
-    """Rebuild the plan of a run from its header."""
+    """Restore the plan of the rounds (linkage, thresholds) from the header of a run."""
     thresholds = None if header["thresholds"] is None else np.array(header["thresholds"])
     until_stable = thresholds is None or header["parameters"]["advance"] == "until-stable"
     return RoundPlan(header["parameters"]["linkage"], thresholds, until_stable, False, header["about"])
@@ -161,12 +164,12 @@ def plan_from_header(header: dict[str, Any]) -> RoundPlan:
 def _build_forest(
     ids: Ints, round: Ints, child: Ints, cluster: Ints, size: Ints, value: npt.NDArray[np.float64], rounds: Rounds
 ) -> Forest:
-    """Build a forest from the rows of merges; nodes are numbered by round, then by id."""
+    """Build a forest from the columns of the table of merges; nodes are numbered by round, then by id."""
     n = len(ids)
     child, cluster = np.searchsorted(ids, child), np.searchsorted(ids, cluster)
-    own = np.flatnonzero(child == cluster)  # one row per node: that of the child with the same id
+    own = np.flatnonzero(child == cluster)  # one row per inner node: the child that has the same id
     own = own[np.lexsort((cluster[own], round[own]))]
-    # Sort nodes by id and round. The child of a merge is the last node of its id before the round.
+    # Sort nodes by id and round. The child of a merge is the last node with its id that an earlier round created.
     span = len(rounds) + 2
     keys = np.concatenate([np.arange(n) * span, cluster[own] * span + round[own]])
     order = np.argsort(keys)

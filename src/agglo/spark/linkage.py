@@ -1,13 +1,13 @@
 """The linkages of :mod:`agglo.rounds.linkage` as SQL expressions, which give the same numbers.
 
-Columns of a contracted graph, with one row per pair of clusters that has an edge. Larger is closer; distances are
-negated.
+A contracted graph has one row per pair of clusters with an edge. Larger values are closer; distances are negated.
+Its columns are:
 
-    lo, hi            the ids of the clusters, lo < hi; an id is the smallest id of the cluster's points
-    lo_size, hi_size  their numbers of points
-    combined          average: the sum of the edges' weights in units of 2^-shift, a long, or a decimal if 64 bits
-                      do not suffice; single: the closest edge; complete: the farthest edge
-    count             the number of edges
+    lo, hi            the ids of the two clusters, lo < hi; an id is the smallest id of the cluster's points
+    lo_size, hi_size  the numbers of points of the two clusters
+    combined          average linkage: the sum of the edge weights in units of 2^-shift, as a long or a decimal;
+                      single linkage: the closest edge; complete linkage: the farthest edge
+    count             the number of edges between the two clusters
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from agglo.neighbors.graph import Kind, Missing, WeightSummary
 from agglo.rounds.linkage import FixedPoint, GraphLinkageName, smallest_weight
 
 _DECIMAL = "decimal(38,0)"
-_MAX_LIMBS = 2  # of a sum that fits a decimal
+_MAX_LIMBS = 2  # maximum number of 64-bit limbs of a sum that fits a decimal
 _HALF = 2.0**63
 
-# By rounding, a linkage may be closer than the closest of its pairs, by less than this relative amount.
+# Rounding may make a linkage closer than the closest of its pairs, by less than this relative error.
 _SLACK = 1e-6
 
 
 def check_sums(graph: WeightSummary, fixed: FixedPoint) -> None:
-    """Raise ``ValueError`` if sums of the weights do not fit decimals."""
+    """Raise ``ValueError`` if sums of the weights do not fit Spark's decimal type."""
     if fixed.limbs <= _MAX_LIMBS:
         return
     largest, smallest = max(graph.max_weight, -graph.min_weight), smallest_weight(graph)
@@ -43,7 +43,7 @@ def check_sums(graph: WeightSummary, fixed: FixedPoint) -> None:
 
 
 class SqlLinkage:
-    """A linkage on the contracted graphs of one run."""
+    """A linkage as SQL expressions on the columns of a contracted graph."""
 
     def __init__(self, linkage: GraphLinkageName, kind: Kind, missing: Missing, grid: FixedPoint) -> None:
         self.linkage = linkage
@@ -52,9 +52,9 @@ class SqlLinkage:
         self.grid = grid
 
     def from_points(self, graph: DataFrame) -> DataFrame:
-        """Convert a graph of points (lo, hi, weight) to one of clusters with one point each."""
+        """Convert a graph of points (lo, hi, weight) to a contracted graph in which each point is a cluster."""
         weight = F.col("weight").cast("double")
-        # 0 - x, because -x would turn zero into negative zero.
+        # Use 0 - x, because -x would turn zero into negative zero.
         signed = weight if self.sign == 1 else F.lit(0.0) - weight
         if self.linkage == "average":
             signed = self._to_integers(F.rint(signed * F.lit(math.ldexp(1.0, self.grid.shift))))
@@ -64,18 +64,18 @@ class SqlLinkage:
         )
 
     def _to_integers(self, steps: Column) -> Column:
-        """Convert integral doubles to exact integers."""
+        """Convert doubles with integral values to SQL integers, exactly."""
         if not self.grid.is_long:
             return steps.cast("long")
-        # A cast to decimal uses the decimal digits of a double and is not exact; a cast through two longs is.
-        # Both halves are truncated towards zero, so that they have no more bits than the weight.
+        # A direct cast to decimal is not exact, because it uses the decimal digits of a double.
+        # Casts through two longs are exact. Both truncate towards zero and need no more bits than the weight.
         upper = (steps / F.lit(_HALF)).cast("long")
         lower = (steps - upper.cast("double") * F.lit(_HALF)).cast("long")
         half = F.lit(str(2**63)).cast("decimal(19,0)")
         return (upper.cast("decimal(19,0)") * half + lower.cast("decimal(19,0)")).cast(_DECIMAL)
 
     def aggregates(self) -> list[Column]:
-        """Return the aggregates that combine the rows of one pair of clusters."""
+        """Return SQL aggregates that combine several rows of the same pair of clusters into one row."""
         combine = {"average": F.sum, "single": F.max, "complete": F.min}[self.linkage]
         combined = combine("combined")
         if self.linkage == "average" and self.grid.is_long:
@@ -83,7 +83,7 @@ class SqlLinkage:
         return [combined.alias("combined"), F.sum("count").alias("count")]
 
     def value(self) -> Column:
-        """Return the linkage of a row, by the same operations in the same order as in the other engines."""
+        """Return the linkage of a row, computed by the same operations in the same order as in the C++ core."""
         pairs = F.col("lo_size").cast("double") * F.col("hi_size").cast("double")
         combined = F.col("combined").cast("double")
         count = F.col("count").cast("double")
@@ -99,16 +99,16 @@ class SqlLinkage:
     # ---- edges that no threshold reaches ----
 
     def may_matter(self, last: float | None) -> Column | None:
-        """Return the condition that an edge can affect a merge; None if all edges must be kept.
+        """Return the SQL condition that an edge can affect a merge; None if all edges must be kept.
 
-        ``last`` is the farthest threshold, larger being closer. A pair farther than ``last`` does not merge
-        itself. Its edge can be dropped if no pair of larger clusters needs it:
+        ``last`` is the farthest threshold; larger values are closer. Two clusters farther apart than ``last`` do
+        not merge directly. Their edge can be dropped if it cannot matter after they grow:
 
-        - single: the linkage of the larger pair is that of its closest edge. If that is within ``last``, it is a
-          different edge;
-        - complete: the larger pair is at least as far as this one. Without the edge it counts as ``missing``,
-          which must be farther than ``last``, too;
-        - average: the edge contributes to the mean. See :meth:`cannot_get_closer`.
+        - single: only the closest edge between the grown clusters matters. If it is within ``last``, it is a
+          different edge.
+        - complete: the grown clusters are at least as far apart. If the edge is dropped, the pair counts as
+          ``missing``, which must also be farther than ``last``.
+        - average: the edge contributes to the mean, so it is kept. See :meth:`cannot_get_closer`.
         """
         if last is None or self.linkage == "average":
             return None
@@ -117,27 +117,27 @@ class SqlLinkage:
         return self.reaches(last)
 
     def reaches(self, last: float, value: Column | None = None) -> Column:
-        """Return the condition that a linkage is within a threshold, or would be by rounding."""
+        """Return the SQL condition that a linkage is within the threshold ``last``, up to rounding errors."""
         value = self.value() if value is None else value
         bound = F.lit(float(self.rounding_bound(last)))
         return (value >= bound) | (value.cast("float") >= bound.cast("float"))
 
     def rounding_bound(self, threshold: npt.ArrayLike) -> npt.NDArray[np.float64]:
-        """Return the value that a linkage within the threshold has at least, whatever its rounding."""
+        """Return a lower bound on linkages within the threshold, which includes rounding errors."""
         given = np.asarray(threshold, np.float64)
         return np.asarray(given - _SLACK * np.abs(given))
 
     def cannot_get_closer(self, last: float) -> bool:
-        """Return whether two clusters farther apart than ``last`` stay so, whatever they merge with.
+        """Return whether two clusters farther apart than ``last`` stay farther apart after other merges.
 
-        The linkage of two clusters is never closer than the closest linkage between their parts. For an average,
-        parts without an edge count as ``missing``, which must be farther than ``last``.
+        The linkage of two clusters is never closer than the closest linkage between their parts. For average
+        linkage, parts without an edge count as ``missing``, which must be farther than ``last``.
 
-        Then a cluster whose nearest neighbour is farther than ``last`` does not merge up to ``last``. If that is
-        the last threshold, its edges can be dropped: no mean within a threshold contains them.
+        If this holds, a cluster whose nearest neighbour is farther than ``last`` never merges within ``last``. If
+        ``last`` is the farthest threshold, the edges of such a cluster can be dropped.
         """
         return self.linkage != "average" or self.missing is None or self._missing_is_unreachable(last)
 
     def _missing_is_unreachable(self, last: float) -> bool:
-        # If missing pairs are ignored, `complete` would ignore a dropped edge.
+        # If missing pairs are ignored, complete linkage would also ignore a dropped edge.
         return self.missing is not None and self.missing < float(self.rounding_bound(last))

