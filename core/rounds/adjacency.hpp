@@ -17,7 +17,7 @@
 
 namespace agglo {
 
-// The neighbours of a cluster with the statistics of the edges to them, in one block of memory.
+// The neighbours of one cluster and the edge statistics of each, in one block of memory.
 template <class Stat>
 class NeighborList {
  public:
@@ -43,14 +43,14 @@ class NeighborList {
   Id length_ = 0;
 };
 
-// A hash table that adds up the statistics of several lists by neighbour. Its columns are in order of
-// insertion.
+// A hash table that combines several neighbour lists into one entry per neighbour.
+// `ids` and `stats` list the neighbours in order of insertion.
 template <class Linkage>
 class NeighborTable {
  public:
   using Stat = typename Linkage::Stat;
 
-  // Empties the table, and makes room for that many entries.
+  // Empties the table and reserves memory for the given number of entries.
   void reset(std::int64_t entries) {
     ids.clear();
     stats.clear();
@@ -75,7 +75,7 @@ class NeighborTable {
     }
   }
 
-  // Removes the neighbours for which keeps(id) is false. Nothing can be added afterwards.
+  // Removes the neighbours for which keeps(id) is false. Do not call add() afterwards.
   template <class Keeps>
   void filter(const Keeps& keeps) {
     std::size_t kept = 0;
@@ -90,7 +90,7 @@ class NeighborTable {
 
   std::vector<Id> ids;
   std::vector<Stat> stats;
-  std::vector<Id> pending;  // scratch of the caller: clusters whose lists have to be read
+  std::vector<Id> pending;  // scratch memory of the caller: clusters whose lists it has to read
 
  private:
   std::vector<Id> table_;

@@ -1,4 +1,4 @@
-// The clusters of a run and the nearest neighbour of each, as far as all reducible linkages share them.
+// The clusters of a run and their nearest neighbours: the code that all reducible linkages share.
 #pragma once
 
 #include <algorithm>
@@ -18,14 +18,14 @@
 
 namespace agglo {
 
-// A part of a merged cluster: the cluster that it was.
+// A cluster before it became part of a merged cluster: its id and its size.
 template <class Size>
 struct Part {
   Id id;
   Size size;
 };
 
-// A merge of two clusters, by id, and their linkage.
+// A merge of clusters `low` < `high`, whose linkage is `value`.
 struct Merge {
   Id low, high;
   double value;
@@ -37,30 +37,35 @@ inline float round_up(double value) {
   return rounded < value ? std::nextafter(rounded, std::numeric_limits<float>::infinity()) : rounded;
 }
 
-// The interface of LazyNeighbors that does not depend on the linkage. A virtual call handles many clusters,
-// or one that needs much work, so the engine is compiled once for all linkages.
+// The base class of LazyNeighbors, which does not depend on the linkage.
 //
-// Number is the type of cluster sizes: Id for numbers of points; double, which is exact up to 2^53, for
-// points with weights and for initial clusters.
+// The engine uses only this class, so it is compiled once for all linkages.
+// Virtual calls cost little, because each of them does much work or handles many clusters.
+//
+// Number is the type of cluster sizes. It is Id if sizes are numbers of points.
+// It is double for weighted points and for initial clusters; double is exact up to 2^53.
 template <class Number>
 class ClusterNeighbors {
  public:
   static constexpr bool kEager = false;
   using Size = Number;
-  using UnionBound = double;  // no neighbour of a merged cluster is closer than this
+  using UnionBound = double;  // an upper bound on the linkage of a merged cluster to any neighbour
 
   virtual ~ClusterNeighbors() = default;
 
-  // The nearest neighbour found by the last search. It is exact after `refresh`, unless `value` is beyond the
-  // threshold.
-  Id best(Id x) const { return nearest_[x].best; }        // kNoCluster: not known
-  double value(Id x) const { return nearest_[x].value; }  // linkage to `best`; without one, an upper bound
+  // Returns the nearest neighbour that the last search found, or kNoCluster if it is not known.
+  // After `refresh` it is exact if value(x) reaches the threshold.
+  Id best(Id x) const { return nearest_[x].best; }
 
-  // Returns whether the nearest neighbour of x stays the nearest, whatever it merges with.
+  // Returns the linkage of x and best(x). If best(x) is not known, returns an upper bound on any linkage of
+  // x.
+  double value(Id x) const { return nearest_[x].value; }
+
+  // Returns whether the nearest neighbour of x remains the nearest after any merge of that neighbour.
   bool nearest_is_final(Id x) const { return nearest_[x].is_final; }
   Id nearest(Id x) { return nearest_is_final(x) ? root(best(x)) : best(x); }
 
-  // No neighbour of x is or will be closer than this.
+  // Returns an upper bound on the linkage of x to any neighbour, now and after later merges of neighbours.
   double upper_bound(Id x) const {
     const Nearest& nearest = nearest_[x];
     return nearest.best == kNoCluster ? nearest.value : std::max(nearest.value, double{nearest.second});
@@ -69,7 +74,7 @@ class ClusterNeighbors {
   Size size(Id x) const { return nodes_[x].size; }
   bool is_cluster(Id x) { return std::atomic_ref<Id>(nodes_[x].parent).load(std::memory_order_relaxed) == x; }
 
-  // The cluster that contains i. It is looked up for every neighbour that is read, so it is inlined.
+  // Returns the cluster that contains point i. It is inlined, because it is called for every list entry.
   [[gnu::always_inline]] Id root(Id i) {
     return find_root(i, [this](Id j) -> Id& { return nodes_[j].parent; });
   }
@@ -78,16 +83,17 @@ class ClusterNeighbors {
 
   virtual void find_initial_nearest(Id x, int worker) = 0;
 
-  // Makes the nearest neighbours of clusters exact. Where an upper bound shows that a cluster does not reach
-  // `threshold`, it stores the bound instead and reads no list.
+  // Updates the nearest neighbours of `clusters`.
+  // If an upper bound shows that a cluster cannot reach `threshold`, only that bound is stored.
+  // Otherwise the nearest neighbour is exact afterwards.
   virtual void refresh(std::span<const Id> clusters, float threshold, int worker) = 0;
 
-  // Finds the clusters whose nearest neighbour is now one of these merged clusters. All merged clusters must
-  // have been refreshed since their merge.
+  // Finds all clusters that have one of the merged `clusters` as their new nearest neighbour.
+  // `refresh` must have been called for these merged clusters.
   virtual void push_to_neighbors(std::span<const Id> clusters, int worker) = 0;
 
-  // Applies what push_to_neighbors has found. Calls body(x) for clusters with a new nearest neighbour, some
-  // of them more than once.
+  // Stores the new nearest neighbours that push_to_neighbors has found.
+  // Calls body(x) for every cluster x with a new nearest neighbour, possibly several times.
   template <class Body>
   void apply_pushed(const Body& body) {
     for (std::vector<Push>& pushes : pushes_)
@@ -105,18 +111,19 @@ class ClusterNeighbors {
 
   // ---- hubs ----
 
-  // Returns whether so many list entries and clusters have been read that there must be hubs. HAC with
-  // average linkage on an ordinary neighbour graph reads about three times the entries of the graph.
+  // Returns whether the graph must have hubs, because too many list entries have been read.
+  // For comparison: HAC with average linkage on a graph without hubs reads each entry about three times.
   bool has_hubs() const {
-    constexpr std::int64_t kMaxReads = 8;  // per entry of the graph
+    constexpr std::int64_t kMaxReads = 8;  // reads per entry of the graph
     return std::accumulate(reads_.begin(), reads_.end(), std::int64_t{0}) > kMaxReads * entries_;
   }
 
-  // Runs the remaining rounds of HAC with a structure for hubs (see HubHac). Calls record(merges) for every
-  // round, ordered by id. Nothing else may be called afterwards.
+  // Runs the remaining rounds of HAC with HubHac, which is faster on graphs with hubs.
+  // Calls record(merges) once per round, with the merges sorted by id.
+  // No other function of this object may be called afterwards.
   virtual void run_hub_hac(const std::function<void(std::span<const Merge>)>& record) = 0;
 
-  // ---- merging: in each round, all calls of one function precede those of the next ----
+  // ---- merging: a round makes all calls of function 1, then all calls of function 2, and so on ----
 
   // 1. Merges the clusters of x and y in the union-find.
   void merge_ids(Id x, Id y) {
@@ -127,10 +134,11 @@ class ClusterNeighbors {
   // 2. Sets the size of a merged cluster.
   void resize(Id cluster, Size size) { nodes_[cluster].size = size; }
 
-  // 3. Appends the lists of its parts to a merged cluster, and bounds its linkage to any neighbour.
+  // 3. Appends the lists of the parts to the list of the merged cluster.
+  // Returns an upper bound on the linkage of the merged cluster to any neighbour.
   virtual UnionBound absorb_lists(Id cluster, std::span<const Part<Size>> parts) = 0;
 
-  // 4. Replaces what is known of the neighbours of a merged cluster by that bound.
+  // 4. Stores this bound for the merged cluster, whose nearest neighbour is not known yet.
   void finish_merge(Id cluster, UnionBound bound) {
     set_bound(cluster, bound);
     --clusters_;
@@ -139,15 +147,15 @@ class ClusterNeighbors {
  protected:
   struct Node {
     Id parent;  // in the union-find; the root of a cluster is its smallest point
-    Size size;  // of the cluster; valid for its root only
+    Size size;  // size of the cluster; valid for its root only
   };
 
   struct Nearest {
     double value = kNoLinkage;
     Id best = kNoCluster;
     Size best_size = 0;                                      // size of `best` at the last search
-    float second = -std::numeric_limits<float>::infinity();  // no other neighbour is closer
-    bool is_final = false;  // `best` stays the nearest, whatever it merges with
+    float second = -std::numeric_limits<float>::infinity();  // upper bound on the linkage to all others
+    bool is_final = false;  // `best` remains the nearest after any merge of it
   };
 
   // A merged cluster that may be the new nearest neighbour of cluster `to`.
@@ -172,15 +180,15 @@ class ClusterNeighbors {
     nearest_[x].is_final = false;
   }
 
-  const std::int64_t entries_;  // points and entries of the graph
+  const std::int64_t entries_;  // number of points plus number of graph entries
 
-  std::int64_t clusters_;  // an upper bound on their number, and so on the length of a combined list
+  std::int64_t clusters_;  // upper bound on the number of clusters, and so on the length of a list
 
   Array<Node> nodes_;       // by point
   Array<Nearest> nearest_;  // by cluster
 
   std::vector<std::vector<Push>> pushes_;  // by thread
-  std::vector<std::int64_t> reads_;        // by thread: list entries and clusters read so far
+  std::vector<std::int64_t> reads_;        // by thread: number of list entries and clusters read
 };
 
 }  // namespace agglo

@@ -15,22 +15,24 @@
 
 namespace agglo {
 
-// The constraints of a run, and the weights of its points. Pairs are stored one after the other.
+// The constraints of one run, and the weights of its points. A pair is two consecutive entries of a span.
 struct Constraints {
   std::span<const Id> must_link;    // pairs of points that are merged before the first round
-  std::span<const Id> cannot_link;  // pairs of points that are never in one cluster
-  std::span<const Id> groups;       // pairs (point, group): no cluster has two points of one group
-  double max_weight = std::numeric_limits<double>::infinity();  // of a cluster
-  std::span<const double> weights;                              // of the points; empty: 1 each
+  std::span<const Id> cannot_link;  // pairs of points that are never in the same cluster
+  std::span<const Id> groups;       // pairs (point, group): a cluster has at most one point of each group
+  double max_weight = std::numeric_limits<double>::infinity();  // maximum weight of a cluster
+  std::span<const double> weights;                              // weights of the points; if empty, all are 1
 
   bool forbid_merges() const { return !cannot_link.empty() || !groups.empty() || std::isfinite(max_weight); }
 };
 
-// Tracks which clusters may merge while clusters grow. If two clusters may not merge, they never may later.
+// Decides which clusters may merge, and is updated after every merge.
 //
-// A cluster with a constrained point has a tag, and each tag has a list of conflicts. When two clusters
-// merge, the shorter list is appended to the longer one, whose tag the merged cluster keeps. So an entry
-// moves O(log n) times.
+// Constraints only get stricter: two clusters that may not merge now may not merge after they have grown.
+//
+// Every cluster with a constrained point has a tag, and every tag has a list of conflicts.
+// When two clusters merge, the shorter conflict list is appended to the longer one.
+// The merged cluster keeps the tag of the longer list. So each conflict is moved O(log n) times.
 class ConstraintTracker {
  public:
   ConstraintTracker(std::int64_t n, const Constraints& constraints) : max_weight_(constraints.max_weight) {
@@ -66,7 +68,7 @@ class ConstraintTracker {
                         [&](Id group) { return has_group_.contains(key(t, group)); });
   }
 
-  // Merges clusters a and b. The merged cluster has the smaller id.
+  // Records that clusters a and b have merged. The merged cluster has the smaller of the two ids.
   void merge(Id a, Id b) {
     const Id id = std::min(a, b);
     if (!weight_.empty()) weight_[id] = weight_[a] + weight_[b];
@@ -91,7 +93,7 @@ class ConstraintTracker {
 
  private:
   struct ConflictList {
-    std::vector<Id> partners;  // tags at the time of insertion; parent_ leads from them to the current ones
+    std::vector<Id> partners;  // cannot-link tags when they were inserted; parent_ leads to the current tags
     std::vector<Id> groups;
     std::size_t size() const { return partners.size() + groups.size(); }
   };
@@ -111,12 +113,12 @@ class ConstraintTracker {
   static std::uint64_t pair_key(Id s, Id t) { return key(std::min(s, t), std::max(s, t)); }
 
   const double max_weight_;
-  std::vector<double> weight_;                     // by cluster; empty without a maximum weight
-  std::vector<Id> tag_;                            // by cluster; empty without cannot-link pairs and groups
-  std::vector<Id> parent_;                         // by tag: union-find over tags
-  std::vector<ConflictList> conflicts_;            // by tag
+  std::vector<double> weight_;           // by cluster; empty if there is no maximum weight
+  std::vector<Id> tag_;                  // by cluster; empty if there are no cannot-link pairs and no groups
+  std::vector<Id> parent_;               // by tag: union-find over tags
+  std::vector<ConflictList> conflicts_;  // by tag
   std::unordered_set<std::uint64_t> cannot_link_;  // pairs of tags
-  std::unordered_set<std::uint64_t> has_group_;    // (tag, group)
+  std::unordered_set<std::uint64_t> has_group_;    // pairs (tag, group)
 };
 
 }  // namespace agglo

@@ -1,4 +1,4 @@
-// The neighbours of a hub, sorted by linkage.
+// The neighbours of a hub (a cluster with very many neighbours), sorted by linkage.
 #pragma once
 
 #include <set>
@@ -8,12 +8,13 @@
 
 namespace agglo {
 
-// If TiesBySize, neighbours with the same key are sorted by size and statistics before id.
+// If TiesBySize is true, neighbours with equal keys are sorted by size, then statistics, then id.
+// Otherwise they are sorted by id.
 template <class Stat, class Size, bool TiesBySize>
 class HubList {
  public:
-  // A neighbour. Keys have the order of the linkages, up to rounding errors. If the linkage falls once, the
-  // key may be too large, because the hub has grown since.
+  // A neighbour. Except for rounding errors, sorting by `key` is the same as sorting by linkage.
+  // For linkages of Growth::once, `key` may be too large if the hub has grown after the insertion.
   struct Entry {
     double key;
     Size size;
@@ -21,7 +22,7 @@ class HubList {
     Id id, to;
   };
 
-  // Sorts the closest first, and neighbours with the same size and statistics by id.
+  // Sorts neighbours from the closest to the farthest.
   struct Closer {
     bool operator()(const Entry& a, const Entry& b) const {
       if (a.key != b.key) return a.key > b.key;
@@ -37,13 +38,13 @@ class HubList {
   std::size_t size() const { return position_.size(); }
   const Order& order() const { return order_; }
 
-  // Returns the entry of neighbour y, or null.
+  // Returns the entry of neighbour y, or null if y is not in the list.
   const Entry* find(Id y) const {
     const auto found = position_.find(y);
     return found == position_.end() ? nullptr : &*found->second;
   }
 
-  // Inserts an entry, or replaces the one of the same neighbour.
+  // Inserts an entry. If the list has an entry for the same neighbour, replaces it.
   void put(const Entry& entry) {
     const auto [found, is_new] = position_.try_emplace(entry.to);
     if (!is_new) order_.erase(found->second);

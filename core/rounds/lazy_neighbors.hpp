@@ -1,11 +1,15 @@
 // Nearest neighbours of clusters for reducible linkages, updated lazily.
 //
-// The last search of a cluster found the nearest neighbour `best` at `value`, and no other neighbour closer
-// than `second`. Because the linkage is reducible and pairs without an edge count as `floor`, no other
-// neighbour ever gets closer than `second`. While `best` is unchanged and closer than `second`, it is exact.
-// If `best` has grown, or the cluster itself has merged, only an upper bound is left. Lists are read again
-// only if that bound reaches the threshold. A merge does not touch lists: it chains them, and the next search
-// combines them.
+// The last search of a cluster stored three results:
+//  - `best`: the nearest neighbour;
+//  - `value`: the linkage to `best`;
+//  - `second`: an upper bound on the linkage to all other neighbours, and at least `floor`.
+//
+// `second` stays valid after merges of neighbours, because the linkage is reducible.
+// So `best` is exact as long as it has not merged and `value` is larger than `second`.
+// If `best` or the cluster itself has merged, only an upper bound on the nearest linkage is known.
+// The lists of a cluster are read again only if this bound reaches the threshold.
+// A merge only links the lists of the parts into a chain. The next search combines them.
 #pragma once
 
 #include <algorithm>
@@ -33,8 +37,8 @@ class LazyNeighbors final : public ClusterNeighbors<Size> {
  public:
   using Stat = typename Linkage::Stat;
 
-  // With constraints, only clusters that may merge are neighbours. The bounds hold nevertheless: what may not
-  // merge with a part may not merge with the union.
+  // With constraints, two clusters that may not merge are not neighbours.
+  // The bounds stay valid: a cluster that may not merge with a part may not merge with the union either.
   LazyNeighbors(const GraphView& graph, std::span<const double> weights, const Linkage& linkage,
                 const ConstraintTracker* constraints, int n_threads)
       : ClusterNeighbors<Size>(graph.size(), graph.indptr[graph.size()], weights, n_threads),
@@ -46,7 +50,7 @@ class LazyNeighbors final : public ClusterNeighbors<Size> {
         chains_(graph),
         tables_(n_threads) {}
 
-  // Makes x an initial cluster, with its size and the statistics of its row of the graph.
+  // Sets the size of initial cluster x, and the edge statistics for each entry of its graph row.
   void set_initial_cluster(Id x, Size size, const std::vector<Stat>& stats) {
     nodes_[x].size = size;
     const Id* row = graph_.indices.data() + graph_.indptr[x];
@@ -65,7 +69,7 @@ class LazyNeighbors final : public ClusterNeighbors<Size> {
     std::vector<Id>& pending = tables_[worker].pending;
     pending.clear();
     std::int64_t reads = static_cast<std::int64_t>(clusters.size());
-    // The state of clusters is scattered in memory, so it is prefetched.
+    // The data of the clusters is scattered in memory, so it is prefetched.
     for (std::size_t k = 0; k < clusters.size(); ++k) {
       if (k + 16 < clusters.size()) prefetch(&nearest_[clusters[k + 16]]);
       if (k + 8 < clusters.size() && best(clusters[k + 8]) != kNoCluster)
@@ -130,7 +134,7 @@ class LazyNeighbors final : public ClusterNeighbors<Size> {
   using Base::best, Base::clusters_, Base::is_cluster, Base::nearest_, Base::nodes_, Base::pushes_,
       Base::reads_, Base::root, Base::set_bound;
 
-  // The nearest of the neighbours offered so far, and the largest linkage of the others.
+  // A search over candidates: the nearest one, and an upper bound on the linkage to the others.
   struct Search {
     explicit Search(double floor) : others(floor) {}
     void offer(Id candidate, double candidate_value) {
@@ -158,17 +162,18 @@ class LazyNeighbors final : public ClusterNeighbors<Size> {
                                              nearest.second < nearest.value);
   }
 
-  // Returns a float that is larger than `bound` by more than the rounding errors of a linkage's value. A
-  // neighbour within these errors of the nearest could still tie with it.
+  // Returns a float that exceeds `bound` by more than the rounding error of a linkage.
+  // Without this margin, a neighbour that ties with the nearest could be missed.
   float round_up_with_errors(double bound) const {
     if (bound == kNoLinkage) return -std::numeric_limits<float>::infinity();
     return round_up(bound + 2e-15 * std::fabs(bound) + 2e-3 * slack_);
   }
 
-  // Adds the rounding errors of its own computation to an upper bound.
+  // Adds to an upper bound a margin for the rounding errors of its computation.
   double add_slack(double bound) const { return bound + slack_ + 1e-12 * std::fabs(bound); }
 
-  // Returns whether the nearest neighbour of x is exact or beyond the threshold, without reading lists.
+  // Tries to update the nearest neighbour of x without reading lists.
+  // Succeeds if the nearest neighbour is exact, or if a bound shows that it does not reach the threshold.
   bool refresh_without_search(Id x, float threshold) {
     if constexpr (Linkage::kGrowthInvariant)
       if (nearest_[x].best != kNoCluster) nearest_[x].best = root(nearest_[x].best);
@@ -188,7 +193,7 @@ class LazyNeighbors final : public ClusterNeighbors<Size> {
 
   bool allows(Id x, Id y) const { return constraints_ == nullptr || constraints_->allows(x, y); }
 
-  // No neighbour of x is closer than this, considering how `best` has grown since the last search.
+  // Returns an upper bound on the linkage of x to any neighbour, also if `best` has grown since the search.
   double current_bound(Id x) {
     const Nearest& nearest = nearest_[x];
     if (nearest.best == kNoCluster) return nearest.value;
@@ -199,7 +204,7 @@ class LazyNeighbors final : public ClusterNeighbors<Size> {
         std::max(linkage_.bound_after_growth(nearest.value, others, nearest.best_size, size), others));
   }
 
-  // Finds the nearest neighbour of a point in its row of the graph, while all neighbours are points.
+  // Finds the nearest neighbour of point x in its row of the graph. All neighbours must still be points.
   void find_nearest_in_row(Id x) {
     Search search(linkage_.floor);
     const ConstraintTracker* const constraints = constraints_;
@@ -210,7 +215,7 @@ class LazyNeighbors final : public ClusterNeighbors<Size> {
     store(x, search);
   }
 
-  // Combines the lists of x by current cluster.
+  // Combines all lists of x into `table`, with one entry per neighbouring cluster.
   void combine_lists(Id x, NeighborTable<Linkage>& table) {
     table.reset(std::min(chains_.count_entries(x), clusters_));
     for (Id owner = x; owner != kNoCluster; owner = chains_.next(owner)) {
@@ -225,7 +230,7 @@ class LazyNeighbors final : public ClusterNeighbors<Size> {
     if (constraints_ != nullptr) table.filter([&](Id y) { return constraints_->allows(x, y); });
   }
 
-  // Combines the lists of x, and finds its nearest neighbour.
+  // Combines all lists of x into one, and finds the nearest neighbour of x.
   void find_nearest(Id x, NeighborTable<Linkage>& table) {
     combine_lists(x, table);
     Search search(linkage_.floor);
@@ -240,7 +245,7 @@ class LazyNeighbors final : public ClusterNeighbors<Size> {
   static constexpr bool kWeighted = std::is_same_v<Size, double> && UsesPointWeights<Linkage>;
   double weight(Id point) const { return kWeighted ? static_cast<double>(nodes_[point].size) : 1.0; }
 
-  // The statistics of entry k of the graph, which is in the row of `owner`.
+  // Returns the statistics of graph entry k, which is in the row of point `owner`.
   Stat edge_stat(Id owner, std::int64_t k) const {
     if constexpr (kWeighted)
       if (!weights_.empty())
@@ -258,10 +263,10 @@ class LazyNeighbors final : public ClusterNeighbors<Size> {
   }
 
   const GraphView graph_;
-  const std::span<const double> weights_;  // of the points; empty: 1 each
+  const std::span<const double> weights_;  // weights of the points; if empty, all are 1
   const Linkage linkage_;
-  const ConstraintTracker* const constraints_;  // null: any two clusters may merge
-  const double slack_;                          // rounding errors of values near the floor
+  const ConstraintTracker* const constraints_;  // if null, any two clusters may merge
+  const double slack_;                          // margin for rounding errors of values near the floor
   bool has_initial_clusters_ = false;
 
   ListChains<Stat> chains_;

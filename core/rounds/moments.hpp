@@ -1,4 +1,4 @@
-// The linkages of vectors (average, centroid and Ward), which compare clusters by weight, mean and spread.
+// Vector linkages (average, centroid and Ward): they compare clusters by weight, mean and spread.
 #pragma once
 
 #include <algorithm>
@@ -17,27 +17,27 @@ namespace agglo {
 
 enum class VectorLinkage { average, centroid, ward };
 
-// The initial points or clusters as vectors, and how to compare them.
+// The vectors of the initial points or clusters, and the linkage that compares them.
 struct Vectors {
-  // One row per point (of length 1 for cosines) or cluster mean. The rounds overwrite the row of a cluster's
-  // smallest point by the mean of the cluster.
+  // One row per point or per cluster mean. For the cosine metric, points have norm 1.
+  // After a merge, the rounds store the mean of the merged cluster in the row of its smallest point.
   std::span<float> means;
-  std::int64_t d = 0;  // columns
+  std::int64_t d = 0;  // number of columns
   VectorLinkage linkage = VectorLinkage::average;
   Metric metric = Metric::cosine;
-  std::span<const double> weights;  // of the rows; empty: 1 each
-  std::span<const double> spreads;  // sums of squared distances to the means; empty: the rows are points
+  std::span<const double> weights;  // weights of the rows; if empty, all are 1
+  std::span<const double> spreads;  // by row: sum of squared distances to the mean; empty if rows are points
 };
 
-// The moments of a cluster, apart from its mean.
+// The weight, squared norm and spread of one cluster. Its mean is stored in Vectors::means.
 struct Moment {
   double weight;
-  double squared_norm;  // of the mean
-  double spread;        // sum of the squared distances to the mean
-  bool is_point;
+  double squared_norm;  // squared norm of the mean
+  double spread;        // sum of the squared distances of the points to the mean
+  bool is_point;        // the cluster is a single point
 };
 
-// Computes vector linkages. Larger values are closer.
+// Computes vector linkages. A larger value means closer clusters, so distances are negated.
 class VectorComparison {
  public:
   VectorComparison(VectorLinkage linkage, Metric metric, std::int64_t d)
@@ -46,7 +46,7 @@ class VectorComparison {
         by_similarity_(is_similarity(metric) && linkage != VectorLinkage::ward),
         d_(d) {}
 
-  // Compares two points by the weight of the edge between them.
+  // Returns the linkage of two points, computed from the weight of the edge between them.
   double compare_points(const Moment& x, const Moment& y, double weight) const {
     if (by_similarity_) return weight;
     switch (metric_) {
@@ -59,7 +59,7 @@ class VectorComparison {
     }
   }
 
-  // Compares two clusters of which at least one is not a point, by their means a and b.
+  // Returns the linkage of two clusters with means a and b. At least one of them has several points.
   double compare_means(const Moment& x, const float* a, const Moment& y, const float* b) const {
     const double inner = dot(a, b, d_);
     if (!by_similarity_) return -distance(x, y, squared_distance_of(x.squared_norm, y.squared_norm, inner));
@@ -68,13 +68,13 @@ class VectorComparison {
     return lengths > 0 ? inner / lengths : 0.0;
   }
 
-  // The squared distance of two vectors, from their squared norms and their inner product.
+  // Returns the squared distance of two vectors with squared norms a and b and inner product `inner`.
   static double squared_distance_of(double a, double b, double inner) {
     return std::max(a + b - 2 * inner, 0.0);
   }
 
  private:
-  // The distance of two clusters, from the squared distance of their means.
+  // Returns the distance of two clusters, where `square` is the squared distance of their means.
   double distance(const Moment& x, const Moment& y, double square) const {
     if (linkage_ == VectorLinkage::average) return square + (x.spread / x.weight + y.spread / y.weight);
     if (linkage_ == VectorLinkage::ward) square = 2 * (x.weight * y.weight / (x.weight + y.weight)) * square;
@@ -87,7 +87,8 @@ class VectorComparison {
   const std::int64_t d_;
 };
 
-// The moments of all clusters of a run. Every sum has a fixed order, so that all engines give the same bits.
+// The moments of all clusters of a run.
+// Sums are computed in a fixed order, so that all engines return bit-identical results.
 class Moments {
  public:
   Moments(const Vectors& vectors, std::int64_t n)
@@ -105,22 +106,24 @@ class Moments {
   const Moment& operator[](Id x) const { return moments_[x]; }
   const float* mean(Id x) const { return vectors_.means.data() + x * vectors_.d; }
 
-  // Returns the linkage of two initial clusters with an edge. If both are points, the edge's weight decides.
+  // Returns the linkage of two initial clusters that are joined by an edge of the given weight.
+  // The edge weight is used only if both clusters are points.
   double value(Id a, Id b, float weight) const {
     const Moment &x = moments_[a], &y = moments_[b];
     return x.is_point && y.is_point ? comparison_.compare_points(x, y, weight) : value(a, b);
   }
 
-  // Returns the linkage of two clusters of which at least one is not a point.
+  // Returns the linkage of two clusters. At least one of them has several points.
   double value(Id a, Id b) const {
     return comparison_.compare_means(moments_[a], mean(a), moments_[b], mean(b));
   }
 
-  // Merges clusters, given in ascending order of id, into the first.
+  // Scratch memory of merge().
   struct Scratch {
     std::vector<double> sum;
     std::vector<float> mean;
   };
+  // Merges the clusters `parts`, which are sorted by id, into the first one.
   void merge(std::span<const Id> parts, Scratch& scratch) {
     const std::int64_t d = vectors_.d;
     scratch.sum.assign(d, 0.0);
