@@ -1,4 +1,4 @@
-// Lists of the clusters that wait for each cluster to merge.
+// For each cluster, the list of clusters that wait for it to merge.
 #pragma once
 
 #include <cstdint>
@@ -8,15 +8,15 @@
 
 namespace agglo {
 
-// Doubly linked lists, one per cluster. A cluster waits for at most one other.
+// Doubly linked lists, one per cluster. A cluster waits for at most one other cluster.
 class WaitLists {
  public:
   void resize(std::int64_t n) { waits_.resize(n); }
 
-  // Returns one of the clusters that wait for y, or kNoCluster.
+  // Returns a cluster that waits for y, or kNoCluster if no cluster does.
   Id first(Id y) const { return waits_[y].first; }
 
-  // Makes x wait for y instead of any other cluster.
+  // Makes x wait for y. If x waits for another cluster, that wait ends.
   void add(Id x, Id y) {
     remove(x);
     const Id next = waits_[y].first;
@@ -30,7 +30,7 @@ class WaitLists {
     waits_[y].first = x;
   }
 
-  // Makes x wait for no cluster.
+  // Ends the wait of x, if it waits for a cluster.
   void remove(Id x) {
     Wait& wait = waits_[x];
     if (wait.previous == kNoCluster) return;
@@ -44,9 +44,9 @@ class WaitLists {
 
  private:
   struct Wait {
-    Id first = kNoCluster;                        // of the clusters that wait for this one
-    Id previous = kNoCluster, next = kNoCluster;  // among the clusters that wait for the same one
-    bool is_first = false;                        // then `previous` is the cluster that it waits for
+    Id first = kNoCluster;                        // the first cluster that waits for this one
+    Id previous = kNoCluster, next = kNoCluster;  // neighbours in the wait list that contains this cluster
+    bool is_first = false;                        // if true, `previous` is the cluster that it waits for
   };
   std::vector<Wait> waits_;
 };

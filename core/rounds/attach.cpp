@@ -13,12 +13,12 @@
 namespace agglo {
 namespace {
 
-constexpr std::int64_t kRows = 64;  // new points in a chunk of work
+constexpr std::int64_t kRows = 64;  // number of new points per parallel task
 
-// A tree with the weight and the smallest leaf of each node.
+// A tree, with the weight and the smallest leaf of each node added.
 struct Ancestry : AttachTree {
-  std::vector<std::int32_t> smallest;  // leaf below each node
-  std::vector<double> weight;          // of the leaves below each node; empty: their number
+  std::vector<std::int32_t> smallest;  // by node: the smallest leaf below it
+  std::vector<double> weight;          // by node: sum of leaf weights; empty if all leaves have weight 1
 
   Ancestry(const AttachTree& tree, std::span<const double> weights)
       : AttachTree(tree), smallest(tree.parent.size()), weight(weights.begin(), weights.end()) {
@@ -72,7 +72,8 @@ struct MeanComparison {
   Stat stat(std::int32_t leaf, float weight) const {
     return {comparison.compare_points(own, {rule.weight[leaf], 0, 0, true}, weight), leaf};
   }
-  // If a leaf occurs twice, the closer edge counts. Values of nodes that have merged since are not used.
+  // Combines two edges to the same cluster. If the cluster is a leaf, the closer edge is used.
+  // Otherwise `value` is recomputed, so its value here does not matter.
   static void combine(Stat& a, const Stat& b) { a.value = std::max(a.value, b.value); }
   double value(Stat& stat, std::int32_t node) const {
     if (std::exchange(stat.node, node) == node) return stat.value;
@@ -82,13 +83,14 @@ struct MeanComparison {
   }
 };
 
-// The cluster that a new point is attached to, the round and the linkage; -1 if there is none.
+// The cluster that a new point is attached to, the round and the linkage. Node -1 means not attached.
 struct Attachment {
   std::int32_t node = -1, round = -1;
   double value = std::numeric_limits<double>::quiet_NaN();
 };
 
-// Replays the rounds for one new point: the clusters that contain its neighbours, and how close they are.
+// Replays the rounds for one new point. Stores the clusters that contain its neighbours and the edges to
+// them.
 template <class Comparison>
 class Replay {
  public:
@@ -111,7 +113,8 @@ class Replay {
           nearest = {node, 0, value};
         if (tree.parent[node] >= 0) next = std::min(next, tree.round[tree.parent[node]]);
       }
-      // Until then the clusters do not change, and thresholds never increase: find the first that is reached.
+      // The clusters do not change before round `next`, so find the first threshold that `nearest` reaches.
+      // Binary search is possible, because thresholds never increase.
       const auto reached = std::partition_point(
           thresholds.begin() + (first - 1), thresholds.begin() + next,
           [value = static_cast<float>(nearest.value)](float threshold) { return !(value >= threshold); });
@@ -151,16 +154,16 @@ class Replay {
   std::vector<NearCluster> clusters_;
 };
 
-// Replays the rounds for one new point.
+// Attaches one new point, given its neighbours `targets` and the edge weights.
 template <class Comparison>
 Attachment attach_point(const Ancestry& tree, std::span<const float> thresholds, const Comparison& comparison,
                         std::span<const std::int32_t> targets, std::span<const float> weights) {
-  thread_local Replay<Comparison> replay;  // its memory is reused for many points
+  thread_local Replay<Comparison> replay;  // its memory is reused for the next points
   return replay.run(tree, thresholds, comparison, targets, weights);
 }
 
-// The fixed-point numbers that sum the weights of one new point's edges exactly. They are chosen as by
-// `fixed_point_for` in src/agglo/rounds/linkage.py.
+// The fixed-point format in which the edge weights of one new point are summed exactly.
+// It is the format that `fixed_point_for` in src/agglo/rounds/linkage.py returns.
 struct RowFixedPoint {
   int shift, count_shift;
   bool is_long;  // exact sums need more than 64 bits
@@ -222,7 +225,7 @@ auto with_linkage(const Ancestry& tree, const EdgeAttachment& rule, std::span<co
   throw std::logic_error("unknown linkage");
 }
 
-// Attaches each new point by attach(point, targets, weights).
+// Calls attach(point, targets, weights) for each new point. Returns all results.
 template <class Attach>
 Attachments attach_all(const DirectedView& edges, const Attach& attach, ThreadPool& pool,
                        const Report& report) {
@@ -289,7 +292,7 @@ NodeMoments compute_node_moments(std::span<const std::int32_t> parent, std::int6
   std::vector<Id> parts;
   for (Id node = 0; node < n; ++node) {
     if (node >= leaves) {
-      // The mean of a child is in the row of its smallest leaf.
+      // The mean of a child is stored in the row of the child's smallest leaf.
       parts.clear();
       for (const Id child : children.row(node)) parts.push_back(tree.smallest[child]);
       std::sort(parts.begin(), parts.end());

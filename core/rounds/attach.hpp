@@ -1,4 +1,4 @@
-// Attaching new points to the clusters of a tree.
+// Attachment of new points to the clusters of a tree.
 #pragma once
 
 #include <cstdint>
@@ -14,64 +14,66 @@
 
 namespace agglo {
 
-// The columns of a tree that attaching needs; see TreeView.
+// The columns of TreeView that are needed to attach points.
 struct AttachTree {
   std::span<const std::int32_t> parent, size, round;
-  std::int64_t leaves;
+  std::int64_t leaves;  // number of leaves
 };
 
-// How to attach points by a linkage of edge weights.
+// The parameters for attaching points by a linkage of edge weights.
 struct EdgeAttachment {
   Kind kind = Kind::similarity;
   Linkage linkage = Linkage::average;
-  std::optional<double> missing;  // the value of a pair without an edge; none: such pairs take no part
-  // By round of the tree, the linkage that a point must reach to be attached. Larger is closer, and
-  // thresholds never increase. The last entry is for points that no round attaches.
+  std::optional<double> missing;  // weight of a pair of points without an edge; if unset, they are ignored
+  // By round of the tree: the linkage that a point must reach to be attached in this round.
+  // A larger value means closer, and thresholds never increase.
+  // The last threshold applies after the last round.
   std::span<const float> thresholds;
-  std::span<const double>
-      weights;  // averages: weights of the leaves; a new point has weight 1; empty: 1 each
+  // Average linkage: weights of the leaves; if empty, all are 1. A new point has weight 1.
+  std::span<const double> weights;
 };
 
-// One entry per new point.
+// The result of attach_points: one entry per new point in each column.
 struct Attachments {
-  std::vector<std::int32_t> node;   // the cluster that it is attached to; -1: none
-  std::vector<std::int32_t> round;  // the round in which it is attached, counted from 1; -1: none
-  std::vector<double> value;        // the linkage to that cluster; NaN: none
+  std::vector<std::int32_t> node;   // the cluster that the point is attached to, or -1
+  std::vector<std::int32_t> round;  // the round in which the point is attached, counted from 1, or -1
+  std::vector<double> value;        // the linkage of the point and this cluster, or NaN
 };
 
-// Attaches each new point by replaying the rounds of a tree for it alone.
+// Attaches each new point to a cluster, by replaying the rounds of the tree with this point added.
 //
-// Before a round, the point is compared with the clusters that contain its neighbours. It is attached to the
-// closest if that reaches the threshold of the round; ties go to the cluster of the smallest leaf. `edges`
-// has one row per new point, with its neighbours among the leaves; -1 is none. Nodes of round
-// thresholds.size() or later do not count as merges.
+// In each round, the point is compared with the clusters that contain its neighbours.
+// If the linkage to the closest cluster reaches the threshold of the round, the point is attached to it.
+// If several clusters are equally close, the one with the smallest leaf is chosen.
+// `edges` has one row per new point with its nearest leaves; entries of -1 are ignored.
+// Merges of round thresholds.size() or later are ignored.
 Attachments attach_points(const AttachTree& tree, const DirectedView& edges, const EdgeAttachment& rule,
                           ThreadPool& pool, const Report& report = {});
 
-// The moments of all nodes of a tree, for linkages of vectors.
+// The moments of all nodes of a tree, for vector linkages.
 struct NodeMoments {
   std::vector<double> weight, squared_norm, spread;  // by node
   std::vector<float> mean;                           // one row per inner node
 };
 
-// Computes the moments of a tree over the points of `vectors`, as the rounds compute them. Overwrites the
-// means.
+// Computes the moments of all nodes of a tree. The leaves are the points of `vectors`.
+// The results are bit-identical to those of the rounds. Overwrites `vectors.means`.
 NodeMoments compute_node_moments(std::span<const std::int32_t> parent, std::int64_t leaves,
                                  const Vectors& vectors);
 
-// How to attach points by a linkage of vectors.
+// The parameters for attaching points by a vector linkage.
 struct MeanAttachment {
   VectorLinkage linkage = VectorLinkage::average;
   Metric metric = Metric::cosine;
-  std::int64_t d = 0;
+  std::int64_t d = 0;                                    // number of columns of `points` and `mean`
   std::span<const float> points;                         // one row per new point
   std::span<const double> weight, squared_norm, spread;  // by node
   std::span<const float> mean;                           // one row per inner node
-  std::span<const float> thresholds;                     // as for EdgeAttachment
+  std::span<const float> thresholds;                     // as in EdgeAttachment
 };
 
-// Attaches new points by a linkage of vectors. The linkage of a point and a leaf follows from the weight of
-// their edge.
+// Attaches each new point to a cluster by a vector linkage.
+// The linkage of a new point and a leaf is computed from the weight of the edge between them.
 Attachments attach_points(const AttachTree& tree, const DirectedView& edges, const MeanAttachment& rule,
                           ThreadPool& pool, const Report& report = {});
 

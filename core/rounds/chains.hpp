@@ -1,5 +1,5 @@
-// Chains of neighbour lists: a merged cluster links the lists of its parts, and combines them when they are
-// read.
+// Chains of neighbour lists. A merged cluster chains the lists of its parts, and the next search combines
+// them.
 #pragma once
 
 #include <algorithm>
@@ -13,8 +13,9 @@
 
 namespace agglo {
 
-// The chains of all clusters. The chain of cluster x starts at owner x, and each owner has one list. An owner
-// without a list of its own stands for its row of the graph.
+// The chains of neighbour lists of all clusters.
+// A chain is a linked list of owners. The chain of cluster x starts at owner x.
+// Each owner has one neighbour list. If it has not been stored, it is the owner's row of the graph.
 template <class Stat>
 class ListChains {
  public:
@@ -26,20 +27,20 @@ class ListChains {
   Id next(Id owner) const { return links_[owner].next; }
   bool is_graph_row(Id x) const { return next(x) == kNoCluster && !list(x); }
 
-  // The neighbours in the list of one owner.
+  // Returns the neighbours in the list of one owner.
   std::span<const Id> ids(Id owner) const {
     if (const auto& own = list(owner)) return {own.ids(), static_cast<std::size_t>(own.size())};
     return graph_.indices.subspan(graph_.indptr[owner], graph_.indptr[owner + 1] - graph_.indptr[owner]);
   }
 
-  // Counts the entries of all lists of a cluster, duplicates included.
+  // Returns the total length of all lists of cluster x. A neighbour in several lists counts several times.
   std::int64_t count_entries(Id x) const {
     std::size_t count = 0;
     for (Id owner = x; owner != kNoCluster; owner = next(owner)) count += ids(owner).size();
     return static_cast<std::int64_t>(count);
   }
 
-  // Appends the chain of x to that of `cluster`.
+  // Appends the chain of x to the chain of `cluster`.
   void append(Id cluster, Id x) {
     links_[links_[cluster].last].next = x;
     links_[cluster].last = links_[x].last;
@@ -55,8 +56,9 @@ class ListChains {
     links_[x].list = std::move(list);
   }
 
-  // Prefetches what reading the chains of clusters[k] and the next ones will need, in stages: owners, lists,
-  // and by prefetch_neighbor(id) the state of the first neighbours. All of it is scattered in memory.
+  // Prefetches the chains of the clusters that follow clusters[k], because they are scattered in memory.
+  // The stages are: owners 8 to 12 clusters ahead, lists 4 ahead, and neighbours 2 ahead.
+  // Neighbours are prefetched by prefetch_neighbor(id).
   template <class PrefetchNeighbor>
   void prefetch_ahead(std::span<const Id> clusters, std::size_t k,
                       const PrefetchNeighbor& prefetch_neighbor) const {
@@ -68,12 +70,12 @@ class ListChains {
       if (owner != kNoCluster)
         for (const Id id : ids(owner).first(std::min(ids(owner).size(), kPrefetch))) prefetch_neighbor(id);
   }
-  static constexpr std::size_t kPrefetch = 12;  // neighbours that are prefetched ahead of their use
+  static constexpr std::size_t kPrefetch = 12;  // number of neighbours that are prefetched before their use
 
  private:
   struct Link {
     Id next = kNoCluster;
-    Id last = kNoCluster;  // end of the chain; valid for its first owner only
+    Id last = kNoCluster;  // last owner of the chain; valid for its first owner only
     NeighborList<Stat> list;
   };
 

@@ -1,10 +1,13 @@
-// Nearest neighbours of clusters for linkages of vectors, which are not reducible, updated eagerly.
+// Nearest neighbours of clusters for vector linkages, updated eagerly.
 //
-// A union may be closer to a third cluster than each of its parts was, so no bound of the third cluster
-// survives a merge. Therefore a merged cluster is compared with all its neighbours at once, and pushed to
-// each of them. What is known of a cluster is then: among the neighbours that have not changed since the last
-// search, none but `best` is closer than `second`, and all others have been pushed since. If `best` is closer
-// than `second`, it is the nearest; otherwise the lists are read once the threshold is near enough.
+// Vector linkages are not reducible: a merged cluster may be closer to a third cluster than its parts were.
+// So bounds of the third cluster are not valid after the merge.
+// Therefore a merged cluster is compared with all its neighbours at once.
+// The linkage is pushed to each neighbour, which updates its own nearest neighbour.
+//
+// Each cluster stores `best`, the linkage `value` to it, and `second`, a bound for all other neighbours.
+// If `value` is larger than `second`, `best` is the nearest neighbour.
+// Otherwise the lists of the cluster are read as soon as the threshold is low enough.
 #pragma once
 
 #include <algorithm>
@@ -33,7 +36,7 @@ class EagerNeighbors {
  public:
   static constexpr bool kEager = true;
   using Size = double;
-  struct UnionBound {};  // a merged cluster has no bound; it is compared with its neighbours
+  struct UnionBound {};  // empty, because merged clusters are compared with their neighbours at once
 
   EagerNeighbors(const GraphView& graph, const Vectors& vectors, const ConstraintTracker* constraints,
                  int n_threads)
@@ -62,12 +65,12 @@ class EagerNeighbors {
     prefetch(&nearest_[x]);
   }
 
-  // The cluster that contains i.
+  // Returns the cluster that contains point i.
   Id root(Id i) {
     return find_root(i, [this](Id j) -> Id& { return nodes_[j].parent; });
   }
 
-  // Finds the nearest neighbour of a point or an initial cluster in its row of the graph.
+  // Finds the nearest neighbour of point or initial cluster x in its row of the graph.
   void find_initial_nearest(Id x, int) {
     const std::span<const Id> ids = chains_.ids(x);
     const float* weights = graph_.weights.data() + graph_.indptr[x];
@@ -78,7 +81,7 @@ class EagerNeighbors {
     nearest_[x] = found;
   }
 
-  // Makes the nearest neighbours of clusters exact where they may reach the threshold.
+  // Updates the nearest neighbours of `clusters`. They are exact afterwards if they may reach the threshold.
   void refresh(std::span<const Id> clusters, float threshold, int worker) {
     std::vector<Id>& pending = scratch_[worker].table.pending;
     pending.clear();
@@ -93,7 +96,7 @@ class EagerNeighbors {
     }
   }
 
-  // ---- merging: in each round, all calls of one function precede those of the next ----
+  // ---- merging: a round makes all calls of function 1, then all calls of function 2, and so on ----
 
   // 1. Merges the clusters of x and y in the union-find.
   void merge_ids(Id x, Id y) {
@@ -112,11 +115,11 @@ class EagerNeighbors {
     nodes_[cluster].merge_round = round_;
   }
 
-  // 3. Appends the lists of x to those of a merged cluster.
+  // 3. Appends the lists of x to the lists of a merged cluster.
   void append_lists(Id cluster, Id x) { chains_.append(cluster, x); }
 
-  // 4. Compares merged clusters with their neighbours, and pushes them to those that did not merge
-  // themselves.
+  // 4. Compares merged clusters with all their neighbours.
+  // Neighbours that have not merged in this round update their own nearest neighbour.
   void push_to_neighbors(std::span<const Id> clusters, int worker) {
     const NeighborTable<Edge>& table = scratch_[worker].table;
     for (std::size_t c = 0; c < clusters.size(); ++c) {
@@ -127,11 +130,11 @@ class EagerNeighbors {
     }
   }
 
-  // 5. Counts a merge as done.
+  // 5. Updates the number of clusters after a merge.
   void finish_merge(Id, UnionBound) { --clusters_; }
 
-  // 6. Ends a round. Calls body(x) for clusters to which a merged cluster is as close as any other neighbour,
-  // or closer, some of them more than once.
+  // 6. Ends a round. Calls body(x) for clusters x whose new nearest neighbour may be a merged cluster.
+  // It may be called several times for the same x.
   template <class Body>
   void end_round(const Body& body) {
     ++round_;
@@ -141,10 +144,10 @@ class EagerNeighbors {
 
  private:
   static constexpr std::size_t kLocks = 4096;
-  static constexpr std::size_t kPrefetch = 4;  // means that are prefetched ahead of their use
+  static constexpr std::size_t kPrefetch = 4;  // number of means that are prefetched before their use
 
-  // The list entry of an edge is its linkage; NaN means that it has to be computed. If two neighbours have
-  // merged, the linkage to them has to be computed anyway.
+  // The statistic of an edge is its linkage, or NaN if the linkage has to be computed.
+  // combine() does nothing: the linkage to merged neighbours is computed from their means.
   struct Edge {
     using Stat = double;
     static void combine(Stat&, Stat) {}
@@ -154,8 +157,8 @@ class EagerNeighbors {
     double value = kNoLinkage;
     Id best = kNoCluster;
     float second = -std::numeric_limits<float>::infinity();
-    Id receive_round = 0;  // the last round in which a merged neighbour was pushed
-    Id list_round = 0;     // the last round whose merges are in the list
+    Id receive_round = 0;  // the last round in which receive() was called for this cluster
+    Id list_round = 0;     // the stored list includes all merges up to this round
   };
 
   struct Node {
@@ -163,7 +166,7 @@ class EagerNeighbors {
     Id merge_round = 0;  // the last round in which the cluster merged; valid for its root only
   };
 
-  // The scratch space of one thread.
+  // The scratch memory of one thread.
   struct Scratch {
     NeighborTable<Edge> table;
     std::vector<Id> ids, closer;
@@ -181,7 +184,7 @@ class EagerNeighbors {
   bool merged_now(Id x) const { return nodes_[x].merge_round == round_; }
   bool allows(Id x, Id y) const { return constraints_ == nullptr || constraints_->allows(x, y); }
 
-  // Updates `nearest` by a candidate. The result does not depend on the order of candidates.
+  // Updates `nearest` by one candidate. The result does not depend on the order of the candidates.
   static void offer(Nearest& nearest, Id candidate, double value) {
     const bool closer = value > nearest.value || (value == nearest.value && candidate < nearest.best);
     const double other = closer ? nearest.value : value;
@@ -189,11 +192,11 @@ class EagerNeighbors {
     if (closer) nearest.value = value, nearest.best = candidate;
   }
 
-  // Updates the nearest neighbour of x by a merged cluster.
+  // Updates the nearest neighbour of x, given its linkage `value` to a merged cluster.
   void receive(Id x, Id cluster, double value, int worker) {
     const std::lock_guard guard(locks_[x % kLocks]);
     Nearest& nearest = nearest_[x];
-    // The first push of a round finds the state from before the round.
+    // In the first call of a round, drop the old nearest neighbour if it has merged.
     if (std::exchange(nearest.receive_round, round_) != round_ && nearest.best != kNoCluster &&
         (!is_cluster(nearest.best) || merged_now(nearest.best))) {
       nearest.best = kNoCluster;
@@ -204,8 +207,8 @@ class EagerNeighbors {
     offer(nearest, cluster, value);
   }
 
-  // Combines the lists of x into one, which contains the merges up to `round`, and finds its nearest
-  // neighbour.
+  // Combines the lists of x into one, and finds the nearest neighbour of x.
+  // The combined list includes all merges up to `round`.
   void find_nearest(Id x, Scratch& scratch, Id round) {
     NeighborTable<Edge>& table = scratch.table;
     table.reset(std::min(chains_.count_entries(x), clusters_));
@@ -226,7 +229,8 @@ class EagerNeighbors {
     chains_.replace(x, NeighborList<double>(table.ids, table.stats));
   }
 
-  // Adds the list of one owner to the table of x. Linkages are reused if neither cluster has merged since.
+  // Adds the list of one owner to the table of x.
+  // A stored linkage is reused if neither of the two clusters has merged since it was computed.
   void add_list(Id x, Id owner, NeighborTable<Edge>& table) {
     constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
     const std::span<const Id> ids = chains_.ids(owner);
@@ -251,8 +255,8 @@ class EagerNeighbors {
   }
 
   const GraphView graph_;
-  const ConstraintTracker* const constraints_;  // null: any two clusters may merge
-  std::int64_t clusters_;                       // an upper bound on their number
+  const ConstraintTracker* const constraints_;  // if null, any two clusters may merge
+  std::int64_t clusters_;                       // upper bound on the number of clusters
   Moments moments_;
   Id round_ = 1;
 

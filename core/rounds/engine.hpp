@@ -1,13 +1,14 @@
 // The engine that runs the rounds of SCC, Affinity and HAC.
 //
-// Each cluster is in the bucket of the first threshold that an upper bound on its nearest linkage reaches. It
-// is not looked at before that threshold, so a run with many thresholds costs little more than a run with
-// few.
+// Each threshold has a bucket of clusters.
+// A cluster has an upper bound on the linkage to its nearest neighbour.
+// It is in the bucket of the first threshold that this bound reaches, and no earlier round reads it.
+// So a run with many thresholds takes little more time than a run with few.
 //
-// If only mutual nearest neighbours merge, as in HAC, a round may merge a single pair. Then clusters that
-// wait for their nearest neighbour to merge are in no bucket. They are looked at again when it has merged,
-// and merged clusters are pushed to the neighbours that they are closest to. If the lists of hubs are read
-// too often, HubHac runs the remaining rounds.
+// In HAC only mutual nearest neighbours merge, so a round may merge a single pair.
+// A cluster then waits, in no bucket, until its nearest neighbour has merged.
+// Merged clusters are pushed to their neighbours: each neighbour compares them with its nearest neighbour.
+// If the lists of hubs are read too often, HubHac runs the remaining rounds.
 #pragma once
 
 #include <algorithm>
@@ -33,7 +34,7 @@ class Engine {
  public:
   using Size = typename Neighbors::Size;
 
-  // `constraints` is the tracker that `neighbors` uses; null: any two clusters may merge.
+  // `constraints` is the tracker that `neighbors` uses. If it is null, any two clusters may merge.
   Engine(std::int64_t n, Neighbors& neighbors, const RoundPlan& plan, std::span<const Id> must_link,
          ConstraintTracker* constraints, ThreadPool& pool, const Report& report)
       : plan_(plan),
@@ -57,7 +58,7 @@ class Engine {
     forest_.round.assign(n_, 0);
     for (const double threshold : plan.thresholds)
       thresholds_.push_back(static_cast<float>(sign_ * threshold));
-    // Without thresholds there is one that every linkage reaches, repeated until nothing merges.
+    // If no thresholds are given, use -infinity and repeat it until nothing merges.
     if (thresholds_.empty()) thresholds_.push_back(-std::numeric_limits<float>::infinity());
     repeats_ = plan.until_stable || plan.thresholds.empty();
     buckets_.resize(thresholds_.size());
@@ -87,15 +88,15 @@ class Engine {
   using Clock = std::chrono::steady_clock;
   using Part = agglo::Part<Size>;
 
-  static constexpr std::int64_t kGrain = 512;  // clusters in a chunk of work
+  static constexpr std::int64_t kGrain = 512;  // number of clusters per parallel task
   static constexpr std::int64_t kVectorGrain = 16;
   static constexpr std::int64_t kMergeGrain = Neighbors::kEager ? kVectorGrain : kGrain;
-  static constexpr std::size_t kFewMerge = 8;  // few clusters merge if less than one in so many does
-  static constexpr std::size_t kPrefetch = 4;  // parts that are prefetched ahead of their merge
+  static constexpr std::size_t kFewMerge = 8;  // "few clusters merge" means fewer than 1 in 8
+  static constexpr std::size_t kPrefetch = 4;  // number of parts that are prefetched before their merge
   static constexpr double kNoThreshold = std::numeric_limits<double>::quiet_NaN();
 
-  // Runs one round at threshold t: nearest neighbours, those that reach it, components. Returns whether it
-  // merged.
+  // Runs one round at threshold number t. Returns whether any clusters merged.
+  // Steps: update nearest neighbours, select those that reach the threshold, merge connected components.
   bool run_round(std::size_t t) {
     const auto start = Clock::now();
     const std::vector<Id> due = pop_bucket(t);
@@ -115,7 +116,7 @@ class Engine {
     return true;
   }
 
-  // Runs the first round, which merges must-link pairs.
+  // Runs a first round that merges all must-link pairs.
   void merge_must_links() {
     const auto start = Clock::now();
     std::vector<Id> members;
@@ -128,7 +129,7 @@ class Engine {
     record_round(kNoThreshold, start);
   }
 
-  // Runs the remaining rounds of HAC on a graph with hubs.
+  // Runs the remaining rounds of HAC by HubHac, because the graph has hubs.
   void run_hub_hac() {
     auto start = Clock::now();
     neighbors_.run_hub_hac([&](std::span<const Merge> merges) {
@@ -158,7 +159,7 @@ class Engine {
 
   // ---- buckets ----
 
-  // Puts x into the bucket of the first threshold, from t on, that its neighbours may reach.
+  // Puts x into the bucket of the first threshold that its nearest linkage may reach, from number t on.
   void enqueue(Id x, std::size_t t) {
     if (neighbors_.upper_bound(x) == kNoLinkage) return;  // x has no neighbours and never will
     const auto bound = static_cast<float>(neighbors_.upper_bound(x));
@@ -169,7 +170,7 @@ class Engine {
       buckets_[bucket].push_back(x);
   }
 
-  // Empties bucket t. Returns its clusters, each once.
+  // Empties bucket t. Returns its clusters without duplicates.
   std::vector<Id> pop_bucket(std::size_t t) {
     std::vector<Id> due = std::exchange(buckets_[t], {});
     std::erase_if(due, [&](Id x) {
@@ -180,8 +181,8 @@ class Engine {
     return due;
   }
 
-  // Selects the clusters that merge with their nearest neighbour. Puts the others back into buckets, or lets
-  // them wait.
+  // Returns the clusters that merge with their nearest neighbour.
+  // All other clusters are put back into buckets, or wait for their nearest neighbour.
   std::vector<Id> select_merging(const std::vector<Id>& due, std::size_t t) {
     std::vector<Id> merging;
     for (const Id x : due) {
@@ -191,7 +192,7 @@ class Engine {
       bucket_[x] = kMerging;
       merging.push_back(x);
     }
-    // While many clusters merge, it is cheaper to look at all of them again than to let them wait.
+    // If many clusters merge, reading all clusters again is faster than managing waiting clusters.
     const bool few_merge = plan_.mutual && kFewMerge * merging.size() < due.size();
     const std::size_t next_t = repeats_ && !merging.empty() ? t : t + 1;
     for (const Id x : due) {
@@ -205,7 +206,7 @@ class Engine {
     return merging;
   }
 
-  // Puts the clusters that wait for y into buckets from threshold t on.
+  // Puts all clusters that wait for y into buckets, from threshold number t on.
   void wake(Id y, std::size_t t) {
     while (waits_.first(y) != kNoCluster) {
       const Id x = waits_.first(y);
@@ -214,7 +215,7 @@ class Engine {
     }
   }
 
-  // Updates waiting clusters to which a merged cluster is closer than the one that they wait for.
+  // Updates waiting clusters: if a merged cluster is now their nearest neighbour, they wait for it instead.
   void push_merged_clusters() {
     const std::vector<Id> merged = std::exchange(merged_, {});
     if (!have_waited_) return;
@@ -227,7 +228,7 @@ class Engine {
 
   // ---- merging ----
 
-  // Merged clusters in ascending order of id, and the parts of each.
+  // The merged clusters of a round, sorted by id, and the parts of each merged cluster.
   struct Components {
     std::vector<Id> clusters;
     std::vector<std::int64_t> indptr;  // cluster k has parts[indptr[k] : indptr[k + 1]]
@@ -238,8 +239,8 @@ class Engine {
     }
   };
 
-  // Merges clusters with their nearest neighbours, the closest first, as far as constraints allow. A cluster
-  // that may no longer merge is removed from `merging` and put back into a bucket.
+  // Merges clusters with their nearest neighbours. With constraints, the closest pairs merge first.
+  // A cluster that may no longer merge is removed from `merging` and put back into a bucket.
   void merge_with_nearest(std::vector<Id>& merging, std::size_t next_t) {
     if (!constraints_) {
       for (const Id x : merging) neighbors_.merge_ids(x, neighbors_.best(x));
@@ -271,7 +272,7 @@ class Engine {
     neighbors_.merge_ids(a, b);
   }
 
-  // Returns the merging clusters and their nearest neighbours, each once.
+  // Returns the merging clusters and their nearest neighbours, without duplicates.
   std::vector<Id> collect_members(const std::vector<Id>& merging) {
     std::vector<Id> members = merging;
     for (const Id x : merging) {
@@ -282,14 +283,14 @@ class Engine {
     return members;
   }
 
-  // Groups clusters by the merged cluster that they are part of.
+  // Groups `members` by their merged cluster.
   Components find_components(const std::vector<Id>& members) {
     Components found;
     for (const Id x : members)
       if (neighbors_.is_cluster(x)) found.clusters.push_back(x);
     std::sort(found.clusters.begin(), found.clusters.end());
     for (std::size_t k = 0; k < found.clusters.size(); ++k) rank_[found.clusters[k]] = static_cast<Id>(k);
-    // A counting sort. Counts are shifted by two, so that placing the parts moves indptr to its final values.
+    // A counting sort. Counts start at index 2: inserting the parts then turns indptr into its final values.
     found.indptr.assign(found.clusters.size() + 2, 0);
     for (const Id x : members) ++found.indptr[rank_[neighbors_.root(x)] + 2];
     std::partial_sum(found.indptr.begin(), found.indptr.end(), found.indptr.begin());
@@ -300,7 +301,7 @@ class Engine {
     return found;
   }
 
-  // Adds the merged clusters to the forest, updates what is known of their neighbours, and enqueues them.
+  // Adds the merged clusters to the forest, updates their neighbours and bounds, and puts them into buckets.
   void merge_components(const Components& merged, std::size_t next_t) {
     const std::size_t n = merged.clusters.size(), nodes = forest_.parent.size();
     forest_.parent.resize(nodes + n, kNoCluster);
@@ -365,31 +366,32 @@ class Engine {
     clusters_ -= static_cast<std::int64_t>(merged.parts.size() - n);
   }
 
-  // Values of bucket_ for clusters in no bucket: taken out, merging with its nearest neighbour, and being the
-  // nearest neighbour of a merging cluster.
+  // Values of bucket_ for clusters in no bucket.
+  // kMerging: the cluster merges with its nearest neighbour in this round.
+  // kMergeTarget: the cluster is the nearest neighbour of a merging cluster.
   static constexpr Id kNotQueued = -1, kMerging = -2, kMergeTarget = -3;
 
   const RoundPlan plan_;
   const std::span<const Id> must_link_;
   ThreadPool& pool_;
   const Id n_;
-  const double sign_;  // turns values into those of the plan's kind
+  const double sign_;  // 1 for similarities, -1 for distances
   const Report report_;
   std::int64_t clusters_;
   ConstraintTracker* const constraints_;
   Neighbors& neighbors_;
   std::vector<Id> node_;    // by cluster: its node in the forest
-  std::vector<Id> bucket_;  // by cluster
-  std::vector<Id> rank_;    // scratch: position of a merged cluster among those of its round
+  std::vector<Id> bucket_;  // by cluster: the number of its bucket, or kNotQueued, kMerging or kMergeTarget
+  std::vector<Id> rank_;    // scratch memory: position of a merged cluster in Components::clusters
 
-  std::vector<float> thresholds_;  // from near to far; larger is closer
-  bool repeats_;                   // a threshold is repeated until a round merges nothing
-  std::vector<std::vector<Id>> buckets_;
+  std::vector<float> thresholds_;         // from near to far; larger means closer
+  bool repeats_;                          // whether to repeat a threshold until a round merges nothing
+  std::vector<std::vector<Id>> buckets_;  // by threshold
 
-  // Used if only mutual nearest neighbours merge.
-  WaitLists waits_;           // clusters wait for their nearest neighbour
+  // Members that are used only if plan_.mutual is true.
+  WaitLists waits_;           // by cluster: the clusters that wait for it to merge
   bool have_waited_ = false;  // whether any cluster has ever waited
-  std::vector<Id> merged_;    // merged clusters with neighbours, not yet pushed to them
+  std::vector<Id> merged_;    // merged clusters that have not been pushed to their neighbours yet
 
   Forest forest_;
 };

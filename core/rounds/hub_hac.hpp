@@ -1,15 +1,17 @@
-// HAC on graphs with hubs: clusters with so many neighbours that reading all of them at every merge is slow.
+// HAC on graphs with hubs. A hub is a cluster with so many neighbours that reading its list is slow.
 //
-// The edges between two clusters are combined at once, and stored in the lists of both. When two clusters
-// merge, the edges of the one with fewer neighbours move to the other one (small-to-large merging), so an
-// edge moves O(log n) times. A hub keeps its neighbours sorted by linkage.
+// The edges between two clusters are combined into one, which is stored in the lists of both clusters.
+// When two clusters merge, the edges of the cluster with fewer neighbours move to the other cluster.
+// By this small-to-large merging an edge moves O(log n) times.
+// The neighbours of a hub are sorted by linkage.
 //
-// Nearest neighbours are exact at the start of every round. A cluster becomes stale, and is searched again,
-// if
-//  1. it has merged, or its edges to a neighbour have changed;
-//  2. its nearest neighbour has grown so much that another neighbour may be closer;
-//  3. another neighbour that is as close (a rival) has got a smaller id, or a linkage that may round up;
-//  4. it is a hub, and the size or the id of a neighbour has changed.
+// Nearest neighbours are exact at the start of every round.
+// A cluster becomes stale, and its nearest neighbour is searched again, in these cases:
+//  1. The cluster has merged, or its edges to a neighbour have changed.
+//  2. Its nearest neighbour has grown so much that another neighbour may be closer.
+//  3. A rival, which is a neighbour as close as the nearest, has got a smaller id.
+//     The same holds if rounding may have made the linkage to the rival larger.
+//  4. The cluster is a hub, and the size or the id of a neighbour has changed.
 #pragma once
 
 #include <algorithm>
@@ -34,11 +36,11 @@ class HubHac {
  public:
   using Stat = typename Linkage::Stat;
 
-  // `constraints` may be null: then any two clusters may merge.
+  // If `constraints` is null, any two clusters may merge.
   HubHac(const Linkage& linkage, const ConstraintTracker* constraints)
       : linkage_(linkage), constraints_(constraints) {}
 
-  // Adds a cluster. Clusters are numbered in the order of these calls.
+  // Adds a cluster. The k-th call adds cluster number k, counted from 0.
   void add(Id id, Size size) {
     Cluster& cluster = clusters_.emplace_back();
     cluster.id = id;
@@ -46,14 +48,15 @@ class HubHac {
     total_ += size;
   }
 
-  // Adds the combined edges between clusters number x and y.
+  // Adds an edge between clusters number x and y. `stat` combines all edges between them.
   void add_edge(Id x, Id y, const Stat& stat) {
     add_to_list(x, y, stat);
     add_to_list(y, x, stat);
   }
 
-  // Merges mutual nearest neighbours until there are none. Calls record(merges) in every round, ordered by
-  // id; record must update the constraints.
+  // Merges mutual nearest neighbours, round by round, until there are none.
+  // Calls record(merges) once per round, with the merges sorted by id.
+  // `record` must update the constraints.
   template <class Record>
   void run(const Record& record) {
     for (Id x = 0; x < static_cast<Id>(clusters_.size()); ++x) mark_stale(x);
@@ -90,7 +93,7 @@ class HubHac {
  private:
   static constexpr std::size_t kMaxEdges = 32;  // a cluster with more neighbours becomes a hub
   static constexpr bool kGradual = Linkage::kGrowth == Growth::gradual;
-  static constexpr double kRounding = 1e-14;  // more than the relative rounding error of a linkage
+  static constexpr double kRounding = 1e-14;  // larger than the relative rounding error of a linkage
 
   struct Edge {
     Id to;
@@ -100,12 +103,13 @@ class HubHac {
   using Hub = HubList<Stat, Size, kGradual>;
   using Entry = typename Hub::Entry;
 
-  // A cluster that becomes stale once its nearest neighbour, or a rival, is larger than `size`.
+  // An entry in the `watchers` or `rivals` of a neighbour.
+  // `cluster` may become stale when this neighbour merges.
+  // A watcher is checked only once the neighbour is larger than `size`.
   struct Watch {
     double size;
     Id cluster;
-    std::uint32_t
-        searches;  // of the cluster when it began to watch; if it was searched since, the watch is void
+    std::uint32_t searches;  // Cluster::searches at insertion; if it has increased, the entry is void
     bool operator<(const Watch& other) const { return size > other.size; }
   };
 
@@ -114,13 +118,13 @@ class HubHac {
     Size size = 0;
     Id nearest = kNoCluster;
     double value = kNoLinkage;   // linkage to `nearest`
-    std::uint32_t searches = 0;  // so far
+    std::uint32_t searches = 0;  // number of searches so far
     bool is_alive = true, is_stale = false, is_merging = false;
-    std::vector<Edge> edges;      // unless it is a hub
-    std::unique_ptr<Hub> hub;     // if it has, or has had, many neighbours
+    std::vector<Edge> edges;      // edges to all neighbours; empty if the cluster is a hub
+    std::unique_ptr<Hub> hub;     // edges to all neighbours, if there are or were more than kMaxEdges
     std::vector<Id> hubs;         // neighbours that are hubs; may contain duplicates and former neighbours
-    std::vector<Watch> rivals;    // clusters to which this one is as close as their nearest neighbour
-    std::vector<Watch> watchers;  // a heap of clusters whose nearest neighbour this is
+    std::vector<Watch> rivals;    // clusters that are as close to this one as to their nearest neighbour
+    std::vector<Watch> watchers;  // clusters whose nearest neighbour is this one, as a heap
   };
 
   void mark_stale(Id x) {
@@ -153,7 +157,7 @@ class HubHac {
     return {linkage_.value(stat, own, neighbor.size), neighbor.size, stat, neighbor.id, y};
   }
 
-  // Adds an edge to the list of x, or combines it with the edge to y that is there.
+  // Adds an edge to the list of x. If the list has an edge to y, combines the two.
   void add_to_list(Id x, Id y, const Stat& stat) {
     if (clusters_[x].hub) {
       Hub& hub = *clusters_[x].hub;
@@ -190,7 +194,7 @@ class HubHac {
     remove_from_list(y, x);
   }
 
-  // Updates the entry of y among the neighbours of hub x. Returns whether y is one.
+  // Updates the entry of y in the list of hub x. Returns false if x is no hub or y is not its neighbour.
   bool update_entry(Id x, Id y) {
     const Entry* entry = clusters_[x].hub ? clusters_[x].hub->find(y) : nullptr;
     if (entry != nullptr) clusters_[x].hub->put(make_entry(x, y, entry->stat));
@@ -199,7 +203,7 @@ class HubHac {
 
   // ---- merging ----
 
-  // Merges b into a, which has at least as many neighbours.
+  // Merges b into a. Cluster a must have at least as many neighbours as b.
   void merge(Id a, Id b) {
     remove_edge(a, b);
     const bool id_changed = clusters_[b].id < clusters_[a].id;
@@ -231,7 +235,7 @@ class HubHac {
     mark_stale(a);
   }
 
-  // Marks the clusters stale whose nearest neighbour may now be a, their rival so far.
+  // Cluster a has merged. Marks clusters as stale if their rival a may now be their nearest neighbour.
   void update_rivals(Id a) {
     std::erase_if(clusters_[a].rivals, [&](const Watch& rival) {
       if (is_void(rival)) return true;
@@ -244,7 +248,7 @@ class HubHac {
     });
   }
 
-  // Marks the clusters stale for which a, their nearest neighbour, has become too large.
+  // Cluster a has grown. Marks clusters as stale if a may no longer be their nearest neighbour.
   void update_watchers(Id a) {
     std::vector<Watch>& watchers = clusters_[a].watchers;
     const double size = clusters_[a].size;
@@ -264,7 +268,7 @@ class HubHac {
     }
   }
 
-  // Returns the linkage of neighbours x, which is no hub, and y.
+  // Returns the linkage of x and its neighbour y. x must not be a hub.
   double value(Id x, Id y) {
     return linkage_.value(find_edge(x, y)->stat, clusters_[x].size, clusters_[y].size);
   }
@@ -291,7 +295,7 @@ class HubHac {
     cluster.value = value;
   }
 
-  // Returns more than the rounding error of a linkage.
+  // Returns an upper bound on the rounding error of a linkage near `value`.
   double rounding(double value) const {
     return kRounding * (std::fabs(value) + (kGradual ? std::fabs(linkage_.floor) : 0.0));
   }
@@ -313,7 +317,7 @@ class HubHac {
       }
     }
     if (!kGradual || order.empty()) return;
-    // Because of rounding, the order of the keys may differ from that of the linkages.
+    // Rounding may sort keys differently from linkages, so all entries with nearly the largest key are read.
     const double least = order.begin()->key - size * rounding(cluster.value);
     for (auto it = order.begin(); it != order.end() && it->key >= least;) {
       if (!allows(x, it->to)) {
@@ -323,7 +327,8 @@ class HubHac {
         continue;
       }
       offer(cluster, it->to, linkage_.value(it->stat, size, it->size));
-      Entry last = *it;  // entries with the same size and statistics have the same linkage and larger ids
+      // Skip the entries with the same size and statistics: they have the same linkage and larger ids.
+      Entry last = *it;
       last.id = std::numeric_limits<Id>::max();
       it = order.upper_bound(last);
     }
@@ -339,9 +344,9 @@ class HubHac {
       return linkage_.value(edge.stat, size, clusters_[edge.to].size);
     };
     for (const Edge& edge : cluster.edges) offer(cluster, edge.to, value_of(edge));
-    if (cluster.edges.size() < 2) return;  // an only neighbour stays the nearest
+    if (cluster.edges.size() < 2) return;  // a single neighbour is always the nearest
 
-    // Neighbours that are farther than `floor` may get as close as that when they grow.
+    // If a neighbour is farther than `floor`, its linkage may rise up to `floor` when it grows.
     const double floor = kGradual ? linkage_.floor : kNoLinkage;
     double others = floor;
     const Stat* nearest = nullptr;
@@ -358,8 +363,9 @@ class HubHac {
     watch_nearest(x, *nearest, others);
   }
 
-  // Watches the nearest neighbour of x up to a size at which it may no longer be the nearest; `others` bounds
-  // the linkage to all other neighbours.
+  // Adds x to the watchers of its nearest neighbour.
+  // The watched size is the largest at which this neighbour is certainly still the nearest.
+  // `others` is an upper bound on the linkage of x to all other neighbours.
   void watch_nearest(Id x, const Stat& stat, double others) {
     const Cluster& cluster = clusters_[x];
     Cluster& nearest = clusters_[cluster.nearest];
@@ -386,7 +392,7 @@ class HubHac {
   const Linkage linkage_;
   const ConstraintTracker* const constraints_;
   std::vector<Cluster> clusters_;
-  double total_ = 0;  // size of all clusters
+  double total_ = 0;  // sum of the sizes of all clusters
   std::vector<Id> stale_;
 };
 

@@ -1,19 +1,19 @@
-// The linkages of edge weights: average, single and complete, as compile-time policies.
+// The linkages of edge weights (average, single and complete) as compile-time policies.
 //
-// Inside the core larger values are closer: distances have their sign flipped. A linkage is a class with
+// In the core, a larger value always means closer: distances are negated. A linkage class has these members:
 //   Stat                         the statistics of the edges between two clusters
 //   stat(weight)                 the Stat of one edge
 //   stat(weight, pairs)          averages only: the Stat of one edge that counts as `pairs` edges
-//   stat(edges)                  the Stat of edges that are combined already
+//   stat(edges)                  the Stat of CombinedEdges
 //   combine(a, b)                adds the edges of b to a
 //   value(stat, a, b)            the linkage of clusters of sizes a and b
-//   floor                        the value of a pair of clusters without edges inside a larger pair;
-//                                -inf if such pairs take no part
-// All linkages are reducible. So each has upper bounds, which save the rounds from reading most lists:
-//   UnionBound                   bounds the linkage of a union to any other cluster, from bounds of its parts
-//   bound_after_growth(...)      bounds the linkage to a neighbour that has grown
+//   floor                        the value of a pair of points without an edge; -inf: such pairs are ignored
+//
+// All linkages are reducible, so linkages after merges have upper bounds. The rounds use these members:
+//   UnionBound                   upper bound on the linkage of a merged cluster, from the bounds of its parts
+//   bound_after_growth(...)      upper bound on the linkage to a neighbour that has grown
 //   kGrowthInvariant             whether the linkage to a neighbour stays the same if the neighbour grows
-//   kGrowth                      how the linkage changes if one cluster grows and gets no edges by it
+//   kGrowth                      how the linkage changes if a cluster grows without getting new edges
 #pragma once
 
 #include <algorithm>
@@ -29,45 +29,46 @@
 
 namespace agglo {
 
-// The combined edges between two clusters.
+// Statistics of all edges between two clusters.
 struct CombinedEdges {
-  std::int64_t count;
-  std::span<const std::int64_t> sum;  // of the weights, as FixedPoint limbs, the lowest first
-  float weight;                       // of the closest edge (single linkage) or the farthest (complete)
+  std::int64_t count;                 // number of edges
+  std::span<const std::int64_t> sum;  // sum of the weights, as FixedPoint limbs, lowest limb first
+  float weight;                       // weight of the closest edge (single) or the farthest edge (complete)
 };
 
 constexpr int kFloatBits = 24;  // significant bits of a float
 
-// How often a linkage falls while a cluster grows without new edges: never, at most once, or every time.
+// How a linkage changes while a cluster grows without new edges.
+// none: it stays the same; once: it decreases at most once; gradual: it may decrease at every merge.
 enum class Growth { none, once, gradual };
 
 constexpr double kNoLinkage = -std::numeric_limits<double>::infinity();
 
-// The bound of a union that may be as close as its closest part.
+// Upper bound for linkages where a merged cluster may be as close as its closest part.
 struct MaxBound {
   double max = kNoLinkage;
   void add(double bound, double, double) { max = std::max(max, bound); }
   double get(double) const { return max; }
 };
 
-// The bound of a union that is no farther than its farthest part.
+// Upper bound for linkages where a merged cluster is never closer than its farthest part.
 struct MinBound {
   double min = std::numeric_limits<double>::infinity();
   void add(double bound, double, double floor) { min = std::min(min, std::max(bound, floor)); }
   double get(double) const { return min; }
 };
 
-// The bound of a union to which every part contributes in proportion to its size.
+// Upper bound for linkages that are a mean over the parts of a merged cluster, weighted by size.
 struct MeanBound {
   double sum = 0;
   void add(double bound, double size, double floor) { sum += std::max(bound, floor) * size; }
   double get(double size) const { return sum / size; }
 };
 
-// Fixed-point numbers: multiples of 2^-shift, stored as integers of type Sum.
+// Conversion to fixed-point numbers: multiples of 2^-shift, stored as integers of type Sum.
 //
-// Sums of integers do not depend on their order or grouping, so all engines give the same sums. The caller
-// chooses a type and a shift for which no sum overflows and no weight is rounded.
+// Integer sums do not depend on the order of summation, so all engines compute the same sums.
+// The caller chooses Sum and shift such that no sum overflows and no weight is rounded.
 template <class Sum>
 class FixedPoint {
  public:
@@ -92,10 +93,10 @@ class FixedPoint {
   double to_double(Sum sum) const { return static_cast<double>(sum) * step_; }
 
  private:
-  double scale_, step_;  // scale_ has the sign that makes larger closer
+  double scale_, step_;  // scale_ is negative for distances
 };
 
-// Average linkage: the mean over all pairs. A pair without an edge counts as 0.
+// Average linkage: the mean weight over all pairs of points. A pair without an edge has weight 0.
 template <class Sum>
 class AverageLinkage {
  public:
@@ -121,8 +122,10 @@ class AverageLinkage {
   FixedPoint<Stat> fixed_point_;
 };
 
-// Average linkage that counts its pairs. A pair without an edge counts as `missing`; if EdgesOnly, the mean
-// is over the pairs with an edge. If points have weights, pairs are counted in multiples of 2^-count_shift.
+// Average linkage that also stores the number of pairs with an edge.
+//
+// If EdgesOnly is true, the mean is over these pairs. Otherwise a pair without an edge has weight `missing`.
+// If points have weights, a pair counts as the product of its two weights, in multiples of 2^-count_shift.
 template <class Sum, bool EdgesOnly>
 class CountedAverageLinkage {
  public:
@@ -164,11 +167,11 @@ class CountedAverageLinkage {
   FixedPoint<std::int64_t> counts_;
 };
 
-// The linkages that depend on the weights of the points.
+// Whether a linkage depends on the weights of the points.
 template <class Linkage>
 concept UsesPointWeights = requires(const Linkage& linkage) { linkage.stat(1.0f, 1.0); };
 
-// Single linkage: the closest pair with an edge.
+// Single linkage: the weight of the closest pair of points with an edge.
 class SingleLinkage {
  public:
   using Stat = float;
@@ -190,7 +193,7 @@ class SingleLinkage {
   float sign_;
 };
 
-// Complete linkage over edges only: the farthest pair with an edge.
+// Complete linkage over edges only: the weight of the farthest pair of points with an edge.
 class EdgeCompleteLinkage : public SingleLinkage {
  public:
   using SingleLinkage::SingleLinkage;
@@ -198,7 +201,7 @@ class EdgeCompleteLinkage : public SingleLinkage {
   static constexpr bool kGrowthInvariant = false;
 };
 
-// Complete linkage: the farthest pair. A pair without an edge counts as `missing`.
+// Complete linkage: the weight of the farthest pair of points. A pair without an edge has weight `missing`.
 class CompleteLinkage {
  public:
   struct Stat {

@@ -34,7 +34,7 @@ struct Moment {
   double weight;
   double squared_norm;  // squared norm of the mean
   double spread;        // sum of the squared distances of the points to the mean
-  bool is_point;        // the cluster is a single point
+  bool is_point;        // an initial point, not a merged or initial cluster
 };
 
 // Computes vector linkages. A larger value means closer clusters, so distances are negated.
@@ -59,7 +59,7 @@ class VectorComparison {
     }
   }
 
-  // Returns the linkage of two clusters with means a and b. At least one of them has several points.
+  // Returns the linkage of two clusters with means a and b. For two points, use compare_points instead.
   double compare_means(const Moment& x, const float* a, const Moment& y, const float* b) const {
     const double inner = dot(a, b, d_);
     if (!by_similarity_) return -distance(x, y, squared_distance_of(x.squared_norm, y.squared_norm, inner));
@@ -106,14 +106,14 @@ class Moments {
   const Moment& operator[](Id x) const { return moments_[x]; }
   const float* mean(Id x) const { return vectors_.means.data() + x * vectors_.d; }
 
-  // Returns the linkage of two initial clusters that are joined by an edge of the given weight.
+  // Returns the linkage of two initial clusters with an edge of the given weight between them.
   // The edge weight is used only if both clusters are points.
   double value(Id a, Id b, float weight) const {
     const Moment &x = moments_[a], &y = moments_[b];
     return x.is_point && y.is_point ? comparison_.compare_points(x, y, weight) : value(a, b);
   }
 
-  // Returns the linkage of two clusters. At least one of them has several points.
+  // Returns the linkage of two clusters from their moments. At least one of them must not be a point.
   double value(Id a, Id b) const {
     return comparison_.compare_means(moments_[a], mean(a), moments_[b], mean(b));
   }

@@ -13,7 +13,7 @@
 namespace agglo {
 namespace {
 
-// Calls run(linkage) with the average linkage of a plan.
+// Calls run(linkage) with the average linkage that `plan` selects.
 template <class Sum, class Run>
 Forest with_average(const RoundPlan& plan, const Run& run) {
   if (!plan.missing) return run(CountedAverageLinkage<Sum, true>(plan.kind, 0, plan.shift, plan.count_shift));
@@ -21,7 +21,7 @@ Forest with_average(const RoundPlan& plan, const Run& run) {
   return run(CountedAverageLinkage<Sum, false>(plan.kind, *plan.missing, plan.shift, plan.count_shift));
 }
 
-// Calls run(linkage) with the linkage of a plan.
+// Calls run(linkage) with the linkage that `plan` selects.
 template <class Run>
 Forest with_linkage(const RoundPlan& plan, const Run& run) {
   switch (plan.linkage) {

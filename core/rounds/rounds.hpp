@@ -1,4 +1,4 @@
-// The rounds of SCC, Affinity and HAC: from a neighbour graph to a forest.
+// The rounds of SCC, Affinity and HAC: they turn a neighbour graph into a forest.
 #pragma once
 
 #include <cstddef>
@@ -18,54 +18,56 @@ enum class Linkage { average, single, complete };
 // The parameters of one run: linkage, thresholds and advance rule.
 //
 // In a round, a cluster merges with its nearest neighbour if their linkage reaches the round's threshold.
-// Both are rounded to float32, the precision of the weights.
+// Before the comparison, both are rounded to float32, the precision of the edge weights.
 struct RoundPlan {
   Kind kind = Kind::similarity;
   Linkage linkage = Linkage::average;
-  std::optional<double> missing;  // the value of a pair without an edge; none: such pairs take no part
-  int shift = 0;                  // averages: weights are rounded to multiples of 2^-shift, see FixedPoint
-  std::size_t limbs = 1;          // averages: 64-bit limbs per sum of weights: 1, 2 or 6
-  int count_shift = 0;  // averages of weighted points: pairs are counted in multiples of 2^-count_shift
-  std::span<const double> thresholds;  // from near to far; empty: no threshold at all
-  bool until_stable = false;           // repeat a threshold until a round merges nothing
+  std::optional<double> missing;  // weight of a pair of points without an edge; if unset, they are ignored
+  int shift = 0;                  // average linkage: the unit of sums is 2^-shift, see FixedPoint
+  std::size_t limbs = 1;          // average linkage: number of 64-bit limbs per sum (1, 2 or 6)
+  int count_shift = 0;            // average linkage of weighted points: the unit of counts is 2^-count_shift
+  std::span<const double> thresholds;  // from near to far; if empty, all linkages may merge
+  bool until_stable = false;           // repeat each threshold until a round merges nothing
   bool mutual = false;                 // merge only mutual nearest neighbours
 };
 
-// The record of a round that merged clusters.
+// The record of one round, in which at least two clusters merged.
 struct Round {
   double threshold;
-  std::int64_t before, after;  // numbers of clusters
+  std::int64_t before, after;  // number of clusters before and after the round
   double seconds;
 };
 
-// Clusters to start from instead of points.
+// Initial clusters, from which a run starts instead of from points.
 //
-// The points of the graph are these clusters, ordered by their smallest points. The weight of an edge is that
-// of the closest or the farthest edge between two clusters. `counts` and `sums` have one entry per index of
-// the graph.
+// The nodes of the graph are these clusters, sorted by their smallest points.
+// For single linkage, the weight of an edge is that of the closest pair of points with an edge.
+// For complete linkage, it is that of the farthest such pair.
+// `counts` and `sums` have one entry per graph entry.
 struct InitialClusters {
-  std::span<const double> sizes;         // numbers of points; their sum must stay below 2^53
-  std::span<const std::int64_t> counts;  // numbers of point pairs with an edge
-  // Averages: sums of weights in multiples of 2^-shift, negative for distances, as limbs, the lowest first.
+  std::span<const double> sizes;         // number of points of each cluster; their sum must be below 2^53
+  std::span<const std::int64_t> counts;  // number of point pairs with an edge
+  // Average linkage: sums of edge weights in units of 2^-shift, negated for distances.
+  // Each sum has `limbs` entries, lowest limb first.
   std::span<const std::int64_t> sums;
 };
 
-// The nodes of a forest: leaves first, then merged clusters, ordered by round and by smallest leaf.
+// The nodes of a forest: leaves first, then merged clusters, sorted by round and then by smallest leaf.
 struct Forest {
   std::vector<std::int32_t> parent;  // -1 for a root
-  // The farthest linkage among the merges of the node; infinitely close for must-link pairs; unused for
-  // leaves.
+  // The farthest linkage at which the children of the node merged. Unused for leaves.
+  // Must-link pairs merge at +infinity for similarities and -infinity for distances.
   std::vector<double> value;
-  std::vector<std::int32_t> size;   // number of leaves, which are points or initial clusters
-  std::vector<std::int32_t> round;  // 1-based; 0 for leaves
-  std::vector<Round> rounds;        // only those that merged
+  std::vector<std::int32_t> size;   // number of leaves below the node
+  std::vector<std::int32_t> round;  // the round in which the node was merged, counted from 1; 0 for leaves
+  std::vector<Round> rounds;        // only rounds in which clusters merged
 };
 
-// Clusters the points of `graph`. The forest depends on the arguments only, not on the number of threads.
+// Clusters the points of `graph`. The result does not depend on the number of threads.
 //
-// Constraints must not contradict each other. Must-link pairs are merged by a first round without a
-// threshold. In an average, a point of weight w counts as w points; sums of weights must be exact in float64.
-// Between rounds, report(merges so far, points) is called.
+// Constraints must not contradict each other. Must-link pairs merge in a first round without a threshold.
+// In average linkage, a point of weight w counts as w points. Sums of weights must be exact in float64.
+// report(number of merges, number of points) is called between rounds.
 Forest run_rounds(const GraphView& graph, const RoundPlan& plan, const Constraints& constraints,
                   ThreadPool& pool, const Report& report = {});
 inline Forest run_rounds(const GraphView& graph, const RoundPlan& plan, ThreadPool& pool,
@@ -73,11 +75,12 @@ inline Forest run_rounds(const GraphView& graph, const RoundPlan& plan, ThreadPo
   return run_rounds(graph, plan, Constraints{}, pool, report);
 }
 
-// Clusters by a linkage of vectors. `plan.kind` is the kind of that linkage.
+// Clusters the points of `graph` by a vector linkage.
+// `plan.kind` says whether the values of this linkage are similarities or distances.
 Forest run_rounds(const GraphView& graph, const Vectors& vectors, const RoundPlan& plan,
                   const Constraints& constraints, ThreadPool& pool, const Report& report = {});
 
-// Continues a run from its clusters, with the thresholds that remain.
+// Continues a run from the clusters of an earlier run. `plan` has the remaining thresholds.
 Forest run_rounds(const GraphView& graph, const InitialClusters& clusters, const RoundPlan& plan,
                   ThreadPool& pool, const Report& report = {});
 

@@ -9,16 +9,17 @@ namespace {
 
 constexpr std::int32_t kNoChange = -1;
 
-// The λ from which on a node is better merged than split. There the best partition passes from one line to
-// another, with fewer clusters and a larger sum of costs.
+// The change of the best partition at the λ where merging a node becomes cheaper than splitting it.
+// The new partition has fewer clusters and a larger sum of node costs.
 struct Change {
   double lam;
-  double cost;            // increase of the sum of costs
+  double cost;            // increase of the sum of node costs
   std::int64_t clusters;  // decrease of the number of clusters
 };
 
-// Pairing heaps of changes, the largest λ on top. A change links to its first child and to its next sibling.
-// Nothing recurses, because a heap may be as deep as it is large.
+// Pairing heaps of changes, with the largest λ on top.
+// A change is linked to its first child and its next sibling.
+// No function is recursive, because a heap may be very deep.
 class Heaps {
  public:
   explicit Heaps(std::size_t n) : changes_(n), child_(n, kNoChange), sibling_(n, kNoChange) {}
@@ -37,7 +38,7 @@ class Heaps {
 
   // Removes the top. Returns the rest of the heap.
   std::int32_t pop(std::int32_t top) {
-    std::int32_t pairs = kNoChange;  // merged pairs, linked by sibling_, the last first
+    std::int32_t pairs = kNoChange;  // merged pairs, linked by sibling_ in reverse order
     for (std::int32_t a = child_[top]; a != kNoChange;) {
       const std::int32_t b = sibling_[a];
       const std::int32_t next = b == kNoChange ? kNoChange : sibling_[b];
@@ -103,17 +104,18 @@ std::vector<std::uint8_t> select_cheapest_nodes(std::span<const std::int32_t> pa
   return merged;
 }
 
-// At price λ, the least cost of a node v is f_v(λ) = min(costs[v] + λ, sum of f over its children). The line
-// has slope 1 and the sum has slope 2 or more everywhere. So they cross once, at the node's critical λ.
-// Beyond it, partitions of the descendants no longer matter, and their changes with a larger λ are dropped.
-// One sweep from the leaves to the root, with the changes of each subtree in a heap, computes the function of
-// the root. At each node it undoes the changes beyond the crossing, from the largest λ down.
+// For a given λ, the least cost of node v is f_v(λ) = min(costs[v] + λ, sum of f over the children of v).
+// The first term is a line of slope 1. The sum has slope 2 or more everywhere.
+// So the two cross once, at the critical λ of the node. For larger λ the node is merged.
+// Then changes of its descendants at a larger λ have no effect, and they are dropped.
+// One sweep from the leaves to the root computes f of the root. The changes of each subtree are in a heap.
+// At each node, the sweep removes the changes above the critical λ, from the largest λ down.
 PricePath compute_price_path(std::span<const std::int32_t> parent, std::span<const double> costs,
                              std::int64_t leaves) {
   const auto n = static_cast<std::int64_t>(parent.size());
   struct Split {
     std::int32_t changes = kNoChange;
-    std::int64_t clusters = 0;  // with all children merged, which is best for large λ
+    std::int64_t clusters = 0;  // number of clusters if all children are merged, which is best for large λ
     double cost = 0;
   };
   std::vector<Split> splits(n - leaves);
@@ -149,7 +151,7 @@ PricePath compute_price_path(std::span<const std::int32_t> parent, std::span<con
 
   std::vector<Change> sorted;
   heaps.for_each(changes, [&](const Change& change) { sorted.push_back(change); });
-  // All three fields are compared, so that the rounding of sums does not depend on the order of equal λs.
+  // Compare all three fields, so that changes of equal λ are always summed in the same order.
   std::sort(sorted.begin(), sorted.end(), [](const Change& a, const Change& b) {
     return std::tie(a.lam, a.cost, a.clusters) < std::tie(b.lam, b.cost, b.clusters);
   });

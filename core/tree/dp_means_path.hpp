@@ -1,8 +1,11 @@
-// Tree-consistent partitions of least cost: for one λ, and for all λ at once (the price path).
+// Tree-consistent partitions of least cost: for one λ, and for all λ at once (the DP-means path).
 //
-// A partition is a set of nodes such that every leaf is below, or is, exactly one of them. Each node has a
-// cost as a cluster, and every cluster costs λ in addition. `parent` is the column of a valid tree. `costs`
-// has one entry per node, finite and not negative, 0 for leaves.
+// A tree-consistent partition is a set of nodes that contains exactly one ancestor of each leaf.
+// A leaf counts as its own ancestor here.
+// The cost of a partition is the sum of the costs of its nodes, plus λ per node.
+//
+// `parent` is the column of a valid tree.
+// `costs` has one entry per node. Costs are finite and not negative, and 0 for leaves.
 #pragma once
 
 #include <cstdint>
@@ -11,23 +14,27 @@
 
 namespace agglo {
 
-// Sums `values` over each node and all its descendants.
+// For each node, returns the sum of `values` over the node and all its descendants.
 template <class T>
 std::vector<T> sum_descendants(std::span<const std::int32_t> parent, std::span<const T> values);
 
-// Selects the nodes that are merged in the partition of least cost: 1 for a node that costs no more than the
-// best partition of its descendants. So of equal partitions the one with the larger clusters is chosen. Here
-// costs may be any numbers.
+// Returns 1 for each node that costs no more than the best partition of its descendants, and 0 otherwise.
+//
+// The partition of least cost consists of the highest nodes with value 1.
+// If several partitions have the least cost, this is the one with the largest clusters.
+// For this function, costs may be any numbers.
 std::vector<std::uint8_t> select_cheapest_nodes(std::span<const std::int32_t> parent,
                                                 std::span<const double> costs);
 
-// The best partitions for all λ. Their cost is a piecewise linear, concave and increasing function of λ.
+// The DP-means path: the best partitions for all λ.
+// Their cost is a piecewise linear, concave and increasing function of λ.
 struct PricePath {
-  // By node: the smallest λ for which it costs no more than any split of it; 0 for leaves. In the best
-  // partition for λ, the nodes with critical[node] <= λ are merged, and so are their descendants.
+  // By node: the smallest λ at which the node costs no more than any partition of its descendants.
+  // It is 0 for leaves. In the best partition for λ, the nodes with critical[node] <= λ are merged.
+  // All descendants of a merged node count as merged.
   std::vector<double> critical;
-  // By piece, from λ = 0 on: its first λ, the sum of node costs and the number of clusters. The λs increase,
-  // the numbers decrease, and the last number is 1.
+  // By linear piece: its smallest λ, the sum of node costs, and the number of clusters.
+  // The first λ is 0 and the λs increase. The numbers of clusters decrease to 1.
   std::vector<double> lams, costs;
   std::vector<std::int64_t> clusters;
 };

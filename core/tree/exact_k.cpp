@@ -11,13 +11,14 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// A set of numbers of clusters: ranges, the largest first, all of them shifted by `shift`.
+// A set of possible numbers of clusters, as ranges in descending order.
+// `shift` has to be added to all numbers.
 struct CountSet {
   std::vector<CountRange> ranges{{0, 0}};
   std::int64_t shift = 0;
 };
 
-// Sorts ranges, and merges those that touch.
+// Sorts ranges, and merges ranges that overlap or touch.
 std::vector<CountRange> sort_ranges(std::vector<CountRange>& ranges) {
   std::sort(ranges.begin(), ranges.end(),
             [](const CountRange& a, const CountRange& b) { return a.first < b.first; });
@@ -33,7 +34,7 @@ std::vector<CountRange> sort_ranges(std::vector<CountRange>& ranges) {
 
 using Bits = std::vector<std::uint64_t>;
 
-// Sets bit i + shift of `bits` for every bit i of `more`.
+// Sets bit i + shift of `bits` for every bit i that is set in `more`.
 void add_shifted(Bits& bits, const Bits& more, std::int64_t shift) {
   const std::size_t words = static_cast<std::size_t>(shift / 64);
   const int rest = static_cast<int>(shift % 64);
@@ -44,7 +45,7 @@ void add_shifted(Bits& bits, const Bits& more, std::int64_t shift) {
   }
 }
 
-// Computes all sums of a number of each set with bit sets, which are faster for many ranges.
+// Like add_counts, but with bit sets, which are faster for many ranges.
 std::vector<CountRange> add_by_bits(const std::vector<CountRange>& some,
                                     const std::vector<CountRange>& others) {
   const std::int64_t most = some.front().last + others.front().last;
@@ -52,7 +53,7 @@ std::vector<CountRange> add_by_bits(const std::vector<CountRange>& some,
   for (const CountRange& range : some)
     for (std::int64_t i = range.first; i <= range.last; ++i) bits[i / 64] |= std::uint64_t{1} << (i % 64);
   for (const CountRange& range : others) {
-    Bits wide = bits;  // the sums with all numbers from 0 to `reach`
+    Bits wide = bits;  // all sums of a number in `bits` and a number from 0 to `reach`
     std::int64_t reach = 0;
     while (reach < range.last - range.first) {
       const std::int64_t step = std::min(reach + 1, range.last - range.first - reach);
@@ -72,7 +73,7 @@ std::vector<CountRange> add_by_bits(const std::vector<CountRange>& some,
   return ranges;
 }
 
-// Computes all sums of a number of each set.
+// Returns all sums of a number in `some` and a number in `others`.
 std::vector<CountRange> add_counts(const std::vector<CountRange>& some,
                                    const std::vector<CountRange>& others) {
   const auto pairs = static_cast<std::int64_t>(some.size() * others.size());
@@ -91,7 +92,7 @@ std::vector<CountRange> add_counts(const std::vector<CountRange>& some,
 
 std::vector<CountRange> find_possible_counts(std::span<const std::int32_t> parent, std::int64_t leaves) {
   const auto n = static_cast<std::int64_t>(parent.size());
-  std::vector<CountSet> counts(n - leaves);  // by inner node: sums over the children so far
+  std::vector<CountSet> counts(n - leaves);  // by inner node: possible sums over the children added so far
   for (std::int64_t v = 0; v < n; ++v) {
     if (v < leaves) {
       if (v + 1 == n) return {{1, 1}};
@@ -100,7 +101,7 @@ std::vector<CountRange> find_possible_counts(std::span<const std::int32_t> paren
     }
     CountSet own = std::move(counts[v - leaves]);
     if (own.ranges.back().first + own.shift == 2)
-      own.ranges.back().first -= 1;  // 1 and 2 are one range
+      own.ranges.back().first -= 1;  // extend the range that starts at 2 by the number 1
     else
       own.ranges.push_back({1 - own.shift, 1 - own.shift});
     if (v + 1 == n) {
@@ -125,19 +126,20 @@ std::vector<CountRange> find_possible_counts(std::span<const std::int32_t> paren
 
 namespace {
 
-// The least excess of the partitions of a node, by their number of clusters: base + more[i] for first + i
-// clusters.
+// The least excess of partitions of one node, by number of clusters.
+// For first + i clusters it is base + more[i].
 struct ExcessTable {
   std::int64_t first = 0;
   double base = 0;
-  std::vector<double> more;  // infinite if there is no such partition; empty: one entry, 0
-  bool any = true;           // whether the bound allows any partition
+  std::vector<double> more;  // infinite if there is no such partition; empty stands for the one entry 0
+  bool any = true;           // whether any partition has an excess within the bound
 
   std::int64_t width() const { return more.empty() ? 1 : static_cast<std::int64_t>(more.size()); }
   double at(std::int64_t i) const { return more.empty() ? base : base + more[i]; }
 };
 
-// The number of clusters in a child, by the number in it and the siblings before it together.
+// The best number of clusters of a child.
+// Entry i applies if this child and the siblings before it have first + i clusters together.
 struct Choice {
   std::int64_t first;
   std::vector<std::int32_t> clusters;
@@ -169,10 +171,10 @@ class Search {
     }
   }
 
-  // The total is larger than the excess of any partition.
+  // Returns a number that is larger than the excess of any partition.
   double total() const { return total_; }
 
-  // Returns the best partition if its excess is at most `bound`; otherwise nothing.
+  // Returns the best partition if its excess is at most `bound`; otherwise an empty vector.
   std::vector<std::uint8_t> run(double bound) {
     tables_.assign(n_ - leaves_, {});
     choices_.clear();
@@ -195,8 +197,8 @@ class Search {
     return v >= leaves_ && budget_[v] >= split_[v - leaves_] && max_clusters_[v] >= children_[v - leaves_];
   }
 
-  // Computes the excess that is left for the descendants of a node, and their largest number of clusters. The
-  // excess is negative if the bound excludes the node.
+  // For each node, computes the largest excess and the largest number of clusters of its partitions.
+  // If the node cannot occur in a partition within `bound`, its largest excess is negative.
   void set_budgets(double bound) {
     budget_[n_ - 1] = bound;
     max_clusters_[n_ - 1] = clusters_;
@@ -207,7 +209,7 @@ class Search {
     }
   }
 
-  // Builds the table of v from the sums over its children.
+  // Builds the table of v from the combined table of its children.
   ExcessTable build_table(std::int64_t v) {
     ExcessTable own;
     own.first = 1;
@@ -226,7 +228,7 @@ class Search {
     return own;
   }
 
-  // Adds the table of v to those of its siblings.
+  // Adds the table of v to the combined table of its siblings.
   void add_to_siblings(std::int64_t v, const ExcessTable& own) {
     ExcessTable& all = tables_[parent_[v] - leaves_];
     all.any = all.any && own.any;
@@ -237,7 +239,7 @@ class Search {
       fixed_[v] = static_cast<std::int32_t>(own.first);
       return;
     }
-    // Larger numbers are impossible: each of the other siblings has at least one cluster.
+    // Limit the number of clusters to max_clusters_ of the parent.
     const double budget = budget_[v] - all.base - own.base;
     const std::int64_t first = all.first + own.first, most = max_clusters_[parent_[v]];
     const std::int64_t width = std::min(all.width() + own.width() - 1, most - first + 1);
@@ -271,8 +273,8 @@ class Search {
     fixed_[v] = -static_cast<std::int32_t>(choices_.size());
   }
 
-  // Selects the nodes of the best partition. From the root down, and from the last child of a node to the
-  // first, each child takes its number of clusters.
+  // Selects the nodes of the best partition.
+  // Starting from the root, divides the number of clusters of a node among its children, last child first.
   std::vector<std::uint8_t> select_nodes() const {
     std::vector<std::uint8_t> merged(n_, 0);
     std::vector<std::int64_t> left(n_ - leaves_, 0);
@@ -293,13 +295,13 @@ class Search {
 
   std::span<const std::int32_t> parent_;
   std::int64_t n_, leaves_, clusters_;
-  std::vector<double> merged_,
-      split_;  // excess of a node if it is merged, and of an inner node if it is split
-  std::vector<std::int32_t> children_;  // their number, by inner node
-  std::vector<double> budget_;
-  std::vector<std::int64_t> max_clusters_;
-  std::vector<ExcessTable> tables_;
-  std::vector<std::int32_t> fixed_;  // by node: its number of clusters, or -1 - index of its Choice
+  // merged_: by node, the excess if it is merged. split_: by inner node, the excess if it is split.
+  std::vector<double> merged_, split_;
+  std::vector<std::int32_t> children_;      // by inner node: number of children
+  std::vector<double> budget_;              // by node: largest allowed excess
+  std::vector<std::int64_t> max_clusters_;  // by node: largest allowed number of clusters
+  std::vector<ExcessTable> tables_;         // by inner node: combined table of its children
+  std::vector<std::int32_t> fixed_;         // by node: its number of clusters, or -1 - index of its Choice
   std::vector<Choice> choices_;
   double total_ = 0;
 };
@@ -310,7 +312,7 @@ std::vector<std::uint8_t> select_k_nodes(std::span<const std::int32_t> parent, s
                                          std::int64_t leaves, std::int64_t clusters, double lam,
                                          const Report& report) {
   Search search(parent, costs, leaves, clusters, lam);
-  const double last = 2 * search.total() + 1;  // larger than any excess, with a margin for rounding errors
+  const double last = 2 * search.total() + 1;  // larger than any excess, even with rounding errors
   for (double bound = 1e-3 * lam;; bound = bound > 0 ? 4 * bound : 1e-12 * last) {
     if (report) report(0, 1);
     std::vector<std::uint8_t> merged = search.run(std::min(bound, last));

@@ -12,13 +12,13 @@
 namespace agglo {
 namespace {
 
-// Maximal subtrees of at most kMaxTask leaves are tasks of their own, if they have at least kMinTask. The
-// cost of a node depends on its children in a fixed order, so these sizes do not change the result.
+// Subtrees of kMinTask to kMaxTask leaves are parallel tasks, if their parent has more than kMaxTask leaves.
+// The children of a node are always merged in the same order, so these sizes do not change the result.
 constexpr std::int32_t kMaxTask = 16384;
 constexpr std::int32_t kMinTask = 1024;
-constexpr std::int64_t kReportInterval = 1024;  // in paths
+constexpr std::int64_t kReportInterval = 1024;  // number of paths between two reports
 
-// The leaves of a node, each with a lower bound on its distance to the node's mean.
+// A heap of the leaves of a node, sorted by a lower bound on the distance to the mean of the node.
 class NearestLeaf {
  public:
   using Leaves = std::span<const std::int32_t>;
@@ -28,14 +28,15 @@ class NearestLeaf {
     drift_ = 0;
   }
 
-  // Finds the leaf nearest to the mean, and its squared distance, after the mean has moved by `distance` and
-  // the leaves of `some` and `others` have been added. squared(leaf) is the squared distance of a leaf.
+  // Adds the leaves `some` and `others`, after the mean has moved by `distance`.
+  // Returns the leaf nearest to the mean and its squared distance.
+  // squared(leaf) returns the squared distance of a leaf to the mean.
   template <class Squared>
   std::pair<std::int32_t, double> find(double distance, Leaves some, Leaves others, const Squared& squared) {
     drift_ += distance;
     seen_.clear();
     std::pair<double, std::int32_t> best{std::numeric_limits<double>::infinity(), 0};
-    double reach = best.first;  // a leaf as near as the best has no larger bound
+    double reach = best.first;  // leaves with a larger bound are farther than the best
     const auto compare = [&](std::int32_t leaf) {
       const double square = squared(leaf), far = std::sqrt(square);
       seen_.push_back({far + drift_, leaf});
@@ -61,26 +62,26 @@ class NearestLeaf {
   }
 
  private:
-  // A margin for the rounding of distances and their sums: it must not exclude a leaf.
+  // A margin for rounding errors, so that they never exclude the nearest leaf.
   static constexpr double kRounding = 1e-9;
 
-  using Entry = std::pair<double, std::int32_t>;  // distance plus drift at the last comparison; leaf
-  std::vector<Entry> heap_, seen_;                // the smallest bound first
-  double drift_ = 0;                              // how far the mean has moved in total
+  using Entry = std::pair<double, std::int32_t>;  // (distance + drift_ at the last comparison, leaf)
+  std::vector<Entry> heap_, seen_;                // heap_ has the smallest bound on top
+  double drift_ = 0;                              // total distance that the mean has moved
 };
 
 struct Cluster {
-  double number = 0, within = 0;  // of points; sum of their squared distances to the mean
+  double number = 0, within = 0;  // number of points, and sum of their squared distances to the mean
   std::vector<double> mean;
 };
 
-// A walk up a path of largest children.
+// A path of largest children, which is walked from bottom to top.
 struct Path {
-  std::int32_t top, node;      // its last node, its current node
-  Cluster cluster;             // the current node and the siblings merged so far
-  std::int64_t next;           // the next child of its parent to be merged
-  std::vector<double> before;  // the mean of the current node alone
-  bool is_new;                 // `nearest` does not have the leaves of the current node yet
+  std::int32_t top, node;      // the top node of the path, and the current node
+  Cluster cluster;             // the current node, merged with some of its siblings
+  std::int64_t next;           // index of the next sibling to merge
+  std::vector<double> before;  // the mean of the current node without its siblings
+  bool is_new;                 // whether `nearest` is still without the leaves of the current node
   NearestLeaf nearest;
 };
 
@@ -119,8 +120,8 @@ class Walk {
   }
 
  private:
-  // Computes the costs of `top` and all its descendants. Returns `top` as a cluster. Paths that wait for
-  // another one are on a stack; each has at most half the leaves of the one below it.
+  // Computes the costs of `top` and all its descendants. Returns the cluster of `top`.
+  // `stack` has the unfinished paths. Each has at most half as many leaves as the path below it.
   Cluster walk(std::int32_t top, std::vector<Path>& stack, const Report& report) {
     std::size_t depth = 0;
     std::int64_t steps = 0;
@@ -139,7 +140,7 @@ class Walk {
     }
   }
 
-  // Starts the path that ends at `top` at its lowest node: a leaf, or the root of a finished task.
+  // Starts the path up to `top`. Its lowest node is a leaf or the root of a finished task.
   void begin(Path& path, std::int32_t top) {
     std::int32_t node = top;
     while (node >= leaves_ && task_[node - leaves_] < 0) node = largest_[node - leaves_];
@@ -156,7 +157,7 @@ class Walk {
     move_to(path, node);
   }
 
-  // Moves the path to `node`, whose cluster is complete.
+  // Makes `node` the current node of the path, after all its children have been merged.
   void move_to(Path& path, std::int32_t node) {
     path.node = node;
     if (node == path.top) return;
@@ -164,7 +165,8 @@ class Walk {
     if (among_points_) path.before = path.cluster.mean;
   }
 
-  // Walks up until a child has to be walked first. Returns this child, or -1 at the top.
+  // Walks up to the top of the path, and returns -1 there.
+  // If a sibling must be computed first, stops and returns this sibling.
   std::int32_t climb(Path& path) {
     while (path.node != path.top) {
       const std::int32_t v = parent_[path.node];
@@ -198,7 +200,7 @@ class Walk {
     cluster.number += number;
   }
 
-  // Finds the best point of v, the new node of the path.
+  // Finds the center of v, the parent of the path's current node, among the points of v.
   void set_center(Path& path, std::int32_t v) {
     const NearestLeaf::Leaves all(tree_.order.data() + tree_.start[v], static_cast<std::size_t>(size_[v]));
     const std::size_t first = path.is_new ? 0 : tree_.start[path.node] - tree_.start[v];

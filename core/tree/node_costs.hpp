@@ -1,4 +1,4 @@
-// The cost of every node of a tree as one cluster: the sum of squared distances of its points to its center.
+// The cost of each node of a tree as a cluster: the sum of squared distances of its points to its center.
 #pragma once
 
 #include <cstdint>
@@ -10,21 +10,24 @@
 
 namespace agglo {
 
-enum class CenterKind { means, points };  // the center of a cluster is its mean, or the best of its points
+// The center of a cluster is its mean, or the point of the cluster with the least cost as center.
+enum class CenterKind { means, points };
 
 struct NodeCosts {
-  std::vector<double> costs;  // by node, 0 for leaves
-  std::vector<std::int32_t>
-      centers;  // by node, the best point, ties to the first; empty if centers are means
+  std::vector<double> costs;          // by node; 0 for leaves
+  std::vector<std::int32_t> centers;  // by node: the id of its center; empty for CenterKind::means
 };
 
 // Computes the costs of all nodes of a valid tree. Row i of `points` is leaf i.
 //
-// Each point is read once, in one walk through the tree that keeps at most log2(n) means at a time. Costs are
-// not differences of large sums, so points far from the origin lose no precision, and duplicates cost exactly
-// 0. The best point of a node is the one nearest to its mean: a point at distance r adds n r^2 to the cost of
-// the mean. Only points that can still be the nearest are compared. Their bounds are the distance at the last
-// comparison, and how far the mean has moved since.
+// One walk through the tree reads each point once and stores at most log2(n) means at a time.
+// Costs are not differences of large sums, so points far from the origin lose no precision.
+// The cost of a node whose points are all equal is exactly 0.
+//
+// If centers are points, the center of a node is the point nearest to its mean, or the smallest id in a tie.
+// A center at distance r from the mean increases the cost by n r^2, where n is the number of points.
+// A point is compared again only if it can be the nearest to the new mean.
+// A lower bound decides this: its distance at the last comparison, minus the moves of the mean since then.
 template <class T>
 NodeCosts compute_node_costs(const Points<T>& points, std::span<const std::int32_t> parent,
                              std::span<const std::int32_t> size, CenterKind centers, ThreadPool& pool,

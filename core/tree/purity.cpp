@@ -10,8 +10,9 @@ namespace agglo {
 
 namespace {
 
-// Calls visit(node, pairs, count) for every inner node and every class with pairs of leaves whose least
-// common ancestor is the node: the number of these pairs, and that of all leaves of the class below the node.
+// Calls visit(node, pairs, count) for every inner node and every class.
+// `pairs` is the number of pairs of leaves of the class whose lowest common ancestor is the node.
+// `count` is the number of leaves of the class below the node. Classes without pairs are skipped.
 template <class Visit>
 void for_each_class_at_lca(std::span<const std::int32_t> parent, std::span<const std::int32_t> size,
                            std::span<const std::int32_t> classes, std::int64_t n_classes,
@@ -19,8 +20,7 @@ void for_each_class_at_lca(std::span<const std::int32_t> parent, std::span<const
   const std::int64_t n = static_cast<std::int64_t>(parent.size());
   const std::int64_t leaves = static_cast<std::int64_t>(classes.size());
   const Descendants tree = index_descendants(parent, size, leaves);
-  std::vector<std::int32_t> in_order(
-      leaves);  // classes of the leaves, such that those below a node are adjacent
+  std::vector<std::int32_t> in_order(leaves);  // classes of the leaves, in the order of tree.order
   for (std::int64_t i = 0; i < leaves; ++i) in_order[i] = classes[tree.order[i]];
   const auto classes_below = [&](std::int64_t v) {
     return std::span<const std::int32_t>(in_order).subspan(tree.start[v], size[v]);
@@ -28,11 +28,13 @@ void for_each_class_at_lca(std::span<const std::int32_t> parent, std::span<const
 
   const std::vector<std::int32_t> largest = find_largest_children(tree, size);
 
-  // Largest children form paths, one up from each leaf. Counts by class are kept along a path, and only the
-  // leaves of the other children are added. Each time a leaf is added, its node at least doubles in size. So
-  // no leaf is added more than log2(n) times.
+  // From each leaf, walk up as long as the node is the largest child of its parent.
+  // `count` has the number of leaves per class below the current node of this path.
+  // A step to the parent adds only the leaves of the other children.
+  // When a leaf is added, the node that contains it at least doubles in size.
+  // So each leaf is added at most log2(n) times.
   std::vector<std::int64_t> count(n_classes, 0), child(n_classes, 0), pairs(n_classes, 0);
-  std::vector<std::int32_t> in_child, in_node;  // the classes for which `child` and `pairs` are not 0
+  std::vector<std::int32_t> in_child, in_node;  // classes for which `child` or `pairs` is not 0
   for (std::int64_t leaf = 0; leaf < leaves; ++leaf) {
     std::int64_t top = leaf;
     const auto climbs = [&] { return top < n - 1 && largest[parent[top] - leaves] == top; };
@@ -45,7 +47,7 @@ void for_each_class_at_lca(std::span<const std::int32_t> parent, std::span<const
         for (const std::int32_t c : classes_below(tree.children[k]))
           if (child[c]++ == 0) in_child.push_back(c);
         for (const std::int32_t c : in_child) {
-          // New pairs at this node: one leaf in this child, one in the children before it.
+          // New pairs at this node: one leaf is in this child, the other in the children added before.
           if (count[c] > 0) {
             if (pairs[c] == 0) in_node.push_back(c);
             pairs[c] += count[c] * child[c];
@@ -103,8 +105,8 @@ double sum_within_clusters(std::span<const T> points, std::int64_t dimensions,
     for (const std::int64_t i : members)
       for (std::size_t j = 0; j < d; ++j) mean[j] += points[i * d + j];
     for (double& m : mean) m /= number;
-    // A second pass, because the one-pass formula loses all digits far from the origin. The sum of the
-    // deviations, which would be 0 without rounding, corrects for the error of the mean.
+    // Sum the squares in a second pass, because the one-pass formula is inexact far from the origin.
+    // `residual`, the sum of the deviations, corrects for the rounding error of the mean.
     std::fill(residual.begin(), residual.end(), 0.0);
     std::fill(squares.begin(), squares.end(), 0.0);
     for (const std::int64_t i : members)

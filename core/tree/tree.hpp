@@ -1,5 +1,4 @@
-// Operations on the tree of a clustering. None of them recurses, because a tree may be as deep as it has
-// leaves.
+// Operations on cluster trees. No function is recursive, because a tree may be very deep.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +8,14 @@
 
 namespace agglo {
 
-// A view of a tree: one entry per node in each column. All functions but `find_violation` rely on the
-// invariants:
-//  1. leaves come first, and have round 0, size 1 and height 0; there is at least one;
-//  2. the parent of a node has a larger id and is no leaf; the last node is the root, the only one with
-//  parent -1;
-//  3. an inner node has two children or more; its size is the sum of their sizes;
-//  4. heights are finite, and a parent is not lower than its children;
-//  5. the round of a parent is larger than those of its children; only the root may be of the round after the
-//  last.
+// A view of a tree. Each column has one entry per node. A valid tree satisfies these invariants:
+//  1. Leaves come first. They have round 0, size 1 and height 0. There is at least one leaf.
+//  2. A parent is not a leaf, and has a larger id than its children.
+//     Only the last node, the root, has parent -1.
+//  3. An inner node has at least two children. Its size is the sum of their sizes.
+//  4. Heights are finite, and a parent is not lower than its children.
+//  5. A parent has a larger round than its children.
+//     Only the root may have a round larger than the number of rounds, by one.
 struct TreeView {
   std::span<const std::int32_t> parent;
   std::span<const double> height;
@@ -25,45 +23,48 @@ struct TreeView {
   std::span<const std::int32_t> round;
 };
 
-// Describes the first violation of the invariants; empty if there is none. `before` and `after` are the
-// numbers of clusters before and after each round, which the nodes must confirm.
+// Returns a description of the first violated invariant, or an empty string if the tree is valid.
+// Also checks `before` and `after`, the recorded numbers of clusters before and after each round.
 std::string find_violation(const TreeView& tree, std::span<const std::int64_t> before,
                            std::span<const std::int64_t> after);
 
-// Raises each height to that of the highest child, so that heights never decrease towards the roots. There
-// may be many roots, with parent -1. A parent whose id is not larger is an error.
+// Raises the height of each node to at least the heights of its children. Returns the new heights.
+// There may be several roots, with parent -1.
+// Throws invalid_argument if a parent does not have a larger id than its child.
 std::vector<double> make_heights_monotone(std::span<const std::int32_t> parent,
                                           std::span<const double> height);
 
-// Labels the leaves by cluster after the nodes with merged[node] have merged: 0, 1, ... in order of first
-// appearance. All nodes below a merged node count as merged.
+// Returns the cluster label of each leaf, if the nodes with merged[node] are merged.
+// Labels are 0, 1, ... in order of first appearance. All nodes below a merged node count as merged.
 std::vector<std::int64_t> label_leaves(std::span<const std::int32_t> parent, std::span<const bool> merged,
                                        std::int64_t leaves);
 
-// Finds, for each cluster of a labelling, the node that has exactly its leaves; -1 if there is none.
-// labels[leaf] is the cluster of a leaf, or -1.
+// For each cluster, returns the node with exactly the leaves of the cluster, or -1 if no node has.
+// labels[leaf] is the cluster of a leaf, or -1 if it is in no cluster.
 std::vector<std::int32_t> find_cluster_nodes(std::span<const std::int32_t> parent,
                                              std::span<const std::int32_t> size,
                                              std::span<const std::int64_t> labels, std::int64_t clusters);
 
-// The children and the leaves of each node v.
+// The children and the leaves of all nodes.
+// The children of inner node v are children[indptr[v - leaves] : indptr[v - leaves + 1]], in ascending order.
+// The leaves of node v are order[start[v] : start[v] + size[v]].
 struct Descendants {
-  std::vector<std::int64_t>
-      indptr;  // children[indptr[v - leaves] : indptr[v - leaves + 1]] are the children of v,
-  std::vector<std::int32_t> children;  // in ascending order
-  std::vector<std::int32_t> start;     // order[start[v] : start[v] + size[v]] are the leaves of v
+  std::vector<std::int64_t> indptr;
+  std::vector<std::int32_t> children;
+  std::vector<std::int32_t> start;
   std::vector<std::int32_t> order;
 };
 Descendants index_descendants(std::span<const std::int32_t> parent, std::span<const std::int32_t> size,
                               std::int64_t leaves);
 
-// Finds the child with the most leaves of each inner node; ties go to the first. These children form paths.
-// From a leaf to the root there are at most log2(leaves) nodes that are not largest children.
+// For each inner node, returns the child with the most leaves, or the first of them in a tie.
+// A path from a leaf to the root contains at most log2(leaves) nodes that are not largest children.
 std::vector<std::int32_t> find_largest_children(const Descendants& tree, std::span<const std::int32_t> size);
 
-// Converts a tree to SciPy's linkage matrix, row by row: (first cluster, second cluster, height, size), in
-// ascending order of height. A node of m children becomes m - 1 rows of the same height. Pairs of children
-// merge first, then pairs of pairs, which keeps the result shallow.
+// Converts a tree to SciPy's linkage matrix, flattened row by row.
+// A row is (first cluster, second cluster, height, size). Rows are sorted by height.
+// A node with m children becomes m - 1 rows of equal height.
+// Children are merged in pairs, then pairs of pairs, so that the binary tree stays shallow.
 std::vector<double> to_scipy_linkage(const TreeView& tree, std::int64_t leaves);
 
 }  // namespace agglo
