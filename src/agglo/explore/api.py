@@ -1,7 +1,7 @@
-"""The explorer's HTTP interface: one typed handler per path, and the types of their responses.
+"""The HTTP API of the explorer: one handler function per URL path, and the types of their responses.
 
-The keyword-only parameters of a handler are the parameters of its path; :mod:`agglo.explore.query` parses them.
-docs/explore.md documents paths and types; explorer/src/types.ts has the same types.
+The keyword-only parameters of a handler are the query parameters of its URL. :mod:`agglo.explore.query` parses
+them. docs/explore.md documents the API; explorer/src/types.ts declares the same types.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from agglo.explore.export import iter_csv, iter_parquet
 from agglo.explore.query import BadRequestError, Bounds
 from agglo.explore.run import ExplorableRun
 
-_MAX_ROUNDS = 300  # as many positions as a slider can usefully have
+_MAX_ROUNDS = 300  # maximum number of positions of the slider
 
 Node = Annotated[int, Bounds(0)]
 Offset = Annotated[int, Bounds(0)]
@@ -29,19 +29,19 @@ Limit = Annotated[int, Bounds(1, 1000)]
 
 @dataclass(frozen=True)
 class Step:
-    """A round."""
+    """A round of the tree."""
 
     round: int
-    """Its number; 0 is the state before the first round, with one cluster per point."""
+    """The number of the round; 0 is the state before the first round, with one cluster per point."""
     clusters: int
     """The number of clusters after the round."""
     threshold: float | None
-    """The threshold of the round, if its schedule has one."""
+    """The threshold of the round; None if the algorithm has no thresholds."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """Summary of a run."""
+    """A summary of the tree and its items."""
 
     title: str
     points: int
@@ -53,18 +53,18 @@ class Run:
     kind: str
     """Whether the tree was built from similarities or distances: "similarity" or "distance"."""
     start: int
-    """The round at which the run was cut; otherwise the most persistent round."""
+    """The round of the run's labels if they are the cut of a round; otherwise the most persistent round."""
     rounds: list[Step]
-    """The rounds from fine to coarse; a sample if there are more than 300."""
+    """The rounds, from many clusters to few; a sample if there are more than 300 rounds."""
     columns: list[str]
-    """The columns of the items, without their text."""
+    """The names of the items' columns, except the text column."""
     texts: bool
     """Whether the items have texts."""
 
 
 @dataclass(frozen=True)
 class Crumb:
-    """A node of a path, or a child."""
+    """A node in a path or in a list of children."""
 
     node: int
     name: str
@@ -76,12 +76,12 @@ class Crumb:
 
 @dataclass(frozen=True)
 class Box:
-    """A :class:`agglo.explore.view.Box` with its name and colour value."""
+    """A node or a group of siblings to draw: an :class:`agglo.explore.view.Box` with its name and colour value."""
 
     node: int
     """The node; -1 for a group of siblings."""
     parent: int
-    """The position in the list of the enclosing box; -1 for the first box."""
+    """The position of the enclosing box in the list of boxes; -1 for the first box."""
     size: int
     """The number of points."""
     number: int
@@ -90,38 +90,38 @@ class Box:
     round: int
     """The round that created the node; 0 for a point or a group."""
     value: float | None
-    """The colour value: a mean, or the position of a category in the legend."""
+    """The colour value: the mean of a numeric column, or the position of a category in the legend."""
     share: float | None
-    """The share of the points in that category."""
+    """The share of the node's points that have this category."""
 
 
 @dataclass(frozen=True)
 class View:
-    """The boxes below a node."""
+    """The boxes to draw for a node and its descendants."""
 
     node: int
     round: int
-    """The round whose clusters the innermost boxes are."""
+    """The round whose clusters are the innermost boxes."""
     path: list[Crumb]
     """The path from the root to the node."""
     boxes: list[Box]
     legend: list[str]
-    """The categories that colours stand for; empty for a numeric column."""
+    """The categories with a colour of their own; empty for a numeric column."""
     span: list[float]
-    """The smallest and largest number of a numeric column; otherwise empty."""
+    """The smallest and the largest value of a numeric column; empty for other columns."""
 
 
 @dataclass(frozen=True)
 class Item:
-    """A point."""
+    """A point with its text, count and columns."""
 
     point: int
     text: str
     """The text, truncated if it is very long."""
     count: int
-    """The number of occurrences."""
+    """The number of occurrences of the item in the data."""
     values: list[str | None]
-    """The other columns as exact text, in the order of ``Run.columns``."""
+    """The values of the other columns as text, in the order of ``Run.columns``."""
 
 
 @dataclass(frozen=True)
@@ -138,19 +138,19 @@ class Details:
     height: float
     """The height of the merge that created the node; 0 for a point."""
     cohesion: float | None
-    """For similarities: the similarity of the parts that were merged."""
+    """The similarity of the merged children; None for a tree of distances."""
     clusters: int
     """The number of children."""
     terms: list[str]
-    """Distinctive terms, best first."""
+    """The most distinctive terms of the node's texts, best term first."""
     examples: list[Item]
-    """Points that represent the node."""
+    """Representative points of the node."""
     path: list[Crumb]
 
 
 @dataclass(frozen=True)
 class Items:
-    """A page of points."""
+    """One page of a list of points."""
 
     total: int
     """The number of points on all pages."""
@@ -159,7 +159,7 @@ class Items:
 
 @dataclass(frozen=True)
 class File:
-    """A file to download, produced in parts."""
+    """A file to download, which is generated and sent in parts."""
 
     name: str
     content_type: str
@@ -167,11 +167,11 @@ class File:
 
 
 def describe_run(run: ExplorableRun) -> Run:
-    """Summarize the run."""
+    """Return a summary of the run: points, rounds, columns."""
     tree = run.tree
     counts = np.concatenate([[tree.n_leaves], tree.rounds.after])
     chosen = np.arange(len(counts))
-    if len(counts) > _MAX_ROUNDS:  # evenly spaced on a logarithmic scale of cluster counts
+    if len(counts) > _MAX_ROUNDS:  # sample rounds evenly on a logarithmic scale of cluster counts
         wanted = np.geomspace(counts[0], max(counts[-1], 1), _MAX_ROUNDS)
         chosen = np.unique(np.searchsorted(-counts, -wanted).clip(max=len(counts) - 1))
         chosen = np.union1d(chosen, [0, run.start, len(counts) - 1])
@@ -200,9 +200,9 @@ def view(
     share: Annotated[float, Bounds(0, 1)] = 0.0008,
     colour: str = "",
 ) -> View:
-    """Return the boxes below a node, with their colour values if ``colour`` names a column.
+    """Return the boxes to draw for a node; if ``colour`` names a column, with colour values.
 
-    ``round``, ``limit``, ``depth`` and ``share`` are those of :func:`agglo.explore.view.visible_boxes`.
+    ``round``, ``limit``, ``depth`` and ``share`` are passed to :func:`agglo.explore.view.visible_boxes`.
     """
     boxes = layout.visible_boxes(run.tree, _check_node(run, node), round, limit=limit, depth=depth, share=share)
     colouring = build_colouring(run, colour) if colour else None
@@ -216,7 +216,7 @@ def view(
 
 
 def children(run: ExplorableRun, *, node: Node, offset: Offset = 0, limit: Limit = 100) -> list[Crumb]:
-    """Return the children of a node, the largest first."""
+    """Return the children of a node, sorted from largest to smallest."""
     tree = run.tree
     below = tree.children(_check_node(run, node))
     ordered = below[np.lexsort((below, -tree.size[below]))][offset : offset + limit]
@@ -224,7 +224,7 @@ def children(run: ExplorableRun, *, node: Node, offset: Offset = 0, limit: Limit
 
 
 def details(run: ExplorableRun, *, node: Node) -> Details:
-    """Return the details of a node."""
+    """Return the details of a node: size, height, terms, examples."""
     tree = run.tree
     points = run.points(_check_node(run, node))
     count = run.items.count
@@ -246,7 +246,7 @@ def details(run: ExplorableRun, *, node: Node) -> Details:
 
 
 def items(run: ExplorableRun, *, node: Node, offset: Offset = 0, limit: Limit = 50) -> Items:
-    """Return a page of the points of a node: the most frequent first, without counts in leaf order."""
+    """Return a page of the points of a node, sorted by count if the items have counts, else in leaf order."""
     points = run.points(_check_node(run, node))
     if run.items.count is not None:
         points = _most_frequent(points, run.items.count[points], offset + limit)
@@ -254,7 +254,7 @@ def items(run: ExplorableRun, *, node: Node, offset: Offset = 0, limit: Limit = 
 
 
 def search(run: ExplorableRun, *, text: str, limit: Limit = 30) -> Items:
-    """Find the points whose text contains ``text``, or whose number it is; the most frequent first."""
+    """Find the points whose text contains ``text``, or whose number is ``text``; most frequent points first."""
     points, total = run.items.search(text, limit)
     return Items(total, describe_items(run, points))
 
@@ -270,7 +270,7 @@ def export(
     nodes: Annotated[list[int], Bounds(0)],
     format: Literal["csv", "parquet"] = "csv",
 ) -> File:
-    """Export the points of nodes as a table: ``cluster``, ``name``, ``point``, then the columns of the items."""
+    """Export the points of nodes as a table: ``cluster``, ``name``, ``point``, then the items' columns."""
     chosen = [_check_node(run, node) for node in dict.fromkeys(nodes)]
     if format == "csv":
         return File("clusters.csv", "text/csv; charset=utf-8", iter_csv(run, chosen))
@@ -290,7 +290,7 @@ ROUTES: dict[str, Callable[..., Any]] = {
 
 
 def describe_box(run: ExplorableRun, box: layout.Box, colouring: Colouring | None = None) -> Box:
-    """Add name, round and colour value to a box."""
+    """Return a box with the name, round and colour value of its node."""
     if box.node < 0:
         return Box(*box, f"+ {box.number:,} more", 0, None, None)
     value, share = (None, None) if colouring is None else colouring.value(box.node)
@@ -298,7 +298,7 @@ def describe_box(run: ExplorableRun, box: layout.Box, colouring: Colouring | Non
 
 
 def describe_items(run: ExplorableRun, points: Any) -> list[Item]:
-    """Return text, count and columns of each point."""
+    """Return the text, count and other columns of each point."""
     texts = run.items.texts(points)
     values = run.items.values(points)
     counts = np.ones(len(points), np.int64) if run.items.count is None else run.items.count[points]
@@ -318,7 +318,7 @@ def _check_node(run: ExplorableRun, node: int) -> int:
 
 
 def _most_frequent(points: Any, count: Any, n: int) -> Any:
-    """Return the ``n`` points with the largest counts, the largest first; ties keep their order."""
+    """Return the ``n`` points with the largest counts, largest count first; ties keep their order."""
     if n < len(points):  # select before sorting
         smallest = np.partition(count, len(count) - n)[len(count) - n]
         ties = np.flatnonzero(count == smallest)[: n - np.count_nonzero(count > smallest)]

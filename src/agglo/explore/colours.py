@@ -1,4 +1,4 @@
-"""Colour values of clusters: the mean of a numeric column, or the most frequent category of any other."""
+"""Colour values of clusters: the mean of a numeric column, or the most frequent category of another column."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ from agglo.explore.run import ExplorableRun
 
 
 class Colouring:
-    """The colour value of each node, by one column of the items.
+    """Computes the colour value of any node from one column of the items.
 
     Parameters
     ----------
     names : list of str, optional
         The names of the categories; None for a numeric column.
     values : ndarray
-        One entry per point, in the leaf order of the tree: a number, or the position of a category in ``names``.
+        One entry per point, in the leaf order of the tree. It is a number, or the position of a category in
+        ``names``.
     start, size : ndarray
-        The position of each node's first point in that order, and its number of points.
+        For each node, the position of its first point in the leaf order, and its number of points.
     """
 
     def __init__(self, names: list[str] | None, values: npt.NDArray[Any], start: Any, size: Any) -> None:
@@ -36,7 +37,10 @@ class Colouring:
                 self.span = [float(finite.min()), float(finite.max())]
 
     def value(self, node: int) -> tuple[float | None, float | None]:
-        """Return the mean and None; or the most frequent category (-1: none of the legend) and its share."""
+        """Return (mean, None) for a numeric column, else (most frequent category, its share of the points).
+
+        The category is -1 if it is not in the legend.
+        """
         first = int(self._start[node])
         values = self._values[first : first + int(self._size[node])]
         if self._names is None:
@@ -56,7 +60,7 @@ def _mean(values: npt.NDArray[np.float64]) -> float:
 
 @lru_cache(maxsize=2)
 def build_colouring(run: ExplorableRun, column: str) -> Colouring:
-    """Build the colouring by a column."""
+    """Build the colouring of a run by one of its columns."""
     names, values = run.items.colour_values(column)
     tree = run.tree
     return Colouring(names, values[tree.order], tree.start, tree.size)

@@ -1,4 +1,4 @@
-"""Export of the points of clusters as CSV or Parquet, in parts of a few megabytes."""
+"""Export the points of clusters as CSV or Parquet, in parts of a few megabytes."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from agglo.explore.items import unique_names
 from agglo.explore.run import ExplorableRun
 from agglo.explore.values import decode, is_number, to_text
 
-_MAX_SELECTED = 2**13  # rows selected at once; fewer if they are long, because a text may have many megabytes
-_MAX_ROWS = 2**16  # of a part
-_MAX_BYTES = 4_000_000  # of a part
+_MAX_SELECTED = 2**13  # maximum number of rows selected at once; fewer if the rows have long texts
+_MAX_ROWS = 2**16  # maximum number of rows of a part
+_MAX_BYTES = 4_000_000  # maximum size of a part
 _VARIABLE_LENGTH = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
-# First characters of a spreadsheet formula (OWASP, "CSV Injection"), in both widths.
+# Characters that can start a spreadsheet formula (OWASP, "CSV Injection"), half-width and full-width.
 _FORMULA = r"^[=+\-@\t\r\n＝＋－＠]"
 
 
 def iter_csv(run: ExplorableRun, nodes: Sequence[int]) -> Iterator[bytes]:
-    """Yield the table of :func:`iter_tables` as CSV that is safe for spreadsheets.
+    """Yield the points of ``nodes`` as CSV that is safe for spreadsheets; see :func:`iter_tables`.
 
-    Numbers and booleans are not quoted. Everything else is text, with an apostrophe before anything that a
-    spreadsheet would run as a formula.
+    Numbers and booleans are not quoted. All other values are quoted text. If a spreadsheet would run a text as a
+    formula, an apostrophe is put before it.
     """
     header = True
     for table in iter_tables(run, nodes):
@@ -40,7 +40,10 @@ def iter_csv(run: ExplorableRun, nodes: Sequence[int]) -> Iterator[bytes]:
 
 
 def iter_parquet(run: ExplorableRun, nodes: Sequence[int]) -> Iterator[bytes]:
-    """Yield the table of :func:`iter_tables` as a Parquet file; types that Parquet lacks become text."""
+    """Yield the points of ``nodes`` as the bytes of a Parquet file; see :func:`iter_tables`.
+
+    Columns of a type that Parquet does not support become text.
+    """
     sink = _Sink()
     writer = None
     is_native: list[bool] = []
@@ -62,10 +65,10 @@ def iter_parquet(run: ExplorableRun, nodes: Sequence[int]) -> Iterator[bytes]:
 
 
 def iter_tables(run: ExplorableRun, nodes: Sequence[int]) -> Iterator[Any]:
-    """Yield the points of nodes as small tables: ``cluster``, ``name`` and ``point``, then the items' columns.
+    """Yield the points of ``nodes`` as small tables: ``cluster``, ``name``, ``point``, then the items' columns.
 
-    There is one row per node and point: a point occurs once for each node that contains it. Only one table of a
-    few megabytes is in memory at a time, unless a single row is larger.
+    A point has one row for each node that contains it. Only one table of a few megabytes is in memory at a time,
+    unless a single row is larger.
     """
     step = max(
         1, min(_MAX_SELECTED, _MAX_BYTES // sum(map(_largest_row, map(run.items.array, run.items.names)), 1))
@@ -94,14 +97,14 @@ def iter_tables(run: ExplorableRun, nodes: Sequence[int]) -> Iterator[Any]:
 
 
 def guard_formulas(texts: Any) -> Any:
-    """Prefix an apostrophe to the texts that a spreadsheet would run as a formula."""
+    """Put an apostrophe before each text that a spreadsheet would run as a formula."""
     quote = pa.scalar("'", texts.type)
     guarded = pc.binary_join_element_wise(quote, texts, pa.scalar("", texts.type))
     return pc.if_else(pc.match_substring_regex(texts, _FORMULA), guarded, texts)
 
 
 def _largest_row(array: Any) -> int:
-    """Return the size of the largest value in bytes; an estimate for nested types."""
+    """Return the size of the largest value of an array in bytes; nested types are estimated."""
     kind = array.type
     if isinstance(kind, pa.BaseExtensionType):
         return _largest_row(array.storage)
@@ -121,10 +124,10 @@ def _csv_column(array: Any) -> Any:
 
 
 def _parquet_supports(array: Any) -> bool:
-    """Return whether Parquet can store these values once they are decoded, dates without overflow."""
+    """Return whether Parquet can store the decoded values of an array; false if a date would overflow."""
     kind = decode(array.slice(0, 0)).type
     inside = list(_inner_types(kind))
-    if any(pa.types.is_dictionary(part) for part in inside):  # Parquet lacks some of their types
+    if any(pa.types.is_dictionary(part) for part in inside):  # Parquet does not support all of them
         return False
     try:
         if any(pa.types.is_timestamp(part) and part.unit == "s" for part in inside):
@@ -167,6 +170,6 @@ class _Sink(io.RawIOBase):
         return len(data)
 
     def drain(self) -> bytes:
-        """Return the content written since the last call."""
+        """Return and remove the buffered content."""
         parts, self._parts = self._parts, []
         return b"".join(parts)

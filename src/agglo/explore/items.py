@@ -29,32 +29,32 @@ from agglo.io.tables import read_rows
 
 Ints = npt.NDArray[np.int64]
 
-TEXT, COUNT = "text", "count"  # columns with a meaning
-MAX_TEXT = 2000  # characters of a displayed text; exports have all of it
-MAX_LABEL = 80  # characters of a text in a list: a name, a category
-MAX_CATEGORIES = 10  # with a colour of their own; all others share one
+TEXT, COUNT = "text", "count"  # names of the columns with a special meaning
+MAX_TEXT = 2000  # maximum number of characters of a displayed text; exports are not truncated
+MAX_LABEL = 80  # maximum number of characters of a name or category
+MAX_CATEGORIES = 10  # number of categories with a colour of their own; all others share one colour
 
 
 class ColourValues(NamedTuple):
-    """A column to colour by: numbers, or codes of its most frequent categories."""
+    """The values of a column for colouring: numbers, or codes of the most frequent categories."""
 
     names: list[str] | None
-    """The categories, the most frequent first; None for a numeric column."""
+    """The categories, most frequent first; None for a numeric column."""
     values: npt.NDArray[Any]
-    """One entry per point: a number, or the position of its category in ``names``, -1 for any other or null."""
+    """One number per point, or the position of its category in ``names`` (-1 if null or not in ``names``)."""
 
 
 class Items:
-    """Texts and columns of the points, of any Arrow type. Points without a text are shown by number.
+    """The text and the other columns of each point; a point without a text is shown by its number.
 
     Parameters
     ----------
     n : int
         The number of points.
     table : pyarrow.Table, optional
-        One row per point. The column ``text`` represents a point. The column ``count`` is the number of its
-        occurrences if it holds integers without nulls; otherwise it has no special meaning. Columns with
-        equal or empty names are renamed, see :func:`unique_names`.
+        One row per point, with columns of any Arrow type. The explorer shows a point by its ``text``. If the
+        column ``count`` has integers without nulls, it is the number of occurrences of the point. Columns with
+        equal or empty names are renamed; see :func:`unique_names`.
     """
 
     def __init__(self, n: int, table: Any = None) -> None:
@@ -68,26 +68,26 @@ class Items:
         self.count: Ints | None = _to_counts(self._arrays[COUNT]) if COUNT in names else None
 
     def texts(self, points: npt.NDArray[Any]) -> list[str]:
-        """Return the texts of these points, truncated to ``MAX_TEXT`` characters."""
+        """Return the texts of the given points, truncated to ``MAX_TEXT`` characters."""
         if not self.has_text:
             return [f"point {point}" for point in points.tolist()]
         return [text or "" for text in self._display_texts(TEXT, points)]
 
     def values(self, points: npt.NDArray[Any]) -> list[list[str | None]]:
-        """Return the other columns of these points as truncated texts, one list per point."""
+        """Return one list per point: its values in the other columns, as truncated texts."""
         if not self.columns:
             return [[] for _ in points]
         columns = [self._display_texts(name, points) for name in self.columns]
         return [list(row) for row in zip(*columns, strict=True)]
 
     def rows(self, points: npt.NDArray[Any]) -> dict[str, Any]:
-        """Return all columns of these points, as Arrow arrays without encodings."""
+        """Return all columns of the given points, as Arrow arrays without dictionary or run-end encoding."""
         rows = pa.array(points, pa.int64())
         return {name: decode(select_rows(self._arrays[name], rows)) for name in self.names}
 
     @property
     def names(self) -> list[str]:
-        """The names of all columns, the text column first."""
+        """The names of all columns, starting with the text column."""
         return ([TEXT] if self.has_text else []) + self.columns
 
     def array(self, name: str) -> Any:
@@ -95,10 +95,10 @@ class Items:
         return self._arrays[name]
 
     def search(self, text: str, limit: int) -> tuple[Ints, int]:
-        """Return at most ``limit`` points whose text contains ``text``, and the number of all such points.
+        """Find the points whose text contains ``text``; return at most ``limit`` of them, and their total number.
 
-        The search ignores case. The most frequent points come first. If ``text`` is the number of a point, that
-        point comes first.
+        The search ignores case. Points are sorted by count, most frequent first. If ``text`` is the number of a
+        point, that point comes before all others.
         """
         wanted = text.strip()
         found = np.empty(0, np.int64)
@@ -114,7 +114,7 @@ class Items:
 
     @lru_cache(maxsize=2)  # noqa: B019  # an instance lives as long as the program
     def colour_values(self, column: str) -> ColourValues:
-        """Return the colour values of a column: numbers as they are, anything else by its most frequent texts."""
+        """Return the colour values of a column: its numbers, or codes of its most frequent texts."""
         if column not in self.columns:
             known = ", ".join(map(repr, self.columns)) or "none"
             raise BadRequestError(f"there is no column {column!r} to colour by: pass one of {known}")
@@ -124,7 +124,7 @@ class Items:
         encoded = to_text(values, MAX_TEXT).dictionary_encode()
         codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
         frequent = np.argsort(-np.bincount(codes[codes >= 0], minlength=len(encoded.dictionary)), kind="stable")
-        rank = np.full(len(encoded.dictionary) + 1, -1, np.int8)  # the last is that of null, code -1
+        rank = np.full(len(encoded.dictionary) + 1, -1, np.int8)  # the last entry is for null, which has code -1
         rank[frequent[:MAX_CATEGORIES]] = np.arange(min(len(frequent), MAX_CATEGORIES))
         return ColourValues(
             [truncate(encoded.dictionary[int(i)].as_py(), MAX_LABEL) for i in frequent[:MAX_CATEGORIES]],
@@ -142,7 +142,7 @@ class Items:
 
 
 def unique_names(names: Sequence[str]) -> list[str]:
-    """Make column names distinct and not empty: a second "a" becomes "a (2)", an empty name "column 3"."""
+    """Rename equal and empty column names: a second "a" becomes "a (2)", an empty third name "column 3"."""
     found: list[str] = []
     for position, given in enumerate(names, start=1):
         base = given or f"column {position}"
@@ -154,7 +154,10 @@ def unique_names(names: Sequence[str]) -> list[str]:
 
 
 def _to_counts(column: Any) -> Ints | None:
-    """Return a column as counts; None unless it holds integers of at least 0 whose sum is exact in JSON."""
+    """Return a column as integer counts; None if a value is null, negative or not an integer.
+
+    The sum must also be small enough to be exact in JSON.
+    """
     values = decode(column)
     if not pa.types.is_integer(values.type) or values.null_count:
         return None
@@ -165,7 +168,7 @@ def _to_counts(column: Any) -> Ints | None:
 
 
 def make_table(texts: Sequence[str] | None, columns: Mapping[str, Any] | None) -> Any:
-    """Build a table of texts and columns; return None if there are neither.
+    """Build an Arrow table from texts and columns; return None if both are None.
 
     Raises
     ------
@@ -213,7 +216,7 @@ def _column_array(name: str, values: Any) -> Any:
 
 
 def read_table(path: Path, column: str | None) -> Any:
-    """Read items from a .parquet, .csv, .tsv or .arrow file; use ``column`` as their text."""
+    """Read items from a .parquet, .csv, .tsv or .arrow file; ``column`` is the name of the text column."""
     try:
         table = map_arrow(path) if path.suffix.lower() == ".arrow" else read_rows(path)
     except ReadError as error:

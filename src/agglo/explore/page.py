@@ -1,4 +1,4 @@
-"""A self-contained HTML page that shows the top of a tree without a server."""
+"""Render a self-contained HTML page that shows the largest clusters of a tree without a server."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from agglo.io.atomic import replace_file
 
 MAX_BYTES = 3_000_000
 _MAX_BOXES = 20_000
-_MAX_TEXT = 300  # characters of an item's text
+_MAX_TEXT = 300  # maximum number of characters of an item's text
 _POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
 _SCRIPT = '<script type="module" crossorigin src="./app.js"></script>'
 _STYLE = '<link rel="stylesheet" crossorigin href="./app.css">'
 
 
 def render_page(run: ExplorableRun, max_bytes: int = MAX_BYTES) -> str:
-    """Render one HTML page with the largest clusters of a tree, as many as fit into ``max_bytes``.
+    """Render an HTML page of at most ``max_bytes`` with the largest clusters of a tree.
 
     Raises
     ------
     ValueError
-        If ``max_bytes`` is too small for two boxes.
+        If ``max_bytes`` is too small for a page with two clusters.
     """
     static = files("agglo.explore").joinpath("static")
     template = static.joinpath("index.html").read_text("utf-8")
@@ -37,7 +37,7 @@ def render_page(run: ExplorableRun, max_bytes: int = MAX_BYTES) -> str:
     style = static.joinpath("app.css").read_text("utf-8")
     limit = _MAX_BOXES
     while limit >= 2:
-        # Without < no text can close the script element that contains the data.
+        # Escape <, so that no text can close the script element that contains the data.
         data = api.to_json(page_data(run, limit)).replace("<", "\\u003c")
         html = _replace_once(
             template,
@@ -60,7 +60,7 @@ def save_page(run: ExplorableRun, path: str | os.PathLike[str], max_bytes: int =
 
 
 def page_data(run: ExplorableRun, limit: int) -> dict[str, Any]:
-    """Return the data of a page with ``limit`` boxes; its type is Embedded in explorer/src/embedded.ts."""
+    """Return the data of a page with ``limit`` boxes, as the type Embedded of explorer/src/embedded.ts."""
     tree = run.tree
     boxes = visible_boxes(tree, tree.n_nodes - 1, 0, limit=limit, depth=1000, share=0.0)
     nodes = [box.node for box in boxes]

@@ -1,4 +1,4 @@
-"""Conversion of a URL's query parameters to the typed arguments of a request handler."""
+"""Convert the query parameters of a URL to the typed arguments of a request handler."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
-_MAX_CHARACTERS = 10_000  # of one parameter
+_MAX_CHARACTERS = 10_000  # maximum length of one parameter
 
 
 class BadRequestError(ValueError):
-    """A request with a wrong parameter. The message says which one, and what to pass instead."""
+    """A request is invalid. The message names the cause, and what to pass instead."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class _Parameter:
 
 
 def parse_arguments(handler: Callable[..., Any], query: Mapping[str, list[str]]) -> dict[str, Any]:
-    """Convert query parameters to the keyword arguments of ``handler``, as its annotations say.
+    """Convert query parameters to the keyword arguments of ``handler``, according to its annotations.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""A run that is open for exploration: its memory-mapped tree, its items, and the names of its clusters."""
+"""The data that the explorer shows: a memory-mapped tree, its items, and the names of its clusters."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from agglo.tree.hierarchy import Hierarchy
 from agglo.tree.mapped import load_mapped, release_pages
 
 N_EXAMPLES = 5
-_MAX_CANDIDATES = 5000  # points of a large cluster among which its examples are selected
-_MAX_NAME = 300  # characters of a cluster's name, which is a few terms and a text
+_MAX_CANDIDATES = 5000  # the examples of a cluster are selected among at most this number of its points
+_MAX_NAME = 300  # maximum number of characters of a cluster's name, which is a few terms and a text
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +35,7 @@ class ExplorableRun:
     tree : Hierarchy
         The tree.
     items : Items
-        Texts and columns of its points.
+        The texts and columns of the points.
     names : pyarrow.Table, optional
         One row per inner node, in node order: ``name``, ``terms`` and ``examples``.
     title : str
@@ -51,7 +51,7 @@ class ExplorableRun:
     start: int
 
     def name(self, node: int) -> str:
-        """Return the name of a node; without names, the text of its first example."""
+        """Return the name of a node; if the run has no names, the text of the node's first example."""
         if node >= self.tree.n_leaves and self.names is not None:
             return truncate(str(self.names["name"][node - self.tree.n_leaves]), _MAX_NAME)
         if node >= self.tree.n_leaves and not self.items.has_text:
@@ -65,7 +65,7 @@ class ExplorableRun:
         return self.tree.order[first : first + int(self.tree.size[node])]
 
     def examples(self, node: int, n: int = N_EXAMPLES) -> npt.NDArray[np.int64]:
-        """Return up to ``n`` points that represent a node: the stored ones, otherwise those that merged first."""
+        """Return up to ``n`` representative points of a node: stored examples, or else its earliest merges."""
         if node >= self.tree.n_leaves and self.names is not None:
             return np.array(self.names["examples"][node - self.tree.n_leaves].as_py()[:n], np.int64)
         points = self.points(node)
@@ -76,7 +76,7 @@ class ExplorableRun:
         return points[first[:n]].astype(np.int64)
 
     def terms(self, node: int) -> list[str]:
-        """Return the distinctive terms of a node, best first; empty if none are stored."""
+        """Return the most distinctive terms of a node, best term first; empty if no terms are stored."""
         if node < self.tree.n_leaves or self.names is None:
             return []
         return [truncate(term, MAX_LABEL) for term in self.names["terms"][node - self.tree.n_leaves].as_py()]
@@ -132,7 +132,7 @@ def _build_run(
 
 
 def open_tree(tree: Hierarchy, texts: Sequence[str] | None, columns: Mapping[str, Any] | None) -> ExplorableRun:
-    """Open a tree in memory; name its clusters if there are texts."""
+    """Make a tree in memory explorable; if ``texts`` are given, name its clusters by them."""
     items = Items(tree.n_leaves, make_table(texts, columns))
     names = None
     if texts is not None and tree.n_leaves > 1:
@@ -141,7 +141,7 @@ def open_tree(tree: Hierarchy, texts: Sequence[str] | None, columns: Mapping[str
 
 
 def check_names(names: Any, tree: Hierarchy, path: Path) -> Any:
-    """Return the table of names with canonical column types; raise ``ValueError`` if it does not fit the tree."""
+    """Cast the table of names to its column types; raise ``ValueError`` if it does not match the tree."""
     inner = tree.n_nodes - tree.n_leaves
     missing = {"name", "terms", "examples"} - set(names.column_names)
     if missing or names.num_rows != inner:

@@ -1,4 +1,4 @@
-"""The explorer's HTTP server. It listens on the loopback address and requires the token of the printed link."""
+"""The HTTP server of the explorer. It listens on the loopback address; requests need the printed link's token."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ STATIC = {
 }
 _HOST = "127.0.0.1"
 _JSON = "application/json; charset=utf-8"
-_MAX_CONNECTIONS = 64  # with one thread each
-_MAX_COMPUTED = 4  # responses computed at a time, because each may need memory
-_RELEASE_EVERY = 20  # responses, after which the mapped pages of the tree file are released
+_MAX_CONNECTIONS = 64  # maximum number of open connections; each has a thread
+_MAX_COMPUTED = 4  # maximum number of responses computed at a time, to limit memory
+_RELEASE_EVERY = 20  # number of responses after which the mapped pages of the tree file are released
 # The page loads nothing from other servers, and sends nothing to them.
 _POLICY = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
 _POLICY += "connect-src 'self'; base-uri 'none'; form-action 'none'; "
-# Only notebooks on this machine may show the page in a frame: in a browser, or in an editor.
+# Only notebooks on this machine, in a browser or an editor, may show the page in a frame.
 _POLICY += "frame-ancestors 'self' http://localhost:* http://127.0.0.1:* https://localhost:* https://127.0.0.1:* "
 _POLICY += "vscode-webview: vscode-file:"
 _BUSY = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 1\r\nConnection: close\r\n\r\n"
@@ -45,7 +45,7 @@ _log = logging.getLogger(__name__)
 
 
 class Explorer:
-    """An HTTP server of one run on the loopback address, which other machines cannot reach.
+    """An HTTP server that shows one run; only this machine can reach it.
 
     Parameters
     ----------
@@ -79,11 +79,11 @@ class Explorer:
         return self
 
     def save(self, path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> None:
-        """Write a self-contained page; see :func:`agglo.explore.page.render_page`."""
+        """Write a self-contained HTML page to ``path``; see :func:`agglo.explore.page.render_page`."""
         save_page(self.run, path, max_bytes)
 
     def count_response(self) -> None:
-        """Count a response; from time to time release the mapped pages of the tree file."""
+        """Count a response; after every 20 responses, release the mapped pages of the tree file."""
         self._n_responses += 1
         if self._n_responses % _RELEASE_EVERY == 0:
             release_pages(self.run.tree)
@@ -111,7 +111,7 @@ class Explorer:
         return f"Explorer({self.url})"
 
     def _repr_html_(self) -> str:
-        """Return a frame with the page, for notebooks."""
+        """Return an HTML frame that shows the page in a notebook."""
         return (
             f'<iframe src="{self.url}" title="agglo explore" width="100%" height="640" style="border:0"></iframe>'
         )
@@ -125,14 +125,14 @@ class _Server(ThreadingHTTPServer):
     def __init__(self, explorer: Explorer, port: int) -> None:
         self.explorer = explorer
         self.connections: set[Any] = set()
-        self.waiting: dict[Any, float] = {}  # connections without a complete request, and since when
+        self.waiting: dict[Any, float] = {}  # connections without a complete request, and when their wait began
         self.slots = threading.BoundedSemaphore(_MAX_COMPUTED)
         super().__init__((_HOST, port), _Handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
         if len(self.connections) >= _MAX_CONNECTIONS:
             self._drop_waiting()
-        if len(self.connections) >= _MAX_CONNECTIONS:  # none is idle
+        if len(self.connections) >= _MAX_CONNECTIONS:  # all connections are in use
             with contextlib.suppress(OSError):
                 request.sendall(_BUSY)
             self.shutdown_request(request)
@@ -142,13 +142,13 @@ class _Server(ThreadingHTTPServer):
         super().process_request(request, client_address)
 
     def _drop_waiting(self) -> None:
-        """Close the connection that has been idle longest, so that idle ones cannot block others."""
+        """Close the longest idle connection, so that idle connections do not block new ones."""
         waiting = list(self.waiting.items())  # a copy, because other threads change it
         if waiting:
             self._close(min(waiting, key=itemgetter(1))[0])
 
     def service_actions(self) -> None:
-        """Close connections that are too slow; the base class calls this several times a second."""
+        """Close connections that have been idle too long; the base class calls this several times a second."""
         before = time.monotonic() - self.max_wait
         for connection, since in list(self.waiting.items()):
             if since < before:
@@ -167,7 +167,7 @@ class _Server(ThreadingHTTPServer):
 
     def server_close(self) -> None:
         super().server_close()
-        for connection in list(self.connections):  # browsers keep theirs open, and would still be served
+        for connection in list(self.connections):  # browsers keep connections open, which would still be served
             self._close(connection)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
@@ -204,18 +204,18 @@ class _Handler(BaseHTTPRequestHandler):
         except Exception as error:
             cause = describe_error(error)
             _log.error("the response to %s failed: %s", self.path.partition("?")[0][:100], cause)
-            if self._headers_sent:  # too late for an error: an incomplete body tells the client
+            if self._headers_sent:  # no error response is possible; the incomplete body shows the error
                 self.close_connection = True
                 return
             self._reject(HTTPStatus.INTERNAL_SERVER_ERROR, f"the response failed: {cause}")
 
     def do_HEAD(self) -> None:
-        """Respond to HEAD, without a body."""
+        """Respond to HEAD: the headers of GET, without a body."""
         self.do_GET()
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         """Reject a request that cannot be parsed, or whose method is not supported."""
-        self.request_version = self.protocol_version  # before a request is parsed it is HTTP/0.9, without headers
+        self.request_version = self.protocol_version  # the default is HTTP/0.9, without headers
         if code == HTTPStatus.NOT_IMPLEMENTED:
             self._reject(
                 HTTPStatus.METHOD_NOT_ALLOWED, "this method is not supported: use GET", {"Allow": "GET, HEAD"}
@@ -225,7 +225,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _check_request(self) -> None:
         explorer = self.server.explorer
-        # Prevent DNS rebinding: a foreign name that resolves to this machine must not give its pages access.
+        # Prevent DNS rebinding: reject requests for a foreign host name that resolves to this machine.
         own = [[f"{name}:{explorer.port}"] for name in (_HOST, "localhost")]
         if self.headers.get_all("Host") not in own:
             raise _ForbiddenError("the Host header must be this server's own address: open the printed link")
@@ -266,14 +266,14 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(content, _JSON)
 
     def _send_file(self, file: api.File) -> None:
-        """Send a file in parts, so that only one part is in memory."""
+        """Send a file in parts, so that only one part is in memory at a time."""
         chunked = self.request_version != "HTTP/1.0"
         headers = {"Content-Disposition": f'attachment; filename="{file.name}"'}
         headers |= {"Transfer-Encoding": "chunked"} if chunked else {"Connection": "close"}
         if self.command == "HEAD":
             self._send_head(file.content_type, headers)
             return
-        part = self._next_part(file)  # before the headers, so that an early failure still gets an error response
+        part = self._next_part(file)  # before the headers, so that a failure gets an error response
         self._send_head(file.content_type, headers)
         while part is not None:
             if part:  # an empty chunk would end the body
@@ -287,7 +287,7 @@ class _Handler(BaseHTTPRequestHandler):
             return next(file.parts, None)
 
     def _reject(self, status: HTTPStatus, message: str, headers: Mapping[str, str] | None = None) -> None:
-        # The following bytes may be the body of the rejected request; they must not be parsed as a request.
+        # Close the connection: the next bytes may be the body of the rejected request, not a new request.
         self.close_connection = True
         self._send(_encode_json({"error": message}), _JSON, status, {"Connection": "close", **(headers or {})})
 
@@ -319,15 +319,15 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, *_: Any) -> None:
-        """Log no requests: the terminal shows the link."""
+        """Do not log requests, because the terminal shows the link."""
 
 
 class _ForbiddenError(Exception):
-    """A request without the token, or with a foreign Host header."""
+    """A request has no valid token, or a foreign Host header."""
 
 
 def describe_error(error: BaseException | None) -> str:
-    """Return the type and the message of an error on one line."""
+    """Return the type and the message of an error as one line of text."""
     message = " ".join(str(error).split())
     return f"{type(error).__name__}: {message}"[:500]
 

@@ -1,4 +1,4 @@
-"""Conversion of Arrow arrays of any type to the texts and numbers that the explorer shows."""
+"""Convert Arrow arrays of any type to the texts and numbers that the explorer shows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def to_single_array(column: Any) -> Any:
-    """Convert a chunked column to one array, from which rows can be selected without copying the others."""
+    """Convert a chunked column to a single array, so that selecting rows copies only these rows."""
     kind = column.type
     if pa.types.is_string_view(kind) or (column.num_chunks > 1 and pa.types.is_string(kind)):
         column = column.cast(pa.large_string())
@@ -27,10 +27,10 @@ def to_single_array(column: Any) -> Any:
 
 
 def select_rows(array: Any, rows: Any) -> Any:
-    """Select the entries of ``array`` at ``rows``, an Arrow array of int64; a null row selects null."""
+    """Return the entries of ``array`` at the positions ``rows`` (Arrow int64); a null position gives null."""
     try:
         return array.take(rows)
-    except pa.ArrowNotImplementedError:  # run-end encoded arrays, views, and nested types with these
+    except pa.ArrowNotImplementedError:  # run-end encoded arrays, views, and nested types that contain them
         if not len(rows):
             return array.slice(0, 0)
         missing = pa.nulls(1, array.type) if rows.null_count else None
@@ -38,7 +38,7 @@ def select_rows(array: Any, rows: Any) -> Any:
 
 
 def decode(array: Any) -> Any:
-    """Decode an array: remove dictionaries, run-end encoding and extension types."""
+    """Decode dictionary-encoded, run-end encoded and extension arrays to plain arrays."""
     kind = array.type
     if isinstance(kind, pa.BaseExtensionType):
         if kind == pa.uuid():
@@ -46,7 +46,7 @@ def decode(array: Any) -> Any:
             return pa.array(texts, pa.large_string())
         return array.storage.cast(pa.bool_()) if kind == pa.bool8() else decode(array.storage)
     if pa.types.is_dictionary(kind):
-        if len(array.dictionary) > len(array):  # after a selection: convert only the entries in use
+        if len(array.dictionary) > len(array):  # after a selection, convert only the used entries
             return decode(select_rows(array.dictionary, array.indices.cast(pa.int64())))
         return select_rows(_widen(decode(array.dictionary)), array.indices.cast(pa.int64()))
     if pa.types.is_run_end_encoded(kind):
@@ -57,7 +57,7 @@ def decode(array: Any) -> Any:
 
 
 def is_number(kind: Any) -> bool:
-    """Return whether an Arrow type is numeric: integers, floats or decimals, encoded or not."""
+    """Return whether an Arrow type is numeric (integer, float or decimal), plain or dictionary-encoded."""
     if isinstance(kind, pa.BaseExtensionType):
         return kind != pa.bool8() and is_number(kind.storage_type)
     if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
@@ -66,7 +66,7 @@ def is_number(kind: Any) -> bool:
 
 
 def is_text(kind: Any) -> bool:
-    """Return whether an Arrow type is text, encoded or not."""
+    """Return whether an Arrow type is text, plain or dictionary-encoded."""
     if isinstance(kind, pa.BaseExtensionType):
         return is_text(kind.storage_type)
     if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
@@ -75,7 +75,7 @@ def is_text(kind: Any) -> bool:
 
 
 def to_floats(array: Any) -> Floats:
-    """Convert a numeric array to float64, with rounding if necessary; nulls become NaN."""
+    """Convert a numeric array to float64, rounding large numbers; nulls become NaN."""
     floats = decode(array).cast(pa.float64(), safe=False)
     return np.asarray(floats.to_numpy(zero_copy_only=False), np.float64)
 
@@ -83,15 +83,15 @@ def to_floats(array: Any) -> Floats:
 def to_text(array: Any, max_length: int | None = None) -> Any:
     """Convert an array of any type to an Arrow array of texts; nulls stay null.
 
-    Numbers are exact: all digits of an integer or decimal, and the shortest text that identifies a float. Bytes
-    become text if they are UTF-8, otherwise hexadecimal, ``0x…``. Lists, structs and maps become JSON.
+    Integers and decimals keep all digits. A float becomes the shortest text that identifies it. Bytes become text
+    if they are UTF-8, otherwise hexadecimal digits, ``0x…``. Lists, structs and maps become JSON.
 
     Parameters
     ----------
     array : pyarrow.Array
         The values.
     max_length : int, optional
-        The number of characters that the caller needs: further entries of lists are not converted.
+        The number of characters that the caller needs. Entries of a list beyond this number are not converted.
     """
     array = decode(array)
     kind = array.type
@@ -121,18 +121,18 @@ def to_text(array: Any, max_length: int | None = None) -> Any:
 
 
 def truncate(text: str, max_length: int) -> str:
-    """Shorten a text of more than ``max_length`` characters; it then ends with an ellipsis."""
+    """Shorten a text to at most ``max_length`` characters; a shortened text ends with an ellipsis."""
     return text if len(text) <= max_length else text[: max_length - 1] + "…"
 
 
 def _to_json(array: Any, max_length: int | None) -> list[str]:
-    """Convert each value to JSON."""
+    """Convert each value of an array to JSON text."""
     array = decode(array)
     kind = array.type
     types = pa.types
     if types.is_struct(kind):
         names = [json.dumps(kind.field(i).name, ensure_ascii=False) for i in range(kind.num_fields)]
-        # flatten() crashes the process if there is a union inside (pyarrow 26).
+        # Do not call flatten(): it crashes the process if the struct contains a union (pyarrow 26).
         columns = [_to_json(array.field(i), max_length) for i in range(kind.num_fields)]
         return [
             "{" + ", ".join(f"{name}: {column[row]}" for name, column in zip(names, columns, strict=True)) + "}"
@@ -156,7 +156,7 @@ def _list_to_json(scalar: Any, max_length: int | None) -> str:
     if not scalar.is_valid:
         return "null"
     values = scalar.values
-    if max_length is not None and len(values) > max_length:  # each entry has at least one character
+    if max_length is not None and len(values) > max_length:  # each entry gives at least one character
         values = values.slice(0, max_length)
     if not pa.types.is_map(scalar.type):
         return "[" + ", ".join(_to_json(values, max_length)) + "]"
@@ -167,11 +167,11 @@ def _list_to_json(scalar: Any, max_length: int | None) -> str:
 
 
 def _union_values(array: Any) -> list[Any]:
-    """Return the value of each row of a union array, as an array with one entry of its type."""
+    """Return the value of each row of a union array, as an array of length 1 of the value's type."""
     kind = array.type
     position = {code: i for i, code in enumerate(kind.type_codes)}
     fields = [array.field(i) for i in range(kind.num_fields)]
-    # Read the buffers: type_codes and offsets of a slice ignore where the slice starts (pyarrow 26).
+    # Read the buffers, because type_codes and offsets ignore the start of a slice (pyarrow 26).
     buffers = array.buffers()
     codes = np.frombuffer(buffers[1], np.int8)[array.offset :][: len(array)].tolist() if len(array) else []
     rows: Any = range(len(array))
@@ -181,7 +181,7 @@ def _union_values(array: Any) -> list[Any]:
 
 
 def _widen(array: Any) -> Any:
-    """Convert texts to 64-bit offsets: decoded, they may exceed 2 GB."""
+    """Convert a text array to 64-bit offsets, because decoded texts may exceed 2 GB."""
     wide = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}.get(array.type)
     return array if wide is None else array.cast(wide)
 

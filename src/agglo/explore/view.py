@@ -1,4 +1,4 @@
-"""Selection of the nodes that are drawn at once: the largest clusters below a node, as nested boxes."""
+"""Select the nodes to draw: the largest clusters below a node, as nested boxes."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ import numpy.typing as npt
 
 from agglo.tree.hierarchy import Hierarchy
 
-_SKIPPED_SHARE = 0.8  # a child with more than this share of its parent's points is skipped: it adds nothing new
+_SKIPPED_SHARE = 0.8  # a child with more than this share of its parent's points is skipped
 _MAX_SKIPS_PER_BOX = 500
-_MAX_SKIPS = 2000  # in all boxes of a view
-_MAX_SIBLINGS = 60  # boxes side by side; the remaining siblings share one box
+_MAX_SKIPS = 2000  # maximum number of skipped nodes in a view
+_MAX_SIBLINGS = 60  # maximum number of boxes inside one box; the remaining siblings share a box
 
 
 class Box(NamedTuple):
-    """A node to draw, or the siblings that are too small to draw, together."""
+    """A node to draw, or a group of siblings that are too small to draw separately."""
 
     node: int
     """The node; -1 for a group of siblings."""
     parent: int
-    """The position in the list of the enclosing box; -1 for the first box."""
+    """The position of the enclosing box in the list of boxes; -1 for the first box."""
     size: int
     """The number of points."""
     number: int
@@ -32,10 +32,10 @@ class Box(NamedTuple):
 def expand_node(
     tree: Hierarchy, node: int, round: int, max_skips: int = _MAX_SKIPS_PER_BOX
 ) -> tuple[npt.NDArray[np.int32], int]:
-    """Return the parts of a node, and the number of nodes skipped to find them.
+    """Return the children to draw for a node, and the number of skipped nodes.
 
-    If one child holds nearly all points of the node, replace it by its own children, up to ``max_skips`` times.
-    This happens if a cluster absorbs single points round by round. Clusters of ``round`` are not expanded.
+    If one child has nearly all points of the node, its own children replace it, up to ``max_skips`` times. Such
+    chains arise if a cluster absorbs one point per round. Clusters of ``round`` are not expanded.
     """
     parts: list[npt.NDArray[np.int32]] = []
     children = tree.children(node)
@@ -50,7 +50,7 @@ def expand_node(
 
 
 def largest_nodes(tree: Hierarchy, nodes: npt.NDArray[np.int32], n: int) -> npt.NDArray[np.int32]:
-    """Return the ``n`` largest of ``nodes``, the largest first; ties go to the smaller id."""
+    """Return the ``n`` largest of ``nodes``, sorted from largest to smallest; ties go to the smaller id."""
     rank = nodes - (tree.size[nodes].astype(np.int64) << 32)
     if len(nodes) > n:
         chosen = np.argpartition(rank, n)[:n]
@@ -59,14 +59,15 @@ def largest_nodes(tree: Hierarchy, nodes: npt.NDArray[np.int32], n: int) -> npt.
 
 
 def visible_boxes(tree: Hierarchy, node: int, round: int, *, limit: int, depth: int, share: float) -> list[Box]:
-    """Return the boxes to draw below ``node``, which is the first; expand the largest until there are ``limit``.
+    """Return the boxes to draw for ``node`` and its descendants; the first box is ``node`` itself.
 
-    Clusters of ``round`` are not expanded, so the innermost boxes belong to its partition. ``node`` itself is
-    always expanded. Siblings with less than ``share`` of the points of ``node`` share one box.
+    The largest box is expanded first, until there are ``limit`` boxes or ``depth`` levels. Clusters of ``round``
+    are not expanded, so the innermost boxes belong to its partition. ``node`` itself is always expanded. Siblings
+    with less than ``share`` of the points of ``node`` share one box.
     """
     boxes = [Box(node, -1, int(tree.size[node]), 1)]
     min_size = share * boxes[0].size
-    queue = [(-boxes[0].size, 0, 0)] if node >= tree.n_leaves else []  # a heap, the largest first
+    queue = [(-boxes[0].size, 0, 0)] if node >= tree.n_leaves else []  # a heap with the largest box on top
     floor = min(round, int(tree.round[node]) - 1)
     skips_left = _MAX_SKIPS
     while queue and len(boxes) < limit:
@@ -74,7 +75,7 @@ def visible_boxes(tree: Hierarchy, node: int, round: int, *, limit: int, depth: 
         parts, skips = expand_node(tree, boxes[position].node, floor, min(skips_left, _MAX_SKIPS_PER_BOX))
         skips_left -= skips
         drawn = largest_nodes(tree, parts, min(_MAX_SIBLINGS, limit - len(boxes)))
-        if position:  # the parts of `node` itself are drawn even if they are small
+        if position:  # the children of `node` itself are drawn even if they are small
             drawn = drawn[tree.size[drawn] >= min_size]
             if not len(drawn):
                 continue

@@ -1,4 +1,4 @@
-"""Pictures of trees and clusters; needs matplotlib: ``pip install 'agglo[plot]'``."""
+"""Figures of trees and clusters, drawn with matplotlib: ``pip install 'agglo[plot]'``."""
 
 try:
     import matplotlib  # noqa: F401

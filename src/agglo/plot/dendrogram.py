@@ -1,4 +1,4 @@
-"""Draw the top of a tree as a dendrogram that is small enough to be read."""
+"""Draw the top of a tree as a dendrogram with few branches."""
 
 from __future__ import annotations
 
@@ -21,37 +21,37 @@ from agglo.plot.style import (
 )
 from agglo.tree.hierarchy import Hierarchy
 
-_MIN_SIMILARITY = 1e-3  # the end of the similarity axis, as a share of the largest; the thresholds end there, too
+_MIN_SIMILARITY = 1e-3  # the lowest similarity of the axis, relative to the largest
 
 
 class Branch(NamedTuple):
-    """A node of the top of a tree, or several siblings that are drawn as one."""
+    """A branch of the dendrogram: one node, or several siblings that are drawn as one branch."""
 
     node: int
-    """The node, or the largest of the siblings."""
+    """The id of the node; of several siblings, the largest."""
     parent: int
-    """The position of its parent in the list; -1 for the root."""
+    """The position of the parent branch in the list of branches; -1 for the root."""
     x: float
-    """The horizontal position. Ends are at distance 1; a parent is above the middle of its children."""
+    """The horizontal position. Ends have distance 1; a parent is centred above its children."""
     height: float
     size: int
-    """The number of leaves of the tree."""
+    """The number of points below the branch."""
     n_nodes: int
-    """The number of siblings that are drawn as one."""
+    """The number of nodes that the branch represents."""
     is_end: bool
-    """Whether its children are not drawn."""
+    """Whether the branch is an end: its children are not drawn."""
 
 
 def top_branches(tree: Hierarchy, n_ends: int) -> list[Branch]:
-    """Return the top of the tree with at most ``n_ends`` ends, parents before children.
+    """Return the branches of the top of the tree, with at most ``n_ends`` ends; parents precede children.
 
-    The highest nodes are expanded first. If a node has more children than there are ends left, its largest
-    children are drawn, and the rest as one branch.
+    The highest nodes are expanded first. If a node has too many children, the largest children are drawn
+    separately, and all others as one branch.
     """
     if isinstance(n_ends, bool) or not isinstance(n_ends, int | np.integer) or n_ends < 2:
         raise ValueError(f"n_ends={n_ends!r} is too few to draw a tree: pass an integer of at least 2")
     root = tree.n_nodes - 1
-    expanded: dict[int, tuple[list[int], list[int]]] = {}  # node: its children drawn, and those drawn as one
+    expanded: dict[int, tuple[list[int], list[int]]] = {}  # node: (separate children, children drawn as one)
     n_left = int(n_ends) - 1
     heap = [(-float(tree.height[root]), root)]
     while heap and n_left > 0:
@@ -70,7 +70,7 @@ def top_branches(tree: Hierarchy, n_ends: int) -> list[Branch]:
 
 
 def _layout(tree: Hierarchy, root: int, expanded: dict[int, tuple[list[int], list[int]]]) -> list[Branch]:
-    """Compute the branches and their horizontal positions."""
+    """Compute the branches and their horizontal positions from the expanded nodes."""
     branches: list[Branch] = []
     pending: list[tuple[list[int], int]] = [([root], -1)]
     n_ends = 0
@@ -86,7 +86,7 @@ def _layout(tree: Hierarchy, root: int, expanded: dict[int, tuple[list[int], lis
         own, others = expanded[node]
         groups = [[child] for child in own] + ([others] if others else [])
         pending += [(group, len(branches) - 1) for group in reversed(groups)]
-    # A parent is above the middle between its first and its last child.
+    # A parent is centred between its first and its last child.
     child_xs: dict[int, list[float]] = {}
     for position in reversed(range(len(branches))):
         branch = branches[position]
@@ -103,8 +103,8 @@ def dendrogram(
     """Draw the top of the tree as a dendrogram with at most ``n_ends`` ends.
 
     The vertical axis is the height or, for a tree of similarities, the similarity on a logarithmic scale. Each end
-    is a whole subtree: a wedge that starts at its height, with its number of points below. If a node has too many
-    children, the smallest are drawn as one dashed branch.
+    is a wedge that represents a subtree: it starts at the subtree's height, with the number of points below it. If
+    a node has too many children, the smallest are drawn as one dashed branch.
     """
     colours = cluster_colours(labels, tree) if colours is None else colours
     clusters = containing_clusters(tree, labels)
@@ -143,7 +143,7 @@ def dendrogram(
 
 
 def _vertical_axis(axes: Axes, tree: Hierarchy, branches: list[Branch]) -> tuple[float, Any]:
-    """Set the limits of the axis; return the position of the leaves and a function from heights to positions."""
+    """Set up the vertical axis; return the position of leaves, and a function from heights to positions."""
     if tree.about.get("kind") != "similarity":
         axes.set_ylim(0, max(branches[0].height * 1.03, 1e-12))
         axes.set_ylabel("height", color=INK, fontsize=9)

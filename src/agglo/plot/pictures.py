@@ -1,4 +1,4 @@
-"""Draw a tree and its clusters.
+"""Draw a tree and its clusters: icicle plot, dendrogram, scatter plot, curves.
 
 Figures are created without pyplot, so that no window opens and no global state changes.
 """
@@ -36,18 +36,18 @@ from agglo.plot.style import (
 from agglo.tree.dp_means_path import DPMeansPath, dp_means_path
 from agglo.tree.hierarchy import Hierarchy
 
-_MAX_POINTS = 20_000  # in a scatter plot; more points would cover each other
-_MAX_ROUNDS = 2_000  # in a curve
-_PCA_POINTS = 2_000  # the size of the sample that determines the principal axes
+_MAX_POINTS = 20_000  # maximum number of points in a scatter plot; more would cover each other
+_MAX_ROUNDS = 2_000  # maximum number of rounds in a curve
+_PCA_POINTS = 2_000  # number of sampled points from which the principal axes are computed
 _TITLE: dict[str, Any] = {"loc": "left", "fontsize": 10, "color": INK}
 
 
 def icicle(axes: Axes, tree: Hierarchy, labels: Labels, colours: Colours | None = None) -> None:
-    """Draw the tree as an icicle plot: the root is on top, and the width of a node is its number of leaves.
+    """Draw the tree as an icicle plot: the root is at the top, and a node's width is its number of leaves.
 
-    The vertical axis is the number of clusters, so that a horizontal line is the partition that
-    ``tree.cut(n_clusters=...)`` returns. Nodes inside one cluster of ``labels`` have its colour, lighter towards
-    the leaves. Nodes with leaves of several clusters are grey. Nodes narrower than a pixel are not drawn.
+    The vertical axis is the number of clusters, so a horizontal line is the partition of
+    ``tree.cut(n_clusters=...)``. A node within one cluster of ``labels`` has the colour of that cluster, lighter
+    towards the leaves. A node with leaves of several clusters is grey. Nodes narrower than a pixel are not drawn.
     """
     colours = cluster_colours(labels, tree) if colours is None else colours
     n, last = tree.n_leaves, len(tree.rounds)
@@ -68,7 +68,7 @@ def icicle(axes: Axes, tree: Hierarchy, labels: Labels, colours: Colours | None 
     base = np.where(has_cluster[:, None], colours[cluster], to_rgb("#5d646f"))
     faces = lighten(base, np.where(has_cluster, 0.75 * depth, 0.25 + 0.5 * depth)[:, None])
 
-    # The background has a tint of the cluster, which shows where nodes are too narrow to be drawn.
+    # The background has a light colour of the cluster. It is visible where nodes are too narrow to be drawn.
     starts = np.concatenate(([0], np.flatnonzero(ordered[1:] != ordered[:-1]) + 1))
     is_wide = np.diff(starts, append=n) >= pixel
     background = _rectangles(starts[is_wide], np.append(starts, n)[1:][is_wide], n, ceiling)
@@ -85,7 +85,9 @@ def icicle(axes: Axes, tree: Hierarchy, labels: Labels, colours: Colours | None 
 def scatter(
     axes: Axes, X: npt.ArrayLike, labels: Labels, colours: Colours | None = None, *, unit: bool = False
 ) -> npt.NDArray[np.float64]:
-    """Draw the points on their two principal axes in the colours of their clusters; return their coordinates.
+    """Draw a scatter plot of the points on their first two principal axes; return the coordinates.
+
+    The colour of a point is the colour of its cluster.
 
     Parameters
     ----------
@@ -102,7 +104,7 @@ def scatter(
     """
     colours = cluster_colours(labels) if colours is None else colours
     flat = principal_axes(X, unit=unit)
-    # Shuffled, so that no cluster covers the others.
+    # Draw in random order, so that no cluster covers the others.
     drawn = np.random.default_rng(0).permutation(len(flat))[:_MAX_POINTS]
     area = float(np.clip(18_000 / len(drawn), 0.5, 22))
     axes.scatter(flat[drawn, 0], flat[drawn, 1], c=colours[labels[drawn]], s=area, alpha=0.75, linewidths=0)
@@ -114,7 +116,7 @@ def scatter(
 
 
 def rounds(axes: Axes, tree: Hierarchy) -> None:
-    """Draw the number of clusters after every round."""
+    """Draw the number of clusters after each round as a curve."""
     counts = np.concatenate(([tree.n_leaves], tree.rounds.after))
     drawn = np.unique(np.linspace(0, len(counts) - 1, _MAX_ROUNDS).round().astype(int))
     axes.step(drawn, counts[drawn], where="post", color=INK, linewidth=1.2)
@@ -126,7 +128,7 @@ def rounds(axes: Axes, tree: Hierarchy) -> None:
 
 
 def prices(cost_axes: Axes, count_axes: Axes, path: DPMeansPath) -> None:
-    """Draw the minimum DP-means cost over all cuts of the tree, and its number of clusters, against λ."""
+    """Draw two curves over λ: the minimum DP-means cost of all cuts of the tree, and its number of clusters."""
     positive = path.lambdas[path.lambdas > 0]
     low, high = (positive[0] / 3, positive[-1] * 3) if len(positive) else (0.1, 10.0)
     lam = np.geomspace(low, high, 400)
@@ -164,10 +166,10 @@ def draw(
     tree : Hierarchy
         The tree.
     kind : {"overview", "icicle", "dendrogram", "rounds", "dp-means"}
-        - ``overview``: icicle, rounds and, if ``X`` is given, points.
-        - ``icicle``: the tree by numbers of clusters. ``dendrogram``: the tree by height. Both are readable for a
-          million leaves.
-        - ``rounds``: the number of clusters after every round.
+        - ``overview``: an icicle plot, the curve of ``rounds`` and, if ``X`` is given, a scatter plot.
+        - ``icicle``: the tree, with the number of clusters on the vertical axis.
+        - ``dendrogram``: the top of the tree, with the height on the vertical axis.
+        - ``rounds``: the number of clusters after each round.
         - ``dp-means``: the minimum DP-means cost and its number of clusters for every λ; needs ``X``.
     labels : ndarray of int64, optional
         The cluster of each point, which determines the colours; ``tree.cut(round="persistent")`` by default.
@@ -211,20 +213,20 @@ def overview(
     title: str = "",
     pictures: Mapping[int, npt.ArrayLike] | None = None,
 ) -> Figure:
-    """Create a figure of the tree, its rounds and, if ``X`` is given, its points, coloured by ``labels``.
+    """Create a figure with an icicle plot, the curve of the rounds and, if ``X`` is given, a scatter plot.
 
     Parameters
     ----------
     tree : Hierarchy
         The tree.
     labels : ndarray of int64
-        A cut of the tree.
+        The cluster of each point in a cut of the tree, which determines the colours.
     X : array-like of shape (n_points, n_features), optional
         The points.
     title : str, optional
         The title of the figure.
     pictures : mapping of int to array-like, optional
-        Small grey images of clusters, which are drawn below the tree and among the points.
+        A small greyscale image for each cluster, which is drawn below the tree and in the scatter plot.
 
     Examples
     --------
@@ -280,7 +282,7 @@ def overview(
 
 
 def check_name(path: str | os.PathLike[str]) -> str:
-    """Return the format that the suffix of a file name stands for; raise if matplotlib cannot write it."""
+    """Return the image format given by the suffix of a file name; raise if matplotlib does not support it."""
     form = Path(path).suffix.lstrip(".").lower()
     if form not in Figure().canvas.get_supported_filetypes():
         raise ValueError(f"a picture cannot be written to {path}: end the name in .png, .svg or .pdf")
@@ -288,14 +290,14 @@ def check_name(path: str | os.PathLike[str]) -> str:
 
 
 def save(figure: Figure, path: str | os.PathLike[str], *, form: str | None = None) -> None:
-    """Write a figure to ``path`` atomically; the format is ``form`` or, by default, the suffix of the name."""
+    """Write a figure to ``path`` atomically; the image format is ``form``, by default the suffix of the name."""
     form = check_name(path) if form is None else form
     with replace_file(path) as partial:
         figure.savefig(partial, format=form)
 
 
 def principal_axes(X: npt.ArrayLike, *, unit: bool = False) -> npt.NDArray[np.float64]:
-    """Project the points onto their two principal axes, which are computed from a sample."""
+    """Project the points onto their first two principal axes, which are computed from a sample of the points."""
     points = np.asarray(X, np.float64)
     if unit:
         length = np.linalg.norm(points, axis=1, keepdims=True)
@@ -303,7 +305,7 @@ def principal_axes(X: npt.ArrayLike, *, unit: bool = False) -> npt.NDArray[np.fl
     sample = np.random.default_rng(0).permutation(len(points))[:_PCA_POINTS]
     center = points[sample].mean(axis=0)
     directions = np.linalg.svd(points[sample] - center, full_matrices=False)[2][:2]
-    # The sign of a direction is arbitrary; fix it, so that the same points give the same picture.
+    # The sign of a principal axis is arbitrary. Fix it, so that the same points give the same picture.
     directions *= np.sign(directions[np.arange(len(directions)), np.abs(directions).argmax(axis=1)])[:, None]
     flat = (points - center) @ directions.T
     return np.pad(flat, ((0, 0), (0, 2 - flat.shape[1])))
@@ -323,12 +325,12 @@ def _width_in_pixels(axes: Axes) -> float:
 
 
 def _headroom(span: float) -> float:
-    """Return the factor by which a logarithmic axis of the ratio ``span`` continues above the last round."""
+    """Return the factor by which a logarithmic axis extends above the last round; ``span`` is the ratio of its ends."""
     return float(max(span, 2.0) ** 0.07)
 
 
 def _set_cluster_axis(axes: Axes, n: int, ceiling: float) -> None:
-    """Make the vertical axis logarithmic, from n clusters at the bottom to ``ceiling`` at the top."""
+    """Make the vertical axis logarithmic, from ``n`` clusters at the bottom to ``ceiling`` at the top."""
     axes.set_yscale("log")
     axes.set_ylim(max(n, ceiling * 1.5), ceiling)
     steps = (1, 2, 5) if n / ceiling < 50 else (1,)
@@ -347,12 +349,12 @@ def _draw_images(
     colours: Colours,
     base: float | None = None,
 ) -> None:
-    """Draw the image of each cluster near its position in data coordinates, without overlaps.
+    """Draw the image of each cluster near its position, which is in data coordinates, without overlaps.
 
-    If ``base`` is given, a vertical position in pixels, the images are drawn in a row there.
+    If ``base`` is given, the images are drawn in a row at this vertical position in pixels.
     """
     side = 30.0  # pixels, frame included
-    axes.get_xlim(), axes.get_ylim()  # computes the limits, which transData needs
+    axes.get_xlim(), axes.get_ylim()  # compute the axis limits, which transData needs
     spots = axes.transData.transform(np.array([positions[cluster] for cluster in pictures]))
     if base is not None:
         spots[:, 1] = base
@@ -367,8 +369,8 @@ def _draw_images(
 
 
 def _separate(spots: npt.NDArray[np.float64], distance: float) -> npt.NDArray[np.float64]:
-    """Move spots until no two are closer than ``distance``, in at most 100 steps."""
-    spots = spots + np.arange(len(spots))[:, None] * 1e-3  # equal spots have no direction to move apart
+    """Move positions apart until no two are closer than ``distance``, in at most 100 steps."""
+    spots = spots + np.arange(len(spots))[:, None] * 1e-3  # equal positions would have no direction to move in
     for _ in range(100):
         between = spots[:, None] - spots[None]
         lengths = np.linalg.norm(between, axis=2)

@@ -1,4 +1,4 @@
-"""Colours, axes and number formats that all pictures share."""
+"""Colours, axes and number formats that all figures share."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from agglo.tree.hierarchy import Hierarchy
 Labels = npt.NDArray[np.int64]
 Colours = npt.NDArray[np.float64]
 
-# Neighbours in this list differ in hue and in lightness.
+# Adjacent colours of this list differ in hue and in lightness.
 PALETTE = (
     *("#3b6fb6", "#e4572e", "#2a9d63", "#f2a541", "#7b4ea3", "#22a7c4"),
     *("#d6447c", "#8a9a2b", "#8c5a3c", "#6f7de8", "#c9b037", "#2f7f79"),
@@ -25,9 +25,9 @@ FAINT = "#8a919c"
 
 
 def cluster_colours(labels: Labels, tree: Hierarchy | None = None) -> Colours:
-    """Return the colour (red, green, blue) of each cluster: the largest use the palette, the others are grey.
+    """Return the RGB colour of each cluster: the largest clusters use the palette, all others are grey.
 
-    If ``tree`` is given, clusters that are neighbours in it get colours that are neighbours in the palette.
+    If ``tree`` is given, adjacent clusters in its leaf order get adjacent colours of the palette.
     """
     sizes = np.bincount(labels)
     colours = np.tile(to_rgb(OTHERS), (len(sizes), 1))
@@ -40,7 +40,7 @@ def cluster_colours(labels: Labels, tree: Hierarchy | None = None) -> Colours:
 
 
 def containing_clusters(tree: Hierarchy, labels: Labels) -> npt.NDArray[np.int64]:
-    """Return the cluster of ``labels`` that contains each node; -1 for a node with leaves of several clusters."""
+    """Return the cluster of ``labels`` that contains each node; -1 if a node's leaves are in several clusters."""
     ordered = labels[tree.order]
     changes = np.concatenate(([0], np.cumsum(ordered[1:] != ordered[:-1])))
     inside = changes[tree.start] == changes[tree.start + tree.size - 1]
@@ -56,7 +56,7 @@ def remove_frame(axes: Axes) -> None:
 
 
 def lighten(colours: Colours, share: Any) -> Colours:
-    """Mix colours with a share of white."""
+    """Mix colours with white; ``share`` is the share of white, from 0 to 1."""
     return np.asarray(colours + (1 - colours) * share)
 
 
