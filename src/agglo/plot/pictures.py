@@ -325,7 +325,7 @@ def _width_in_pixels(axes: Axes) -> float:
 
 
 def _headroom(span: float) -> float:
-    """Return the factor by which a logarithmic axis extends above the last round; ``span`` is the ratio of its ends."""
+    """Return the factor by which a logarithmic axis of ratio ``span`` extends above the last round."""
     return float(max(span, 2.0) ** 0.07)
 
 
