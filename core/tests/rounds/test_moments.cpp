@@ -30,18 +30,18 @@ Graph random_graph(const std::vector<float>& points, Metric metric, ThreadPool& 
       sources.push_back(i);
       targets.push_back(j);
       weights.push_back(
-          static_cast<float>(similarity(metric) ? dot(x, y, kColumns) : squared_distance(x, y, kColumns)));
+          static_cast<float>(is_similarity(metric) ? dot(x, y, kColumns) : squared_distance(x, y, kColumns)));
     }
   const Graph rows = edges_to_csr(kPoints, sources, targets, weights);
   return symmetrize({rows.indptr, rows.indices, rows.weights},
-                    similarity(metric) ? Kind::similarity : Kind::distance, pool);
+                    is_similarity(metric) ? Kind::similarity : Kind::distance, pool);
 }
 
 Forest run(const std::vector<float>& points, const Graph& graph, Vectors vectors, bool mutual, int threads) {
   std::vector<float> means = points;
   vectors.means = means;
   vectors.d = kColumns;
-  const bool similar = similarity(vectors.metric) && vectors.linkage != VectorLinkage::ward;
+  const bool similar = is_similarity(vectors.metric) && vectors.linkage != VectorLinkage::ward;
   std::vector<double> thresholds;
   for (int i = 0; i < 60; ++i) thresholds.push_back(similar ? 6 - i / 8.0 : i * i / 4.0);
   RoundPlan plan;
