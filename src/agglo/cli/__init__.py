@@ -1,6 +1,6 @@
-"""The command line: one module per command. See docs/cli.md for the files that it reads and writes."""
+"""The command line program ``agglo``: one module per command. docs/cli.md describes the input and output files."""
 
-# Each module adds its command, in the order of the help.
+# Importing a module registers its command. The order of the imports is the order in the help.
 from agglo.cli import fit, predict, text, cut, evaluate, info, plot, explore, spark, demo  # isort: skip
 from agglo.cli.app import (
     BAD_INPUT,

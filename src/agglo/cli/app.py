@@ -1,4 +1,4 @@
-"""The program ``agglo``: exit codes, messages and errors of its commands."""
+"""The entry point of the program ``agglo``, and the exit codes, messages and errors of its commands."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class CommandError(Exception):
 
 @contextmanager
 def exit_with(code: int, prefix: str = "") -> Iterator[None]:
-    """End the command with ``code`` if the block raises an error that the user can correct."""
+    """End the command with exit code ``code`` if the ``with`` block raises an error that the user can correct."""
     try:
         yield
     except BrokenPipeError:
@@ -52,7 +52,7 @@ def exit_with(code: int, prefix: str = "") -> Iterator[None]:
     except OSError as error:
         cause = error.strerror or str(error)
         where = "" if error.filename is None else f"{error.filename}: "
-        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):  # even while reading: a temporary file
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):  # also while reading, by a temporary file
             code = CANNOT_WRITE
         raise CommandError(code, f"{prefix}{where}{cause}") from error
     except (ValueError, TypeError, IndexError, ImportError) as error:
@@ -60,7 +60,7 @@ def exit_with(code: int, prefix: str = "") -> Iterator[None]:
 
 
 def report_errors(function: Callable[P, None]) -> Callable[P, None]:
-    """Make a command print each error as one message on stderr and exit with its code."""
+    """Decorate a command: if it raises an error, print one message on stderr and exit with the error's code."""
 
     @functools.wraps(function)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
@@ -76,7 +76,7 @@ def report_errors(function: Callable[P, None]) -> Callable[P, None]:
                 _exit(NO_MEMORY, f"not enough memory ({error}): take fewer points or fewer neighbours")
             except KeyboardInterrupt:
                 _exit(INTERRUPTED, "interrupted")
-            except BrokenPipeError:  # as with `| head -1`: nobody reads a message
+            except BrokenPipeError:  # as with `| head -1`, where no one reads messages
                 _discard_stdout()
                 raise typer.Exit(PIPE_CLOSED) from None
 
@@ -84,14 +84,17 @@ def report_errors(function: Callable[P, None]) -> Callable[P, None]:
 
 
 def print_message(kind: str, message: str) -> None:
-    """Print an error, a warning or a note on stderr; if stderr is closed, go on without it."""
+    """Print an error, a warning or a note on stderr; do nothing if stderr is closed."""
     colour = {"error": "red", "warning": "yellow", "note": "blue"}[kind]
     with suppress(OSError):
         _print(typer.style(f"{kind}: ", fg=colour, bold=True) + message, err=True)
 
 
 def print_result(result: dict[str, Any], rows: list[tuple[str, str]], as_json: bool, quiet: bool) -> None:
-    """Print ``result`` as JSON, or ``rows`` of a heading and a line as text; nothing if ``quiet``."""
+    """Print ``result`` as JSON, or ``rows`` as text; print nothing if ``quiet``.
+
+    Each row is a heading and a line of text.
+    """
     if as_json:
         text = json.dumps(result, indent=2, allow_nan=False)
     elif quiet:
@@ -113,7 +116,7 @@ def _print(text: str, err: bool = False) -> None:
 
 
 def _discard_stdout() -> None:
-    """Redirect stdout to the null device, so that Python's last flush of it succeeds."""
+    """Redirect stdout to the null device, so that Python can flush it at exit without an error."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -136,12 +139,12 @@ def main() -> None:
     """Run the command ``agglo``."""
 
     def terminate(_signal: int, _frame: object) -> NoReturn:
-        raise SystemExit(TERMINATED)  # unlike the default handler, this lets temporary files be removed
+        raise SystemExit(TERMINATED)  # unlike the default handler, this removes temporary files
 
     signal.signal(signal.SIGTERM, terminate)
     _open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="replace")  # type: ignore[union-attr]  # some encodings have no ×
+        stream.reconfigure(errors="replace")  # type: ignore[union-attr]  # some encodings lack the character ×
     try:
         app(prog_name="agglo")
     except KeyboardInterrupt:
@@ -149,12 +152,12 @@ def main() -> None:
 
 
 def _open_closed_streams() -> None:
-    """Reopen closed standard streams, so that no file gets their descriptors and is printed into."""
+    """Reopen closed standard streams; otherwise an opened file could get the descriptor of stdout."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         try:
             os.fstat(number)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # takes the smallest free descriptor
+            os.open(os.devnull, os.O_RDWR)  # gets the smallest free descriptor
         if getattr(sys, name) is None:
             setattr(sys, name, open(number, "r" if number == 0 else "w", closefd=False))  # noqa: SIM115
 

@@ -1,4 +1,4 @@
-"""The command ``agglo cut``: select one flat clustering of a tree."""
+"""The command ``agglo cut``: cut a tree into flat clusters."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def cut(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Select one flat clustering of a tree; write its labels with --out.
+    """Cut a tree into flat clusters; write their labels with --out.
 
     Example: agglo cut out --n-clusters 100 -o labels.csv
     """

@@ -1,4 +1,4 @@
-"""Reading the input of ``agglo fit``: points, known classes, constraints and weights."""
+"""Read the input of ``agglo fit``: points, known classes, constraints and weights."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from agglo.rounds.constraints import check_constraints
 
 @dataclass(frozen=True, eq=False)
 class Data:
-    """Points to cluster, and what is known about them."""
+    """The input of ``agglo fit``: points, known classes, constraints and weights."""
 
     X: Any
     """The points: a read-only array, or a SciPy sparse matrix."""
     y: npt.NDArray[np.int32] | None
-    """The known class of each point."""
+    """The known class of each point; None if unknown."""
     source: dict[str, Any]
-    """The files and columns that the data is from, for the record of the run."""
+    """The names of the input files and columns, for the record of the run."""
     constraints: Mapping[str, Any] = field(default_factory=dict)
-    """Keyword arguments of ``fit``: must_link, cannot_link, sample_weight."""
+    """Keyword arguments to pass to ``fit``: must_link, cannot_link, sample_weight."""
 
 
 def read_data(
@@ -46,7 +46,7 @@ def read_data(
     csv: CsvOptions | None = None,
     constraints: Mapping[str, Path | None] | None = None,
 ) -> Data:
-    """Read and validate points from a file, and classes and constraints from other files if they are given."""
+    """Read and validate points from a file; read classes and constraints from the other files that are given."""
     if label_path is not None and label_path.exists() and path.exists() and label_path.samefile(path):
         if label_column is None:
             raise ValueError(
@@ -62,7 +62,7 @@ def read_data(
             check_sparse(X)
         else:
             X = check_points(X, compact=True)
-            X = X if is_read_only(X) else release(X)  # fit copies only points that can be written
+            X = X if is_read_only(X) else release(X)  # fit copies points unless they are read-only
     except (ValueError, TypeError) as error:
         raise ValueError(f"{path} cannot be clustered: {error}") from error
     labels = points.labels if label_path is None else read_labels(label_path, column=label_column, csv=csv)
@@ -82,7 +82,7 @@ def read_data(
 
 
 def read_weights(path: Path, csv: CsvOptions | None = None) -> npt.NDArray[Any]:
-    """Read the weights of points from a file: its only column, or the column ``label``."""
+    """Read the weight of each point from a file: its only column, or the column ``label``."""
     try:
         return read_labels(path, csv=csv)
     except ReadError as error:
@@ -104,7 +104,7 @@ def read_groups(path: Path, csv: CsvOptions | None = None) -> npt.NDArray[np.int
 
 
 def encode_classes(labels: npt.NDArray[Any], n_points: int) -> npt.NDArray[np.int32]:
-    """Return known classes as integers from 0; raise if a tree of ``n_points`` cannot be scored with them."""
+    """Encode known classes as integers from 0; raise if no tree of ``n_points`` can be scored with them."""
     if len(labels) != n_points:
         raise ValueError(f"there are {len(labels)} known classes for {n_points} points: pass one per point")
     codes = metrics.encode_labels("labels", labels)

@@ -45,7 +45,7 @@ def demo(
         from agglo.cli.record import describe_run
         from agglo.estimators import run_folder
 
-        model = build_model("scc", n_neighbors=10, n_jobs=jobs, **rule)  # few neighbours: there are few points
+        model = build_model("scc", n_neighbors=10, n_jobs=jobs, **rule)  # there are few points
     with exit_with(CANNOT_WRITE):
         run_folder.check_folder(out, force=force)
     data = _load_digits()
@@ -58,7 +58,7 @@ def demo(
         print_message("note", f"no picture: {error}")
     with exit_with(CANNOT_WRITE, f"nothing was written to {out}: "):
         paths = run_folder.save_run(out, model.tree_, model.labels_, record, picture)
-    name = "agglo" if shutil.which("agglo") else sys.argv[0]  # the command as the user can type it
+    name = "agglo" if shutil.which("agglo") else sys.argv[0]  # the command to type
     rows = [
         *report.summarize_run(record),
         ("written", ", ".join(map(str, paths))),
@@ -81,7 +81,7 @@ def _load_digits() -> Data:
 
 
 def _draw_digits(data: Data, model: Clusterer) -> Callable[[Path], None]:
-    """Return a function that writes the picture to a file; raise ImportError if matplotlib is not installed."""
+    """Return a function that writes the figure to a file; raise ImportError if matplotlib is not installed."""
     from agglo import plot
 
     labels = model.labels_

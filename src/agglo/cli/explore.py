@@ -30,7 +30,7 @@ def explore(
         typer.Option(help="File with one row per point: .parquet, .csv, .tsv or .arrow.", rich_help_panel=INPUT),
     ] = None,
     column: Annotated[
-        str | None, typer.Option(help="Column of --items that has the text of each point.", rich_help_panel=INPUT)
+        str | None, typer.Option(help="Text column of the file --items.", rich_help_panel=INPUT)
     ] = None,
     port: Annotated[
         int, typer.Option(min=0, max=65535, help="Port; by default a free one.", rich_help_panel=OUTPUT)
@@ -41,7 +41,8 @@ def explore(
     html: Annotated[
         Path | None,
         typer.Option(
-            help="Write a single page with the top of the tree to this file, and exit.", rich_help_panel=OUTPUT
+            help="Write a single HTML page with the largest clusters to this file, and exit.",
+            rich_help_panel=OUTPUT,
         ),
     ] = None,
     html_size: Annotated[
@@ -84,7 +85,7 @@ def serve(
     browser: bool = False,
     as_json: bool = False,
 ) -> None:
-    """Serve a run until Ctrl-C."""
+    """Serve the explorer's web page for a run until Ctrl-C."""
     from agglo.explore import Explorer, open_run
 
     with exit_with(BAD_INPUT):
@@ -103,6 +104,6 @@ def serve(
                 print_message("note", "no browser could be opened: open the link yourself")
         explorer.wait()
     except KeyboardInterrupt:
-        return  # how the user ends the command
+        return  # Ctrl-C is the normal end of the command
     finally:
         explorer.close()

@@ -47,12 +47,12 @@ from agglo.cli.options import (
     parse_thresholds,
 )
 
-if TYPE_CHECKING:  # each command imports what takes long to import, so that --help answers at once
+if TYPE_CHECKING:  # slow imports are inside the commands, so that --help is fast
     from agglo.cli.data import Data
     from agglo.estimators.base import Clusterer
 
 PERSISTENT = {"round": "persistent"}
-"""The rule for labels if none is given."""
+"""The default cut: the most persistent round."""
 
 
 @app.command(epilog=EPILOG)
@@ -123,8 +123,8 @@ def fit(
         Literal["auto", "none", "exact-average", "centroid", "ward"],
         typer.Option(
             metavar="NAME",
-            help="Linkage that merges the clusters that the graph leaves apart: exact-average, centroid, ward, "
-            "auto (one that fits the metric), or none.",
+            help="Linkage that merges clusters without edges between them: exact-average, centroid, ward, "
+            "auto (depends on the metric), or none.",
             rich_help_panel=TREE,
         ),
     ] = "auto",
@@ -147,13 +147,15 @@ def fit(
     must_link: Annotated[
         Path | None,
         typer.Option(
-            help="Table of groups of rows of DATA that belong to one cluster.", rich_help_panel=CONSTRAINTS
+            help="Groups of points that belong to one cluster: a table of row numbers of DATA.",
+            rich_help_panel=CONSTRAINTS,
         ),
     ] = None,
     cannot_link: Annotated[
         Path | None,
         typer.Option(
-            help="Table of groups of rows of DATA that belong to different clusters.", rich_help_panel=CONSTRAINTS
+            help="Groups of points that belong to different clusters: a table of row numbers of DATA.",
+            rich_help_panel=CONSTRAINTS,
         ),
     ] = None,
     sample_weight: Annotated[
@@ -162,7 +164,8 @@ def fit(
     max_cluster_size: Annotated[
         float | None,
         typer.Option(
-            help="Maximum number of points of a cluster, or their maximum weight.", rich_help_panel=CONSTRAINTS
+            help="Maximum number of points of a cluster; with --sample-weight, its maximum weight.",
+            rich_help_panel=CONSTRAINTS,
         ),
     ] = None,
     n_clusters: NClusters = None,
@@ -179,9 +182,9 @@ def fit(
 ) -> None:
     """Cluster the points of a file; write the tree and its labels to a folder.
 
-    Labels are selected by --n-clusters, --round or --height. By default they
-    are those of the most persistent round: the number of clusters that
-    survives the longest range of thresholds.
+    The labels are a cut of the tree, which --n-clusters, --round or --height
+    selects. By default the tree is cut at the most persistent round, whose
+    number of clusters survives the longest range of thresholds.
 
     Example: agglo fit points.npy --metric euclidean --n-clusters 10 -o out
     """
@@ -233,7 +236,7 @@ def fit(
 
 
 def build_model(algorithm: str, **parameters: Any) -> Clusterer:
-    """Return an unfitted clusterer; raise if a parameter is wrong, before any file is read."""
+    """Create an unfitted clusterer; raise if a parameter is invalid, before any file is read."""
     from agglo.estimators.options import FitOptions
     from agglo.estimators.scc import HAC, SCC, Affinity
 
@@ -244,7 +247,7 @@ def build_model(algorithm: str, **parameters: Any) -> Clusterer:
 
 
 def read_with_bar(read: Callable[[], Data], quiet: bool) -> Data:
-    """Read the input, with a progress bar."""
+    """Call ``read`` and return its result; show a progress bar unless ``quiet``."""
     from agglo.progress import progress_bar
 
     with progress_bar(not quiet) as progress, exit_with(BAD_INPUT):
@@ -254,11 +257,11 @@ def read_with_bar(read: Callable[[], Data], quiet: bool) -> Data:
 
 
 def fit_model(model: Clusterer, data: Data, quiet: bool) -> None:
-    """Fit a clusterer to the data, with a progress bar."""
+    """Fit a clusterer to the data; show a progress bar unless ``quiet``."""
     import numpy as np
 
     with exit_with(USAGE):
         model.set_params(verbose=not quiet).fit(data.X, **data.constraints)
-    model.set_params(verbose=False)  # a saved model draws no bar
+    model.set_params(verbose=False)  # so that a saved model shows no progress bar
     if isinstance(data.source.get("columns"), list):
         model.feature_names_in_ = np.array(data.source["columns"], object)

@@ -9,7 +9,7 @@ from agglo.cli.options import AsJson, Quiet, RunPath
 @app.command(epilog=EPILOG)
 @report_errors
 def info(run: RunPath, as_json: AsJson = False, quiet: Quiet = False) -> None:
-    """Describe a run: points, graph, tree, labels, and the number of clusters after its rounds.
+    """Describe a run: points, graph, tree, labels, and the number of clusters per round.
 
     Example: agglo info out
     """

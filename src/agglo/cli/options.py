@@ -27,7 +27,7 @@ NClusters = Annotated[
 Round = Annotated[
     str | None,
     typer.Option(
-        help="Cut at a round: a number, -1 for the last, or 'persistent' for the most persistent.",
+        help="Cut after a round: its number, -1 for the last round, or 'persistent' for the most persistent.",
         rich_help_panel=LABELS,
     ),
 ]
@@ -53,14 +53,14 @@ Header = Annotated[
 Encoding = Annotated[str, typer.Option(help="Encoding of CSV files.", rich_help_panel=INPUT)]
 Delimiter = Annotated[
     str | None,
-    typer.Option(help="Separator of the cells of CSV files: ';', '|' or tab.", rich_help_panel=INPUT),
+    typer.Option(help="Column separator of CSV files: ';', '|' or tab.", rich_help_panel=INPUT),
 ]
 Jobs = Annotated[
     int | None,
     typer.Option("--jobs", "-j", help="Number of threads; all cores by default.", rich_help_panel=OUTPUT),
 ]
 Force = Annotated[
-    bool, typer.Option("--force", help="Write to a folder that has other files in it.", rich_help_panel=OUTPUT)
+    bool, typer.Option("--force", help="Write even if the folder contains other files.", rich_help_panel=OUTPUT)
 ]
 AsJson = Annotated[
     bool, typer.Option("--json", help="Print the result as JSON on stdout.", rich_help_panel=OUTPUT)
@@ -71,14 +71,14 @@ Quiet = Annotated[
 
 
 def csv_options(header: bool | None, encoding: str, delimiter: str | None) -> Any:
-    """Return the format of CSV files."""
+    """Return the options ``header``, ``encoding`` and ``delimiter`` as one CsvOptions value."""
     from agglo.io.tables import CsvOptions
 
     return CsvOptions(header, encoding, "\t" if delimiter in ("tab", "\\t") else delimiter)
 
 
 def parse_columns(columns: str | None, drop: str | None) -> dict[str, Any]:
-    """Return the names of the columns to use and to leave out, as keyword arguments."""
+    """Parse the options --columns and --drop to lists of names; return them as keyword arguments."""
     from agglo.io.tables import split_names
 
     if columns is not None and drop is not None:
@@ -95,7 +95,7 @@ def parse_columns(columns: str | None, drop: str | None) -> dict[str, Any]:
 
 
 def parse_rule(n_clusters: int | None, round: str | None, height: float | None) -> dict[str, Any] | None:
-    """Return the one rule for a cut that is given, or None."""
+    """Return the given cut option as a dict, or None if there is none; raise if there are several."""
     given = {
         "n_clusters": n_clusters,
         "round": None if round is None else parse_integer("--round", round, "persistent"),
@@ -109,7 +109,7 @@ def parse_rule(n_clusters: int | None, round: str | None, height: float | None) 
 
 
 def parse_integer(option: str, text: str, name: str) -> Any:
-    """Return an integer, or ``name`` if that is given."""
+    """Parse the value of ``option`` to an integer; the text ``name`` is also allowed and returned."""
     if text == name:
         return text
     try:
@@ -119,7 +119,7 @@ def parse_integer(option: str, text: str, name: str) -> Any:
 
 
 def parse_float(option: str, text: str, *names: str) -> Any:
-    """Return a number, or one of ``names`` if that is given."""
+    """Parse the value of ``option`` to a float; the texts ``names`` are also allowed and returned."""
     if text in names:
         return text
     try:
@@ -130,7 +130,7 @@ def parse_float(option: str, text: str, *names: str) -> Any:
 
 
 def parse_thresholds(text: str | None) -> Any:
-    """Return the name of a schedule, or a list of thresholds."""
+    """Parse the value of --thresholds to a list of numbers, or return it if it is the name of a schedule."""
     if text is None or text.replace("-", "").isalpha():
         return text
     try:

@@ -39,13 +39,16 @@ def plot(
     ] = "overview",
     data: Annotated[
         Path | None,
-        typer.Option(help="The points: required for dp-means, drawn in an overview.", rich_help_panel=INPUT),
+        typer.Option(
+            help="File of the points: required for dp-means, optional for overview.", rich_help_panel=INPUT
+        ),
     ] = None,
     columns: Columns = None,
     drop: Drop = None,
     array: NpzArray = None,
     label_column: Annotated[
-        str | None, typer.Option(help="Column of known classes, which is no feature.", rich_help_panel=INPUT)
+        str | None,
+        typer.Option(help="Column of known classes, which is not used as a feature.", rich_help_panel=INPUT),
     ] = None,
     header: Header = None,
     encoding: Encoding = "utf-8",
@@ -61,8 +64,8 @@ def plot(
 ) -> None:
     """Draw a tree, its rounds or its DP-means costs.
 
-    Each cluster of a cut has a colour. The cut is selected by --n-clusters,
-    --round or --height; by default it is the most persistent round.
+    Colours show the clusters of a cut, which --n-clusters, --round or
+    --height selects. By default it is the most persistent round.
 
     Example: agglo plot out --kind dendrogram -o tree.png
     """
@@ -109,7 +112,7 @@ def plot(
 
 
 def _feature_columns(run: Path) -> list[str] | None:
-    """Return the columns of the table that a run was fitted to; None if it was not a table."""
+    """Return the names of the columns that a run was fitted to; None if its input was not a table."""
     from agglo.estimators.run_folder import load_record
 
     record = (load_record(run) if run.is_dir() else None) or {}

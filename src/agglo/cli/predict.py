@@ -33,9 +33,9 @@ from agglo.cli.options import (
 def predict(
     run: Annotated[
         Path,
-        typer.Argument(metavar="RUN", help="Folder that agglo fit --keep-model wrote, or of a saved model."),
+        typer.Argument(metavar="RUN", help="Folder of agglo fit --keep-model, or of a saved model."),
     ],
-    data: Annotated[Path, typer.Argument(metavar="NEW", help="New points, in a format of agglo fit.")],
+    data: Annotated[Path, typer.Argument(metavar="NEW", help="File of new points, in the formats of agglo fit.")],
     columns: Columns = None,
     drop: Drop = None,
     array: NpzArray = None,
@@ -52,8 +52,8 @@ def predict(
 ) -> None:
     """Assign new points to the clusters of a model; -1 if no cluster is close enough.
 
-    Labels are numbered as those of the run, unless --n-clusters, --round or
-    --height selects another cut.
+    The labels are the cluster numbers of the run, unless --n-clusters, --round
+    or --height selects another cut of its tree.
 
     Example: agglo predict out new.npy -o labels.csv
     """
@@ -86,7 +86,7 @@ def predict(
     with exit_with(USAGE):
         model.set_params(n_jobs=effective_n_threads(jobs), verbose=not quiet)
         if rule:
-            cut_tree(model.tree_, rule)  # raises before the search if the tree has no such cut
+            cut_tree(model.tree_, rule)  # raise before the search if the cut does not exist
     with exit_with(BAD_INPUT):
         names = list(model.__dict__.pop("feature_names_in_", []))  # read_data selects the columns by name
         is_table = data.suffix.lower() in (".parquet", ".csv", ".tsv")

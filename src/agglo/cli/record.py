@@ -1,4 +1,4 @@
-"""Records of runs: the content of ``run.json``, and its summary for people."""
+"""Records of runs: the content of ``run.json``, and its summary as text."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Rows = list[tuple[str, str]]
 
 
 def summarize_run(record: Mapping[str, Any]) -> Rows:
-    """Summarize a run: points, graph, tree, labels and scores, as far as the record has them."""
+    """Summarize the record of a run as text: points, graph, tree, labels and scores, if recorded."""
     rows: Rows = []
     if "data" in record:
         data = record["data"]
@@ -46,7 +46,7 @@ def summarize_run(record: Mapping[str, Any]) -> Rows:
 
 
 def _search(graph: Mapping[str, Any], parameters: Mapping[str, Any]) -> str:
-    """Describe the search: method, recall, and the settings that other rows do not have."""
+    """Describe the neighbour search: method, recall, and settings that no other row shows."""
     estimate = graph["recall_estimate"]
     found = "all neighbours" if estimate is None else f"recall {RecallEstimate(**estimate)}, measured"
     chosen = f" (chosen by {parameters['method']})" if parameters["method"] != graph["method"] else ""
@@ -65,7 +65,7 @@ def _tree(record: Mapping[str, Any]) -> str:
 
 
 def summarize_labels(about: Mapping[str, Any]) -> Rows:
-    """Summarize the clusters of a cut."""
+    """Summarize the clusters of a cut as text."""
     (name, value), *_ = about["rule"].items()
     if name == "height":
         how = f"height {value}"
@@ -81,7 +81,7 @@ def summarize_labels(about: Mapping[str, Any]) -> Rows:
 
 
 def summarize_scores(scores: Mapping[str, Any]) -> Rows:
-    """Summarize the scores of a tree and its labels against known classes."""
+    """Summarize the scores of a tree and its labels against known classes as text."""
     best = scores["best_round"]
     return [
         (
@@ -98,7 +98,7 @@ def _f1(scores: Mapping[str, float]) -> str:
 
 
 def summarize_rounds(tree: Hierarchy, max_rows: int = 12) -> Rows:
-    """List the number of clusters after at most ``max_rows`` rounds, evenly spaced on a logarithmic scale."""
+    """List at most ``max_rows`` rounds with their numbers of clusters, evenly spaced on a logarithmic scale."""
     counts = np.concatenate(([tree.n_leaves], tree.rounds.after))
     wanted = np.geomspace(counts[0], counts[-1], max_rows)
     shown = sorted({int(np.abs(counts - number).argmin()) for number in wanted})
@@ -109,11 +109,11 @@ def summarize_rounds(tree: Hierarchy, max_rows: int = 12) -> Rows:
     return rows
 
 
-_MAX_ROUNDS = 1000  # rounds in a record. HAC has one per merge, and the file of the tree has them all.
+_MAX_ROUNDS = 1000  # maximum number of rounds in a record; the tree file has all rounds
 
 
 def describe_run(model: Any, data: Data, rule: Mapping[str, Any], schedule: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the record of a fitted model; ``rule`` and ``schedule`` are the options that the user gave."""
+    """Return the record of a fitted model; ``rule`` is the cut and ``schedule`` the thresholds the user passed."""
     names = ("metric", "n_neighbors", "method", "recall", "missing")
     return {
         "agglo": __version__,
@@ -163,7 +163,7 @@ def describe_graph(graph: NeighborGraph) -> dict[str, Any]:
 
 
 def describe_tree(tree: Hierarchy) -> dict[str, Any]:
-    """Return the parts of a record that describe a tree and its rounds; no rounds if there are very many."""
+    """Return the parts of a record that describe a tree and its rounds; rounds are omitted above 1,000."""
     rounds = [
         {
             "threshold": _nan_to_none(step.threshold),
@@ -187,7 +187,7 @@ def describe_tree(tree: Hierarchy) -> dict[str, Any]:
 
 
 def cut_tree(tree: Hierarchy, rule: Mapping[str, Any]) -> tuple[npt.NDArray[np.int64], dict[str, Any]]:
-    """Return the labels that a rule selects, and their description."""
+    """Cut a tree by a rule; return the labels and their description."""
     full = {"n_clusters": None, "round": None, "height": None, **rule}
     check_rule(tree.n_leaves, **full)
     selected = None

@@ -23,7 +23,9 @@ RunFolder = Annotated[
 def fit(
     edges: Annotated[
         list[str],
-        typer.Argument(metavar="EDGES...", help="Parquet with src, dst, weight. Any path that Spark reads."),
+        typer.Argument(
+            metavar="EDGES...", help="Parquet files with src, dst and weight, at paths that Spark reads."
+        ),
     ],
     *,
     out: RunFolder,
@@ -34,11 +36,11 @@ def fit(
         ),
     ],
     columns: Annotated[
-        str, typer.Option(help="Names of the three columns: a,b,w.", rich_help_panel=INPUT)
+        str, typer.Option(help="Names of the columns src, dst and weight: a,b,w.", rich_help_panel=INPUT)
     ] = "src,dst,weight",
     points: Annotated[
         str | None,
-        typer.Option(help="Parquet of the ids of all points, if some have no edges.", rich_help_panel=INPUT),
+        typer.Option(help="Parquet file with all point ids, if some points have no edges.", rich_help_panel=INPUT),
     ] = None,
     missing: Annotated[
         str | None, typer.Option(help="Value of a pair without an edge, or 'ignore'.", rich_help_panel=INPUT)
@@ -59,17 +61,18 @@ def fit(
         typer.Option(metavar="NAME", help="every-round or until-stable.", rich_help_panel=TREE),
     ] = "every-round",
     handoff_edges: Annotated[
-        int | None, typer.Option(help="Number of edges at which one machine takes over.", rich_help_panel=OUTPUT)
+        int | None,
+        typer.Option(help="Maximum number of edges that one machine clusters alone.", rich_help_panel=OUTPUT),
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Continue the run in the folder.", rich_help_panel=OUTPUT)
+        bool, typer.Option("--resume", help="Resume an interrupted run in the folder.", rich_help_panel=OUTPUT)
     ] = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Cluster the points of a table of edges; write the tree as tables.
+    """Cluster a graph, given as a table of edges; write the tree as tables.
 
-    The command uses the session of spark-submit, or starts one on this machine.
+    The command uses the session of spark-submit, or starts a local session.
 
     Example: agglo spark fit edges.parquet --kind distance -o run
     """
@@ -117,11 +120,11 @@ def labels(
     run: Annotated[str, typer.Argument(metavar="RUN", help="Folder that agglo spark fit wrote.")],
     *,
     round: Annotated[int, typer.Option(help="The round: a number, or -1 for the last.")],
-    out: Annotated[str, typer.Option("--out", "-o", help="Folder for Parquet: id, cluster.")],
+    out: Annotated[str, typer.Option("--out", "-o", help="Folder for Parquet files with id and cluster.")],
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Write the clusters of all points after a round of a run.
+    """Write the cluster of each point after a round of a run.
 
     Example: agglo spark labels run --round -1 -o labels
     """

@@ -1,4 +1,4 @@
-"""The command ``agglo text``: cluster texts and name the clusters."""
+"""The command ``agglo text``: cluster texts, and name the clusters by their terms."""
 
 from __future__ import annotations
 
@@ -48,17 +48,20 @@ from agglo.cli.options import (
 @report_errors
 def text(
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="Texts: .csv, .tsv, .parquet, or a .txt with one per line.")
+        Path, typer.Argument(metavar="FILE", help="Texts: .csv, .tsv, .parquet, or .txt with one text per line.")
     ],
     *,
     column: Annotated[
-        str | None, typer.Option(help="Column of the texts, if FILE has several.", rich_help_panel=INPUT)
+        str | None, typer.Option(help="Text column, if FILE has several columns.", rich_help_panel=INPUT)
     ] = None,
     encoding: Encoding = "utf-8",
     delimiter: Delimiter = None,
     embeddings: Annotated[
         Path | None,
-        typer.Option(help="Vectors, one row per row of FILE: .npy, .npz or .parquet.", rich_help_panel=INPUT),
+        typer.Option(
+            help="Vectors of the texts, with one row per row of FILE: .npy, .npz or .parquet.",
+            rich_help_panel=INPUT,
+        ),
     ] = None,
     model: Annotated[
         Path | None,
@@ -77,7 +80,8 @@ def text(
     height: Height = None,
     out: Out = Path("agglo-text"),
     explore: Annotated[
-        bool, typer.Option("--explore", help="Open the explorer afterwards, until Ctrl-C.", rich_help_panel=OUTPUT)
+        bool,
+        typer.Option("--explore", help="Afterwards, serve the explorer until Ctrl-C.", rich_help_panel=OUTPUT),
     ] = False,
     jobs: Jobs = None,
     force: Force = False,
@@ -134,7 +138,7 @@ def text(
             run_folder.NAMES: partial(write_arrow, names.to_table()),
         }
         paths = run_folder.save_run(out, clusterer.tree_, clusterer.labels_, record, extra=extra)
-    name = "agglo" if shutil.which("agglo") else sys.argv[0]  # the command as the user can type it
+    name = "agglo" if shutil.which("agglo") else sys.argv[0]  # the command to type
     rows = [("texts", f"{len(texts.texts):,} different ones in {texts.n_rows:,} rows of {file}")]
     rows += [row for row in report.summarize_run(record) if row[0] != "points"]
     rows += [("written", ", ".join(map(str, paths))), ("next", f"{name} explore {out}")]
