@@ -53,35 +53,36 @@ def scc(
     graph : NeighborGraph
         The points and their neighbours.
     thresholds : {"odds", "geometric", "linear", "doubling"} or array-like, default="odds"
-        The name of a schedule, or the thresholds themselves from near to far: decreasing similarities or
-        increasing distances. See :func:`agglo.rounds.schedule.schedule`.
+        The name of a schedule, or an array of thresholds from near to far: decreasing similarities or increasing
+        distances. See :func:`agglo.rounds.schedule.schedule`.
     n_thresholds : int, optional
-        The number of thresholds of ``"odds"``, ``"geometric"`` and ``"linear"``. The default is 200, as in the
-        paper; for ``"odds"`` it depends on the range and is often above 10,000. Thresholds at which nothing merges
-        cost nothing.
+        The number of thresholds for ``"odds"``, ``"geometric"`` and ``"linear"``. The default is 200, as in the
+        paper. For ``"odds"`` the default depends on the range of the weights and is often above 10,000. Thresholds
+        at which nothing merges cost no time.
     linkage : {"average", "single", "complete", "exact-average", "centroid", "ward"} or Linkage, default="average"
-        The linkage of two clusters. Only clusters with an edge between them are compared. The last three compare
-        the points themselves and need ``X``; see :class:`agglo.rounds.vector_linkage.VectorLinkage`. A linkage of
-        your own, see :class:`agglo.Linkage`, runs in NumPy instead of the core.
+        The linkage of two clusters. Only clusters with an edge between them are compared. ``"exact-average"``,
+        ``"centroid"`` and ``"ward"`` compare vectors and need ``X``; see
+        :class:`agglo.rounds.vector_linkage.VectorLinkage`. A custom :class:`agglo.Linkage` object runs in NumPy
+        instead of the core.
     advance : {"every-round", "until-stable"}, default="every-round"
-        When to go to the next threshold: after every round, as in the paper's experiments, or after a round that
-        merged nothing, as in its Algorithm 1.
+        When to go to the next threshold: after every round, as in the paper's experiments, or only after a round
+        that merges nothing, as in the paper's Algorithm 1.
     X : array-like of shape (n_points, n_features), optional
-        The points, for linkages that compare them and for ``connect``.
+        The points. Vector linkages and ``connect`` need them.
     connect : {"auto", "exact-average", "centroid", "ward"} or None, default="auto"
-        The linkage that merges the clusters that are left when the graph has no more edges between them. Each such
-        merge is a round of its own. ``"auto"`` takes ``"exact-average"``, or ``"centroid"`` for the metric
-        ``euclidean``, if ``X`` is dense and ``linkage`` is one on the graph. Otherwise, and with None, these
-        clusters stay apart, as children of one root. See :mod:`agglo.rounds.connect`.
+        After the rounds on the graph, clusters without edges between them may remain. ``connect`` is the linkage
+        that merges them, one merge per round. ``"auto"`` selects ``"exact-average"``, or ``"centroid"`` for the
+        metric ``euclidean``, if ``X`` is dense and ``linkage`` is ``"average"``, ``"single"`` or ``"complete"``.
+        Otherwise, and with None, these clusters become children of one root. See :mod:`agglo.rounds.connect`.
     must_link : array-like of shape (n_links, 2) or list of groups, optional
-        Points that belong together, by their indices. Each group is merged before the first round, at height 0.
+        Groups of point indices. The points of a group are merged before the first round, at height 0.
     cannot_link : array-like of shape (n_links, 2) or list of groups, optional
-        Points that do not belong together, by their indices. No cluster holds two points of a group.
+        Groups of point indices. No cluster contains two points of the same group.
     max_cluster_size : float, optional
-        The largest number of points of a cluster; with ``sample_weight``, its largest total weight.
+        The largest number of points in a cluster. With ``sample_weight``, the largest total weight of a cluster.
     sample_weight : array-like of shape (n_points,), optional
-        A positive weight for each point. A point of weight 3 counts as three duplicates that are merged already.
-        Weights change averages and ``max_cluster_size``. The sizes of the tree count points.
+        A positive weight for each point. A point of weight 3 counts as three merged duplicates. Weights affect
+        averages and ``max_cluster_size``. The sizes in the tree still count points.
     n_jobs : int, optional
         Number of threads; all cores by default. The result does not depend on it.
     progress : callable, optional
@@ -92,7 +93,7 @@ def scc(
     Returns
     -------
     Hierarchy
-        The tree. Its ``rounds`` report the clusters before and after each round, its ``about`` the thresholds.
+        The tree. ``rounds`` has the numbers of clusters before and after each round. ``about`` has the parameters.
 
     Examples
     --------
@@ -127,7 +128,7 @@ def affinity(
 ) -> Hierarchy:
     """Build the tree of Affinity clustering: in each round every cluster merges with its nearest neighbour.
 
-    The parameters are those of :func:`scc`. There are few rounds, and each of them tends to merge too much.
+    The parameters are the same as in :func:`scc`. There are few rounds, and each tends to merge too much.
 
     Examples
     --------
@@ -155,10 +156,10 @@ def hac(
     progress: Progress | None = None,
     top: ConnectName | None = "deprecated",  # type: ignore[assignment]
 ) -> Hierarchy:
-    """Build the binary tree of hierarchical agglomerative clustering; each merge is a round of its own.
+    """Build the binary tree of hierarchical agglomerative clustering, with one merge per round.
 
-    The parameters are those of :func:`scc`. On the complete graph (``n_neighbors="all"``) this is classical HAC.
-    Of pairs with equal linkages, the one with the smaller point indices merges first.
+    The parameters are the same as in :func:`scc`. On the complete graph (``n_neighbors="all"``) this is classical
+    HAC. If pairs have equal linkages, the pair with the smaller point indices merges first.
 
     Examples
     --------
@@ -179,7 +180,7 @@ def _check_inputs(
     max_cluster_size: float | None,
     sample_weight: npt.ArrayLike | None,
 ) -> Constraints | None:
-    """Check the graph and the constraints; return the constraints, None if there are none."""
+    """Check the graph and the constraints; return the validated constraints, or None if none are given."""
     if not isinstance(graph, NeighborGraph):
         raise TypeError(
             f"expected a NeighborGraph, got {type(graph).__name__}: make one of points with agglo.neighbor_graph, "
@@ -207,9 +208,9 @@ def build_hierarchy(
     connect: ConnectName | None,
     constraints: Constraints | None,
 ) -> Hierarchy:
-    """Run the rounds on ``graph``, merge the roots that they leave, and return the tree.
+    """Run the rounds on ``graph``, merge the remaining roots, and return the tree.
 
-    ``plan_rounds`` returns the plan of the rounds for a linkage and the weights of the points.
+    ``plan_rounds(linkage, weights)`` returns the plan of the rounds; ``weights`` are the point weights or None.
     """
     check_linkage(linkage)
     if connect not in (None, "auto", *VECTOR_LINKAGES):
@@ -240,7 +241,7 @@ def build_hierarchy(
     n_clusters = int(forest.after[-1]) if len(forest.after) else graph.n_points
     if connect == "auto" and n_clusters > 1:
         chosen = choose_connect(graph.metric, linkage, X)
-        # If it is thresholds or constraints that ended the rounds, and not the edges, the roots stay apart.
+        # If thresholds or constraints ended the rounds while edges were left, the roots are not merged.
         if chosen is not None and n_clusters == connected_components(graph.to_scipy(), False, return_labels=False):
             root_linkage = VectorLinkage(graph, chosen, X, weights)
     if root_linkage is not None:
@@ -264,7 +265,7 @@ def run_core(
     plan: RoundPlan,
     constraints: Constraints | None,
 ) -> Forest:
-    """Run the rounds in the core, or in NumPy for a linkage of one's own; threads do not change the result."""
+    """Run the rounds in the core, or in NumPy for a custom linkage; return the forest."""
     shared = {
         "thresholds": np.empty(0) if plan.thresholds is None else plan.thresholds,
         "until_stable": plan.until_stable,
@@ -306,7 +307,7 @@ def run_core(
 
 
 def _constraint_arrays(constraints: Constraints | None) -> dict[str, Any]:
-    """Return the constraints as the core takes them: flat arrays, empty if there are none."""
+    """Convert the constraints to arguments of the core: flat arrays, which are empty without constraints."""
     if constraints is None:
         none = np.empty(0, np.int32)
         return {

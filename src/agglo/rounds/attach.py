@@ -1,4 +1,4 @@
-"""Attach new points to a tree: replay the rounds for each point, without changing the tree."""
+"""Attach new points to a tree: replay the rounds for each new point. The tree does not change."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from agglo.rounds.vector_linkage import VECTOR_LINKAGES, MetricSpec, VectorLinka
 from agglo.tree.cut import RoundRule, check_rule, select_round
 from agglo.tree.hierarchy import Hierarchy
 
-_WEIGHTED_LINKAGES = ("average", *VECTOR_LINKAGES)  # the linkages that depend on the weights of points
+_WEIGHTED_LINKAGES = ("average", *VECTOR_LINKAGES)  # linkages that depend on point weights
 
 
 @dataclass(frozen=True, eq=False)
 class Attached:
-    """The positions of new points in a tree, one entry per point. They determine the labels in any cut.
+    """The node, round and height at which each new point joins a tree. They determine its label in any cut.
 
     Examples
     --------
@@ -41,13 +41,13 @@ class Attached:
     """
 
     tree: Hierarchy
-    """The tree, as it was without the points."""
+    """The tree, without the new points."""
     node: npt.NDArray[np.int32]
-    """The node that a point merges with; -1 if there is none."""
+    """The node that each new point merges with; -1 if it merges with none."""
     round: npt.NDArray[np.int32]
-    """The round of this merge; 0 for a duplicate of a leaf, -1 if there is none."""
+    """The round of each point's merge; 0 for a duplicate of a leaf, -1 if the point does not merge."""
     height: npt.NDArray[np.float64]
-    """The height of this merge, at least that of the node; infinite if there is none."""
+    """The height of each point's merge, not below the height of the node; infinite without a merge."""
 
     def labels(
         self,
@@ -58,21 +58,22 @@ class Attached:
         labels: npt.ArrayLike | None = None,
         graph: NeighborGraph | None = None,
     ) -> npt.NDArray[np.int64]:
-        """Return the labels of the points in a cut of the tree; -1 for points in none of its clusters.
+        """Return the labels of the new points in a cut of the tree; -1 for points outside of all clusters.
 
         Parameters
         ----------
         n_clusters, round, height, graph
-            As in :meth:`agglo.Hierarchy.cut`. A point is in a cluster if it merged by that round or height.
+            The cut, as in :meth:`agglo.Hierarchy.cut`. A new point is in a cluster if it merged with the cluster
+            by that round or height.
         labels : array-like of shape (n_leaves,)
-            Labels of the leaves by any other rule of :meth:`agglo.Hierarchy.cut`. A point is in a cluster if it
-            merged with the cluster or a part of it.
+            The cut as labels of the leaves, from any rule of :meth:`agglo.Hierarchy.cut`. A new point is in a
+            cluster if it merged with the cluster or with a part of it.
         """
         tree, late = self.tree, np.zeros(len(self.node), bool)
         if labels is not None:
             if not (n_clusters is None and round is None and height is None):
                 raise ValueError("labels are a cut already: leave out n_clusters, round and height")
-            tree.nodes(labels)  # raises where a cluster is no node
+            tree.nodes(labels)  # raises if a cluster is not a node
         else:
             check_rule(tree.n_leaves, n_clusters, round, height)
             if height is None:
@@ -88,7 +89,7 @@ class Attached:
 
 
 class Rows(NamedTuple):
-    """The neighbours of new points in CSR format: leaves of a tree, or -1 for none."""
+    """The neighbours of new points in CSR format: each neighbour is a leaf of the tree, or -1 for none."""
 
     indptr: npt.NDArray[np.int64]
     targets: npt.NDArray[np.int32]
@@ -99,18 +100,18 @@ class Rows(NamedTuple):
 
 
 class NodeMoments(NamedTuple):
-    """The moments of all nodes of a tree, for vector linkages."""
+    """Weights, means and spreads of all nodes of a tree, for vector linkages."""
 
     linkage: VectorLinkage
     weight: npt.NDArray[np.float64]
     square: npt.NDArray[np.float64]
     spread: npt.NDArray[np.float64]
     mean: npt.NDArray[np.float32]
-    """The means of the inner nodes, flattened."""
+    """The means of the inner nodes, as a flat array."""
 
 
 class QueryVectors(NamedTuple):
-    """The vectors of new points, and the moments of the nodes that they are compared with."""
+    """The vectors of new points, and the moments of the tree nodes to compare them with."""
 
     known: NodeMoments
     points: npt.NDArray[np.float32]
@@ -130,39 +131,39 @@ def attach(
     """Attach new points to a tree by their neighbours among its leaves.
 
     A new point starts as a cluster of its own. In each round of the tree it is compared, by the linkage of the
-    tree, with the current clusters of its neighbours. It merges with the closest one if that reaches the threshold
-    of the round; ties go to the cluster with the smallest leaf. After the last round it is compared once more,
-    with the farthest threshold.
+    tree, with the current clusters of its neighbours. It merges with the closest of these clusters if their
+    linkage reaches the threshold of the round. Ties go to the cluster with the smallest leaf. A point that has not
+    merged after the last round is compared once more, with the farthest threshold.
 
     Parameters
     ----------
     tree : Hierarchy
         A tree of :func:`agglo.scc`, :func:`agglo.affinity` or :func:`agglo.hac`.
     indices, values : array-like of shape (n_new, n_neighbors)
-        The neighbours of each new point among the leaves, and their similarities or distances, as in the graph of
-        the tree; -1 stands for no neighbour.
+        The neighbours of each new point among the leaves, and their similarities or distances to it, in the unit
+        of the tree's graph. The index -1 means no neighbour.
     X, X_new : array-like of shape (n_leaves, n_features) and (n_new, n_features), optional
-        The points of the tree and the new points. Trees of ``"exact-average"``, ``"centroid"`` and ``"ward"`` need
-        them.
+        The points of the tree and the new points. They are required if the linkage of the tree is
+        ``"exact-average"``, ``"centroid"`` or ``"ward"``.
     copies : array-like of shape (n_new,), optional
-        For a duplicate of a leaf, that leaf: the point is attached to it, whatever its neighbours. -1 for other
-        points.
+        For each new point, the leaf that it is a duplicate of, or -1. A duplicate is attached to that leaf, and
+        its neighbours are ignored.
     sample_weight : array-like of shape (n_leaves,), optional
-        The weight of each leaf, as it was passed when the tree was built. A new point has weight 1.
+        The weight of each leaf, as passed when the tree was built. New points have weight 1.
     n_jobs : int, optional
         Number of threads; all cores by default. The result does not depend on it.
 
     Returns
     -------
     Attached
-        The node, the round and the height of the merge of each point.
+        The node, round and height at which each new point merges.
 
     Notes
     -----
     Affinity has no thresholds: a new point merges with its nearest neighbour in the first round. HAC merges the
-    closest pair in each round: a new point merges when its closest cluster is closer than that pair.
+    closest pair in each round. A new point merges as soon as its closest cluster is closer than that pair.
 
-    With a vector linkage, a new point is compared with the weights, means and spreads of clusters, and with a
+    A vector linkage compares a new point with a cluster by the cluster's weight, mean and spread, and with a
     single leaf by ``values``. The means of all clusters are computed again. They take at most as much memory as
     the points in float32.
 
@@ -212,7 +213,7 @@ def attach_rows(
     leaf_weights: npt.NDArray[np.float64] | None = None,
     vectors: QueryVectors | None = None,
 ) -> Attached:
-    """Attach points as :func:`attach` does, with rows of any length; vector linkages need ``vectors``."""
+    """Attach points as :func:`attach` does, given neighbours in CSR format; vector linkages need ``vectors``."""
     rows, leaf_weights = check_rows(tree, rows, leaf_weights)
     if (tree.about["linkage"] in VECTOR_LINKAGES) != (vectors is not None):
         raise ValueError(
@@ -263,9 +264,9 @@ def to_attachments(
     value: npt.NDArray[np.float64],
     copies: npt.NDArray[Any] | None,
 ) -> Attached:
-    """Convert the result of an engine to positions in the tree; attach duplicates to their leaves.
+    """Convert the merges that an engine found to an :class:`Attached`; attach duplicates to their leaves.
 
-    Points that merge after the last round belong to the last partition.
+    A point that merges after the last round counts as merged in the last round.
     """
     height = tree.about["origin"] - value if tree.about["kind"] == "similarity" else value
     height = np.where(node < 0, np.inf, np.maximum(height, np.maximum(0.0, tree.height[node])))
@@ -284,7 +285,7 @@ def to_attachments(
 
 
 def round_thresholds(tree: Hierarchy) -> npt.NDArray[np.float32]:
-    """Return the threshold of each round and one after the last, as similarities: larger is closer."""
+    """Return the threshold of each round and a final one, as similarities: a larger threshold is closer."""
     similarity = tree.about["kind"] == "similarity"
     last, values = len(tree.rounds), tree.rounds.threshold
     end = tree.about.get("farthest_threshold", values[-1] if last else np.nan)
@@ -293,12 +294,12 @@ def round_thresholds(tree: Hierarchy) -> npt.NDArray[np.float32]:
         np.maximum.at(height, tree.round, tree.height)
         height = np.maximum.accumulate(height)
         values, end = tree.about["origin"] - height[1:-1] if similarity else height[1:-1], np.nan
-    # Rounds that merge roots have no threshold: take the farthest one of the rounds on the graph.
+    # Rounds that merge roots have no threshold: use the farthest threshold of the rounds on the graph.
     signed = np.append(np.where(np.isnan(values), end, values), end) * (1 if similarity else -1)
     reach = np.where(np.isnan(signed), -np.inf, signed).astype(np.float32)
     if (
         "must_link" in tree.about or "copies" in tree.about
-    ):  # a round before all others, in which nobody else joins
+    ):  # the round of must-links and duplicates, in which no new point merges
         reach[0] = np.inf
     if (reach[1:] > reach[:-1]).any():
         raise ValueError("the thresholds of the tree do not go from near to far, so its rounds cannot be replayed")
@@ -308,7 +309,7 @@ def round_thresholds(tree: Hierarchy) -> npt.NDArray[np.float32]:
 def check_rows(
     tree: Hierarchy, rows: Rows, leaf_weights: npt.NDArray[np.float64] | None
 ) -> tuple[Rows, npt.NDArray[np.float64] | None]:
-    """Check rows and leaf weights against the tree; return them as the core takes them."""
+    """Check that neighbours and leaf weights fit the tree; return them as arrays for the core."""
     absent = [name for name in ("kind", "missing", "linkage") if name not in tree.about]
     if absent:
         raise ValueError(

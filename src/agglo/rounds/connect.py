@@ -1,8 +1,7 @@
-"""Merge the roots of a forest: the clusters that are left when the graph has no more edges between them.
+"""Merge the roots of a forest: the clusters without edges between them that remain after the rounds.
 
-A sparse graph may have several connected components. Then the rounds end with a forest. Its roots are merged by
-HAC with a linkage of :mod:`agglo.rounds.vector_linkage`, on a new graph of their means. Each merge is a round of
-its own.
+If the graph has several connected components, the rounds end with a forest. HAC then merges its roots by a linkage
+of :mod:`agglo.rounds.vector_linkage`, on a new graph of their means. Each of these merges is a round.
 """
 
 from __future__ import annotations
@@ -26,18 +25,18 @@ from agglo.tree.forest import Forest
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-ALL_PAIRS = 2000  # the largest number of roots for which all pairs are compared
+ALL_PAIRS = 2000  # compare all pairs of roots up to this number of roots
 _NEIGHBORS = 25
-_ROWS = 65536  # points per block of a sum
+_ROWS = 65536  # points that are summed at a time
 
 Run = Callable[[NeighborGraph, VectorLinkage, Constraints | None], Forest]
-"""A function that runs HAC on a graph, each merge a round of its own."""
+"""A function that runs HAC on a graph and returns a forest with one round per merge."""
 
 
 def choose_connect(metric: str | None, linkage: object, X: Any) -> VectorLinkageName | None:
-    """Choose the linkage of ``connect="auto"``: exact-average, or centroid if the metric has no exact average.
+    """Choose the linkage for ``connect="auto"``: exact-average, or centroid for metrics without exact-average.
 
-    Return None if there are no dense points, or if ``linkage`` is not one on the graph.
+    Return None if ``X`` is None or sparse, or if ``linkage`` is not a graph linkage.
     """
     if X is None or sp.issparse(X) or linkage not in GRAPH_LINKAGES:
         return None
@@ -48,16 +47,16 @@ def choose_connect(metric: str | None, linkage: object, X: Any) -> VectorLinkage
 def merge_roots(
     forest: Forest, linkage: VectorLinkage, kind: Kind, constraints: Constraints | None, run: Run
 ) -> Forest:
-    """Merge the roots of a forest as far as the constraints allow.
+    """Merge the roots of a forest by HAC, as far as the constraints allow.
 
     Parameters
     ----------
     forest : Forest
-        The forest of an engine over the points of ``linkage``.
+        The forest over the points of ``linkage`` that the rounds on the graph built.
     linkage : VectorLinkage
         The linkage that merges the roots.
     kind : {"similarity", "distance"}
-        The kind of the forest's values, and of the values of the new nodes.
+        Whether the linkage values of the forest are similarities or distances. New nodes get the same kind.
     constraints : Constraints, optional
         The constraints that the forest obeys.
     run : callable
@@ -83,7 +82,7 @@ def merge_roots(
 
 
 def _find_roots(forest: Forest) -> tuple[Ints, Ints]:
-    """Return the roots in order of their smallest points, and the root of each point as an index into them."""
+    """Return the roots, sorted by their smallest points, and for each point the index of its root."""
     up = np.where(forest.parent < 0, np.arange(len(forest.parent)), forest.parent)
     while True:
         higher = up[up]
@@ -106,7 +105,7 @@ class _Moments(NamedTuple):
 def _moments(
     points: npt.NDArray[np.float32], labels: Ints, n_clusters: int, constraints: Constraints | None
 ) -> _Moments:
-    """Compute means, sums of squared distances to them, and weights of clusters."""
+    """Compute the mean, the sum of squared distances to the mean, and the weight of each cluster."""
     each = np.ones(len(points)) if constraints is None or constraints.weights is None else constraints.weights
     weights: Floats = np.bincount(labels, weights=each, minlength=n_clusters).astype(np.float64)
     sums = np.zeros((n_clusters, points.shape[1]))
@@ -125,7 +124,7 @@ def _moments(
 
 
 def _warn_of_rounding(linkage: VectorLinkage, means: npt.NDArray[np.float32]) -> None:
-    """Warn if float32 rounds means of clusters by too much for the distances between them."""
+    """Warn if the rounding of cluster means to float32 is large compared with their distances."""
     rounding = EPSILON * np.linalg.norm(means.astype(np.float64), axis=1)
     nearest = cKDTree(means).query(means, 2)[0][:, 1]
     is_lost = nearest < CLEAR * rounding
@@ -142,17 +141,17 @@ def _warn_of_rounding(linkage: VectorLinkage, means: npt.NDArray[np.float32]) ->
 
 
 def _graph(means: npt.NDArray[np.float32], metric: str) -> NeighborGraph:
-    """Build the graph of the roots: all pairs, or the nearest means if there are more than ``ALL_PAIRS``."""
+    """Build a graph of the roots: complete up to ``ALL_PAIRS`` roots, otherwise of the nearest means."""
     n = len(means)
     if n > ALL_PAIRS:
         return neighbor_graph(means, _NEIGHBORS, metric, missing=None)
     everyone = np.broadcast_to(np.arange(n, dtype=np.int32), (n, n))
-    # The weights are not used: only single points are compared by the weights of their edges.
+    # Zero weights are enough: vector linkages use edge weights only between single points.
     return NeighborGraph.from_neighbors(everyone, np.zeros((n, n)), kind="distance", metric=metric)
 
 
 def _translate_constraints(constraints: Constraints | None, labels: Ints, weights: Floats) -> Constraints:
-    """Translate the constraints on points into constraints on the clusters of ``labels``."""
+    """Convert constraints on points to constraints on the clusters that ``labels`` assigns them to."""
     none = np.empty((0, 2), np.int32)
     if constraints is None:
         return Constraints(none, none, none, np.inf, weights)
@@ -162,14 +161,14 @@ def _translate_constraints(constraints: Constraints | None, labels: Ints, weight
 
 
 def _convert_values(kind: Kind, linkage: VectorLinkage, values: Floats) -> Floats:
-    """Convert values of the linkage to the kind of the tree; unit vectors have squared distance 2 - 2 cosine."""
+    """Convert linkage values to the kind of the tree, by squared distance = 2 - 2 cosine for unit vectors."""
     if linkage.kind == kind:
         return values
     return 1 - values / 2 if kind == "similarity" else 2 - 2 * values
 
 
 def _stack_forests(forest: Forest, roots: Ints, above: Forest) -> Forest:
-    """Put the forest ``above`` over the roots of ``forest``."""
+    """Combine two forests: the leaves of ``above`` are the roots of ``forest``."""
     below, n_roots, rounds = len(forest.parent), len(roots), len(forest.threshold)
     new = len(above.parent) - n_roots
     node = np.concatenate([roots, below + np.arange(new)])
@@ -177,7 +176,7 @@ def _stack_forests(forest: Forest, roots: Ints, above: Forest) -> Forest:
     inner = above.parent >= 0
     parent[node[inner]] = node[above.parent[inner]]
     size = np.concatenate([forest.size, np.zeros(new, np.int32)])
-    for child in node[inner]:  # which come before their parents
+    for child in node[inner]:  # children come before their parents
         size[parent[child]] += size[child]
     return Forest(
         parent,

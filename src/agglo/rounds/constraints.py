@@ -1,8 +1,8 @@
 """Constraints on the clusters: must-links, cannot-links, the largest cluster size, and weights of points.
 
-A tree obeys its constraints after every round. Points that must be linked merge before the first round. Clusters
-that may not merge are not neighbours. The pairs of a round merge from the closest to the farthest. A pair is
-skipped if its clusters, as they have grown in this round, may no longer merge.
+The clusters satisfy the constraints after every round. Must-link points merge before the first round. Clusters
+that may not merge are not neighbours. The pairs of a round merge one by one, from the closest to the farthest. A
+pair is skipped if earlier merges of the same round have made its merge invalid.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from agglo._arrays import Immutable, read_only
 
 Ids = npt.NDArray[np.int32]
 Groups = npt.ArrayLike | Iterable[Sequence[int]]
-"""Groups of points by their indices: an array with one row per group, or sequences of any lengths."""
+"""Groups of point indices: an array with one row per group, or a list of groups of any sizes."""
 
-_LEAST = 1e-50  # the smallest weight; sums of products of two weights stay within the range of float64
-_SMALL = 4  # the largest size of a cannot-link group that is stored as its pairs
+_LEAST = 1e-50  # the smallest allowed weight, so that products of weights do not underflow
+_SMALL = 4  # cannot-link groups of up to this size are stored as pairs
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,15 +32,15 @@ class Constraints(Immutable):
     """Constraints that do not contradict each other.
 
     1. ``must`` and ``cannot`` are pairs of distinct points, one pair per row;
-    2. ``groups`` has a row (point, group) for each member of a cannot-link group too large to store as pairs;
-    3. no two points that are kept apart, and no points heavier together than ``most``, are linked by ``must``.
+    2. ``groups`` has one row (point, group) per member of each cannot-link group that is not stored as pairs;
+    3. clusters of points that ``must`` links contain no cannot-link pair and weigh at most ``most``.
     """
 
     must: Ids
     cannot: Ids
     groups: Ids
-    most: float  # the largest weight of a cluster; infinite if there is no limit
-    weights: npt.NDArray[np.float64] | None  # of the points; None if all are 1
+    most: float  # the largest allowed weight of a cluster; infinite if there is no limit
+    weights: npt.NDArray[np.float64] | None  # the weight of each point; None if all weights are 1
 
     def __post_init__(self) -> None:
         for name in ("must", "cannot", "groups", "weights"):
@@ -50,25 +50,25 @@ class Constraints(Immutable):
 
     @property
     def restricts_merges(self) -> bool:
-        """Whether some clusters may not merge."""
+        """Whether there are cannot-links or a limit on the cluster size."""
         return bool(len(self.cannot) or len(self.groups) or np.isfinite(self.most))
 
     def cannot_pairs(self) -> npt.NDArray[np.int64]:
-        """Return all pairs that cannot be linked, including those of large groups."""
+        """Return all cannot-link pairs, including the pairs of large groups."""
         large = [_pairs(group[None, :]) for group in self.large_groups()]
         return np.concatenate([self.cannot.astype(np.int64), *large])
 
     def large_groups(self) -> list[Ids]:
-        """Return the members of each cannot-link group that is too large to store as pairs."""
+        """Return the points of each cannot-link group that is too large to store as pairs."""
         ends = np.flatnonzero(np.diff(self.groups[:, 1])) + 1
         return np.split(self.groups[:, 0], ends) if len(self.groups) else []
 
     def constrained_points(self) -> Ids:
-        """Return the points that must or cannot be linked."""
+        """Return all points that have a must-link or a cannot-link."""
         return np.unique(np.concatenate([self.must.ravel(), self.cannot.ravel(), self.groups[:, 0]]))
 
     def restrict(self, points: npt.NDArray[np.int64], n_points: int) -> Constraints:
-        """Return the constraints on ``points`` out of ``n_points``, numbered anew; the others have weight 0."""
+        """Return the constraints on the subset ``points``, renumbered from 0; the other points have weight 0."""
         place = np.full(n_points, -1, np.int32)
         place[points] = np.arange(len(points), dtype=np.int32)
         named = self.constrained_points()
@@ -82,7 +82,7 @@ class Constraints(Immutable):
         return replace(self, must=place[self.must], cannot=place[self.cannot], groups=groups, weights=weights)
 
     def about(self) -> dict[str, Any]:
-        """Return what the tree records of the constraints."""
+        """Return a summary of the constraints for the record of the tree, ``Hierarchy.about``."""
         apart = len(self.cannot) + len(np.unique(self.groups[:, 1]))
         most = self.most if np.isfinite(self.most) else None
         given = {"must_link": len(self.must), "cannot_link": apart, "max_cluster_size": most}
@@ -100,7 +100,7 @@ def check_constraints(
     *,
     allow_zero: bool = False,
 ) -> Constraints:
-    """Check constraints on ``n_points`` points, and return them if they do not contradict each other.
+    """Validate constraints on ``n_points`` points and return them; raise if they contradict each other.
 
     Examples
     --------
@@ -125,11 +125,12 @@ def check_constraints(
 def check_weights(
     n_points: int, sample_weight: npt.ArrayLike, *, allow_zero: bool = False, allow_all: bool = False
 ) -> npt.NDArray[np.float64] | None:
-    """Check the weights of points, and round them so that all sums are exact; return None if all are 1.
+    """Validate point weights, and round them so that all sums are exact; return None if all weights are 1.
 
-    ``allow_zero`` allows weights of 0; ``allow_all`` also allows that all weights are 0.
+    ``allow_zero`` allows weights of 0. ``allow_all`` also allows that all weights are 0.
 
-    The sum of all has at most 53 bits. Whole numbers stay as they are while their sum is below 2^52.
+    The sum of all weights fits into the 53 bits of a float64. Integer weights are not rounded if their
+    sum is below 2^52.
     """
     given = np.asarray(sample_weight)
     if given.shape != (n_points,):
@@ -165,7 +166,7 @@ def check_weights(
 
 
 def _groups(name: str, given: Groups | None, n_points: int) -> list[npt.NDArray[np.int64]]:
-    """Check groups of at least two distinct points; return those of one size as the rows of an array."""
+    """Check that each group has two or more distinct points; return one array per group size, a row per group."""
     if given is None:
         return []
     if isinstance(given, np.ndarray) and given.ndim == 2:
@@ -225,7 +226,7 @@ def _check_max_cluster_size(given: Any) -> float:
 
 
 def _pairs(groups: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    """Return all pairs of points of the groups, which are the rows of a table."""
+    """Return all pairs of points within each row of ``groups``."""
     first, second = np.triu_indices(groups.shape[1], 1)
     return np.column_stack([groups[:, first].ravel(), groups[:, second].ravel()]).astype(np.int64)
 

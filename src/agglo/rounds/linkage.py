@@ -1,4 +1,4 @@
-"""Linkages: the protocol of a linkage, and the fixed-point sums of the linkages on a graph."""
+"""The protocol that every linkage implements, and the fixed-point sums of graph linkages."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ LinkageName = Literal["average", "single", "complete", "exact-average", "centroi
 GRAPH_LINKAGES: tuple[GraphLinkageName, ...] = ("average", "single", "complete")
 LINKAGES: tuple[LinkageName, ...] = (*GRAPH_LINKAGES, "exact-average", "centroid", "ward")
 
-_MAX_BITS = 60  # an edge must count for at least 2^-60 of all edges together
-_LIMB_BITS = 62  # bits of the highest limb of a sum: 64 without its sign and a spare one
+_MAX_BITS = 60  # each edge must have at least 2^-60 of the total weight of all edges
+_LIMB_BITS = 62  # usable bits of the highest 64-bit limb: one bit is the sign, one is spare
 _FLOAT_BITS = 24  # significant bits of a float32
-_LIMBS = (1, 2, 6)  # numbers of 64-bit limbs that a sum of the rounds may have
-ROW_LIMBS = (1, 6)  # the same for a sum over the edges of one new point
+_LIMBS = (1, 2, 6)  # allowed numbers of 64-bit limbs of a sum in the rounds
+ROW_LIMBS = (1, 6)  # allowed numbers of limbs of a sum over the edges of one new point
 
 Float = npt.NDArray[np.float64]
 Int = npt.NDArray[np.int64]
@@ -44,31 +44,32 @@ def check_linkage(linkage: object, known: tuple[str, ...] = LINKAGES) -> None:
 class Linkage(Protocol):
     """The protocol of a linkage: the attributes and methods that an object passed as ``linkage=`` must have.
 
-    Statistics are a :class:`typing.NamedTuple` of arrays with one row per cluster, or one row per pair of clusters
-    with an edge between them. They start as those of the points and of the graph's edges. When clusters merge,
-    their statistics are merged, and so are those of edges that now lie between the same two clusters. Only
-    clusters with an edge between them are compared.
+    A linkage computes statistics of clusters, and statistics of pairs of clusters with an edge between them. Both
+    are a :class:`typing.NamedTuple` of arrays with one row per cluster or per pair. At the start, each point is a
+    cluster and each edge of the graph is a pair. When clusters merge, the linkage merges their statistics. It also
+    merges the statistics of pairs that become the same pair. Clusters without an edge are never compared.
 
     Attributes
     ----------
     kind : {"similarity", "distance"}
-        Whether a larger value is closer, or a smaller one.
+        ``"similarity"`` if larger values are closer, ``"distance"`` if smaller values are closer.
     farthest : float or None
-        A bound on the value of any two clusters, at which named schedules of thresholds end. None: they end at the
-        farthest pair of points with an edge.
+        A bound on the value of any two clusters. Named schedules of thresholds end at this bound. If it is None,
+        they end at the farthest pair of points with an edge.
     reducible : bool
-        Whether a merged cluster is never closer to a third one than the closest of its parts with an edge to it.
-        The engine then evaluates fewer pairs. If in doubt, use False, which is slower but always correct.
+        Whether a merged cluster is never closer to a third cluster than the closest of its parts, among the parts
+        with an edge to the third cluster. If True, the engine evaluates fewer pairs. False is always correct, but
+        slower.
 
     Notes
     -----
-    1. Except for rounding, merging in one round or in several gives the same statistics.
+    1. Except for rounding, the statistics do not depend on whether clusters merge in one round or in several.
     2. ``value`` is symmetric in the two clusters, finite, and a function of the statistics alone.
     3. Values are compared with thresholds in float32.
 
     Examples
     --------
-    The average over the edges that exist, weighted by how much their ends are trusted:
+    The mean weight of the edges between two clusters, in which each point has a trust as its weight:
 
     >>> from typing import NamedTuple
     >>> import numpy as np
@@ -106,33 +107,34 @@ class Linkage(Protocol):
 
     @property
     def kind(self) -> Kind:
-        """Whether a larger value is closer, or a smaller one."""
+        """``"similarity"`` if larger values are closer, ``"distance"`` if smaller values are closer."""
 
     @property
     def farthest(self) -> float | None:
-        """A bound on the value of any two clusters, or None."""
+        """A bound on the linkage of any two clusters; None if unknown."""
 
     @property
     def reducible(self) -> bool:
-        """Whether a merged cluster is never closer to a third one than its parts were."""
+        """Whether a merged cluster is never closer to a third cluster than its closest part."""
 
     def of_points(self, weights: Float) -> Any:
-        """Return the statistics of the points as clusters; ``weights`` has the weight of each point."""
+        """Return the statistics of single points, given the weight of each point."""
 
     def of_edges(self, sources: Int, targets: Int, weights: npt.NDArray[np.float32]) -> Any:
-        """Return the statistics of the edges between points; each source is smaller than its target."""
+        """Return the statistics of the edges between single points; each source is smaller than its target."""
 
     def merged_clusters(self, clusters: Any, first: Int) -> Any:
-        """Return the statistics of merged clusters: of rows ``first[0]`` to ``first[1]``, and so on.
+        """Return the statistics of merged clusters, one row per merged cluster.
 
-        The parts of a merged cluster are in order of their ids. The id of a cluster is its smallest point.
+        Merged cluster ``i`` consists of the rows ``first[i]`` to ``first[i + 1] - 1`` of ``clusters``, in order of
+        their ids. The id of a cluster is its smallest point.
         """
 
     def merged_edges(self, edges: Any, first: Int) -> Any:
-        """Return the statistics of edges that now lie between the same two clusters, grouped in the same way."""
+        """Merge the statistics of edges that now join the same two clusters; ``first`` as in merged_clusters."""
 
     def value(self, a: Any, b: Any, edges: Any) -> Float:
-        """Return the linkage of each row of ``a`` and the same row of ``b``, given the edges between them."""
+        """Return the linkage of clusters ``a[i]`` and ``b[i]`` for each ``i``, given the edges between them."""
 
 
 _PARTS = ("kind", "farthest", "reducible", "of_points", "of_edges", "merged_clusters", "merged_edges", "value")
@@ -141,13 +143,13 @@ Rows = TypeVar("Rows", bound=tuple[Any, ...])
 
 
 def rows(statistics: Rows, index: npt.NDArray[Any]) -> Rows:
-    """Select the statistics of some clusters or edges by a mask or an array of indices."""
+    """Select rows of the statistics of clusters or edges, by a mask or by indices."""
     return type(statistics)._make(column[index] for column in statistics)  # type: ignore[attr-defined, no-any-return]
 
 
 @dataclass(frozen=True, eq=False)
 class EdgeLinkages:
-    """The linkages of the points with an edge between them, summarized for a schedule of thresholds."""
+    """Summary of the linkage of every edge's two points, from which a schedule chooses its thresholds."""
 
     kind: Kind
     metric: str | None
@@ -159,17 +161,17 @@ class EdgeLinkages:
 
     @property
     def n_edges(self) -> int:
-        """Number of undirected edges."""
+        """The number of undirected edges."""
         return len(self.values)
 
     def quantile_above(self, bound: float, up: bool, share: float) -> float | None:
-        """Return the quantile ``share`` of the values above ``bound``; see :class:`WeightSummary`."""
+        """Return the quantile ``share`` of the linkages above ``bound``; see :class:`WeightSummary`."""
         found: float = _core.weight_quantile(self.values, bound, up, share)
         return None if np.isnan(found) else found
 
 
 def edge_linkages(graph: NeighborGraph, linkage: Linkage, weights: Float | None = None) -> EdgeLinkages:
-    """Compute the linkages of all points with an edge between them, for a named schedule of thresholds."""
+    """Compute the linkage of the two points of every edge, for a named schedule of thresholds."""
     points = linkage.of_points(np.ones(graph.n_points) if weights is None else weights)
     source = np.repeat(np.arange(graph.n_points), np.diff(graph.indptr))
     once = source < graph.indices
@@ -184,44 +186,44 @@ def edge_linkages(graph: NeighborGraph, linkage: Linkage, weights: Float | None 
 
 
 class EdgeStatistics(NamedTuple):
-    """The statistics of the edges between pairs of clusters, one row per pair; larger is closer."""
+    """Statistics of the edges between two clusters, as similarities: one row per pair of clusters."""
 
-    combined: npt.NDArray[Any]  # average: fixed-point sum; single: closest; complete: farthest
+    combined: npt.NDArray[Any]  # linkage average: fixed-point sum; single: closest edge; complete: farthest edge
     number: npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class FixedPoint:
-    """The fixed-point format of sums of weights: integer multiples of 2^-shift.
+    """The fixed-point format of sums of edge weights: integer multiples of 2^-shift.
 
-    Sums of integers are exact in any order, so all engines agree to the last bit. An integer has ``limbs`` limbs
-    of 64 bits: 1, 2 or 6.
+    Integer sums are exact in any order, so all engines agree to the last bit. An integer consists of ``limbs``
+    words of 64 bits: 1, 2 or 6.
     """
 
     shift: int
     limbs: int
     count_shift: int = 0
-    """If points have weights, the edges between two clusters are counted in multiples of 2^-count_shift."""
+    """If points have weights, edge counts are integer multiples of 2^-count_shift."""
 
     @property
     def is_long(self) -> bool:
-        """Whether sums do not fit into int64."""
+        """Whether sums need more than 64 bits."""
         return self.limbs > 1
 
 
 def fixed_point_for(graph: WeightSummary, weights: Float | None = None) -> FixedPoint:
-    """Choose the shortest format for which sums of the graph's weights are exact.
+    """Choose the shortest fixed-point format in which sums of the graph's edge weights are exact.
 
-    64 bits hold the weights of most graphs, 128 bits those of nearly all others, and 384 bits all of float32.
+    For most graphs, 64 bits are enough, and for nearly all others 128 bits. 384 bits hold any float32 weights.
 
-    With ``weights`` of the points, an edge counts as often as the product of the weights of its ends. Even between
-    the lightest points, the weight of an edge keeps the 24 bits of a float32.
+    If points have ``weights``, an edge counts with the product of its two points' weights. The format keeps all 24
+    bits of each edge weight, even between the lightest points.
     """
     largest, smallest = max(graph.max_weight, -graph.min_weight, 0.0), smallest_weight(graph)
-    total, one = graph.n_edges.bit_length(), 0  # the edges count as less than 2^total, and each as 2^one or more
+    total, one = graph.n_edges.bit_length(), 0  # log2 of the count of all edges, and of one edge
     if weights is not None:
         assert isinstance(graph, NeighborGraph)
-        # A product is at most the mean of the squares.
+        # The product of two weights is at most the mean of their squares.
         total = int(np.frexp((weights**2 * np.diff(graph.indptr)).sum() / 2)[1])
         one = int(np.frexp(weights.min() ** 2)[1]) - 1
         if graph.n_edges and total - one > _MAX_BITS:
@@ -235,19 +237,19 @@ def fixed_point_for(graph: WeightSummary, weights: Float | None = None) -> Fixed
 def choose_fixed_point(
     largest: float, smallest: float, total: int, one: int, count_shift: int, choices: tuple[int, ...] = _LIMBS
 ) -> FixedPoint:
-    """Choose the format for sums of weights from ``smallest`` to ``largest``, both magnitudes other than zero.
+    """Choose the fixed-point format for sums of weights with magnitudes from ``smallest`` to ``largest``.
 
-    Each weight counts at least 2^one times, and all together less than 2^total times. ``choices`` are the numbers
-    of limbs that a sum may have, in ascending order.
+    Zero weights are ignored. Each weight counts at least 2^one times, and all weights together less than 2^total
+    times. ``choices`` are the allowed numbers of limbs, in ascending order.
     """
     shift = _LIMB_BITS - total - int(np.frexp(largest)[1])
-    needed = 0 if largest == 0 else _FLOAT_BITS - int(np.frexp(smallest)[1]) - one  # bits after the point
+    needed = 0 if largest == 0 else _FLOAT_BITS - int(np.frexp(smallest)[1]) - one  # bits after the binary point
     limbs = next(limbs for limbs in choices if needed <= shift + 64 * (limbs - 1))
     return FixedPoint(shift + 64 * (limbs - 1), limbs, count_shift)
 
 
 def smallest_weight(graph: WeightSummary) -> float:
-    """Return the smallest magnitude of the weights other than zero; infinity if there are none."""
+    """Return the smallest magnitude of the nonzero edge weights; infinity if all are zero."""
     if graph.min_weight > 0:
         return graph.min_weight
     if graph.max_weight < 0:

@@ -1,8 +1,8 @@
-"""The rounds in NumPy for any linkage, re-evaluating only what a merge changes.
+"""The rounds in NumPy for any linkage; only pairs that a merge changes are evaluated again.
 
-It builds the tree of :mod:`agglo.rounds.reference` with less work. A cluster merges only if its nearest neighbour
-reaches the threshold of the round, so pairs that do not reach it are not evaluated. A merge changes only the pairs
-of the clusters that take part in it, so all other pairs keep their values.
+The result is the tree of :mod:`agglo.rounds.reference`, with less work. Pairs that cannot reach the threshold of
+the round are not evaluated. A merge changes only the pairs of the merged clusters. All other pairs keep their
+linkage values.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class ForestBuilder:
-    """The clusters so far, their statistics for ``linkage``, and the nodes of the forest over them.
+    """The current clusters, their statistics for ``linkage``, and the forest of all merges so far.
 
     The id of a cluster is its smallest point.
     """
@@ -48,22 +48,22 @@ class ForestBuilder:
         self.clock = time.perf_counter()
 
     def merge(self, source: Ints, target: Ints, similarity: Floats, new_id: Ints, threshold: float) -> Ints:
-        """Merge clusters by the given pairs, as one round; return the ids of all clusters that merged.
+        """Merge the given pairs of clusters in one round; return the ids of all clusters that merged.
 
         Parameters
         ----------
         source, target : ndarray of int64
             The ids of the clusters of each pair.
         similarity : ndarray of float64
-            The linkage of each pair, negated if it is a distance: larger is closer.
+            The linkage of each pair, negated if it is a distance, so that larger is closer.
         new_id : ndarray of int64
-            For every cluster, the id of the cluster that it is part of after the round.
+            For every cluster, the id of the cluster that contains it after the round.
         threshold : float
             The threshold of the round, for its record.
         """
         members = np.unique(np.concatenate([source, target]))
         new, new_index = np.unique(new_id[members], return_inverse=True)
-        # A stable sort keeps members in order of id, so that sums over them have one order.
+        # A stable sort keeps the members in order of id, so that sums always add in the same order.
         order = np.argsort(new_index, kind="stable")
         unions = self.linkage.merged_clusters(
             rows(self.statistics, members[order]), segment_starts(new_index[order])
@@ -100,13 +100,13 @@ def segment_starts(groups: npt.NDArray[Any]) -> Ints:
     return np.flatnonzero(np.concatenate([np.ones(min(1, len(groups)), bool), changed]))
 
 
-_MAX_EMPTY = 1024  # empty slots of pairs up to which compaction does not pay
+_MAX_EMPTY = 1024  # compact the pairs only if more slots than this are empty
 
 
 def run(
     graph: NeighborGraph, plan: RoundPlan, constraints: Constraints | None = None, progress: Progress | None = None
 ) -> Forest:
-    """Run the rounds of a plan whose linkage is an object, not a name; return the forest."""
+    """Run the rounds of a plan whose linkage is a :class:`Linkage` object; return the forest."""
     n = graph.n_points
     linkage = plan.linkage
     assert not isinstance(linkage, str)
@@ -131,7 +131,7 @@ def run(
     step = 0
     while step < len(thresholds):
         slots = pairs.reach(np.float32(thresholds[step]))
-        if len(slots) == 0:  # skip to the first threshold that a pair may reach
+        if len(slots) == 0:  # no pair reaches this threshold: skip to the first one that a pair may reach
             closest = np.float32(pairs.similarity.max(initial=-np.inf))
             step = max(step + 1, int((thresholds.astype(np.float32) > closest).sum()))
             continue
@@ -146,11 +146,11 @@ def run(
 
 
 class ClusterPairs:
-    """The pairs of clusters with an edge between them, and their similarity: larger is closer.
+    """The pairs of clusters with an edge between them, and the similarity of each pair (larger is closer).
 
-    A pair has a slot. If pairs become one, it keeps one of their slots and the others are empty, with similarity
-    -inf. With a reducible linkage a new pair is evaluated only when it may reach a threshold. Until then its
-    similarity is an upper bound: that of the closest of its parts.
+    Each pair has a slot. If merges turn several pairs into one, the new pair keeps one of their slots. The other
+    slots become empty, with similarity -inf. If the linkage is reducible, a new pair is evaluated only when it may
+    reach a threshold. Until then its similarity is an upper bound: the largest similarity of the old pairs.
     """
 
     def __init__(self, graph: NeighborGraph, builder: ForestBuilder, allowed: AllowedMerges | None) -> None:
@@ -170,13 +170,13 @@ class ClusterPairs:
         self.n_empty = 0
 
     def reach(self, threshold: np.float32) -> Ints:
-        """Return the slots of the pairs that reach a threshold."""
+        """Evaluate the pairs that may reach ``threshold``; return the slots of the pairs that do."""
         slots = np.flatnonzero(self.similarity > np.nextafter(threshold, np.float32(-np.inf)))
         self._evaluate(slots[~self.is_evaluated[slots]])
         return slots[self.similarity[slots].astype(np.float32) >= threshold]
 
     def contract(self, members: Ints, new_id: Ints) -> None:
-        """Contract the pairs of ``members``, the clusters that merged in a round."""
+        """Update the pairs after a round that merged the clusters ``members``: combine pairs that became equal."""
         is_member = np.zeros(len(new_id), bool)
         is_member[members] = True
         slots = np.flatnonzero(is_member[self.ends[:, 0]] | is_member[self.ends[:, 1]])
@@ -186,7 +186,7 @@ class ClusterPairs:
         remains = new[:, 0] != new[:, 1]
         if self.allowed is not None:
             remains &= self.allowed.check(new)
-        # In order of the new pairs, then of the old ones: statistics are merged in the order of the specification.
+        # Sort by new pair, then by old pair. The specification merges the statistics in the same order.
         order = np.lexsort((old[:, 1], old[:, 0], new[:, 1], new[:, 0], ~remains))[: remains.sum()]
         first = segment_starts(new[order])
         kept, emptied = np.split(slots, [len(first)])
@@ -205,7 +205,7 @@ class ClusterPairs:
             self._compact()
 
     def _evaluate(self, slots: Ints) -> None:
-        """Compute the similarity of pairs."""
+        """Compute the similarity of the pairs in ``slots``."""
         if len(slots) == 0:
             return
         a, b = (rows(self.builder.statistics, self.ends[slots, end]) for end in (0, 1))
@@ -222,7 +222,7 @@ class ClusterPairs:
         self.is_evaluated[slots] = True
 
     def _compact(self) -> None:
-        """Drop the empty slots."""
+        """Remove the empty slots."""
         slots = np.flatnonzero(self.similarity > -np.inf)
         self.ends, self.similarity = self.ends[slots], self.similarity[slots]
         self.is_evaluated = self.is_evaluated[slots]
@@ -231,7 +231,7 @@ class ClusterPairs:
 
 
 def components(source: Ints, target: Ints, n: int) -> Ints:
-    """Return the new id of each cluster: the smallest of its connected component."""
+    """Return the new id of each cluster: the smallest id in its connected component."""
     members, index = np.unique(np.concatenate([source, target]), return_inverse=True)
     a, b = np.split(index, 2)
     links = coo_array((np.ones(len(source), bool), (a, b)), shape=(len(members), len(members)))
@@ -243,7 +243,7 @@ def components(source: Ints, target: Ints, n: int) -> Ints:
 
 
 def nearest_neighbors(pairs: Ints, similarity: Floats) -> tuple[Ints, Ints, Floats]:
-    """Return each cluster of the pairs, its nearest neighbour and their similarity; ties go to the smaller id."""
+    """Return the clusters in ``pairs``, their nearest neighbours and the similarities; ties go to smaller ids."""
     source = np.concatenate([pairs[:, 0], pairs[:, 1]])
     target = np.concatenate([pairs[:, 1], pairs[:, 0]])
     similarity = np.concatenate([similarity, similarity])
@@ -253,14 +253,14 @@ def nearest_neighbors(pairs: Ints, similarity: Floats) -> tuple[Ints, Ints, Floa
 
 
 def is_mutual(source: Ints, target: Ints, n: int) -> npt.NDArray[np.bool_]:
-    """Return whether each cluster is the nearest neighbour of its nearest neighbour."""
+    """Return whether each cluster ``source`` is also the nearest neighbour of its nearest neighbour ``target``."""
     nearest = np.full(n, -1)
     nearest[source] = target
     return np.asarray(nearest[target] == source)
 
 
 class AllowedMerges:
-    """The weights of clusters and the pairs that cannot be linked, updated as clusters merge."""
+    """The total weight of each cluster and the pairs that must not merge; updated after each merge."""
 
     def __init__(self, n: int, constraints: Constraints) -> None:
         self.max_weight = constraints.most
@@ -268,14 +268,14 @@ class AllowedMerges:
         self.cannot = np.sort(constraints.cannot_pairs(), axis=1)  # pairs of cluster ids
 
     def check(self, pairs: Ints) -> npt.NDArray[np.bool_]:
-        """Return whether the clusters of each pair may merge; the smaller id is the first of a pair."""
+        """Return whether the two clusters of each pair may merge; pairs are (smaller id, larger id)."""
         n = len(self.weight)
         is_apart = np.isin(pairs @ [n, 1], self.cannot @ [n, 1])
         return np.asarray(~is_apart & (self.weight[pairs].sum(axis=1) <= self.max_weight))
 
     def merge(self, source: Ints, target: Ints, similarity: Floats) -> Ints:
-        """Merge pairs from the closest to the farthest if they may merge; return the new id of each cluster."""
-        parent = np.arange(len(self.weight))  # a smaller id of the same cluster
+        """Merge all allowed pairs, from the closest to the farthest; return the new id of each cluster."""
+        parent = np.arange(len(self.weight))  # union-find: each id points to a smaller id in the same cluster
 
         def find(cluster: int) -> int:
             while parent[cluster] != cluster:

@@ -21,16 +21,16 @@ ADVANCES = ("every-round", "until-stable")
 class RoundPlan:
     """Parameters of one run of the rounds.
 
-    In each round every cluster finds its nearest neighbour. The two merge if their linkage reaches the threshold.
-    Both numbers are rounded to float32, the precision of the weights. The connected components of these pairs are
-    the new clusters.
+    In each round every cluster finds its nearest neighbour. The pair merges if its linkage reaches the threshold.
+    Linkage and threshold are compared in float32, the precision of the edge weights. The connected components of
+    the merging pairs are the new clusters.
     """
 
     linkage: GraphLinkageName | Linkage
-    thresholds: npt.NDArray[np.float64] | None  # from near to far; None: every value reaches the threshold
-    until_stable: bool  # keep a threshold until a round merges nothing
-    mutual: bool  # merge only clusters that are each other's nearest neighbour
-    about: dict[str, Any]  # what the tree records of the plan
+    thresholds: npt.NDArray[np.float64] | None  # from near to far; None: every pair merges
+    until_stable: bool  # whether to keep a threshold until a round merges nothing
+    mutual: bool  # whether to merge only mutual nearest neighbours
+    about: dict[str, Any]  # entries for the record of the tree, Hierarchy.about
 
 
 def scc_plan(
@@ -41,14 +41,14 @@ def scc_plan(
     advance: Advance,
     weights: npt.NDArray[np.float64] | None = None,
 ) -> RoundPlan:
-    """Plan the paper's algorithm: one threshold per round, or each threshold until nothing merges."""
+    """Plan the rounds of SCC: advance the threshold after every round, or when a round merges nothing."""
     if advance not in ADVANCES:
         raise ValueError(f"advance={advance!r} is unknown: pass one of {', '.join(ADVANCES)}")
     if isinstance(linkage, str):
         mass = None if weights is None else float(weights.sum() / weights.min())
         values = schedule(graph, thresholds, n_thresholds, linkage, mass)
     else:
-        assert isinstance(graph, NeighborGraph)  # Spark has linkages on the graph only
+        assert isinstance(graph, NeighborGraph)  # Spark supports only linkages on the graph
         if weights is None and isinstance(linkage, VectorLinkage):
             edges = linkage.edge_linkages(graph)
         else:
@@ -66,13 +66,13 @@ def scc_plan(
 
 
 def affinity_plan(linkage: GraphLinkageName | Linkage) -> RoundPlan:
-    """Plan Affinity clustering: without a threshold, every cluster merges with its nearest neighbour."""
+    """Plan Affinity clustering: no thresholds; every cluster merges with its nearest neighbour."""
     return RoundPlan(linkage, None, True, False, {"method": "affinity"})
 
 
 def hac_plan(linkage: GraphLinkageName | Linkage) -> RoundPlan:
-    """Plan HAC: without a threshold, merge mutual nearest neighbours.
+    """Plan HAC: no thresholds; each round merges all pairs of mutual nearest neighbours.
 
-    With a reducible linkage these are the merges of best-first HAC, many of them in one round.
+    If the linkage is reducible, these are the merges of sequential HAC, but many of them share a round.
     """
     return RoundPlan(linkage, None, True, True, {"method": "hac"})

@@ -1,7 +1,6 @@
-"""Specification of SCC, Affinity and HAC in plain NumPy: slow, short, and the tree that every engine must build.
+"""Specification of SCC, Affinity and HAC in plain NumPy: slow and short. Every engine must build the same tree.
 
-:func:`scc_partitions` is Algorithm 1 of the paper. The id of a cluster is its smallest point. Ties go to
-smaller ids. Constraints and weights are in :mod:`agglo.rounds.reference_constraints`.
+:func:`scc_partitions` is Algorithm 1 of the paper. A cluster's id is its smallest point. Ties go to smaller ids.
 """
 
 from __future__ import annotations
@@ -10,13 +9,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from agglo.neighbors.graph import NeighborGraph
 from agglo.rounds.linkage import Linkage
 from agglo.rounds.plan import RoundPlan, affinity_plan, hac_plan, scc_plan
-from agglo.rounds.reference_linkage import bind_points, make_linkage, point_pairs, select, starts
-from agglo.rounds.reference_tree import Floats, Ints, RoundRecord, build_tree, farthest_merge
+from agglo.rounds.reference_linkage import bind_points, make_linkage, merge_clusters, point_pairs, select, starts
+from agglo.rounds.reference_tree import Floats, Ints, RoundRecord, build_tree, farthest_merge, plan_thresholds
 from agglo.tree.hierarchy import Hierarchy
 
 
@@ -50,8 +48,7 @@ def scc_partitions(graph: NeighborGraph, plan: RoundPlan) -> Iterator[RoundRecor
     """Yield the partition of the points after each round that merges clusters."""
     n, linkage = graph.n_points, make_linkage(graph, plan.linkage)
     sign = 1 if linkage.kind == "similarity" else -1
-    thresholds = np.array([np.nan]) if plan.thresholds is None else plan.thresholds
-    levels = np.where(np.isnan(thresholds), -np.inf, sign * thresholds).astype(np.float32)
+    thresholds, levels = plan_thresholds(plan, sign)
     cluster, step = np.arange(n), 0
     pairs, weights = point_pairs(graph)
     statistics = linkage.of_points(np.ones(n))
@@ -65,7 +62,7 @@ def scc_partitions(graph: NeighborGraph, plan: RoundPlan) -> Iterator[RoundRecor
         step += int(reached[0])  # no pair reaches the thresholds before this one
         merges = np.float32(similarity) >= levels[step]
         if plan.mutual:
-            merges &= is_mutual(source, target, n)
+            merges &= target[np.searchsorted(source, target)] == source  # both are nearest neighbours
         source, target, similarity = source[merges], target[merges], similarity[merges]
         new = components(source, target, n)
         statistics = merge_clusters(linkage, statistics, np.union1d(source, target), new)
@@ -76,7 +73,7 @@ def scc_partitions(graph: NeighborGraph, plan: RoundPlan) -> Iterator[RoundRecor
 
 
 def nearest_neighbors(pairs: Ints, similarity: Floats) -> tuple[Ints, Ints, Floats]:
-    """Return each cluster that has a neighbour, its nearest neighbour, and their similarity."""
+    """Return all clusters with neighbours in ascending order, their nearest neighbours, and the similarities."""
     source, target = np.concatenate([pairs, pairs[:, ::-1]]).T
     similarity = np.tile(similarity, 2)
     order = np.lexsort((target, -similarity, source))
@@ -84,15 +81,8 @@ def nearest_neighbors(pairs: Ints, similarity: Floats) -> tuple[Ints, Ints, Floa
     return source, target[order][first], similarity[order][first]
 
 
-def is_mutual(source: Ints, target: Ints, n: int) -> npt.NDArray[np.bool_]:
-    """Return whether each cluster is the nearest neighbour of its nearest neighbour."""
-    nearest = np.full(n, -1)
-    nearest[source] = target
-    return np.asarray(nearest[target] == source)
-
-
 def components(source: Ints, target: Ints, n: int) -> Ints:
-    """Return the smallest id of the connected component of each cluster."""
+    """Return the new id of each cluster: the smallest id in its connected component."""
     new = np.arange(n)
     while (new[source] != new[target]).any():
         smaller = np.minimum(new[source], new[target])
@@ -101,19 +91,8 @@ def components(source: Ints, target: Ints, n: int) -> Ints:
     return new
 
 
-def merge_clusters(linkage: Linkage, statistics: Any, members: Ints, new: Ints) -> Any:
-    """Return the statistics after ``members``, the clusters that merge, have become their components."""
-    members = members[np.argsort(new[members], kind="stable")]
-    first = starts(new[members])
-    merged = linkage.merged_clusters(select(statistics, members), first)
-    statistics = select(statistics, np.arange(len(new)))  # a copy
-    for column, values in zip(statistics, merged, strict=True):
-        column[new[members][first]] = values
-    return statistics
-
-
 def contract(linkage: Linkage, pairs: Ints, edges: Any, new: Ints) -> tuple[Ints, Any]:
-    """Return the pairs of new clusters with edges between them, and the merged statistics of these edges."""
+    """Return the pairs of new clusters with edges between them, and the merged statistics of each pair's edges."""
     ends = np.sort(new[pairs], axis=1)
     between = np.flatnonzero(ends[:, 0] != ends[:, 1])
     between = between[np.lexsort((ends[between, 1], ends[between, 0]))]

@@ -1,4 +1,4 @@
-"""Specification of the attachment of new points to a tree: one point and one round at a time."""
+"""Specification of :func:`agglo.attach`: attach new points to a tree, one point and one round at a time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from agglo.tree.hierarchy import Hierarchy
 def attach(
     tree: Hierarchy, rows: Rows, leaf_weights: Floats | None = None, X: Any = None, X_new: Any = None
 ) -> Attached:
-    """Attach new points to ``tree`` by their neighbours, see :func:`agglo.attach`."""
+    """Attach new points to ``tree`` by their neighbours among its leaves; see :func:`agglo.attach`."""
     rows, leaf_weights = check_rows(tree, rows, leaf_weights)
     thresholds = round_thresholds(tree)
     sign = 1 if tree.about["kind"] == "similarity" else -1
@@ -43,10 +43,10 @@ def attach(
 def first_merge(
     tree: Hierarchy, thresholds: npt.NDArray[np.float32], leaves: npt.NDArray[np.int32], value_of: Any, sign: int
 ) -> tuple[int, int, float]:
-    """Return the cluster, the round and the similarity of the first merge of a new point; -1 if there is none."""
+    """Find the first merge of a new point: its cluster, round and similarity; the cluster is -1 if none merges."""
     cluster = leaves
     for round in range(1, len(thresholds) + 1):
-        # Before the round, each neighbour is in the largest cluster that earlier rounds built.
+        # Find the cluster of each neighbour before this round: its highest ancestor from earlier rounds.
         while True:
             parent = tree.parent[cluster]
             is_merged = (parent >= 0) & (tree.round[parent] < round)
@@ -70,7 +70,7 @@ def value_by_edges(
     inside: npt.NDArray[np.bool_],
     node: int,
 ) -> float:
-    """Return the linkage of a new point and a cluster; ``inside`` selects its edges to leaves of the cluster."""
+    """Return the linkage of a new point and a cluster; ``inside`` marks the point's edges into the cluster."""
     missing, own = tree.about["missing"], weights[inside].astype(np.float64)
     size = float(tree.size[node] if leaf_weights is None else leaf_weights[tree.leaves(node)].sum())
     if tree.about["linkage"] == "average":
@@ -91,7 +91,7 @@ def value_by_edges(
 def row_fixed_point(
     row: npt.NDArray[np.float32], leaves: npt.NDArray[np.int32], leaf_weights: Floats | None
 ) -> tuple[FixedPoint, Floats]:
-    """Return the format of sums over the edges of one new point, and how often each edge counts."""
+    """Return the fixed-point format for sums over a new point's edges, and the multiplicity of each edge."""
     magnitudes = np.abs(row.astype(np.float64))
     total, one, counts = len(row).bit_length(), 0, np.ones(len(leaves))
     if leaf_weights is not None:
@@ -111,14 +111,14 @@ def value_by_moments(
     inside: npt.NDArray[np.bool_],
     node: int,
 ) -> float:
-    """Return the vector linkage of a new point and a cluster; of several edges to one leaf the closest counts."""
+    """Return the vector linkage of a new point and a cluster; for parallel edges to a leaf, the closest counts."""
     edges = [vectors.EdgeWeights(weights[[edge]]) for edge in np.flatnonzero(inside)]
     values = [float(rule.value(new, nodes[node], edge)[0]) for edge in edges]
     return max(values) if rule.kind == "similarity" else min(values)
 
 
 def point_moments(point: npt.NDArray[np.float32]) -> vectors.Moments:
-    """Return the moments of one new point, a table of one row."""
+    """Return the moments of one new point, as a table with one row."""
     square = vectors.row_products(point, point)
     return vectors.Moments(np.ones(1), point, square, np.zeros(1), np.ones(1, bool))
 
@@ -126,7 +126,7 @@ def point_moments(point: npt.NDArray[np.float32]) -> vectors.Moments:
 def node_moments(
     tree: Hierarchy, rule: vectors.VectorLinkage, leaf_weights: Floats | None
 ) -> list[vectors.Moments]:
-    """Return the moments of every node: those of leaves, and of other nodes by merging their children."""
+    """Return the moments of every node; inner nodes merge the moments of their children."""
     points = rule.of_points(np.ones(tree.n_leaves) if leaf_weights is None else leaf_weights)
     moments = [select(points, np.array([leaf])) for leaf in range(tree.n_leaves)]
     for node in range(tree.n_leaves, tree.n_nodes):

@@ -1,8 +1,8 @@
-"""Specification of constraints and weights, for the tests of the engines.
+"""Specification of the rounds with constraints and point weights, for tests of the engines.
 
-It differs from :mod:`agglo.rounds.reference` in three places. Points that must be linked merge before the first
-round. Clusters that may not merge are not neighbours. The pairs of a round merge from the closest to the farthest;
-a pair is skipped if its clusters, as they have grown in this round, may no longer merge.
+It differs from :mod:`agglo.rounds.reference` in three places. Must-link points merge before the first round.
+Clusters that may not merge are not neighbours. The pairs of a round merge one by one, from the closest to the
+farthest. A pair is skipped if earlier merges of the same round have made its merge invalid.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from agglo.neighbors.graph import NeighborGraph
 from agglo.rounds.algorithms import build_hierarchy
 from agglo.rounds.constraints import Constraints, check_constraints
 from agglo.rounds.plan import RoundPlan, affinity_plan, hac_plan, scc_plan
-from agglo.rounds.reference import contract, is_mutual, merge_clusters, nearest_neighbors
-from agglo.rounds.reference_linkage import make_linkage, point_pairs, select
-from agglo.rounds.reference_tree import Floats, Ints, RoundRecord, build_forest, farthest_merge
+from agglo.rounds.reference import contract, nearest_neighbors
+from agglo.rounds.reference_linkage import make_linkage, merge_clusters, point_pairs, select
+from agglo.rounds.reference_tree import Floats, Ints, RoundRecord, build_forest, farthest_merge, plan_thresholds
 from agglo.tree.forest import Forest
 from agglo.tree.hierarchy import Hierarchy
 
@@ -61,7 +61,7 @@ def hac(
 
 
 def run(graph: NeighborGraph, plan: RoundPlan, constraints: Constraints | None) -> Forest:
-    """Return the forest over the points after all rounds of ``plan``."""
+    """Run all rounds of ``plan`` and return the forest of the merged clusters."""
     obeyed = check_constraints(graph.n_points) if constraints is None else constraints
     return build_forest(graph.n_points, constrained_partitions(graph, plan, obeyed))
 
@@ -73,8 +73,7 @@ def constrained_partitions(
     n, weights = graph.n_points, constraints.weights
     linkage = make_linkage(graph, plan.linkage, weights)
     sign = 1 if linkage.kind == "similarity" else -1
-    thresholds = np.array([np.nan]) if plan.thresholds is None else plan.thresholds
-    levels = np.where(np.isnan(thresholds), -np.inf, sign * thresholds).astype(np.float32)
+    thresholds, levels = plan_thresholds(plan, sign)
     allowed = AllowedMerges(n, constraints)
     cluster, step = np.arange(n), 0
     pairs, edge_weights = point_pairs(graph)
@@ -98,7 +97,7 @@ def constrained_partitions(
             threshold = float(thresholds[step])
             merges = np.float32(similarity) >= levels[step]
             if plan.mutual:
-                merges &= is_mutual(source, target, n)
+                merges &= target[np.searchsorted(source, target)] == source  # both are nearest neighbours
             source, target, similarity = source[merges], target[merges], similarity[merges]
         new = allowed.merge(source, target, similarity)
         merged = new[source] == new[target]
@@ -113,7 +112,7 @@ def constrained_partitions(
 
 
 class AllowedMerges:
-    """The weights of clusters, and the pairs of clusters that cannot be linked."""
+    """The total weight of each cluster, and the pairs of clusters that must not merge."""
 
     def __init__(self, n: int, constraints: Constraints) -> None:
         self.max_weight = constraints.most
@@ -121,13 +120,13 @@ class AllowedMerges:
         self.cannot = np.sort(constraints.cannot_pairs(), axis=1)
 
     def check(self, pairs: Ints) -> npt.NDArray[np.bool_]:
-        """Return whether the clusters of each pair may merge; the smaller id is the first of a pair."""
+        """Return whether the two clusters of each pair may merge; pairs are (smaller id, larger id)."""
         n = len(self.weight)
         is_apart = np.isin(pairs @ [n, 1], self.cannot @ [n, 1])
         return np.asarray(~is_apart & (self.weight[pairs].sum(axis=1) <= self.max_weight))
 
     def merge(self, source: Ints, target: Ints, similarity: Floats) -> Ints:
-        """Merge pairs from the closest to the farthest if they may merge; return the new id of each cluster."""
+        """Merge all allowed pairs, from the closest to the farthest; return the new id of each cluster."""
         new = np.arange(len(self.weight))
         pairs = np.sort(np.column_stack([source, target]), axis=1)
         for pair in pairs[np.lexsort((pairs[:, 1], pairs[:, 0], -similarity))]:

@@ -17,26 +17,26 @@ Table = TypeVar("Table", bound=tuple[Any, ...])
 
 
 def bind_points(graph: NeighborGraph, linkage: Any, X: Any) -> Any:
-    """Return the linkage of the points ``X`` for one of its names, and any other linkage as it is."""
+    """Convert the name of a vector linkage to a linkage of the points ``X``; return other linkages unchanged."""
     check_linkage(linkage)
     is_vector_linkage = isinstance(linkage, str) and linkage not in GRAPH_LINKAGES
     return VectorLinkage(graph, linkage, X) if is_vector_linkage else linkage
 
 
 def make_linkage(graph: NeighborGraph, linkage: str | Linkage, weights: Floats | None = None) -> Linkage:
-    """Return the linkage on the graph for one of its names, and any other linkage as it is."""
+    """Convert the name of a graph linkage to a :class:`GraphLinkage`; return other linkages unchanged."""
     return GraphLinkage(graph, linkage, weights) if isinstance(linkage, str) else linkage
 
 
 def point_pairs(graph: NeighborGraph) -> tuple[Ints, npt.NDArray[np.float32]]:
-    """Return the edges of the graph, each once as a pair of points with the smaller first, and their weights."""
+    """Return each edge of the graph once, as a pair (smaller point, larger point), and the edge weights."""
     source = np.repeat(np.arange(graph.n_points), np.diff(graph.indptr))
     once = source < graph.indices
     return np.column_stack([source[once], graph.indices[once]]).astype(np.int64), graph.weights[once]
 
 
 def select(statistics: Table, index: npt.NDArray[Any]) -> Table:
-    """Return the statistics of some clusters or edges, as a copy."""
+    """Return a copy of the rows ``index`` of the statistics of clusters or edges."""
     return type(statistics)._make(column[index] for column in statistics)  # type: ignore[attr-defined, no-any-return]
 
 
@@ -46,8 +46,19 @@ def starts(groups: npt.NDArray[Any]) -> Ints:
     return np.flatnonzero(is_first)
 
 
+def merge_clusters(linkage: Linkage, statistics: Any, members: Ints, new: Ints) -> Any:
+    """Return the statistics of all clusters after ``members``, the clusters that merge, get the ids ``new``."""
+    members = members[np.argsort(new[members], kind="stable")]
+    first = starts(new[members])
+    merged = linkage.merged_clusters(select(statistics, members), first)
+    statistics = select(statistics, np.arange(len(new)))  # a copy
+    for column, values in zip(statistics, merged, strict=True):
+        column[new[members][first]] = values
+    return statistics
+
+
 class ClusterWeights(NamedTuple):
-    """The statistics of clusters: the number of their points, or their total weight."""
+    """Statistics of clusters: the number of points in each cluster, or their total weight."""
 
     weight: Floats
 
@@ -56,11 +67,11 @@ class GraphLinkage:
     """A linkage over the edges of one graph.
 
     ``average`` is the mean over all pairs of points, ``complete`` the farthest pair, ``single`` the closest edge.
-    A pair without an edge has the value ``missing`` of the graph; with ``"ignore"`` it does not count. With
-    weights of the points, an edge counts in an average as often as the product of the weights of its ends.
+    A pair without an edge has the value ``missing`` of the graph; with ``"ignore"`` it does not count. If points
+    have weights, an edge counts in an average with the product of its two points' weights.
 
-    Averages are sums of integers, multiples of 2^-shift (:func:`agglo.rounds.linkage.fixed_point_for`). They are
-    exact, so they do not depend on the order of the edges.
+    Averages use integer sums, in multiples of 2^-shift (:func:`agglo.rounds.linkage.fixed_point_for`). Integer
+    sums are exact, so averages do not depend on the order of the edges.
     """
 
     farthest: float | None = None
@@ -73,16 +84,16 @@ class GraphLinkage:
         self.sign = 1 if graph.kind == "similarity" else -1
         self.missing = None if graph.missing == "ignore" else self.sign * float(graph.missing or 0.0)
         self.grid = fixed_point_for(graph, self.weights)
-        # If pairs without an edge are closer than edges, averages may get closer as clusters grow.
+        # If pairs without an edge are closer than edges, an average may get closer when clusters merge.
         farthest_edge = graph.min_weight if self.sign == 1 else -graph.max_weight
         self.reducible = linkage != "average" or self.missing is None or self.missing <= farthest_edge
 
     def of_points(self, weights: Floats) -> ClusterWeights:
-        """Return the weight of each point, 1 unless weights are given."""
+        """Return the weight of each point; it is 1 if no weights were given."""
         return ClusterWeights(np.ones(len(weights)) if self.weights is None else self.weights)
 
     def of_edges(self, sources: Ints, targets: Ints, weights: npt.NDArray[np.float32]) -> EdgeStatistics:
-        """Return the statistics of single edges; larger is closer."""
+        """Return the statistics of single edges, as similarities: a larger value is closer."""
         similarity = self.sign * weights.astype(np.float64)
         if self.linkage != "average":
             return EdgeStatistics(similarity, np.ones(len(weights), np.int64))
@@ -92,16 +103,16 @@ class GraphLinkage:
         return EdgeStatistics(np.array([int(value) for value in sums], object), number)
 
     def merged_clusters(self, clusters: ClusterWeights, first: Ints) -> ClusterWeights:
-        """Return the weights of unions."""
+        """Return the weight of each merged cluster: the sum over its parts."""
         return ClusterWeights(np.add.reduceat(clusters.weight, first))
 
     def merged_edges(self, edges: EdgeStatistics, first: Ints) -> EdgeStatistics:
-        """Return the sum, the closest or the farthest of the edges between two clusters, and their number."""
+        """Return the sum, closest or farthest edge of each pair of clusters, and its number of edges."""
         combine = {"average": np.add, "single": np.maximum, "complete": np.minimum}[self.linkage]
         return EdgeStatistics(combine.reduceat(edges.combined, first), np.add.reduceat(edges.number, first))
 
     def value(self, a: ClusterWeights, b: ClusterWeights, edges: EdgeStatistics) -> Floats:
-        """Return the mean, the closest or the farthest of the pairs of points."""
+        """Return the linkage of each pair of clusters: the mean, closest or farthest pair of points."""
         pairs, similarity = a.weight * b.weight, edges.combined
         if self.linkage == "average":
             total = np.ldexp(edges.combined.astype(np.float64), -self.grid.shift)

@@ -1,4 +1,4 @@
-"""Specification of the tree over the partitions of the rounds, for :mod:`agglo.rounds.reference`."""
+"""Specification of the tree over the partitions after each round, for :mod:`agglo.rounds.reference`."""
 
 from __future__ import annotations
 
@@ -15,18 +15,28 @@ from agglo.tree.hierarchy import Hierarchy
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 RoundRecord = tuple[float, Ints, Floats]
-"""A round: its threshold, the cluster of each point after it, and the value of each merged cluster, else NaN."""
+"""Threshold of a round, cluster of each point after it, and linkage value per cluster id (NaN: not merged)."""
+
+
+def plan_thresholds(plan: RoundPlan, sign: int) -> tuple[Floats, npt.NDArray[np.float32]]:
+    """Return the thresholds, and the smallest float32 similarity that reaches each threshold.
+
+    ``sign`` is 1 for similarities and -1 for distances. A plan without thresholds has one, NaN, which every
+    similarity reaches.
+    """
+    thresholds = np.array([np.nan]) if plan.thresholds is None else plan.thresholds
+    return thresholds, np.where(np.isnan(thresholds), -np.inf, sign * thresholds).astype(np.float32)
 
 
 def farthest_merge(source: Ints, similarity: Floats, new: Ints) -> Floats:
-    """Return the smallest similarity that merged each new cluster; NaN for the others."""
+    """Return, for each cluster id, the smallest similarity that merged the new cluster; NaN if nothing merged."""
     farthest = np.full(len(new), np.nan)
     np.fmin.at(farthest, new[source], similarity)
     return farthest
 
 
 def build_forest(n: int, rounds: Iterable[RoundRecord]) -> Forest:
-    """Make a node of every cluster that a round merged, in order of round and of smallest point."""
+    """Build one node for every merged cluster, in order of the rounds and then of the smallest points."""
     parent, value, size, made_in = [-1] * n, [np.nan] * n, [1] * n, [0] * n
     node, old = list(range(n)), np.arange(n)
     records: list[tuple[float, int, int]] = []
@@ -45,7 +55,7 @@ def build_forest(n: int, rounds: Iterable[RoundRecord]) -> Forest:
 
 
 def sort_merges(forest: Forest, kind: str) -> Forest:
-    """Give each merge of HAC a round of its own, in order of height, which never falls from child to parent."""
+    """Sort the merges of HAC by height, one merge per round; a parent is never lower than its children."""
     n = int((forest.round == 0).sum())
     height = -forest.value if kind == "similarity" else forest.value.copy()
     for node, parent in enumerate(forest.parent):  # children come before their parents
@@ -74,7 +84,7 @@ def _to_forest(
 
 
 def build_tree(graph: NeighborGraph, plan: RoundPlan, rounds: Iterable[RoundRecord]) -> Hierarchy:
-    """Build the tree of all clusters: values become heights, and roots the children of one root."""
+    """Build the tree from the rounds: convert linkage values to heights, and add a root above several roots."""
     forest = build_forest(graph.n_points, rounds)
     if isinstance(plan.linkage, str):
         kind, missing, name = graph.kind, graph.missing, str(plan.linkage)

@@ -14,23 +14,23 @@ from agglo.neighbors.graph import Kind, WeightSummary
 ScheduleName = Literal["odds", "geometric", "linear", "doubling"]
 SCHEDULES = ("odds", "geometric", "linear", "doubling")
 
-# The range of the paper's schedules, for cosine similarities and for unit-length squared Euclidean distances.
+# The range of the paper's thresholds, for cosines and for squared Euclidean distances of unit vectors.
 _COSINE = (1.0, 0.001)
 _UNIT_SQEUCLIDEAN = (0.001, 4.0)
 
 _NUMBER = 200  # the number of thresholds in the paper's experiments
-_STEPS = 15_980  # for a ratio of 1000: twenty for each of the finest schedule of the paper, 800 thresholds
-_FLOAT32 = 2.0**-22  # the smallest relative difference that float32 can represent
-_FEW = 0.001  # the share of edges at either end that the range ignores
+_STEPS = 15_980  # default number per factor of 1000: twenty times the paper's finest schedule of 800
+_FLOAT32 = 2.0**-22  # relative differences below this are lost in float32
+_FEW = 0.001  # the share of the closest edges, and of the farthest, that the range ignores
 
 
 def threshold_range(graph: WeightSummary) -> tuple[float, float]:
-    """Return the range of the thresholds for ``graph``: the nearest and the farthest.
+    """Return the nearest and the farthest threshold for ``graph``.
 
-    Similarities: from 1 (or the largest weight, if that is larger) down to a thousandth of it, as the paper
-    does for cosines. Unit-length squared Euclidean distances: from 0.001 up to 4, as in the paper. Other
-    distances: from the weight that a thousandth of all positive weights do not exceed, so that a few near
-    duplicates do not stretch the range, up to the largest weight or ``missing``, whichever is larger.
+    Similarities range from 1, or the largest weight if that is larger, down to a thousandth of it. The paper uses
+    this range for cosines. Squared Euclidean distances of unit vectors range from 0.001 to 4, as in the paper.
+    Other distances range from the 0.1 % quantile of the positive weights to the largest weight, or to ``missing``
+    if that is larger. The quantile keeps a few near duplicates from stretching the range.
     """
     if graph.kind == "similarity":
         if -1 <= graph.min_weight <= graph.max_weight <= 1:
@@ -65,34 +65,35 @@ def schedule(
         The graph to cluster. Its kind and weights determine the range.
     thresholds : {"odds", "geometric", "linear", "doubling"} or array-like
         ``"odds"``: the odds (1 - d) / d of the relative distance d fall in equal ratios; see the notes.
-        ``"geometric"`` and ``"linear"``: the thresholds are in equal ratios or equal steps over the range of
-        :func:`threshold_range`. ``"doubling"``: τ₀·2ⁱ from the smallest positive distance until the farthest is
-        covered (similarities are halved), the schedule of the paper's theorem. An array is used as it is.
+        ``"geometric"`` and ``"linear"``: equal ratios or equal steps over the range of :func:`threshold_range`.
+        ``"doubling"``: the schedule of the paper's theorem, τ₀·2ⁱ. It doubles the smallest positive distance until
+        the farthest distance is covered; similarities are halved. An array is used unchanged.
     n_thresholds : int, optional
-        The number of thresholds of the first three schedules; a single one is the farthest. The default is 200, as
-        in the paper. For ``"odds"`` it is 15,980 per factor of 1,000, twenty times the finest schedule of the
-        paper.
+        The number of thresholds for ``"odds"``, ``"geometric"`` and ``"linear"``. With 1, only the farthest
+        threshold is used. The default is 200, as in the paper. For ``"odds"`` it is 15,980 per factor of 1,000,
+        twenty times the paper's finest schedule.
     linkage : str
-        The linkage that is compared with the thresholds. Only averages that count pairs without an edge leave the
-        range of the weights.
+        The linkage that is compared with the thresholds. Values of ``"average"`` can be farther than all edge
+        weights, because pairs without an edge count. Other linkages stay within the range of the weights.
     mass : float, optional
-        The total weight of the points, relative to the lightest one; by default their number.
+        The total weight of the points divided by the smallest weight; by default the number of points.
 
     Notes
     -----
-    Close and far pairs need different scales. Close clusters differ by ratios of distances, as in the paper's
-    theorem: there may be as many levels between cosines of 0.9999 and 0.99 as between 0.99 and 0. Averages of
-    large clusters consist mostly of pairs without an edge. For clusters of a and b points they may differ from the
-    value of such a pair by 1 / (a b) only, and large clusters differ on this scale.
+    Close and far clusters need different scales. Close clusters differ by ratios of distances, as in the paper's
+    theorem: there may be as many levels between cosines of 0.9999 and 0.99 as between 0.99 and 0. Between large
+    clusters, most pairs of points have no edge. The average linkage of clusters with a and b points may then
+    differ from ``missing`` by only 1 / (a b), and large clusters differ on this scale.
 
-    Let d be the distance of a pair relative to that of a pair without an edge. The odds (1 - d) / d suit both:
-    they are about 1 / d for small d, and about 1 - d for d near 1. They fall from the nearest edge to 4 / n² of
-    the farthest edge, the smallest average of two clusters of n points with an edge between them. Therefore all
-    clusters with an edge between them merge. The nearest and the farthest 0.1 % of the edges do not extend the
-    range, which ends at 0.001 or farther. For other linkages, and if pairs without an edge are ignored, distances
-    are in equal ratios up to the farthest edge.
+    Let d be the distance of two clusters, relative to the distance of a pair without an edge. The odds (1 - d) / d
+    suit both scales: they are about 1 / d for small d, and about 1 - d for d near 1. The schedule starts at the
+    odds of the nearest edge. It ends at 4 / n² times the odds of the farthest edge, the smallest odds of two
+    clusters of n points in total with an edge between them. Therefore all clusters with an edge between them
+    merge. The nearest and the farthest 0.1 % of the edges do not extend the range, which ends at 0.001 or farther.
+    For other linkages, and if pairs without an edge are ignored, distances are in equal ratios up to the farthest
+    edge.
 
-    With smaller steps the tree is closer to that of HAC. A threshold at which nothing merges costs nothing.
+    With smaller steps, the tree is closer to the tree of HAC. A threshold at which nothing merges costs no time.
 
     Examples
     --------
@@ -127,14 +128,14 @@ def schedule(
         first = min(nearest, graph.quantile_above(0.0, True, 0.0) or nearest)
     fraction, steps = math.frexp(max(farthest, first) / min(farthest, first))
     if fraction == 0.5:
-        steps -= 1  # 2 ** steps is now the least power of two that is not smaller than the ratio
+        steps -= 1  # 2 ** steps is now the smallest power of two that is at least the ratio
     exponents = np.arange(steps + 1) if farthest > nearest else -np.arange(steps + 1)
     return np.ldexp(first, exponents)
 
 
 def _odds(graph: WeightSummary, number: int | None, linkage: str, mass: float) -> npt.NDArray[np.float64]:
-    """Thresholds of equal ratios of odds, or of distances where averages are not diluted; see :func:`schedule`."""
-    up = graph.kind == "distance"  # whether weights get larger from near to far
+    """Compute the thresholds of the schedule ``"odds"``; see :func:`schedule`."""
+    up = graph.kind == "distance"  # whether far pairs have larger weights
     sign = 1.0 if up else -1.0
     closest = min(0.0, graph.min_weight) if up else max(1.0, graph.max_weight)
 
@@ -146,25 +147,25 @@ def _odds(graph: WeightSummary, number: int | None, linkage: str, mass: float) -
     if diluted:
         absent = sign * (float(graph.missing or 0.0) - closest)
         farthest = max(absent, farthest) if sign > 0 or absent <= 0 else absent
-    if farthest <= 0:  # copies of one point, or no edge at all
+    if farthest <= 0:  # all points are duplicates, or the graph has no edges
         return np.array([closest])
     nearest = min(distance(graph.quantile_above(closest, up, _FEW), farthest), farthest / 2)
     if not diluted:
         return closest + sign * _ratios(nearest, farthest, number)
-    # How much closer than a pair without an edge those edges are that hardly are.
+    # How much closer the farthest edges are than a pair without an edge, as a share of its distance.
     closer = 1 - distance(graph.quantile_above(closest + sign * farthest, not up, _FEW), 0.0) / farthest
-    closer = max(closer, 2.0**-53)  # less than that is lost in rounding
+    closer = max(closer, 2.0**-53)  # smaller differences are lost in rounding
     least = min(_COSINE[1], 4 * closer / mass**2)
-    zero = closest + sign * farthest == 0.0  # float32 tells numbers near 0 apart, however small
+    zero = closest + sign * farthest == 0.0  # float32 can separate numbers near 0, however small
     odds = 1 / _ratios(nearest / (farthest - nearest), 1 / (least if zero else max(least, _FLOAT32)), number)
     if zero:
         return np.asarray(closest * odds / (1 + odds))
-    odds[-1] = 0.0  # what float32 cannot tell apart ends together, at the value of a pair without an edge
+    odds[-1] = 0.0  # the last threshold is the value of a pair without an edge
     return np.asarray(closest + sign * farthest / (1 + odds))
 
 
 def _ratios(first: float, last: float, number: int | None) -> npt.NDArray[np.float64]:
-    """Numbers from first up to last in equal ratios, as many as given, or in ratios of the default."""
+    """Return ``number`` values from ``first`` to ``last`` in equal ratios; by default, in steps of _STEPS."""
     if number is None:
         number = 1 + math.ceil(log(last / first) / log(1000.0) * _STEPS)
     return geomspace(first, last, number) if number > 1 else np.array([last])
@@ -173,9 +174,9 @@ def _ratios(first: float, last: float, number: int | None) -> npt.NDArray[np.flo
 def check_schedule(
     thresholds: ScheduleName | npt.ArrayLike, n_thresholds: int | None, kind: Kind
 ) -> npt.NDArray[np.float64] | None:
-    """Check the parameters of a schedule; return the thresholds if they are given as an array, otherwise None.
+    """Check the parameters of a schedule; return thresholds given as an array, or None for a named schedule.
 
-    ``kind`` is that of the linkage: thresholds on similarities decrease, and thresholds on distances increase.
+    ``kind`` is the kind of the linkage: thresholds must decrease for similarities, and increase for distances.
     """
     if isinstance(thresholds, str):
         if thresholds not in SCHEDULES:

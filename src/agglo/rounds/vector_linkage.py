@@ -1,8 +1,8 @@
 """Vector linkages: exact-average, centroid and ward, which compare the vectors of the points, not their edges.
 
-A cluster is kept as its weight, its mean in float32 and the sum of squared distances to the mean. All three
-linkages are functions of these. Only clusters with an edge between them are compared. The native core computes the
-same numbers, in the same order of additions.
+A cluster is stored as its weight, its mean in float32, and the sum of squared distances to the mean. All three
+linkages are functions of these numbers. Only clusters with an edge between them are compared. The native core adds
+in the same order, so it computes the same bits.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from agglo.rounds.linkage import EdgeLinkages, Float, Int
 VectorLinkageName = Literal["exact-average", "centroid", "ward"]
 ConnectName = VectorLinkageName | Literal["auto"]
 
-# The metrics of each linkage: those for which its value is a function of weights, means and spreads.
+# The metrics that each linkage supports: its value must be a function of weights, means and spreads.
 VECTOR_LINKAGES: dict[str, tuple[str, ...]] = {
     "exact-average": ("cosine", "dot", "sqeuclidean"),
     "centroid": ("cosine", "sqeuclidean", "euclidean"),
     "ward": ("cosine", "sqeuclidean", "euclidean"),
 }
 
-_LANES = 8  # running sums of a product, as in the core
-_ROUNDING = 1 + 1e-5  # factor by which a mean in float32 may be farther than all points
-EPSILON = float(np.finfo(np.float32).eps)  # twice the rounding of a point, relative to its length
-CLEAR = 10  # a distance is preserved if it is at least this many times the rounding of its two points
-FEW = 0.05  # the share of edges that may be shorter without a warning, such as those of near duplicates
+_LANES = 8  # number of running sums of a dot product, as in the core
+_ROUNDING = 1 + 1e-5  # a rounded mean may be farther from the origin than all points, by this factor
+EPSILON = float(np.finfo(np.float32).eps)  # twice the relative rounding error of a point in float32
+CLEAR = 10  # a distance must be at least this many times the rounding error of its points
+FEW = 0.05  # warn if a larger share of edges is too short; near duplicates are allowed
 _EDGES = 1 << 20  # approximate number of edges per block
 
 
 class Moments(NamedTuple):
-    """The statistics of clusters, one row per cluster."""
+    """Statistics of clusters, one row per cluster."""
 
     weight: Float  # total weight of the points
     mean: npt.NDArray[np.float32]  # one row per cluster
@@ -48,20 +48,20 @@ class Moments(NamedTuple):
 
 
 class EdgeWeights(NamedTuple):
-    """The statistics of edges: their weight, which is the linkage of two single points."""
+    """Statistics of edges: the weight of each edge, which is the linkage of two single points."""
 
     weight: npt.NDArray[np.float32]
 
 
 class MetricSpec(NamedTuple):
-    """The metric and the number of points of a graph, if there is no graph."""
+    """A metric and a number of points, for a linkage without a graph."""
 
     metric: str | None
     n_points: int
 
 
 def check_vector_linkage(linkage: str, metric: str | None, X: Any) -> None:
-    """Raise if a linkage of the points cannot be computed from ``X`` by ``metric``."""
+    """Raise if the vector linkage ``linkage`` does not support ``metric``, or if ``X`` is missing or sparse."""
     metrics = VECTOR_LINKAGES[linkage]
     if X is None:
         raise ValueError(
@@ -77,7 +77,7 @@ def check_vector_linkage(linkage: str, metric: str | None, X: Any) -> None:
 
 
 def check_is_dense(X: Any) -> None:
-    """Raise if points are sparse: their means would be dense."""
+    """Raise if ``X`` is sparse, because the means of sparse points are dense."""
     if sp.issparse(X):
         raise TypeError(
             f"X is a SciPy sparse {type(X).__name__}, but the mean of sparse points is dense: pass X.toarray(), "
@@ -86,23 +86,23 @@ def check_is_dense(X: Any) -> None:
 
 
 def vector_linkage_kind(linkage: str, metric: str) -> Kind:
-    """Return whether the values of a linkage of the points are similarities or distances."""
+    """Return whether the values of a vector linkage are similarities or distances."""
     return "similarity" if metric in ("cosine", "dot") and linkage != "ward" else "distance"
 
 
 class VectorLinkage:
-    """A linkage that compares the vectors of the points of two clusters.
+    """A linkage that compares two clusters by the vectors of their points.
 
-    ``exact-average`` is the mean over all pairs of points, of their squared distance, cosine or product;
-    ``centroid`` the (squared) distance or the cosine of the means; ``ward`` twice the increase of the sum of
-    squared distances to the means when two clusters merge, which for two points is their squared distance. With
-    metric ``euclidean`` the last two are square roots, as in SciPy. For ``ward`` with cosines, the points are
-    those of length 1, and values are distances.
+    ``exact-average`` is the mean squared distance, cosine or dot product over all pairs of points. ``centroid`` is
+    the squared distance or the cosine of the two means. ``ward`` is twice the increase of the sum of squared
+    distances to the means when the two clusters merge. For two single points, ``ward`` is their squared distance.
+    With metric ``euclidean``, ``centroid`` and ``ward`` are square roots, as in SciPy. ``ward`` with metric
+    ``cosine`` normalizes the points to length 1, and its values are distances.
 
     Parameters
     ----------
     graph : NeighborGraph or MetricSpec
-        A graph of the points by one of the metrics cosine, dot, sqeuclidean and euclidean.
+        A graph of the points, with the metric cosine, dot, sqeuclidean or euclidean.
     linkage : {"exact-average", "centroid", "ward"}
         The name of the linkage.
     X : array-like of shape (n_points, n_features)
@@ -112,13 +112,13 @@ class VectorLinkage:
 
     Notes
     -----
-    The linkage of two single points is the weight of their edge. A mean is computed in float64 from the means of
-    the parts, in order of their ids, and kept in float32. For distances, the mean of all points is subtracted
-    first, because float32 is most precise near the origin. If neighbours are much closer to each other than to
-    that mean, float32 cannot separate them: :meth:`warn_of_rounding` warns of it.
+    The linkage of two single points is the weight of their edge. The mean of a merged cluster is computed in
+    float64 from the means of its parts, in order of their ids, and stored in float32. For distances, the mean of
+    all points is subtracted first, because float32 is most precise near the origin. If neighbours are much closer
+    to each other than to that mean, float32 cannot separate them, and :meth:`warn_of_rounding` warns.
     """
 
-    reducible = False  # a part without an edge to the third cluster may be the closest one
+    reducible = False  # the closest part may have no edge to the third cluster
 
     def __init__(
         self, graph: NeighborGraph | MetricSpec, linkage: str, X: Any, weights: Float | None = None
@@ -131,8 +131,8 @@ class VectorLinkage:
         self.center = _center(given, self.metric)
         self.points = _normalize_or_center(given, self.metric, self.center)
         self.spreads: Float | None = None
-        self.lost = 0.0  # the share of edges that are shorter than CLEAR times the rounding
-        self.rounding = 0.0  # the largest rounding of the points of these edges
+        self.lost = 0.0  # share of edges shorter than CLEAR times the rounding error
+        self.rounding = 0.0  # largest rounding error of the points of these edges
         if len(self.points) != graph.n_points:
             raise ValueError(
                 f"X has {len(self.points)} rows, but the graph {graph.n_points} points: pass the points that it "
@@ -150,8 +150,8 @@ class VectorLinkage:
         if similar:
             self.farthest = -float(squares.max()) * _ROUNDING
         else:
-            # No mean is farther from the origin than the farthest point. No merge increases the sum of squared
-            # distances to the means by more than the sum of all squares.
+            # No mean is farther from the origin than the farthest point.
+            # No merge increases the sum of squared distances to the means by more than the sum of all squares.
             weighed = squares if weights is None else weights * squares
             most = 2 * weighed.sum() if linkage == "ward" else 4 * squares.max()
             self.farthest = float(np.sqrt(most) if self.metric == "euclidean" else most) * _ROUNDING
@@ -159,7 +159,7 @@ class VectorLinkage:
             self.lost, self.rounding = _lost_edges(graph, EPSILON * np.sqrt(squares))
 
     def warn_of_rounding(self, stacklevel: int) -> None:
-        """Warn if float32 rounds points by too much for the distances between neighbours."""
+        """Warn if the rounding of points to float32 is large compared with the distances of neighbours."""
         if self.lost > FEW:
             warnings.warn(
                 f"linkage={self.linkage!r} keeps means in float32, but {self.lost:.0%} of the edges are shorter "
@@ -171,13 +171,13 @@ class VectorLinkage:
             )
 
     def release_points(self) -> npt.NDArray[np.float32]:
-        """Return the points and give them up: the engine overwrites them, so the linkage cannot run again."""
+        """Return the points and drop them: the engine overwrites them, so this linkage cannot run again."""
         points, self.points = self.points, self.points[:0]
         return points
 
     def prepare_queries(self, X: Any) -> npt.NDArray[np.float32]:
-        """Return new points, normalized or centered as the points of the linkage are."""
-        # The scale of distances is checked for the points of a graph only, not for new points.
+        """Normalize or center new points in the same way as the points of the linkage."""
+        # Distances of new points may be arbitrarily small, so only other metrics check the scale.
         given = _dense(X, self.metric if self.metric in ("cosine", "dot") else None)
         if given.shape[1] != len(self.center):
             raise ValueError(
@@ -187,7 +187,7 @@ class VectorLinkage:
         return _normalize_or_center(given, self.metric, self.center)
 
     def with_clusters(self, means: npt.NDArray[np.float32], spreads: Float) -> VectorLinkage:
-        """Return the same linkage for clusters instead of points: their means and sums of squared distances."""
+        """Return the same linkage with clusters in place of points, given their means and spreads."""
         other = copy.copy(self)
         other.points, other.spreads = means, spreads
         return other
@@ -196,7 +196,7 @@ class VectorLinkage:
         return self.linkage
 
     def edge_linkages(self, graph: NeighborGraph) -> EdgeLinkages:
-        """Return the linkages of all points with an edge; see :func:`agglo.rounds.linkage.edge_linkages`."""
+        """Return the linkage of each edge's two points; see :func:`agglo.rounds.linkage.edge_linkages`."""
         values = graph.weights
         if self.linkage == "ward" and self.metric == "cosine":
             values = 2 - 2 * values
@@ -204,7 +204,7 @@ class VectorLinkage:
         return EdgeLinkages(self.kind, graph.metric, graph.n_points, values, *ends)
 
     def of_points(self, weights: Float) -> Moments:
-        """Return the moments of the points."""
+        """Return the weight, mean and spread of each point as a cluster."""
         n = len(self.points)
         single = self.spreads is None
         spreads = np.zeros(n) if self.spreads is None else self.spreads
@@ -215,7 +215,7 @@ class VectorLinkage:
         return EdgeWeights(weights)
 
     def merged_clusters(self, clusters: Moments, first: Int) -> Moments:
-        """Return weights, means and spreads of merged clusters."""
+        """Return the weight, mean and spread of each merged cluster."""
         weight = sum_segments(clusters.weight, first)
         weighted = clusters.weight[:, None] * clusters.mean
         mean = (sum_segments(weighted, first) / weight[:, None]).astype(np.float32)
@@ -226,7 +226,7 @@ class VectorLinkage:
         return Moments(weight, mean, square, spread, np.zeros(len(first), bool))
 
     def merged_edges(self, edges: EdgeWeights, first: Int) -> EdgeWeights:
-        """Return one weight per pair; only two single points are compared by it, and these have one edge."""
+        """Return one weight per pair. It is used only for two single points, which have just one edge."""
         return EdgeWeights(edges.weight[first])
 
     def value(self, a: Moments, b: Moments, edges: EdgeWeights) -> Float:
@@ -249,7 +249,7 @@ class VectorLinkage:
 
 
 def row_products(x: npt.NDArray[np.float32], y: npt.NDArray[np.float32]) -> Float:
-    """Compute dot products of rows in float64: 8 running sums, added in the order of the core."""
+    """Compute the dot product of each pair of rows in float64, with 8 running sums, as the core does."""
     lane = np.zeros((len(x), _LANES))
     for j in range(0, x.shape[1], _LANES):
         terms = x[:, j : j + _LANES].astype(np.float64) * y[:, j : j + _LANES]
@@ -260,7 +260,7 @@ def row_products(x: npt.NDArray[np.float32], y: npt.NDArray[np.float32]) -> Floa
 
 
 def sum_segments(values: npt.NDArray[Any], first: Int) -> Float:
-    """Sum the rows of each segment in float64, one row after the other; ``first`` has the starts."""
+    """Sum the rows of each segment in float64, from first to last; ``first`` has the starts of the segments."""
     length = np.diff(first, append=len(values))
     total = values[first].astype(np.float64)
     for place in range(1, length.max(initial=0)):
@@ -275,13 +275,13 @@ def _squared_distances(a: Float, b: Float, inner: Float) -> Float:
 
 
 def _dense(X: Any, metric: str | None) -> Points:
-    """Check that the points are dense."""
+    """Check that ``X`` is dense and valid; return it as an array."""
     check_is_dense(X)
     return check_points(X, half=True, metric=metric)
 
 
 def _center(points: Points, metric: str) -> Float:
-    """Return the mean of the points for distances, and zeros for other metrics."""
+    """Return the mean of the points if the metric is a distance, otherwise zeros."""
     center = np.zeros(points.shape[1])
     if metric in ("sqeuclidean", "euclidean"):
         for _, rows in iter_blocks(points):
@@ -290,7 +290,7 @@ def _center(points: Points, metric: str) -> Float:
 
 
 def _normalize_or_center(points: Points, metric: str, center: Float) -> npt.NDArray[np.float32]:
-    """Normalize the points for cosines, or center them for distances; return them in float32."""
+    """Return the points in float32: normalized for cosines, minus ``center`` for distances."""
     prepared = np.empty(points.shape, np.float32)
     for first, rows in iter_blocks(points):
         moved = rows - center
@@ -307,10 +307,10 @@ def _normalize_or_center(points: Points, metric: str, center: Float) -> npt.NDAr
 
 
 def _lost_edges(graph: NeighborGraph, rounding: Float) -> tuple[float, float]:
-    """Return the share of edges that are lost in rounding, and the largest rounding of their points.
+    """Return the share of edges that rounding hides, and the largest rounding error of their points.
 
-    ``rounding`` has one number per point. A positive edge is lost if it is shorter than ``CLEAR`` times that of
-    its point. Both results are 0 if the largest rounding shows that the share is at most ``FEW``.
+    ``rounding`` is the rounding error of each point. A positive edge is hidden if it is shorter than ``CLEAR``
+    times the error of its point. Both results are 0 if a quick check shows that the share is at most ``FEW``.
     """
     squared = graph.metric == "sqeuclidean"
     bounds = np.square(CLEAR * rounding) if squared else CLEAR * rounding
