@@ -1,5 +1,5 @@
-// Exemplars of low facility-location cost: the sum of squared distances to the nearest exemplar plus λ per
-// exemplar.
+// Exemplars of low facility-location cost.
+// The cost is the sum of squared distances of points to their nearest exemplars, plus λ per exemplar.
 #pragma once
 
 #include <cstdint>
@@ -12,36 +12,38 @@
 namespace agglo::paper {
 
 struct ExemplarPlan {
-  double lam;             // positive and finite
-  std::int64_t max_iter;  // rounds, each of several sweeps and one comparison with all points
-  double tol;             // stop once the cost is within this share of the lower bound
+  double lam;             // λ, positive and finite
+  std::int64_t max_iter;  // maximum number of rounds; a round is several sweeps and a full comparison
+  double tol;             // stop once the relative gap of cost and lower bound is at most this
 };
 
 struct Exemplars {
-  std::vector<std::int32_t> exemplars;  // points, ascending
-  std::vector<std::int32_t> labels;     // index of the nearest exemplar of each point
-  std::vector<double> history;          // the least cost so far, after each round
-  double cost;                          // of these exemplars
-  double relaxed;                       // the least value of the relaxation that was found
+  std::vector<std::int32_t> exemplars;  // ids of points, ascending
+  std::vector<std::int32_t> labels;     // by point: index of its nearest exemplar
+  std::vector<double> history;          // by round: the least cost found so far
+  double cost;                          // cost of these exemplars
+  double relaxed;                       // the least value of the relaxation found so far
   double bound;                         // a lower bound on the cost of any exemplars
   bool converged;                       // the cost or the relaxation is within `tol` of the bound
 };
 
 // Selects exemplars by a linear relaxation of facility location.
 //
-// The relaxation has shares w[i, j] >= 0 of every point i in exemplars j, and an exemplar is paid for its
-// largest share:
+// In the relaxation, point i is assigned to exemplar j with a fraction w[i, j] >= 0, called its share:
 //     minimize sum m[i] D[i, j] w[i, j] + λ sum_j max_i w[i, j]   subject to sum_j w[i, j] = 1 for all i.
-// m are the weights of the points, D their squared distances. Its dual has one price per point:
+// m are the weights of the points, and D their squared distances.
+// The dual problem has one variable alpha[i] per point, called its price:
 //     maximize sum m[i] alpha[i]   subject to sum_i m[i] max(0, alpha[i] - D[i, j]) <= λ for all j.
-// An augmented Lagrangian for the sums to 1 splits the problem into columns j, each with a minimum in closed
-// form. Only columns that pay (those whose sum in the dual exceeds λ) are generated, and of them only the
-// rows that can have a share. Whether other columns pay is computed from blocks of products, without storing
-// D. After each comparison with all columns, the prices, scaled down until they satisfy the dual, give a
-// lower bound.
+// The sum in constraint j is called the payment of column j.
 //
-// `seeds` are the initial exemplars, and `labels` the index of each point's seed. No two points may be equal.
-// The result does not depend on the number of threads.
+// Method: an augmented Lagrangian for the constraints sum_j w[i, j] = 1.
+// It splits the problem into columns j, whose minima have a closed form.
+// A column is generated only if its payment exceeds λ. It stores only rows that can have a share.
+// The payments of all columns are computed from blocks of D, so D is never stored.
+// Prices that are scaled down until they satisfy all constraints of the dual give a lower bound.
+//
+// `seeds` are the initial exemplars, and labels[i] is the index of the seed of point i.
+// No two points may be equal. The result does not depend on the number of threads.
 template <class T>
 Exemplars solve_exemplars(const Points<T>& points, std::span<const double> weights,
                           std::span<const std::int32_t> seeds, std::span<const std::int32_t> labels,

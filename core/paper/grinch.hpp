@@ -1,4 +1,5 @@
-// Grinch: an online tree builder that rearranges by rotations near the new point and by grafts of subtrees.
+// Grinch: an online tree builder. It inserts points one by one, and improves the tree by rotations and
+// grafts.
 #pragma once
 
 #include <cstdint>
@@ -10,26 +11,28 @@
 
 namespace agglo::paper {
 
-// The similarity of two nodes: the mean over all pairs of points, that of their centroids, or that of the
-// closest or the farthest pair.
+// The similarity of two nodes.
+// average: the mean over all pairs of points; centroid: the similarity of the two centroids;
+// single: the similarity of the closest pair of points; complete: of the farthest pair.
 enum class GrinchLinkage { average, centroid, single, complete };
 
 struct GrinchPlan {
   GrinchLinkage linkage;
-  bool dot;    // compare points by inner product; otherwise by negative squared distance
-  bool scan;   // search a node's nearest leaf among all leaves; otherwise in the new point's list
-  bool graft;  // whether to graft
+  bool dot;   // compare points by inner product; if false, by negative squared distance
+  bool scan;  // search the nearest leaf of a node among all leaves; if false, only in `near` of the new point
+  bool graft;               // whether to move subtrees (grafts)
   bool single_elimination;  // end the insertion at the first ancestor without a graft
-  std::int64_t cap;         // larger nodes are neither rotated nor grafted; 0: no limit
+  std::int64_t cap;         // nodes with more points are neither rotated nor grafted; 0 means no limit
 };
 
 struct Grinch {
-  std::vector<std::int32_t> parent;  // points, then inner nodes, children before parents
-  std::vector<double> value;         // the linkage of a node's two children; 0 for points
+  std::vector<std::int32_t> parent;  // by node: points first, then inner nodes, children before parents
+  std::vector<double> value;         // by node: the linkage of its two children; 0 for points
 };
 
-// Builds a tree from points in order of id. near[i * k : (i + 1) * k] are points before i, the nearest first,
-// padded by -1.
+// Builds a tree by inserting the points in order of id.
+// near[i * k : (i + 1) * k] are the nearest neighbours of point i among the points 0..i-1.
+// They are sorted from near to far and padded with -1.
 Grinch build_grinch_tree(const Points<float>& points, std::span<const std::int32_t> near, std::int64_t k,
                          const GrinchPlan& plan, const Report& report = {});
 

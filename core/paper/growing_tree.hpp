@@ -1,4 +1,4 @@
-// A binary tree to which leaves are added one at a time, and whose subtrees can be moved.
+// A binary tree that grows leaf by leaf, and whose subtrees can be moved.
 #pragma once
 
 #include <algorithm>
@@ -8,11 +8,11 @@
 
 namespace agglo::paper {
 
-// Nodes 0..n-1 are the leaves, whether or not they have been added; inner nodes are n..2n-2, in order of
-// their first use. Invariants of all nodes in the tree:
-//  1. an inner node has two children, whose parent it is;
-//  2. only the root has parent -1.
-// The size of a node is valid after `resize`, which callers use after they have moved nodes.
+// Nodes 0..n-1 are the leaves, also before they are added. Nodes n..2n-2 are the inner nodes.
+// Inner nodes are numbered in order of their first use. Invariants of all nodes in the tree:
+//  1. An inner node has two children, and is their parent.
+//  2. Only the root has parent -1.
+// After moving nodes, callers must call `resize` for all ancestors whose number of leaves has changed.
 class GrowingTree {
  public:
   explicit GrowingTree(std::int64_t n)
@@ -36,8 +36,8 @@ class GrowingTree {
   // Makes the first leaf the root.
   void set_root(std::int32_t leaf) { root_ = leaf; }
 
-  // Replaces `at` by an inner node with the children `at` and v, which must not be in the tree. The node is
-  // `spare`, or a new one if that is -1. Sizes of its ancestors are not updated.
+  // Replaces node `at` by an inner node with the children `at` and v. v must not be in the tree yet.
+  // The inner node is `spare`, or a new node if `spare` is -1. Sizes of its ancestors are not updated.
   std::int32_t insert_beside(std::int32_t at, std::int32_t v, std::int32_t spare = -1) {
     const std::int32_t node = spare < 0 ? next_++ : spare;
     replace(at, node);
@@ -47,8 +47,8 @@ class GrowingTree {
     return node;
   }
 
-  // Removes v and its parent from the tree; the sibling of v takes the place of the parent. Returns the
-  // parent, which can be used again.
+  // Removes v and its parent from the tree. The sibling of v replaces the parent.
+  // Returns the removed parent, which can be used as `spare` of insert_beside.
   std::int32_t detach(std::int32_t v) {
     const std::int32_t over = parent_[v], other = sibling(v);
     replace(over, other);
@@ -57,7 +57,7 @@ class GrowingTree {
     return over;
   }
 
-  // Exchanges two nodes, neither of which is an ancestor of the other.
+  // Swaps the subtrees of nodes a and b. Neither may be an ancestor of the other.
   void exchange(std::int32_t a, std::int32_t b) {
     const std::int32_t parent_of_a = parent_[a], parent_of_b = parent_[b];
     auto& place_a = child_[parent_of_a].first == a ? child_[parent_of_a].first : child_[parent_of_a].second;
@@ -72,7 +72,8 @@ class GrowingTree {
   // Makes v a leaf by dropping its children.
   void make_leaf(std::int32_t v) { child_[v] = {-1, -1}; }
 
-  // Calls each(leaf) for the leaves below v until it returns false. Returns whether it never did.
+  // Calls each(leaf) for the leaves below v, and stops if it returns false.
+  // Returns whether all calls returned true.
   template <class Each>
   bool leaves(std::int32_t v, const Each& each) const {
     std::vector<std::int32_t> waiting{v};
@@ -89,8 +90,8 @@ class GrowingTree {
     return true;
   }
 
-  // Returns the parents after inner nodes are renumbered such that children come before their parents and the
-  // root is the last. Sets new_id[v] to the new number of v, or to -1 if v is not in the tree.
+  // Renumbers the inner nodes such that children come before their parents. Returns the parent of each node.
+  // Sets new_id[v] to the new number of v, or to -1 if v is not in the tree.
   std::vector<std::int32_t> to_parents(std::vector<std::int32_t>& new_id) const {
     new_id.assign(parent_.size(), -1);
     std::vector<std::int32_t> inner, waiting{root_};

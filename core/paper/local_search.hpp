@@ -1,4 +1,4 @@
-// Local search over exemplars: it assigns points, and removes and moves exemplars while that lowers the cost.
+// Local search over exemplars: removes or moves exemplars as long as this lowers the cost.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +14,8 @@
 
 namespace agglo::paper {
 
-// Improves exemplars until no step lowers the cost. `centers` are the points of the scan in float64; `open`
-// are the exemplars among them, at least one.
+// Improves exemplars until no step lowers the cost.
+// `centers` are the points in float64. `open` are the initial exemplars, at least one.
 template <class T>
 class LocalSearch {
  public:
@@ -34,16 +34,17 @@ class LocalSearch {
   }
 
   double cost() const { return cost_; }
-  std::vector<std::int32_t> take_exemplars() { return std::move(open_); }  // in ascending order
-  std::vector<std::int32_t> take_labels() { return std::move(nearest_); }  // indices of the exemplars
+  std::vector<std::int32_t> take_exemplars() { return std::move(open_); }  // sorted by id
+  std::vector<std::int32_t> take_labels() { return std::move(nearest_); }  // by point: index of its exemplar
 
  private:
   static constexpr double kFar = std::numeric_limits<double>::infinity();
 
   const Points<T>& points() const { return scan_.points(); }
 
-  // Assigns every point to the nearest exemplar. Then removes exemplars whose λ exceeds what they save, or
-  // moves exemplars to better points, and starts again, as long as that lowers the cost.
+  // Repeats two steps as long as the cost decreases.
+  // Step 1 assigns every point to its nearest exemplar.
+  // Step 2 removes exemplars that save less than λ. If there are none, it moves exemplars to better points.
   void run() {
     std::sort(open_.begin(), open_.end());
     for (;;) {
@@ -82,8 +83,7 @@ class LocalSearch {
     }
   }
 
-  // Moves each exemplar to the point of its cluster that is nearest to the mean. Returns whether any has
-  // moved.
+  // Moves each exemplar to the point nearest to the mean of its cluster. Returns whether any exemplar moved.
   bool move_exemplars() {
     const std::size_t k = open_.size();
     std::vector<double> means(k * points().d, 0.0), weight(k, 0.0), least(k, kFar);
@@ -98,7 +98,7 @@ class LocalSearch {
       return squared_distance(centers_.data() + i * points().d, means.data() + c * points().d, points().d);
     };
     for (std::size_t c = 0; c < k; ++c)
-      least[c] = to_mean(open_[c], c) * (1 - 1e-9);  // a margin: rounding errors cause no move
+      least[c] = to_mean(open_[c], c) * (1 - 1e-9);  // a margin, so that rounding errors cause no move
     bool any = false;
     for (std::int64_t i = 0; i < points().n; ++i) {
       const std::int32_t c = nearest_[i];
@@ -112,13 +112,14 @@ class LocalSearch {
     return any;
   }
 
-  // Removes exemplars whose loss is less than λ, unless an exemplar to which their points would move is
-  // removed as well. Returns whether any was removed.
+  // Removes exemplars with a loss below λ. loss[c] is the increase of distances if exemplar c is removed.
+  // next[i] is the second nearest exemplar of point i, to which i moves. It must not be removed as well.
+  // Returns whether any exemplar was removed.
   bool remove_exemplars(const std::vector<double>& loss, const std::vector<std::int32_t>& next) {
     const std::int64_t k = static_cast<std::int64_t>(open_.size());
     if (k == 1) return false;
-    std::vector<std::vector<std::int32_t>> fallback(
-        k);  // by exemplar: the second nearest exemplars of its points
+    // By exemplar: the second nearest exemplars of its points.
+    std::vector<std::vector<std::int32_t>> fallback(k);
     for (std::int64_t i = 0; i < points().n; ++i) fallback[nearest_[i]].push_back(next[i]);
     std::vector<std::int32_t> order = index_range(0, k);
     std::sort(order.begin(), order.end(),

@@ -1,5 +1,5 @@
-// Perch: an online tree builder that inserts each point beside its nearest neighbour and rotates to keep the
-// tree pure and shallow.
+// Perch: an online tree builder. It inserts each point beside its nearest neighbour.
+// Rotations then keep clusters together and the tree shallow.
 #pragma once
 
 #include <cstdint>
@@ -11,20 +11,23 @@
 
 namespace agglo::paper {
 
+// The search for nearest neighbours: given by the caller, exact by bounding boxes, or beam search.
 enum class PerchSearch { given, boxes, beam };
 
 struct PerchPlan {
-  PerchSearch search;  // nearest neighbours: given, or found by bounding boxes, exactly or by beam search
-  std::int64_t beam;   // width of the beam
-  bool exact_masking;  // test for rotations by distances of points; otherwise by bounding boxes
-  bool balance;        // also rotate to make the tree shallower, if clusters stay together
-  std::int64_t max_leaves;  // if there are more, the closest two leaves are merged; 0: no limit
+  PerchSearch search;
+  std::int64_t beam;        // width of the beam search
+  bool exact_masking;       // decide on rotations by distances of points; if false, by bounding boxes
+  bool balance;             // also rotate to make the tree shallower, if clusters stay together
+  std::int64_t max_leaves;  // if there are more leaves, the two closest siblings merge; 0 means no limit
 };
 
-// Builds a tree from points in order of id. Returns the parents: points first, then inner nodes with children
-// before their parents, the root last. With `max_leaves`, a node may have more than two children.
+// Builds a tree by inserting the points in order of id. Returns the parent of each node.
+// Nodes are the points, then the inner nodes. Children come before their parents.
+// If max_leaves is positive, a node may have more than two children.
 //
-// If the search is `given`, nearest[i] is one of 0..i-1; otherwise `nearest` is not read.
+// For PerchSearch::given, nearest[i] is the nearest neighbour of point i among 0..i-1.
+// Otherwise `nearest` is ignored.
 std::vector<std::int32_t> build_perch_tree(const Points<float>& points, std::span<const std::int32_t> nearest,
                                            const PerchPlan& plan, const Report& report = {});
 

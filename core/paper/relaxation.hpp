@@ -1,4 +1,4 @@
-// The shares of the relaxation in paper/exemplars.hpp, stored by column, and what is computed from them.
+// The shares of the relaxation (see paper/exemplars.hpp), stored by column, and functions of them.
 #pragma once
 
 #include <algorithm>
@@ -9,17 +9,17 @@
 
 namespace agglo::paper {
 
-// The shares of one exemplar, for the rows that can have one.
+// One column of the relaxation: the shares of points in one exemplar.
 struct Column {
-  std::int32_t id;
-  std::vector<std::int32_t> rows;
-  std::vector<double> squares, shares;
-  double largest = 0;  // share
+  std::int32_t id;                      // the exemplar
+  std::vector<std::int32_t> rows;       // points that can have a share
+  std::vector<double> squares, shares;  // by row: squared distance to the exemplar, and share
+  double largest = 0;                   // the largest share
 };
 
-// Finds the level for which the sum of weight * max(0, want - level) over the rows is `pay`. `sum` and
-// `weight` are the sums over the wants above 0. The level rises towards the solution while wants below it
-// drop out.
+// Solves sum of weight * max(0, want - level) over the rows = pay for `level`.
+// `sum` is the sum of weight * want, and `weight` the sum of weights, both over rows with want > 0.
+// Each iteration raises the level and leaves out the rows with want <= level.
 inline double find_water_level(std::span<const std::int32_t> rows, std::span<const double> wants,
                                std::span<const double> weights, double pay, double sum, double weight) {
   double level = 0;
@@ -37,8 +37,8 @@ inline double find_water_level(std::span<const std::int32_t> rows, std::span<con
   }
 }
 
-// Computes the value of the relaxation after the shares of each point, with the given sums, are scaled to a
-// sum of 1. A point without shares is its own exemplar.
+// Computes the value of the relaxation, if the shares of each point are scaled to a sum of 1.
+// sums[i] is the current sum of shares of point i. A point without shares is its own exemplar.
 inline double compute_relaxed_value(std::span<const Column> columns, std::span<const double> sums,
                                     std::span<const double> weights, double lam) {
   double value = 0;
@@ -58,8 +58,10 @@ inline double compute_relaxed_value(std::span<const Column> columns, std::span<c
   return value;
 }
 
-// Opens the exemplars that pay, those with the largest shares first. A point that none of them serves is its
-// own exemplar. Returns their cost and the exemplars.
+// Selects exemplars greedily from the columns, in descending order of their largest share.
+// An exemplar is opened if it lowers the distances by more than λ.
+// Points that are not assigned to an opened exemplar become exemplars themselves.
+// Returns the cost and the exemplars.
 inline std::pair<double, std::vector<std::int32_t>> open_exemplars(std::span<const Column> columns,
                                                                    std::span<const double> weights,
                                                                    double lam) {
@@ -88,7 +90,7 @@ inline std::pair<double, std::vector<std::int32_t>> open_exemplars(std::span<con
   }
   double cost = lam * static_cast<double>(opened.size());
   for (std::size_t i = 0; i < weights.size(); ++i) {
-    cost += weights[i] * now[i];  // for points that are their own exemplars, now[i] is λ / weight
+    cost += weights[i] * now[i];  // if the point is its own exemplar, now[i] is λ / weight
     if (alone[i]) opened.push_back(static_cast<std::int32_t>(i));
   }
   return {cost, std::move(opened)};

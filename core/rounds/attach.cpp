@@ -89,8 +89,7 @@ struct Attachment {
   double value = std::numeric_limits<double>::quiet_NaN();
 };
 
-// Replays the rounds for one new point. Stores the clusters that contain its neighbours and the edges to
-// them.
+// Replays the rounds for one new point, and stores the clusters that contain its neighbours.
 template <class Comparison>
 class Replay {
  public:

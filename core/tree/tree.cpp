@@ -178,8 +178,7 @@ std::vector<double> to_scipy_linkage(const TreeView& tree, std::int64_t leaves) 
   };
   std::vector<double> rows;
   rows.reserve(4 * static_cast<std::size_t>(leaves - 1));
-  std::vector<std::int64_t> scipy_id(
-      n);  // by node: its id in SciPy's matrix, where row r defines the id leaves + r
+  std::vector<std::int64_t> scipy_id(n);  // by node: its id in SciPy's matrix; row r has id leaves + r
   std::iota(scipy_id.begin(), scipy_id.begin() + leaves, 0);
   std::vector<Cluster> queue;
   std::int64_t next = leaves;
