@@ -13,9 +13,9 @@ namespace agglo::paper {
 namespace {
 
 constexpr double kFar = std::numeric_limits<double>::infinity();
-constexpr std::int64_t kBatch = 256;   // candidates that are decided together
-constexpr std::int64_t kGrain = 64;    // clusters in a chunk of work
-constexpr std::size_t kStable = 8192;  // points whose center has not moved, compared together
+constexpr std::int64_t kBatch = 256;   // number of candidates per batch
+constexpr std::int64_t kGrain = 64;    // number of clusters per parallel task
+constexpr std::size_t kStable = 8192;  // number of points per batch whose center has not moved
 
 template <class T>
 void compute_mean(const Points<T>& points, std::span<const std::int32_t> members, double* mean) {
@@ -25,10 +25,12 @@ void compute_mean(const Points<T>& points, std::span<const std::int32_t> members
   for (std::int64_t j = 0; j < points.d; ++j) mean[j] /= static_cast<double>(members.size());
 }
 
-// The passes of DP-means. The centers from before a pass do not move during it, so all points are compared
-// with them in blocks. Only the clusters that the pass itself opens need an order. Points farther than λ from
-// all centers so far are the candidates. A batch of candidates is decided one after the other. When some
-// batches have opened enough clusters, all later points are compared with the new centers, again in blocks.
+// The passes of DP-means.
+//
+// Old centers do not move during a pass, so all points are compared with them in blocks.
+// Points whose squared distance to all centers exceeds λ are candidates.
+// Whether a candidate opens a cluster depends on earlier candidates, so they are processed one by one.
+// After several batches of candidates, all points that follow are compared with the new centers in blocks.
 template <class T>
 class Passes {
  public:
@@ -78,9 +80,8 @@ class Passes {
     };
   }
 
-  // Finds the nearest of the centers from before the pass for every point. If the center of a point has not
-  // moved, the point is compared only with the centers that it was not compared with at their current
-  // position.
+  // Assigns every point to its nearest old center (a center from before this pass).
+  // A point whose own center has not moved skips centers with which it was compared after their last move.
   void assign_to_known_centers() {
     std::vector<std::int32_t> moved, local_search;
     std::int64_t begin = 0;
@@ -111,7 +112,7 @@ class Passes {
     return label_[i] < 0 || square_[i] > plan_.lam;
   }
 
-  // Opens the clusters of a pass.
+  // Opens new clusters in this pass, and assigns points to them.
   void open_clusters() {
     std::int64_t place = 0;
     while (place < points_.n) {
@@ -121,8 +122,9 @@ class Passes {
     }
   }
 
-  // Decides which candidates of the next epoch open a cluster; if serial, those of the next batch. Returns
-  // the place after them. Clusters from `first` on have not been compared with all points yet.
+  // Processes the candidates of the next epoch, or of the next batch if plan.epoch is 1.
+  // `place` is a position in order_. Returns the position after the epoch or batch.
+  // Clusters with ids >= `first` have not been compared with all points yet.
   std::int64_t decide_window(std::int64_t place, std::int64_t first) {
     std::vector<std::int32_t> waiting;
     std::int64_t end = place;
@@ -146,15 +148,14 @@ class Passes {
     return end;
   }
 
-  // Assigns the points at some places of the order to the nearest of the centers [from, to), if that is
-  // nearer.
+  // Assigns the points at positions `places` of order_ to the centers [from, to), if one of them is nearer.
   void assign(std::span<const std::int32_t> places, std::int64_t from, std::int64_t to) {
     std::vector<std::int32_t> rows;
     for (const std::int32_t p : places) rows.push_back(order_[p]);
     scan_.nearest(rows, centers_.data(), index_range(from, to), square_, label_, pool_, report_pass());
   }
 
-  // Decides one candidate after the other.
+  // Processes candidates one by one: opens a cluster for each that is still far from all centers.
   void decide(std::span<const std::int32_t> places, std::int64_t end) {
     const std::int64_t d = points_.d;
     for (std::size_t s = 0; s < places.size(); ++s) {
@@ -176,12 +177,13 @@ class Passes {
     }
   }
 
-  // Assigns all later points to the centers from `first` on, if these are nearer.
+  // Assigns points to the centers with ids >= `first`, if they are nearer.
+  // A point is compared only with centers that were opened before its position in order_.
   void assign_to_new_centers(std::int64_t first) {
     if (count() == first) return;
     const std::vector<std::int32_t> ids = index_range(first, count());
     const auto seen_from = std::span<const std::int64_t>(unseen_).subspan(first);
-    // A point before the last of them is compared only with those that were opened before it.
+    // Positions [begin, end) follow only some of these centers. Later positions follow all of them.
     const std::int64_t begin = seen_from.front(), end = seen_from.back();
     const std::int64_t strips = (end - begin + scan_.block() - 1) / scan_.block();
     scratch_.resize(pool_.size());
@@ -204,8 +206,8 @@ class Passes {
     scan_.nearest(order_.subspan(end), centers_.data(), ids, square_, label_, pool_, report_pass());
   }
 
-  // Recomputes the means of the clusters that have changed, and removes empty clusters. Returns whether any
-  // has changed.
+  // Recomputes the means of changed clusters, and removes empty clusters.
+  // Returns whether any cluster has changed.
   bool update_means(const std::vector<std::int32_t>& old, std::int64_t known) {
     std::vector<char> changed_clusters(count(), false);
     std::fill(changed_clusters.begin() + known, changed_clusters.end(), true);
@@ -217,7 +219,7 @@ class Passes {
       if (old[i] >= 0) changed_clusters[old[i]] = true;
     }
     const Csr members = group_by_label<std::int32_t>(label_, count());
-    for (std::int64_t k = 0; k < count(); ++k)  // also initial centers without points
+    for (std::int64_t k = 0; k < count(); ++k)  // includes initial centers without points
       if (members.row(k).empty()) changed_clusters[k] = changed = true;
     pool_.ranges(count(), kGrain, [&](std::int64_t begin, std::int64_t end, int) {
       for (std::int64_t k = begin; k < end; ++k)
@@ -230,7 +232,7 @@ class Passes {
     return changed;
   }
 
-  // Recomputes the mean of a cluster.
+  // Recomputes the mean of cluster k and its sum of squared distances.
   void update_mean(std::int64_t k, std::span<const std::int32_t> members) {
     const std::int64_t d = points_.d;
     double* mean = centers_.data() + k * d;
@@ -272,8 +274,8 @@ class Passes {
   std::vector<double> centers_;
   std::vector<double> within_;       // by cluster: sum of squared distances to its mean
   std::vector<std::int32_t> label_;  // by point: its cluster
-  std::vector<double> square_;       // by point: squared distance to that center
-  // By center: the points at places before this were not compared with its current position.
+  std::vector<double> square_;       // by point: squared distance to the center of its cluster
+  // By center: points before this position of order_ have not been compared with it since it moved.
   std::vector<std::int64_t> unseen_;
   std::vector<typename CenterScan<T>::Scratch> scratch_;
   std::int64_t done_ = 0;

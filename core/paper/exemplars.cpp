@@ -15,14 +15,14 @@ namespace agglo::paper {
 namespace {
 
 constexpr double kFar = std::numeric_limits<double>::infinity();
-constexpr std::int64_t kColumns = 1024;  // columns in a chunk of work
-constexpr int kSteps = 30;               // of the prices between two comparisons with all points
-constexpr int kSweeps = 50;              // over the columns, per step
-constexpr double kLittle = 0.1;  // sweeps end if shares move by less than this part of the error of the sums
-constexpr double kIdle = 0.5;    // of λ: a column without shares that pays less is removed
-constexpr double kAlone = 1.01;  // of λ: the most that a point may pay
-constexpr double kLoose = 1e-2;  // error of the sums of shares at which steps end, in the first round
-constexpr double kTight = 1e-9;  // and in the last rounds
+constexpr std::int64_t kColumns = 1024;  // number of columns per parallel task
+constexpr int kSteps = 30;               // maximum number of price updates per round
+constexpr int kSweeps = 50;              // maximum number of sweeps over the columns per price update
+constexpr double kLittle = 0.1;  // end the sweeps if shares change by less than 0.1 times the error of sum_
+constexpr double kIdle = 0.5;    // remove a column without shares if its payment is below 0.5 λ
+constexpr double kAlone = 1.01;  // limit the price of a point to 1.01 λ / weight
+constexpr double kLoose = 1e-2;  // first round: end the price updates at this error of sum_
+constexpr double kTight = 1e-9;  // last rounds: end the price updates at this error of sum_
 
 template <class T>
 class Solver {
@@ -60,8 +60,8 @@ class Solver {
     result.cost = cost_;
     result.exemplars = std::move(open_);
     result.labels = std::move(nearest_);
-    result.relaxed = std::min(relaxed_, cost_);       // exemplars are also a solution of the relaxation
-    result.bound = std::min(bound_, result.relaxed);  // it can be larger by rounding only
+    result.relaxed = std::min(relaxed_, cost_);       // exemplars also solve the relaxation
+    result.bound = std::min(bound_, result.relaxed);  // only rounding can make bound_ larger
     return result;
   }
 
@@ -72,7 +72,7 @@ class Solver {
     };
   }
 
-  // Starts with the seeds as exemplars, and with prices at which the points of each just pay for it.
+  // Makes the seeds the initial exemplars. Sets prices at which the points of a seed together pay λ for it.
   void set_seeds(std::span<const std::int32_t> seeds, std::span<const std::int32_t> labels) {
     std::vector<double> weight(seeds.size(), 0.0);
     for (std::int64_t i = 0; i < points_.n; ++i) weight[labels[i]] += weights_[i];
@@ -101,15 +101,16 @@ class Solver {
     return squared_distance(centers_.data() + i * points_.d, centers_.data() + j * points_.d, points_.d);
   }
 
-  // Recomputes the sums of shares, so that rounding errors do not accumulate.
+  // Recomputes sum_, the sum of shares of each point, so that rounding errors do not accumulate.
   void sum_shares() {
     std::fill(sum_.begin(), sum_.end(), 0.0);
     for (const Column& column : columns_)
       for (std::size_t s = 0; s < column.rows.size(); ++s) sum_[column.rows[s]] += column.shares[s];
   }
 
-  // Calls visit(i, index of j in ids, squared distance) for all i and all j in ids nearer than reach(i). Each
-  // column is visited in order of i; columns of different chunks are visited in parallel.
+  // Calls visit(i, c, squared distance) for all points i and columns j = ids[c] that are near each other.
+  // Near means that the squared distance is below reach(i).
+  // Each column visits the points in order of i. Columns are visited in parallel.
   template <class Reach, class Visit>
   void for_each_near_pair(std::span<const std::int32_t> ids, const Reach& reach, const Visit& visit) {
     pool_.ranges(
@@ -128,7 +129,8 @@ class Solver {
         report_round());
   }
 
-  // Generates columns without shares, with all rows that could have one at prices near the current ones.
+  // Generates columns without shares.
+  // Their rows are all points that could have a share at prices near the current prices.
   std::vector<Column> generate_columns(std::span<const std::int32_t> ids) {
     std::vector<Column> columns(ids.size());
     for_each_near_pair(
@@ -144,8 +146,9 @@ class Solver {
     return columns;
   }
 
-  // Sweeps over the columns until shares hardly move, then updates the prices once. Returns the largest error
-  // of a sum of shares. (To update prices after every sweep is faster where it converges, but may cycle.)
+  // Sweeps over the columns until the shares hardly change, then updates the prices once.
+  // Returns the largest difference of a sum of shares from 1.
+  // Price updates after every sweep would be faster if they converge, but they may cycle.
   double step() {
     double error = 0;
     for (int sweep = 0; sweep < kSweeps; ++sweep) {
@@ -156,16 +159,16 @@ class Solver {
       for (const double sum : sum_) error = std::max(error, std::abs(1 - sum));
       if (moved <= std::max(kLittle * error, tolerance_)) break;
     }
-    // No solution of the dual has a price below 0, or above what a point pays as its own exemplar. A little
-    // more is allowed, because only a column that pays more than λ is generated.
+    // The best prices are at least 0, and at most λ / weight, the cost of a point as its own exemplar.
+    // The limit is slightly larger here, because columns are generated only for payments above λ.
     for (std::int64_t i = 0; i < points_.n; ++i)
       price_[i] = std::clamp(price_[i] + rho_ * (1 - sum_[i]), 0.0, kAlone * plan_.lam / weights_[i]);
     return error;
   }
 
-  // Optimizes the shares of a column while all others are fixed: each row takes what it wants, up to a level.
-  // The level is such that the sum of what is cut off pays for the exemplar, λ / rho. Returns the largest
-  // change.
+  // Optimizes the shares of one column while all other columns are fixed. Returns the largest change.
+  // The optimal share of a row is min(want, level), where the rows' wants follow from their prices.
+  // The level is chosen such that the weighted sum of max(0, want - level) is λ / rho.
   double update(Column& column) {
     const double pay = plan_.lam / rho_;
     wants_.resize(column.rows.size());
@@ -191,7 +194,8 @@ class Solver {
     return moved;
   }
 
-  // Computes what all columns pay at the current prices. Updates the lower bound, and adds columns that pay.
+  // Computes the payments of all columns at the current prices.
+  // Updates the lower bound, and adds columns whose payment exceeds λ.
   void update_columns() {
     std::fill(paid_.begin(), paid_.end(), 0.0);
     for_each_near_pair(
@@ -205,7 +209,7 @@ class Solver {
       most = std::max(most, paid_[j]);
       if (paid_[j] > plan_.lam) paying.push_back(static_cast<std::int32_t>(j));
     }
-    // Scaled down, the prices satisfy the dual, because what a column pays is convex in the scale and 0 at 0.
+    // Scaled by λ / most, the prices satisfy the dual: a payment is convex in the scale, and 0 at scale 0.
     double sum = 0;
     for (std::int64_t i = 0; i < points_.n; ++i) sum += weights_[i] * price_[i];
     bound_ = std::max(bound_, sum * (plan_.lam / most));
@@ -222,8 +226,8 @@ class Solver {
     select_columns(found);
   }
 
-  // Improves the lower bound: lowers prices only as far as the columns that pay too much require. `paying`
-  // must have all such columns.
+  // Improves the lower bound: lowers prices only until no payment exceeds λ.
+  // `paying` must contain all columns whose payment exceeds λ.
   void improve_bound(const std::vector<Column>& paying) {
     std::vector<double> lowered = price_;
     for (const Column& column : paying) {
@@ -250,8 +254,9 @@ class Solver {
     bound_ = std::max(bound_, sum);
   }
 
-  // Selects the columns of the next sweeps: those with shares, with the rows that the current prices allow,
-  // and new ones that pay even without the points of new columns before them.
+  // Selects the columns of the next sweeps, with the rows that can have shares at the current prices.
+  // Columns with shares or a large payment are kept. New columns come from `paying`.
+  // A new column is added only if points that earlier new columns do not serve pay more than λ / 2.
   void select_columns(std::vector<Column>& paying) {
     std::vector<std::int32_t> ids;
     std::vector<Column> old;
@@ -287,8 +292,8 @@ class Solver {
     sum_shares();
   }
 
-  // Rounds the shares to exemplars, improves these by local search, and keeps them if they are the best so
-  // far.
+  // Rounds the shares to exemplars, and improves these by local search.
+  // Stores the result if it has the least cost so far.
   void round_shares() {
     auto [cost, opened] = open_exemplars(columns_, weights_, plan_.lam);
     if (cost >= rounded_) return;
@@ -307,9 +312,9 @@ class Solver {
   ThreadPool& pool_;
   const Report& report_;
   CenterScan<T> scan_;
-  std::vector<double> centers_;  // the points in float64, as the scan needs them
+  std::vector<double> centers_;  // the points in float64, because scan_ needs centers in float64
   std::vector<typename CenterScan<T>::Scratch> scratch_;
-  std::vector<double> price_, sum_, paid_;  // by point: its price, its sum of shares, what others pay for it
+  std::vector<double> price_, sum_, paid_;  // by point: its price, sum of shares, and payment as a column
   std::vector<std::int32_t> everyone_;
   std::vector<Column> columns_;
   std::vector<double> wants_;

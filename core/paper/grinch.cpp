@@ -57,8 +57,7 @@ class GrinchBuilder {
     }
     present_ = x + 1;
     if (x == 0) return tree_.set_root(0);
-    // Walk up from the nearest leaf to the first node that is at least as similar to the new point as to its
-    // sibling.
+    // Walk up from the nearest leaf. Stop at a node that is at least as similar to x as to its sibling.
     std::int32_t beside = near_[x * k_];
     while (tree_.parent(beside) >= 0 && is_small(tree_.parent(beside)) &&
            linkage(x, beside) < score(tree_.parent(beside)))
@@ -66,7 +65,7 @@ class GrinchBuilder {
     std::int32_t v = tree_.insert_beside(beside, x);
     update_ancestors(v);
     if (!plan_.graft) return;
-    // A graft's new node is above all those made for this point before, so there are fewer than n grafts.
+    // Each graft creates a node above the nodes of earlier grafts for x, so there are fewer than n grafts.
     while (v >= 0 && is_small(v)) {
       const std::int32_t grafted = graft(v, x);
       if (grafted >= 0) {
@@ -79,8 +78,9 @@ class GrinchBuilder {
     }
   }
 
-  // Finds a node outside v such that it and v, or an ancestor of v, are more similar to each other than to
-  // their siblings. Makes the two siblings. Returns their parent, or -1 if there is no such node.
+  // Tries to graft v, or an ancestor of v, beside a node outside v.
+  // The two nodes must be more similar to each other than to their siblings.
+  // Returns the parent of the two nodes after the graft, or -1 if no such nodes were found.
   std::int32_t graft(std::int32_t v, std::int32_t x) {
     std::int32_t other = find_nearest_outside(v, x);
     if (other < 0) return -1;
@@ -88,7 +88,7 @@ class GrinchBuilder {
     while (v != ancestor && other != ancestor && tree_.sibling(v) != other) {
       if (!is_small(v) || !is_small(other)) return -1;
       const double both = linkage(v, other);
-      // A tie does not count against the graft if the sibling contains the other node.
+      // In a tie, a node still prefers the graft if its sibling contains the other node.
       const bool v_prefers = prefers(both, v, ancestor), other_prefers = prefers(both, other, ancestor);
       if (v_prefers && other_prefers) return move_beside(v, other);
       if (!other_prefers) other = tree_.parent(other);
@@ -112,7 +112,8 @@ class GrinchBuilder {
     return node;
   }
 
-  // Gives z, and each of its ancestors up to `top`, the most similar sibling among those of its ancestors.
+  // Improves the siblings of z and of its ancestors below `top`.
+  // The new sibling of a node is the most similar among its sibling and the siblings of its ancestors.
   void restructure(std::int32_t z, std::int32_t top) {
     for (; z != top && tree_.parent(z) != top && is_small(z); z = tree_.parent(z)) {
       std::int32_t best = tree_.sibling(z);
@@ -128,12 +129,13 @@ class GrinchBuilder {
       }
       if (best == tree_.sibling(z)) continue;
       tree_.exchange(tree_.sibling(z), best);
-      update_ancestors(tree_.parent(z));  // and of all ancestors, among which the old sibling now is
+      update_ancestors(tree_.parent(z));  // the ancestors include the new parent of the old sibling
     }
   }
 
-  // Finds the leaf outside v that is nearest to v, or to the new point x if leaves are not scanned; -1 if
-  // there is none.
+  // Finds the nearest leaf outside v, or returns -1 if there is none.
+  // If plan.scan is true, it is the leaf nearest to v among all leaves.
+  // Otherwise it is the first leaf outside v in the neighbour list of the new point x.
   std::int32_t find_nearest_outside(std::int32_t v, std::int32_t x) {
     if (!plan_.scan) {
       for (const std::int32_t y : near_.subspan(x * k_, k_))
@@ -164,7 +166,7 @@ class GrinchBuilder {
     return w == v;
   }
 
-  // Finds the lowest common ancestor, which may be one of the two.
+  // Finds the lowest common ancestor of a and b, which may be a or b.
   std::int32_t find_common_ancestor(std::int32_t a, std::int32_t b) const {
     std::int64_t depth_a = depth(a), depth_b = depth(b);
     for (; depth_a > depth_b; --depth_a) a = tree_.parent(a);
@@ -182,7 +184,7 @@ class GrinchBuilder {
     return steps;
   }
 
-  // Recomputes the sums of an inner node and of all its ancestors.
+  // Recomputes size, sum and norms of inner node v and of all its ancestors.
   void update_ancestors(std::int32_t v) {
     const std::int64_t d = points_.d;
     for (; v >= 0; v = tree_.parent(v)) {
@@ -196,7 +198,7 @@ class GrinchBuilder {
     }
   }
 
-  // Returns the linkage of a node's children.
+  // Returns the linkage of the two children of v.
   double score(std::int32_t v) {
     if (std::isnan(score_[v])) score_[v] = linkage(tree_.left(v), tree_.right(v));
     return score_[v];
@@ -232,13 +234,13 @@ class GrinchBuilder {
   const std::int64_t k_;
   const GrinchPlan plan_;
   GrowingTree tree_;
-  std::vector<double> score_;        // linkage of a node's children; NaN: not computed yet
-  std::vector<float> sum_;           // of a node's points
-  std::vector<double> norm_;         // squared norm of that sum
-  std::vector<double> square_;       // sum of the squared norms of the points
-  std::vector<std::int64_t> stamp_;  // by leaf: the last scan that it was excluded from
-  std::int64_t time_ = 0;
-  std::int32_t present_ = 0;
+  std::vector<double> score_;        // by node: linkage of its children; NaN if not computed yet
+  std::vector<float> sum_;           // by node: sum of its points
+  std::vector<double> norm_;         // by node: squared norm of sum_
+  std::vector<double> square_;       // by node: sum of the squared norms of its points
+  std::vector<std::int64_t> stamp_;  // by leaf: number of the last scan that excluded it
+  std::int64_t time_ = 0;            // number of the current scan
+  std::int32_t present_ = 0;         // number of points inserted so far
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Grinch: an online tree builder. It inserts points one by one, and improves the tree by rotations and
-// grafts.
+// Grinch: an online tree builder. It inserts points one by one.
+// Rotations near the new point and grafts (moves of subtrees) then improve the tree.
 #pragma once
 
 #include <cstdint>

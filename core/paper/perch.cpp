@@ -12,7 +12,7 @@
 namespace agglo::paper {
 namespace {
 
-constexpr std::size_t kSample = 4;  // points of a node that represent it in quick tests
+constexpr std::size_t kSample = 4;  // number of points per node that quick tests compare
 constexpr double kFar = std::numeric_limits<double>::infinity();
 
 using Ranked = std::pair<double, std::int32_t>;  // a distance and a node
@@ -69,9 +69,9 @@ class PerchBuilder {
     return plan_.search == PerchSearch::boxes ? search_best_first(x) : search_beam(x);
   }
 
-  // Rotates from a node upwards as long as nodes are masked: a node is masked if it is closer to all of its
-  // aunt than to any of its sibling. Then sibling and aunt change places. Above the leaf, the first node that
-  // is not masked ends it.
+  // Walks up from v and rotates masked nodes: their sibling and their aunt are swapped.
+  // A node is masked if it is closer to all points of its aunt than to any point of its sibling.
+  // The walk ends at the first inner node that is not masked.
   void rotate_masked(std::int32_t v) {
     while (has_aunt(v)) {
       if (is_masked(v))
@@ -82,7 +82,7 @@ class PerchBuilder {
     }
   }
 
-  // Rotates all the way up where that makes the tree shallower.
+  // Walks up from v to the root, and rotates where this makes the tree shallower.
   void rotate_to_balance(std::int32_t v) {
     while (v >= 0 && tree_.parent(v) >= 0) {
       const std::int32_t sibling = tree_.sibling(v);
@@ -109,11 +109,11 @@ class PerchBuilder {
     queue_collapse(tree_.parent(over));
   }
 
-  // Returns whether every point of v is closer to every point of the aunt than to any point of the sibling.
+  // Returns whether v is masked: all its points are closer to all points of the aunt than to its sibling.
   bool is_masked(std::int32_t v) const {
     const std::int32_t sibling = tree_.sibling(v), other = aunt(v);
     if (!plan_.exact_masking) return box_distance(v, other, true) < box_distance(v, sibling, false);
-    // Test a few pairs first: nearly always they show that v is not masked.
+    // Compare a few pairs first. They nearly always show that v is not masked.
     const Sample mine(*this, v);
     double least = kFar, most = 0;
     extremes(mine, Sample(*this, sibling), least, most);
@@ -133,8 +133,8 @@ class PerchBuilder {
     return std::abs(over - other - 2 * tree_.size(v)) < std::abs(over - other);
   }
 
-  // Returns whether some point of v is farther from a point of the sibling than from a point of the aunt.
-  // Then the aunt is as good a sibling. Only a few points are tested.
+  // Returns whether some point of v is closer to a point of the aunt than to a point of the sibling.
+  // If so, the aunt may replace the sibling. With exact_masking, only a few points are compared.
   bool is_mixed(std::int32_t v) const {
     const std::int32_t sibling = tree_.sibling(v), other = aunt(v);
     if (!plan_.exact_masking) return box_distance(v, sibling, true) > box_distance(v, other, false);
@@ -167,7 +167,7 @@ class PerchBuilder {
       }
   }
 
-  double distance(std::int32_t x, std::int32_t y) const {  // squared
+  double distance(std::int32_t x, std::int32_t y) const {  // the squared distance
     return squared_distance(points_.row(x), points_.row(y), points_.d);
   }
 
@@ -181,8 +181,7 @@ class PerchBuilder {
     });
   }
 
-  // Returns whether holds(squared distance) is true for every pair. Stops at the first pair for which it is
-  // not.
+  // Returns whether holds(squared distance) is true for all pairs of a point of v and a point of w.
   template <class Holds>
   bool each_pair(std::int32_t v, std::int32_t w, const Holds& holds) const {
     return each_point(v, [&](std::int32_t x) {
@@ -190,7 +189,7 @@ class PerchBuilder {
     });
   }
 
-  // Returns the smallest or the largest squared distance of any two points in the boxes of v and w.
+  // Returns the smallest or the largest possible squared distance between the bounding boxes of v and w.
   double box_distance(std::int32_t v, std::int32_t w, bool largest) const {
     const float *low = low_.data() + v * points_.d, *high = high_.data() + v * points_.d;
     const float *low2 = low_.data() + w * points_.d, *high2 = high_.data() + w * points_.d;
@@ -203,7 +202,7 @@ class PerchBuilder {
     return sum;
   }
 
-  // Extends the box of v to contain x.
+  // Extends the bounding box of v to contain point x.
   void extend_box(std::int32_t v, std::int32_t x, bool is_new) {
     if (is_new) return fit_box(v);
     float *low = low_.data() + v * points_.d, *high = high_.data() + v * points_.d;
@@ -214,7 +213,7 @@ class PerchBuilder {
     }
   }
 
-  // Sets the box of v to the union of its children's boxes.
+  // Computes the bounding box of v from the boxes of its children.
   void fit_box(std::int32_t v) {
     const std::int64_t d = points_.d, a = tree_.left(v) * d, b = tree_.right(v) * d;
     for (std::int64_t j = 0; j < d; ++j) {
@@ -223,7 +222,7 @@ class PerchBuilder {
     }
   }
 
-  // Returns a lower bound on the squared distance of x to the points of v, which is exact for leaves.
+  // Returns a lower bound on the squared distance of x to the points of v. If v is a leaf, it is exact.
   double lower_bound(std::int32_t x, std::int32_t v) const {
     if (!tree_.is_leaf(v)) return box_distance(x, v, false);
     double least = kFar;
@@ -246,8 +245,8 @@ class PerchBuilder {
     return waiting.top().second;
   }
 
-  // Searches level by level, with the `beam` closest nodes of each, until `beam` leaves are found or no node
-  // is left.
+  // Finds a leaf near x by beam search: each level of the tree keeps only the `beam` closest nodes.
+  // The search ends when `beam` leaves have been found or no nodes remain.
   std::int32_t search_beam(std::int32_t x) const {
     Ranked best{kFar, -1};
     std::vector<std::int32_t> level{tree_.root()};
@@ -275,14 +274,15 @@ class PerchBuilder {
 
   bool collapses() const { return plan_.max_leaves > 0; }
 
-  // Queues a node with two leaves as children, to be collapsed into one leaf, the closest first.
+  // If both children of v are leaves, adds v to the queue of nodes that can become one leaf.
+  // The queue is sorted by the largest distance between the two leaves.
   void queue_collapse(std::int32_t v) {
     if (!collapses() || tree_.is_leaf(v)) return;
     if (!tree_.is_leaf(tree_.left(v)) || !tree_.is_leaf(tree_.right(v))) return;
     collapse_queue_.emplace(box_distance(tree_.left(v), tree_.right(v), true), v);
   }
 
-  // Merges the two closest leaves that are siblings.
+  // Merges the two closest sibling leaves into one leaf.
   void collapse() {
     for (;;) {
       const auto [reach, v] = collapse_queue_.top();
@@ -314,9 +314,9 @@ class PerchBuilder {
   const std::span<const std::int32_t> nearest_;
   const PerchPlan plan_;
   GrowingTree tree_;
-  std::vector<float> low_, high_;                   // bounding boxes of the nodes; empty if not needed
-  std::vector<std::vector<std::int32_t>> members_;  // points of each leaf; empty without max_leaves
-  std::vector<std::int32_t> home_;                  // leaf of each point
+  std::vector<float> low_, high_;                   // by node: bounding box; empty if not needed
+  std::vector<std::vector<std::int32_t>> members_;  // by leaf: its points; empty if max_leaves is 0
+  std::vector<std::int32_t> home_;                  // by point: its leaf
   std::int64_t leaves_ = 0;
   Closest collapse_queue_;
 };

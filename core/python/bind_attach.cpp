@@ -1,4 +1,4 @@
-// Bindings of tree/attach: attaching new points to the clusters of a tree.
+// Bindings of rounds/attach, which attaches new points to the clusters of a tree.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 

@@ -1,4 +1,4 @@
-// Bindings of core/base and core/simd: portable logarithm and exponential, and the SIMD level.
+// Bindings of core/base and core/simd: portable logarithm and exponential functions, and the SIMD level.
 #include <nanobind/stl/string.h>
 
 #include <algorithm>

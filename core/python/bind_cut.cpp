@@ -1,4 +1,4 @@
-// Bindings of the cuts of least cost: node costs, the price path, and cuts into exactly k clusters.
+// Bindings of the cuts of least cost: node costs, the DP-means path, and cuts into exactly k clusters.
 #include "python.hpp"
 #include "tree/dp_means_path.hpp"
 #include "tree/exact_k.hpp"

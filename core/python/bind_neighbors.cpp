@@ -1,4 +1,4 @@
-// Bindings of the searches for the k nearest neighbours of every point of a dense matrix.
+// Bindings of the k-nearest-neighbour searches in dense matrices.
 #include <nanobind/stl/string.h>
 
 #include "ivf/ivf.hpp"
@@ -52,7 +52,7 @@ nb::tuple search_kdtree(const Rows<Bits<T>>& X, std::int64_t k, const std::strin
   }));
 }
 
-// Computes exact values for the lists of another search, and estimates their recall on a sample.
+// Recomputes the values of neighbour lists exactly, and estimates the recall of the lists on a sample.
 template <class T>
 nb::tuple rescore_lists(const Rows<Bits<T>>& X, const Rows<std::int32_t>& lists, std::int64_t k,
                         const std::string& metric, std::int64_t sample, std::uint64_t seed,

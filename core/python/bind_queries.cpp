@@ -1,4 +1,4 @@
-// Bindings of the searches for the neighbours of new points, and of the selection among given candidates.
+// Bindings of nearest-neighbour queries for new points, and of the selection from given candidates.
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
 
@@ -61,8 +61,8 @@ nb::object hash_rows(const Rows<Bits<T>>& X, int n_threads) {
 
 // ---- candidates ----
 
-// Selects the k closest of the candidates of every row, which come as a CSR matrix of edges.
-// make_similarity(pool) returns the function that compares two rows.
+// For every row, selects the k closest of its candidates. The candidates are given as a CSR matrix.
+// make_similarity(pool) returns a function that compares two rows.
 template <class MakeSimilarity>
 nb::tuple select(const In<std::int64_t>& starts, const In<std::int32_t>& targets, const In<float>& weights,
                  std::int64_t k, bool similarity, int n_threads, const MakeSimilarity& make_similarity) {

@@ -8,7 +8,7 @@
 namespace agglo::python {
 namespace {
 
-// Returns the columns of the forest that run(pool, report) builds.
+// Calls run(pool, report), which builds a forest, and returns the columns of the forest.
 template <class Run>
 nb::tuple to_columns(int n_threads, const nb::object& progress, const Run& run) {
   agglo::Forest forest = without_gil(n_threads, progress, run);

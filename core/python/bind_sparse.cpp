@@ -1,4 +1,4 @@
-// Bindings of core/sparse: searches in sparse rows, sets and bit vectors.
+// Bindings of core/sparse: nearest-neighbour searches in sparse rows, sets and bit vectors.
 #include "python.hpp"
 #include "sparse/cosine.hpp"
 #include "sparse/hamming.hpp"
@@ -26,7 +26,7 @@ nb::tuple search(const In<std::int64_t>& indptr, const In<std::int32_t>& indices
   }));
 }
 
-// Searches the neighbours of the rows from `base` on among the rows before it.
+// Finds the nearest neighbours of rows >= `base` among the rows < `base`.
 template <class T>
 nb::tuple query(const In<std::int64_t>& indptr, const In<std::int32_t>& indices, const In<T>& values,
                 std::int64_t columns, std::int64_t base, std::int64_t k, bool cosine, int n_threads,

@@ -1,4 +1,4 @@
-// Bindings of tree/tree and tree/purity: the structure of a tree, and how well it fits known classes.
+// Bindings of tree/tree and tree/purity: operations on cluster trees, and quality measures.
 #include <nanobind/stl/string.h>
 
 #include "python.hpp"

@@ -5,7 +5,7 @@ NB_MODULE(_core, module) {
   using namespace agglo::python;
   module.doc() = "The compiled core of agglo. It is private: use the functions of the package.";
   agglo::check_environment();  // before any kernel runs
-  // An index may live until the interpreter exits, which nanobind would report as a leak.
+  // Turn off leak warnings: an index may live until the interpreter exits, and is not a leak.
   nanobind::set_leak_warnings(false);
   bind_base(module);
   bind_points(module);

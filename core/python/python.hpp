@@ -1,7 +1,7 @@
 // Conversions between NumPy and the core, and calls that release the GIL.
 //
-// Only the files of this folder include Python headers. The Python callers validate all arguments; the core
-// trusts them.
+// Only the files of this folder include Python headers.
+// Python code validates all arguments before it calls the core, which does not check them again.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -29,19 +29,19 @@ using namespace nb::literals;
 
 // ---- arguments ----
 
-// A contiguous array of one dimension.
+// A contiguous one-dimensional array.
 template <class T>
 using In = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-// A contiguous array of two dimensions.
+// A contiguous two-dimensional array.
 template <class T>
 using Rows = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
-// The same, but the core writes to it.
+// A contiguous two-dimensional array that the core writes to.
 template <class T>
 using WritableRows = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
-// The element type that an array of T has in Python: float16 arrays are passed as views of type uint16.
+// The element type in Python for arrays of T. float16 arrays are passed as views of type uint16.
 template <class T>
 using Bits = std::conditional_t<std::is_same_v<T, agglo::Half>, std::uint16_t, T>;
 
@@ -99,7 +99,7 @@ inline agglo::VectorLinkage to_vector_linkage(const std::string& name) {
   throw std::invalid_argument("unknown linkage " + name);
 }
 
-// BLAS functions come as the capsules of scipy.linalg.cython_blas.
+// BLAS functions are passed as capsules from scipy.linalg.cython_blas.
 inline agglo::Gemm<float>* to_sgemm(const nb::capsule& sgemm) {
   return reinterpret_cast<agglo::Gemm<float>*>(sgemm.data());
 }
@@ -109,7 +109,7 @@ inline agglo::Blas to_blas(const nb::capsule& sgemm, const nb::capsule& dgemm) {
 
 // ---- results ----
 
-// Moves a vector into an array of `Element`, which is the vector's element type or its const version.
+// Moves a vector into a NumPy array. `Element` is the element type of the vector, or its const version.
 template <class Element, class Values>
 nb::object move_to_numpy(Values&& values) {
   using Owned = std::remove_cvref_t<Values>;
@@ -123,8 +123,8 @@ nb::object to_numpy(Values&& values) {
   return move_to_numpy<typename std::remove_cvref_t<Values>::value_type>(std::forward<Values>(values));
 }
 
-// Returns an array that Python cannot make writable. Columns of graphs and trees are read-only, because the
-// core does not validate them again.
+// Returns a read-only array, which Python code cannot make writable.
+// Columns of graphs and trees are read-only, because the core does not validate them again.
 template <class Values>
 nb::object to_read_only(Values&& values) {
   return move_to_numpy<const typename std::remove_cvref_t<Values>::value_type>(std::forward<Values>(values));
