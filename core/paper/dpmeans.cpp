@@ -227,7 +227,7 @@ class Passes {
     });
     for (std::int64_t k = 0; k < known; ++k) unseen_[k] = changed_clusters[k] ? points_.n : 0;
     for (std::int64_t k = known; k < count(); ++k)
-      if (members.row(k).size() > 1) unseen_[k] = points_.n;  // the center of a single point has not moved
+      if (members.row(k).size() > 1) unseen_[k] = points_.n;  // with one point, the center has not moved
     remove_empty(members);
     return changed;
   }

@@ -13,7 +13,7 @@ namespace agglo::paper {
 
 struct ExemplarPlan {
   double lam;             // λ, positive and finite
-  std::int64_t max_iter;  // maximum number of rounds; a round is several sweeps and a full comparison
+  std::int64_t max_iter;  // maximum number of rounds; each ends with a comparison of all points
   double tol;             // stop once the relative gap of cost and lower bound is at most this
 };
 
@@ -23,7 +23,7 @@ struct Exemplars {
   std::vector<double> history;          // by round: the least cost found so far
   double cost;                          // cost of these exemplars
   double relaxed;                       // the least value of the relaxation found so far
-  double bound;                         // a lower bound on the cost of any exemplars
+  double bound;                         // lower bound on the cost of any choice of exemplars
   bool converged;                       // the cost or the relaxation is within `tol` of the bound
 };
 

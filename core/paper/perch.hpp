@@ -16,11 +16,10 @@ enum class PerchSearch { given, boxes, beam };
 
 struct PerchPlan {
   PerchSearch search;
-  std::int64_t beam;   // width of the beam search
-  bool exact_masking;  // decide on rotations by distances of points; if false, by bounding boxes
-  bool balance;        // also rotate to make the tree shallower, if clusters stay together
-  std::int64_t
-      max_leaves;  // if there are more leaves, the two closest sibling leaves merge; 0 means no limit
+  std::int64_t beam;        // width of the beam search
+  bool exact_masking;       // decide on rotations by distances of points; if false, by bounding boxes
+  bool balance;             // also rotate to make the tree shallower, if clusters stay together
+  std::int64_t max_leaves;  // above this number, the two closest sibling leaves merge; 0 means no limit
 };
 
 // Builds a tree by inserting the points in order of id. Returns the parent of each node.

@@ -52,7 +52,7 @@ Attachments attach_points(const AttachTree& tree, const DirectedView& edges, con
 
 // The moments of all nodes of a tree, for vector linkages.
 struct NodeMoments {
-  std::vector<double> weight, squared_norm, spread;  // by node
+  std::vector<double> weight, squared_norm, spread;  // indexed by node
   std::vector<float> mean;                           // one row per inner node
 };
 
@@ -67,7 +67,7 @@ struct MeanAttachment {
   Metric metric = Metric::cosine;
   std::int64_t d = 0;                                    // number of columns of `points` and `mean`
   std::span<const float> points;                         // one row per new point
-  std::span<const double> weight, squared_norm, spread;  // by node
+  std::span<const double> weight, squared_norm, spread;  // indexed by node
   std::span<const float> mean;                           // one row per inner node
   std::span<const float> thresholds;                     // as in EdgeAttachment
 };

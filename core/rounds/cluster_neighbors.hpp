@@ -57,8 +57,8 @@ class ClusterNeighbors {
   // After `refresh` it is exact if value(x) reaches the threshold.
   Id best(Id x) const { return nearest_[x].best; }
 
-  // Returns the linkage of x and best(x). If best(x) is not known, returns an upper bound on any linkage of
-  // x.
+  // Returns the linkage of x and best(x).
+  // If best(x) is not known, returns an upper bound on the linkage of x to any neighbour.
   double value(Id x) const { return nearest_[x].value; }
 
   // Returns whether the nearest neighbour of x remains the nearest after any merge of that neighbour.
@@ -184,10 +184,10 @@ class ClusterNeighbors {
 
   std::int64_t clusters_;  // upper bound on the number of clusters, and so on the length of a list
 
-  Array<Node> nodes_;       // by point
-  Array<Nearest> nearest_;  // by cluster
+  Array<Node> nodes_;       // indexed by point
+  Array<Nearest> nearest_;  // indexed by cluster
 
-  std::vector<std::vector<Push>> pushes_;  // by thread
+  std::vector<std::vector<Push>> pushes_;  // indexed by thread
   std::vector<std::int64_t> reads_;        // by thread: number of list entries and clusters read
 };
 

@@ -17,7 +17,7 @@ namespace agglo {
 
 // The constraints of one run, and the weights of its points. A pair is two consecutive entries of a span.
 struct Constraints {
-  std::span<const Id> must_link;    // pairs of points that are merged before the first round
+  std::span<const Id> must_link;    // pairs of points that merge in a first round, without a threshold
   std::span<const Id> cannot_link;  // pairs of points that are never in the same cluster
   std::span<const Id> groups;       // pairs (point, group): a cluster has at most one point of each group
   double max_weight = std::numeric_limits<double>::infinity();  // maximum weight of a cluster
@@ -93,7 +93,8 @@ class ConstraintTracker {
 
  private:
   struct ConflictList {
-    std::vector<Id> partners;  // cannot-link tags when they were inserted; parent_ leads to the current tags
+    std::vector<Id>
+        partners;  // tags of cannot-link clusters at insertion; parent_ leads to their current tags
     std::vector<Id> groups;
     std::size_t size() const { return partners.size() + groups.size(); }
   };
@@ -116,7 +117,7 @@ class ConstraintTracker {
   std::vector<double> weight_;           // by cluster; empty if there is no maximum weight
   std::vector<Id> tag_;                  // by cluster; empty if there are no cannot-link pairs and no groups
   std::vector<Id> parent_;               // by tag: union-find over tags
-  std::vector<ConflictList> conflicts_;  // by tag
+  std::vector<ConflictList> conflicts_;  // indexed by tag
   std::unordered_set<std::uint64_t> cannot_link_;  // pairs of tags
   std::unordered_set<std::uint64_t> has_group_;    // pairs (tag, group)
 };

@@ -260,12 +260,12 @@ class EagerNeighbors {
   Moments moments_;
   Id round_ = 1;
 
-  Array<Node> nodes_;       // by point
-  Array<Nearest> nearest_;  // by cluster
+  Array<Node> nodes_;       // indexed by point
+  Array<Nearest> nearest_;  // indexed by cluster
   ListChains<double> chains_;
 
   std::vector<Lock> locks_;
-  std::vector<Scratch> scratch_;  // by thread
+  std::vector<Scratch> scratch_;  // indexed by thread
 };
 
 }  // namespace agglo

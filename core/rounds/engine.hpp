@@ -386,7 +386,7 @@ class Engine {
 
   std::vector<float> thresholds_;         // from near to far; larger means closer
   bool repeats_;                          // whether to repeat a threshold until a round merges nothing
-  std::vector<std::vector<Id>> buckets_;  // by threshold
+  std::vector<std::vector<Id>> buckets_;  // indexed by threshold
 
   // Members that are used only if plan_.mutual is true.
   WaitLists waits_;           // by cluster: the clusters that wait for it to merge

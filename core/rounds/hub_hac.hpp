@@ -73,7 +73,7 @@ class HubHac {
       for (const Id x : stale) {
         const Id y = clusters_[x].nearest;
         if (!clusters_[x].is_alive || y == kNoCluster || clusters_[y].nearest != x) continue;
-        if (clusters_[x].is_merging) continue;  // the pair was found from the other side
+        if (clusters_[x].is_merging) continue;  // the pair (y, x) has been added already
         clusters_[x].is_merging = clusters_[y].is_merging = true;
         pairs.emplace_back(x, y);
       }

@@ -59,7 +59,7 @@ class HubList {
 
  private:
   Order order_;
-  std::unordered_map<Id, typename Order::iterator> position_;  // by neighbour
+  std::unordered_map<Id, typename Order::iterator> position_;  // indexed by neighbour
 };
 
 }  // namespace agglo

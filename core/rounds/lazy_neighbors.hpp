@@ -271,7 +271,7 @@ class LazyNeighbors final : public ClusterNeighbors<Size> {
 
   ListChains<Stat> chains_;
 
-  std::vector<NeighborTable<Linkage>> tables_;  // by thread
+  std::vector<NeighborTable<Linkage>> tables_;  // indexed by thread
 };
 
 }  // namespace agglo

@@ -221,7 +221,7 @@ class Walk {
   Descendants tree_;
   std::vector<std::int32_t> largest_;
   std::vector<std::int32_t> task_;  // by inner node: the finished task whose root it is, or -1
-  std::vector<Cluster> clusters_;   // by task
+  std::vector<Cluster> clusters_;   // by task: the cluster of its root
   bool among_points_;
   NodeCosts found_;
 };

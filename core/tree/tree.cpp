@@ -103,7 +103,7 @@ std::vector<std::int64_t> label_leaves(std::span<const std::int32_t> parent, std
     const std::int32_t p = parent[i];
     top[i] = p >= 0 && (merged[p] || top[p] != p) ? top[p] : static_cast<std::int32_t>(i);
   }
-  std::vector<std::int32_t> label_of(n, -1);  // by top node
+  std::vector<std::int32_t> label_of(n, -1);  // by node in `top`: its label, or -1
   std::vector<std::int64_t> labels(leaves);
   std::int32_t clusters = 0;
   for (std::int64_t i = 0; i < leaves; ++i) {
@@ -137,7 +137,7 @@ std::vector<std::int32_t> find_cluster_nodes(std::span<const std::int32_t> paren
 Descendants index_descendants(std::span<const std::int32_t> parent, std::span<const std::int32_t> size,
                               std::int64_t leaves) {
   const std::int64_t n = static_cast<std::int64_t>(parent.size());
-  std::vector<std::int32_t> inner(n - 1);  // by node: its parent, counted from the first inner node
+  std::vector<std::int32_t> inner(n - 1);  // by node: index of its parent among the inner nodes
   for (std::int64_t i = 0; i < n - 1; ++i) inner[i] = static_cast<std::int32_t>(parent[i] - leaves);
   Csr children = group_by_label<std::int32_t>(inner, n - leaves);
   Descendants found{std::move(children.indptr), std::move(children.indices), std::vector<std::int32_t>(n),
