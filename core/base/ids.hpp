@@ -5,7 +5,7 @@
 
 namespace agglo {
 
-using Id = std::int32_t;  // a point, or the cluster whose smallest point it is
+using Id = std::int32_t;  // the id of a point; the id of a cluster is that of its smallest point
 constexpr Id kNoCluster = -1;
 
 }  // namespace agglo
