@@ -1,5 +1,4 @@
-// Chains of neighbour lists. A merged cluster chains the lists of its parts, and the next search combines
-// them.
+// Chains of neighbour lists. A merge chains the lists of the parts, and the next search combines them.
 #pragma once
 
 #include <algorithm>

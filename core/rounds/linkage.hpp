@@ -39,7 +39,7 @@ struct CombinedEdges {
 constexpr int kFloatBits = 24;  // significant bits of a float
 
 // How a linkage changes while a cluster grows without new edges.
-// none: it stays the same; once: it decreases at most once; gradual: it may decrease at every merge.
+// none: it stays the same; once: it decreases at most once; gradual: it may change at every merge.
 enum class Growth { none, once, gradual };
 
 constexpr double kNoLinkage = -std::numeric_limits<double>::infinity();

@@ -16,6 +16,7 @@ namespace agglo {
 //  4. Heights are finite, and a parent is not lower than its children.
 //  5. A parent has a larger round than its children.
 //     Only the root may have a round larger than the number of rounds, by one.
+// All functions except find_violation and make_heights_monotone require a valid tree.
 struct TreeView {
   std::span<const std::int32_t> parent;
   std::span<const double> height;
