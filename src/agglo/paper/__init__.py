@@ -1,1 +1,1 @@
-"""Every method and experiment of the paper that agglo implements."""
+"""The methods that the paper compares with SCC, its datasets and its experiments."""

@@ -2,11 +2,11 @@
 
     python -m agglo.paper purity|f1|times|rounds|growth|rhc|all --data FOLDER --out FOLDER
 
-Datasets are read from --data: .npz archives, and the files of the paper's datasets (see docs/datasets.md). Every
-job runs in a separate process with limits of CPU time and memory; a method that exceeds them is DNF or OOM, as in
-the paper. Finished rows are appended to results.jsonl in --out and are not computed again, so an interrupted run
-can be resumed. At the end, tables.md and the figures are written from all rows. DP-means has a separate command:
-python -m benchmarks.dp_means.
+The folder --data contains the datasets: .npz archives, and the files of the paper's datasets (see
+docs/datasets.md). Every job runs in a separate process with limits on CPU time and memory. A job that exceeds them
+gets the status DNF or OOM, as in the paper. Results are appended to results.jsonl in --out. Finished jobs are not
+run again, so an interrupted run can be resumed. At the end, tables.md and the figures are written from all
+results. DP-means has a separate command: python -m benchmarks.dp_means.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from agglo.paper.experiments.runner import Limits, Results, run_job
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the experiments that the command line names."""
+    """Run the experiments that are given on the command line."""
     parser = argparse.ArgumentParser(
         prog="python -m agglo.paper",
         description=__doc__,
@@ -43,7 +43,7 @@ def main(arguments: list[str] | None = None) -> None:
     limits = Limits(given.cpu, given.memory)
     results = Results(given.out / "results.jsonl")
     waiting = [job for job in plan_jobs(given.table, given.data, given.sets) if not results.has(job, limits)]
-    with ThreadPoolExecutor(given.jobs) as pool:  # one thread waits for each process
+    with ThreadPoolExecutor(given.jobs) as pool:  # one thread per process
         running = {pool.submit(run_job, job, given.data, limits): job for job in waiting}
         for done in as_completed(running):
             job, rows = running[done], done.result()

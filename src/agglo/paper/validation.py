@@ -1,4 +1,4 @@
-"""Checks of the parameters of the baselines and the DP-means solvers, and labels in a canonical order."""
+"""Check the parameters of baselines and DP-means solvers, and renumber labels."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 
 def check_lam(lam: object) -> float:
-    """Return ``lam`` as a float of at least 0, which may be infinite."""
+    """Check that ``lam`` is a number of at least 0, possibly infinite; return it as a float."""
     if isinstance(lam, bool) or not isinstance(lam, numbers.Real):
         raise TypeError(f"lam={lam!r} is not a number: pass a number of at least 0")
     value = float(lam)
@@ -20,7 +20,7 @@ def check_lam(lam: object) -> float:
 
 
 def check_count(name: str, value: object) -> int:
-    """Return ``value`` as an integer of at least 1."""
+    """Check that the parameter ``name`` is an integer of at least 1; return it as an int."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise TypeError(f"{name}={value!r} is not an integer: pass a positive integer")
     if int(value) < 1:
@@ -29,13 +29,13 @@ def check_count(name: str, value: object) -> int:
 
 
 def check_bool(name: str, value: object) -> None:
-    """Raise ``TypeError`` unless ``value`` is a bool."""
+    """Raise ``TypeError`` unless the parameter ``name`` is a bool."""
     if not isinstance(value, bool | np.bool_):
         raise TypeError(f"{name}={value!r} is not a bool: pass True or False")
 
 
 def check_nonnegative(name: str, value: object) -> float:
-    """Return ``value`` as a finite float of at least 0."""
+    """Check that the parameter ``name`` is a finite number of at least 0; return it as a float."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name}={value!r} is not a number: pass a number of at least 0, for example 1e-4")
     number = float(value)
@@ -45,7 +45,7 @@ def check_nonnegative(name: str, value: object) -> float:
 
 
 def relabel_by_appearance(labels: npt.ArrayLike) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Relabel clusters 0, 1, ... in order of first appearance; return the labels, and the old label of each."""
+    """Relabel clusters as 0, 1, ... in order of first appearance; return labels, and each cluster's old label."""
     old = np.asarray(labels)
     _, first, inverse = np.unique(old, return_index=True, return_inverse=True)
     rank = np.argsort(np.argsort(first))

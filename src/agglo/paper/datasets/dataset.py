@@ -1,4 +1,4 @@
-"""Points with their true classes."""
+"""A dataset: points with their true classes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PREPARATIONS = ("unit", "standard")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Dataset:
-    """Points, their classes, and the metric by which they are compared.
+    """Points with their classes, and the metric that compares them.
 
     Notes
     -----
@@ -37,13 +37,13 @@ class Dataset:
     name: str
     X: npt.NDArray[Any]
     y: npt.NDArray[np.int64] | None = None
-    """The class of each point, 0, 1, ...; None if unknown."""
+    """The class of each point, numbered from 0; None if unknown."""
     metric: str = "cosine"
-    """The metric of :func:`agglo.neighbor_graph` by which the points are compared."""
+    """The metric to pass to :func:`agglo.neighbor_graph`."""
     levels: Mapping[str, npt.NDArray[np.int64]] = field(default_factory=dict)
-    """Other classes of the points, such as coarser ones, by name."""
+    """Further classifications of the points by name, for example into coarser classes."""
     texts: tuple[str, ...] | None = None
-    """The texts that the points represent."""
+    """The text of each point."""
 
     def __post_init__(self) -> None:
         if self.X.ndim != 2 or 0 in self.X.shape:
@@ -59,15 +59,15 @@ class Dataset:
 
     @property
     def n_classes(self) -> int:
-        """The number of classes of ``y``; 0 if ``y`` is unknown."""
+        """The number of classes in ``y``; 0 if ``y`` is None."""
         return 0 if self.y is None else len(np.unique(self.y))
 
     def prepare(self, how: Preparation = "unit") -> Dataset:
-        """Return the dataset with scaled points, in float32.
+        """Return a copy of the dataset with scaled points, in float32.
 
-        ``"unit"``: normalize every row. Then squared Euclidean distances are 2 - 2 cosine, and all methods can use
-        the same points. ``"standard"``: first scale every column to mean 0 and standard deviation 1 (a constant
-        column to 0), for columns with different units. Zero rows stay zero.
+        ``"unit"`` normalizes every row to unit length, so that cosine and Euclidean methods can use the same
+        points. ``"standard"`` first scales every column to mean 0 and standard deviation 1, for columns with
+        different units. Constant columns become 0. Zero rows stay zero.
         """
         if how not in PREPARATIONS:
             raise ValueError(f"how={how!r} is unknown: pass one of {', '.join(map(repr, PREPARATIONS))}")
@@ -79,7 +79,7 @@ class Dataset:
         return replace(self, X=normalize(X, copy=True))
 
     def sample(self, n_points: int, random_state: int = 0) -> Dataset:
-        """Sample at most ``n_points`` points without replacement, in their order."""
+        """Sample at most ``n_points`` points without replacement; the sample keeps their order."""
         if n_points < 1:
             raise ValueError(f"n_points={n_points} must be at least 1")
         if n_points >= len(self.X):
@@ -100,5 +100,5 @@ class Dataset:
 
 
 def encode_classes(y: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    """Encode classes as 0, 1, ... in sorted order."""
+    """Encode classes as integers from 0, in the sorted order of the classes."""
     return np.asarray(np.unique(y, return_inverse=True)[1], np.int64)

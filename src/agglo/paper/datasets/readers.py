@@ -1,4 +1,4 @@
-"""Loaders of the paper's datasets, and of similar ones, from their public files."""
+"""Load the paper's datasets, and similar datasets, from their public files."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _SPARSE = ("data", "indices", "indptr", "shape")
 def load_covtype(path: Location) -> Dataset:
     """Load the forest cover types of the UCI repository, from ``covtype.data`` or ``covtype.data.gz``.
 
-    581,012 lines of 54 integers (10 quantities in different units, 4 wilderness areas and 40 soil types as 0 or
-    1) and the cover type, 1 to 7, which becomes the class 0 to 6. The paper says 500K points, and does
-    not describe a scaling of the columns; use ``prepare("standard")``.
+    The file has 581,012 lines of 54 integers and the cover type, from 1 to 7, which becomes a class from 0 to 6.
+    The integers are 10 quantities in different units, 4 wilderness areas and 40 soil types as 0 or 1. The paper
+    reports 500K points, and does not describe how columns are scaled; use ``prepare("standard")``.
     """
     name = _check_file(path)
     with _read_errors(name):
@@ -43,22 +43,22 @@ def load_covtype(path: Location) -> Dataset:
 def load_aloi(path: Location) -> Dataset:
     """Load the Amsterdam Library of Object Images, from ``aloi`` or ``aloi.scale`` of the LIBSVM collection.
 
-    108,000 lines of a class, 0 to 999, and 128 color features as ``index:value``, without zeros.
-    ``aloi.scale`` has each column scaled to the range 0 to 1. The paper compares by cosine: use ``prepare()``.
+    The file has 108,000 lines of a class, from 0 to 999, and 128 color features as ``index:value``, without zeros.
+    In ``aloi.scale`` each column is scaled to the range 0 to 1. The paper uses cosine: call ``prepare()``.
     """
     name = _check_file(path)
     with _read_errors(name):
         X, y = sklearn.datasets.load_svmlight_file(name, dtype=np.float32)
     _expect(name, X.shape[1] <= _ALOI_COLUMNS, f"features up to {X.shape[1]}", f"at most {_ALOI_COLUMNS}")
-    X.resize(X.shape[0], _ALOI_COLUMNS)  # the last may be 0 for all points
+    X.resize(X.shape[0], _ALOI_COLUMNS)  # the last columns may be zero
     return Dataset("aloi", X.toarray(), encode_classes(y))
 
 
 def load_tsv(path: Location) -> Dataset:
-    """Load points in the format of the authors of Perch: a name, a class and numbers, separated by tabs.
+    """Load points from the tab-separated format of Perch's authors: a name, a class and numbers per line.
 
-    The Speaker dataset (36,572 i-vectors of the NIST 2014 challenge, one class per speaker; not public) and the
-    ILSVRC features of that collection have this format.
+    Their ILSVRC features have this format. So has the Speaker dataset, which is not public: 36,572 i-vectors of
+    the NIST 2014 challenge, with one class per speaker.
     """
     name = _check_file(path)
     with _read_errors(name):
@@ -71,10 +71,10 @@ def load_tsv(path: Location) -> Dataset:
 
 
 def load_features(path: Location, labels: Location) -> Dataset:
-    """Load features and classes from two .npy files, such as the last layer of a network over ILSVRC 2012.
+    """Load features and classes from two .npy files, for example image features of ILSVRC 2012.
 
-    The paper uses Inception (2,048 columns): ILSVRC (Sm.) are 50 images of each of the 1,000 classes, ILSVRC
-    (Lg.) all 1.28 million. It compares by cosine: use ``prepare()``.
+    The paper uses the last layer of Inception, with 2,048 columns. ILSVRC (Sm.) has 50 images of each of the 1,000
+    classes; ILSVRC (Lg.) has all 1.28 million images. The paper uses cosine: call ``prepare()``.
     """
     name = _check_file(path)
     with _read_errors(name):
@@ -100,10 +100,10 @@ def load_wine() -> Dataset:
 def load_npz(path: Location) -> Dataset:
     r"""Load a dataset from a NumPy archive.
 
-    Its arrays are ``X``, or ``data``, ``indices``, ``indptr`` and ``shape`` of a sparse CSR matrix, which is
-    converted to a dense one. Optional arrays are ``y``, the classes; arrays that start with ``y_``, which become
-    ``levels``; and ``texts``, either strings or the UTF-8 bytes of lines. Half precision becomes float32. The
-    dataset has the name of the file.
+    The points are the array ``X``, or a sparse CSR matrix in the arrays ``data``, ``indices``, ``indptr`` and
+    ``shape``, which is converted to a dense array. Optional arrays are ``y``, the classes; arrays whose names
+    start with ``y_``, which become ``levels``; and ``texts``, as strings or as UTF-8 bytes with one text per line.
+    float16 becomes float32. The dataset has the name of the file.
 
     Examples
     --------
@@ -174,7 +174,7 @@ def _expect(name: Path, holds: bool, found: str, expected: str) -> None:
 
 @contextmanager
 def _read_errors(name: Path) -> Iterator[None]:
-    """Convert the errors of readers to ``ValueError`` with the name of the file."""
+    """Convert errors of the file readers to ``ValueError`` with the name of the file."""
     try:
         yield
     except (ValueError, EOFError, OSError, IndexError, zipfile.BadZipFile) as error:

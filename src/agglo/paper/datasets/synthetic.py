@@ -1,4 +1,4 @@
-"""Seeded data with known classes: a Dirichlet-process mixture, and data for which theorems hold."""
+"""Generate data with known classes: a Dirichlet-process mixture, and separated data of the paper's theorems."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ def dp_mixture(
     separation: float = 3.0,
     random_state: int = 0,
 ) -> Dataset:
-    """Draw points of a Dirichlet-process mixture of Gaussians, as in the paper's comparison with HAC.
+    """Draw points from a Dirichlet-process mixture of Gaussians, as in the paper's comparison with HAC.
 
-    Class probabilities come from stick-breaking: each class takes a Beta(1, ``concentration``) share of the rest.
-    Its center is Gaussian with standard deviation ``separation`` in each column, and its points are Gaussian about
-    the center with standard deviation 1.
+    Class probabilities come from stick-breaking: each class takes a Beta(1, ``concentration``) share of the
+    remaining probability. The center of a class is Gaussian with standard deviation ``separation`` in each column.
+    The points of a class are Gaussian around its center, with standard deviation 1.
 
     Parameters
     ----------
     n_points, n_features : int
         The shape of ``X``.
     concentration : float, default=5.0
-        Larger values give more classes; about ``concentration * log(n_points / concentration)`` have points.
+        Larger values give more classes, about ``concentration * log(n_points / concentration)``.
     separation : float, default=3.0
-        The standard deviation of the centers, in standard deviations of a class.
+        The standard deviation of the class centers, relative to that of the points within a class.
     random_state : int, default=0
         The random seed.
 
@@ -50,7 +50,7 @@ def dp_mixture(
             raise ValueError(f"{name}={number} must be positive and finite")
     rng = np.random.default_rng(random_state)
     draws = rng.uniform(size=n_points)
-    left = np.ones(1)  # the rest of the stick after each break; broken until every draw has a piece
+    left = np.ones(1)  # the remaining stick after each break
     while 1 - left[-1] <= draws.max():
         left = np.append(left, left[-1] * rng.beta(concentration, 1.0, size=64).cumprod())
     y = encode_classes(np.searchsorted(1 - left[1:], draws, side="right"))
@@ -61,10 +61,10 @@ def dp_mixture(
 def delta_separated(
     sizes: Sequence[int], delta: float = 6.0, *, squared: bool = False, random_state: int = 0
 ) -> Dataset:
-    """Draw δ-separated points with R = 1: within a distance of 1 of centers that are ``delta`` apart.
+    """Draw δ-separated points: within distance 1 of class centers that are at least ``delta`` apart.
 
-    On the complete graph, some round of SCC with doubling thresholds equals the true partition if ``delta`` is at
-    least 6 for distances, or 30 for squared distances (the paper's first theorem).
+    The paper's first theorem holds for such points. On the complete graph, some round of SCC with doubling
+    thresholds equals the true classes, if ``delta`` is at least 6 for distances, or 30 for squared distances.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def delta_separated(
     delta : float, default=6.0
         The minimum distance of two centers, relative to the maximum distance of a point to its center.
     squared : bool, default=False
-        Whether both are squared distances.
+        Whether ``delta`` is a ratio of squared distances.
     random_state : int, default=0
         The random seed.
 
@@ -90,7 +90,7 @@ def delta_separated(
     k = len(sizes)
     centers = np.zeros(
         (k, k + 1)
-    )  # one axis each, and one more, so that the points of one class are not collinear
+    )  # one axis per center, and one more, so that the points of a single class are not collinear
     apart = np.sqrt(delta) if squared else delta
     centers[np.arange(k), np.arange(k)] = apart / np.sqrt(2) * (1 + 1e-9)
     offsets = rng.normal(size=(len(y), k + 1))
@@ -99,12 +99,12 @@ def delta_separated(
 
 
 def model_separated(sizes: Sequence[int], *, random_state: int = 0) -> tuple[NeighborGraph, npt.NDArray[np.int64]]:
-    """Build the complete graph of model-based separated clusters; return it and the class of each point.
+    """Build a complete graph whose classes are model-based separated; return it and the class of each point.
 
-    Pairs of one class have random distances from 1 to 2, all others from 3 to 4. So for average, single and
-    complete linkage, two subsets of a class are closer than subsets of two classes, which is the definition with a
-    complete latent graph per class. The tree of HAC contains the true partition, and so does that of SCC for some
-    thresholds (the paper's proposition).
+    Pairs within a class have random distances from 1 to 2, pairs of two classes from 3 to 4. So for average,
+    single and complete linkage, two subsets of the same class are closer than subsets of two classes. This is the
+    paper's definition with a complete latent graph per class. By the paper's proposition, the tree of HAC contains
+    the true classes, and so does the tree of SCC for some thresholds.
 
     Parameters
     ----------

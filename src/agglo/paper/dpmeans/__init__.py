@@ -1,4 +1,4 @@
-"""Solvers for DP-means, which minimize the squared distances to cluster means plus ``lam`` per cluster."""
+"""Solvers for DP-means: minimize the sum of squared distances to cluster means, plus ``lam`` per cluster."""
 
 from agglo.paper.dpmeans.exemplars import LowRankALBCD
 from agglo.paper.dpmeans.passes import OCCDPMeans, SerialDPMeans

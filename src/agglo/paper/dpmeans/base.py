@@ -1,4 +1,4 @@
-"""The base class of the solvers: parameters, several starts, and the attributes of the best start."""
+"""The base class of the DP-means solvers, which runs several starts and keeps the best."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from agglo.points.validation import Points, check_points, validate_points
 class Solution:
     """The result of one start of a solver."""
 
-    labels: npt.NDArray[np.int32]  # 0..k-1, no cluster empty
+    labels: npt.NDArray[np.int32]  # from 0 to k-1; no cluster is empty
     history: npt.NDArray[np.float64]  # cost after each pass
     converged: bool
     attributes: dict[str, Any]  # further attributes of the fitted solver
 
 
 class DPMeansSolver(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no types
-    """A clusterer that minimizes the DP-means cost, from one or several starts."""
+    """Base class of estimators that minimize the DP-means cost, from one or several random starts."""
 
     labels_: npt.NDArray[np.int64]
     cluster_centers_: npt.NDArray[np.float64]
@@ -60,7 +60,7 @@ class DPMeansSolver(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
         self.n_jobs = n_jobs
 
     def fit(self, X: Any, y: object = None) -> Self:
-        """Run all starts, and keep the solution of minimal cost.
+        """Run all starts, and keep the solution with the smallest cost.
 
         Parameters
         ----------
@@ -103,12 +103,12 @@ class DPMeansSolver(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
 
     @abstractmethod
     def _solve(self, points: Points, lam: float, rng: np.random.RandomState, n_threads: int) -> Solution:
-        """Run one start; ``lam`` is checked."""
+        """Run one start; ``lam`` has been validated."""
 
 
 _BY_CLUSTER = {"seed_indices_", "exemplar_indices_"}  # attributes with one entry per cluster
 
 
 def finite_cost(points: Points, labels: npt.NDArray[Any], lam: float) -> float:
-    """Return the DP-means cost; infinity if ``lam`` is infinite."""
+    """Return the DP-means cost of the labels; infinity if ``lam`` is infinite."""
     return dp_means_cost(points, labels, lam) if math.isfinite(lam) else math.inf

@@ -1,4 +1,4 @@
-"""DP-means by exemplars: facility location, solved by a convex relaxation."""
+"""DP-means with exemplars as cluster centers: facility location, solved by a convex relaxation."""
 
 from __future__ import annotations
 
@@ -20,23 +20,25 @@ _BLOCK = 4096  # rows processed at a time, to bound the memory
 class LowRankALBCD(DPMeansSolver):
     """Exemplar clustering by a convex relaxation, with a lower bound on the cost.
 
-    Exemplar clustering is facility location with every point as a possible facility. The cost is the sum of
+    Exemplar clustering is facility location in which every point is a possible facility. The cost is the sum of
     squared distances to the nearest exemplar plus ``lam`` per exemplar. The method [1]_ relaxes assignments to
-    fractions and solves the convex problem by block coordinate descent on an augmented Lagrangian, one column at a
-    time. Column generation adds columns with negative reduced cost. The distance matrix is computed in blocks,
-    never as a whole.
+    fractions. It solves the convex problem by block coordinate descent on an augmented Lagrangian, one column at a
+    time. Column generation adds columns with negative reduced cost. The distance matrix is computed in blocks, so
+    it is never in memory as a whole.
 
     Parameters
     ----------
     lam : float, default=1.0
         The cost of a cluster. 0 gives one cluster per distinct point, infinity a single cluster.
     n_init : int, default=1
-        The number of starts, each from seeds of :class:`DPMeansPlusPlus`; the one of minimal ``cost_`` is kept.
+        The number of starts, each from seeds of :class:`DPMeansPlusPlus`. The start with the smallest ``cost_`` is
+        kept.
     max_iter : int, default=100
-        The maximum number of iterations of a start: some sweeps over the columns, then column generation.
+        The maximum number of iterations per start. An iteration is some sweeps over the columns, then column
+        generation.
     tol : float, default=0.01
-        A start has converged if the relaxation or the exemplars are within this relative gap of the lower bound.
-        Otherwise ``fit`` warns.
+        A start has converged if the cost of the relaxation or of the exemplars is within this relative gap of the
+        lower bound. Otherwise ``fit`` warns.
     random_state : int, RandomState or None, default=None
         The random seed. Pass an integer for reproducible results.
     n_jobs : int, optional
@@ -45,17 +47,18 @@ class LowRankALBCD(DPMeansSolver):
     Attributes
     ----------
     labels_, cluster_centers_, n_clusters_, cost_, costs_, converged_, n_features_in_
-        As for :class:`SerialDPMeans`; centers and costs are those of means.
+        As for :class:`SerialDPMeans`. The centers are the means of the clusters, not the exemplars; the costs are
+        for these means.
     exemplar_indices_ : ndarray of int64 of shape (n_clusters_,)
-        The exemplar of each cluster, as a row of ``X``.
+        The exemplar of each cluster, as a row number of ``X``.
     facility_cost_ : float
         The sum of squared distances to the exemplars plus ``lam`` per exemplar.
     lower_bound_ : float
-        A lower bound of the facility cost of any exemplars.
+        A lower bound on the facility cost of any set of exemplars.
     gap_ : float
         The relative gap between the value of the relaxation and the lower bound.
     cost_history_ : ndarray of float64 of shape (n_iter_,)
-        The minimal facility cost so far after each iteration of the best start.
+        The smallest facility cost found so far, after each iteration of the best start.
     n_iter_ : int
         The number of iterations of the best start.
 
@@ -94,7 +97,7 @@ class LowRankALBCD(DPMeansSolver):
 
     def _solve(self, points: Points, lam: float, rng: np.random.RandomState, n_threads: int) -> Solution:
         seed = int(rng.randint(np.iinfo(np.int64).max, dtype=np.int64))
-        # Duplicates are one point of larger weight.
+        # Replace duplicates by one point with the sum of their weights.
         rows, first, inverse, counts = np.unique(
             points + points.dtype.type(0), axis=0, return_index=True, return_inverse=True, return_counts=True
         )
@@ -102,7 +105,7 @@ class LowRankALBCD(DPMeansSolver):
         if lam == 0 or len(rows) == 1:
             return _solution(labels, first, np.array([lam * len(rows)]), lam * len(rows), lam * len(rows))
         medoid, within = _find_medoid(points, n_threads)
-        if lam >= within:  # a second exemplar costs more than it can save
+        if lam >= within:  # a second exemplar would cost more than it saves
             cost = lam + within
             return _solution(np.zeros(len(points), np.int32), np.array([medoid]), np.array([cost]), cost, cost)
         with one_blas_thread():
@@ -147,7 +150,7 @@ def _solution(
 
 
 def _find_medoid(points: Points, n_threads: int) -> tuple[int, float]:
-    """Return the point with the minimal sum of squared distances to all points, and that sum."""
+    """Find the point with the smallest sum of squared distances to all points; return its index and the sum."""
     mean = _core.compute_cluster_means(points, np.zeros(len(points), np.int32), 1, n_threads)
     squares = np.empty(len(points))
     for begin in range(0, len(points), _BLOCK):

@@ -1,4 +1,4 @@
-"""DP-means by passes over the points, serial or in parallel epochs."""
+"""DP-means by passes over the points, serially or in parallel epochs."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def refine_clusters(
     max_iter: int,
     tol: float,
 ) -> Solution:
-    """Run passes starting from the means of clusters, whose cost is known."""
+    """Run passes over the points, starting from the means of the given clusters with cost ``cost``."""
     k = int(labels.max()) + 1
     means = _core.compute_cluster_means(points, labels, k, n_threads).reshape(k, -1)
     solution = run_passes(points, means, lam, rng, n_threads, epoch=1, max_iter=max_iter, tol=tol)
@@ -53,20 +53,20 @@ class SerialDPMeans(DPMeansSolver):
     """DP-means by serial passes: a point farther than ``lam`` from all centers opens a new cluster.
 
     The original algorithm for DP-means [1]_. It starts with one center, the mean of all points. A pass visits the
-    points in a random order that is drawn once, and assigns each to the nearest center. If its squared distance is
-    above ``lam``, the point becomes the center of a new cluster, to which later points can be assigned. After a
-    pass, centers move to the means of their clusters, and empty clusters are removed. Every pass lowers the cost.
-    The first pass that changes no assignment is the last.
+    points in a random order that is the same in all passes. It assigns each point to the nearest center. If the
+    squared distance to that center is above ``lam``, the point becomes the center of a new cluster instead. After
+    a pass, centers move to the means of their clusters, and empty clusters are removed. Every pass lowers the
+    cost. The algorithm stops after a pass that changes no assignment.
 
     Parameters
     ----------
     lam : float, default=1.0
-        The cost of a cluster, and the squared distance above which a point opens one. 0 gives one cluster per
-        distinct point, infinity a single cluster.
+        The cost of a cluster, and the squared distance above which a point opens a new cluster. 0 gives one
+        cluster per distinct point, infinity a single cluster.
     n_init : int, default=1
-        The number of starts, each with its own order; the one of minimal cost is kept.
+        The number of starts, each with its own random order. The start with the smallest cost is kept.
     max_iter : int, default=300
-        The maximum number of passes of a start.
+        The maximum number of passes per start.
     tol : float, default=0.0
         Stop after a pass that lowers the cost by no more than this relative amount.
     random_state : int, RandomState or None, default=None
@@ -77,13 +77,13 @@ class SerialDPMeans(DPMeansSolver):
     Attributes
     ----------
     labels_ : ndarray of int64 of shape (n_points,)
-        The cluster of each point, 0, 1, ... in order of first appearance.
+        The cluster of each point, numbered from 0 in order of first appearance.
     cluster_centers_ : ndarray of float64 of shape (n_clusters_, n_features)
         The mean of each cluster.
     n_clusters_ : int
         Number of clusters.
     cost_ : float
-        ``agglo.metrics.dp_means_cost(X, labels_, lam)``; infinite if ``lam`` is.
+        The value of ``agglo.metrics.dp_means_cost(X, labels_, lam)``; infinite if ``lam`` is infinite.
     costs_ : ndarray of float64 of shape (n_init,)
         The cost of each start.
     cost_history_ : ndarray of float64 of shape (n_iter_,)
@@ -97,7 +97,7 @@ class SerialDPMeans(DPMeansSolver):
 
     See Also
     --------
-    agglo.metrics.dp_means_cost : The cost.
+    agglo.metrics.dp_means_cost : The cost that the solvers minimize.
 
     References
     ----------
@@ -122,17 +122,18 @@ class SerialDPMeans(DPMeansSolver):
 
 
 class OCCDPMeans(DPMeansSolver):
-    """DP-means by passes in epochs, whose points are processed in parallel.
+    """DP-means by passes that process the points in parallel epochs.
 
-    DP-means under optimistic concurrency control [1]_. All points of an epoch are compared with the centers at its
-    beginning, in parallel. Points farther than ``lam`` from all centers propose new clusters. Proposals are then
-    processed serially: a proposal within ``lam`` of an accepted one is assigned to it, any other is accepted. It
-    starts without centers; otherwise it works as :class:`SerialDPMeans`, with the same attributes.
+    DP-means under optimistic concurrency control [1]_. The points of an epoch are compared in parallel with the
+    centers at the start of the epoch. A point farther than ``lam`` from all centers proposes a new cluster.
+    Proposals are then processed serially. A proposal within ``lam`` of an accepted proposal is assigned to it; all
+    others are accepted. The first epoch starts without centers. In all other respects the algorithm and its
+    attributes are those of :class:`SerialDPMeans`.
 
     Parameters
     ----------
     lam : float, default=1.0
-        The cost of a cluster, and the squared distance above which a point proposes one.
+        The cost of a cluster, and the squared distance above which a point proposes a new cluster.
     epoch_size : int, default=4096
         The number of points in an epoch. The result depends on it, but not on the number of threads.
     n_init, max_iter, tol, random_state, n_jobs

@@ -1,4 +1,4 @@
-"""DP-means++: DP-means by seeding as in k-means++."""
+"""DP-means++: DP-means by k-means++ seeding."""
 
 from __future__ import annotations
 
@@ -18,27 +18,28 @@ STOPS = ("cost", "bound")
 
 
 class DPMeansPlusPlus(DPMeansSolver):
-    """DP-means by k-means++ seeding: draw seeds until they no longer pay, and assign each point to the nearest.
+    """DP-means by k-means++ seeding: draw seeds, and assign each point to the nearest seed.
 
-    The first seed is drawn uniformly; each further seed with a probability proportional to its squared distance to
-    the nearest seed. ``stop`` determines their number. ``cluster_centers_`` are the means of the resulting
-    clusters.
+    The first seed is drawn uniformly. Each further seed is drawn with a probability proportional to the squared
+    distance to the nearest seed. ``stop`` determines the number of seeds. ``cluster_centers_`` are the means of
+    the resulting clusters.
 
     Parameters
     ----------
     lam : float, default=1.0
         The cost of a cluster. 0 gives one cluster per distinct point, infinity a single cluster.
     stop : {"cost", "bound"}, default="cost"
-        ``"cost"``: keep the first k seeds that minimize the squared distances to the seeds plus ``lam * k``.
-        Drawing stops if ``lam * k`` alone exceeds the minimum, or if the minimum has not improved for a quarter of
-        its seeds, at least 100. ``"bound"``: draw until the sum of squared distances is at most ``16 * lam * k *
-        (log2(k) + 2)``, the rule of the guarantee in [1]_; it gives fewer seeds at a higher cost.
+        ``"cost"`` keeps the first k seeds, for the k that minimizes the squared distances to the seeds plus
+        ``lam * k``. Drawing stops if ``lam`` times the number of seeds alone exceeds this minimum. It also stops
+        after ``max(100, k / 4)`` seeds without a new minimum. ``"bound"`` draws seeds until the sum of squared
+        distances is at most ``16 * lam * k * (log2(k) + 2)``, as the guarantee in [1]_ requires. It gives fewer
+        seeds and a higher cost.
     refine : bool, default=False
-        Refine the clusters by the passes of :class:`SerialDPMeans`.
+        Whether to refine the clusters by the passes of :class:`SerialDPMeans`.
     n_init : int, default=1
-        The number of starts; the one of minimal cost is kept.
+        The number of starts. The start with the smallest cost is kept.
     max_iter : int, default=300
-        The maximum number of passes of a start, with ``refine``.
+        With ``refine``, the maximum number of passes per start.
     tol : float, default=0.0
         With ``refine``, stop after a pass that lowers the cost by no more than this relative amount.
     random_state : int, RandomState or None, default=None
@@ -51,11 +52,11 @@ class DPMeansPlusPlus(DPMeansSolver):
     labels_, cluster_centers_, n_clusters_, cost_, costs_, converged_, n_features_in_
         As for :class:`SerialDPMeans`.
     seed_indices_ : ndarray of int64
-        The seed of each cluster, as a row of ``X``; not set with ``refine``, which changes the clusters.
+        The seed of each cluster, as a row number of ``X``. Not set with ``refine``, which changes the clusters.
     cost_history_ : ndarray of float64 of shape (n_iter_,)
-        The cost of the best start after the seeding, and with ``refine`` after each pass.
+        The cost of the best start after the seeding and, with ``refine``, after each pass.
     n_iter_ : int
-        1 for the seeding, plus the passes.
+        1 for the seeding, plus the number of passes.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""DP-means by a tree: its best partition for ``lam``, refined by passes."""
+"""DP-means by cutting an SCC tree at the smallest cost, and refining the clusters by passes."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from agglo.tree.dp_means_path import dp_means_path
 
 
 class TreeDPMeans(DPMeansSolver):
-    """DP-means by the tree of SCC with Ward's linkage: cut it at minimal cost, then refine the clusters.
+    """DP-means by SCC with Ward's linkage: cut the tree at the smallest cost, then refine the clusters.
 
-    Ward's linkage merges the clusters that increase the sum of squared distances least, which is the cost of
-    DP-means. The partition of minimal cost among all partitions of the tree, :func:`agglo.dp_means_path`, is
-    refined by the passes of :class:`SerialDPMeans`. For several values of ``lam``, build one tree and use its
-    path.
+    Ward's linkage merges the clusters that least increase the sum of squared distances to the cluster means.
+    :func:`agglo.dp_means_path` finds the cut of the tree with the smallest DP-means cost. The passes of
+    :class:`SerialDPMeans` refine it. For several values of ``lam``, build one tree and call ``dp_means_path``.
 
     Parameters
     ----------
     lam : float, default=1.0
         The cost of a cluster. 0 gives one cluster per distinct point, infinity a single cluster.
     n_neighbors : int, default=25
-        The number of neighbours per point in the graph; all other points if there are fewer.
+        The number of neighbours per point in the graph, at most the number of other points.
     refine : bool, default=True
-        Refine the clusters by passes, which lowers the cost; they are then no longer nodes of the tree.
+        Whether to refine the clusters by passes. This lowers the cost, but the clusters are no longer nodes of the
+        tree.
     n_init, max_iter, tol, random_state, n_jobs
         As for :class:`SerialDPMeans`. Only the passes are random.
 
@@ -38,9 +38,9 @@ class TreeDPMeans(DPMeansSolver):
     labels_, cluster_centers_, n_clusters_, cost_, costs_, converged_, n_features_in_
         As for :class:`SerialDPMeans`.
     cost_history_ : ndarray of float64 of shape (n_iter_,)
-        The cost of the best start for the partition of the tree, and with ``refine`` after each pass.
+        The cost of the cut of the tree and, with ``refine``, the cost after each pass of the best start.
     n_iter_ : int
-        1 for the tree, plus the passes.
+        1 for the tree, plus the number of passes.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A job of an experiment, and the rows of its results."""
+"""A job: the part of an experiment that runs in one process."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Job:
-    """The work of one process: some rows of an experiment."""
+    """A part of an experiment that runs in one process and gives one or more rows of results."""
 
     experiment: str
     set: str
     method: str
-    points: int | None = None  # of a sample; None for the whole dataset
+    points: int | None = None  # size of the sample; None for the whole dataset

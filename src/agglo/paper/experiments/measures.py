@@ -1,4 +1,4 @@
-"""The measurements of each experiment: one job gives some rows of results."""
+"""Measure the methods: each function runs the job of an experiment and returns rows of results."""
 
 from __future__ import annotations
 
@@ -37,25 +37,25 @@ N_THRESHOLDS = (5, 10, 25, 50, 100, 200, 400, 800)
 
 
 def measure(job: Job, folder: Path) -> list[Row]:
-    """Run a job in this process; return its rows."""
+    """Run a job in this process; return its rows of results."""
     return EXPERIMENTS[job.experiment](job, folder)
 
 
 def measure_trees(job: Job, folder: Path) -> list[Row]:
-    """Measure purity and F1 of a method's tree, or F1 of its clusters, and their cost."""
+    """Measure dendrogram purity, F1 and CPU time of a method; only F1 and time if it builds no tree."""
     return _measure_method(load_set(folder, job.set, job.points), job.method)
 
 
 def measure_growth(job: Job, folder: Path) -> list[Row]:
-    """Measure a method on a Dirichlet-process mixture with ``job.points`` points."""
+    """Measure a method on a Dirichlet-process mixture of ``job.points`` points."""
     assert job.points is not None
     return _measure_method(dp_mixture(job.points), job.method)
 
 
 def measure_schedules(job: Job, folder: Path) -> list[Row]:
-    """Measure purity and F1 for each schedule and number of thresholds."""
+    """Measure dendrogram purity and F1 of SCC for each schedule and number of thresholds."""
     data = load_set(folder, job.set, job.points)
-    graph = replace(_build_graph(data), missing=None)  # as in the paper, for which these schedules were designed
+    graph = replace(_build_graph(data), missing=None)  # as in the paper
     found = [
         {
             "kind": kind,
@@ -69,7 +69,7 @@ def measure_schedules(job: Job, folder: Path) -> list[Row]:
 
 
 def search_grid(job: Job, folder: Path) -> list[Row]:
-    """Find the best purity over a grid of parameters, for each scaling of the columns."""
+    """Find the best dendrogram purity over a grid of parameters, for each scaling of the columns."""
     raw = {"iris": agglo.paper.datasets.load_iris, "wine": agglo.paper.datasets.load_wine}[job.set]()
     scaled = {
         "as they are": raw.X,
@@ -99,7 +99,7 @@ def _scc_grid(X: npt.NDArray[Any], y: Any) -> list[Row]:
 
 def _rhc_grid(X: npt.NDArray[Any], y: Any) -> list[Row]:
     tried = []
-    # The method requires 6 (α + ν) < 1; the paper states their sum as the parameter.
+    # The method requires 6 (α + ν) < 1. The paper reports the sum α + ν as the parameter.
     for metric, noise in itertools.product(
         ("cosine", "euclidean"), (0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.13, 0.16)
     ):
@@ -127,7 +127,7 @@ def _measure_method(data: Dataset, method: str) -> list[Row]:
     if known.metric:
         parameters["metric"] = data.metric
         if method == "grinch" and data.metric == "euclidean":
-            parameters["metric"] = "sqeuclidean"  # it computes averages of squared distances, from vector sums
+            parameters["metric"] = "sqeuclidean"  # averages of squared distances are sums of vectors
     if not known.hierarchical:
         parameters["n_clusters"] = data.n_classes
     model, seconds = measure_cpu(lambda: known.estimator(**parameters).fit(data.X))
@@ -141,9 +141,9 @@ def _measure_method(data: Dataset, method: str) -> list[Row]:
 
 
 def score_tree(tree: Hierarchy, y: Any) -> Row:
-    """Compute dendrogram purity, F1 of the round closest to the true number of clusters, and F1 of the best round.
+    """Compute dendrogram purity, the F1 of the round closest to the true number of clusters, and the best F1.
 
-    The partition into one cluster is considered even if no round reached it.
+    The partition into a single cluster counts as a round even if no round reached it.
     """
     f1 = metrics.pairwise_f1_by_round(tree, y).f1
     counts = np.concatenate([[tree.n_leaves], tree.rounds.after])
@@ -162,13 +162,13 @@ def score_tree(tree: Hierarchy, y: Any) -> Row:
 
 
 def measure_cpu(work: Callable[[], Any]) -> tuple[Any, float]:
-    """Return the result of ``work``, and its CPU seconds over all threads."""
+    """Call ``work``; return its result and the CPU seconds of all threads."""
     started = time.process_time()
     return work(), time.process_time() - started
 
 
 def _build_graph(data: Dataset) -> agglo.NeighborGraph:
-    """Build the graph as the clusterers do."""
+    """Build the neighbour graph in the same way as the estimators do."""
     return agglo.neighbor_graph(data.X, min(N_NEIGHBORS, len(data.X) - 1), data.metric, missing="mean")
 
 

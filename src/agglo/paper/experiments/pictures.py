@@ -1,4 +1,4 @@
-"""The figures of the paper, drawn from the rows of results."""
+"""Draw the figures of the paper from the rows of results."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _DPI = 110
 
 
 def draw_figures(results: Results, folder: Path) -> Iterator[tuple[str, str]]:
-    """Write the figures for which there are rows; yield their file names and titles."""
+    """Write each figure for which there are results; yield its file name and title."""
     if any(results.select("rounds", status="ok")):
         yield _draw_rounds(results, folder), "Dendrogram purity and best F1 by number and kind of thresholds"
     if any(results.select("growth", status="ok")):

@@ -1,4 +1,4 @@
-"""The jobs of each table and figure."""
+"""List the jobs of each table and figure of the paper."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from agglo.paper.experiments.job import Job
 from agglo.paper.experiments.measures import FLAT_METHODS
 from agglo.paper.experiments.sets import find_sets
 
-MAX_ALL_METHODS = 5_000  # points of a dataset on which all methods run
-SAMPLE = 2_000  # points of a larger dataset on which they run
-MAX_ALL_SCHEDULES = 25_000  # points of a dataset on which all schedules run
+MAX_ALL_METHODS = 5_000  # all methods run on datasets with at most this number of points
+SAMPLE = 2_000  # on larger datasets, all methods run on a sample of this number of points
+MAX_ALL_SCHEDULES = 25_000  # all schedules run on datasets with at most this number of points
 GROWTH = (1_000, 2_000, 4_000, 8_000, 16_000, 32_000)
 
 EXPERIMENTS = {
@@ -23,11 +23,11 @@ EXPERIMENTS = {
     "growth": "growth",
     "rhc": "grid",
 }
-"""The experiment of each table and figure."""
+"""The experiment that gives each table and figure."""
 
 
 def plan_jobs(table: str, folder: Path, names: list[str] | None = None) -> Iterator[Job]:
-    """Yield the jobs of a table or figure, or of all; if given, only for the datasets ``names``."""
+    """Yield the jobs of a table or figure, or of ``"all"``; with ``names``, only for these datasets."""
     wanted = set(EXPERIMENTS.values()) if table == "all" else {EXPERIMENTS[table]}
     sizes = {name: size for name, size in _sizes(folder).items() if names is None or name in names}
     small = {name: size for name, size in sizes.items() if size <= MAX_ALL_METHODS}
@@ -54,14 +54,14 @@ def plan_jobs(table: str, folder: Path, names: list[str] | None = None) -> Itera
 
 
 def _feasible_methods(size: int) -> Iterator[str]:
-    """Yield the methods that can cluster this number of points."""
+    """Yield the names of the methods that can cluster ``size`` points."""
     for name, method in METHODS.items():
         if (method.hierarchical or name in FLAT_METHODS) and size <= method.max_points:
             yield name
 
 
 def _sizes(folder: Path) -> dict[str, int]:
-    """Return the number of points of each dataset with classes, the smallest first."""
+    """Return the number of points of each dataset that has classes, sorted from smallest to largest."""
     found = {name: load() for name, load in find_sets(folder).items()}
     sizes = {name: len(data.X) for name, data in found.items() if data.y is not None}
     return dict(sorted(sizes.items(), key=lambda item: item[1]))

@@ -1,4 +1,4 @@
-"""The report of the experiments: tables in Markdown, and the figures of pictures.py."""
+"""Write the report of the experiments: tables in Markdown, with the figures of pictures.py."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ TITLES = {
     "kmeans": "k-means",
     "bisecting-kmeans": "bisecting k-means",
 }
-OWN = ("scc-paper", "hac-graph")  # our own variants, which are not rivals
+OWN = ("scc-paper", "hac-graph")  # variants of our own methods, which SCC is not compared with
 ON_GRAPH = (*OWN, "scc", "affinity")
-MIN_DIFFERENCE = 0.0005  # smaller differences do not show in three digits
+MIN_DIFFERENCE = 0.0005  # smaller differences are not visible in three digits
 
 
 def write_report(results: Results, folder: Path) -> None:
-    """Write tables.md and the figures."""
+    """Write tables.md and the figures to ``folder``."""
     parts = [
         "# Tables",
         "",
-        "RowsBySet by `python -m agglo.paper` of [results.jsonl](results.jsonl). – is not asked or not run.",
+        "Written by `python -m agglo.paper` from [results.jsonl](results.jsonl). – is not applicable or not run.",
     ]
     for points, title in [(None, "whole sets"), (SAMPLE, f"samples of {SAMPLE:,} points")]:
         by_set = _by_set(results.select("trees", points=points))
@@ -64,14 +64,14 @@ def _by_set(rows: Iterable[Row]) -> RowsBySet:
 
 
 def best_of(rows: dict[str, Row], field: str) -> float:
-    """Return the best value of a field among the compared methods."""
+    """Return the largest value of a field, such as "purity", over the compared methods."""
     return max(float(row[field]) for method, row in rows.items() if method not in OWN and field in row)
 
 
 def standing(by_set: RowsBySet, field: str) -> tuple[int, int]:
-    """On how many sets SCC is best, none being better in three digits; and of how many.
+    """Return the number of datasets on which SCC is best in three digits, and the number of compared datasets.
 
-    Only those sets count on which a method finished that does not start from SCC's graph.
+    A dataset is compared if a method that does not use SCC's neighbour graph finished on it.
     """
     compared = [
         rows for rows in by_set.values() if any(field in row for name, row in rows.items() if name not in ON_GRAPH)
@@ -126,7 +126,7 @@ def _times(by_set: RowsBySet, title: str) -> list[str]:
         ["set", *(TITLES[name] for name in methods)],
         ([name, *(cell(rows, m) for m in methods)] for name, rows in by_set.items()),
     )
-    return ["", f"## {title}", "", "Graph + algorithm, where there is a graph.", *lines]
+    return ["", f"## {title}", "", "Seconds of the neighbour graph, if any, + of the algorithm.", *lines]
 
 
 def _rounds(results: Results) -> list[str]:

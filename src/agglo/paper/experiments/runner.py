@@ -1,4 +1,4 @@
-"""Runs of jobs in separate processes, with limits of time and memory; and the file of results."""
+"""Run jobs in separate processes with limits on time and memory; store their results in a file."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from typing import Any
 
 from agglo.paper.experiments.job import Job, Row
 
-_WALL_PER_CPU = 10  # seconds of wall-clock time per allowed CPU second
+_WALL_PER_CPU = 10  # allowed seconds of wall-clock time per allowed CPU second
 
 
 @dataclass(frozen=True)
 class Limits:
-    """The limits of a job: of CPU time, above which it is DNF; of memory, above which it is OOM."""
+    """The limits of a job. Above the CPU time its status is DNF, above the memory it is OOM."""
 
     cpu_seconds: int = 60
     gigabytes: float = 4.0
@@ -31,10 +31,10 @@ Task = Callable[[Job, Path], list[Row]]
 
 
 def run_job(job: Job, folder: Path, limits: Limits, task: Task | None = None) -> list[Row]:
-    """Run a job in a separate process; return its rows, with the fields of the job and a ``status``.
+    """Run a job in a separate process; return its rows of results, with the fields of the job and a ``status``.
 
-    The status is ok, DNF, OOM or error. The process is forked from a server that has imported the modules of jobs.
-    ``task`` replaces :func:`agglo.paper.experiments.measures.measure` in tests.
+    The status is ok, DNF, OOM or error. The process is forked from a server that has already imported all modules.
+    In tests, ``task`` replaces :func:`agglo.paper.experiments.measures.measure`.
     """
     processes = multiprocessing.get_context("forkserver")
     processes.set_forkserver_preload(["agglo.paper.experiments.measures"])
@@ -57,7 +57,7 @@ def run_job(job: Job, folder: Path, limits: Limits, task: Task | None = None) ->
 
 
 def _work(sender: Any, job: Job, folder: Path, limits: Limits, task: Task | None) -> None:
-    """Send the rows of a job; the operating system enforces the limits."""
+    """Run a job and send its rows to ``sender``; the operating system enforces the limits."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_CPU, (limits.cpu_seconds, limits.cpu_seconds + 5))
     max_bytes = int(limits.gigabytes * 2**30)
@@ -81,7 +81,7 @@ def _complete_row(job: Job, limits: Limits, found: Row) -> Row:
 
 
 class Results:
-    """A file of results, with one JSON row per line; jobs in it are not run again."""
+    """A file of results, with one row per line, as JSON. Finished jobs are not run again."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -96,7 +96,7 @@ class Results:
                     ) from error
 
     def has(self, job: Job, limits: Limits) -> bool:
-        """Return whether the job is done, or failed within limits at least as large."""
+        """Return whether the job has finished, or has exceeded limits at least as large as ``limits``."""
         for row in self.rows:
             if (row["experiment"], row["set"], row["job"], row["points"]) == (
                 job.experiment,
@@ -111,7 +111,7 @@ class Results:
         return False
 
     def add(self, rows: Iterable[Row]) -> None:
-        """Add the rows of one job; replace those of an earlier attempt."""
+        """Add the rows of a job; they replace the rows of an earlier attempt at the same job."""
         new = list(rows)
         key = itemgetter("experiment", "set", "job", "points")
         attempted = {key(row) for row in new}
@@ -124,7 +124,7 @@ class Results:
             os.fsync(file.fileno())
 
     def select(self, experiment: str, **fields: Any) -> Iterator[Row]:
-        """Select the rows of an experiment with the given fields."""
+        """Select the rows of an experiment whose fields have the given values."""
         for row in self.rows:
             if row["experiment"] == experiment and all(row.get(key) == value for key, value in fields.items()):
                 yield row

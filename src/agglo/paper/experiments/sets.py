@@ -1,4 +1,4 @@
-"""The datasets in a folder, and their preparation, which is the same for all methods."""
+"""Find the datasets in a folder, and load and scale them in the same way for all methods."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from agglo.paper import datasets
 from agglo.paper.datasets import Dataset
 
-# The files of the paper's datasets; the first that exists is loaded.
+# The possible files of each dataset of the paper; the first file that exists is loaded.
 PAPER: dict[str, tuple[tuple[str, Callable[[Path], Dataset]], ...]] = {
     "covtype": (("covtype.data.gz", datasets.load_covtype), ("covtype.data", datasets.load_covtype)),
     "aloi": (("aloi.scale", datasets.load_aloi), ("aloi", datasets.load_aloi)),
@@ -17,12 +17,12 @@ PAPER: dict[str, tuple[tuple[str, Callable[[Path], Dataset]], ...]] = {
     "ilsvrc_small": (("ilsvrc_small.tsv", datasets.load_tsv),),
     "ilsvrc_large": (("ilsvrc_large.tsv", datasets.load_tsv),),
 }
-STANDARD = ("covtype", "wine")  # columns with different units
-EUCLIDEAN = ("xcluster_separated",)  # datasets in which only distances have a meaning
+STANDARD = ("covtype", "wine")  # datasets whose columns have different units
+EUCLIDEAN = ("xcluster_separated",)  # datasets that are compared by Euclidean distance
 
 
 def find_sets(folder: Path) -> dict[str, Callable[[], Dataset]]:
-    """Find the datasets in ``folder`` and in scikit-learn; return a loader for each name."""
+    """Find the datasets in ``folder`` and in scikit-learn; return a dict from their names to loaders."""
     found: dict[str, Callable[[], Dataset]] = {"iris": datasets.load_iris, "wine": datasets.load_wine}
     for path in sorted(folder.glob("*.npz")):
         found.setdefault(path.stem, partial(datasets.load_npz, path))
