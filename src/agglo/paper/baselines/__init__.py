@@ -1,20 +1,18 @@
 """The methods that SCC is compared with, as scikit-learn estimators.
 
-``fit(X)`` takes a dense array, and sets
+``fit(X)`` takes a dense array and sets these attributes:
 
-- ``labels_``, one integer per point. All methods except DP-means solvers have the parameter ``n_clusters``: then
-there
-  are this many clusters, or the next smaller number that the tree has. By default the method selects the clusters,
-  or the tree is cut at :func:`agglo.tree.default_level.persistent_round`. Only HDBSCAN without ``n_clusters`` has
-  noise, -1;
-- ``tree_``, a :class:`agglo.Hierarchy`, if the method is hierarchical. Every inner node is a separate round,
-ordered by
-  height, so that ``tree_.cut(n_clusters=k)`` works for any k.
+- ``labels_``: the cluster of each point. All methods except the DP-means solvers have the parameter
+  ``n_clusters``. With it, there are ``n_clusters`` clusters, or fewer if no cut of the tree has that number. By
+  default the method itself selects the clusters, or the tree is cut at the most persistent round. Only HDBSCAN
+  without ``n_clusters`` has noise, with the label -1.
+- ``tree_``: a :class:`agglo.Hierarchy`, if the method is hierarchical. Every inner node is a separate round,
+  ordered by height, so that ``tree_.cut(n_clusters=k)`` works for any k.
 
 Random methods have the parameter ``random_state``.
 
-``METHODS`` maps a short name to a :class:`Method`. Methods without the parameter ``metric`` are Euclidean:
-normalize the rows with :func:`sklearn.preprocessing.normalize` to compare by cosine.
+``METHODS`` maps a short name to a :class:`Method`. Methods without the parameter ``metric`` are Euclidean. To
+compare by cosine, normalize the rows with :func:`sklearn.preprocessing.normalize`.
 
 Examples
 --------
@@ -60,18 +58,18 @@ __all__ = [
 
 
 class Method(NamedTuple):
-    """A baseline, and the facts that a benchmark needs to run it."""
+    """A baseline estimator, with the properties that a benchmark needs to run it."""
 
     estimator: type[Any]
     """The class."""
     hierarchical: bool
     """Whether ``fit`` sets ``tree_``."""
     random: bool
-    """Whether it has the parameter ``random_state``."""
+    """Whether the estimator has the parameter ``random_state``."""
     metric: bool
-    """Whether it has the parameter ``metric``, ``"cosine"`` or ``"sqeuclidean"``; otherwise it is Euclidean."""
+    """Whether the estimator has the parameter ``metric`` with the values ``"cosine"`` and ``"sqeuclidean"``."""
     max_points: int
-    """The number of points up to which its time and memory are acceptable."""
+    """The maximum number of points for which time and memory are acceptable."""
 
 
 METHODS: Mapping[str, Method] = MappingProxyType(
@@ -95,4 +93,4 @@ METHODS: Mapping[str, Method] = MappingProxyType(
         "dpmeans++": Method(DPMeansPlusPlus, hierarchical=False, random=True, metric=False, max_points=1_000_000),
     }
 )
-"""Every baseline by a short name, the hierarchical ones first."""
+"""All baselines by their short names; hierarchical methods come first."""

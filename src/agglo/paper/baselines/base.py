@@ -19,7 +19,7 @@ from agglo.tree.hierarchy import Hierarchy
 
 
 class TreeBaseline(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no types
-    """A hierarchical clusterer with the parameter ``n_clusters``."""
+    """Base class of the hierarchical baselines, which have the parameter ``n_clusters``."""
 
     n_clusters: SupportsIndex | None
     tree_: Hierarchy
@@ -27,7 +27,7 @@ class TreeBaseline(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]  # s
     n_features_in_: int
 
     def fit(self, X: Any, y: object = None) -> Self:
-        """Build the tree and the labels of the rows of ``X``.
+        """Build the tree of the rows of ``X``, and cut it to get labels.
 
         Parameters
         ----------
@@ -52,7 +52,7 @@ class TreeBaseline(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]  # s
         """Build the tree of the points."""
 
     def _build_labels(self, points: Points) -> npt.NDArray[np.int64]:
-        """Return the finest partition with at most ``n_clusters`` clusters; by default the persistent round."""
+        """Cut the tree into at most ``n_clusters`` clusters, by default at the most persistent round."""
         if self.n_clusters is None:
             return self.tree_.cut(round="persistent")
         counts = np.concatenate([[self.tree_.n_leaves], self.tree_.rounds.after])
@@ -65,20 +65,21 @@ def hierarchy_from_parents(
     height: npt.ArrayLike | Points,
     about: Mapping[str, Any],
 ) -> Hierarchy:
-    """Build a Hierarchy from parents; children must come before their parents.
+    """Build a Hierarchy from the parent of each node.
 
     Parameters
     ----------
     parent : array-like of int
-        The parent of each node, with a larger id; -1 for the root, which is the last node. The first ``n_leaves``
-        nodes are the points. Inner nodes with fewer than two children are removed.
+        The parent of each node. Parents have larger ids than their children; the root is the last node and has
+        parent -1. The first ``n_leaves`` nodes are the points. Inner nodes with fewer than two children are
+        removed.
     n_leaves : int
         The number of points.
     height : array-like of shape (n_nodes,) or (n_leaves, n_features)
-        The height of each node, raised to that of its children; or the points, in which case the height of a node
-        is the sum of squared distances of its points to their mean.
+        Either the height of each node or the points. A node lower than its children is raised to their height. If
+        the points are given, the height of a node is the sum of squared distances of its points to their mean.
     about : mapping
-        The record of the method and its parameters.
+        The name of the method and its parameters, to be stored in the Hierarchy.
 
     Returns
     -------
@@ -121,13 +122,13 @@ def hierarchy_from_parents(
 def _remove_unary_nodes(
     parent: npt.NDArray[np.int32], n_leaves: int
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
-    """Remove inner nodes with fewer than two children; return the new parents, and the nodes that are kept."""
+    """Remove inner nodes with fewer than two children; return the new parents and the ids of the kept nodes."""
     ids = np.arange(len(parent))
     nonempty = _core.sum_descendants(parent, (ids < n_leaves).astype(np.int64)) > 0
     children = np.bincount(parent[:-1][nonempty[:-1]], minlength=len(parent))
     is_kept = (children > 1) | (ids < n_leaves)
     above = parent.copy()
-    # From the root down, because a parent must be resolved before its children.
+    # Go from the root down, because a parent must be resolved before its children.
     for node in ids[~is_kept & nonempty][::-1].tolist():
         over = above[node]
         above[node] = over if over < 0 or is_kept[over] else above[over]

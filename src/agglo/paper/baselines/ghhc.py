@@ -21,9 +21,9 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 _POINT_RADIUS = 0.6  # distance of points from the center of the ball
-_NODE_RADIUS, _MAX_NODE_RADIUS = 0.36, 0.57  # that of nodes, initial and maximal
-_TEMPERATURE = 0.05  # of the softmax over common ancestors, whose distances differ by hundredths
-_NEAR = 5  # nearest neighbours from which the close pair of a triple is drawn
+_NODE_RADIUS, _MAX_NODE_RADIUS = 0.36, 0.57  # initial and maximum distance of nodes from the center of the ball
+_TEMPERATURE = 0.05  # temperature of the softmax over common ancestors, whose distances differ by hundredths
+_NEAR = 5  # number of nearest neighbours from which the second point of a triple is drawn
 _ANCHORS = 20_000  # maximum number of points whose neighbours are searched
 _BLOCK = 1024
 _TINY = 1e-12
@@ -32,15 +32,15 @@ _TINY = 1e-12
 class GHHC(TreeBaseline):
     """Gradient-based hyperbolic hierarchical clustering.
 
-    The method of Monath and others [1]_. Points lie near the boundary of the unit ball, inner nodes inside it. The
-    parent of a child is the node at the smallest hyperbolic distance, with a penalty unless the node is closer to
-    the center of the ball. Gradient steps move the nodes so that, of three points, the closest two have a lower
-    common ancestor than all three. Rows are centered and normalized, so only directions matter.
+    The method of Monath et al. [1]_. Points lie near the boundary of the unit ball, inner nodes closer to its
+    center. The parent of a point or node is the nearest node in hyperbolic distance. A penalty is added to the
+    distance of a node that is not closer to the center than the child. Gradient steps use triples of points: the
+    closest two should have a lower common ancestor than all three. Rows are centered and normalized.
 
     Parameters
     ----------
     n_clusters : int, optional
-        The maximum number of clusters of ``labels_``; by default that of the most persistent round.
+        The maximum number of clusters in ``labels_``. By default the tree is cut at the most persistent round.
     n_nodes : int, optional
         The number of inner nodes, at least 2; by default a fifth of the points, at most 1000.
     max_iter : int, default=100
@@ -50,23 +50,23 @@ class GHHC(TreeBaseline):
     learning_rate : float, default=0.005
         The learning rate of Adam.
     margin : float, default=0.1
-        How much closer to the center of the ball a parent should be than its child.
+        The difference of the distances from the center of the ball that a child and its parent should have.
     random_state : int, RandomState or None, default=None
-        The random seed of seeds and triples. Pass an integer for reproducible results.
+        The random seed of the initial nodes and the triples. Pass an integer for reproducible results.
 
     Attributes
     ----------
     tree_ : Hierarchy
-        The tree, of any number of children; the height of a node is the sum of squared distances of its points to
-        their mean.
+        The tree, whose nodes may have any number of children. The height of a node is the sum of squared distances
+        of its points to their mean.
     labels_ : ndarray of int64 of shape (n_points,)
         The cluster of each point.
     nodes_ : ndarray of float64 of shape (n_nodes, n_features)
         The positions of the inner nodes in the ball.
     losses_ : ndarray of float64 of shape (max_iter,)
-        The mean loss of the triples of each step.
+        The mean loss over the triples of each step.
     n_iter_ : int
-        The number of steps.
+        The number of gradient steps.
     n_features_in_ : int
         The number of columns of ``X``.
 
@@ -133,9 +133,9 @@ class GHHC(TreeBaseline):
 
 
 def initial_nodes(rows: Floats, m: int, rng: np.random.RandomState) -> Floats:
-    """Initialize half of the nodes as k-means++ seeds, the others as inner nodes of average linkage over them.
+    """Place ``m`` nodes: half of them as k-means++ seeds, the others as inner nodes of a tree over the seeds.
 
-    Higher nodes of that tree are closer to the center of the ball.
+    The tree is built by average linkage. Higher nodes are placed closer to the center of the ball.
     """
     group = np.zeros(len(rows), np.int64)
     seeds = np.concatenate(draw_seeds(rows.astype(np.float32), group, (m + 1) // 2, rng)).astype(np.float64)
@@ -148,13 +148,17 @@ def initial_nodes(rows: Floats, m: int, rng: np.random.RandomState) -> Floats:
     inner *= (np.log2(len(inner) + 1 - rank) / np.log2(len(inner) + 2))[:, None]
     nodes = np.zeros((m, rows.shape[1]))
     nodes[: len(seeds) + len(inner)] = _NODE_RADIUS * np.concatenate([_normalize(seeds), inner])[:m]
-    # Nodes at the same position would have the same gradient.
+    # Add noise, because nodes at the same position would have the same gradient.
     nodes += 1e-3 * rng.standard_normal(nodes.shape) / np.sqrt(rows.shape[1])
     return nodes
 
 
 def draw_triples(rows: Floats, steps: int, size: int, rng: np.random.RandomState) -> Ints:
-    """Draw triples for each step: a point, usually a near neighbour, and any point; the closest two come first."""
+    """Draw triples of points for each step: a point, one of its neighbours, and any point.
+
+    With probability 0.1 the second point is random instead of a neighbour. The closest two points of a triple come
+    first.
+    """
     n = len(rows)
     anchors = rng.permutation(n)[:_ANCHORS]
     k = min(_NEAR + 1, n)
@@ -173,7 +177,7 @@ def draw_triples(rows: Floats, steps: int, size: int, rng: np.random.RandomState
 def optimize_nodes(
     rows: Floats, nodes: Floats, batches: Ints, rate: float, margin: float
 ) -> tuple[Floats, Floats]:
-    """Run one step of Adam per batch, on Riemannian gradients; return the nodes, and the loss of each step."""
+    """Run one step of Adam per batch, with Riemannian gradients; return the nodes and the loss of each step."""
     mean, variance = np.zeros_like(nodes), np.zeros_like(nodes)
     losses = np.empty(len(batches))
     for step, batch in enumerate(batches, start=1):
@@ -188,17 +192,17 @@ def optimize_nodes(
 
 
 class Distances(NamedTuple):
-    """Distances of points to nodes as their parents, and intermediate values for the gradient."""
+    """Distances of points to their possible parent nodes, and intermediate values for the gradient."""
 
     value: Floats  # hyperbolic distance times penalty
     penalty: Floats  # 1, plus the margin by which the node is too far from the center
     hyperbolic: Floats
-    derivative: Floats  # of the hyperbolic distance with respect to its argument
+    derivative: Floats  # derivative of the hyperbolic distance with respect to its argument
     squares: Floats
 
 
 def parent_distances(x: Floats, nodes: Floats, margin: float) -> Distances:
-    """Compute the distances of each row of ``x`` to each node."""
+    """Compute the distance of each row of ``x`` to each node as its possible parent."""
     rim_x, rim = (1 - (points**2).sum(axis=1) for points in (x, nodes))
     squares = np.maximum((1 - rim_x)[:, None] + (1 - rim) - 2 * (x @ nodes.T), 0.0)
     argument = 2 * squares / (rim_x[:, None] * rim)  # minus 1, which keeps small values exact
@@ -209,11 +213,11 @@ def parent_distances(x: Floats, nodes: Floats, margin: float) -> Distances:
 
 
 def loss_and_gradient(corners: Floats, nodes: Floats, margin: float) -> tuple[float, Floats]:
-    """Compute the mean loss of triples, given by their three corners, and its gradient with respect to the nodes.
+    """Compute the mean loss of triples of points, and its gradient with respect to the nodes.
 
-    The lowest common ancestor of points is a softmax over nodes, by the distance of the farthest point. The
-    ancestor of the closest pair should be closer to both than the ancestor of all three, which must be a different
-    node. For the third point it should be the other way round.
+    The lowest common ancestor of some points is a softmax over the nodes, by the distance to the farthest of the
+    points. For the closest pair, the ancestor of the pair should be closer than the ancestor of all three points.
+    For the third point, the ancestor of all three should be closer. The two ancestors must be different nodes.
     """
     parts = [parent_distances(x, nodes, margin) for x in corners]
     first, second, third = (part.value for part in parts)
@@ -245,7 +249,7 @@ def loss_and_gradient(corners: Floats, nodes: Floats, margin: float) -> tuple[fl
 
 
 def _node_gradient(x: Floats, nodes: Floats, part: Distances, slope: Floats) -> Floats:
-    """Return the gradient of the sum of ``slope`` times the distances, with respect to the nodes."""
+    """Return the gradient of ``sum(slope * distances)`` with respect to the nodes."""
     rim_x, rim = (1 - (points**2).sum(axis=1) for points in (x, nodes))
     pull = 4 * slope * part.penalty * part.derivative / (rim_x[:, None] * rim)
     radial = (pull * (1 + part.squares / rim)).sum(axis=0)
@@ -256,13 +260,13 @@ def _node_gradient(x: Floats, nodes: Floats, part: Distances, slope: Floats) -> 
 
 
 def _normalize(points: Floats) -> Floats:
-    """Scale rows to unit length; zero rows stay zero."""
+    """Normalize rows to unit length; zero rows stay zero."""
     unit: Floats = points / np.maximum(np.linalg.norm(points, axis=1, keepdims=True), _TINY)
     return unit
 
 
 def _norm(points: Floats) -> Floats:
-    """Return the hyperbolic distance from the center of the ball."""
+    """Return the hyperbolic distance of each row from the center of the ball."""
     norm: Floats = 2 * np.arctanh(np.linalg.norm(points, axis=1))
     return norm
 
@@ -274,10 +278,10 @@ def _softmax(values: Floats) -> Floats:
 
 
 def _assign_parents(rows: Floats, nodes: Floats, margin: float) -> Ints:
-    """Assign parents to nodes and points; children come before their parents.
+    """Return the parent of each point and node; children have smaller ids than their parents.
 
-    The parent of a node is the closest node that is closer to the center of the ball. The points of a node are
-    children of an extra node beside its inner children.
+    The parent of a node is the nearest node that is closer to the center of the ball. If a node has points and
+    inner children, its points become the children of an extra node.
     """
     m = len(nodes)
     nodes = nodes[np.argsort(np.linalg.norm(nodes, axis=1), kind="stable")]

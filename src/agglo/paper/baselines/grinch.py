@@ -1,4 +1,4 @@
-"""Grinch: online insertion with rotations and grafts, for any linkage."""
+"""Grinch: online hierarchical clustering with rotations and grafts, for any linkage."""
 
 from __future__ import annotations
 
@@ -20,38 +20,38 @@ METRICS = ("cosine", "sqeuclidean")
 class Grinch(OnlineBaseline):
     """Online clustering that inserts one point at a time, and rearranges the tree by rotations and grafts.
 
-    The algorithm of Monath and others [1]_. A new point starts at its nearest leaf and moves up to the first node
-    that is no closer to its sibling than to the point. Then each ancestor of the point searches for a graft: a
-    node such that both are closer to each other than to their siblings. The graft becomes its new sibling, and the
-    former sibling of the graft is restructured.
+    The algorithm of Monath et al. [1]_. A new point starts at its nearest leaf and moves up to the first node that
+    is no closer to its sibling than to the point. Then each ancestor of the point searches for a graft. A graft is
+    a node such that ancestor and graft are closer to each other than to their siblings. The graft becomes the
+    ancestor's new sibling, and the subtree that it left is restructured.
 
     Parameters
     ----------
     n_clusters : int, optional
-        The number of clusters of ``labels_``; by default that of the most persistent round.
+        The number of clusters in ``labels_``. By default the tree is cut at the most persistent round.
     linkage : {"average", "centroid", "single", "complete"}, default="average"
-        The linkage. Single and complete linkage compare all pairs of points: set a ``cap`` for many points.
+        The linkage. Single and complete linkage compare all pairs of points, so set ``cap`` for many points.
     metric : {"cosine", "sqeuclidean"}, default="cosine"
         The metric; a zero vector has cosine 0 with every point.
     n_neighbors : int or "all", default=25
-        Search for grafts among this number of points nearest to the new one. ``"all"`` searches all points for
-        every ancestor, as the guarantee requires, in time n each.
+        Grafts are searched among this number of nearest neighbours of the new point. ``"all"`` searches all n
+        points for every ancestor, as the guarantee of [1]_ requires, in O(n) time per ancestor.
     cap : int, optional
-        Nodes with more points are neither rotated nor grafted.
+        The maximum number of points of a node that is rotated or grafted.
     single_elimination : bool, default=False
-        Stop at the first ancestor that finds no graft.
+        Whether to stop at the first ancestor that finds no graft.
     graft : bool, default=True
-        Whether to graft; without, only rotations are used.
+        Whether to use grafts; if False, only rotations are used.
     shuffle : bool, default=True
-        Insert the points in random order; otherwise in the order of the rows.
+        Whether to insert the points in random order; if False, in the order of the rows.
     random_state : int, RandomState or None, default=None
-        The random seed of the order. Pass an integer for reproducible results.
+        The random seed of the order of the points. Pass an integer for reproducible results.
 
     Attributes
     ----------
     tree_ : Hierarchy
-        The tree; the height of a node is the linkage of its children as a distance, 1 - cosine or a squared
-        distance, and at least that of the nodes below.
+        The tree. The height of a node is the linkage of its children as a distance: 1 - cosine, or a squared
+        distance. If a child is higher, the node has the height of the child.
     labels_ : ndarray of int64 of shape (n_points,)
         The cluster of each point.
     n_features_in_ : int

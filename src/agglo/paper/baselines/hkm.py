@@ -1,4 +1,4 @@
-"""HKM: hierarchical k-means from the top down."""
+"""HKM: top-down hierarchical k-means."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from agglo.tree.hierarchy import Hierarchy
 
 Ints = npt.NDArray[np.int64]
 
-_BLOCK = 16384  # points whose differences to their centers are in memory at a time
+_BLOCK = 16384  # number of points processed at a time, to limit memory
 
 
 class HKM(TreeBaseline):
-    """Hierarchical k-means: split all points by k-means, then each part recursively.
+    """Top-down hierarchical k-means: split the points by k-means, then split each part recursively.
 
     Parameters
     ----------
     n_clusters : int, optional
-        The number of clusters of ``labels_``; by default that of the most persistent round.
+        The number of clusters in ``labels_``. By default the tree is cut at the most persistent round.
     branching : int, default=2
         The number of parts that a node is split into, at least 2.
     leaf_size : int, default=1
-        Nodes with at most this number of points are not split: the points become their children.
+        A node with at most this number of points is not split further; the points become its children.
     max_iter : int, default=20
         The maximum number of k-means iterations per split.
     random_state : int, RandomState or None, default=None
-        The random seed of k-means++. Pass an integer for reproducible results.
+        The random seed of the k-means++ seeding. Pass an integer for reproducible results.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class HKM(TreeBaseline):
     labels_ : ndarray of int64 of shape (n_points,)
         The cluster of each point.
     n_iter_ : int
-        The maximum number of k-means iterations in a level of the tree.
+        The largest number of k-means iterations of any level of the tree.
     n_features_in_ : int
         The number of columns of ``X``.
 
@@ -90,9 +90,10 @@ class HKM(TreeBaseline):
 
 
 def parents_from_top_down(above: npt.ArrayLike, node: npt.ArrayLike) -> Ints:
-    """Renumber nodes so that children come before parents.
+    """Renumber nodes so that children come before parents; return the parent of each point and node.
 
-    ``above`` has the parent of each node, numbered from the root (0) down; ``node`` the parent of each point.
+    ``above`` is the parent of each node, where nodes are numbered from the root (0) down. ``node`` is the parent
+    of each point.
     """
     over, below = np.asarray(above), np.asarray(node)
     last = len(below) + len(over) - 1
@@ -102,9 +103,10 @@ def parents_from_top_down(above: npt.ArrayLike, node: npt.ArrayLike) -> Ints:
 def split_recursively(
     rows: Rows, branching: int, leaf_size: int, max_iter: int, rng: np.random.RandomState
 ) -> tuple[Ints, Ints, int]:
-    """Split from the root down; return the parent of each node, the lowest node of each point, and iterations.
+    """Split the points recursively by k-means; all nodes of a level are split together.
 
-    All nodes of a level are split together.
+    Returns the parent of each node, the lowest node that contains each point, and the largest number of k-means
+    iterations of a level.
     """
     above = [np.array([-1])]
     n_nodes, n_iter = 1, 0
@@ -121,7 +123,7 @@ def split_recursively(
         n_iter = max(n_iter, iterations)
         parts, child = np.unique(group * branching + part, return_inverse=True)
         over = parts // branching
-        unsplit = np.bincount(over)[over] == 1  # duplicates, which k-means cannot split
+        unsplit = np.bincount(over)[over] == 1  # nodes of duplicates, which k-means cannot split
         active, child = active[~unsplit[child]], child[~unsplit[child]]
         kept, child = np.unique(child, return_inverse=True)
         node[active] = n_nodes + child
@@ -130,7 +132,7 @@ def split_recursively(
 
 
 def _k_means(rows: Rows, group: Ints, k: int, max_iter: int, rng: np.random.RandomState) -> tuple[Ints, int]:
-    """Run k-means inside each group; return the part, 0..k-1, of each row, and the number of iterations."""
+    """Run k-means within each group of rows; return the part (0 to k-1) of each row, and the iterations."""
     centers = draw_seeds(rows, group, k, rng)
     part, iterations = np.full(len(rows), -1), 0
     while iterations < max_iter:
@@ -150,7 +152,7 @@ def _k_means(rows: Rows, group: Ints, k: int, max_iter: int, rng: np.random.Rand
 
 
 def draw_seeds(rows: Rows, group: Ints, k: int, rng: np.random.RandomState) -> list[Rows]:
-    """Draw the first centers of each group by k-means++; return one array per center."""
+    """Draw k initial centers for each group by k-means++; return k arrays with one row per group."""
     start = np.searchsorted(group, np.arange(group[-1] + 2))
     nearest = np.ones(len(rows))  # squared distance to the nearest center
     centers: list[Rows] = []

@@ -1,4 +1,4 @@
-"""Methods of SciPy and scikit-learn, with their trees as Hierarchies: dense HAC, Birch and HDBSCAN."""
+"""Methods of SciPy and scikit-learn whose trees are converted to a Hierarchy: dense HAC, Birch and HDBSCAN."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class DenseHAC(TreeBaseline):
     Parameters
     ----------
     n_clusters : int, optional
-        The number of clusters of ``labels_``; by default that of the most persistent round.
+        The number of clusters in ``labels_``. By default the tree is cut at the most persistent round.
     linkage : {"average", "centroid", "complete", "single", "ward", "weighted"}, default="average"
         The linkage. ``"centroid"`` and ``"ward"`` are defined for ``metric="euclidean"`` only.
     metric : {"cosine", "euclidean", "sqeuclidean"}, default="cosine"
@@ -86,17 +86,17 @@ class DenseHAC(TreeBaseline):
 
 
 class Birch(TreeBaseline):
-    """The tree of clustering features of scikit-learn's Birch.
+    """scikit-learn's Birch, with its tree of clustering features.
 
-    A point is a child of the subcluster with the nearest center, as in scikit-learn.
+    The parent of a point is the subcluster with the nearest center, as in scikit-learn.
 
     Parameters
     ----------
     n_clusters : int, optional
-        The number of clusters of ``labels_``, to which scikit-learn merges the subclusters by Ward's method; by
-        default the subclusters are the clusters.
+        The number of clusters in ``labels_``; scikit-learn merges the subclusters by Ward's method. By default
+        each subcluster is a cluster.
     threshold : float, default=0.5
-        The maximum radius of a subcluster, above 0.
+        The maximum radius of a subcluster, greater than 0.
     branching_factor : int, default=50
         The maximum number of subclusters in a node.
 
@@ -128,7 +128,7 @@ class Birch(TreeBaseline):
             threshold=self.threshold, branching_factor=self.branching_factor, n_clusters=None
         ).fit(points)
         centers: list[npt.NDArray[Any]] = []
-        above: list[int] = []  # the parent of each subcluster, which has a smaller number; -1 for the root
+        above: list[int] = []  # the parent of each subcluster, with a smaller id; -1 for the root
         lowest: list[int] = []
         stack = [(entry, -1) for entry in model.root_.subclusters_]
         while stack:
@@ -141,7 +141,7 @@ class Birch(TreeBaseline):
                 stack += [(inner, len(above) - 1) for inner in entry.child_.subclusters_]
         nearest = pairwise_distances_argmin(points, np.asarray(centers, points.dtype))
         self._model = model
-        # Reverse the numbers, so that children come before their parents and the root is last.
+        # Reverse the ids, so that children come before their parents and the root is last.
         last = len(points) + len(above)
         subclusters = last - 1 - np.asarray(above[::-1])
         leaves = last - 1 - np.asarray(lowest)[nearest]
@@ -159,25 +159,25 @@ class Birch(TreeBaseline):
 
 
 class HDBSCAN(TreeBaseline):
-    """Single linkage on mutual reachability distances; scikit-learn's HDBSCAN selects the clusters.
+    """scikit-learn's HDBSCAN, with the tree of single linkage on mutual reachability distances.
 
     Parameters
     ----------
     n_clusters : int, optional
-        The number of clusters of ``labels_``, cut from the tree without noise; by default HDBSCAN selects the
-        clusters, and -1 is noise.
+        The number of clusters in ``labels_``, from a cut of the tree, without noise. By default HDBSCAN selects
+        the clusters, and noise has the label -1.
     min_cluster_size : int, default=5
         The minimum size of a cluster that HDBSCAN selects; at least 2.
     min_samples : int, optional
-        The core distance of a point is that to its ``min_samples``-th nearest point, including itself;
-        ``min_cluster_size`` by default, limited to the number of points.
+        The core distance of a point is the distance to its ``min_samples``-th nearest point, counting the point
+        itself. By default ``min_cluster_size``, but at most the number of points.
     cluster_selection_method : {"eom", "leaf"}, default="eom"
-        How HDBSCAN selects clusters.
+        How HDBSCAN selects clusters, as in scikit-learn.
 
     Attributes
     ----------
     tree_ : Hierarchy
-        The tree of single linkage over all points; heights are mutual reachability distances.
+        The single-linkage tree of all points; its heights are mutual reachability distances.
     labels_ : ndarray of int64 of shape (n_points,)
         The cluster of each point.
     n_features_in_ : int
@@ -185,8 +185,8 @@ class HDBSCAN(TreeBaseline):
 
     Notes
     -----
-    scikit-learn does not expose its tree, so the spanning tree is built here, by Prim's algorithm in O(n²) time
-    and O(n) memory. Without ``n_clusters``, scikit-learn builds it again to select clusters.
+    scikit-learn does not expose its tree. So this class builds the minimum spanning tree by Prim's algorithm, in
+    O(n²) time and O(n) memory. Without ``n_clusters``, scikit-learn builds the tree again to select clusters.
 
     Examples
     --------
@@ -236,7 +236,7 @@ class HDBSCAN(TreeBaseline):
 
 
 def hierarchy_from_linkage(rows: npt.NDArray[np.float64], about: dict[str, Any]) -> Hierarchy:
-    """Convert a linkage matrix of SciPy to a Hierarchy."""
+    """Convert a SciPy linkage matrix to a Hierarchy."""
     n = len(rows) + 1
     parent = np.full(2 * n - 1, -1, np.int32)
     parent[rows[:, :2].astype(np.int64)] = np.arange(n, 2 * n - 1)[:, None]
@@ -246,7 +246,7 @@ def hierarchy_from_linkage(rows: npt.NDArray[np.float64], about: dict[str, Any])
 def _single_linkage(points: Points, core: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Compute the linkage matrix of single linkage on mutual reachability distances, by Prim's algorithm."""
     n = len(points)
-    centered = points - points.mean(axis=0, dtype=np.float64)  # to reduce rounding errors of the products
+    centered = points - points.mean(axis=0, dtype=np.float64)  # reduces rounding errors of the products
     squares = np.einsum("ij,ij->i", centered, centered)
     best, nearest = np.full(n, np.inf), np.zeros(n, np.int64)
     edges = np.empty((n - 1, 3))
@@ -264,7 +264,7 @@ def _single_linkage(points: Points, core: npt.NDArray[np.float64]) -> npt.NDArra
 
 
 def _linkage_from_edges(edges: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Convert the edges of a spanning tree, in ascending order, to a linkage matrix."""
+    """Convert the edges of a spanning tree, sorted by ascending weight, to a SciPy linkage matrix."""
     n = len(edges) + 1
     rows = np.empty((n - 1, 4))
     cluster, size = list(range(2 * n - 1)), [1] * n

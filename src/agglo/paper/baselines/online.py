@@ -1,4 +1,4 @@
-"""The base class of online methods, which insert one point at a time; and the search among earlier points."""
+"""The base class of online methods, which insert one point at a time, and their nearest neighbour search."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from agglo.paper.baselines.base import TreeBaseline, hierarchy_from_parents
 from agglo.points.validation import Points
 from agglo.tree.hierarchy import Hierarchy
 
-_BLOCK = 1024  # rows whose products with all earlier ones are in memory at a time
+_BLOCK = 1024  # number of rows that are compared at a time, to limit memory
 
 Rows = npt.NDArray[np.float32]
 
 
 class OnlineBaseline(TreeBaseline):
-    """A method whose tree depends on the order of the points."""
+    """Base class of methods that insert one point at a time, so that the tree depends on their order."""
 
     shuffle: bool
     random_state: int | np.random.RandomState | None
@@ -36,20 +36,20 @@ class OnlineBaseline(TreeBaseline):
     def _build_parents(
         self, points: Points
     ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float64] | None, dict[str, Any]]:
-        """Return the parents of the nodes, their heights if the method defines them, and the parameters."""
+        """Return the parent of each node, the heights (None if not defined), and the parameters to record."""
 
 
 def center_and_scale(points: Points) -> tuple[Rows, float]:
-    """Center the points, and scale them to the range -1 to 1, in float32; return them and the scale."""
+    """Center the points and scale them to the range -1 to 1; return the float32 rows and the scale."""
     centered = points - points.mean(axis=0, dtype=np.float64)
     scale = float(np.abs(centered).max()) or 1.0
     return np.ascontiguousarray(centered / scale, np.float32), scale
 
 
 def find_earlier_neighbors(rows: Rows, k: int, *, dot: bool) -> npt.NDArray[np.int32]:
-    """Find the ``k`` nearest earlier rows of each row, the nearest first; -1 if there are fewer.
+    """Find the ``k`` nearest neighbours of each row among the rows before it, nearest first.
 
-    All rows are compared with all earlier rows, in float32 and in blocks.
+    Missing neighbours are -1. Each row is compared with all rows before it, in float32 and in blocks.
     """
     n = len(rows)
     squares = np.einsum("ij,ij->i", rows, rows) / 2
@@ -68,9 +68,9 @@ def find_earlier_neighbors(rows: Rows, k: int, *, dot: bool) -> npt.NDArray[np.i
 
 
 def _largest_per_row(values: npt.NDArray[np.float32], k: int) -> npt.NDArray[np.int64]:
-    """Select the columns of the k largest values of each row, the largest first; ties go to the first."""
+    """Return the columns of the k largest values of each row, largest first; ties go to the first column."""
     width = values.shape[1]
-    # argpartition would break ties in an order that depends on the processor.
+    # Do not use argpartition: its order of ties depends on the processor.
     kth = np.partition(values, width - k, axis=1)[:, width - k]
     rows, columns = np.nonzero(values >= kth[:, None])
     order = np.lexsort((columns, -values[rows, columns], rows))

@@ -1,4 +1,4 @@
-"""Perch: online insertion next to the nearest neighbour, with rotations."""
+"""Perch: online hierarchical clustering with rotations."""
 
 from __future__ import annotations
 
@@ -20,31 +20,32 @@ MASKINGS = ("exact", "boxes")
 class Perch(OnlineBaseline):
     """Online clustering that inserts each point next to its nearest neighbour and then rotates the tree.
 
-    The algorithm of Kobren and others [1]_. A new point becomes the sibling of the leaf nearest to it. Then, from
-    there upwards, sibling and aunt of a node are swapped if all points of the node are closer to all points of the
-    aunt than to any point of the sibling. If all points are closer to every point of their own class than to any
-    other point, every class is a node of the tree, for any order of the points.
+    The algorithm of Kobren et al. [1]_. A new point becomes the sibling of its nearest leaf. Then rotations go
+    from the new point to the root. A rotation swaps the sibling and the aunt of a node, if all points of the node
+    are closer to all points of the aunt than to any point of the sibling. Guarantee: if every point is closer to
+    all points of its class than to any other point, every class is a node of the tree. This holds for any order of
+    the points.
 
     Parameters
     ----------
     n_clusters : int, optional
-        The number of clusters of ``labels_``; by default that of the most persistent round.
+        The number of clusters in ``labels_``. By default the tree is cut at the most persistent round.
     search : {"exact", "boxes", "beam"}, default="exact"
-        The search for the nearest leaf. ``"exact"``: compare with all earlier points; ``"boxes"``: best-first
-        search with the bounding boxes of nodes, exact and fast in few dimensions; ``"beam"``: beam search with
-        bounding boxes, which is approximate.
+        The search for the nearest leaf. ``"exact"`` compares the new point with all points of the tree.
+        ``"boxes"`` is a best-first search with the bounding boxes of nodes, exact and fast in few dimensions.
+        ``"beam"`` is an approximate beam search with bounding boxes.
     beam_width : int, default=10
         The number of nodes per level that ``search="beam"`` keeps.
     masking : {"exact", "boxes"}, default="exact"
-        Whether rotations compare points, or bounding boxes.
+        Whether rotations compare all points (``"exact"``) or only bounding boxes (``"boxes"``).
     balance : bool, default=True
-        Also rotate to make the tree shallower, if the three nodes are not separated.
+        Whether to rotate also to make the tree shallower, if the three nodes are not separated.
     max_leaves : int, optional
-        The maximum number of leaves; above it, the two closest sibling leaves are collapsed.
+        The maximum number of leaves. If there are more, the two closest sibling leaves are merged into one.
     shuffle : bool, default=True
-        Insert the points in random order; otherwise in the order of the rows.
+        Whether to insert the points in random order; if False, in the order of the rows.
     random_state : int, RandomState or None, default=None
-        The random seed of the order. Pass an integer for reproducible results.
+        The random seed of the order of the points. Pass an integer for reproducible results.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""RHC: robust hierarchical clustering by shared neighbours."""
+"""RHC: robust hierarchical clustering by shared nearest neighbours."""
 
 from __future__ import annotations
 
@@ -20,29 +20,32 @@ Table = npt.NDArray[np.float32]
 
 
 class RHC(TreeBaseline):
-    """Robust hierarchical clustering, by the number of shared neighbours.
+    """Robust hierarchical clustering by the number of shared nearest neighbours.
 
-    The algorithm of Balcan, Liang and Gupta [1]_. For a growing number t of nearest neighbours, two points are
-    linked if they share nearly all of them. Two points merge if they have enough links in common; two clusters
-    merge if that holds for the median over their pairs of points, counting links inside the two.
+    The algorithm of Balcan, Liang and Gupta [1]_. It runs for an increasing number t of nearest neighbours. Two
+    points are linked if they share nearly all of their t nearest neighbours. Two points merge if enough points are
+    linked to both. Two clusters merge if the median number of such points, over their pairs of points, is large
+    enough; only points of the two clusters count.
 
-    The guarantee: call a point good if its nearest neighbours, as many as its class has points, belong to its
-    class except for a share ``alpha`` of all points. If all but a share ``nu`` of the points are good, and every
-    class has more than ``6 * (alpha + nu)`` of all points, some cut of the tree has an error of at most ``nu``.
+    Guarantee: a point of a class with m points is good if its m nearest neighbours belong to the class, except for
+    at most ``alpha`` times the number of all points. Let a share of at most ``nu`` of the points not be good, and
+    let every class have more than ``6 * (alpha + nu)`` of all points. Then some cut of the tree has an error of at
+    most ``nu``.
 
     Parameters
     ----------
     n_clusters : int, optional
-        The number of clusters of ``labels_``; by default that of the most persistent round.
+        The number of clusters in ``labels_``. By default the tree is cut at the most persistent round.
     alpha : float, default=0.01
-        The share of all points that may be wrong neighbours of a point.
+        The allowed number of neighbours from other classes, as a share of all points.
     nu : float, default=0.01
-        The share of points that may be noise; ``alpha + nu`` must be less than 1/6.
+        The allowed share of noise points; ``alpha + nu`` must be less than 1/6.
 
     Attributes
     ----------
     tree_ : Hierarchy
-        The tree, of any number of children; the height of a node is the number t of neighbours at which it merged.
+        The tree, whose nodes may have any number of children. The height of a node is the number t of neighbours
+        at which its children merged.
     labels_ : ndarray of int64 of shape (n_points,)
         The cluster of each point.
     n_features_in_ : int
@@ -50,8 +53,8 @@ class RHC(TreeBaseline):
 
     Notes
     -----
-    Takes O(n³) time for each of up to n values of t, as matrix products, and about 30·n² bytes: for about a
-    thousand points.
+    For each of up to n values of t, matrix products take O(n³) time. The memory is about 30·n² bytes. So the
+    method is practical for about a thousand points.
 
     References
     ----------
@@ -106,7 +109,7 @@ class RHC(TreeBaseline):
 
 
 class _SharedNeighbors:
-    """The number of shared neighbours of each pair of points, for a growing number t of nearest neighbours.
+    """Counts, for each pair of points, how many of their t nearest neighbours are the same, for increasing t.
 
     A point is its own nearest neighbour.
     """
@@ -121,7 +124,7 @@ class _SharedNeighbors:
         self.t = 0
 
     def count(self, t: int) -> npt.NDArray[np.int32]:
-        """Return the counts for ``t``, which must not be smaller than in earlier calls."""
+        """Return the matrix of counts for ``t`` neighbours; ``t`` must not decrease between calls."""
         for last in range(self.t, t):
             newest = self.order[:, last]
             known = self.rank[:, newest] <= last  # [y, x]: whether the newest neighbour of x is a neighbour of y
@@ -131,7 +134,7 @@ class _SharedNeighbors:
 
 
 def _find_merges(linked: Table, clusters: list[Members], noise: float) -> npt.NDArray[np.bool_]:
-    """Return the matrix of clusters that merge: pairs of points, of a point and a cluster, and of clusters."""
+    """Return a boolean matrix over the clusters: whether two clusters merge. A cluster may be a single point."""
     close = np.zeros((len(clusters), len(clusters)), np.bool_)
     size = np.array([len(members) for members in clusters])
     single, large = np.flatnonzero(size == 1), np.flatnonzero(size > 1)
@@ -140,7 +143,7 @@ def _find_merges(linked: Table, clusters: list[Members], noise: float) -> npt.ND
         close[np.ix_(single, single)] = linked[alone] @ linked[:, alone] > noise
     inside = {c: linked[:, clusters[c]] @ linked[np.ix_(clusters[c], clusters[c])] for c in large.tolist()}
     for position, v in enumerate(large.tolist()):
-        if len(single):  # common links inside the cluster, and the point itself
+        if len(single):  # count common links within the cluster and the point itself
             common = inside[v][alone] + linked[np.ix_(alone, clusters[v])]
             close[single, v] = np.median(common, axis=1) > (1 + size[v]) / 4
         for u in large[:position].tolist():
