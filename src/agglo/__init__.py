@@ -46,7 +46,7 @@ else:
         "SCC": "estimators.scc",
         "affinity": "rounds.algorithms",
         "attach": "rounds.attach",
-        "dp_means_path": "tree.dp_means",
+        "dp_means_path": "tree.dp_means_path",
         "hac": "rounds.algorithms",
         "load": "estimators.load",
         "neighbor_graph": "neighbors.search",

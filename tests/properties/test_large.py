@@ -64,9 +64,10 @@ def test_unit_length_is_found_out_in_every_precision():
     X = rng.standard_normal((300, 40))
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     for dtype in (np.float16, np.float32, np.float64):
-        assert agglo.neighbor_graph(X.astype(dtype), 5, "sqeuclidean").missing == 4
-    assert agglo.neighbor_graph(np.eye(20, dtype=np.int8), 5, "euclidean").missing == 2
-    assert agglo.neighbor_graph(np.full((20, 4), 64, np.uint8), 5, "sqeuclidean").missing == 0
+        assert agglo.neighbor_graph(X.astype(dtype), 5, "sqeuclidean", missing=None).missing == 4
+    assert agglo.neighbor_graph(np.eye(20, dtype=np.int8), 5, "euclidean", missing=None).missing == 2
+    same = np.full((20, 4), 64, np.uint8)
+    assert agglo.neighbor_graph(same, 5, "sqeuclidean", missing=None).missing == 0
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.int8])

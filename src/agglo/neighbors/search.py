@@ -163,7 +163,9 @@ def neighbor_graph(
         stop_early = method == "auto"  # which then searches exactly
         params = SearchParams(int(n_neighbors), metric, n_threads, report, recall, seed, stop_early)
         graph = _search(points, method, params)
-    return set_missing(graph, points.X, missing, farthest, seed, n_threads)
+    graph = set_missing(graph, points.X, missing, farthest, seed, n_threads)
+    release_pages(points.X)  # the mean of pairs reads a sample of the points
+    return graph
 
 
 def _search(points: DensePoints | SparsePoints, method: str, params: SearchParams) -> NeighborGraph:
