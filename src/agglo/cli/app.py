@@ -52,7 +52,7 @@ def exit_with(code: int, prefix: str = "") -> Iterator[None]:
     except OSError as error:
         cause = error.strerror or str(error)
         where = "" if error.filename is None else f"{error.filename}: "
-        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):  # also while reading, by a temporary file
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):  # a temporary file, even if input is read
             code = CANNOT_WRITE
         raise CommandError(code, f"{prefix}{where}{cause}") from error
     except (ValueError, TypeError, IndexError, ImportError) as error:

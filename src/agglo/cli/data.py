@@ -104,7 +104,7 @@ def read_groups(path: Path, csv: CsvOptions | None = None) -> npt.NDArray[np.int
 
 
 def encode_classes(labels: npt.NDArray[Any], n_points: int) -> npt.NDArray[np.int32]:
-    """Encode known classes as integers from 0; raise if no tree of ``n_points`` can be scored with them."""
+    """Encode known classes as integers from 0; raise unless two of the ``n_points`` points share a class."""
     if len(labels) != n_points:
         raise ValueError(f"there are {len(labels)} known classes for {n_points} points: pass one per point")
     codes = metrics.encode_labels("labels", labels)

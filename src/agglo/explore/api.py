@@ -69,7 +69,7 @@ class Crumb:
     node: int
     name: str
     size: int
-    """The number of points."""
+    """The number of points of the node."""
     round: int
     """The round that created the node; 0 for a point."""
 
@@ -79,13 +79,13 @@ class Box:
     """A node or a group of siblings to draw: an :class:`agglo.explore.view.Box` with its name and colour value."""
 
     node: int
-    """The node; -1 for a group of siblings."""
+    """The id of the node; -1 for a group of siblings."""
     parent: int
     """The position of the enclosing box in the list of boxes; -1 for the first box."""
     size: int
-    """The number of points."""
+    """The number of points in the box."""
     number: int
-    """The number of nodes that the box stands for."""
+    """The number of nodes in the box: 1, or the size of the group."""
     name: str
     round: int
     """The round that created the node; 0 for a point or a group."""
@@ -131,9 +131,9 @@ class Details:
     node: int
     name: str
     size: int
-    """The number of points."""
+    """The number of points of the node."""
     occurrences: int
-    """The sum of the counts of the points."""
+    """The sum of the counts of these points."""
     round: int
     height: float
     """The height of the merge that created the node; 0 for a point."""

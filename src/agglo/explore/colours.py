@@ -14,7 +14,7 @@ from agglo.explore.run import ExplorableRun
 
 
 class Colouring:
-    """Computes the colour value of any node from one column of the items.
+    """The colour values of nodes, computed from one column of the items.
 
     Parameters
     ----------

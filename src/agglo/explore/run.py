@@ -65,7 +65,7 @@ class ExplorableRun:
         return self.tree.order[first : first + int(self.tree.size[node])]
 
     def examples(self, node: int, n: int = N_EXAMPLES) -> npt.NDArray[np.int64]:
-        """Return up to ``n`` representative points of a node: stored examples, or else its earliest merges."""
+        """Return up to ``n`` representative points: the stored examples, or else the points that merged first."""
         if node >= self.tree.n_leaves and self.names is not None:
             return np.array(self.names["examples"][node - self.tree.n_leaves].as_py()[:n], np.int64)
         points = self.points(node)

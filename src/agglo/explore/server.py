@@ -319,11 +319,11 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, *_: Any) -> None:
-        """Do not log requests, because the terminal shows the link."""
+        """Do not log requests: the log would hide the link in the terminal."""
 
 
 class _ForbiddenError(Exception):
-    """A request has no valid token, or a foreign Host header."""
+    """A request without a valid token, or with a foreign Host header."""
 
 
 def describe_error(error: BaseException | None) -> str:

@@ -20,13 +20,13 @@ class Box(NamedTuple):
     """A node to draw, or a group of siblings that are too small to draw separately."""
 
     node: int
-    """The node; -1 for a group of siblings."""
+    """The id of the node; -1 for a group of siblings."""
     parent: int
     """The position of the enclosing box in the list of boxes; -1 for the first box."""
     size: int
-    """The number of points."""
+    """The number of points in the box."""
     number: int
-    """The number of nodes that the box stands for."""
+    """The number of nodes in the box: 1, or the size of the group."""
 
 
 def expand_node(

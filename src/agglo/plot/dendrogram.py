@@ -28,7 +28,7 @@ class Branch(NamedTuple):
     """A branch of the dendrogram: one node, or several siblings that are drawn as one branch."""
 
     node: int
-    """The id of the node; of several siblings, the largest."""
+    """The id of the node. For several siblings, the id of the largest sibling."""
     parent: int
     """The position of the parent branch in the list of branches; -1 for the root."""
     x: float

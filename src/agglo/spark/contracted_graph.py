@@ -27,9 +27,9 @@ class ContractedGraph(NamedTuple):
     sizes: Ints
     """The number of points of each cluster; the total must be less than 2^53."""
     rows: Ints
-    """The smaller cluster of each pair with an edge."""
+    """The smaller cluster id of each pair of clusters with an edge."""
     columns: Ints
-    """The larger cluster."""
+    """The larger cluster id of each pair."""
     edges: EdgeStatistics
     """The statistics of the edges of each pair. For average linkage, weights are summed in fixed point."""
 

@@ -83,7 +83,7 @@ class Driver:
         linkage: GraphLinkageName = header["parameters"]["linkage"]
         if (
             linkage == "average" and not 0 < self.graph.n_edges <= handoff_edges
-        ):  # otherwise the core does all sums
+        ):  # otherwise the core computes all sums
             check_sums(PreparedGraph(self.graph, self.folder.read(GRAPH)), self.grid)
         self.linkage = SqlLinkage(linkage, self.graph.kind, self.graph.missing, self.grid)
         # Negate distances, so that larger values are closer.

@@ -107,7 +107,7 @@ def check_edges(edges: DataFrame) -> DataFrame:
 
 
 def id_type(name: str, found: T.DataType) -> str:
-    """Return the SQL type to cast ids of type ``found`` to; raise ``TypeError`` unless integers or strings."""
+    """Return the SQL type for ids of type ``found``; raise ``TypeError`` unless they are integers or strings."""
     if isinstance(found, T.StringType):
         return "string"
     if isinstance(found, T.IntegralType):

@@ -140,7 +140,7 @@ class State(NamedTuple):
     best: float | None
     """The closest linkage of the contracted graph; larger values are closer."""
     clusters: int
-    """The number of clusters."""
+    """The number of clusters after the step."""
     step: int
     """The index of the next threshold."""
     n_rounds: int = 0
@@ -238,8 +238,7 @@ class Folder:
 
     def _lines(self, log: str) -> list[str]:
         try:
-            # Read a glob pattern: if the folder does not exist, Spark logs a warning for a path, but not for a
-            # pattern.
+            # Read a glob pattern, because Spark logs a warning if a path does not exist.
             return [row.value for row in self.spark.read.text(f"{self.path}/{log}/part-*").collect()]
         except AnalysisException as error:
             if error.getCondition() == "PATH_NOT_FOUND":

@@ -47,7 +47,7 @@ class CoreResult(NamedTuple):
     """The forest whose leaves are these clusters."""
 
     def rounds(self, n_clusters: int) -> list[Round]:
-        """Return the records of the rounds; ``n_clusters`` is the number of all clusters before them."""
+        """Return one record per round; ``n_clusters`` is the number of all clusters before the first round."""
         isolated = n_clusters - len(self.ids)
         forest = self.forest
         records = zip(

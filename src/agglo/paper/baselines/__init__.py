@@ -61,7 +61,7 @@ class Method(NamedTuple):
     """A baseline estimator, with the properties that a benchmark needs to run it."""
 
     estimator: type[Any]
-    """The class."""
+    """The class of the estimator."""
     hierarchical: bool
     """Whether ``fit`` sets ``tree_``."""
     random: bool

@@ -205,7 +205,7 @@ def parent_distances(x: Floats, nodes: Floats, margin: float) -> Distances:
     """Compute the distance of each row of ``x`` to each node as its possible parent."""
     rim_x, rim = (1 - (points**2).sum(axis=1) for points in (x, nodes))
     squares = np.maximum((1 - rim_x)[:, None] + (1 - rim) - 2 * (x @ nodes.T), 0.0)
-    argument = 2 * squares / (rim_x[:, None] * rim)  # minus 1, which keeps small values exact
+    argument = 2 * squares / (rim_x[:, None] * rim)  # argument of arccosh, minus 1 for precision
     root = np.sqrt(argument * (argument + 2))
     hyperbolic = np.log1p(argument + root)
     penalty = 1 + np.maximum(0.0, _norm(nodes) - _norm(x)[:, None] + margin)

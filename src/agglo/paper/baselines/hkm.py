@@ -132,7 +132,7 @@ def split_recursively(
 
 
 def _k_means(rows: Rows, group: Ints, k: int, max_iter: int, rng: np.random.RandomState) -> tuple[Ints, int]:
-    """Run k-means within each group of rows; return the part (0 to k-1) of each row, and the iterations."""
+    """Run k-means within each group; return the part (0 to k-1) of each row, and the number of iterations."""
     centers = draw_seeds(rows, group, k, rng)
     part, iterations = np.full(len(rows), -1), 0
     while iterations < max_iter:

@@ -109,7 +109,7 @@ class RHC(TreeBaseline):
 
 
 class _SharedNeighbors:
-    """Counts, for each pair of points, how many of their t nearest neighbours are the same, for increasing t.
+    """For each pair of points, the number of common points among their t nearest neighbours; t increases.
 
     A point is its own nearest neighbour.
     """
@@ -127,7 +127,7 @@ class _SharedNeighbors:
         """Return the matrix of counts for ``t`` neighbours; ``t`` must not decrease between calls."""
         for last in range(self.t, t):
             newest = self.order[:, last]
-            known = self.rank[:, newest] <= last  # [y, x]: whether the newest neighbour of x is a neighbour of y
+            known = self.rank[:, newest] <= last  # [y, x]: is the newest neighbour of x a neighbour of y?
             self.common += known.astype(np.int32) + known.T - (newest[:, None] == newest)
         self.t = max(self.t, t)
         return self.common

@@ -21,7 +21,7 @@ _WALL_PER_CPU = 10  # allowed seconds of wall-clock time per allowed CPU second
 
 @dataclass(frozen=True)
 class Limits:
-    """The limits of a job. Above the CPU time its status is DNF, above the memory it is OOM."""
+    """The limits of a job: a job that exceeds the CPU time has the status DNF, the memory OOM."""
 
     cpu_seconds: int = 60
     gigabytes: float = 4.0
