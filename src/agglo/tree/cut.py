@@ -29,7 +29,7 @@ NOISE = ("merge", "label")
 
 EXACT = "n_clusters with exact=True"
 SILHOUETTE = "round='silhouette'"
-_INPUTS: dict[str, tuple[Any, tuple[str, ...]]] = {  # parameter: its default, the rules that use it
+_INPUTS: dict[str, tuple[Any, tuple[str, ...]]] = {  # parameter: (its default, the rules that use it)
     "exact": (False, (EXACT,)),
     "X": (None, ("dp_means", EXACT)),
     "centers": ("means", ("dp_means", EXACT)),
@@ -42,10 +42,10 @@ _INPUTS: dict[str, tuple[Any, tuple[str, ...]]] = {  # parameter: its default, t
 def cut(
     tree: Hierarchy, rules: Mapping[str, Any], inputs: Mapping[str, Any], n_jobs: int | None = None
 ) -> npt.NDArray[np.int64]:
-    """Label the points by the one rule that is given; see :meth:`agglo.Hierarchy.cut`.
+    """Cut the tree by the one given rule, and return the label of each point; see :meth:`agglo.Hierarchy.cut`.
 
-    ``rules`` maps the name of every rule to its value, None if it is not given. ``inputs`` maps the other
-    parameters, which only some rules use, to their values.
+    ``rules`` maps the name of every rule to its value, or to None if the rule is not given. ``inputs`` maps the
+    names of the other parameters, which only some rules use, to their values.
     """
     rule = _find_rule(rules)
     _check_inputs(rule, rules, inputs)
@@ -55,7 +55,7 @@ def cut(
     if rule == "known_classes":
         return cut_by_known_classes(tree, value)
     if rule == "dp_means" or inputs["exact"]:
-        # Validate before the costs are computed, which takes much longer.
+        # Validate the value first: computing the costs takes much longer.
         if rule == "dp_means":
             check_lam(value)
         else:
@@ -64,14 +64,14 @@ def cut(
         return path.cut(value) if rule == "dp_means" else path.cut_exactly(value)
     check_rule(tree.n_leaves, rules["n_clusters"], rules["round"], rules["height"])
     if rule == "height":
-        # The explicit root of a forest, of the round after the last, is not a merge.
+        # The explicit root of a forest has the round after the last. It is not a merge.
         return tree.partition((tree.height <= check_height(value)) & (tree.round <= len(tree.rounds)))
     chosen = select_round(tree, rules["n_clusters"], rules["round"], inputs["graph"], inputs["random_state"])
     return tree.labels(round=chosen)
 
 
 def _find_rule(rules: Mapping[str, Any]) -> str:
-    """Return the name of the one rule that is given; ``max_size`` may accompany ``min_size``."""
+    """Return the name of the one given rule; only ``min_size`` and ``max_size`` may be given together."""
     given = [name for name, value in rules.items() if value is not None]
     if "min_size" in given and "max_size" in given:
         given.remove("max_size")
@@ -82,7 +82,7 @@ def _find_rule(rules: Mapping[str, Any]) -> str:
 
 
 def _check_inputs(rule: str, rules: Mapping[str, Any], inputs: Mapping[str, Any]) -> None:
-    """Raise if a parameter is given that ``rule`` would ignore, or if ``rule`` needs points and has none."""
+    """Raise if a given parameter is not used by ``rule``, or if ``rule`` needs points and ``X`` is missing."""
     if rule == "n_clusters" and inputs["exact"]:
         rule = EXACT
     elif rule == "round" and rules[rule] == "silhouette":
@@ -101,7 +101,7 @@ def check_rule(
     round: SupportsIndex | RoundRule | None,
     height: SupportsFloat | None,
 ) -> None:
-    """Raise unless exactly one rule is given, with a value that a tree of ``n_leaves`` can meet."""
+    """Raise unless exactly one rule is given and its value is valid for a tree with ``n_leaves`` leaves."""
     _find_rule({"n_clusters": n_clusters, "round": round, "height": height})
     if n_clusters is not None:
         check_n_clusters(n_clusters, n_leaves)
@@ -126,13 +126,13 @@ def select_round(
     random_state: int = 0,
     weights: npt.NDArray[np.float64] | None = None,
 ) -> int:
-    """Return the number of the round that ``n_clusters`` or ``round`` selects, whichever is given.
+    """Return the round number that ``n_clusters`` or ``round`` selects; one of the two is given.
 
     ``weights`` are the weights of the leaves, for ``round="persistent"``.
     """
     if n_clusters is not None:
         counts = np.concatenate(([tree.n_leaves], tree.rounds.after))  # strictly decreasing
-        return int(np.abs(counts - check_n_clusters(n_clusters, tree.n_leaves)).argmin())  # of equals, the finer
+        return int(np.abs(counts - check_n_clusters(n_clusters, tree.n_leaves)).argmin())  # ties: the finer round
     if round == "silhouette":
         if graph is None:
             raise ValueError(f"the rule {SILHOUETTE} needs the graph that the tree was built from: pass graph")
@@ -146,7 +146,7 @@ def select_round(
 def cut_by_size(
     tree: Hierarchy, min_size: SupportsIndex | None, max_size: SupportsIndex | None, noise: Noise
 ) -> npt.NDArray[np.int64]:
-    """Label the points by clusters of ``min_size`` to ``max_size`` points; see :meth:`agglo.Hierarchy.cut`."""
+    """Cut the tree into clusters of ``min_size`` to ``max_size`` points; see :meth:`agglo.Hierarchy.cut`."""
     if noise not in NOISE:
         raise ValueError(f"noise={noise!r} is unknown: pass 'merge' or 'label'")
     smallest = 1 if min_size is None else check_cluster_size("min_size", min_size, tree.n_leaves)
@@ -179,7 +179,7 @@ def cut_by_size(
 
 
 def find_cluster_nodes(tree: Hierarchy, labels: npt.ArrayLike) -> npt.NDArray[np.int32]:
-    """Return the node of each cluster of a cut; see :meth:`agglo.Hierarchy.nodes`."""
+    """Return the tree node of each cluster in ``labels``; see :meth:`agglo.Hierarchy.nodes`."""
     given = np.asarray(labels)
     if given.shape != (tree.n_leaves,) or given.dtype.kind not in "iu":
         raise ValueError(
@@ -210,7 +210,7 @@ _OLD_NOISE = {"join": "merge", "leave": "label"}
 
 
 def accept_old_names(method: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
-    """Let ``method`` accept the parameter names of earlier releases, each with a FutureWarning."""
+    """Decorate ``method`` to accept old parameter names, each with a FutureWarning."""
 
     @functools.wraps(method)
     def wrapper(*args: _Parameters.args, **parameters: _Parameters.kwargs) -> _Result:
@@ -221,13 +221,13 @@ def accept_old_names(method: Callable[_Parameters, _Result]) -> Callable[_Parame
 
 
 def _rename_old_parameters(parameters: dict[str, Any]) -> None:
-    """Replace the old names and values of the parameters of :meth:`agglo.Hierarchy.cut`, in place."""
+    """Replace old parameter names and values of :meth:`agglo.Hierarchy.cut` by new ones, in place."""
     for old in [name for name in _OLD_NAMES if name in parameters]:
         new, value = _OLD_NAMES[old], parameters.pop(old)
         _warn_of_old_name(f"{old} is deprecated: pass {EXACT if old == 'exactly' else new}")
         if old == "stragglers":
             value = _OLD_NOISE.get(value, value)
-        if value is None:  # the default of the old name: not given
+        if value is None:  # None is the default, so the old name was not used
             continue
         if new in parameters:
             raise TypeError(f"{old} is the old name of {new}, and both are given: pass {new} alone")

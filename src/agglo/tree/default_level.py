@@ -16,38 +16,38 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 
-_MIN_SIMILARITY = 1e-3  # relative to height 0: the default thresholds end there
-_MAX_ROUNDS = 500  # candidates for layers; their search takes the square of this number
+_MIN_SIMILARITY = 1e-3  # as a share of the similarity at height 0; the default thresholds end there
+_MAX_ROUNDS = 500  # largest number of candidate rounds for layers; the search takes quadratic time
 
 
 def persistent_round(tree: Hierarchy, weights: Floats | None = None) -> int:
     """Select the most persistent round: the cluster count that survives the longest range of thresholds.
 
-    1. The persistence of a round is the length of the range from the height that it reached to the height that
-       the next round reaches. For the last round of a forest, the range ends at the height of the root. Lengths
-       are measured on the scale ``-log(1 - h / H)``, where ``H`` is the height of a pair without an edge. On this
-       scale, similarities in geometric progression are equally spaced, as the default thresholds are. If pairs
-       without an edge are ignored, ``H`` is the height of similarity 0, and distances are not rescaled.
-    2. The persistence is multiplied by the share of points that are in clusters of at least two points.
-    3. The number of clusters is the effective one: the exponential of the entropy of the clusters' shares of the
-       points. Small clusters hardly change it.
-    4. The score of a round is the sum of the persistence of all rounds. Each is weighted by the ratio of the
-       smaller to the larger of the two numbers of clusters. The round of the highest score is selected; of equals,
-       the coarser.
+    1. The persistence of a round is the range of heights from this round to the next. For the last round of a
+       forest, the range ends at the height of the root. Lengths are measured on the scale ``-log(1 - h / H)``,
+       where ``H`` is the height of a pair without an edge. On this scale, similarities in geometric progression
+       are equally spaced, as the default thresholds are. If pairs without an edge are ignored, ``H`` is the height
+       of similarity 0, and distances are not rescaled.
+    2. The persistence is multiplied by the share of points in clusters of at least two points.
+    3. Clusters are counted by their effective number: the exponential of the entropy of the cluster sizes. Small
+       clusters hardly change it.
+    4. The score of a round is a weighted sum of the persistence of all rounds. The weight of another round is the
+       ratio of the two numbers of clusters, the smaller divided by the larger. The round with the highest score
+       is selected. Ties go to the coarser round.
 
-    The partitions into single points and into one cluster are selected only if there is no other round; then the
+    The partitions into single points and into one cluster are not candidates. If there are no other rounds, the
     result is the last round. Rounds that connect the roots (:mod:`agglo.rounds.connect`) are ignored: the last
     round on the graph is treated as the last round of a forest.
 
-    Duplicates and must-link constraints are merged in the first round, whatever the structure of the data. That
-    round is never selected, and the clusters that it merged count as single points.
+    If there are duplicates or must-link constraints, the first round merges them. That round is never selected,
+    and its clusters count as single points.
 
     Parameters
     ----------
     tree : Hierarchy
         The tree.
     weights : ndarray of shape (n_leaves,), optional
-        Weights of the leaves: a point of weight 3 counts as three points.
+        The weight of each leaf. A point of weight 3 counts as three points.
     """
     candidates = _candidate_rounds(tree)
     if len(candidates) == 0:
@@ -60,7 +60,7 @@ def persistent_round(tree: Hierarchy, weights: Floats | None = None) -> int:
 
 
 def layers(tree: Hierarchy, n: SupportsIndex) -> npt.NDArray[np.int64]:
-    """Return the labels of up to ``n`` rounds of distinct granularity; see :meth:`agglo.Hierarchy.layers`."""
+    """Return the labels of up to ``n`` rounds, from fine to coarse; see :meth:`agglo.Hierarchy.layers`."""
     n_layers = check_integer("n", n, "a number of layers")
     if n_layers < 1:
         raise ValueError(f"n={n_layers} is not a number of layers: pass 1 or more")
@@ -68,19 +68,19 @@ def layers(tree: Hierarchy, n: SupportsIndex) -> npt.NDArray[np.int64]:
 
 
 def layer_rounds(tree: Hierarchy, n: int) -> list[int]:
-    """Select the ``n`` rounds that together are most persistent, in order; all rounds if there are fewer.
+    """Select the set of ``n`` rounds with the highest persistence score; all rounds if there are fewer.
 
-    The score of a set of rounds is that of :func:`persistent_round`, except that the persistence of each round
-    counts only for the closest round of the set. The best set is found exactly, by dynamic programming. If there
-    are more than 500 rounds, the candidates are the most persistent round and up to 499 others, whose numbers of
-    clusters are in geometric progression.
+    The score of a set is the sum of the scores of its rounds, as in :func:`persistent_round`, with one difference:
+    each round of the tree counts only for the round of the set with the closest number of clusters. Dynamic
+    programming finds the best set exactly. If there are more than 500 rounds, the candidates are the most
+    persistent round and up to 499 others, whose numbers of clusters are in geometric progression.
     """
     best = persistent_round(tree)
     rounds = _candidate_rounds(tree)
     if len(rounds) == 0 or n == 1:
         return [best]
     n_clusters, persistence = _persistence(tree)
-    n_clusters = np.minimum.accumulate(n_clusters)  # rounding errors must not let them increase
+    n_clusters = np.minimum.accumulate(n_clusters)  # rounding errors must not make the numbers increase
     finer, coarser = np.cumsum(persistence / n_clusters), np.cumsum(persistence * n_clusters)
     if len(rounds) > _MAX_ROUNDS:
         logs = log(n_clusters[rounds])
@@ -88,14 +88,14 @@ def layer_rounds(tree: Hierarchy, n: int) -> list[int]:
         rounds = np.union1d(rounds[np.searchsorted(-logs, -wanted).clip(max=len(rounds) - 1)], [best])
     if len(rounds) <= n:
         return [int(round) for round in rounds]
-    # Between two selected rounds, those before `turn` are closer to the finer one: they have more clusters than
-    # the geometric mean of the two.
+    # Of the rounds between two selected rounds, those before `turn` are closer to the finer selected round.
+    # They have more clusters than the geometric mean of the two.
     k = n_clusters[rounds]
     turn = np.searchsorted(-n_clusters, -np.sqrt(k[:, None] * k), side="right").clip(rounds[:, None] + 1, rounds)
     near_finer = (coarser[turn - 1] - coarser[rounds][:, None]) / k[:, None]
     between = near_finer + k * (finer[rounds] - finer[turn - 1])
     between[np.tril_indices(len(rounds))] = -np.inf
-    # scores[j] is the best score of a set that ends with candidate j, without the rounds coarser than j.
+    # scores[j] is the best score of a set whose coarsest round is j, summed over the rounds up to j.
     scores = k * finer[rounds]
     predecessors = []
     for _ in range(n - 1):
@@ -121,7 +121,7 @@ def _n_given_rounds(tree: Hierarchy) -> int:
 
 
 def _n_graph_rounds(tree: Hierarchy) -> int:
-    """Return the number of rounds before those that connect the roots; that of all rounds if it is 0."""
+    """Return the number of rounds on the graph, before the roots are connected; if it is 0, count all rounds."""
     number = int(np.count_nonzero(tree.rounds.after >= tree.about.get("graph_clusters", 0)))
     return number or len(tree.rounds)
 
@@ -129,12 +129,12 @@ def _n_graph_rounds(tree: Hierarchy) -> int:
 def _persistence(tree: Hierarchy, weights: Floats | None = None) -> tuple[Floats, Floats]:
     """Return the effective number of clusters and the persistence of every round; see :func:`persistent_round`."""
     last = _n_graph_rounds(tree)
-    round = np.minimum(tree.round, last + 1)  # one more for the explicit root, or for all nodes above the graph's
+    round = np.minimum(tree.round, last + 1)  # last + 1: the explicit root, or all nodes that connect roots
     reached = np.zeros(last + 2)
     np.maximum.at(reached, round, tree.height)
     if last < len(tree.rounds):
         reached[-1] = 0.0 if tree.about.get("missing", "ignore") == "ignore" else _missing_height(tree)
-    end_round = round[tree.parent[:-1]]  # in which a node is merged into its parent; the root has none
+    end_round = round[tree.parent[:-1]]  # the round that merges each node into its parent; the root has none
     mass = tree.size.astype(np.float64)
     if weights is not None:
         mass = _core.sum_descendants(tree.parent, np.append(weights, np.zeros(tree.n_nodes - tree.n_leaves)))
@@ -143,8 +143,8 @@ def _persistence(tree: Hierarchy, weights: Floats | None = None) -> tuple[Floats
     is_single = (round[:-1] <= n_given) & (end_round > n_given)
     merged_share = np.cumsum(np.bincount(end_round[is_single], mass[:-1][is_single], last + 2))[: last + 1] / total
     persistence = np.diff(_rescale(tree, np.maximum.accumulate(reached))) * merged_share
-    # The entropy of the shares m / total is log(total) - sum(m log m) / total. The sum over the clusters after a
-    # round is the sum over the nodes that were added by then, less that over the nodes that were merged.
+    # The entropy of the shares m / total is log(total) - sum(m log m) / total. To sum over the clusters after a
+    # round, add all nodes created by then, and subtract all nodes that have been merged into a parent.
     information = mass * log(mass)
     added = np.bincount(round, information, last + 2)
     removed = np.bincount(end_round, information[:-1], last + 2)
@@ -153,10 +153,10 @@ def _persistence(tree: Hierarchy, weights: Floats | None = None) -> tuple[Floats
 
 
 def _rescale(tree: Hierarchy, heights: Floats) -> Floats:
-    """Map heights to the scale of :func:`persistent_round`.
+    """Map heights to the logarithmic scale of :func:`persistent_round`.
 
-    Most pairs of two large clusters have no edge, so their average similarity falls in proportion to their sizes.
-    Heights therefore crowd just below that of a missing pair. The logarithm spaces them evenly.
+    Most pairs of points between two large clusters have no edge, so the average similarity falls with cluster size.
+    Heights therefore crowd just below the height of a pair without an edge. The logarithm spaces them evenly.
     """
     missing_height = _missing_height(tree)
     if missing_height <= 0:

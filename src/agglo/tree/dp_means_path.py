@@ -1,6 +1,6 @@
-"""Partitions of least DP-means cost: the optimum over a tree for every λ at once.
+"""Partitions with the lowest DP-means cost: the best cut of a tree for every λ at once.
 
-λ (``lam`` in code) is the cost of a cluster in the DP-means objective.
+λ (``lam`` in code) is the cost per cluster in the DP-means objective.
 """
 
 from __future__ import annotations
@@ -36,43 +36,43 @@ def dp_means_path(
     n_jobs: int | None = None,
     progress: Progress | None = None,
 ) -> DPMeansPath:
-    """Compute the partition of least DP-means cost among those of the tree, for every ``lam`` at once.
+    """Compute the cut of the tree with the lowest DP-means cost, for every ``lam`` at once.
 
     The objective is the sum of squared distances of the points to the center of their cluster, plus ``lam`` for
-    each cluster. Partitions consist of any nodes of the tree, from any rounds; the explicit root of a forest is
-    one of the nodes. For each ``lam`` from 0 to infinity, the path has the partition of least cost; of equals,
-    the one with the fewest clusters.
+    each cluster. A cut may use any nodes of the tree, from any rounds, including the explicit root of a forest.
+    For each ``lam`` from 0 to infinity, the path has the cut with the lowest cost. Ties go to the cut with the
+    fewest clusters.
 
     Parameters
     ----------
     tree : Hierarchy
         The tree.
     X : array-like of shape (n_leaves, n_features)
-        The points of the tree, dense. For a tree of cosine similarities, normalize the rows to length 1. Arrays of
-        float16, float32 and float64 in C order are not copied, even if they are memory-mapped.
+        The points of the tree, dense. For a tree of cosine similarities, normalize the rows to length 1. float16,
+        float32 and float64 arrays in C order are not copied, so memory-mapped arrays work, too.
     centers : {"means", "points"}
-        The center of a cluster is its mean, or the best of its points (the DP-facility problem, with the facility
-        of each cluster among its points).
+        The center of a cluster is its mean, or the point of the cluster with the lowest cost (the DP-facility
+        problem).
     n_jobs : int, optional
-        Number of threads, all cores by default. It does not change the result.
+        Number of threads; all cores by default. The result does not depend on it.
     progress : callable, optional
         Called as ``progress(phase, done, total)`` from time to time.
 
     Returns
     -------
     DPMeansPath
-        The least cost as a function of ``lam``, and the partitions.
+        The lowest cost as a function of ``lam``, and the cuts.
 
     Notes
     -----
-    A node as one cluster costs its squared distances plus ``lam``. If it is split, it costs the sum of the least
-    costs of its children, which grows at least twice as fast in ``lam``. So each node has a critical ``lam`` from
-    which on it is better merged. One pass from the leaves to the root finds all of them. This takes O(N log N)
-    time for N nodes after one pass over the points, and O(N) memory.
+    If a node is one cluster, it costs its sum of squared distances plus ``lam``. If it is split, it costs the sum
+    of the lowest costs of its children, which grows at least twice as fast in ``lam``. So each node has a critical
+    ``lam``: from this value on, merging the node is cheaper. One pass from the leaves to the root finds all
+    critical values. It takes O(N log N) time and O(N) memory for N nodes, after one pass over the points.
 
-    With ``centers="points"``, each node needs the point nearest to its mean. Bounds on how far the mean has moved
-    exclude most points. The result is exact. The number of comparisons is usually a few times N log N. In the
-    worst case it is the sum of the sizes of all nodes.
+    With ``centers="points"``, each node needs the point nearest to its mean. Bounds on the distance between the
+    means of a node and its child exclude most points. The result is exact. The number of comparisons is usually a
+    few times N log N, and in the worst case the sum of the sizes of all nodes.
 
     Examples
     --------
@@ -91,7 +91,7 @@ def dp_means_path(
     >>> path.cut_exactly(3)
     array([0, 0, 1, 2])
     """
-    if not hasattr(tree, "n_leaves"):  # isinstance would need an import of Hierarchy, which imports this module
+    if not hasattr(tree, "n_leaves"):  # isinstance(tree, Hierarchy) would need a circular import
         raise TypeError(f"expected a Hierarchy, got {type(tree).__name__}")
     if centers not in CENTERS:
         raise ValueError(f"centers={centers!r} is unknown: pass 'means' or 'points'")
@@ -119,25 +119,25 @@ def dp_means_path(
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DPMeansPath(Immutable):
-    """The least DP-means cost of a tree's partitions as a function of ``lam``; see :func:`dp_means_path`.
+    """The lowest DP-means cost of any cut of a tree, as a function of ``lam``; see :func:`dp_means_path`.
 
-    The function is piecewise linear, concave and increasing. The partition is constant on each piece.
+    The function is piecewise linear, concave and increasing. On each piece, the best cut does not change.
     """
 
     tree: Hierarchy
     centers: Centers
     lambdas: Floats
-    """The start of each piece, ascending from 0."""
+    """The value of ``lam`` at which each piece starts, ascending from 0."""
     within: Floats
-    """The sum of squared distances to the centers, on each piece."""
+    """The sum of squared distances of the points to their centers, for each piece."""
     n_clusters: Ints
-    """The number of clusters on each piece, which is its slope: strictly decreasing, down to 1."""
+    """The number of clusters of each piece, which is the slope of the cost: strictly decreasing to 1."""
     node_cost: Floats
-    """For each node of the tree, the sum of squared distances to its center if it is one cluster."""
+    """For each node, the sum of squared distances of its points to its center."""
     node_center: npt.NDArray[np.int32] | None
-    """For each node, the point that is its center; None if centers are means."""
+    """For each node, the index of the point that is its center; None if centers are means."""
     critical: Floats
-    """For each node, the ``lam`` from which on it costs no more than any way of splitting it."""
+    """For each node, the smallest ``lam`` at which merging it costs no more than any split."""
 
     def __post_init__(self) -> None:
         for name in ("lambdas", "within", "n_clusters", "node_cost", "node_center", "critical"):
@@ -147,7 +147,7 @@ class DPMeansPath(Immutable):
 
     @property
     def costs(self) -> Floats:
-        """The cost at the start of each piece."""
+        """The lowest cost at the start of each piece."""
         return self.within + self.lambdas * self.n_clusters
 
     @overload
@@ -155,40 +155,40 @@ class DPMeansPath(Immutable):
     @overload
     def cost(self, lam: npt.ArrayLike) -> float | Floats: ...
     def cost(self, lam: npt.ArrayLike | SupportsFloat) -> float | Floats:
-        """Return the least cost for ``lam``, a number or an array of them; infinity for infinity."""
+        """Return the lowest cost for ``lam``, a number or an array; infinity if ``lam`` is infinite."""
         lams = _check_lams(lam)
         piece = np.searchsorted(self.lambdas, lams, side="right") - 1
         costs = self.within[piece] + lams * self.n_clusters[piece]
         return costs if lams.ndim else float(costs)
 
     def cut(self, lam: SupportsFloat) -> Ints:
-        """Return the labels of the partition of least cost for ``lam``, numbered in order of first appearance.
+        """Return the labels of the cut with the lowest cost for ``lam``, numbered in order of first appearance.
 
-        If ``lam`` is 0, duplicates are merged as far as the tree has nodes of duplicates only. If it is infinite,
-        the result is one cluster.
+        If ``lam`` is 0, only nodes that consist of duplicates are merged. If ``lam`` is infinite, the result is
+        one cluster.
         """
         return self.tree.partition(self.critical <= check_lam(lam))
 
     def exactly(self, n_clusters: SupportsIndex) -> Ints:
-        """Call :meth:`cut_exactly`, the new name of this method."""
+        """Call :meth:`cut_exactly`: this is the deprecated name of that method."""
         warnings.warn("exactly is deprecated: call cut_exactly", FutureWarning, stacklevel=2)
         return self.cut_exactly(n_clusters)
 
     def cut_exactly(self, n_clusters: SupportsIndex) -> Ints:
-        """Return the labels of the partition of least cost into exactly ``n_clusters`` nodes of the tree.
+        """Return the labels of the cut with the lowest cost into exactly ``n_clusters`` nodes of the tree.
 
-        If the path has that number of clusters, its partition is returned. Otherwise the nodes that can be part
-        of a solution, by bounds from the path, are searched. These are usually few. In the worst case they are all
-        nodes, and the search takes O(nodes × n_clusters) time and memory. The result is exact.
+        If a cut of the path has that number of clusters, it is returned. Otherwise, bounds from the path exclude
+        most nodes, and the remaining nodes are searched. In the worst case no node is excluded, and the search
+        takes O(nodes × n_clusters) time and memory. The result is exact.
 
         Raises
         ------
         ValueError
-            If the number is below 1 or above that of the leaves, or if the tree has no such partition: a node
-            of three children can be one cluster or three, but not two.
+            If ``n_clusters`` is below 1 or above the number of leaves, or if the tree has no such cut. For
+            example, a node with three children can be one cluster or three, but not two.
         """
         number = check_n_clusters(n_clusters, self.tree.n_leaves)
-        piece = int(np.searchsorted(-self.n_clusters, -number))  # the first with at most that number
+        piece = int(np.searchsorted(-self.n_clusters, -number))  # the first piece with at most that many clusters
         if self.n_clusters[piece] == number:
             return self.cut(self.lambdas[piece])
         _check_partition_exists(self.tree, number)
@@ -199,16 +199,16 @@ class DPMeansPath(Immutable):
         return self.tree.partition(merged.view(np.bool_))
 
     def best_round(self, lam: SupportsFloat) -> int:
-        """Return the round whose partition has the least cost for ``lam``; of equals, the coarser.
+        """Return the round whose partition has the lowest cost for ``lam``; ties go to the coarser round.
 
-        This is the rule of the paper. :meth:`cut` never costs more, because it selects among all partitions of
+        The paper uses this rule. The result of :meth:`cut` never costs more, because it selects among all cuts of
         the tree.
         """
         costs = self.round_costs(lam)
         return len(costs) - 1 - int(costs[::-1].argmin())
 
     def round_costs(self, lam: SupportsFloat) -> Floats:
-        """Return the cost of the partition after each round for ``lam``, from round 0, the single points."""
+        """Return the cost of the partition after each round for ``lam``; in round 0 all points are single."""
         tree, last = self.tree, len(self.tree.rounds)
         added = np.bincount(tree.round, self.node_cost, last + 2)
         removed = np.bincount(tree.round[tree.parent[:-1]], self.node_cost[:-1], last + 2)
@@ -217,14 +217,15 @@ class DPMeansPath(Immutable):
         return cast(Floats, within + check_lam(lam) * counts)
 
     def _select_tied_merges(self, piece: int, n_clusters: int) -> npt.NDArray[np.bool_] | None:
-        """Return merged nodes that give ``n_clusters``, if some of the merges at the start of ``piece`` do.
+        """Select merges at the start of ``piece`` that give ``n_clusters``; return a mask of nodes, or None.
 
-        All these merges have the same critical ``lam``, so no partition of that number costs less. Ties are
-        common, above all at 0 for duplicates, and then the bounds of a search would exclude nothing.
+        All these merges have the same critical ``lam``, so no cut into ``n_clusters`` costs less. Such ties are
+        common, above all at ``lam`` 0 for duplicates. The bounds of a search would then exclude no nodes.
         """
         merged: npt.NDArray[np.bool_] = self.critical < self.lambdas[piece]
         finer, coarser = self.tree.partition(merged), self.cut(self.lambdas[piece])
-        parts = np.bincount(coarser[np.unique(finer, return_index=True)[1]])  # finer clusters in each coarser one
+        # The number of finer clusters in each coarser cluster.
+        parts = np.bincount(coarser[np.unique(finer, return_index=True)[1]])
         nodes = self.tree.nodes(coarser)
         excess = int(parts.sum()) - n_clusters
         for cluster in np.argsort(-parts, kind="stable"):
@@ -245,7 +246,7 @@ class DPMeansPath(Immutable):
 
 
 def _check_partition_exists(tree: Hierarchy, n_clusters: int) -> None:
-    """Raise unless the tree has a partition into ``n_clusters`` nodes."""
+    """Raise unless the tree can be cut into exactly ``n_clusters`` nodes."""
     first, last = _core.find_possible_counts(tree.parent, tree.n_leaves)
     run = int(np.searchsorted(first, n_clusters, side="right")) - 1
     if last[run] < n_clusters:
@@ -256,7 +257,7 @@ def _check_partition_exists(tree: Hierarchy, n_clusters: int) -> None:
 
 
 def check_lam(lam: SupportsFloat) -> float:
-    """Return ``lam`` as a float; raise unless it is one number that is not negative."""
+    """Return ``lam`` as a float; raise unless it is a nonnegative number."""
     lams = _check_lams(lam)
     if lams.ndim:
         raise TypeError(f"lam must be one number, got an array of shape {lams.shape}")
@@ -264,7 +265,7 @@ def check_lam(lam: SupportsFloat) -> float:
 
 
 def _check_lams(lam: npt.ArrayLike | SupportsFloat) -> Floats:
-    """Return ``lam`` as an array of floats; raise unless all are numbers that are not negative."""
+    """Return ``lam`` as an array of floats; raise unless all are nonnegative numbers."""
     try:
         lams = np.asarray(lam, np.float64)
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""Conversion of a tree to networkx, Newick and pandas."""
+"""Convert a tree to networkx, Newick and pandas."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def to_networkx(tree: Hierarchy) -> Any:
-    """Convert the tree; see :meth:`agglo.Hierarchy.to_networkx`."""
+    """Convert the tree to a networkx.DiGraph; see :meth:`agglo.Hierarchy.to_networkx`."""
     try:
         import networkx as nx
     except ImportError:
@@ -32,7 +32,7 @@ def to_networkx(tree: Hierarchy) -> Any:
 
 
 def to_newick(tree: Hierarchy, names: Sequence[object] | None = None) -> str:
-    """Convert the tree; see :meth:`agglo.Hierarchy.to_newick`."""
+    """Convert the tree to a Newick string; see :meth:`agglo.Hierarchy.to_newick`."""
     if names is not None and len(names) != tree.n_leaves:
         raise ValueError(
             f"names has {len(names)} entries, but the tree has {tree.n_leaves} leaves: pass one name per leaf"
@@ -40,7 +40,7 @@ def to_newick(tree: Hierarchy, names: Sequence[object] | None = None) -> str:
     leaves = [_quote(str(name)) for name in (range(tree.n_leaves) if names is None else names)]
     lengths = [f":{length!r}" for length in _branch_lengths(tree).tolist()] + [""]
     text: list[str] = []
-    stack = [tree.n_nodes - 1]  # node: write it and its children; ~node: its children are written, close it
+    stack = [tree.n_nodes - 1]  # node: write this node; ~node: its children are written, so close it
     first = True
     while stack:
         node = stack.pop()
@@ -60,7 +60,7 @@ def to_newick(tree: Hierarchy, names: Sequence[object] | None = None) -> str:
 
 
 def to_frame(tree: Hierarchy) -> Any:
-    """Convert the tree; see :meth:`agglo.Hierarchy.to_frame`."""
+    """Convert the nodes to a pandas.DataFrame; see :meth:`agglo.Hierarchy.to_frame`."""
     try:
         import pandas as pd
     except ImportError:
@@ -70,11 +70,11 @@ def to_frame(tree: Hierarchy) -> Any:
 
 
 def _branch_lengths(tree: Hierarchy) -> npt.NDArray[np.float64]:
-    """Return the difference in height between each node except the root and its parent."""
+    """Return the height of the parent minus the height of the node, for each node except the root."""
     return tree.height[tree.parent[:-1]] - tree.height[:-1]
 
 
 def _quote(name: str) -> str:
-    """Quote ``name`` for Newick if it has characters other than letters, digits, dots and hyphens."""
+    """Quote ``name`` for Newick if it contains anything but letters, digits, dots and hyphens."""
     plain = name.isascii() and name.replace(".", "").replace("-", "").isalnum()
     return name if plain else "'" + name.replace("'", "''") + "'"

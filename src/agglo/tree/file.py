@@ -1,7 +1,7 @@
-"""Reading and writing of a tree as one Parquet file.
+"""Read and write a tree as one Parquet file.
 
-A row is a node. The threshold and the seconds of a round are repeated for each of its nodes: every round has a
-node, so nothing is lost, and the file is a single table. The numbers of clusters follow from the nodes.
+The file has one row per node. The threshold and the duration of a round are repeated in each of its nodes. Every
+round has at least one node, so one table is enough. The numbers of clusters are derived from the nodes.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ VERSION = 1
 
 
 def write_tree(tree: Hierarchy, path: str | os.PathLike[str]) -> None:
-    """Write ``tree`` to the file ``path``; if that fails, the file stays as it was."""
+    """Write ``tree`` to the file ``path``; if writing fails, an existing file does not change."""
     is_merge = (tree.round >= 1) & (tree.round <= len(tree.rounds))
     round_index = np.where(is_merge, tree.round - 1, 0)
     columns = [pa.array(getattr(tree, name), kind) for name, kind in COLUMNS.items()]
@@ -56,10 +56,10 @@ def read_tree(
 ) -> Tree:
     """Read the file ``path`` and return ``build(parent=, height=, size=, round=, rounds=, about=)``.
 
-    Columns are read one after the other. ``store`` is called on each of them, and its result is used instead.
+    Columns are read one by one. Each is passed to ``store``, whose result replaces the column.
     """
     name = Path(path)
-    with name.open("rb") as file:  # opened here, so that a missing file raises its own OSError
+    with name.open("rb") as file:  # a missing file raises its OSError here
         with _explain_damage(name):
             parquet = pq.ParquetFile(file, page_checksum_verification=True)
             record = _read_record(name, parquet.schema_arrow, parquet.metadata.num_rows)
@@ -67,7 +67,7 @@ def read_tree(
         for column, kind in (COLUMNS | ROUND_COLUMNS).items():
             with _explain_damage(name):
                 values = _read_column(name, parquet, column, kind)
-            columns[column] = store(values)  # outside, because it may fail for other reasons, as a full disk
+            columns[column] = store(values)  # outside of the block above: an error of store is not a damaged file
     try:
         rounds = _derive_rounds(columns, record["rounds"])
         nodes = {column: columns[column] for column in COLUMNS}
@@ -98,7 +98,7 @@ def _read_column(name: Path, parquet: Any, column: str, kind: Any) -> Column:
 
 
 def _read_record(name: Path, schema: Any, n_nodes: int) -> dict[str, Any]:
-    """Return the validated metadata: the version, the number of rounds, and ``about``."""
+    """Return the validated metadata of the file: the version, the number of rounds, and ``about``."""
     text = (schema.metadata or {}).get(KEY)
     if text is None:
         raise _read_error(name, "its metadata has no entry of agglo")
@@ -120,7 +120,7 @@ def _read_record(name: Path, schema: Any, n_nodes: int) -> dict[str, Any]:
 
 
 def _derive_rounds(columns: dict[str, Any], n_rounds: int) -> Rounds:
-    """Derive the records of the rounds from their nodes; ``build`` validates that they fit the nodes."""
+    """Derive the record of each round from the columns of the nodes; the caller validates the result."""
     parent, round = columns["parent"], columns["round"]
     n_children = np.bincount(parent[parent >= 0], minlength=len(parent))[: len(parent)]
     is_merge = (round >= 1) & (round <= n_rounds)

@@ -1,4 +1,4 @@
-"""The forest that an engine builds, and the record of each round."""
+"""The forest that the rounds build, and the record of each round."""
 
 from __future__ import annotations
 
@@ -16,29 +16,30 @@ from agglo._arrays import Immutable, read_only
 class Forest(NamedTuple):
     """The result of an engine: four columns with one entry per node, then four with one entry per round.
 
-    Leaves come first, then the merged clusters in order of round and, inside a round, of smallest leaf.
+    Leaves come first. Merged clusters follow in order of their rounds. Within a round, they are in order of their
+    smallest leaves.
     """
 
     parent: npt.NDArray[np.int32]
     """The parent of each node; -1 for a root. A forest may have any number of roots."""
     value: npt.NDArray[np.float64]
-    """The farthest linkage of the pairs that merged into the node, in the unit of the graph; unused at leaves."""
+    """The farthest linkage value among the pairs that merged into each node; not used for leaves."""
     size: npt.NDArray[np.int32]
     """The number of leaves below each node."""
     round: npt.NDArray[np.int32]
     """The round that merged each node, counted from 1; 0 for leaves."""
     threshold: npt.NDArray[np.float64]
-    """The threshold of each round; NaN if the schedule has none."""
+    """The threshold of each round; NaN if it has none."""
     before: npt.NDArray[np.int64]
-    """The number of clusters before the round."""
+    """The number of clusters before each round."""
     after: npt.NDArray[np.int64]
-    """The number of clusters after the round, which is smaller."""
+    """The number of clusters after each round."""
     seconds: npt.NDArray[np.float64]
-    """The duration of the round."""
+    """The duration of each round in seconds."""
 
 
 class Round(NamedTuple):
-    """The record of one round that merged."""
+    """The record of one round."""
 
     threshold: float
     before: int
@@ -48,7 +49,7 @@ class Round(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Rounds(Immutable, Sequence[Round]):
-    """The records of all rounds that merged, as columns: there may be as many rounds as points."""
+    """The records of all rounds that merged clusters, stored as one array per field."""
 
     threshold: npt.NDArray[np.float64]
     before: npt.NDArray[np.int64]
@@ -82,14 +83,14 @@ class Rounds(Immutable, Sequence[Round]):
 
 
 def sort_merges(forest: Forest, is_similarity: bool) -> Forest:
-    """Sort the merges of a binary forest by their linkage, one round per merge, as in sequential HAC.
+    """Sort the merges of a binary forest by their linkage, with one merge per round, as in sequential HAC.
 
-    A merge is sorted as no closer than the merges below it, so that children come before their parents. Must-link
-    constraints, which have an infinite linkage, stay one round at the start.
+    A merge that is closer than a merge below it is sorted by the farther value, so that children come before their
+    parents. Must-link merges, whose linkage is infinite, stay in one round at the start.
     """
     must_link = np.isinf(forest.value)
-    n = int(((forest.round == 0) | must_link).sum())  # nodes that keep their place: leaves and must-links
-    rounds = int(must_link.any())  # rounds that keep their place
+    n = int(((forest.round == 0) | must_link).sum())  # nodes that are not sorted: leaves and must-link merges
+    rounds = int(must_link.any())  # rounds that are not sorted
     merges = len(forest.parent) - n
     distance = -forest.value[n:] if is_similarity else forest.value[n:]
     settled = _core.make_heights_monotone(forest.parent, np.concatenate([np.full(n, -np.inf), distance]))[n:]

@@ -1,4 +1,4 @@
-"""The tree of clusters that every algorithm returns; cuts, evaluation and views start from it."""
+"""The tree of clusters that every algorithm returns, and that cuts, scores and plots take as input."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from agglo.tree.validation import check_integer, check_round
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Hierarchy(Immutable):
-    """A tree of clusters over points, with the partition after each round of merges.
+    """A tree of clusters, with the partition of the points after each round of merges.
 
-    A node has any number of children.
+    A node may have any number of children.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class Hierarchy(Immutable):
         One record per round that merged: ``threshold``, the numbers of clusters ``before`` and ``after``, and
         ``seconds``.
     about : mapping, optional
-        Record of how the tree was built, of values that JSON can store.
+        Information about how the tree was built; all values can be stored as JSON.
 
     Notes
     -----
@@ -54,10 +54,10 @@ class Hierarchy(Immutable):
        ``len(rounds) + 1``: it is then the explicit root of a forest, and not a merge;
     6. every round has at least one node, and the numbers of clusters in ``rounds`` match the nodes.
 
-    Heights are distances for any graph. For distances, the height is the linkage value. For similarities, it is
-    ``about["origin"]`` minus the linkage value, as in 1 - cosine. A height is raised to that of the highest child
-    where it would be less. The explicit root of a forest has the height of ``missing`` pairs, or that of its
-    highest child if missing pairs are ignored.
+    Heights are always distances. For a graph of distances, the height of a node is its linkage value. For
+    similarities, it is ``about["origin"]`` minus the linkage value, such as 1 - cosine. If this is lower than a
+    child, the node gets the height of its highest child. The explicit root of a forest has the height of a pair
+    without an edge, or the height of its highest child if such pairs are ignored.
 
     Examples
     --------
@@ -95,7 +95,7 @@ class Hierarchy(Immutable):
         )
         if message:
             raise ValueError(f"not a hierarchy: {message}; see the invariants in the notes of Hierarchy")
-        try:  # a round trip through JSON, so that a tree that is loaded from a file has an equal record
+        try:  # convert to JSON and back, so that a saved and loaded tree has an equal record
             set_(self, "about", json.loads(json.dumps(dict(self.about), allow_nan=False)))
         except (TypeError, ValueError) as error:
             raise TypeError(
@@ -112,21 +112,19 @@ class Hierarchy(Immutable):
         origin: float = 1.0,
         about: Mapping[str, Any] | None = None,
     ) -> Hierarchy:
-        """Build the tree from the forest of an engine: convert linkage values to heights, and add a root.
-
-        The root is added only if the forest has more than one.
+        """Build the tree from a forest: convert linkage values to heights, and connect several roots by one root.
 
         Parameters
         ----------
         forest : Forest
             The columns of the nodes and of the rounds.
         kind, missing
-            Those of the graph: whether linkage values are similarities or distances, and the value of pairs
-            without an edge.
+            Whether linkage values are similarities or distances, and the value of a pair without an edge; see
+            :class:`agglo.NeighborGraph`.
         origin : float
             The similarity at height 0; not used for distances.
         about : mapping, optional
-            Further entries of the record beside ``kind``, ``missing`` and ``origin``.
+            Further entries of ``about``, in addition to ``kind``, ``missing`` and ``origin``.
         """
         if kind not in KINDS:
             raise ValueError(f"kind={kind!r} is unknown: pass 'similarity' or 'distance'")
@@ -159,7 +157,7 @@ class Hierarchy(Immutable):
         return read_tree(path, cls)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the tree to ``path`` as one Parquet file; if that fails, the file stays as it was.
+        """Write the tree to ``path`` as one Parquet file; if writing fails, an existing file does not change.
 
         The file has one row per node, with the columns ``parent``, ``height``, ``size`` and ``round``, and the
         ``threshold`` and ``seconds`` of that round. ``about`` is in the metadata. Any Parquet reader can use it.
@@ -205,41 +203,42 @@ class Hierarchy(Immutable):
         random_state: int = 0,
         n_jobs: int | None = None,
     ) -> npt.NDArray[np.int64]:
-        """Label the points by a flat clustering, which exactly one rule selects.
+        """Select a flat clustering by exactly one rule, and return the label of each point.
 
-        The rules are the parameters ``n_clusters`` to ``known_classes``.
+        The rules are the parameters from ``n_clusters`` to ``known_classes``.
 
         Parameters
         ----------
         n_clusters : int
-            Select the round whose number of clusters is closest; of two equally close rounds, the finer. Round 0
-            has every point as its own cluster. Rounds may skip the number: see ``exact``.
+            Select the round whose number of clusters is closest to ``n_clusters``. Ties go to the finer round. No
+            round may have exactly this number of clusters: see ``exact``.
         round : int, "persistent" or "silhouette"
             Select a round by its number, as :meth:`labels` counts them. ``"persistent"`` selects the cluster count
             that survives the longest range of thresholds, see :func:`agglo.tree.default_level.persistent_round`.
             ``"silhouette"`` selects the round whose clusters are best separated in ``graph``, see
             :func:`agglo.tree.silhouette.silhouette_round`.
         height : float
-            Apply all merges of at most this height. The explicit root of a forest is never applied.
+            Apply all merges up to this height. The explicit root of a forest is not a merge.
         dp_means : float
-            Select the nodes of least DP-means cost: the squared distances to the centers, plus this value for each
-            cluster. Needs ``X``. For more than one value, see :func:`agglo.dp_means_path`.
+            Select the nodes with the lowest DP-means cost: the sum of squared distances to the centers, plus this
+            value (λ) for each cluster. Needs ``X``. For several values of λ, see :func:`agglo.dp_means_path`.
         min_size, max_size : int
-            ``min_size`` selects the finest partition whose clusters have at least that number of points;
-            ``max_size`` the coarsest whose clusters have at most that number. With both, the clusters are those of
-            ``max_size``, and a cluster smaller than ``min_size`` is an error unless ``noise="label"``.
+            ``min_size`` selects the finest partition whose clusters all have at least this number of points.
+            ``max_size`` selects the coarsest partition whose clusters all have at most this number. If both are
+            given, ``max_size`` selects the clusters. A cluster smaller than ``min_size`` is then an error, unless
+            ``noise="label"``.
         known_classes : mapping of points to classes, or array-like of shape (n_leaves,)
             Select the partition that agrees with the known classes on the most pairs of points. In an array, -1,
             None and NaN mean unknown. See :func:`agglo.tree.known_classes.cut_by_known_classes`.
         exact : bool
-            With ``n_clusters``: select exactly that number of nodes, from any rounds, such that the sum of squared
-            distances to their centers is least. Needs ``X``. An error if the tree has no such partition, see
+            With ``n_clusters``: select exactly this number of nodes, from any rounds, with the smallest sum of
+            squared distances to their centers. Needs ``X``. Raises if the tree has no such partition, see
             :meth:`agglo.tree.dp_means_path.DPMeansPath.cut_exactly`.
         X : array-like of shape (n_leaves, n_features)
             The points that the tree was built from, for ``dp_means`` and ``exact``; see
             :func:`agglo.dp_means_path`.
         centers : {"means", "points"}
-            For ``dp_means`` and ``exact``: the center of a cluster is its mean, or the best of its points.
+            For ``dp_means`` and ``exact``: the center of a cluster is its mean, or its point with the lowest cost.
         graph : NeighborGraph
             The graph that the tree was built from, for ``round="silhouette"``.
         noise : {"merge", "label"}
@@ -247,9 +246,9 @@ class Hierarchy(Immutable):
             splits a node as soon as two of its children are large enough, and labels the points of its small
             children -1, as DBSCAN labels noise.
         random_state : int
-            For ``round="silhouette"``: the random seed of its sample of points.
+            For ``round="silhouette"``: the random seed of the sample of points that it evaluates.
         n_jobs : int, optional
-            Number of threads to compute costs, all cores by default. It does not change the result.
+            Number of threads to compute costs; all cores by default. The result does not depend on it.
 
         Returns
         -------
@@ -294,11 +293,11 @@ class Hierarchy(Immutable):
         return cut(self, rules, inputs, n_jobs)
 
     def layers(self, n: SupportsIndex = 4) -> npt.NDArray[np.int64]:
-        """Return the labels of up to ``n`` rounds of distinct granularity, one row per round, from fine to coarse.
+        """Return the labels of up to ``n`` rounds, one row per round, from fine to coarse.
 
-        The rounds are those that together are most persistent, see :func:`agglo.tree.default_level.layer_rounds`.
-        One layer is the cut ``round="persistent"``. The partitions into single points and into one cluster are not
-        layers. A tree with fewer rounds has fewer layers.
+        :func:`agglo.tree.default_level.layer_rounds` selects the set of rounds that is most persistent. With
+        ``n=1``, the layer is the cut ``round="persistent"``. The partitions into single points and into one
+        cluster are not layers. A tree with fewer rounds has fewer layers.
 
         Examples
         --------
@@ -311,9 +310,9 @@ class Hierarchy(Immutable):
         return layers(self, n)
 
     def partition(self, merged: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
-        """Return the labels of the points if some nodes are merged, numbered in order of first appearance.
+        """Return the labels of the points after merging some nodes, numbered in order of first appearance.
 
-        ``merged`` has one entry per node. All nodes below a merged node are merged, too.
+        ``merged`` is a mask with one entry per node. All nodes below a merged node are merged, too.
         """
         mask = np.ascontiguousarray(merged, np.bool_)
         if mask.shape != self.parent.shape:
@@ -322,9 +321,9 @@ class Hierarchy(Immutable):
         return labels.view(np.int64)  # its repr shows no dtype, unlike that of the other 64-bit integer
 
     def nodes(self, labels: npt.ArrayLike) -> npt.NDArray[np.int32]:
-        """Return the node of each cluster of a cut.
+        """Return the tree node of each cluster in ``labels``.
 
-        ``labels`` are those of :meth:`cut` or :meth:`partition`. Points labelled -1 are in no cluster.
+        ``labels`` is a result of :meth:`cut` or :meth:`partition`. Points labelled -1 are in no cluster.
 
         Raises
         ------
@@ -340,19 +339,19 @@ class Hierarchy(Immutable):
         return children[indptr[inner] : indptr[inner + 1]].copy() if inner >= 0 else children[:0]
 
     def leaves(self, node: SupportsIndex) -> npt.NDArray[np.int32]:
-        """Return the leaves below ``node`` in ascending order; the only leaf of a leaf is itself."""
+        """Return the leaves below ``node`` in ascending order; for a leaf, return the leaf itself."""
         checked = self._check_node(node)
         first = self.start[checked]
         return np.sort(self.order[first : first + self.size[checked]])
 
     @property
     def order(self) -> npt.NDArray[np.int32]:
-        """The leaves in the order of the tree, in which the leaves of every node are contiguous."""
+        """The leaves, ordered such that the leaves below every node are contiguous."""
         return self._traversal[3]
 
     @property
     def start(self) -> npt.NDArray[np.int32]:
-        """For each node, the index in :attr:`order` of the first of its ``size`` leaves."""
+        """For each node, the position in :attr:`order` of its first leaf."""
         return self._traversal[2]
 
     @cached_property
@@ -373,8 +372,8 @@ class Hierarchy(Immutable):
     def to_scipy(self) -> npt.NDArray[np.float64]:
         """Return the tree as SciPy's linkage matrix, with rows sorted by height.
 
-        A node of m children becomes m - 1 rows of the same height. They merge the children in pairs, then pairs of
-        pairs, so that the binary tree is shallow enough for functions that recurse.
+        A node with m children becomes m - 1 rows of the same height. The rows merge the children in pairs, then
+        the pairs in pairs, so that the binary tree is shallow enough for recursive functions.
         """
         if self.n_leaves < 2:
             raise ValueError("a tree of 1 leaf has no linkage matrix: SciPy's format needs 2 leaves or more")
@@ -386,25 +385,25 @@ class Hierarchy(Immutable):
     def to_networkx(self) -> Any:
         """Return the tree as a networkx.DiGraph with edges from parent to child.
 
-        Nodes have the attributes ``height``, ``size`` and ``round``. Edges have ``length``, the difference in
-        height.
+        Nodes have the attributes ``height``, ``size`` and ``round``. Edges have the attribute ``length``, the
+        height of the parent minus the height of the child.
         """
         return export.to_networkx(self)
 
     def to_newick(self, names: Sequence[object] | None = None) -> str:
-        """Return the tree in Newick format with branch lengths; leaves are named by ``names`` or by index."""
+        """Return the tree in Newick format with branch lengths; leaf names are ``names``, or the point indices."""
         return export.to_newick(self, names)
 
     def to_frame(self) -> Any:
-        """Return the nodes as a pandas.DataFrame: ``parent``, ``height``, ``size`` and ``round`` by ``node``."""
+        """Return a pandas.DataFrame with one row per node: ``parent``, ``height``, ``size`` and ``round``."""
         return export.to_frame(self)
 
     def explore(self, texts: Sequence[str] | None = None, columns: Mapping[str, Any] | None = None) -> Any:
-        """Open an :class:`agglo.explore.Explorer` of the tree: shown in a notebook, a link elsewhere.
+        """Open an :class:`agglo.explore.Explorer` of the tree, shown in a notebook, or as a link elsewhere.
 
-        It serves a page on this machine until it is closed or the program ends. ``texts`` has one text per point,
-        to show the point and to name the clusters. ``columns`` has further values of the points, to show and to
-        colour by.
+        The explorer is a web page, served on this machine until it is closed or the program ends. ``texts`` has
+        one text per point, which describes the point and names the clusters. ``columns`` has further values per
+        point, to show and to color by.
 
         Examples
         --------
@@ -414,7 +413,7 @@ class Hierarchy(Immutable):
         ...     explorer.url.startswith("http://127.0.0.1:")
         True
         """
-        # The one import of a higher layer, by name at run time: the tree does not depend on its viewer.
+        # Imported by name at run time, so that the tree does not depend on its viewer.
         viewer = importlib.import_module("agglo.explore")
         return viewer.Explorer(viewer.open_tree(self, texts, columns)).start()
 

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 def cut_by_known_classes(
     tree: Hierarchy, known_classes: Mapping[int, Any] | npt.ArrayLike
 ) -> npt.NDArray[np.int64]:
-    """Label the points by the partition that agrees with the known classes on the most pairs of points.
+    """Cut the tree into the partition that agrees with the known classes on the most pairs of points.
 
-    A pair of points of known class agrees if it is of one class and in one cluster, or of two classes and in two
-    clusters. Among all partitions into nodes of the tree, the result has the most pairs that agree. Among equals
-    it has the fewest clusters, so points of unknown class are merged as far up as this costs no agreement. The
-    optimum is exact and takes one pass over the tree.
+    Only pairs of points with known classes count. A pair agrees if both points have the same class and the same
+    cluster, or different classes and different clusters. The result has the most agreeing pairs of all partitions
+    into nodes of the tree. Ties go to the partition with the fewest clusters, so points of unknown class merge as
+    far up as possible. One pass over the tree finds the exact optimum.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def cut_by_known_classes(
     0.84
     """
     points, point_codes = _encode_classes(known_classes, tree.n_leaves)
-    # Every point of unknown class gets a class of its own, so that none of its pairs is of one class.
+    # Give every point of unknown class its own class, so that it has the same class as no other point.
     codes = len(points) + np.arange(tree.n_leaves, dtype=np.int32)
     codes[points] = point_codes
     met = _core.count_pairs_by_lca(tree.parent, tree.size, codes, len(points) + tree.n_leaves)
@@ -65,7 +65,7 @@ def cut_by_known_classes(
 def _encode_classes(
     known_classes: Mapping[int, Any] | npt.ArrayLike, n_leaves: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
-    """Return the points of known class, and their classes as codes 0, 1, ... in order of first appearance."""
+    """Return the points with known classes, and their classes as integers in order of first appearance."""
     if isinstance(known_classes, Mapping):
         points = np.array([_check_point(point, n_leaves) for point in known_classes], np.int64)
         classes = list(known_classes.values())

@@ -1,4 +1,4 @@
-"""Trees whose columns are in memory-mapped files, for processes that hold many or large trees."""
+"""Load trees into memory-mapped files, for processes that hold many or large trees."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from agglo.tree.hierarchy import Hierarchy
 
 
 def load_mapped(path: str | os.PathLike[str]) -> Hierarchy:
-    """Load the tree of the file ``path``, as :meth:`agglo.Hierarchy.load` does, with memory-mapped columns.
+    """Load a tree as :meth:`agglo.Hierarchy.load` does, but with memory-mapped columns.
 
-    The columns are decompressed into temporary files. These have no name, so they are deleted when the process
-    ends. The system may drop their pages from memory at any time.
+    The columns are decompressed into temporary files without names, which are deleted when the process ends. The
+    system may drop their pages from memory at any time.
 
     Examples
     --------
@@ -30,7 +30,7 @@ def load_mapped(path: str | os.PathLike[str]) -> Hierarchy:
     Hierarchy(3 leaves, 5 nodes, 2 rounds, height 4.5)
     """
     tree = read_tree(path, Hierarchy, store=_map_column)
-    # The derived columns, children and leaves of each node, are computed now and mapped, too.
+    # The children and leaves of each node are computed now, and mapped, too.
     tree.__dict__["_traversal"] = tuple(_map_column(column) for column in tree._traversal)
     pa.default_memory_pool().release_unused()
     release_pages(tree)
@@ -44,7 +44,7 @@ def release_pages(tree: Hierarchy) -> None:
 
 
 def _map_column(column: Column) -> Column:
-    """Return the same numbers in a temporary file, mapped read-only."""
+    """Copy ``column`` to a temporary file, and return the file mapped read-only."""
     if not column.size:  # an empty file cannot be mapped
         return column
     with open_scratch(column.nbytes) as file:

@@ -1,4 +1,4 @@
-"""Select the round with the best silhouette on the neighbour graph."""
+"""Select the round with the best silhouette score on the neighbour graph."""
 
 from __future__ import annotations
 
@@ -20,16 +20,17 @@ _SAMPLE_SIZE = 2000
 def silhouette_round(tree: Hierarchy, graph: NeighborGraph, *, random_state: int = 0) -> int:
     """Select the round whose clusters are best separated in the graph, by a score similar to the silhouette.
 
-    1. The weight of an edge is the difference between its value and that of a pair without an edge. If such pairs
-       are ignored, the reference is similarity 0, or the farthest edge of distances.
-    2. The margin of a point is the share of its weight in its own cluster, less the share in the best other
-       cluster: 1 if all its neighbours are in its cluster, negative if more of them are in another.
-    3. The margin is multiplied by log(N / size) / log(N), where N is the number of points and size that of the
-       cluster: 1 for a single point, 0 for one cluster of all points.
-    4. The score of a round is the mean over a sample of 2000 points. The round of the highest score is selected;
-       of equals, the coarser.
+    1. The weight of an edge is the difference between its value and the value of a pair without an edge. If such
+       pairs are ignored, the difference is taken to similarity 0, or to the distance of the farthest edge.
+    2. The margin of a point compares the weights of its edges. It is the share of this weight inside its own
+       cluster, minus the largest share in any other cluster. It is 1 if all neighbours are in the point's cluster,
+       and negative if another cluster has a larger share.
+    3. The margin is multiplied by log(N / size) / log(N), where N is the number of points and size is the size of
+       the cluster. This factor is 1 for a single point, and 0 for one cluster of all points.
+    4. The score of a round is the mean over a sample of 2000 points. The round with the highest score is selected.
+       Ties go to the coarser round.
 
-    The partitions into single points and into one cluster are selected only if there is no other round; then the
+    The partitions into single points and into one cluster are not candidates. If there are no other rounds, the
     result is the last round. If there are more than 100 rounds, the candidates are 100 of them, whose numbers of
     clusters are in geometric progression.
 
@@ -77,7 +78,7 @@ def silhouette_round(tree: Hierarchy, graph: NeighborGraph, *, random_state: int
 
 
 def _sample_edges(graph: NeighborGraph, sample: npt.NDArray[np.int64]) -> tuple[Any, Any, Any]:
-    """Return the edges of the sampled points: index in the sample, neighbour, and share of the point's weight."""
+    """Return the edges of the sampled points: index in the sample, neighbour, and share of the point's edge weight."""
     degree = np.diff(graph.indptr)[sample]
     which = np.repeat(np.arange(len(sample)), degree)
     first = np.cumsum(degree) - degree

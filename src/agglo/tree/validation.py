@@ -1,4 +1,4 @@
-"""Validation of the numbers that select a partition of a tree."""
+"""Validation of the parameters that select a cut of a tree."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 
 def check_integer(name: str, value: SupportsIndex, meaning: str) -> int:
-    """Return ``value`` as an int; ``meaning`` says in the error what the parameter is."""
+    """Return ``value`` as an int; raise if it is none. The error describes the parameter by ``meaning``."""
     try:
         return operator.index(value)
     except TypeError:
@@ -30,7 +30,7 @@ def check_n_clusters(n_clusters: SupportsIndex, n_leaves: int) -> int:
 
 
 def check_round(round: SupportsIndex, n_rounds: int) -> int:
-    """Return the number of a round, from 0 to ``n_rounds``; negative numbers count from the end."""
+    """Return a round as an int from 0 to ``n_rounds``; negative rounds count from the end."""
     number = check_integer("round", round, "a round")
     if not -n_rounds - 1 <= number <= n_rounds:
         raise IndexError(
@@ -63,9 +63,9 @@ def check_height(height: SupportsFloat) -> float:
 
 
 def to_label_array(labels: npt.ArrayLike) -> npt.NDArray[Any]:
-    """Return ``labels`` as an array; a list of strings becomes one of objects.
+    """Return ``labels`` as an array; a list of strings becomes an array of objects.
 
-    NumPy would convert a NaN among the strings of a list to the text "nan".
+    NumPy would convert a NaN in a list of strings to the text "nan".
     """
     array = np.asarray(labels)
     if array.dtype.kind in "US" and not hasattr(labels, "dtype"):
