@@ -1,4 +1,4 @@
-"""The fit of a clusterer: validate, search the neighbours, run the rounds, select the labels."""
+"""Base class of the clusterers: validate, search for neighbours, run the rounds, select the labels."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ from agglo.tree.hierarchy import Hierarchy
 
 
 class Clusterer(PredictionMixin, ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no types
-    """Base class of the clusterers, which differ in their rounds. See :class:`agglo.SCC` for the parameters."""
+    """Base class of SCC, Affinity and HAC. See :class:`agglo.SCC` for the parameters."""
 
     n_features_in_: int
     feature_names_in_: npt.NDArray[np.object_]
     _constraints: Constraints  # on the points of positive weight
-    _seconds: dict[str, float]  # duration of the phases of the last fit
+    _seconds: dict[str, float]  # duration of each phase of the last fit
 
     def __init__(
         self,
@@ -103,24 +103,24 @@ class Clusterer(PredictionMixin, ClusterMixin, BaseEstimator, ABC):  # type: ign
     ) -> Self:
         """Cluster ``X``; set ``labels_``, ``tree_`` and ``graph_``.
 
-        If ``fit`` raises an exception, Ctrl-C included, the estimator does not change. ``X`` may be changed
-        afterwards: the estimator keeps a copy. Only a file that is mapped read-only is not copied.
+        If ``fit`` raises an exception, including Ctrl-C, the estimator does not change. The estimator keeps a copy
+        of ``X``, so you may change ``X`` afterwards. Only a file that is mapped read-only is not copied.
 
         Parameters
         ----------
         X : array-like of shape (n_points, n_features), NeighborGraph or matrix of shape (n_points, n_points)
             The points: dense, or sparse for ``cosine``, ``dot``, ``jaccard`` and ``hamming``. With
-            ``metric="precomputed"``, a graph, or a sparse or dense matrix of ``kind``.
+            ``metric="precomputed"``, a graph, or a sparse or dense matrix of similarities or distances (``kind``).
         y : object
             Ignored; present for scikit-learn pipelines.
         sample_weight : array-like of shape (n_points,), optional
-            The weight of each point; see :func:`agglo.scc`. A point of weight 0 does not influence the clustering:
-            ``tree_`` and ``graph_`` contain only the other points, in their order. Its label is that of
-            :meth:`predict`, -1 if no cluster is close enough. Constraints must not name it, and a graph must not
-            contain it.
+            The weight of each point; see :func:`agglo.scc`. A point of weight 0 does not influence the clustering.
+            It is not in ``tree_`` and ``graph_``, which contain the other points in their order. :meth:`predict`
+            assigns its label, which is -1 if no cluster is close enough. Constraints must not
+            refer to such a point, and a precomputed graph must not contain it.
         must_link, cannot_link : array-like of shape (n_links, 2) or list of groups, optional
-            Row numbers of points that belong to one cluster, and of points that belong to different clusters; see
-            :func:`agglo.scc`.
+            Groups of row numbers: points that must be in the same cluster, and points that must be in different
+            clusters; see :func:`agglo.scc`.
         """
         if self.top != "deprecated":
             name = type(self).__name__
@@ -130,17 +130,17 @@ class Clusterer(PredictionMixin, ClusterMixin, BaseEstimator, ABC):  # type: ign
         return self
 
     def partial_fit(self, X: Any, y: object = None, sample_weight: npt.ArrayLike | None = None) -> Self:
-        """Add the points ``X`` after those that were fitted before, and cluster all of them.
+        """Add the points ``X`` to the fitted points, and cluster all of them.
 
-        Only the new points are searched: among the old points and each other. They replace neighbours of old
-        points that are farther. The rounds are then run on the graph of all points. If the search is exact, the
-        result is that of a fit of all points. The first call is a fit. If ``partial_fit`` raises an exception,
-        Ctrl-C included, the estimator does not change.
+        The first call is the same as :meth:`fit`. Later calls search only for the neighbours of the new points.
+        New points replace farther neighbours of old points. Then the rounds run on the graph of all points. If the
+        search is exact, the result equals a fit of all points. If ``partial_fit`` raises an exception, including
+        Ctrl-C, the estimator does not change.
 
         Parameters
         ----------
         X : array-like of shape (n_new, n_features)
-            New points with the features of the fitted ones.
+            New points with the same features as the fitted points.
         y : object
             Ignored; present for scikit-learn pipelines.
         sample_weight : array-like of shape (n_new,), optional
@@ -160,28 +160,28 @@ class Clusterer(PredictionMixin, ClusterMixin, BaseEstimator, ABC):  # type: ign
         return self
 
     def save(self, folder: str | os.PathLike[str], *, points: str | os.PathLike[str] | None = None) -> list[Path]:
-        """Write the fitted model to a folder, for :func:`agglo.load`; return the files.
+        """Write the fitted model to a folder, for :func:`agglo.load`; return the paths of the files.
 
-        Parameters, graph, tree and points are written as JSON, Parquet and NumPy files, all or none. Loading them
-        executes no code.
+        Parameters, graph, tree and points are written as JSON, Parquet and NumPy files. If writing fails, no file
+        changes. Loading them executes no code.
 
         Parameters
         ----------
         folder : path
-            A new or empty folder, or one that holds a model, which is replaced.
+            A new or empty folder, or the folder of a saved model, which is replaced.
         points : path, optional
-            A .npy file that already holds the fitted points. The model then refers to this file instead of
-            writing the points once more, and :func:`agglo.load` checks that the file has not changed. By default
-            the points are written to the folder.
+            A .npy file that contains the fitted points. The model then refers to this file, and
+            :func:`agglo.load` checks that the file has not changed. By default the points are written to the
+            folder.
         """
         check_is_fitted(self)
         return save_model(self._get_state(), folder, points)
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[Self]:
-        """Yield a copy of the estimator to be fitted, whose state replaces that of the estimator in one step.
+        """Yield a draft, a copy of the estimator to fit; on success, its state replaces that of the estimator.
 
-        If an exception is raised in between, such as Ctrl-C or MemoryError, the estimator does not change.
+        If an exception is raised, such as Ctrl-C or MemoryError, the estimator does not change.
         """
         draft = object.__new__(type(self))
         draft.__dict__ = self.__dict__.copy()
@@ -191,7 +191,7 @@ class Clusterer(PredictionMixin, ClusterMixin, BaseEstimator, ABC):  # type: ign
     def _fit(
         self, X: Any, sample_weight: npt.ArrayLike | None, must_link: Groups | None, cannot_link: Groups | None
     ) -> None:
-        """Do the work of :meth:`fit` on a draft."""
+        """Fit this estimator, a draft of :meth:`_all_or_nothing`."""
         options = FitOptions.from_params(self.get_params(deep=False))
         data = self._validate(X)
         n_points = data.n_points if isinstance(data, NeighborGraph) else data.shape[0]
@@ -200,7 +200,7 @@ class Clusterer(PredictionMixin, ClusterMixin, BaseEstimator, ABC):  # type: ign
         )
         has_weight = np.ones(n_points, bool) if constraints.weights is None else constraints.weights > 0
         options.check_data(data, int(has_weight.sum()))
-        for name in ("labels_", "_weighted", "_weightless"):  # of an earlier fit
+        for name in ("labels_", "_weighted", "_weightless"):  # attributes of an earlier fit
             self.__dict__.pop(name, None)
         if not has_weight.all():
             self._check_weightless(int(has_weight.argmin()))
@@ -210,10 +210,10 @@ class Clusterer(PredictionMixin, ClusterMixin, BaseEstimator, ABC):  # type: ign
         start = time.perf_counter()
         self._duplicates = no_duplicates(int(has_weight.sum()))
         if self.metric != "precomputed" and isinstance(self.linkage, str):
-            # A user's own linkage may identify points by their rows, so duplicates stay.
+            # A custom linkage may identify points by their rows, so duplicates are not collapsed.
             self._duplicates = collapse_duplicates(data, constraints, self.n_jobs)
             data = self._duplicates.select_first(data)
-        # Without the points of weight 0, the rest may have too small a range for the metric: check them again.
+        # After points of weight 0 are removed, the scale may be too small for the metric: check again.
         is_valid = isinstance(data, np.ndarray) and self._compares_numbers() and has_weight.all()
         with progress_bar(bool(self.verbose)) as progress:
             graph = self._build_graph(DensePoints(data, self.metric) if is_valid else data, options, progress)
@@ -223,7 +223,7 @@ class Clusterer(PredictionMixin, ClusterMixin, BaseEstimator, ABC):  # type: ign
             self._fit_from_graph(graph, points, progress)
 
     def _fit_from_graph(self, graph: NeighborGraph, X: Any, progress: Progress | None) -> None:
-        """Run the rounds on a graph; set the tree and the labels."""
+        """Run the rounds on ``graph``; set ``tree_`` and ``labels_``."""
         start = time.perf_counter()
         self.graph_ = graph
         self._graph_tree = self._run_rounds(
@@ -238,7 +238,7 @@ class Clusterer(PredictionMixin, ClusterMixin, BaseEstimator, ABC):  # type: ign
         self._set_labels(progress)
 
     def _add_points(self, X: Any, sample_weight: npt.ArrayLike | None) -> None:
-        """Do the work of :meth:`partial_fit` on a draft."""
+        """Add points to this estimator, a draft of :meth:`_all_or_nothing`; see :meth:`partial_fit`."""
         if self._index is None:
             raise ValueError(
                 "metric='precomputed' has no points that new ones could be compared with: "
@@ -288,7 +288,7 @@ class Clusterer(PredictionMixin, ClusterMixin, BaseEstimator, ABC):  # type: ign
             self._fit_from_graph(graph, self._index.X, progress)
 
     def _check_weightless(self, point: int) -> None:
-        """Raise if a point of weight 0 cannot be labelled."""
+        """Raise if the points of weight 0 cannot be labelled; the error names ``point``."""
         cause = ""
         if self.metric == "precomputed":
             cause = "metric='precomputed' compares no points: leave it out of the graph or matrix"
@@ -301,14 +301,14 @@ class Clusterer(PredictionMixin, ClusterMixin, BaseEstimator, ABC):  # type: ign
     def _run_rounds(
         self, graph: NeighborGraph, X: Any, progress: Progress | None, **constraints: Any
     ) -> Hierarchy:
-        """Run the rounds of the clusterer on a graph, and return the tree; ``X`` is None for a graph alone."""
+        """Run the rounds on ``graph`` and return the tree; ``X`` is None if the graph is precomputed."""
 
     def _resolve_connect(self) -> ConnectName | None:
-        """Return ``connect``, or the value of its deprecated alias ``top`` if that is given."""
+        """Return ``connect``, or the value of its deprecated alias ``top`` if ``top`` is given."""
         return self.connect if self.top == "deprecated" else self.top
 
     def _validate(self, X: Any, *, reset: bool = True) -> Any:
-        """Return ``X`` as a graph or as an array of finite numbers; count its columns and note their names."""
+        """Return ``X`` as a graph or an array of finite numbers; set the number and names of its columns."""
         precomputed = self.metric == "precomputed"
         if isinstance(X, NeighborGraph) and reset:
             if not precomputed:
@@ -320,7 +320,7 @@ class Clusterer(PredictionMixin, ClusterMixin, BaseEstimator, ABC):  # type: ign
             return X
         forms = "csr" if self.metric in SPARSE_METRICS else precomputed
         if reset and self._compares_numbers() and not sp.issparse(X):
-            with config_context(assume_finite=True):  # check_points below looks at all numbers
+            with config_context(assume_finite=True):  # check_points below checks all numbers
                 data = validate_points(self, X, accept_sparse=forms)
             return data if sp.issparse(data) else self._check_numbers(data)
         data = validate_points(self, X, reset=reset, accept_sparse=forms)
@@ -332,19 +332,19 @@ class Clusterer(PredictionMixin, ClusterMixin, BaseEstimator, ABC):  # type: ign
         return data
 
     def _compares_numbers(self) -> bool:
-        """Return whether the metric compares points of any numbers, and not only zeros and ones."""
+        """Return whether the metric supports any numbers, and not only zeros and ones."""
         return self.metric != "precomputed" and self.metric not in BINARY_METRICS
 
     def _check_numbers(self, data: Any) -> Points:
-        """Return points as the search takes them; raise if a number is not finite or does not fit the metric."""
+        """Convert points for the search; raise if a number is not finite or too small for the metric."""
         try:
             return check_points(data, compact=True, metric=self.metric)
         except ValueError:
-            assert_all_finite(data, input_name="X")  # raises the error that scikit-learn's users know
+            assert_all_finite(data, input_name="X")  # raises scikit-learn's usual error
             raise
 
     def _build_graph(self, data: Any, options: FitOptions, progress: Progress | None) -> NeighborGraph:
-        """Return the neighbour graph of points or of a matrix; ``data`` itself if it is a graph."""
+        """Build the neighbour graph of points or of a precomputed matrix; return a given graph unchanged."""
         if isinstance(data, NeighborGraph):
             if self.missing not in ("mean", None):
                 raise ValueError(
@@ -379,7 +379,7 @@ class Clusterer(PredictionMixin, ClusterMixin, BaseEstimator, ABC):  # type: ign
         parameters = self.get_params(deep=False) | {"connect": self._resolve_connect()}
         del parameters["top"]  # the deprecated alias of connect
         if isinstance(self.random_state, np.random.RandomState):
-            parameters["random_state"] = self._seed  # the seed that it gave
+            parameters["random_state"] = self._seed  # the seed that was drawn from it
         return ModelState(
             class_name=type(self).__name__,
             parameters=parameters,
@@ -398,7 +398,7 @@ class Clusterer(PredictionMixin, ClusterMixin, BaseEstimator, ABC):  # type: ign
         )
 
     def _set_state(self, state: ModelState) -> None:
-        """Set the fitted state that :meth:`_get_state` of an estimator with the same parameters returned."""
+        """Set the fitted state; ``state`` is the result of :meth:`_get_state` for the same parameters."""
         self.n_features_in_ = state.n_features
         if state.feature_names:
             self.feature_names_in_ = np.array(state.feature_names, object)
@@ -421,7 +421,7 @@ class Clusterer(PredictionMixin, ClusterMixin, BaseEstimator, ABC):  # type: ign
 def _add_weights(
     constraints: Constraints, n_old: int, n_new: int, sample_weight: npt.ArrayLike | None
 ) -> Constraints:
-    """Return constraints whose weights are those of the old points followed by those of the new ones."""
+    """Return constraints on old and new points: the weights of the new points follow those of the old points."""
     new = None if sample_weight is None else check_weights(n_new, sample_weight)
     if constraints.weights is None and new is None:
         return constraints

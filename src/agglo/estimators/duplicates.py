@@ -1,7 +1,6 @@
-"""Duplicates and the clustering: constraints on collapsed points, and the tree of all points.
+"""Cluster duplicates as one point: map constraints to groups of duplicates, and expand the tree to all points.
 
-The tree of points with duplicates is that of points that must be linked and share the edges of one point; see
-:mod:`agglo.rounds.constraints`.
+Duplicates behave like must-link points that share the edges of one point; see :mod:`agglo.rounds.constraints`.
 """
 
 from __future__ import annotations
@@ -19,10 +18,10 @@ from agglo.tree.hierarchy import Hierarchy
 
 
 def collapse_duplicates(X: Any, constraints: Constraints, n_jobs: int | None = None) -> Duplicates:
-    """Find the equal rows of ``X`` that can be clustered as one point.
+    """Group the equal rows of ``X`` that can be clustered as one point.
 
-    A point that a constraint links or keeps apart is a group of its own. No group is heavier than the largest
-    allowed cluster.
+    A point with a must-link or a cannot-link forms its own group. No group is heavier than the largest allowed
+    cluster.
 
     Examples
     --------
@@ -47,12 +46,12 @@ def collapse_duplicates(X: Any, constraints: Constraints, n_jobs: int | None = N
 def extend_duplicates(
     duplicates: Duplicates, matches: Ids, new: Any, constraints: Constraints, n_jobs: int | None
 ) -> tuple[Duplicates, Ids]:
-    """Add the points ``new`` after the old ones; return all groups, and the new points that start a group.
+    """Add new points to the groups; return all groups, and the new points that start a group.
 
-    ``matches`` has, for each new point, the group of old points that it is equal to, or -1.
+    ``matches`` is, for each new point, the group of old points that it is equal to, or -1.
     """
     n_old, inverse = len(duplicates.inverse), matches.copy()
-    limited = np.isfinite(constraints.most)  # then every new point is a group of its own
+    limited = np.isfinite(constraints.most)  # if so, every new point forms its own group
     inverse[np.isin(inverse, duplicates.inverse[constraints.constrained_points()]) | limited] = -1
     rest = np.flatnonzero(inverse < 0)
     among = no_duplicates(len(rest)) if limited or not len(rest) else find_duplicates(new[rest], n_jobs)
@@ -63,14 +62,14 @@ def extend_duplicates(
 
 
 def sum_weights(duplicates: Duplicates, constraints: Constraints) -> npt.NDArray[np.float64] | None:
-    """Return the weight of each group; None if each is 1."""
+    """Return the total weight of each group of duplicates; None if all are 1."""
     if not duplicates.n_duplicates:
         return constraints.weights
     return np.bincount(duplicates.inverse, constraints.weights).astype(np.float64)
 
 
 def map_constraints(duplicates: Duplicates, constraints: Constraints) -> dict[str, Any]:
-    """Return the constraints on points as constraints on their groups: keyword arguments of :func:`agglo.scc`."""
+    """Convert constraints on points to constraints on groups; return keyword arguments of :func:`agglo.scc`."""
     groups = [duplicates.inverse[group] for group in constraints.large_groups()]
     pairs = duplicates.inverse[constraints.cannot]
     return {
@@ -82,15 +81,15 @@ def map_constraints(duplicates: Duplicates, constraints: Constraints) -> dict[st
 
 
 def map_nodes(tree: Hierarchy, duplicates: Duplicates) -> Ids:
-    """Return the node of the tree of :func:`expand_duplicates` for each node of ``tree``.
+    """Map each node of ``tree`` to its node in the tree that :func:`expand_duplicates` returns.
 
-    The leaf of a group of several points becomes the node that has these points as children.
+    The leaf of a group of several points is mapped to the node that has these points as children.
     """
     n, count = len(duplicates.inverse), np.bincount(duplicates.inverse)
     linked = _is_link_node(tree)
     node = np.full(tree.n_nodes, n)
     node[: len(count)] = duplicates.first
-    # The smallest point below each parent of a leaf. It is used for the nodes of linked points only.
+    # The smallest point below each parent of a leaf. Only the nodes of must-link points use it.
     np.minimum.at(node, tree.parent[: len(count)], duplicates.first)
     early = np.flatnonzero(linked | np.append(count > 1, np.zeros(tree.n_nodes - len(count), bool)))
     early = early[np.argsort(node[early])]  # nodes of the first round, in order of their smallest point
@@ -101,10 +100,10 @@ def map_nodes(tree: Hierarchy, duplicates: Duplicates) -> Ids:
 
 
 def expand_duplicates(tree: Hierarchy, duplicates: Duplicates, constraints: Constraints) -> Hierarchy:
-    """Return the tree of all points, given the tree of their groups.
+    """Return the tree of all points, given the tree of the groups of duplicates.
 
     Each group of several points becomes a node of height 0. These nodes form a first round without a threshold.
-    If points must be linked, ``tree`` has such a round already, and they are added to it.
+    If ``tree`` already has such a round, for must-link points, the nodes are added to it.
     """
     if not duplicates.n_duplicates:
         return tree
@@ -137,20 +136,20 @@ def expand_duplicates(tree: Hierarchy, duplicates: Duplicates, constraints: Cons
 
 
 def _is_link_node(tree: Hierarchy) -> npt.NDArray[np.bool_]:
-    """Return whether each node is of the round that merges points that must be linked."""
+    """Return, for each node, whether it was merged by the round of must-link points."""
     return np.asarray((tree.round == 1) & ("must_link" in tree.about))
 
 
 def _split_heavy_groups(first: Ids, weights: npt.NDArray[np.float64], max_weight: float) -> Ids:
     """Split groups heavier than ``max_weight``; return the new group of each point.
 
-    Each part has so many points that it is light enough even if all are as heavy as the heaviest of the group.
+    All parts of a group have the same number of points, small enough for points as heavy as its heaviest point.
     """
     _, inverse, count = np.unique(first, return_inverse=True, return_counts=True)
     heaviest = np.zeros(len(count))
     np.maximum.at(heaviest, inverse, weights)
     order = np.argsort(inverse, kind="stable")
-    rank = np.empty_like(order)  # of each point in its group
+    rank = np.empty_like(order)  # the position of each point in its group
     rank[order] = np.arange(len(order)) - np.repeat(np.cumsum(count) - count, count)
     is_heavy = np.bincount(inverse, weights) > max_weight
     part = np.where(is_heavy[inverse], rank // np.floor(max_weight / heaviest)[inverse].astype(np.int64), 0)

@@ -1,4 +1,4 @@
-"""Numbers of the clusters of a partition that do not depend on the order of the points."""
+"""Number the clusters of a partition independently of the order of the points."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ Ids = npt.NDArray[np.int64]
 def number_clusters(
     labels: Ids, weights: npt.NDArray[np.float64] | None = None, X: Any = None, rows: Ids | None = None
 ) -> Ids:
-    """Renumber clusters by falling weight, ties by their smallest row, independently of the order of the points.
+    """Renumber clusters by falling weight and then by smallest row, independently of the order of the points.
 
     Parameters
     ----------
     labels : ndarray of int64 of shape (n_points,)
-        The cluster of each point, 0, 1, ..., none empty.
+        The cluster of each point, 0 to k - 1. No cluster is empty.
     weights : ndarray of float64 of shape (n_points,), optional
         Sample weights; by default each point counts as 1. The cluster of the largest total weight becomes 0.
     X : array or sparse matrix, optional
-        The points, finite numbers. Of clusters of equal weight, the one that holds the smallest row comes first.
-        Rows are compared column by column. The order of sparse rows is that of the same rows in a dense array.
+        The points, finite numbers. Clusters of equal weight are sorted by their smallest rows. Rows are compared
+        column by column. Sparse rows have the same order as equal dense rows.
     rows : ndarray of int64 of shape (n_points,), optional
-        The row of ``X`` that has each point; by default its own. Duplicates may share a row.
+        The row of ``X`` for each point; by default point ``i`` has row ``i``. Duplicates may share a row.
 
     Returns
     -------
@@ -60,7 +60,7 @@ def number_clusters(
 
 
 def order_of_appearance(labels: Ids) -> Ids:
-    """Return the labels in the order in which they first appear, each once.
+    """Return the distinct labels in order of first appearance.
 
     Examples
     --------
@@ -75,18 +75,18 @@ def order_of_appearance(labels: Ids) -> Ids:
 
 
 def _order_by_rows(rank: Ids, labels: Ids, X: Any, rows: Ids | None) -> None:
-    """Refine, in place, the ranks of tied clusters by the smallest row of each.
+    """Break ties in ``rank``, in place, by the smallest row of each tied cluster.
 
-    Rows are read key by key. After each key, a cluster's candidates are the rows whose keys so far are its
-    smallest ones. Clusters of one rank agree in these keys. Only candidates of tied clusters are read.
+    Rows are compared key by key. The candidates of a cluster are its rows with the smallest keys so far. Clusters
+    that are still tied have candidates with equal keys. Only the candidates of tied clusters are read.
     """
-    clusters = np.flatnonzero(np.bincount(rank, minlength=len(rank))[rank] > 1)  # all that are still tied
+    clusters = np.flatnonzero(np.bincount(rank, minlength=len(rank))[rank] > 1)  # the clusters that are still tied
     if not len(clusters):
         return
     position = np.full(len(rank), -1)
     position[clusters] = np.arange(len(clusters))
     points = np.flatnonzero(position[labels] >= 0)
-    owner = position[labels[points]]  # of each candidate, its place in clusters
+    owner = position[labels[points]]  # for each candidate, the index of its cluster in `clusters`
     candidates = points if rows is None else rows[points]
     clusters, candidates, owner = _drop_settled(rank, clusters, candidates, owner)
     for key_of in _row_keys(X):
@@ -96,7 +96,7 @@ def _order_by_rows(rank: Ids, labels: Ids, X: Any, rows: Ids | None) -> None:
         if (key == key[0]).all():
             continue
         smallest = np.empty(len(clusters), key.dtype)
-        smallest[owner] = key  # any of a cluster's, to start from
+        smallest[owner] = key  # start with any key of the cluster
         np.minimum.at(smallest, owner, key)
         kept = key == smallest[owner]
         rank[clusters] = _refine(rank[clusters], smallest)
@@ -104,11 +104,11 @@ def _order_by_rows(rank: Ids, labels: Ids, X: Any, rows: Ids | None) -> None:
 
 
 def _drop_settled(rank: Ids, clusters: Ids, candidates: Ids, owner: Ids) -> tuple[Ids, Ids, Ids]:
-    """Drop clusters whose rank is theirs alone or whose ties have one and the same row, and their candidates."""
+    """Drop clusters without ties, clusters whose ties all share one row, and the candidates of both."""
     _, tie, count = np.unique(rank[clusters], return_inverse=True, return_counts=True)
     own = tie[owner]
     row = np.empty(len(count), np.int64)
-    row[own] = candidates  # any of the tie's
+    row[own] = candidates  # any candidate of the tied clusters
     differ = np.zeros(len(count), bool)
     differ[own[candidates != row[own]]] = True
     open_ = (differ & (count > 1))[tie]
@@ -118,7 +118,7 @@ def _drop_settled(rank: Ids, clusters: Ids, candidates: Ids, owner: Ids) -> tupl
 
 
 def _refine(rank: Ids, key: npt.NDArray[Any]) -> Ids:
-    """Return ranks by ``rank`` and then ``key``: the rank of an item is the number of items before its ties."""
+    """Rank items by ``rank`` and then by ``key``; the new rank is the number of items before the item's ties."""
     order = np.lexsort((key, rank))
     ranks, keys = rank[order], key[order]
     is_first = np.append(True, ranks[1:] != ranks[:-1])
@@ -131,7 +131,7 @@ def _refine(rank: Ids, key: npt.NDArray[Any]) -> Ids:
 
 
 def _row_keys(X: Any) -> Iterator[Callable[[Ids], npt.NDArray[Any]]]:
-    """Yield functions that return one key of given rows each; rows are ordered by the first key that differs."""
+    """Yield functions that return a sort key for given rows; the first key is the most significant."""
     if not sp.issparse(X):
         for column in range(X.shape[1]):
             yield lambda rows, column=column: X[rows, column]  # type: ignore[misc]
@@ -144,10 +144,10 @@ def _row_keys(X: Any) -> Iterator[Callable[[Ids], npt.NDArray[Any]]]:
 
 
 def _signed_columns(matrix: Any, length: Ids, rows: Ids, entry: int) -> Ids:
-    """Return a key that orders rows by the sign and column of their next entry, if they agree in all before.
+    """Return a sort key for sparse rows whose earlier entries are equal: the sign and column of their next entry.
 
-    A row whose next entry is in a later column has a zero in the earlier one. So a negative entry in an earlier
-    column makes the smaller row, and a positive entry the larger row. The end of a row lies between both.
+    The row with the earlier column is compared with a zero of the other row. So it is the smaller row if its entry
+    is negative, and the larger row if its entry is positive. Rows without a next entry are in between.
     """
     value = _entries(matrix.data, matrix, length, rows, entry)
     left = matrix.shape[1] - _entries(matrix.indices, matrix, length, rows, entry).astype(np.int64)
@@ -155,7 +155,7 @@ def _signed_columns(matrix: Any, length: Ids, rows: Ids, entry: int) -> Ids:
 
 
 def _entries(values: npt.NDArray[Any], matrix: Any, length: Ids, rows: Ids, entry: int) -> npt.NDArray[Any]:
-    """Return what ``values`` has of an entry of each of these rows; 0 for rows that have ended."""
+    """Return entry number ``entry`` of each row from ``values``; 0 for rows with fewer entries."""
     there = entry < length[rows]
     found = np.zeros(len(rows), values.dtype)
     found[there] = values[matrix.indptr[rows[there]].astype(np.int64) + entry]

@@ -1,4 +1,4 @@
-"""Loading a saved model as a clusterer."""
+"""Load a saved model as a clusterer."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _CLUSTERERS: dict[str, type[Clusterer]] = {"SCC": SCC, "Affinity": Affinity, "HA
 def load(folder: str | os.PathLike[str]) -> Clusterer:
     """Load the model that :meth:`agglo.SCC.save` wrote to ``folder``.
 
-    Loading executes no code from the folder. Damaged files, and files that are not of the same save, are errors.
-    So are points saved by reference that have changed since.
+    Loading executes no code from the folder. It raises if files are damaged or come from different saves. It also
+    raises if the model refers to a file of points that has changed.
 
     Examples
     --------

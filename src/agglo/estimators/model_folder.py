@@ -1,7 +1,7 @@
-"""Model folders: a fitted clusterer on disk as parameters, graph, tree and points, all of them or none.
+"""Save and load a fitted clusterer as a folder: parameters, graph, tree and points, written atomically.
 
-``known.npz`` has the constraints on the points and the groups of duplicates. Each group is one point of the graph.
-If there are duplicates, ``graph_tree.parquet`` is the tree of the points of the graph.
+``known.npz`` contains the constraints and the groups of duplicates. Each group is one point of the graph. If there
+are duplicates, ``graph_tree.parquet`` is the tree over the points of the graph.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ _CHUNK = 1 << 24  # bytes that are hashed at a time
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ModelState:
-    """A fitted clusterer as it is saved.
+    """The state of a fitted clusterer that is saved.
 
-    1. ``duplicates.inverse`` has an entry for each leaf of ``tree``, and ``duplicates.first`` one for each leaf of
-       ``graph_tree`` and each point of ``graph`` and ``index``;
+    1. ``duplicates.inverse`` has one entry per leaf of ``tree``. ``duplicates.first`` has one entry per leaf of
+       ``graph_tree``, which is also a point of ``graph`` and ``index``;
     2. ``graph_tree`` is ``tree`` if there are no duplicates;
-    3. ``weighted`` has the ids of the points of positive weight, in ascending order, and ``weightless`` the rows
-       of the others; both are None if all weights are positive.
+    3. ``weighted`` has the ids of the points with positive weight, in ascending order, and ``weightless`` has the
+       rows of the points with weight 0; both are None if all weights are positive.
     """
 
     class_name: str
@@ -96,7 +96,7 @@ def save_model(
 def model_files(
     state: ModelState, points: str | os.PathLike[str] | None = None
 ) -> tuple[dict[str, Write], dict[str, Any]]:
-    """Return functions that write the files of a model, by file name, and its record."""
+    """Return a mapping of file names to functions that write the files of a model, and the record of the model."""
     writers: dict[str, Write] = {
         TREE: state.tree.save,
         GRAPH: lambda path: _write_graph(state.graph, path),
@@ -134,7 +134,7 @@ def model_files(
 
 
 def load_model(folder: str | os.PathLike[str], build: Callable[[ModelState], T]) -> T:
-    """Read and check the model in ``folder``, and return what ``build`` makes of it."""
+    """Read and check the model in ``folder``; return ``build(state)``."""
     home = Path(folder)
 
     def load() -> T:
@@ -154,9 +154,9 @@ def load_model(folder: str | os.PathLike[str], build: Callable[[ModelState], T])
 
 
 def _read_state(home: Path, record: dict[str, Any]) -> ModelState:
-    """Read the files of a model and check that they fit each other."""
+    """Read the files of a model, and check that their sizes match."""
     parameters = {name: _from_json(value) for name, value in record["parameters"].items()}
-    if "top" in parameters:  # the name of connect in models that earlier versions saved
+    if "top" in parameters:  # the old name of connect, in models of earlier versions
         parameters["connect"] = parameters.pop("top")
     graph, tree = _read_graph(resolve_file(home, GRAPH), record["graph"]), Hierarchy.load(resolve_file(home, TREE))
     constraints, duplicates = _read_known(resolve_file(home, KNOWN))
@@ -219,7 +219,7 @@ def _invalid_record(home: Path, cause: str) -> ValueError:
 
 
 def _to_json(name: str, value: Any) -> Any:
-    """Return a parameter as a value that JSON can represent."""
+    """Convert a parameter to a value that JSON can represent."""
     if isinstance(value, np.ndarray | list | tuple):
         return [_to_json(name, item) for item in np.asarray(value).tolist()]
     if isinstance(value, np.generic):
@@ -234,7 +234,7 @@ def _to_json(name: str, value: Any) -> Any:
 
 
 def _from_json(value: Any) -> Any:
-    """Return the parameter that :func:`_to_json` converted."""
+    """Convert a result of :func:`_to_json` back to the parameter."""
     return float(value["float"]) if isinstance(value, dict) else value
 
 
@@ -284,7 +284,7 @@ def _write_known(state: ModelState, path: Path) -> None:
 
 
 def _weightless_arrays(state: ModelState) -> dict[str, npt.NDArray[Any]]:
-    """Return the ids of the points of positive weight and the rows of the others; nothing if all are positive."""
+    """Return the ids of points with positive weight and the rows of points with weight 0; empty if none has."""
     if state.weighted is None:
         return {}
     if not sp.issparse(state.weightless):
@@ -295,7 +295,7 @@ def _weightless_arrays(state: ModelState) -> dict[str, npt.NDArray[Any]]:
 
 
 def _read_weightless(path: Path, duplicates: Duplicates) -> tuple[npt.NDArray[np.int64] | None, Any]:
-    """Read what :func:`_weightless_arrays` returned."""
+    """Read the arrays of :func:`_weightless_arrays` from a file."""
     with np.load(path, allow_pickle=False) as arrays:
         if "counted" not in arrays:
             return None, None
@@ -349,7 +349,7 @@ def _write_sparse(X: Any, path: Path) -> None:
 
 
 def _read_points(home: Path, about: Mapping[str, Any], duplicates: Duplicates) -> Any:
-    """Open the points of the graph, in the folder or in the file that the record refers to."""
+    """Open the points of the graph, which are in the folder or in a file that the record refers to."""
     if "path" not in about:
         if about["sparse"]:
             return sp.csr_array(sp.load_npz(resolve_file(home, SPARSE_POINTS)))
@@ -364,7 +364,7 @@ def _read_points(home: Path, about: Mapping[str, Any], duplicates: Duplicates) -
 
 
 def _describe_file(X: Any, path: Path, duplicates: Duplicates) -> dict[str, Any]:
-    """Return shape, dtype and checksum of a file of points; raise if they are not those of the model."""
+    """Return the shape, dtype and checksum of a file of points; raise unless its points equal the model's."""
     if sp.issparse(X):
         raise ValueError("sparse points cannot be saved by reference: leave points out")
     saved = np.lib.format.open_memmap(path, mode="r")
@@ -383,7 +383,7 @@ def _describe_file(X: Any, path: Path, duplicates: Duplicates) -> dict[str, Any]
 
 
 def _checksum(X: npt.NDArray[Any]) -> str:
-    """Hash the rows of an array, a few megabytes at a time."""
+    """Return a hash of an array, computed block by block."""
     digest = hashlib.blake2b(digest_size=16)
     rows = max(1, _CHUNK // max(1, X.nbytes // max(1, len(X))))
     for first in range(0, len(X), rows):

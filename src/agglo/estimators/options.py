@@ -1,4 +1,4 @@
-"""Parameters of a clusterer, validated before the search for neighbours."""
+"""Validate the parameters of a clusterer before the search for neighbours."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MAX_POINTS = 2**31
 
 
 def _one_of(name: str, choices: Iterable[object], remedy: str) -> Callable[[Any], None]:
-    """Return a check that a parameter is one of ``choices``."""
+    """Return a function that raises unless its argument is one of ``choices``."""
     allowed = tuple(choices)
 
     def check(value: Any) -> None:
@@ -32,7 +32,7 @@ def _one_of(name: str, choices: Iterable[object], remedy: str) -> Callable[[Any]
 
 
 def _check_number_of_neighbors(n_neighbors: Any) -> None:
-    if n_neighbors != "all":  # the memory of "all" depends on the number of points
+    if n_neighbors != "all":  # "all" is checked later, because its memory depends on the data
         check_n_neighbors(n_neighbors, MAX_POINTS)
 
 
@@ -52,11 +52,11 @@ _CHECKS: dict[str, Callable[[Any], object]] = {
     "kind": _one_of("kind", [None, *KINDS], "'similarity' or 'distance'"),
     "n_jobs": effective_n_threads,
 }
-"""For each parameter, a function that raises if its value is wrong for any data and any other parameters."""
+"""For each parameter, a function that raises if its value is invalid for all data."""
 
 
 def cut_rule(n_clusters: Any, round: Any, height: Any) -> dict[str, Any]:
-    """Return the rule of the cut that gives ``labels_``; the most persistent round if none is given."""
+    """Return the rule that selects ``labels_`` from the tree; by default, the most persistent round."""
     if n_clusters is None and round is None and height is None:
         round = "persistent"
     return {"n_clusters": n_clusters, "round": round, "height": height}
@@ -64,9 +64,9 @@ def cut_rule(n_clusters: Any, round: Any, height: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True, eq=False)
 class FitOptions:
-    """Parameters of one fit that are valid, by themselves and together.
+    """Validated parameters of one fit.
 
-    :meth:`from_params` checks what does not depend on the data, and :meth:`check_data` the rest.
+    :meth:`from_params` checks everything that does not depend on the data, and :meth:`check_data` checks the rest.
     """
 
     metric: str
@@ -76,12 +76,12 @@ class FitOptions:
     thresholds: Any
     n_thresholds: int | None
     rule: dict[str, Any]
-    """The rule of the cut that gives ``labels_``: one of n_clusters, round and height is not None."""
+    """The rule that selects ``labels_``: exactly one of n_clusters, round and height is not None."""
     seed: int
 
     @classmethod
     def from_params(cls, params: Mapping[str, Any]) -> FitOptions:
-        """Validate the parameters that ``get_params`` of a clusterer returns."""
+        """Validate ``params``, a result of the clusterer's ``get_params``."""
         given = dict(params)
         if given.get("top", "deprecated") != "deprecated":
             given["connect"] = given["top"]
@@ -105,7 +105,7 @@ class FitOptions:
     def check_data(self, data: Any, n_points: int) -> None:
         """Raise if a parameter does not fit the data: points, a matrix or a graph.
 
-        ``n_points`` is the number of points of positive weight.
+        ``n_points`` is the number of points with positive weight.
         """
         kind = self.graph_kind(data)
         check_rule(n_points, **self.rule)
@@ -137,7 +137,7 @@ class FitOptions:
         return known
 
     def _check_thresholds(self, graph_kind: Kind) -> None:
-        """Raise if the thresholds are wrong for the values of the linkage."""
+        """Raise if the thresholds are invalid for the linkage, which has similarities or distances."""
         kind: Kind = graph_kind
         if not isinstance(self.linkage, str):
             kind = self.linkage.kind

@@ -26,7 +26,7 @@ from agglo.tree.hierarchy import Hierarchy
 
 
 class PredictionMixin(ABC):
-    """Labels of a fitted clusterer: those of its points, and those of new points."""
+    """Mixin that labels the fitted points and new points."""
 
     labels_: npt.NDArray[np.int64]
     tree_: Hierarchy
@@ -39,20 +39,20 @@ class PredictionMixin(ABC):
     recall: float
     n_jobs: int | None
     verbose: bool | int
-    _index: NeighborIndex | None  # of the points of the graph; None if no points were given
-    _duplicates: Duplicates  # groups of the points of positive weight; each is one point of the graph
-    _constraints: Constraints  # on the points of positive weight
-    _graph_tree: Hierarchy  # of the points of the graph
-    _seed: int  # that random_state gave for this fit
-    _weighted: npt.NDArray[np.int64] | None = None  # ids of the points of positive weight; None if all are
-    _weightless: Any = None  # the rows of the points of weight 0
+    _index: NeighborIndex | None  # index of the graph's points; None if there are no points
+    _duplicates: Duplicates  # groups of points with positive weight; each group is a point of the graph
+    _constraints: Constraints  # constraints on the points with positive weight
+    _graph_tree: Hierarchy  # the tree over the points of the graph
+    _seed: int  # the random seed of this fit
+    _weighted: npt.NDArray[np.int64] | None = None  # ids of points with positive weight; None if all are
+    _weightless: Any = None  # the rows of the points with weight 0
 
     @abstractmethod
     def _validate(self, X: Any, *, reset: bool = True) -> Any:
         """Return ``X`` as an array of finite numbers."""
 
     def _build_index(self, X: Any, graph: NeighborGraph) -> None:
-        """Set the index that finds the neighbours of new points; None without points."""
+        """Build the index that finds neighbours of new points; set it to None if there are no points."""
         self._index, self.query_method_ = None, None
         if X is not None:
             settings = (graph.method, graph.parameters, self.recall, self._seed, graph.cells)
@@ -60,13 +60,13 @@ class PredictionMixin(ABC):
             self.query_method_ = self._index.method
 
     def attach(self, X: Any) -> Attached:
-        """Find the node of the tree that each new point joins; its label in any cut follows from it.
+        """Find the tree node that each new point joins, which determines its label in any cut.
 
         Parameters
         ----------
         X : array-like of shape (n_new, n_features) or (n_new, n_points)
-            New points with the features of the fitted ones. With ``metric="precomputed"``, their similarities or
-            distances to the fitted points; a sparse matrix has entries for the neighbours only.
+            New points with the same features as the fitted points. With ``metric="precomputed"``, the similarities
+            or distances of the new points to the fitted points; a sparse matrix has entries for neighbours only.
 
         Returns
         -------
@@ -87,7 +87,7 @@ class PredictionMixin(ABC):
             return self._attach(self._validate(X, reset=False), progress)
 
     def _attach(self, new: Any, progress: Progress | None) -> Attached:
-        """Do the work of :meth:`attach` for validated points."""
+        """Attach validated points; see :meth:`attach`."""
         weights = sum_weights(self._duplicates, self._constraints)
         if self._index is None:
             return attach_rows(self.tree_, _matrix_to_rows(new), None, self.n_jobs, progress, weights)
@@ -107,7 +107,7 @@ class PredictionMixin(ABC):
         return self._expand(attach_rows(tree, rows, duplicates, self.n_jobs, progress, weights, vectors))
 
     def _expand(self, new: Attached) -> Attached:
-        """Return the nodes of ``tree_`` that new points join, given those of the tree of the graph's points."""
+        """Convert nodes and rounds of the tree of the graph's points to those of ``tree_``, the tree of all points."""
         if not self._duplicates.n_duplicates:
             return new
         nodes = np.append(map_nodes(self._graph_tree, self._duplicates), -1)
@@ -119,7 +119,7 @@ class PredictionMixin(ABC):
         return Attached(self.tree_, node, np.where(new.round > 0, new.round + n_before, new.round), new.height)
 
     def _set_labels(self, progress: Progress | None) -> None:
-        """Set ``labels_`` and ``graph_index_``, which have an entry for each point, also for those of weight 0."""
+        """Set ``labels_`` and ``graph_index_``; both have an entry for every point, even with weight 0."""
         X = None if self._index is None else self._index.X
         clusters = self.tree_.cut(**self._default_rule())
         self.labels_ = number_clusters(clusters, self._constraints.weights, X, self._duplicates.inverse)
@@ -133,16 +133,16 @@ class PredictionMixin(ABC):
             self.labels_, self.graph_index_ = labels, index
 
     def _default_rule(self) -> dict[str, Any]:
-        """Return the rule of the cut that gives ``labels_``."""
+        """Return the rule that selects ``labels_`` from the tree."""
         return {"round": self.round_, "height": self.height if self.round_ is None else None}
 
     def _label_new(self, new: Attached, leaf_labels: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Return the labels of new points in the default cut, numbered as ``leaf_labels``."""
-        clusters = new.labels(**self._default_rule())  # numbered by first appearance
+        """Return the labels of new points in the default cut, with the cluster numbers of ``leaf_labels``."""
+        clusters = new.labels(**self._default_rule())  # numbered in order of first appearance
         return np.where(clusters < 0, -1, order_of_appearance(leaf_labels)[clusters])
 
     def _set_weightless_aside(self, X: Any, has_weight: npt.NDArray[np.bool_]) -> Any:
-        """Return the points of positive weight, and keep the others to label them at the end."""
+        """Return the points with positive weight; store the others, which are labelled after the fit."""
         if has_weight.all() and self._weighted is None:
             return X
         n_old = len(self.labels_) if hasattr(self, "labels_") else 0
@@ -153,8 +153,8 @@ class PredictionMixin(ABC):
         return take_rows(X, np.flatnonzero(has_weight))
 
     def _select_round(self, n_clusters: SupportsIndex | None, round: SupportsIndex | RoundRule | None) -> int:
-        """Return the round of ``tree_`` that a rule selects."""
-        tree = self._graph_tree if round == "silhouette" else self.tree_  # silhouettes are of the graph's points
+        """Return the round of ``tree_`` that ``n_clusters`` or ``round`` selects."""
+        tree = self._graph_tree if round == "silhouette" else self.tree_  # silhouettes need the graph's points
         selected = select_round(tree, n_clusters, round, self.graph_, weights=self._constraints.weights)
         return selected + len(self.tree_.rounds) - len(tree.rounds)
 
@@ -167,19 +167,18 @@ class PredictionMixin(ABC):
         height: SupportsFloat | None = None,
         labels: npt.ArrayLike | None = None,
     ) -> npt.NDArray[np.int64]:
-        """Assign new points to clusters, numbered as in ``labels_``; -1 if no cluster is close enough.
+        """Assign new points to the clusters in ``labels_``; -1 if no cluster is close enough.
 
-        A new point joins the cluster that the rounds would have merged it into: see :func:`agglo.attach`. A
-        duplicate of a fitted point has the label of that point.
+        The rounds are replayed for each new point to find the cluster that it merges into; see
+        :func:`agglo.attach`. A duplicate of a fitted point has the label of that point.
 
         Parameters
         ----------
         X : array-like of shape (n_new, n_features) or (n_new, n_points)
             New points, as in :meth:`attach`.
         n_clusters, round, height, labels
-            Another cut of the tree than that of ``labels_``: a rule of :meth:`agglo.Hierarchy.cut`, or labels that
-            this method returned for any rule. Clusters are then numbered in order of first appearance, or as in
-            ``labels``.
+            Use another cut of the tree: a rule of :meth:`agglo.Hierarchy.cut`, or ``labels``, the result of that
+            method for any rule. Clusters are then numbered in order of first appearance, or as in ``labels``.
 
         Examples
         --------
@@ -206,14 +205,14 @@ class PredictionMixin(ABC):
 
 
 def _stack(first: Any, second: Any) -> Any:
-    """Return the rows of two arrays or sparse matrices, one after the other."""
+    """Concatenate the rows of two arrays or of two sparse matrices."""
     if sp.issparse(first) or sp.issparse(second):
         return sp.vstack([sp.csr_array(first), sp.csr_array(second)], format="csr")
     return np.concatenate([first, second])
 
 
 def _matrix_to_rows(matrix: Any) -> Rows:
-    """Return the entries of a matrix of values; those that are stored if it is sparse."""
+    """Convert a matrix of similarities or distances to CSR rows; of a sparse matrix, only stored entries."""
     n_new, n_points = matrix.shape
     if sp.issparse(matrix):
         matrix = sp.csr_array(matrix)

@@ -1,7 +1,7 @@
 """Save a run to a folder, and load it: the tree, the labels and a record of the parameters.
 
-The record contains a hash of each file of the run, and a checksum of itself. All files are replaced together, see
-:mod:`agglo.io.atomic`. A file in the folder that the record does not list is not part of the run.
+The record lists the files of the run with their hashes, and has a checksum of itself. All files are replaced
+atomically, see :mod:`agglo.io.atomic`. Files that the record does not list are not part of the run.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ SPARSE_POINTS = "points.npz"
 RECORDS = (MODEL, RECORD)
 FILES = {TREE, LABELS, PICTURE, ITEMS, NAMES, GRAPH_TREE, GRAPH, KNOWN, POINTS, SPARSE_POINTS, *RECORDS}
 MODEL_FILES = {TREE, GRAPH_TREE, GRAPH, KNOWN, POINTS, SPARSE_POINTS}
-_UNLISTED_FILES = {TREE, LABELS, ITEMS, NAMES}  # the files of runs of early versions, whose record lists none
+_UNLISTED_FILES = {TREE, LABELS, ITEMS, NAMES}  # files of runs of early versions, whose record does not list files
 _REMEDY = {RECORD: "run agglo fit again", MODEL: "save the model again"}
 
 
 def check_folder(folder: Path, *, force: bool = False) -> None:
-    """Raise if a run cannot be written to ``folder``, or if the folder holds other files and not ``force``."""
+    """Raise if ``folder`` is not writable, or if it contains other files, unless ``force``."""
     atomic.check_writable_folder(folder, FILES)
     if not folder.exists():
         return
@@ -77,7 +77,7 @@ def save_run(
     picture : callable, optional
         A function that writes a picture to a given path.
     extra : mapping, optional
-        Functions that write further files to a given path, by the name of the file.
+        A mapping of file names to functions that write further files to a given path.
     model : tuple, optional
         The files and the record of the fitted model, see :func:`agglo.estimators.model_folder.contents`.
     """
@@ -95,7 +95,7 @@ def save_run(
 
 
 def write_folder(folder: Path, files: Mapping[str, Write], records: Mapping[str, Mapping[str, Any]]) -> list[Path]:
-    """Replace the files of agglo in ``folder`` by these files and records atomically; return their paths.
+    """Replace all files of agglo in ``folder`` by ``files`` and ``records``, atomically; return their paths.
 
     The records are written last. They list the files with their hashes.
     """
@@ -116,7 +116,7 @@ def write_folder(folder: Path, files: Mapping[str, Write], records: Mapping[str,
 
 
 def _list_files(folder: Path, name: str) -> set[str]:
-    """Return the names of the files that a record lists, and its own; none if it is damaged or not of agglo."""
+    """Return the files that a record lists, and the record itself; empty if the record is invalid."""
     try:
         record = load_record(folder, name)
     except ValueError:
@@ -145,7 +145,7 @@ class RunFiles:
     name: str = RECORD
 
     def find(self, file: str) -> Path | None:
-        """Return the path of a file of the run, whose hash is verified; None if the run has no such file."""
+        """Return the path of a file of the run after checking its hash; None if the run has no such file."""
         path = atomic.resolve_file(self.folder, file)
         digests = None if self.record is None else self.record.get("files")
         if digests is None:  # a folder without a record, or of an early version
@@ -163,7 +163,7 @@ class RunFiles:
         return path
 
     def tree(self) -> Path:
-        """Return the path of the tree."""
+        """Return the path of the tree file."""
         path = self.find(TREE)
         if path is None:
             raise FileNotFoundError(
@@ -173,11 +173,11 @@ class RunFiles:
 
 
 def read_run(path: Path, read: Callable[[RunFiles], T]) -> T:
-    """Return ``read(files)`` for the run in the folder ``path``; all files are of the same run."""
+    """Return ``read(files)`` for the run in the folder ``path``; a concurrent write does not mix two runs."""
 
     def read_once() -> T:
         record = load_record(path)
-        # A folder that holds only a model has no record of a run.
+        # A folder with only a saved model has no record of a run.
         files = RunFiles(path, record) if record else RunFiles(path, load_record(path, MODEL), MODEL)
         return read(files)
 
@@ -185,7 +185,7 @@ def read_run(path: Path, read: Callable[[RunFiles], T]) -> T:
 
 
 def load_run(path: Path) -> tuple[Hierarchy, dict[str, Any] | None]:
-    """Return the tree and the record of a run, given its folder or a tree file; a file has no record."""
+    """Load the tree and the record of a run from a folder; from a tree file, the record is None."""
     if not path.exists():
         raise FileNotFoundError(f"cannot read {path}: there is no such folder or file; check its name")
     if not path.is_dir():
@@ -196,12 +196,12 @@ def load_run(path: Path) -> tuple[Hierarchy, dict[str, Any] | None]:
 
 
 def load_tree(path: Path) -> Hierarchy:
-    """Return the tree of a run, given its folder or a tree file."""
+    """Load the tree of a run from its folder or from a tree file."""
     return load_run(path)[0]
 
 
 def load_record(path: Path, name: str = RECORD) -> dict[str, Any] | None:
-    """Return the record ``name`` in the folder ``path``; None if there is none."""
+    """Load the record ``name`` from the folder ``path``; return None if it does not exist."""
     file = atomic.resolve_file(path, name)
     if not file.is_file():
         return None

@@ -26,51 +26,54 @@ class SCC(Clusterer):
     Parameters
     ----------
     n_clusters : int, optional
-        ``labels_`` are those of the round with the closest number of clusters. A round may merge many clusters, so
-        there may be no round with exactly this number.
+        Select the round whose number of clusters is closest. ``labels_`` are the labels after this round. A round
+        may merge many clusters, so no round may have exactly this number.
     metric : {"cosine", "dot", "sqeuclidean", "euclidean", "jaccard", "hamming", "precomputed"}, default="cosine"
         The similarity or distance of two points; see :func:`agglo.neighbor_graph`. With ``"precomputed"``, ``X``
         is a :class:`agglo.NeighborGraph`, a SciPy sparse matrix whose stored entries are the edges, or a square
         array, which is a complete graph.
     n_neighbors : int or "all", default=25
-        The number of neighbours of each point, or ``"all"`` for the complete graph. If there are fewer other
-        points, it is reduced to their number; ``graph_.parameters`` has the number that was used.
+        The number of neighbours of each point, or ``"all"`` for the complete graph. It is reduced if there are too
+        few points; ``graph_.parameters`` has the number that was used.
     method : str, default="auto"
-        The search method of :func:`agglo.neighbor_graph`. ``"auto"`` searches exactly while that is cheap, and
-        approximately otherwise; ``graph_.method`` and ``graph_.recall_estimate`` report which.
+        The search method of :func:`agglo.neighbor_graph`. ``"auto"`` searches exactly if that is fast, and
+        approximately otherwise. ``graph_.method`` is the method that was used, and ``graph_.recall_estimate`` its
+        measured recall.
     recall : float, default=0.95
         The share of the true neighbours that an approximate search must find.
     missing : float, "mean", "ignore" or None, default="mean"
-        The value that a pair without an edge has in a linkage; see :func:`agglo.neighbor_graph`. With
-        ``metric="precomputed"`` the mean is not known: then ``"mean"`` is the same as None, and a graph has its
-        own value.
+        The similarity or distance of a pair without an edge; see :func:`agglo.neighbor_graph`. With
+        ``metric="precomputed"`` the mean is unknown: for a matrix, ``"mean"`` is the same as None, and a graph
+        keeps its own value.
     thresholds : {"odds", "geometric", "linear", "doubling"} or array-like, default="odds"
         The schedule of the rounds, from near to far; see :func:`agglo.scc`.
     n_thresholds : int, optional
-        The number of thresholds, for ``"odds"``, ``"geometric"`` and ``"linear"``. The default is several tens of
-        thousands for the first and 200 for the others.
+        The number of thresholds for ``"odds"``, ``"geometric"`` and ``"linear"``. The default is several tens of
+        thousands for ``"odds"`` and 200 for the others.
     linkage : {"average", "single", "complete", "exact-average", "centroid", "ward"} or Linkage, default="average"
         The similarity or distance of two clusters; see :func:`agglo.scc`.
     connect : {"auto", "exact-average", "centroid", "ward"} or None, default="auto"
-        The linkage that merges the clusters that are left when the neighbour graph has no more edges between them.
-        ``"auto"`` takes ``"exact-average"``, or ``"centroid"`` for the metric ``euclidean``, if the points are
-        dense and ``linkage`` is one on the graph. Otherwise, and with None, these clusters stay apart. The rule
-        ``"persistent"`` chooses among the rounds on the graph in any case.
+        After the rounds on the graph, clusters without edges between them may remain. ``connect`` is the linkage
+        that merges them. ``"auto"`` selects ``"exact-average"``, or ``"centroid"`` for the metric ``euclidean``,
+        if the points are dense and ``linkage`` is ``"average"``, ``"single"`` or ``"complete"``. Otherwise, and
+        with None, these clusters are not merged. The rule ``"persistent"`` selects only among the rounds on the
+        graph.
     advance : {"every-round", "until-stable"}, default="every-round"
-        When to go to the next threshold.
+        When to go to the next threshold: after every round, or only after a round that merges nothing.
     round : int, "persistent" or "silhouette", optional
-        ``labels_`` are those of this round, counted as in :meth:`agglo.Hierarchy.labels`. ``"persistent"`` selects
-        the most persistent round, see the notes. It is the default if none of ``n_clusters``, ``round`` and
-        ``height`` is given.
+        Select a round by its number, as in :meth:`agglo.Hierarchy.labels`, or by a rule. ``labels_`` are the
+        labels after this round. ``"persistent"`` selects the most persistent round, see the notes. It is the
+        default if ``n_clusters``, ``round`` and ``height`` are None.
     height : float, optional
-        ``labels_`` are the clusters after all merges up to this height.
+        Apply all merges up to this height. ``labels_`` are the resulting clusters.
     kind : {"distance", "similarity"}, optional
-        The meaning of the numbers of a precomputed matrix; required there, and not allowed otherwise.
+        Whether a precomputed matrix has distances or similarities. It is required for such a matrix, and not
+        allowed otherwise.
     max_cluster_size : float, optional
-        The maximum number of points of a cluster, or their maximum total weight; see :func:`agglo.scc`.
+        The maximum number of points in a cluster. With weights, the maximum total weight; see :func:`agglo.scc`.
     random_state : int, RandomState instance or None, default=0
         The random seed of an approximate search. The same integer gives the same result. With None, each fit draws
-        a seed from NumPy's global random state; with a ``RandomState`` instance, from that.
+        a seed from NumPy's global random state. With a ``RandomState`` instance, each fit draws a seed from it.
     n_jobs : int, optional
         The number of threads; None or -1 for all cores. The result does not depend on it.
     verbose : bool, default=False
@@ -81,20 +84,20 @@ class SCC(Clusterer):
     Attributes
     ----------
     labels_ : ndarray of int64 of shape (n_points,)
-        The cluster of each point. Cluster 0 has the largest total weight, or the most points if there are no
-        weights. Of equally large clusters, the one with the smallest row of ``X`` comes first; rows are compared
-        column by column. So the numbers do not depend on the order of the points. Clusters that are still tied are
-        in order of first appearance: those of a precomputed graph, and those of duplicates that constraints
-        separate. No point of positive weight is noise.
+        The cluster of each point. Clusters are numbered by falling total weight, or by falling size if there are
+        no weights. Ties are broken by the smallest row of ``X`` in each cluster; rows are compared column by
+        column. So the numbers do not depend on the order of the points. Clusters that are still tied are numbered
+        in order of first appearance. This happens for precomputed graphs, and for duplicates that constraints
+        separate. Every point of positive weight has a cluster.
     tree_ : Hierarchy
-        The tree. ``tree_.cut(n_clusters=10)`` selects another cut without a second fit, and numbers its clusters
+        The tree. ``tree_.cut(n_clusters=10)`` selects another cut without a second fit. Cuts number their clusters
         in order of first appearance.
     graph_ : NeighborGraph
-        The neighbour graph, in which duplicates are one point.
+        The neighbour graph. Duplicates are one point of the graph.
     graph_index_ : ndarray of int64 of shape (n_points,)
         The point of the graph that represents each point; -1 for points of weight 0.
     round_ : int or None
-        The round of ``labels_``; None if they were cut at a height.
+        The round that ``labels_`` are from; None if ``height`` was given.
     query_method_ : str or None
         The search method of ``predict``: "exact", "kdtree" or "cells"; None for a precomputed graph.
     n_features_in_ : int
@@ -109,11 +112,11 @@ class SCC(Clusterer):
 
     Notes
     -----
-    A tree contains many partitions. Unless the user selects one, ``labels_`` are those of the most persistent
-    round. As the threshold moves from near to far, the number of clusters falls quickly where clusters touch, and
-    slowly where they are well separated. The rule selects the number of clusters that survives the longest range
-    of thresholds; :func:`agglo.tree.default_level.persistent_round` defines it. It never selects single points or
-    one cluster of all points, unless the tree has no other round.
+    A tree contains many partitions. By default, ``labels_`` is the partition after the most persistent round. As
+    the threshold moves from near to far, the number of clusters falls quickly where clusters touch, and slowly
+    where they are well separated. The most persistent round has the number of clusters that survives the longest
+    range of thresholds; :func:`agglo.tree.default_level.persistent_round` defines it. It is never the partition
+    into single points or into one cluster, unless the tree has no other round.
 
     Examples
     --------
@@ -193,8 +196,8 @@ class SCC(Clusterer):
 class Affinity(Clusterer):
     """Clusterer that runs Affinity clustering: in each round every cluster merges with its nearest neighbour.
 
-    Parameters and attributes are those of :class:`SCC`, without a schedule. There are few rounds, so the closest
-    number of clusters may be far from ``n_clusters``.
+    Parameters and attributes are the same as in :class:`SCC`, except that there are no thresholds. There are few
+    rounds, so the closest number of clusters may be far from ``n_clusters``.
 
     Examples
     --------
@@ -221,9 +224,9 @@ class Affinity(Clusterer):
 class HAC(Clusterer):
     """Clusterer that runs hierarchical agglomerative clustering on the neighbour graph of the points.
 
-    It merges the two closest clusters again and again. Parameters and attributes are those of :class:`SCC`,
-    without a schedule. Every merge is a round, so there is a round for any ``n_clusters`` that is not below the
-    number of connected components of the graph. ``n_neighbors="all"`` gives classical HAC.
+    Each round merges the two closest clusters. Parameters and attributes are the same as in :class:`SCC`, except
+    that there are no thresholds. For every ``n_clusters`` down to the number of connected components of the graph,
+    there is a round. ``n_neighbors="all"`` gives classical HAC.
 
     Examples
     --------

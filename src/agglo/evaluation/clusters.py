@@ -19,29 +19,29 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 MEDOID_METRICS = ("sqeuclidean", "euclidean", "cosine")
 
-# Block sizes: points of lower precision are converted to float64 block by block, to save memory.
+# Block sizes. Points are converted to float64 block by block, to save memory.
 _ROWS = 4096
 _COLUMNS = 16
 
 
 class Spread(NamedTuple):
-    """Size, cohesion and separation of clusters: one entry per cluster in each column."""
+    """Size, cohesion, separation and nearest cluster of each cluster: arrays with one entry per cluster."""
 
     size: Ints
-    """The number of points."""
+    """The number of points of each cluster."""
     cohesion: Floats
-    """The root mean square distance of the points to the center; 0 for duplicates of one point."""
+    """The root mean square distance of the cluster's points to its center; 0 if all are duplicates."""
     separation: Floats
-    """The distance of the center to the nearest other center; infinite if there is no other."""
+    """The distance of the cluster's center to the nearest other center; infinite for a single cluster."""
     nearest: Ints
-    """The cluster of the nearest other center; -1 if there is none."""
+    """The cluster with the nearest center; -1 for a single cluster."""
 
 
 class FirstMerge(NamedTuple):
-    """The first merge of each point into a cluster: one entry per point in each column."""
+    """The first merge of each point into a large enough cluster: arrays with one entry per point."""
 
     node: npt.NDArray[np.int32]
-    """The node of that cluster."""
+    """The tree node of that cluster."""
     round: npt.NDArray[np.int32]
     """The round of the merge; for the explicit root of a forest, the number of rounds plus 1."""
     height: Floats
@@ -49,7 +49,7 @@ class FirstMerge(NamedTuple):
 
 
 def centers(X: npt.ArrayLike, labels: npt.ArrayLike) -> Floats:
-    """Compute the mean of each cluster in float64, one row per cluster.
+    """Compute the center of each cluster, the mean of its points; return one row per cluster.
 
     Parameters
     ----------
@@ -70,9 +70,10 @@ def centers(X: npt.ArrayLike, labels: npt.ArrayLike) -> Floats:
 
 
 def examples(X: npt.ArrayLike, labels: npt.ArrayLike, n: SupportsIndex = 5) -> Ints:
-    """Find the points nearest to the center of their cluster, one row per cluster, the nearest first.
+    """Find the ``n`` points nearest to each cluster's center; return one row of point indices per cluster.
 
-    Rows of clusters with fewer than ``n`` points are filled with -1. Ties are in order of index.
+    Each row is sorted from the nearest point to the farthest. Ties are in order of index. If a cluster has fewer
+    than ``n`` points, its row is filled with -1.
 
     Parameters
     ----------
@@ -101,7 +102,9 @@ def examples(X: npt.ArrayLike, labels: npt.ArrayLike, n: SupportsIndex = 5) -> I
 def medoids(
     X: npt.ArrayLike, labels: npt.ArrayLike, metric: Literal["sqeuclidean", "euclidean", "cosine"] = "sqeuclidean"
 ) -> Ints:
-    """Find the point of each cluster with the least sum of distances to the others; of equals, the first.
+    """Find the medoid of each cluster: the point with the smallest sum of distances to the other points.
+
+    Ties go to the smallest index.
 
     Parameters
     ----------
@@ -136,8 +139,8 @@ def medoids(
 def spread(X: npt.ArrayLike, labels: npt.ArrayLike) -> Spread:
     """Compute the size, the cohesion and the separation of each cluster, and its nearest cluster.
 
-    If the ratio of cohesion to separation is larger than that of other clusters, the cluster and its nearest one
-    overlap.
+    A large ratio of cohesion to separation, compared with other clusters, means that a cluster overlaps with its
+    nearest cluster.
 
     Parameters
     ----------
@@ -169,14 +172,15 @@ def spread(X: npt.ArrayLike, labels: npt.ArrayLike) -> Spread:
 def first_merge(tree: Hierarchy, min_size: SupportsIndex = 2) -> FirstMerge:
     """Find the first merge of each point into a cluster of at least ``min_size`` points.
 
-    Points whose first merge is late are outliers. A larger ``min_size`` also finds small groups of outliers.
+    Points whose first merge has a large height are outliers. A larger ``min_size`` also finds small groups of
+    outliers.
 
     Parameters
     ----------
     tree : Hierarchy
         The tree.
     min_size : int
-        The least number of points of a cluster, from 2.
+        The smallest number of points of a cluster, at least 2.
 
     Examples
     --------
@@ -195,7 +199,7 @@ def first_merge(tree: Hierarchy, min_size: SupportsIndex = 2) -> FirstMerge:
             f"min_size={least} is out of range: pass a number from 2 to {tree.n_leaves}, the number of leaves"
         )
     ancestor = np.where(tree.size < least, tree.parent, np.arange(len(tree.size), dtype=np.int32))
-    while (tree.size[ancestor] < least).any():  # pointer jumping: each pass doubles the length of the steps
+    while (tree.size[ancestor] < least).any():  # pointer jumping: each pass doubles the steps
         ancestor = ancestor[ancestor]
     node = ancestor[: tree.n_leaves]
     return FirstMerge(node, tree.round[node], tree.height[node])
@@ -207,7 +211,7 @@ def describe(
     X: npt.ArrayLike | None = None,
     texts: Iterable[str] | None = None,
 ) -> Any:
-    """Describe the clusters of a cut in a pandas.DataFrame, one row per cluster, the largest first.
+    """Describe each cluster of a cut; return a pandas.DataFrame with one row per cluster, largest first.
 
     Parameters
     ----------
@@ -219,13 +223,13 @@ def describe(
         The points, for the columns ``cohesion``, ``separation`` and ``nearest`` (see :class:`Spread`) and
         ``medoid`` (see :func:`medoids`).
     texts : iterable of str, optional
-        One text per point, for the column ``terms``: those that distinguish a cluster from its siblings.
+        One text per point, for the column ``terms``: the terms that distinguish a cluster from its siblings.
 
     Returns
     -------
     pandas.DataFrame
-        The index is ``cluster``. Columns: ``size``; ``node``, its node in the tree; ``height``, that of the node;
-        ``until``, the height of its parent (NaN for the root); and those of ``X`` and ``texts``.
+        The index is ``cluster``. The columns are ``size``, ``node`` (the tree node), ``height`` (of the node),
+        ``until`` (the height of the parent, NaN for the root), and the columns of ``X`` and ``texts``.
 
     Examples
     --------
@@ -280,7 +284,7 @@ def _compute_means(points: Points, clusters: Ints, size: Ints) -> Floats:
 
 
 def _squared_distances(points: Points, clusters: Ints, means: Floats) -> Floats:
-    """Return the squared distance of each point to the center of its cluster; undefined for label -1."""
+    """Return the squared distance of each point to its cluster center; undefined for points labelled -1."""
     squares = np.empty(len(points))
     for first in range(0, len(points), _ROWS):
         rows = slice(first, first + _ROWS)
@@ -290,7 +294,7 @@ def _squared_distances(points: Points, clusters: Ints, means: Floats) -> Floats:
 
 
 def _negative_cosines(points: Points, clusters: Ints, size: Ints) -> Floats:
-    """Return the mean cosine of each point to the points of its cluster, negated."""
+    """Return the negated mean cosine of each point to all points of its cluster."""
     lengths = np.sqrt(_squared_distances(points, np.zeros(len(points), np.int64), np.zeros((1, points.shape[1]))))
     scale = np.divide(1.0, lengths, out=np.zeros(len(lengths)), where=lengths > 0)
     kept = np.flatnonzero(clusters >= 0)
@@ -303,7 +307,7 @@ def _negative_cosines(points: Points, clusters: Ints, size: Ints) -> Floats:
 
 
 def _distance_sums(points: Points, clusters: Ints, size: Ints) -> Floats:
-    """Return the sum of the Euclidean distances of each point to the points of its cluster."""
+    """Return, for each point, the sum of its Euclidean distances to all points of its cluster."""
     sums = np.zeros(len(points))
     order = np.argsort(clusters, kind="stable")[np.count_nonzero(clusters < 0) :]
     ends = np.cumsum(size)
@@ -320,7 +324,7 @@ def _distance_sums(points: Points, clusters: Ints, size: Ints) -> Floats:
 
 
 def _find_nearest_rows(means: Floats) -> Ints:
-    """Return the nearest other row of each row, of equals the first; -1 if there is only one row."""
+    """Return the index of the nearest other row for each row, the first if tied; -1 if there is only one row."""
     if len(means) == 1:
         return np.full(1, -1)
     graph = neighbor_graph(means, 1, "sqeuclidean", missing=None)

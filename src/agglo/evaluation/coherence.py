@@ -1,4 +1,4 @@
-"""Coherence of clusters: ratings of sampled pairs of points, by known classes or by held-out vectors."""
+"""Coherence of clusters: rate sampled pairs of points by known classes or by held-out vectors."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from agglo.points.validation import check_labels, check_points
 Ints = npt.NDArray[np.int64]
 Sample = Literal["clusters", "points"]
 
-_N_RANDOM_PAIRS = 20_000  # random pairs of points, whose cosines give the thresholds of a rating
+_N_RANDOM_PAIRS = 20_000  # random pairs of points; quantiles of their cosines are the thresholds
 
 
 class Coherence(NamedTuple):
     """Ratings of sampled pairs of points; see :func:`coherence`."""
 
     coherent: float
-    """The share of pairs that are rated 1."""
+    """The share of pairs rated 1, coherent."""
     neutral: float
-    """The share of pairs that are rated 0."""
+    """The share of pairs rated 0, neutral."""
     incoherent: float
-    """The share of pairs that are rated -1."""
+    """The share of pairs rated -1, incoherent."""
     pairs: Ints
-    """The pairs, one row each: the head and the tail of a cluster."""
+    """The pairs, one row per pair: the head and the tail, two points of one cluster."""
     ratings: npt.NDArray[np.int8]
     """The rating of each pair: 1, 0 or -1."""
 
@@ -44,8 +44,8 @@ def coherence(
 ) -> Coherence:
     """Rate sampled pairs of points of one cluster as coherent, neutral or incoherent.
 
-    In the paper, people rated a (head, tail) pair of queries from each of about 1200 random clusters, from -1 to
-    1. Here known classes rate the pairs, or vectors that were not used for the clustering.
+    In the paper, people rated one (head, tail) pair of queries from each of about 1200 random clusters as -1, 0 or
+    1. Here, known classes or held-out vectors rate the pairs.
 
     Parameters
     ----------
@@ -53,22 +53,24 @@ def coherence(
         The cluster of each point, 0 to k - 1; -1 for points in no cluster. Clusters of at least two points are
         sampled.
     y : array-like of shape (n_points,) or (n_levels, n_points)
-        Known classes. A pair of one class is coherent, any other is incoherent. With several levels, from fine to
-        coarse, a pair of one class at any level but the first is neutral.
+        Known classes. A pair of points with the same class is coherent, any other pair is incoherent. Several
+        levels of classes are ordered from fine to coarse. A pair with the same class only at a coarser level is
+        neutral.
     X : array-like of shape (n_points, n_features)
-        Held-out vectors, compared by cosine. A pair is incoherent if it is no closer than the first of
-        ``quantiles`` of random pairs of points, and coherent if it is closer than the second.
+        Held-out vectors, which were not used for the clustering. Pairs are compared by cosine, with two quantiles
+        of the cosines of random pairs as thresholds. A pair above the second quantile is coherent. A pair that is
+        not above the first quantile is incoherent.
     weights : array-like of shape (n_points,), optional
-        The frequency of each point. If given, the head of a cluster is its most frequent point, otherwise a
-        random one. The tail is another random point.
+        The frequency of each point. If given, the head of a cluster is its most frequent point, otherwise a random
+        point. The tail is another random point.
     sample : {"clusters", "points"}
-        Sample random clusters, one pair each, as in the paper; or random points, each with another point of its
-        cluster, so that large clusters count for more. The results differ if a clustering has many small clusters
-        of outliers.
+        ``"clusters"`` samples random clusters and one pair from each, as in the paper. ``"points"`` samples random
+        points, each with another point of its cluster, so that large clusters have more influence. The results
+        differ if a clustering has many small clusters of outliers.
     n_pairs : int
-        The largest number of pairs to rate.
+        The maximum number of pairs to rate.
     quantiles : pair of float
-        For ``X``: the quantiles of the cosines of random pairs that separate incoherent, neutral and coherent.
+        For ``X``: the two quantiles of the cosines of random pairs that are the thresholds of the ratings.
     random_state : int
         The random seed of the samples.
 
@@ -107,7 +109,7 @@ def _sample_pairs(
     large = np.flatnonzero(size > 1)
     if not len(large):
         raise ValueError("no cluster has two points, so there is no pair to rate: pass a coarser clustering")
-    # A random order of the points, sorted by cluster.
+    # Sort the points by cluster, in random order within each cluster.
     members = rng.permutation(len(clusters))
     members = members[np.argsort(clusters[members], kind="stable")]
     if sample == "clusters":

@@ -15,7 +15,7 @@ from agglo.tree.validation import is_missing_label, to_label_array
 
 
 class PairwiseScores(NamedTuple):
-    """F1, precision and recall of the pairs of points in one cluster; see :func:`pairwise_f1`."""
+    """Pairwise F1, precision and recall; see :func:`pairwise_f1`."""
 
     f1: float
     precision: float
@@ -23,7 +23,7 @@ class PairwiseScores(NamedTuple):
 
 
 class RoundScores(NamedTuple):
-    """F1, precision and recall after every round: entry ``i`` is that of ``tree.labels(round=i)``."""
+    """Pairwise F1, precision and recall of every round: entry ``i`` scores ``tree.labels(round=i)``."""
 
     f1: npt.NDArray[np.float64]
     precision: npt.NDArray[np.float64]
@@ -31,10 +31,11 @@ class RoundScores(NamedTuple):
 
 
 def dendrogram_purity(tree: Hierarchy, y: npt.ArrayLike) -> float:
-    """Compute the mean purity of the least common ancestors of all pairs of points of one class.
+    """Compute the dendrogram purity of a tree against known classes.
 
-    The purity of an ancestor is the share of its leaves that have the class of the pair. A perfect tree has 1. All
-    pairs are counted, without sampling, in O(N log N) time for N leaves and any shape of tree.
+    Each pair of points with the same class has a least common ancestor in the tree. The purity of the pair is the
+    share of this ancestor's leaves with the same class. Dendrogram purity is the mean over all such pairs, without
+    sampling. A perfect tree has purity 1. It takes O(N log N) time for N leaves and any shape of tree.
 
     Parameters
     ----------
@@ -75,10 +76,11 @@ def dendrogram_purity(tree: Hierarchy, y: npt.ArrayLike) -> float:
 
 
 def pairwise_f1(y: npt.ArrayLike, labels: npt.ArrayLike) -> PairwiseScores:
-    """Compute F1, precision and recall of the pairs of points in one cluster, against the pairs of one class.
+    """Compute pairwise F1, precision and recall of a clustering against known classes.
 
-    Precision is the share of the pairs in one cluster that are of one class. Recall is the share of the pairs of
-    one class that are in one cluster. F1 is their harmonic mean. A share of no pairs is 1.
+    Precision is the share of same-cluster pairs of points that also have the same class. Recall is the share of
+    same-class pairs that are also in the same cluster. F1 is their harmonic mean. If there are no pairs, the share
+    is 1.
 
     Parameters
     ----------
@@ -103,7 +105,7 @@ def pairwise_f1(y: npt.ArrayLike, labels: npt.ArrayLike) -> PairwiseScores:
     both = classes.astype(np.int64) * (int(clusters.max()) + 1) + clusters
     together = _count_pairs(np.unique(both, return_counts=True)[1])
     of_class, of_cluster = _count_pairs(np.bincount(classes)), _count_pairs(np.bincount(clusters))
-    # Python integers are exact, so that each share is rounded only once.
+    # Python integers are exact, so each ratio is rounded only once.
     return PairwiseScores(
         f1=2 * together / (of_class + of_cluster) if of_class + of_cluster else 1.0,
         precision=together / of_cluster if of_cluster else 1.0,
@@ -112,7 +114,7 @@ def pairwise_f1(y: npt.ArrayLike, labels: npt.ArrayLike) -> PairwiseScores:
 
 
 def pairwise_f1_by_round(tree: Hierarchy, y: npt.ArrayLike) -> RoundScores:
-    """Compute F1, precision and recall of the partition after every round; see :func:`pairwise_f1`.
+    """Compute pairwise F1, precision and recall after every round of a tree; see :func:`pairwise_f1`.
 
     All rounds together take O(N log N) time for N leaves.
 
@@ -143,7 +145,7 @@ def pairwise_f1_by_round(tree: Hierarchy, y: npt.ArrayLike) -> RoundScores:
     met = _core.count_pairs_by_lca(tree.parent, tree.size, classes, int(classes.max()) + 1)
     sizes = tree.size.astype(np.int64)
     pairs = sizes * (sizes - 1) // 2
-    new_pairs = pairs.copy()  # pairs that meet in a node: all its pairs without those of its children
+    new_pairs = pairs.copy()  # pairs of a node that are not pairs of one of its children
     np.subtract.at(new_pairs, tree.parent[:-1], pairs[:-1])
     together, of_cluster = (_sum_by_round(tree, column) for column in (met, new_pairs))
     of_class = np.full(rounds + 1, _count_pairs(np.bincount(classes)))
@@ -155,16 +157,16 @@ def pairwise_f1_by_round(tree: Hierarchy, y: npt.ArrayLike) -> RoundScores:
 
 
 def dp_means_cost(X: npt.ArrayLike, labels: npt.ArrayLike, lam: SupportsFloat) -> float:
-    """Compute the squared distances of the points to the mean of their cluster, plus ``lam`` per cluster.
+    """Compute the DP-means cost: the squared distance of each point to its cluster mean, plus ``lam`` per cluster.
 
     Parameters
     ----------
     X : array-like of shape (n_points, n_features)
-        The points, dense. Sums are in float64, whatever the type of ``X``.
+        The points, dense. Sums are computed in float64 for any dtype of ``X``.
     labels : array-like of shape (n_points,)
         The cluster of each point; -1 is a cluster like any other.
     lam : float
-        The cost of a cluster (λ), not negative.
+        The cost per cluster (λ), 0 or larger.
 
     Returns
     -------
@@ -194,12 +196,12 @@ def dp_means_cost(X: npt.ArrayLike, labels: npt.ArrayLike, lam: SupportsFloat) -
 
 
 def _count_pairs(counts: npt.NDArray[np.int64]) -> int:
-    """Return the number of pairs inside groups of the given sizes."""
+    """Return the number of pairs within groups, given the size of each group."""
     return int((counts * (counts - 1) // 2).sum())  # below 2^61 for up to 2^31 points
 
 
 def _sum_by_round(tree: Hierarchy, column: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return, for each round, the sum of ``column`` over all nodes merged by then."""
+    """Return, for each round, the sum of ``column`` over all nodes merged up to this round."""
     sums = np.zeros(len(tree.rounds) + 2, np.int64)
     np.add.at(sums, tree.round, column)
     return np.cumsum(sums[:-1])  # without the explicit root of a forest, which is not a merge
@@ -221,7 +223,7 @@ def _encode_classes(tree: Hierarchy, y: npt.ArrayLike) -> npt.NDArray[np.int32]:
 
 
 def encode_labels(name: str, labels: npt.ArrayLike) -> npt.NDArray[np.int32]:
-    """Encode labels of any kind as integers 0 to k - 1."""
+    """Encode labels of any type as integers 0 to k - 1."""
     given = to_label_array(labels)
     if given.ndim != 1:
         raise ValueError(f"{name} must be one-dimensional, one label per point, got shape {given.shape}")

@@ -27,11 +27,11 @@ def terms(
     n: SupportsIndex = 10,
     vectorizer: Any = None,
 ) -> list[list[str]]:
-    """Find the terms that distinguish each cluster, by class-based TF-IDF; the highest weight comes first.
+    """Find the terms that distinguish each cluster, by class-based TF-IDF; terms are sorted by falling weight.
 
-    The weight of a term in a cluster is ``f log(f / g)``, where ``f`` is its relative frequency in the cluster and
-    ``g`` that in all clusters that are compared. Words that are equally common everywhere have weight 0, so no
-    list of stop words is needed, in any language. Only terms of positive weight are returned.
+    The weight of a term in a cluster is ``f log(f / g)``. Here ``f`` is its relative frequency in the cluster, and
+    ``g`` its relative frequency in all compared clusters together. Words that are equally common everywhere have
+    weight 0, so no list of stop words is needed, in any language. Only terms with positive weight are returned.
 
     Parameters
     ----------
@@ -40,19 +40,19 @@ def terms(
     labels : array-like of shape (n_points,)
         The cluster of each point, 0 to k - 1; -1 for points in no cluster.
     tree : Hierarchy, optional
-        The tree of which ``labels`` are a cut. If given, each cluster is compared only with the other clusters
-        below its parent, with which it shares the general topic. By default it is compared with all clusters.
+        The tree that ``labels`` is a cut of. If given, each cluster is compared only with the clusters below its
+        parent, which share its general topic. By default each cluster is compared with all clusters.
     n : int
         The largest number of terms per cluster.
     vectorizer : object, optional
         Extracts terms from texts, with the methods of :class:`sklearn.feature_extraction.text.CountVectorizer`.
-        The default counts the number of texts that contain a word. Pass another for phrases
+        The default counts the texts that contain each word. Pass another vectorizer for phrases
         (``ngram_range=(1, 2)``), other tokens or parts of words.
 
     Returns
     -------
     list of list of str
-        The terms of cluster 0, of cluster 1, and so on.
+        One list of terms per cluster.
 
     Examples
     --------
@@ -94,7 +94,7 @@ def terms(
 def _comparison_groups(
     by_cluster: Any, clusters: Ints, tree: Hierarchy | None
 ) -> Iterator[tuple[npt.NDArray[np.int64], Floats]]:
-    """Yield groups of clusters that are compared with the same clusters, and the term counts of all of these."""
+    """Yield groups of clusters to compare with each other, and the total term counts for each group."""
     if tree is None:
         yield np.arange(by_cluster.shape[0]), np.asarray(by_cluster.sum(axis=0)).ravel()
         return

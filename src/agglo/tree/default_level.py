@@ -155,7 +155,7 @@ def _persistence(tree: Hierarchy, weights: Floats | None = None) -> tuple[Floats
 def _rescale(tree: Hierarchy, heights: Floats) -> Floats:
     """Map heights to the logarithmic scale of :func:`persistent_round`.
 
-    Most pairs of points between two large clusters have no edge, so the average similarity falls with cluster size.
+    Most pairs of points between two large clusters have no edge, so their average similarity falls with size.
     Heights therefore crowd just below the height of a pair without an edge. The logarithm spaces them evenly.
     """
     missing_height = _missing_height(tree)

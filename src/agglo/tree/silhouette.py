@@ -78,7 +78,7 @@ def silhouette_round(tree: Hierarchy, graph: NeighborGraph, *, random_state: int
 
 
 def _sample_edges(graph: NeighborGraph, sample: npt.NDArray[np.int64]) -> tuple[Any, Any, Any]:
-    """Return the edges of the sampled points: index in the sample, neighbour, and share of the point's edge weight."""
+    """Return the edges of the sample: index in the sample, neighbour, and share of the point's edge weight."""
     degree = np.diff(graph.indptr)[sample]
     which = np.repeat(np.arange(len(sample)), degree)
     first = np.cumsum(degree) - degree
