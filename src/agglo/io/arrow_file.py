@@ -13,23 +13,24 @@ from agglo.io.files import explain_read_errors
 
 
 def write_arrow(table: Any, path: Path) -> None:
-    """Write a pyarrow.Table as an Arrow file of one record batch, which can be mapped into memory."""
+    """Write a pyarrow.Table as an Arrow file with one record batch, so that it can be memory-mapped."""
     whole = table.combine_chunks()
-    # Python opens the file, here and below, because Arrow cannot open a name that is not UTF-8.
+    # Python opens the file, because Arrow cannot open file names that are not UTF-8.
     with path.open("wb") as file, pa.ipc.new_file(file, whole.schema) as writer:
         writer.write_table(whole)
 
 
 def map_arrow(path: str | os.PathLike[str]) -> Any:
-    """Return the pyarrow.Table of an Arrow file, mapped into memory.
+    """Memory-map an Arrow file and return its pyarrow.Table.
 
-    The whole table is validated: Arrow trusts the offsets in a file, and a wrong one would crash the process.
+    The whole table is validated first, because Arrow trusts the offsets in a file: a wrong offset would crash the
+    process.
     """
     with open(path, "rb") as file, explain_read_errors(Path(path)):
         try:
             content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
             table = pa.ipc.open_file(pa.py_buffer(content)).read_all()
-        except MemoryError as error:  # raised for a damaged length, too
+        except MemoryError as error:  # a damaged length also raises MemoryError
             raise ValueError(str(error)) from error
         table.validate(full=True)
         return table

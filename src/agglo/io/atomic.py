@@ -1,14 +1,17 @@
 """Replace files and groups of files atomically.
 
-A reader finds all of the old content or all of the new, even if the writer is killed or the power fails. A single
-file is written under a temporary name, flushed to disk and renamed, which is one step. Several files of a folder
-cannot be renamed in one step, so :func:`replace_files` uses a journal. It writes the new files to a temporary
-folder inside the folder, flushes them, and renames the temporary folder to ``.agglo-switch``: this one step
-commits the new files. Then it moves them to their places, deletes obsolete files and removes the journal. A writer
-that is killed before the commit leaves the old files valid, after it the new ones. Readers call
-:func:`resolve_file`, which looks into the journal first. The next writer completes a committed journal, and
-deletes the temporary files of killed writers. Writers of one folder exclude each other by the lock file
-``.agglo-lock``.
+A reader finds either the old content or the new content, even if the writer is killed or the power fails. A single
+file is written under a temporary name, flushed to disk and renamed, which is atomic.
+
+Several files cannot be renamed atomically, so :func:`replace_files` uses a journal. It writes the new files to a
+temporary folder inside the target folder and flushes them. Then it renames the temporary folder to
+``.agglo-switch``, the journal. This rename commits the new files. Finally it moves them to their places, deletes
+obsolete files and removes the journal.
+
+If a writer is killed before the commit, the old files stay valid. If it is killed after the commit, the new files
+are valid. Readers call :func:`resolve_file`, which looks into the journal first. The next writer completes a
+committed journal, and deletes the temporary files of killed writers. The lock file ``.agglo-lock`` ensures that
+only one process at a time writes to a folder.
 """
 
 from __future__ import annotations
@@ -36,9 +39,7 @@ LOCK = ".agglo-lock"
 JOURNAL = ".agglo-switch"
 JOURNAL_LIST = "journal.json"
 
-_TEST_BYTES = (
-    1024  # written to test a folder: file systems may store smaller files in a directory that has space left
-)
+_TEST_BYTES = 1024  # bytes of a test file; smaller files may need no free disk space
 _LOCKS_UNSUPPORTED = {errno.ENOTSUP, errno.ENOSYS, errno.ENOLCK, errno.EINVAL, errno.EBADF}
 
 
@@ -49,7 +50,8 @@ _LOCKS_UNSUPPORTED = {errno.ENOTSUP, errno.ENOSYS, errno.ENOLCK, errno.EINVAL, e
 def replace_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yield the path of a temporary file to write to; rename it to ``path`` on success, delete it on failure.
 
-    The temporary file is in the same folder, so that the renaming is one step. Until then, the old file stays.
+    The temporary file is in the same folder as ``path``, so that the rename is atomic. Until then, the old file is
+    unchanged.
     """
     final = _resolve_target(path)
     with explain_full_disk(final.parent):
@@ -73,7 +75,7 @@ def check_writable_file(path: str | os.PathLike[str]) -> None:
 
 
 def _resolve_target(path: str | os.PathLike[str]) -> Path:
-    """Follow links, so that the file is replaced and not the link; raise if the target cannot be a file."""
+    """Resolve symbolic links, so that the target is replaced and not the link; raise if it is no file."""
     try:
         final = Path(os.path.realpath(path, strict=True))
     except FileNotFoundError:
@@ -88,7 +90,7 @@ def _resolve_target(path: str | os.PathLike[str]) -> Path:
         raise
     if final.is_dir():
         raise IsADirectoryError(f"cannot write {final}: it is a folder; pass the name of a file")
-    if final.exists() and not final.is_file():  # renaming would replace a device by a file
+    if final.exists() and not final.is_file():  # a rename would replace a device by a file
         raise OSError(f"cannot write {final}: it is a device; pass the name of a file")
     if not final.parent.is_dir():
         raise FileNotFoundError(f"cannot write {final}: there is no folder {final.parent}; create it first")
@@ -99,7 +101,7 @@ def _resolve_target(path: str | os.PathLike[str]) -> Path:
 
 
 def check_writable_folder(folder: Path, names: Iterable[str] = ()) -> None:
-    """Raise if files with these names cannot be written to ``folder``, which need not exist."""
+    """Raise if the files ``names`` cannot be written to ``folder``, which may not exist yet."""
     if not folder.is_dir():
         _check_creatable(folder)
         return
@@ -108,7 +110,7 @@ def check_writable_folder(folder: Path, names: Iterable[str] = ()) -> None:
 
 
 def _check_creatable(folder: Path) -> None:
-    """Raise if a folder that does not exist cannot be created."""
+    """Raise if ``folder``, which does not exist, cannot be created."""
     try:
         os.path.realpath(folder, strict=True)
     except FileNotFoundError:
@@ -131,9 +133,9 @@ def _check_creatable(folder: Path) -> None:
 
 
 def _check_writable(folder: Path) -> None:
-    """Write a block to a temporary file in ``folder``: permissions do not show whether the disk is full."""
+    """Raise if ``folder`` is not writable; write a test file, because the disk may be full."""
     try:
-        # If the system supports it, the file has no name: a process that is killed here leaves nothing behind.
+        # On most systems, the temporary file has no name. So a killed process leaves no file behind.
         with (
             explain_full_disk(folder),
             tempfile.TemporaryFile(dir=folder, prefix=".agglo-", suffix=".tmp") as file,
@@ -149,17 +151,17 @@ def _check_writable(folder: Path) -> None:
 
 @contextmanager
 def replace_files(folder: Path, names: Sequence[str], obsolete: Callable[[], Iterable[str]]) -> Iterator[Path]:
-    """Yield a temporary folder to write the files ``names`` to; on success, move all of them to ``folder``.
+    """Yield a temporary folder for the files ``names``; on success, move all of them to ``folder`` atomically.
 
     Parameters
     ----------
     folder : Path
-        The folder. If it does not exist it is created, and removed again on failure.
+        The target folder. If it does not exist, it is created, and removed again on failure.
     names : sequence of str
         The names of all files to write.
     obsolete : callable
-        Returns the names of old files to delete, except those in ``names``. It is called while this process holds
-        the lock of the folder.
+        A function that returns the names of old files to delete. Files in ``names`` are not deleted. It is called
+        while this process holds the lock of the folder.
     """
     created = [parent for parent in (folder, *folder.parents) if not parent.exists()]
     try:
@@ -187,8 +189,8 @@ def replace_files(folder: Path, names: Sequence[str], obsolete: Callable[[], Ite
             _flush(folder)
             _complete_journal(folder)
     except BaseException:
-        for parent in created:  # innermost first
-            with suppress(OSError):  # not empty, or not created
+        for parent in created:  # from the innermost folder to the outermost
+            with suppress(OSError):  # the folder is not empty or was not created
                 parent.rmdir()
         raise
     for parent in created:
@@ -196,9 +198,9 @@ def replace_files(folder: Path, names: Sequence[str], obsolete: Callable[[], Ite
 
 
 def resolve_file(folder: Path, name: str) -> Path:
-    """Return the current path of the file ``name`` of ``folder``, which may still be in the journal.
+    """Return the current path of the file ``name`` in ``folder``; the file may still be in the journal.
 
-    The path of a file that does not exist, or is to be deleted, does not exist either.
+    If the file does not exist, or the journal deletes it, the returned path does not exist.
     """
     journal = _read_journal(folder)
     if journal is not None:
@@ -210,9 +212,9 @@ def resolve_file(folder: Path, name: str) -> Path:
 
 
 def read_consistently(folder: Path, records: Sequence[str], read: Callable[[], T]) -> T:
-    """Return the result of ``read``; call it again if files in ``folder`` were replaced meanwhile.
+    """Return the result of ``read()``; call it again if files in ``folder`` were replaced meanwhile.
 
-    ``records`` are names of files of which every replacement writes or deletes at least one.
+    Replacements are detected by the files ``records``: every replacement writes or deletes at least one of them.
     """
     while True:
         before = _file_versions(folder, records)
@@ -247,7 +249,7 @@ def _check_names(folder: Path, names: Iterable[str]) -> None:
 
 
 def _read_journal(folder: Path) -> tuple[list[str], list[str]] | None:
-    """Return the names of the new files and of the files to delete; None if there is no journal."""
+    """Return the names of the journal's new files and of the files to delete; None without a journal."""
     path = folder / JOURNAL / JOURNAL_LIST
     try:
         journal = json.loads(path.read_text(encoding="utf-8"))
@@ -262,7 +264,7 @@ def _read_journal(folder: Path) -> tuple[list[str], list[str]] | None:
 
 
 def _complete_journal(folder: Path) -> None:
-    """Move the files of a committed journal to their places; a writer may have been killed while it did so."""
+    """Move the files of a committed journal to their places; a killed writer may have moved some of them."""
     journal = folder / JOURNAL
     content = _read_journal(folder)
     if content is not None:
@@ -270,7 +272,7 @@ def _complete_journal(folder: Path) -> None:
         for name in removed:
             (folder / name).unlink(missing_ok=True)
         for name in files:
-            with suppress(FileNotFoundError):  # moved already
+            with suppress(FileNotFoundError):  # the file was moved before
                 (journal / name).replace(folder / name)
         _flush(folder)
         (journal / JOURNAL_LIST).unlink()
@@ -287,21 +289,21 @@ def _temporary_name() -> str:
 
 
 def _create_locked_file(folder: Path) -> tuple[Path, int]:
-    """Create a temporary file and lock it until it is written; return its path and its descriptor."""
+    """Create and lock a temporary file; return its path and its file descriptor."""
     while True:
         path = folder / _temporary_name()
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
         if not _lock(file, wait=True) or _is_same_file(file, path):
             return path, file
-        os.close(file)  # another process deleted it as abandoned before it was locked
+        os.close(file)  # another process deleted the file before it was locked
 
 
 def _delete_abandoned_files(folder: Path) -> None:
-    """Delete temporary files that nobody has locked: their writers were killed."""
+    """Delete temporary files without a lock, whose writers were killed."""
     for path in folder.glob(".agglo-*.tmp"):
         try:
             file = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
-        except OSError:  # a folder, without permission, or deleted
+        except OSError:  # the path is a folder, has no permission, or was deleted
             continue
         try:
             if _lock(file, wait=False) and _is_same_file(file, path):
@@ -311,7 +313,7 @@ def _delete_abandoned_files(folder: Path) -> None:
 
 
 def _delete_abandoned_folders(folder: Path) -> None:
-    """Delete temporary folders. The caller holds the lock of ``folder``, so nobody is writing to them."""
+    """Delete temporary folders in ``folder``. The caller holds the lock, so no other process uses them."""
     for path in folder.glob(".agglo-*.tmp"):
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path, ignore_errors=True)
@@ -319,10 +321,10 @@ def _delete_abandoned_folders(folder: Path) -> None:
 
 @contextmanager
 def _hold_lock(path: Path) -> Iterator[bool]:
-    """Wait for the lock file ``path`` and hold it; yield whether this file system supports locks.
+    """Wait for the lock file ``path`` and hold the lock; yield whether the file system supports locks.
 
-    The holder deletes the file when it releases the lock. Therefore a process that waited for the lock checks
-    whether the file still exists, and starts again if not.
+    The holder deletes the lock file when it releases the lock. Therefore a process that has waited for the lock
+    checks whether the file still exists. If not, it starts again.
     """
     while True:
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
@@ -341,13 +343,13 @@ def _hold_lock(path: Path) -> Iterator[bool]:
 
 
 def _lock(file: int, *, wait: bool) -> bool:
-    """Lock an open file and return whether that succeeded; the lock ends with the process."""
+    """Lock an open file and return whether that succeeded; the lock is released when the process ends."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
     except BlockingIOError:
         return False
     except OSError as error:
-        # Without locks, abandoned files stay, and writers do not wait for each other.
+        # Without locks, abandoned files are not deleted, and writers do not wait for each other.
         if error.errno in _LOCKS_UNSUPPORTED:
             return False
         raise
@@ -370,20 +372,20 @@ def _flush(path: Path) -> None:
     try:
         os.fsync(file)
     except OSError as error:
-        if error.errno != errno.EINVAL:  # this file system cannot flush folders
+        if error.errno != errno.EINVAL:  # EINVAL: the file system cannot flush folders
             raise
     finally:
         os.close(file)
 
 
 def write_array(array: npt.NDArray[Any], path: Path) -> None:
-    """Write an array as .npy; unlike ``numpy.save``, raise an OSError with the cause if the disk is full."""
+    """Write an array as .npy; unlike ``numpy.save``, errors have the cause, such as a full disk."""
     with path.open("wb") as file:
         np.lib.format.write_array(_Writer(file.write), array, allow_pickle=False)
 
 
 class _Writer:
-    """A writer that NumPy does not recognize as a file: its function for files loses the cause of errors."""
+    """A writer that NumPy does not treat as a file, because NumPy's file code loses the cause of errors."""
 
     def __init__(self, write: Callable[[bytes], int]) -> None:
         self.write = write

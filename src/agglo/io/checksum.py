@@ -1,4 +1,4 @@
-"""Detect damaged files by hashes, and damaged records by a checksum that is one of their entries."""
+"""Detect damaged files by their hashes, and damaged records by a checksum entry in the record."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _CHUNK = 1 << 24  # bytes read at a time
 
 
 def hash_file(path: Path) -> str:
-    """Return a hash of the content of a file, as hexadecimal digits."""
+    """Return the hash of a file's content, as hexadecimal digits."""
     digest = hashlib.blake2b(digest_size=16)
     with path.open("rb") as file:
         while chunk := file.read(_CHUNK):
@@ -21,14 +21,14 @@ def hash_file(path: Path) -> str:
 
 
 def add_checksum(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a record with a checksum of its entries, which :func:`has_valid_checksum` verifies."""
+    """Return a copy of ``record`` with a checksum of its entries; see :func:`has_valid_checksum`."""
     return {**record, "checksum": _compute_checksum(record)}
 
 
 def has_valid_checksum(record: Mapping[str, Any]) -> bool:
     """Return whether a record matches its checksum.
 
-    A record without a checksum is valid: early versions wrote none.
+    A record without a checksum is valid, because early versions wrote none.
     """
     rest = dict(record)
     expected = rest.pop("checksum", None)

@@ -16,11 +16,11 @@ import pyarrow.compute as pc
 from agglo.io.files import ReadError
 from agglo.io.tables import Table, format_names, quote_name
 
-_MIN_ROWS = 10  # with fewer rows, a feature can equal the row numbers by chance
+_MIN_ROWS = 10  # with fewer rows, a feature may equal the row numbers by chance
 _NUMBER = r"^\s*(?i:[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?|[-+]?inf(inity)?)\s*$"
 _BOOLEAN = r"^(?i:true|false)$"
-_UNNAMED_INDEX = re.compile(r"(Unnamed: 0(\.\d+)*)?")  # the name that pandas gives an index in CSV files
-_UNNAMED_PARQUET_INDEX = re.compile(r"__index_level_\d+__")  # and in Parquet files
+_UNNAMED_INDEX = re.compile(r"(Unnamed: 0(\.\d+)*)?")  # name of an index that pandas writes to a CSV file
+_UNNAMED_PARQUET_INDEX = re.compile(r"__index_level_\d+__")  # name of an index in a Parquet file
 _ROW_NUMBER_NAMES = {"id", "index", "idx", "rowid", "rowindex", "rownumber", "rownum", "rowno"}
 
 
@@ -29,8 +29,8 @@ def choose_features(
 ) -> list[str]:
     """Return the names of the feature columns: ``columns`` if given, otherwise all columns of numbers.
 
-    A single column of lists of numbers is also allowed. Columns without numbers and the index of a data frame are
-    left out with a warning.
+    A single column of lists of numbers is also allowed. Columns without numbers, and the index of a data frame,
+    are ignored with a warning.
     """
     if columns is not None:
         table.check_names(columns)
@@ -63,7 +63,7 @@ def choose_features(
 
 
 def find_index_columns(table: Table) -> list[str]:
-    """Return the columns that hold the index of a data frame, by the metadata and the names that pandas writes."""
+    """Return the columns that are the index of a data frame, according to the metadata and names from pandas."""
     stored = (table.schema.pandas_metadata or {}).get("index_columns", [])
     index = [column for column in stored if isinstance(column, str) and column in table.names]
     index += [name for name in table.names if _UNNAMED_PARQUET_INDEX.fullmatch(name) and name not in index]
@@ -75,10 +75,10 @@ def find_index_columns(table: Table) -> list[str]:
 
 
 def feature_type(table: Table, column: str) -> Any:
-    """Return the Arrow type to read a column of features as.
+    """Return the Arrow type for reading a feature column.
 
-    Integer columns of a CSV file are read as float64: the type is inferred from the first block, and fractions may
-    follow.
+    Integer columns of a CSV file are read as float64. Arrow infers the type from the first block, and later blocks
+    may contain fractions.
     """
     kind = table.schema.field(column).type
     is_integer = pa.types.is_integer(kind) or pa.types.is_null(kind)
@@ -101,12 +101,12 @@ def is_list_of_numbers(kind: Any) -> bool:
 
 
 def check_row_numbers(path: Path, columns: Sequence[str], X: npt.NDArray[Any]) -> None:
-    """Raise if a column contains row numbers; warn if it may.
+    """Raise if a column contains row numbers; warn if a column looks like row numbers.
 
-    Row numbers are not features, but they are often the largest numbers of all, and would dominate distances.
+    Row numbers are not features. They are often the largest numbers in a table and would dominate distances.
     """
     for column, values in zip(columns, X.T, strict=True):
-        start = values[:1000]  # enough to recognize most features without reading all rows
+        start = values[:1000]  # enough to recognize most features
         is_named = re.sub(r"[\W_]", "", column.casefold()) in _ROW_NUMBER_NAMES
         has_repeats = len(np.unique(start)) < max(len(start), _MIN_ROWS)
         if (has_repeats and not is_named) or not _is_whole(start) or not _is_whole(values):
@@ -133,7 +133,8 @@ def _row_number_error(path: Path, column: str, reason: str) -> ReadError:
 def _check_text_columns(table: Table, fields: Sequence[Any]) -> None:
     """Raise if a text column of a CSV file contains numbers.
 
-    One bad cell makes Arrow infer text for the whole column, so only a column without any number is text.
+    One invalid cell makes Arrow infer text for a whole column of numbers. So a text column with any number is an
+    error.
     """
     texts = [field.name for field in fields if pa.types.is_string(field.type) or pa.types.is_binary(field.type)]
     if not table.is_csv or not texts:

@@ -19,13 +19,13 @@ _KINDS = {
     **dict.fromkeys((".csv", ".tsv", ".csv.gz", ".tsv.gz"), "CSV"),
     **dict.fromkeys((".txt", ".txt.gz"), "text"),
 }
-_SYSTEM_ERRORS = (  # errors that are not caused by the content of a file
+_SYSTEM_ERRORS = (  # errors with other causes than the content of a file
     *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EMFILE, errno.ENFILE, errno.EIO, errno.EACCES, errno.EPERM),
 )
 
 
 class ReadError(ValueError):
-    """A file that cannot be used.
+    """Error for a file that cannot be used, with a cause and a remedy.
 
     The remedy may name options of ``agglo fit``. Commands without these options replace the remedy.
     """
@@ -43,7 +43,7 @@ def file_format(path: Path) -> str:
 
 
 def check_readable(path: Path, formats: Sequence[str]) -> str:
-    """Return the format of a file; raise if it is none of ``formats`` or the file cannot be opened."""
+    """Return the format of a file; raise if it is not in ``formats``, or if the file cannot be opened."""
     form = file_format(path)
     if not path.exists():
         raise FileNotFoundError(f"{path} cannot be read: there is no such file; check its name")
@@ -53,20 +53,20 @@ def check_readable(path: Path, formats: Sequence[str]) -> str:
         known = ", ".join(formats)
         cause = f"files whose names end in {form!r} are not supported" if form else "its name has no suffix"
         raise ReadError(f"{path} cannot be read: {cause}", f"pass one of {known}")
-    with path.open("rb"):  # raises an OSError if permissions are missing
+    with path.open("rb"):  # raises an OSError without permission
         return form
 
 
 @contextmanager
 def explain_read_errors(path: Path) -> Iterator[None]:
-    """Convert every error that the content of a file causes to a ValueError that names the file."""
+    """Convert errors caused by the content of a file to a ValueError that names the file."""
     try:
         yield
     except pa.ArrowCancelled:  # raised by Arrow on Ctrl-C
         raise KeyboardInterrupt from None
     except (MemoryError, ReadError):
         raise
-    except Exception as error:  # damaged bytes can make a parser raise undocumented errors
+    except Exception as error:  # a damaged file may raise undocumented errors
         if isinstance(error, OSError) and error.errno in _SYSTEM_ERRORS:
             raise
         cause = (str(error).splitlines() or [type(error).__name__])[0]
@@ -78,6 +78,6 @@ def explain_read_errors(path: Path) -> Iterator[None]:
 
 
 def open_bytes(path: Path) -> BinaryIO:
-    """Open a file for reading; a name that ends in .gz is decompressed."""
-    # Arrow cannot open a name that is not UTF-8, so that Python opens all files.
+    """Open a file for reading; decompress it if its name ends in .gz."""
+    # Python opens the file, because Arrow cannot open file names that are not UTF-8.
     return cast("BinaryIO", gzip.open(path, "rb")) if file_format(path).endswith(".gz") else path.open("rb")

@@ -46,11 +46,11 @@ class Points:
     """The content of a file of points."""
 
     X: Any
-    """One row per point, as an array or a SciPy sparse matrix. Its numbers are not validated."""
+    """The points, one row per point: an array or a SciPy sparse matrix. The numbers are not validated."""
     columns: list[str] | None
-    """The names of the columns that were read, if the file has names."""
+    """The names of the feature columns; None if the file has no names."""
     labels: Array | None
-    """The class of each point, if it was requested."""
+    """The class of each point; None if no label column was requested."""
 
 
 def read_points(
@@ -68,19 +68,20 @@ def read_points(
     Parameters
     ----------
     path : path
-        The file; its name ends in one of the following.
+        The file. The suffix of its name determines the format:
 
         - ``.npy``: an array, which is mapped into memory.
         - ``.npz``: a sparse matrix as ``scipy.sparse.save_npz`` writes it, the array ``X``, or the only
           two-dimensional array.
         - ``.parquet``, ``.csv``, ``.tsv``, ``.csv.gz``, ``.tsv.gz``: the columns of numbers, or the only column of
-          lists of numbers. The index of a data frame and columns without numbers are left out with a warning.
-          Parquet files are read by row groups, into a temporary file if the points need more than a quarter of
-          the memory.
+          lists of numbers. The index of a data frame and columns without numbers are ignored with a warning.
+          Parquet files are read by row groups. Points that need more than a quarter of the memory are stored in a
+          temporary file.
     columns : sequence of str, optional
-        The columns of a table to read, in this order. By default, a column that numbers the rows is an error.
+        The columns of a table to read, in this order. By default, all feature columns are read, and a column of
+        row numbers is an error.
     drop : sequence of str
-        Columns of a table to leave out.
+        Columns of a table to ignore.
     array : str, optional
         The array of an .npz file to read.
     label_column : str, optional
@@ -89,7 +90,7 @@ def read_points(
         The encoding, the delimiter and the header of a .csv or .tsv file. Without a header, the columns are named
         f0, f1, and so on.
     row_numbers : bool, default=False
-        Whether a column that numbers the rows is allowed.
+        Whether a column of row numbers is allowed.
 
     Examples
     --------
@@ -143,8 +144,8 @@ def read_labels(
     path : path
         A file in one of the formats of :func:`read_points`.
     column : str, optional
-        The column of a table, or the array of an .npz file. By default, the only one, or else the column
-        ``label`` or the array ``y``.
+        The column of a table, or the array of an .npz file. By default, the only column or array; if there are
+        several, the column ``label`` or the array ``y``.
     csv : CsvOptions, optional
         The format of a .csv or .tsv file.
     """
@@ -167,7 +168,7 @@ def read_labels(
 
 
 def check_label_format(path: str | os.PathLike[str]) -> str:
-    """Return the suffix of the name of a file of labels; raise if labels cannot be written in this format."""
+    """Return the suffix of ``path``; raise if labels cannot be written in this format."""
     form = Path(path).suffix.lower()
     if form not in LABEL_FORMATS:
         raise ValueError(f"labels cannot be written to {path}: end the name in one of {', '.join(LABEL_FORMATS)}")
@@ -187,7 +188,7 @@ def write_labels(labels: npt.NDArray[np.int64], path: str | os.PathLike[str], *,
         table = pa.table({"label": labels})
         with partial.open("wb") as file:  # Arrow cannot open a name that is not UTF-8
             if form == ".csv":
-                file.write(b"label\n")  # Arrow would quote it; only its newest versions have an option not to
+                file.write(b"label\n")  # Arrow would quote the header; only its newest versions have an option
                 pa.csv.write_csv(table, file, pa.csv.WriteOptions(include_header=False))
             else:
                 pq.write_table(table, file, compression="zstd", write_page_checksum=True)
@@ -202,7 +203,7 @@ def _map_npy(path: Path) -> Array:
                 raise _object_array_error(path) from error
             raise
         size = array.offset + array.nbytes
-        if path.stat().st_size != size:  # a damaged shape: NumPy ignores bytes after the end of the array
+        if path.stat().st_size != size:  # the shape is damaged; NumPy would ignore extra bytes
             raise ValueError(f"it has {path.stat().st_size} bytes, but an array of {array.shape} takes {size}")
         return array
 
@@ -242,7 +243,7 @@ def _read_npz(path: Path, wanted: str | None, default: str, n_dimensions: int, o
 
 
 def _read_sparse(path: Path) -> Any:
-    """Read the sparse matrix of an .npz file, as SciPy's save_npz writes it; None if there is none."""
+    """Read the sparse matrix that SciPy's save_npz wrote to an .npz file; None if the file has none."""
     with explain_read_errors(path), path.open("rb") as file, zipfile.ZipFile(file) as archive:
         names = {entry.removesuffix(".npy") for entry in archive.namelist()}
         if {"format", "shape", "data"} <= names:
@@ -255,7 +256,7 @@ def _read_sparse(path: Path) -> Any:
 
 
 def _read_label_column(table: Table, column: str | None) -> Array:
-    """Read a column of labels of any type: by default the only column, or else ``label``."""
+    """Read a column of labels of any type; by default the only column, or the column ``label``."""
     if column is None:
         index = find_index_columns(table)
         names = [name for name in table.names if name not in index] or table.names
@@ -267,7 +268,7 @@ def _read_label_column(table: Table, column: str | None) -> Array:
     values = table.read([column])[column]
     if pa.types.is_dictionary(values.type):
         values = values.cast(values.type.value_type)
-    if table.is_csv and pa.types.is_binary(values.type):  # inferred for text that is not UTF-8
+    if table.is_csv and pa.types.is_binary(values.type):  # Arrow infers binary for text that is not UTF-8
         table.read([column], {column: pa.string()})  # raises an error with the row
     if values.null_count:
         raise _null_error(table.path, column, values)
@@ -276,7 +277,7 @@ def _read_label_column(table: Table, column: str | None) -> Array:
 
 
 def _read_features(table: Table, columns: list[str]) -> Array:
-    """Read columns of numbers side by side, or one column of lists as the rows of an array."""
+    """Read columns of numbers, or one column of lists, as an array with one row per point."""
     if table.is_csv:
         content = table.read(columns, {column: feature_type(table, column) for column in columns})
         parts = iter([(content.num_rows, content)])
@@ -295,7 +296,7 @@ def _read_features(table: Table, columns: list[str]) -> Array:
 
 
 def _to_array(path: Path, columns: list[str], part: Any, first_row: int, width: int | None) -> Array:
-    """Convert a pyarrow.Table to an array; ``first_row`` is the number of its first row in the file."""
+    """Convert a part of a table to an array; ``first_row`` is the row number of its first row in the file."""
     for column in columns:
         kind = part[column].type
         if not is_numeric(kind) and not (is_list_of_numbers(kind) and len(columns) == 1):

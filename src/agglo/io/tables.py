@@ -24,19 +24,19 @@ CSV_FORMATS = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 TABLE_FORMATS = (".parquet", *CSV_FORMATS)
 
 _BLOCK = 2**24  # bytes of a CSV file from which the types of its columns are inferred
-_TEXT_BLOCK = 2**30  # bytes; Arrow cannot read a row that is longer than a block
+_TEXT_BLOCK = 2**30  # bytes of a block of texts; Arrow cannot read a row that is longer than a block
 _START = 2**20  # bytes of a CSV file whose encoding is checked before it is parsed
 
-# Arrow's error messages. They contain row numbers if Arrow reads with one thread.
+# Arrow's error messages. They contain row numbers only if Arrow reads with one thread.
 _BAD_CELL = re.compile(r"In CSV column #(\d+): Row #(\d+): CSV conversion error to \w+: (.*)", re.DOTALL)
 _RAGGED_ROW = re.compile(r"CSV parse error: Row #(\d+): Expected (\d+) columns, got (\d+)")
-_FOREIGN_FORMATS = {  # by the first bytes of a file
+_FOREIGN_FORMATS = {  # first bytes of a file: name of its format
     b"\x1f\x8b": ("is compressed by gzip", "rename it so that its name ends in .gz"),
     b"PK\x03\x04": ("is a zip archive or an Excel workbook", "extract it, or save its sheet as CSV"),
     b"PAR1": ("is a Parquet file", "rename it so that its name ends in .parquet"),
     b"\x93NUMPY": ("is a NumPy file", "rename it so that its name ends in .npy"),
 }
-_BYTE_ORDER_MARKS = {  # longer marks first: the mark of UTF-32 starts with that of UTF-16
+_BYTE_ORDER_MARKS = {  # UTF-32 comes first, because its mark starts with the mark of UTF-16
     codecs.BOM_UTF32_LE: "utf-32",
     codecs.BOM_UTF32_BE: "utf-32",
     codecs.BOM_UTF16_LE: "utf-16",
@@ -49,7 +49,7 @@ class CsvOptions:
     """Format of .csv and .tsv files."""
 
     header: bool | None = None
-    """Whether the first line names the columns. None: it does, but a line of numbers is an error."""
+    """Whether the first line has the column names. None: it has, but a first line of numbers is an error."""
     encoding: str = "utf-8"
     delimiter: str | None = None
     """The separator of cells. None: a comma, or a tab in a .tsv file."""
@@ -69,19 +69,19 @@ class CsvOptions:
 
     @property
     def is_utf8(self) -> bool:
-        """Whether Arrow can read the files without decoding them first."""
+        """Whether the encoding is UTF-8, which Arrow can read without conversion."""
         return codecs.lookup(self.encoding).name in ("utf-8", "utf-8-sig")
 
     @property
     def python_encoding(self) -> str:
-        """The codec of Python for the files; it removes the byte order mark of UTF-8."""
+        """The name of the encoding in Python; it removes the byte order mark of UTF-8."""
         return "utf-8-sig" if self.is_utf8 else self.encoding
 
 
 def decode_text(path: Path, options: CsvOptions, size: int = -1) -> str:
     """Decode the first ``size`` bytes of a text file, by default all.
 
-    Raise if they show another format or encoding.
+    Raise if the bytes have another format or encoding.
     """
     with explain_read_errors(path), open_bytes(path) as file:
         start = file.read(size)
@@ -119,7 +119,7 @@ class Table:
     options : CsvOptions, optional
         The format of a CSV file.
     has_texts : bool, default=False
-        Whether cells are texts: these may be very long and contain NUL characters.
+        Whether cells contain texts, which may be very long and contain NUL characters.
 
     Attributes
     ----------
@@ -167,8 +167,8 @@ class Table:
         types : dict of str to pyarrow.DataType, optional
             Types of the columns of a CSV file; by default, they are inferred.
         empty_is_null : bool, default=False
-            Whether empty cells of a CSV file, and only these, are null. By default, cells such as "NA" are null
-            in columns of numbers, and none is null in columns of text.
+            Whether only empty cells of a CSV file are null. By default, cells such as "NA" are also null in
+            columns of numbers, and no cell is null in columns of text.
         """
         self.check_names(columns)
         if self.is_csv:
@@ -182,7 +182,7 @@ class Table:
         return table
 
     def read_row_groups(self, columns: Sequence[str]) -> Iterator[tuple[int, Any]]:
-        """Yield the number of rows of a Parquet file and the pyarrow.Table of each row group."""
+        """Yield, for each row group of a Parquet file, the number of rows in the file and the pyarrow.Table."""
         self.check_names(columns)
         with self.path.open("rb") as file:
             with explain_read_errors(self.path):
@@ -193,7 +193,7 @@ class Table:
                 yield parquet.metadata.num_rows, table
 
     def read_first_block(self, columns: Sequence[str]) -> Any:
-        """Read the first block of columns of a CSV file as text; empty cells and "NA" are null."""
+        """Read ``columns`` in the first block of a CSV file as text; empty cells and "NA" are null."""
         convert = pa.csv.ConvertOptions(
             column_types=dict.fromkeys(columns, pa.string()), include_columns=columns, strings_can_be_null=True
         )
@@ -207,14 +207,14 @@ class Table:
                 raise ReadError(f"{self.path} has no column {column!r}", f"name one of {format_names(self.names)}")
 
     def bad_cell_error(self, column: str, row: int, value: str) -> ReadError:
-        """Return the error of a cell of text in a column of numbers."""
+        """Return an error for a cell with text in a column of numbers."""
         return ReadError(
             f"{self.path} has {_shorten(value)!r} in column {column!r}, row {row} (from 0), among numbers",
             f"correct that cell or drop that row, or leave out the column with --drop {quote_name(column)}",
         )
 
     def _check_start(self) -> None:
-        """Raise if the beginning of a CSV file shows another format, encoding or delimiter."""
+        """Raise if the first bytes of a CSV file show another format, encoding or delimiter."""
         text = decode_text(self.path, self.options, _START)
         header = text.lstrip("\r\n").partition("\n")[0]
         other = next((mark for mark in ";\t|" if mark in header), None)
@@ -231,7 +231,7 @@ class Table:
             )
 
     def _check_quotes(self) -> None:
-        """Raise if a quote is misplaced: Arrow would read other cells than were meant, without an error."""
+        """Raise if a quote is misplaced, because Arrow would silently read wrong cells."""
         with explain_read_errors(self.path), open_bytes(self.path) as file:
             if not any(b'"' in block for block in iter(lambda: file.read(_BLOCK), b"")):
                 return
@@ -263,7 +263,7 @@ class Table:
                 with open_bytes(self.path) as file:
                     return pa.csv.read_csv(file, *self._csv_options(), convert)
             except pa.ArrowInvalid:
-                # Read again with one thread, whose errors contain row numbers.
+                # Read again with one thread, so that the error contains the row number.
                 convert.column_types = {column: types.get(column, pa.binary()) for column in columns}
                 with self._open_csv(convert) as reader:
                     for _ in reader:
@@ -272,7 +272,7 @@ class Table:
 
     @contextmanager
     def _open_csv(self, convert: Any = None) -> Iterator[Any]:
-        """Open a CSV file to be read block by block, with one thread."""
+        """Open a CSV file for reading block by block, with one thread."""
         with (
             open_bytes(self.path) as file,
             pa.csv.open_csv(file, *self._csv_options(use_threads=False), convert) as reader,
@@ -290,7 +290,7 @@ class Table:
 
     @contextmanager
     def _explain_csv_errors(self) -> Iterator[None]:
-        """Add the row and the remedy to an error of Arrow's, where its message contains the row."""
+        """Convert errors of Arrow to a ReadError with a remedy, and the row if Arrow's message contains it."""
         try:
             with explain_read_errors(self.path):
                 yield
@@ -301,7 +301,7 @@ class Table:
                     f"{self.path} is not encoded as {self.options.encoding} ({cause})",
                     "pass its encoding with --encoding",
                 ) from cause
-            header_rows = 1 if self.options.header is False else 2  # Arrow counts from 1, and counts the header
+            header_rows = 1 if self.options.header is False else 2  # Arrow counts from 1, with the header
             if match := _RAGGED_ROW.search(str(cause)):
                 row, expected, found = map(int, match.groups())
                 raise ReadError(

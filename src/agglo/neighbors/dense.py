@@ -20,24 +20,24 @@ Report = Callable[[int, int], None]
 """A progress function, called as ``report(done, total)`` from time to time."""
 
 Lists = tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]
-"""Neighbour indices and values, one row per point, the closest first; -1 if there are fewer neighbours."""
+"""Neighbour indices and values, one row per point, from near to far; the index -1 fills short rows."""
 
 Candidates = tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], npt.NDArray[np.float32]]
-"""Directed edges in compressed rows: ``indptr``, targets and values."""
+"""Directed edges in CSR format: ``indptr``, targets and values."""
 
-SAMPLE = 256  # points that recall is measured on: an error of about 1 % if 5 % of the neighbours are missed
-MAX_ATTEMPTS = 4  # times that a search by cells adds probes before it gives up
-_CHEAP = 2.0  # CPU seconds that an exact search may take if method="auto"
-_FEW_COLUMNS = 5  # up to here a k-d tree is faster than matrix products, for any number of points
+SAMPLE = 256  # points to measure recall on; at a recall of 95 %, the error is about 1 %
+MAX_ATTEMPTS = 4  # maximum number of times that a search by cells adds probes
+_CHEAP = 2.0  # method="auto" searches exactly up to this number of CPU seconds
+_FEW_COLUMNS = 5  # up to this number of columns, a k-d tree is faster than matrix products
 
 
 @dataclass(frozen=True)
 class SearchParams:
     """Validated parameters of a search for the neighbours of all points.
 
-    Only approximate searches use ``recall``, the share of the true neighbours to find, and ``seed``. They add
-    effort until the measured recall is high enough. With ``stop_early`` they give up as soon as it is out of
-    reach.
+    Only approximate searches use ``seed`` and ``recall``, the share of the true neighbours to find. They add
+    probes or hash bands until the measured recall reaches ``recall``. With ``stop_early``, they stop as soon as
+    ``recall`` turns out to be unreachable.
     """
 
     n_neighbors: int
@@ -50,18 +50,18 @@ class SearchParams:
 
 
 class NeighborLists(NamedTuple):
-    """The neighbours of all points, and how they were found."""
+    """The neighbours of all points, with the recall and the parameters of the search."""
 
     indices: npt.NDArray[np.int32]
-    """One row per point, the closest first. Ties are in order of the index; -1 if there are fewer neighbours."""
+    """Neighbour indices, one row per point, from near to far. Ties are in order of index; -1 fills short rows."""
     values: npt.NDArray[np.float32]
-    """The similarities or distances, equal to those of the exact search."""
+    """The exact similarities or distances of the neighbours."""
     recall_estimate: RecallEstimate | None
     """The measured recall; None if the search is exact."""
     parameters: dict[str, Any]
     """The parameters that the search chose."""
     cells: npt.NDArray[np.int32] | None = None
-    """The cell (inverted list) of each point, if the search has cells."""
+    """The cell (inverted list) of each point; None unless the method is ``cells``."""
 
 
 class DensePoints:
@@ -78,9 +78,9 @@ class DensePoints:
         return np.concatenate([start + np.flatnonzero(~rows.any(axis=1)) for start, rows in iter_blocks(self.X)])
 
     def choose_method(self, recall: float) -> str:
-        """Choose a k-d tree for few columns, the exact search while it is cheap, and cells otherwise."""
+        """Choose a k-d tree for few columns, the exact search if it is fast, and cells otherwise."""
         n, d = self.X.shape
-        if d <= _FEW_COLUMNS and self.metric != "dot":  # points with large dot products are not close in space
+        if d <= _FEW_COLUMNS and self.metric != "dot":  # points with a large dot product may be far apart
             return "kdtree"
         return "exact" if recall == 1 or estimate_search_seconds(n, d) <= _CHEAP else "cells"
 
@@ -91,7 +91,7 @@ class DensePoints:
         return lists
 
     def all_pairs(self, n_threads: int, report: Report | None = None) -> npt.NDArray[np.float32]:
-        """Compute the values of all pairs of distinct points, row by row."""
+        """Compute the similarities or distances of all pairs of distinct points, row by row."""
         values: npt.NDArray[np.float32] = _core.compute_all_pairs(
             as_core_array(self.X), self.metric, n_threads, report
         )
@@ -99,16 +99,16 @@ class DensePoints:
         return values
 
     def select_closest(self, candidates: Candidates, n_neighbors: int, n_threads: int) -> Lists:
-        """Select the closest candidates of each point.
+        """Select the ``n_neighbors`` closest candidates of each point.
 
-        Values that are equal in float32 are compared in float64, as in a search.
+        If values are equal in float32, they are compared in float64, as in a search.
         """
         lists = _core.select_closest(as_core_array(self.X), self.metric, *candidates, n_neighbors, n_threads)
         return to_rows(lists, n_neighbors)
 
 
 def search_exact(points: Points, params: SearchParams) -> NeighborLists:
-    """Find all nearest neighbours by blocks of matrix products."""
+    """Find the exact nearest neighbours by blocked matrix products."""
     with one_blas_thread():
         basis = choose_sketch_basis(points, params.metric, params.n_neighbors)
         lists = _core.search_exact(
@@ -119,7 +119,7 @@ def search_exact(points: Points, params: SearchParams) -> NeighborLists:
 
 
 def search_kdtree(points: Points, params: SearchParams) -> NeighborLists:
-    """Find all nearest neighbours by a k-d tree."""
+    """Find the exact nearest neighbours by a k-d tree."""
     lists = _core.search_kdtree(
         as_core_array(points), params.n_neighbors, params.metric, params.n_threads, params.report
     )
@@ -135,18 +135,18 @@ def search_cells(
     n_candidates: int = 0,
     sample: int = SAMPLE,
 ) -> NeighborLists:
-    """Find nearly all nearest neighbours by an inverted file index, and re-rank them by exact values.
+    """Find approximate nearest neighbours by an inverted file index, and re-rank them by exact values.
 
     Parameters
     ----------
     points, params
-        Validated points and parameters. If ``params.stop_early`` and the recall is out of reach, the lists are
-        empty or those of a first attempt, and the estimate is the recall that full effort would reach.
+        Validated points and parameters. If ``params.stop_early`` is set and the recall is unreachable, the lists
+        are empty or incomplete, and the estimate is the highest recall that the index could reach.
     list_size, n_probes, n_candidates : int
-        Points per inverted list, lists that each point probes, and candidates that are re-ranked. 0 chooses them.
-        A given ``n_probes`` is used whatever recall it gives.
+        The number of points per inverted list, of lists that each point probes, and of candidates to re-rank. 0
+        means automatic. A given ``n_probes`` is not increased if the recall is too low.
     sample : int
-        The number of points that recall is measured on.
+        The number of points to measure recall on.
     """
     with one_blas_thread():
         basis = find_main_directions(points, params.metric)
@@ -169,7 +169,7 @@ def search_cells(
             progress=params.report,
         )
     parameters = {"recall": params.recall, "random_state": params.seed}
-    # Saved models have these keys.
+    # These keys are part of the format of saved models.
     parameters |= dict(zip(("cell_size", "visits", "candidates", "rounds"), effort, strict=True))
     if len(basis):
         parameters["directions"] = len(basis)

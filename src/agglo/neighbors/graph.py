@@ -22,19 +22,19 @@ Missing = float | Literal["ignore"]
 
 KINDS = ("similarity", "distance")
 TRUSTED = object()
-"""``checked=TRUSTED`` skips the check of the invariants, for arrays that the core built."""
+"""``checked=TRUSTED`` skips the check of the invariants. It is used for arrays that the core built."""
 
 _MOST_POINTS = 2**30
-# If a graph has more than _MANY_POINTS points, and at most this share of them can have an edge, from_edges warns.
+# from_edges warns if a graph has more than _MANY_POINTS points and at most this share of them can have edges.
 _FEW_WITH_EDGES = 0.1
 _MANY_POINTS = 1000
 
 
 class RecallEstimate(NamedTuple):
-    """Recall of a search, the share of the true neighbours that it found, measured on a sample of the points.
+    """Measured recall of a search: the share of the true neighbours that it found, on a sample of the points.
 
-    ``value`` is the recall and ``error`` half the width of its 99 % confidence interval. ``sample`` is the number
-    of points that were compared with all others to find their true neighbours.
+    ``value`` is the recall, and ``error`` is half the width of its 99 % confidence interval. ``sample`` is the
+    number of sampled points. Their true neighbours were found by exact search.
     """
 
     value: float
@@ -77,15 +77,15 @@ class WeightSummary(Protocol):
         """The largest weight."""
 
     def quantile_above(self, bound: float, up: bool, share: float) -> float | None:
-        """Return the quantile ``share`` of the weights above ``bound``; None if there are none.
+        """Return the quantile ``share`` of the weights above ``bound``; None if no weight is above it.
 
-        Unless ``up``, return that of the weights below ``bound``, counted downwards from it.
+        If ``up`` is False, use the weights below ``bound``, and count from the largest weight downwards.
         """
 
 
 @dataclass(frozen=True, eq=False)
 class NeighborGraph(Immutable):
-    """An undirected weighted graph over points, in compressed rows.
+    """An undirected weighted graph over points, in CSR format.
 
     A graph is immutable. Its arrays are read-only; writable arrays are copied when a graph is created.
 
@@ -96,14 +96,14 @@ class NeighborGraph(Immutable):
     kind : {"similarity", "distance"}
         ``"similarity"`` if larger weights are closer, ``"distance"`` if smaller ones are.
     missing : float or "ignore", optional
-        The value of a pair without an edge in a linkage. With ``"ignore"``, linkages leave such pairs out.
-        By default 0 for similarities and the largest weight for distances.
+        The similarity or distance that linkages use for a pair without an edge. With ``"ignore"``, linkages ignore
+        such pairs. The default is 0 for similarities and the largest weight for distances.
     metric, method, parameters
-        The metric, the search method and its parameters, for information.
+        The metric, the search method and its parameters. They are only informative.
     recall_estimate : RecallEstimate, optional
         The measured recall of an approximate search; None if the search was exact.
     cells : ndarray of int32, optional
-        With ``method="cells"``, the cell (inverted list) of each point, for searches with new points.
+        With ``method="cells"``, the cell (inverted list) of each point. Searches for new points use it.
 
     Notes
     -----
@@ -224,10 +224,10 @@ class NeighborGraph(Immutable):
         metric: str | None = None,
         n_jobs: int | None = None,
     ) -> NeighborGraph:
-        """Build a graph from edges ``(sources[e], targets[e], weights[e])``, each given in one or both directions.
+        """Build a graph from edges ``(sources[e], targets[e], weights[e])``, given in one or both directions.
 
-        The points are 0 to the largest index, or to ``n_points - 1``. Without ``n_points``, a warning is given if
-        most points have no edge, which happens if the indices are ids with gaps.
+        The number of points is ``n_points``, by default the largest index plus 1. If most of these points have no
+        edge, as with ids that have gaps, and ``n_points`` is not given, a warning is shown.
         """
         heads, tails = np.asarray(sources), np.asarray(targets)
         values = np.asarray(weights)
@@ -282,8 +282,8 @@ class NeighborGraph(Immutable):
     ) -> NeighborGraph:
         """Build a graph from neighbour lists, as search libraries return them.
 
-        Point ``indices[i, j]`` is a neighbour of point ``i``, with weight ``values[i, j]``. An index of -1 is
-        ignored together with its value, and so is a point in its own list.
+        Point ``indices[i, j]`` is a neighbour of point ``i``, with weight ``values[i, j]``. The index -1 and the
+        point itself are ignored, with their values.
         """
         lists, weights = np.asarray(indices), np.asarray(values)
         if lists.ndim != 2 or lists.shape != weights.shape:
@@ -299,7 +299,7 @@ class NeighborGraph(Immutable):
             worst = lists.min() if lists.min() < -1 else lists.max()
             raise ValueError(f"indices holds {worst}, outside 0..{n - 1}; use -1 for no neighbour")
         if lists.size and lists.min() == -1:
-            weights = np.where(lists == -1, 0, weights)  # libraries put infinity there
+            weights = np.where(lists == -1, 0, weights)  # search libraries return infinity with index -1
         return cls._symmetrize(
             np.arange(n + 1, dtype=np.int64) * lists.shape[1],
             np.ascontiguousarray(lists, np.int32).ravel(),
@@ -325,7 +325,7 @@ class NeighborGraph(Immutable):
         n_jobs: int | None,
         **record: Any,
     ) -> NeighborGraph:
-        """Build a graph from the union of both directions of directed edges in compressed rows."""
+        """Build an undirected graph from directed edges in CSR format: the union of both directions."""
         if kind not in KINDS:
             raise ValueError(f"kind={kind!r} is unknown: pass 'similarity' or 'distance'")
         rows, indices, merged = _core.symmetrize(
@@ -362,7 +362,7 @@ class NeighborGraph(Immutable):
 
     @property
     def nbytes(self) -> int:
-        """The size of the arrays in bytes."""
+        """The total size of the arrays in bytes."""
         return self.indptr.nbytes + self.indices.nbytes + self.weights.nbytes
 
     def to_scipy(self) -> sp.csr_array:
@@ -373,7 +373,7 @@ class NeighborGraph(Immutable):
         """
         n, indptr = self.n_points, self.indptr
         if len(self.indices) <= np.iinfo(np.int32).max:
-            indptr = release(indptr.astype(np.int32))  # SciPy copies index arrays of unequal types
+            indptr = release(indptr.astype(np.int32))  # SciPy copies index arrays of different dtypes
         return sp.csr_array((self.weights, self.indices, indptr), shape=(n, n))
 
     def __repr__(self) -> str:
@@ -383,7 +383,7 @@ class NeighborGraph(Immutable):
 
 
 def _check_weights(name: str, values: Any) -> npt.NDArray[np.float32]:
-    """Return ``values`` as a column of finite float32 numbers."""
+    """Return ``values`` as an array of finite float32 numbers; raise if that is impossible."""
     weights = convert_column(name, values, np.dtype(np.float32))
     if weights.size and not (np.isfinite(weights.min()) and np.isfinite(weights.max())):
         where = int(np.flatnonzero(~np.isfinite(weights))[0])

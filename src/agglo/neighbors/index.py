@@ -1,4 +1,4 @@
-"""Index of fitted points: the neighbours of queries (new points) among them."""
+"""Index of the fitted points, which finds the nearest neighbours of queries (new points)."""
 
 from __future__ import annotations
 
@@ -21,33 +21,33 @@ QUERY_METHODS = {
     "exact": "exact",
     "kdtree": "kdtree",
     "cells": "cells",
-    "minhash": "exact",  # the exact index answers each query quickly
+    "minhash": "exact",  # the exact search is fast for single queries
 }
-"""The method that searches for queries, by the method that found the neighbours of the fitted points."""
+"""Maps the search method of the fitted points to the search method of queries."""
 
 _CELL_PARAMETERS = ("cell_size", "visits", "candidates")
 
 
 class NeighborIndex:
-    """Fitted points, prepared for searches with queries.
+    """Fitted points, prepared to find the neighbours of queries.
 
     Parameters
     ----------
     X : array or sparse matrix
-        The points that were fitted; kept without a copy if possible.
+        The fitted points, stored without a copy if possible.
     metric, method : str
-        The metric, and the method that found the neighbours of the fitted points.
+        The metric, and the search method of the fitted points.
     parameters : mapping
-        The parameters of that search; those of cells are used again.
+        The parameters of that search. The index uses those of cells.
     recall, seed
         The share of the true neighbours to find, and the random seed.
     cells : ndarray of int32, optional
-        The cell (inverted list) of each point, if the search had cells.
+        The cell (inverted list) of each fitted point, if the method is ``cells``.
 
     Notes
     -----
-    The result for a query does not depend on the other queries. An index of cells is built by the first search and
-    is not pickled.
+    The result for a query does not depend on the other queries. The first search builds the inverted file index,
+    which is not pickled.
     """
 
     def __init__(
@@ -68,8 +68,8 @@ class NeighborIndex:
         self.seed = seed
         self.parameters = {name: int(parameters.get(name, 0)) for name in _CELL_PARAMETERS}
         self._cells = np.empty(0, np.int32) if cells is None else cells
-        self.moments: Any = None  # a cache of vector linkages: a tree, and the moments of its nodes
-        self._cell_indexes: dict[int, Any] = {}  # by n_neighbors
+        self.moments: Any = None  # cache for vector linkages: a tree, and the moments of its nodes
+        self._cell_indexes: dict[int, Any] = {}  # built indexes, by n_neighbors
         self._hashes: tuple[npt.NDArray[np.uint64], npt.NDArray[np.intp]] | None = None
         self._as_floats: NeighborIndex | None = None
 
@@ -80,16 +80,16 @@ class NeighborIndex:
         return self.__dict__ | {"moments": None, "_cell_indexes": {}, "_hashes": None, "_as_floats": None}
 
     def convert_queries(self, X: Any) -> tuple[NeighborIndex, Any]:
-        """Return an index and queries of the same type: the same dtype, and sparse if the fitted points are.
+        """Convert queries to the type of the fitted points; return an index and the converted queries.
 
         Floats are rounded to the dtype of the fitted points. If the fitted points are integers and the queries are
-        not, the index that is returned has the fitted points as float32; this index does not change.
+        not, the returned index is a new one with the fitted points as float32. Otherwise it is this index.
         """
         if self.is_sparse:
             if sp.issparse(self.X):
                 return self, sp.csr_array(X)
             return self, X.toarray() if sp.issparse(X) else np.asarray(X)
-        # Distances of queries may be arbitrarily small, so only the other metrics need a minimum scale.
+        # Distances of queries may be arbitrarily small, so only cosine and dot need a minimum scale.
         scaled_metric = self.metric if self.metric in ("cosine", "dot") else None
         queries = check_points(X, compact=True, metric=scaled_metric)
         if queries.dtype == self.X.dtype:
@@ -111,7 +111,7 @@ class NeighborIndex:
         return np.concatenate([self.X, queries])
 
     def search(self, queries: Any, n_neighbors: int, n_threads: int, report: Report | None) -> Lists:
-        """Find the closest fitted points of each converted query; at most as many as there are fitted points."""
+        """Find the ``n_neighbors`` closest fitted points of each converted query, or all if there are fewer."""
         if self.is_sparse:
             rows = SparsePoints(self.concatenate(queries), self.metric)
             lists = rows.search_queries(len(self), n_neighbors, n_threads, report)
@@ -156,7 +156,7 @@ class NeighborIndex:
         return points.select_closest(candidates, n_neighbors, n_threads)
 
     def find_equal(self, queries: Any, n_threads: int) -> npt.NDArray[np.int64]:
-        """Return the index of the first fitted point equal to each converted query; -1 if there is none."""
+        """Return, for each converted query, the index of the first equal fitted point; -1 if there is none."""
         if self._hashes is None:
             hashes = _hash_rows(self.X, n_threads)
             order = np.argsort(hashes, kind="stable")
@@ -173,7 +173,7 @@ class NeighborIndex:
 
 
 def _check_rounded_lengths(queries: Points, dtype: np.dtype[Any]) -> None:
-    """Raise if rounding to ``dtype`` would change the direction of a short row that is not zero."""
+    """Raise if a nonzero row is so short that rounding to ``dtype`` would change its direction."""
     least = float(np.finfo(dtype).tiny)
     for start, rows in iter_blocks(queries):
         largest = np.abs(rows).max(axis=1)
@@ -187,7 +187,7 @@ def _check_rounded_lengths(queries: Points, dtype: np.dtype[Any]) -> None:
 
 
 def _equal_rows(left: Any, right: Any) -> npt.NDArray[np.bool_]:
-    """Return whether each row of ``left`` is equal to that of ``right``."""
+    """Return, for each ``i``, whether row ``i`` of ``left`` equals row ``i`` of ``right``."""
     if not sp.issparse(left):
         return np.asarray((left == right).all(axis=1))
     return np.asarray(np.diff(sp.csr_array(left != right).indptr) == 0)
@@ -203,7 +203,7 @@ def _hash_rows(X: Any, n_threads: int) -> npt.NDArray[np.uint64]:
 
 
 def _hash_sparse_rows(X: Any) -> npt.NDArray[np.uint64]:
-    """Hash each sparse row by the sum of the hashes of its entries, so that their order does not matter."""
+    """Hash each sparse row: sum the hashes of its entries, so that their order does not matter."""
     rows = sp.csr_array(X, copy=True)
     rows.sum_duplicates()
     rows.eliminate_zeros()

@@ -1,4 +1,4 @@
-"""The value of a pair without an edge."""
+"""Choose the similarity or distance of a pair without an edge."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from agglo.neighbors.validation import are_unit
 
 MissingRule = Missing | Literal["mean"] | None
 
-_SAMPLE = 1000  # points whose pairs estimate the mean of all pairs
+_SAMPLE = 1000  # the mean of all pairs is estimated on this number of points
 
 
 def check_missing(missing: object) -> None:
@@ -27,10 +27,7 @@ def check_missing(missing: object) -> None:
 
 
 def farthest_value(X: Any, metric: str) -> float | None:
-    """Return the value of a pair that is as far apart as possible; None if there is no bound.
-
-    This is 0 for similarities and the largest possible distance otherwise.
-    """
+    """Return 0 for similarities, or the largest possible distance for distances; None if there is no bound."""
     if metric in ("cosine", "dot"):
         return 0.0
     if metric in BINARY_METRICS:
@@ -43,11 +40,12 @@ def farthest_value(X: Any, metric: str) -> float | None:
 def set_missing(
     graph: NeighborGraph, X: Any, missing: MissingRule, farthest: float | None, seed: int, n_threads: int
 ) -> NeighborGraph:
-    """Return the graph of ``X`` with the value of a pair without an edge.
+    """Return the graph with its ``missing`` value, the similarity or distance of a pair without an edge.
 
-    ``"mean"`` is the mean over all pairs, or over those of a sample of 1,000 points. It is never closer than the
-    farthest edge, because pairs without an edge are not among the nearest. None means ``farthest``, or the
-    farthest edge if that is None; so does ``"mean"`` if all pairs have an edge, or none.
+    ``"mean"`` is the mean over all pairs of points, or over all pairs of a sample of 1,000 points. If the farthest
+    edge is farther, its weight is used instead, because pairs without an edge are not among the nearest. None
+    means ``farthest``, or the farthest edge if ``farthest`` is None. If the graph is complete or has no edges,
+    ``"mean"`` is the same as None.
     """
     is_complete = 2 * graph.n_edges == graph.n_points * (graph.n_points - 1)
     if missing is None or (missing == "mean" and (is_complete or not graph.n_edges)):
@@ -59,7 +57,7 @@ def set_missing(
 
 
 def _mean_pair(X: Any, metric: str, seed: int, n_threads: int) -> float:
-    """Return the mean value of all pairs of a sample of the points."""
+    """Return the mean similarity or distance over all pairs of a sample of points."""
     n = X.shape[0]
     rows: Any = slice(None)
     if n > _SAMPLE:
@@ -67,7 +65,7 @@ def _mean_pair(X: Any, metric: str, seed: int, n_threads: int) -> float:
     points: DensePoints | SparsePoints
     if sp.issparse(X) or metric in BINARY_METRICS:
         sample = X.tocsr()[rows] if sp.issparse(X) else X[rows]
-        points = SparsePoints(sample, metric, check_scale=False)  # a sample may be smaller than all points
+        points = SparsePoints(sample, metric, check_scale=False)  # a sample may have a smaller scale
     else:
         points = DensePoints(X[rows], metric)
     return float(points.all_pairs(n_threads).mean(dtype=np.float64))

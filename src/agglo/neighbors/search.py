@@ -1,4 +1,4 @@
-"""Neighbour graphs of points: the public search, and the choice of its method."""
+"""The public function :func:`neighbor_graph`, and the choice of its search method."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ METRICS: dict[str, Kind] = {
     "jaccard": "distance",
     "hamming": "distance",
 }
-"""The metrics, and the kind of graph that each gives."""
+"""Maps each metric to the kind of its graph: similarity or distance."""
 
 METHODS = ("auto", *DENSE_METHODS, "minhash")
 """The search methods."""
@@ -51,7 +51,7 @@ def neighbor_graph(
     random_state: RandomStateLike = 0,
     progress: Progress | None = None,
 ) -> NeighborGraph:
-    """Build the graph of every point and its nearest neighbours.
+    """Build a graph that connects every point with its nearest neighbours.
 
     Parameters
     ----------
@@ -61,65 +61,67 @@ def neighbor_graph(
         are searched without a copy. This includes memory-mapped files (``numpy.load(..., mmap_mode="r")``). SciPy
         sparse matrices of any format support ``cosine``, ``dot``, ``jaccard`` and ``hamming``.
     n_neighbors : int or "all", default=25
-        The number of neighbours of each point, without the point itself; at most ``n_points - 1``. The graph is
-        the union of both directions, so a point that is a neighbour of many has more edges. ``"all"`` builds the
-        complete graph, for small data: it takes ``8 * n_points**2`` bytes.
+        The number of neighbours of each point, without the point itself; at most ``n_points - 1``. Edges are
+        undirected, so a point that is a neighbour of many points has more edges. ``"all"`` builds the complete
+        graph, for small data: it takes ``8 * n_points**2`` bytes.
     metric : {"cosine", "dot", "sqeuclidean", "euclidean", "jaccard", "hamming"}, default="cosine"
         ``cosine`` and ``dot`` (the dot product) give a graph of similarities, the others one of distances.
-        ``sqeuclidean`` is the squared Euclidean distance. A point that is all zero has no direction: its cosine to
-        every point is taken to be 0, with a warning. ``jaccard`` and ``hamming`` compare zeros and ones, as SciPy
-        defines them. ``jaccard`` is the share of the features of either point that are not features of both, and
-        ``hamming`` the share of all features that differ. To ``jaccard``, every stored nonzero of a sparse matrix
-        is a one.
+        ``sqeuclidean`` is the squared Euclidean distance. The cosine of a point that is all zero is defined as 0,
+        with a warning. ``jaccard`` and ``hamming`` compare zeros and ones, as in SciPy. ``jaccard`` is the share
+        of different features among the features that are 1 in at least one of the two points. ``hamming`` is the
+        share of different features among all features. For ``jaccard``, every nonzero of a sparse matrix is a 1.
     method : {"auto", "exact", "kdtree", "cells", "minhash"}, default="auto"
         ``exact`` and ``kdtree`` find all true neighbours. ``kdtree`` is the fastest method for few columns, and
-        slow for many. ``cells`` (an inverted file index) compares points only with those in close cells: it finds
-        nearly all true neighbours, and is much faster for many points. ``minhash`` does so for ``jaccard``.
-        ``auto`` chooses ``kdtree`` for up to 5 columns and ``exact`` while that takes about 2 CPU seconds (30,000
-        points with 128 columns). Otherwise it chooses ``cells``, and ``exact`` if cells do not reach ``recall``.
-        Sparse points and bits are searched exactly. For many sets ``auto`` chooses ``minhash`` in the same way.
-        The graph's ``method`` is the method that was used.
+        slow for many columns. ``cells`` (an inverted file index) compares each point only with the points in close
+        cells. It finds nearly all true neighbours, and is much faster for many points. ``minhash`` is the
+        approximate method for ``jaccard``.
+        ``auto`` chooses ``kdtree`` for up to 5 columns. For more columns it chooses ``exact`` if that takes at
+        most about 2 CPU seconds (30,000 points with 128 columns), and ``cells`` otherwise. If ``cells`` does not
+        reach ``recall``, it searches exactly. Sparse points are searched exactly, except that ``auto`` chooses
+        ``minhash`` for ``jaccard`` with many points. The graph's ``method`` is the method that was used.
     n_jobs : int, optional
         The number of threads; None or -1 for all cores. The graph does not depend on it.
     recall : float, default=0.95
-        The share of the true neighbours that ``cells`` and ``minhash`` must find, in (0, 1]. It is measured on a
-        random sample of the points, and the search continues until it is reached. The graph's ``recall_estimate``
-        is the measured recall. With 1, ``auto`` searches exactly.
+        The share of the true neighbours that ``cells`` and ``minhash`` must find, in (0, 1]. The search measures
+        its recall on a random sample of the points, and continues until ``recall`` is reached. The graph's
+        ``recall_estimate`` is the measured recall. With 1, ``auto`` searches exactly.
     missing : float, "mean", "ignore" or None, default="mean"
-        The value of a pair without an edge in a linkage. ``"mean"`` is the mean over all pairs (of a sample of
-        1,000 points), or the farthest edge if that is farther; see the notes. ``"ignore"`` leaves such pairs out.
-        None is the farthest possible value, as in the paper. That is 0 for similarities and 1 for
-        ``jaccard`` and ``hamming``. For points of unit length it is 4 (``sqeuclidean``) or 2 (``euclidean``), and
-        for other points the largest edge.
+        The similarity or distance that linkages use for a pair without an edge. ``"mean"`` is the mean over all
+        pairs of a sample of 1,000 points, or the farthest edge if that is farther; see the notes. With
+        ``"ignore"``, linkages ignore such pairs. None is the farthest possible value, as in the paper: 0 for
+        similarities, and 1 for ``jaccard`` and ``hamming``. For points of unit length it is 4 (``sqeuclidean``) or
+        2 (``euclidean``), and for other points the weight of the farthest edge.
     random_state : int, RandomState instance or None, default=0
-        The random seed. The same integer gives the same graph for any number of threads.
-        None takes a seed from NumPy's global random state, and a ``RandomState`` instance gives one.
+        The random seed. The same integer gives the same graph for any number of threads. With None, a seed is
+        drawn from NumPy's global random state. With a ``RandomState`` instance, a seed is drawn from it.
     progress : callable, optional
         Called as ``progress(phase, done, total)`` from time to time.
 
     Returns
     -------
     NeighborGraph
-        With the ``method``, ``parameters``, ``recall_estimate`` and ``missing`` that were used.
+        The graph. Its attributes ``method``, ``parameters``, ``recall_estimate`` and ``missing`` describe the
+        search.
 
     Notes
     -----
-    Of equally close points, the one with the smaller index is the nearer neighbour. Values are summed in float64
-    from the numbers as given, then rounded to float32: duplicates have distance 0 exactly.
+    If points are equally close, the point with the smaller index is the nearer neighbour. Values are computed in
+    float64 and rounded to float32. The distance of duplicates is exactly 0.
 
-    The exact search multiplies blocks of points with SciPy's BLAS, each pair once. It uses bounds to skip blocks
-    of points that are too far apart, and pairs that are too far apart in a few main directions. So points close to
-    a plane, or in groups, are searched several times faster than points without structure, with the same result.
-    Besides the graph it needs about ``18 * n_neighbors + 250`` bytes per point, and 10 MB per thread. The
+    The exact search multiplies blocks of points with SciPy's BLAS, and computes each pair once. It skips blocks
+    whose points are too far apart, and pairs that are too far apart in a few main directions. So the search is
+    several times faster if the points form groups or lie close to a plane. The result is the same. The search
+    needs about ``18 * n_neighbors + 250`` bytes per point in addition to the graph, and 10 MB per thread. The
     coordinates in the main directions take at most half the memory of the points. During the search, BLAS is
     limited to one thread in the whole process.
 
-    With ``missing=0``, an average over the pairs of two clusters mostly counts their edges if all cosines are
-    large, for example above 0.8 for images of faces. With ``missing="mean"``, it also measures how close the edges
-    are.
+    Some data have only large cosines, for example above 0.8 for images of faces. With ``missing=0``, the average
+    linkage of two clusters then depends mostly on the number of edges between them. With ``missing="mean"``, it
+    also depends on how close these edges are.
 
-    Sparse points have edges with similarities above 0 only, and sets have edges with Jaccard distances below 1
-    only. So a point may have fewer than ``n_neighbors`` neighbours, or none, unless ``n_neighbors="all"``.
+    For sparse points, only pairs with similarities above 0 become edges, and for ``jaccard`` only pairs with
+    distances below 1. So a point may have fewer than ``n_neighbors`` neighbours, or none, unless
+    ``n_neighbors="all"``.
 
     Examples
     --------
@@ -148,19 +150,19 @@ def neighbor_graph(
             raise ValueError(
                 f"method='minhash' compares sets, but metric={metric!r}: pass metric='jaccard', or method='auto'"
             )
-        is_valid = isinstance(X, DensePoints)  # the clusterers validate points themselves
+        is_valid = isinstance(X, DensePoints)  # clusterers pass points that they have validated
         points = X if is_valid else DensePoints(check_points(X, compact=True, metric=metric), metric)
     check_n_neighbors(n_neighbors, len(points))
     if metric == "cosine":
         warn_zero_rows(points.zero_rows(), len(points), stacklevel=3)
-    farthest = farthest_value(points.X, metric)  # before the search, which gives pages of mapped files back
+    farthest = farthest_value(points.X, metric)  # before the search, which releases the pages of mapped files
     report = bind_phase(progress, "neighbours")
     if n_neighbors == "all":
         if method not in ("auto", "exact"):
             raise ValueError("n_neighbors='all' compares all pairs, which is method='exact': pass that, or 'auto'")
         graph = _build_complete_graph(points, SearchParams(len(points) - 1, metric, n_threads, report))
     else:
-        stop_early = method == "auto"  # which then searches exactly
+        stop_early = method == "auto"  # "auto" then searches exactly
         params = SearchParams(int(n_neighbors), metric, n_threads, report, recall, seed, stop_early)
         graph = _search(points, method, params)
     graph = set_missing(graph, points.X, missing, farthest, seed, n_threads)
@@ -169,7 +171,7 @@ def neighbor_graph(
 
 
 def _search(points: DensePoints | SparsePoints, method: str, params: SearchParams) -> NeighborGraph:
-    """Search by ``method``; if ``auto`` chose an approximate one with too low a recall, search exactly."""
+    """Search by ``method`` and build the graph; ``auto`` searches exactly if the recall is too low."""
     used = points.choose_method(params.recall) if method == "auto" else method
     lists = points.search(used, params)
     estimate = lists.recall_estimate
@@ -179,7 +181,7 @@ def _search(points: DensePoints | SparsePoints, method: str, params: SearchParam
         else:
             _log.info("recall %s of %s is below %g: searching exactly", estimate, used, params.recall)
             used, lists = "exact", points.search("exact", params)
-    release_pages(points.X)  # the lists and the graph are large, and need no points
+    release_pages(points.X)  # free memory for the graph: the points are not needed any more
     how = "" if lists.recall_estimate is None else f", recall {lists.recall_estimate}"
     _log.info(
         "%d neighbours of %d points by %s%s: %s", params.n_neighbors, len(points), used, how, lists.parameters
@@ -198,7 +200,7 @@ def _search(points: DensePoints | SparsePoints, method: str, params: SearchParam
 
 
 def _build_complete_graph(points: DensePoints | SparsePoints, params: SearchParams) -> NeighborGraph:
-    """Build the graph of all pairs."""
+    """Build the complete graph."""
     n = len(points)
     columns = np.broadcast_to(np.arange(n, dtype=np.int32), (n, n))
     return NeighborGraph(
@@ -213,7 +215,7 @@ def _build_complete_graph(points: DensePoints | SparsePoints, params: SearchPara
 
 
 def _check_sparse_method(X: Any, metric: str, method: str) -> None:
-    """Raise if sparse points, or zeros and ones, do not support the metric or the method."""
+    """Raise if the metric or the method does not support ``X``, sparse points or zeros and ones."""
     what = f"a SciPy sparse {type(X).__name__}" if sp.issparse(X) else "a table of zeros and ones"
     if metric not in SPARSE_METRICS:
         raise TypeError(

@@ -1,4 +1,4 @@
-"""Nearest neighbours of sparse rows, sets and bits."""
+"""Nearest neighbours of sparse rows, of sets (Jaccard) and of bits (Hamming)."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ from agglo.points.validation import (
 )
 
 BINARY_METRICS = ("hamming", "jaccard")
-"""The metrics that compare zeros and ones; both are distances of at most 1."""
+"""The metrics that compare zeros and ones. Both are distances from 0 to 1."""
 
 SPARSE_METRICS = ("cosine", "dot", *BINARY_METRICS)
 """The metrics that support sparse points."""
 
-MAX_BANDS = 128  # MinHash bands, after which the search gives up
-_LANES = 8  # parallel sums of the core; column j is added to sum j % _LANES
-_SPARE_COLUMNS = 2**16  # columns without entries, beyond which columns are renumbered
-_LARGEST_SET = 2**24  # members: float32 counts exactly up to here
-_BLOCK_ROWS = 4096  # rows packed into bits at a time
+MAX_BANDS = 128  # maximum number of MinHash bands
+_LANES = 8  # running sums of the core; column j is added to sum j % _LANES
+_SPARE_COLUMNS = 2**16  # columns are renumbered if more than this number have no entries
+_LARGEST_SET = 2**24  # the largest allowed set: float32 counts exactly up to this number
+_BLOCK_ROWS = 4096  # number of rows that are packed into bits at a time
 
-# An exact search counts the pairs of sets that share a member.
-_CHEAP_PAIRS = 1e9  # up to here it takes about 3 CPU seconds
-_CHEAP_PAIRS_PER_SET = 4e4  # up to here an exact search takes less time per set than MinHash
+# The cost of an exact search is measured by the number of pairs of sets that share a member.
+_CHEAP_PAIRS = 1e9  # this number takes about 3 CPU seconds
+_CHEAP_PAIRS_PER_SET = 4e4  # up to this number, an exact search is faster than MinHash
 
 
 class SparseRows(NamedTuple):
-    """Sparse rows in the form that the core takes.
+    """Sparse rows in CSR format, as arguments of the core.
 
     The columns of each row are strictly increasing, and no stored value is zero.
     """
@@ -65,14 +65,14 @@ class Bits(NamedTuple):
 
 
 class SparsePoints:
-    """Points that are compared without a dense table of floats: sparse rows, sets (Jaccard) or bits (Hamming).
+    """Points for sparse searches: sparse rows (cosine, dot), sets (Jaccard) or bits (Hamming).
 
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n_points, n_features)
-        Validated and converted here, once.
+        The points, which are validated and converted once.
     metric : {"cosine", "dot", "jaccard", "hamming"}
-        The last two compare zeros and ones, dense or sparse.
+        ``jaccard`` and ``hamming`` compare zeros and ones, dense or sparse.
     check_scale : bool
         Whether to raise if all values are too small for the metric.
     """
@@ -81,7 +81,7 @@ class SparsePoints:
         self.X = X if sp.issparse(X) else check_points(X, compact=True)
         self.metric = metric
         self.rows: SparseRows | Bits
-        self._arrays: tuple[Any, ...]  # the points as arguments of the core
+        self._arrays: tuple[Any, ...]  # the points, as arguments of the core
         if metric == "hamming":
             self.rows = self._arrays = check_bits(self.X)
         elif metric == "jaccard":
@@ -103,19 +103,19 @@ class SparsePoints:
         )
 
     def choose_method(self, recall: float) -> str:
-        """Choose MinHash for sets if an exact search is expensive, and the exact search otherwise."""
+        """Choose MinHash for sets if the exact search is slow, and the exact search otherwise."""
         return "minhash" if self.metric == "jaccard" and recall < 1 and self.exact_is_expensive() else "exact"
 
     def exact_is_expensive(self) -> bool:
         """Return whether an exact search of sets is expected to take longer than MinHash."""
         assert isinstance(self.rows, SparseRows)
-        set_counts = np.bincount(self.rows.indices, minlength=1).astype(np.float64)  # per member
+        set_counts = np.bincount(self.rows.indices, minlength=1).astype(np.float64)  # sets per member
         return bool(set_counts @ set_counts > max(_CHEAP_PAIRS, _CHEAP_PAIRS_PER_SET * len(self)))
 
     def search(self, method: str, params: SearchParams) -> NeighborLists:
         """Find the nearest neighbours of all points.
 
-        Neighbours by cosine or dot product have a similarity above 0, and those by Jaccard a distance below 1.
+        For cosine and dot, only points with a similarity above 0 are neighbours; for Jaccard, a distance below 1.
         """
         if method == "minhash":
             return search_minhash(self, params)
@@ -125,13 +125,13 @@ class SparsePoints:
         return NeighborLists(*to_rows(lists, params.n_neighbors), None, {})
 
     def search_queries(self, n_fitted: int, n_neighbors: int, n_threads: int, report: Report | None) -> Lists:
-        """Find the neighbours of the points from ``n_fitted`` on among those before them."""
+        """Find neighbours of the queries, the points from ``n_fitted`` on, among the first ``n_fitted`` points."""
         search = {"hamming": _core.query_bits, "jaccard": _core.query_sets}.get(self.metric, _core.query_sparse)
         lists = search(*self._arrays, n_fitted, n_neighbors, *self._options, n_threads, report)
         return to_rows(lists, n_neighbors)
 
     def all_pairs(self, n_threads: int, report: Report | None = None) -> npt.NDArray[np.float32]:
-        """Compute the values of all pairs of distinct points, row by row."""
+        """Compute the similarities or distances of all pairs of distinct points, row by row."""
         compute = {"hamming": _core.compute_all_pairs_bits, "jaccard": _core.compute_all_pairs_sets}.get(
             self.metric, _core.compute_all_pairs_sparse
         )
@@ -140,7 +140,7 @@ class SparsePoints:
         return values
 
     def select_closest(self, candidates: Candidates, n_neighbors: int, n_threads: int) -> Lists:
-        """Select the closest candidates of each point, as :class:`agglo.neighbors.dense.DensePoints` does."""
+        """Select the closest candidates of each point; see :class:`agglo.neighbors.dense.DensePoints`."""
         select = {"hamming": _core.select_closest_bits, "jaccard": _core.select_closest_sets}.get(
             self.metric, _core.select_closest_sparse
         )
@@ -150,17 +150,17 @@ class SparsePoints:
 def search_minhash(
     points: SparsePoints, params: SearchParams, *, bucket_size: int = 0, n_bands: int = 0, sample: int = SAMPLE
 ) -> NeighborLists:
-    """Find nearly all nearest sets by MinHash, and rank them by their exact Jaccard distances.
+    """Find approximate nearest neighbours of sets by MinHash, and re-rank them by exact Jaccard distances.
 
     Parameters
     ----------
     points, params
-        Sets, and validated parameters. Bands are added until the measured recall is high enough, at most 128.
+        Sets, and validated parameters. The search adds bands, at most 128, until the measured recall is reached.
     bucket_size, n_bands : int
-        The largest number of sets in a bucket, and the number of bands. 0 chooses them. A given ``n_bands`` is
-        used whatever recall it gives.
+        The largest number of sets in a bucket, and the number of bands. 0 means automatic. A given ``n_bands`` is
+        not increased if the recall is too low.
     sample : int
-        The number of sets that recall is measured on.
+        The number of sets to measure recall on.
     """
     indices, values, recall, effort = _core.search_minhash(
         *points._arrays,
@@ -181,10 +181,10 @@ def search_minhash(
 
 
 def check_sparse(X: Any, metric: str | None = None) -> SparseRows:
-    """Convert a SciPy sparse matrix or array of any format to rows; sum duplicate entries and drop zeros.
+    """Convert any SciPy sparse matrix to CSR rows; sum duplicate entries and drop zeros.
 
-    Raise if it does not hold finite numbers, or if they are too small for ``metric``. The arrays of a CSR matrix
-    in canonical format are not copied.
+    Raise if a number is not finite, or if all are too small for ``metric``. The arrays of a CSR matrix in
+    canonical format are not copied.
     """
     if X.ndim != 2:
         raise ValueError(f"X has {X.ndim} dimensions, shape {X.shape}, but points are the rows of a table")
@@ -219,7 +219,7 @@ def check_sparse(X: Any, metric: str | None = None) -> SparseRows:
 
 
 def check_sets(X: Any) -> SparseRows:
-    """Convert a sparse matrix, or a validated table of zeros and ones, to sets: the columns that are not 0."""
+    """Convert a sparse matrix, or a validated array of zeros and ones, to sets of nonzero columns."""
     if not sp.issparse(X):
         _check_zeros_and_ones(X)
         X = sp.csr_array(X)
@@ -231,7 +231,7 @@ def check_sets(X: Any) -> SparseRows:
 
 
 def check_bits(X: Any) -> Bits:
-    """Pack a sparse matrix, or a validated table, of zeros and ones into bits."""
+    """Pack zeros and ones, in a sparse matrix or a validated array, into bits."""
     if sp.issparse(X):
         check_sparse(X)
         X = X.tocsr()
@@ -247,7 +247,7 @@ def check_bits(X: Any) -> Bits:
 
 
 def _check_zeros_and_ones(points: npt.NDArray[Any], first_row: int = 0) -> None:
-    """Raise if there is any other number; ``first_row`` is the index of the first row in X."""
+    """Raise if ``points`` has other numbers than 0 and 1; ``first_row`` is the index of its first row in X."""
     for start, rows in iter_blocks(points):
         if ((rows == 0) | (rows == 1)).all():
             continue
@@ -281,10 +281,10 @@ def _has_sorted_rows(indptr: npt.NDArray[np.int64], indices: npt.NDArray[Any]) -
 
 
 def _renumber_columns(indices: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int32], int]:
-    """Renumber the columns with few gaps to save memory in the core; return them and their number.
+    """Renumber the columns with few gaps, to save memory in the core; return the new columns and their number.
 
-    The order stays, and so does each number modulo ``_LANES``. So the core adds the same numbers in the same
-    order.
+    The order of the columns and each number modulo ``_LANES`` do not change. So the core adds the same numbers in
+    the same order.
     """
     used, inverse = np.unique(indices, return_inverse=True)
     before = np.concatenate(([-1], used[:-1].astype(np.int64)))

@@ -1,4 +1,4 @@
-"""Adding points to a neighbour graph: new points find neighbours, and old points may find closer ones."""
+"""Add points to a neighbour graph: find neighbours of the new points, and closer neighbours of old points."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from agglo.neighbors.validation import warn_low_recall, warn_zero_rows
 from agglo.points.validation import as_core_array, check_points
 from agglo.progress import Progress, bind_phase
 
-_REVERSE_FACTOR = 2  # by cells, a new point is a candidate of this many times n_neighbors old points
+_REVERSE_FACTOR = 2  # with cells, each new point is a candidate for this factor times n_neighbors old points
 
 Edges = tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]
-"""Sources, targets and values of directed edges."""
+"""Directed edges: sources, targets and values."""
 
 
 def add_points(
@@ -37,10 +37,10 @@ def add_points(
 ) -> tuple[NeighborIndex, NeighborGraph]:
     """Add new points to an index and its graph; return the index and the graph of all points.
 
-    Each point gets edges to its ``n_neighbors`` closest points among its candidates. These are its edges in
-    ``graph`` and the results of searches of new among old, old among new and new among new points. If the searches
-    are exact, the result is the graph of all points. By cells, old points are compared only with new points close
-    to them. Then recall is measured, with a warning if it is too low.
+    The candidates of a point are its neighbours in ``graph`` and the results of three searches: new points among
+    old points, old among new, and new among new. Each point gets edges to its ``n_neighbors`` closest candidates.
+    If the searches are exact, the result equals the graph of all points. With cells, old points are compared only
+    with close new points. Then recall is measured, and a low recall gives a warning.
 
     Parameters
     ----------
@@ -49,9 +49,9 @@ def add_points(
     new : array or sparse matrix
         New points, as :meth:`agglo.neighbors.index.NeighborIndex.convert_queries` returns them.
     n_neighbors : int
-        Less than the number of old and new points together.
+        The number of neighbours of each point, less than the number of all points.
     missing, n_jobs, progress
-        As of :func:`agglo.neighbor_graph`.
+        As in :func:`agglo.neighbor_graph`.
     """
     n_threads, report = effective_n_threads(n_jobs), bind_phase(progress, "neighbours")
     n_old, n_new = len(index), new.shape[0]
@@ -78,7 +78,7 @@ def add_points(
     candidates = _core.edges_to_csr(
         n_old + n_new, *(np.ascontiguousarray(c, dtype) for c, dtype in zip(columns, "iif", strict=True))
     )
-    edges.clear()  # a second copy of all edges would be large
+    edges.clear()  # free the memory of the separate edges
     indices, values = both.select_closest(candidates, n_neighbors, n_threads)
     estimate = _estimate_recall(both, indices, n_threads) if index.method == "cells" else None
     if estimate is not None and estimate.value < index.recall:
@@ -98,7 +98,7 @@ def add_points(
 
 
 def _to_edges(sources: npt.NDArray[Any], lists: Lists, first_target: int) -> Edges:
-    """Convert neighbour lists of ``sources`` to edges; target 0 of the lists is point ``first_target``."""
+    """Convert the neighbour lists of ``sources`` to edges; add ``first_target`` to the indices in the lists."""
     targets, values = lists
     is_edge = targets >= 0
     heads = np.repeat(sources, targets.shape[1])
@@ -108,7 +108,7 @@ def _to_edges(sources: npt.NDArray[Any], lists: Lists, first_target: int) -> Edg
 def _search_among_new(
     index: NeighborIndex, new: Any, n_neighbors: int, n_threads: int, report: Report | None
 ) -> Lists:
-    """Find the neighbours of new points among each other."""
+    """Find the neighbours of each new point among the other new points."""
     params = SearchParams(n_neighbors, index.metric, n_threads, report, index.recall, index.seed)
     if index.is_sparse:
         rows = SparsePoints(new, index.metric)
@@ -121,7 +121,7 @@ def _search_among_new(
 
 
 def _estimate_recall(index: NeighborIndex, lists: npt.NDArray[np.int32], n_threads: int) -> RecallEstimate:
-    """Measure the share of the true neighbours in the lists, on a sample of the points."""
+    """Measure recall, the share of the true neighbours that ``lists`` contains, on a sample of the points."""
     with one_blas_thread():
         *_, recall = _core.rescore_lists(
             *(as_core_array(index.X), lists, lists.shape[1], index.metric, SAMPLE, index.seed, sgemm()),

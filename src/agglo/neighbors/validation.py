@@ -13,7 +13,7 @@ from agglo._memory import physical_memory
 from agglo.neighbors.graph import RecallEstimate
 from agglo.points.validation import Points, iter_blocks
 
-_UNIT_TOLERANCE = 1e-3  # of squared lengths: float16 points of unit length are this far off
+_UNIT_TOLERANCE = 1e-3  # tolerance of squared lengths, for unit vectors in float16
 _LARGEST = np.finfo(np.float32).max
 
 
@@ -24,14 +24,14 @@ def check_recall(recall: float) -> None:
 
 
 def clip_n_neighbors(n_neighbors: Any, n: int) -> Any:
-    """Limit ``n_neighbors`` to the number of other points; ``"all"`` for a single point."""
+    """Reduce ``n_neighbors`` to at most ``n - 1``; return ``"all"`` for a single point."""
     if isinstance(n_neighbors, int | np.integer) and n_neighbors >= n:
         return n - 1 if n > 1 else "all"
     return n_neighbors
 
 
 def check_n_neighbors(n_neighbors: int | str, n: int) -> None:
-    """Raise if ``n`` points do not have so many neighbours, or if the complete graph exceeds memory."""
+    """Raise unless ``n_neighbors`` is below ``n``; for ``"all"``, raise if the complete graph exceeds memory."""
     if isinstance(n_neighbors, str):
         if n_neighbors != "all":
             raise ValueError(f"n_neighbors={n_neighbors!r} is unknown: pass a positive integer or 'all'")
@@ -56,7 +56,7 @@ def check_n_neighbors(n_neighbors: int | str, n: int) -> None:
 
 
 def warn_zero_rows(rows: npt.NDArray[np.intp], n: int, stacklevel: int) -> None:
-    """Warn if any of ``n`` points are all zero, given the indices of those rows."""
+    """Warn about points that are all zero, given the indices ``rows`` of such points."""
     if len(rows):
         warnings.warn(
             f"{len(rows)} of {n} points are all zero (the first is row {rows[0]}) and have no "
@@ -66,7 +66,7 @@ def warn_zero_rows(rows: npt.NDArray[np.intp], n: int, stacklevel: int) -> None:
 
 
 def warn_low_recall(method: str, estimate: RecallEstimate, recall: float, stacklevel: int) -> None:
-    """Warn that a search found a smaller share of the neighbours than requested."""
+    """Warn that the measured recall of a search is below the requested recall."""
     warnings.warn(
         f"only {estimate} of the neighbours were found, less than recall={recall:g}: these points do not have the "
         f"structure that {method} needs. Pass method='auto', which then searches exactly, or a lower recall",
@@ -83,8 +83,8 @@ def are_unit(points: Points) -> bool:
 
 
 def check_finite(values: npt.NDArray[np.float32], *points: Any) -> None:
-    """Raise if the values of pairs of ``points``, arrays or sparse matrices, exceed float32."""
-    # The comparison is also false for NaN.
+    """Raise if similarities or distances of ``points`` exceed the range of float32."""
+    # The condition also detects NaN, because comparisons with NaN are false.
     if values.size and not (values.min() >= -_LARGEST and values.max() <= _LARGEST):
         numbers = [X.tocsr().data if sp.issparse(X) else X for X in points]
         largest = max(max(float(np.max(X)), -float(np.min(X))) for X in numbers if X.size)
