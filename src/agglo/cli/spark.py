@@ -101,7 +101,10 @@ def fit(
         table = _read_parquet(session, *edges)
         for name in names:
             if name not in table.columns:
-                raise ValueError(f"{edges[0]} has no column {name!r}, only {', '.join(table.columns)}: --columns")
+                raise ValueError(
+                    f"{edges[0]} has no column {name!r}, only {', '.join(table.columns)}: "
+                    "pass the names of three of its columns with --columns"
+                )
         table = table.select(*(table[name].alias(to) for name, to in zip(names, _COLUMNS, strict=True)))
         tree = engine.scc(table, out, points=None if points is None else _read_parquet(session, points), **options)
     clusters = tree.clusters_per_round
