@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from agglo.tree.dp_means_path import dp_means_path
     from agglo.tree.hierarchy import Hierarchy
 else:
-    # Each name is imported when it is first used, so that `agglo --help` does not wait for SciPy and scikit-learn.
+    # Names are imported at first use, because SciPy and scikit-learn would slow down `agglo --help`.
     _CLASSES_AND_FUNCTIONS = {
         "Affinity": "estimators.scc",
         "HAC": "estimators.scc",
@@ -78,7 +78,7 @@ else:
         if name in _MODULES:
             try:
                 return import_module(f"agglo.{_MODULES[name]}")
-            except ImportError as error:  # an optional library is not installed: hasattr(agglo, name) is False
+            except ImportError as error:  # an optional library is missing: hasattr(agglo, name) is False
                 raise AttributeError(f"agglo.{name} cannot be imported: {error}") from error
         if name in _MOVED:
             import warnings

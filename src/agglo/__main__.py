@@ -1,4 +1,4 @@
-"""Run the command line: ``python -m agglo`` is ``agglo``."""
+"""Run the command line interface by ``python -m agglo``."""
 
 from agglo.cli import main
 

@@ -1,4 +1,4 @@
-"""Read-only arrays, which are validated once and must not change afterwards."""
+"""Read-only arrays, which are validated once and cannot change afterwards."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Column = npt.NDArray[Any]
 
 
 class Immutable:
-    """Base class of frozen dataclasses of read-only arrays; copies and unpickled objects are read-only too.
+    """Base class of frozen dataclasses with read-only arrays; copies and unpickled objects are read-only, too.
 
     Only the fields are copied and pickled, not cached properties.
     """
@@ -26,7 +26,7 @@ class Immutable:
 
 
 def convert_column(name: str, values: Any, dtype: np.dtype[Any]) -> Column:
-    """Convert ``values`` to a contiguous column of ``dtype``; raise if that loses more than float precision."""
+    """Convert ``values`` to a contiguous array of ``dtype``; raise if a number changes by more than rounding."""
     given = np.asarray(values)
     if given.ndim != 1:
         raise ValueError(f"{name} must be one-dimensional, got shape {given.shape}")
@@ -54,31 +54,31 @@ def is_read_only(array: Column) -> bool:
             return True
         base = base.base
     try:
-        owner = memoryview(base).obj  # a read-only memoryview may be a view of writable memory
+        owner = memoryview(base).obj  # a read-only memoryview can have a writable owner
         return is_read_only(owner) if isinstance(owner, np.ndarray) else memoryview(owner).readonly
-    except TypeError:  # memory of another library, which may write it
+    except TypeError:  # another library owns the memory and may change it
         return False
 
 
 def read_only(column: Column, source: Any) -> Column:
     """Return ``column``, which was converted from ``source``, as a read-only array.
 
-    It is copied only if it shares writable memory with ``source``.
+    The array is copied only if it shares writable memory with ``source``.
     """
     if is_read_only(column):
         return column.view(np.ndarray)
-    # NumPy copies lists; other objects may keep a reference to the array that they gave out.
+    # NumPy copies lists and tuples. Other objects may still refer to the memory of the array.
     if not isinstance(source, list | tuple) and np.may_share_memory(column, np.asarray(source)):
         column = column.copy()
     return release(column)
 
 
 def release(column: Column) -> Column:
-    """Make an array read-only without a copy; the caller created it and must not use it any more.
+    """Return an array as read-only without a copy; the caller must own the array and not use it any more.
 
     A view of writable memory, such as the buffer of a pickle, is copied.
     """
     if column.base is not None or type(column) is not np.ndarray:
         return column if is_read_only(column) else release(np.array(column, order="K"))
     column.flags.writeable = False
-    return column.view()  # setting the flag of this view raises an error
+    return column.view()  # a view, because its writeable flag cannot be set again

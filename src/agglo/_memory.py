@@ -1,4 +1,4 @@
-"""Large arrays that may exceed physical memory: they live in temporary files that are mapped into memory."""
+"""Arrays that may exceed physical memory: large arrays are memory-mapped from temporary files."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ import numpy.typing as npt
 
 NO_SPACE = {errno.ENOSPC, errno.EDQUOT}
 _CHUNK = 1 << 24  # bytes written at a time
-_SHARE = 1 / 4  # of physical memory: a larger array is mapped from a temporary file
+_SHARE = 1 / 4  # arrays above this share of physical memory are mapped from a temporary file
 
 
 def physical_memory() -> int:
-    """Return the bytes of physical memory, or 8 GiB if the operating system does not report it."""
+    """Return the physical memory in bytes, or 8 GiB if the operating system does not report it."""
     if "SC_PHYS_PAGES" in getattr(os, "sysconf_names", {}):
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return 2**33
 
 
 def empty_maybe_mapped(shape: tuple[int, int], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    """Return an uninitialized array; a large one is mapped from a temporary file, which the system can page out.
+    """Return an uninitialized array; a large array is memory-mapped from a temporary file.
 
-    The file has no name and is deleted together with the array.
+    The system can page out the mapped array. The file has no name, and is deleted together with the array.
     """
     size = shape[0] * shape[1] * dtype.itemsize
     if size <= _SHARE * physical_memory():
@@ -41,7 +41,7 @@ def empty_maybe_mapped(shape: tuple[int, int], dtype: np.dtype[Any]) -> npt.NDAr
 def open_scratch(size: int) -> Iterator[BinaryIO]:
     """Open a temporary file without a name, with space for ``size`` bytes, to be mapped into memory.
 
-    The space is reserved on the disk: writing to a mapped page that the disk has no space for ends the process.
+    The space is reserved on the disk. Otherwise, writing to a mapped page on a full disk would kill the process.
     """
     folder = tempfile.gettempdir()
     remedy = "free some, or name another folder by the environment variable TMPDIR"
@@ -57,7 +57,7 @@ def open_scratch(size: int) -> Iterator[BinaryIO]:
 
 @contextmanager
 def explain_full_disk(folder: Path | str, remedy: str = "free some, or choose another folder") -> Iterator[None]:
-    """Name ``folder`` and a remedy in the error that is raised if its disk is full."""
+    """If the disk of ``folder`` is full, raise an error that names ``folder`` and a remedy."""
     try:
         yield
     except OSError as error:

@@ -1,4 +1,4 @@
-"""SciPy's BLAS for the core, whose threads call it independently of each other."""
+"""Provide SciPy's BLAS to the core, and limit BLAS to one thread while the core searches."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from threadpoolctl import ThreadpoolController
 
 
 def sgemm() -> Any:
-    """Return the float32 matrix product as a capsule for the core."""
+    """Return BLAS sgemm, the float32 matrix product, as a capsule for the core."""
     return cython_blas.__pyx_capi__["sgemm"]
 
 
 def dgemm() -> Any:
-    """Return the float64 matrix product as a capsule for the core."""
+    """Return BLAS dgemm, the float64 matrix product, as a capsule for the core."""
     return cython_blas.__pyx_capi__["dgemm"]
 
 
@@ -32,11 +32,11 @@ class _Search:
 
 
 class _Searches:
-    """The running searches, and the limit on BLAS threads that the first one sets and the last one lifts.
+    """The running searches. The first search limits the BLAS threads, and the last one removes the limit.
 
-    The lock is a plain ``Lock``, because Ctrl-C cannot interrupt its ``with`` statement between acquiring it and
-    entering the block. A ``Condition`` is written in Python, so Ctrl-C could leave it acquired forever. The set is
-    weak, so that a search is removed wherever an exception ends it.
+    The lock is a plain ``Lock``: Ctrl-C cannot interrupt its ``with`` statement before the block starts. A
+    ``Condition`` is written in Python, so Ctrl-C could leave it locked forever. The set of searches is weak, so
+    that a search is removed even if an exception ends it.
     """
 
     lock = threading.Lock()
@@ -67,9 +67,9 @@ def one_blas_thread() -> Iterator[None]:
                 _Searches.limiter = None
 
 
-# If a process forks while one of its threads is inside OpenBLAS, the next product may hang, in the child and even
-# in the parent: OpenBLAS stops its threads before a fork, and its locks are copied in their current state. So a
-# fork waits for the searches of other threads, and no search starts during the fork.
+# If a process forks while a thread is inside OpenBLAS, the next product may hang, in the child or in the parent.
+# The reason is that OpenBLAS stops its threads before a fork, and its locks are copied in their current state.
+# So a fork waits for the searches of other threads, and no search starts during the fork.
 
 
 def _before_fork() -> None:
@@ -90,7 +90,7 @@ def _after_fork_in_parent() -> None:
 
 
 def _after_fork_in_child() -> None:
-    _Searches.lock, _Searches.forking = threading.Lock(), False  # the old lock is held by the parent
+    _Searches.lock, _Searches.forking = threading.Lock(), False  # the copied lock is still held
 
 
 if hasattr(os, "register_at_fork"):

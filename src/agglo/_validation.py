@@ -8,7 +8,7 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-_MAX_THREADS = 1024  # tens of thousands could exhaust the thread limit of the machine
+_MAX_THREADS = 1024  # more threads could exceed the limit of the machine
 
 RandomStateLike = SupportsIndex | np.random.RandomState | None
 

@@ -9,17 +9,17 @@ from functools import partial
 from typing import Any
 
 Progress = Callable[[str, int, int], None]
-"""Called as ``progress(phase, done, total)`` from time to time, on the thread of the caller."""
+"""A function, called as ``progress(phase, done, total)`` from time to time, in the caller's thread."""
 
 
 def bind_phase(progress: Progress | None, name: str) -> Callable[[int, int], None] | None:
-    """Bind ``progress`` to one phase: the native core calls the result as ``report(done, total)``."""
+    """Return a function ``report(done, total)`` that calls ``progress`` with the phase ``name``."""
     return None if progress is None else partial(progress, name)
 
 
 @contextmanager
 def progress_bar(enabled: bool = True) -> Iterator[Progress | None]:
-    """Show a progress bar on stderr, one line per phase; yield None if it is disabled or stderr is no terminal."""
+    """Show a progress bar on stderr, one line per phase; yield None if disabled or stderr is no terminal."""
     if not enabled or not sys.stderr.isatty():
         yield None
         return

@@ -1,4 +1,4 @@
-"""Helpers for tests of code that builds or uses hierarchies: random forests, invariants and comparison."""
+"""Test helpers for hierarchies: generate random forests, check invariants, and compare trees."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agglo.tree.hierarchy import Hierarchy
 def random_forest(
     rng: np.random.Generator, n: int, *, max_rounds: int | None = None, shrink: float = 0.5, decimals: int = 1
 ) -> Forest:
-    """Generate a random forest over ``n`` points, of the form that an engine returns.
+    """Generate a random forest over ``n`` points, in the format of an engine's result.
 
     Parameters
     ----------
@@ -20,11 +20,11 @@ def random_forest(
     n : int
         The number of points.
     max_rounds : int, optional
-        The largest number of rounds; the forest may then have several roots. By default, rounds continue until
-        one cluster is left.
+        The maximum number of rounds; the forest may then have several roots. By default, rounds continue until one
+        cluster is left.
     shrink : float
-        The approximate ratio of the numbers of clusters after and before a round. Near 0, there are few rounds and
-        nodes have many children; near 1, there are many rounds with few merges.
+        The approximate number of clusters after a round divided by the number before it. Near 0, there are few
+        rounds, and nodes have many children. Near 1, there are many rounds with few merges.
     decimals : int
         Linkage values are rounded to this number of decimals, so that ties occur. The value of a parent may be
         closer than that of its child.
@@ -42,7 +42,7 @@ def random_forest(
     size = [np.ones(n, np.int32)]
     round_ = [np.zeros(n, np.int32)]
     after: list[int] = []
-    alive, sizes = np.arange(n), np.ones(n, np.int32)  # nodes that are clusters now, in order of smallest point
+    alive, sizes = np.arange(n), np.ones(n, np.int32)  # nodes of the current clusters, in order of smallest point
     n_nodes = n
     while len(alive) > 1 and (max_rounds is None or len(after) < max_rounds):
         n_groups = min(len(alive) - 1, max(1, round(len(alive) * shrink)))
@@ -82,8 +82,8 @@ def random_forest(
 def check_hierarchy(tree: Hierarchy) -> None:
     """Raise AssertionError unless ``tree`` satisfies its invariants and its rounds are nested partitions.
 
-    This checks the invariants of :class:`agglo.Hierarchy` independently of its constructor. It takes time
-    proportional to the number of nodes, plus points × rounds.
+    The checks of :class:`agglo.Hierarchy` are implemented independently of its constructor. They take time
+    proportional to the number of nodes plus points × rounds.
     """
     n = tree.n_leaves
     last = len(tree.rounds)
@@ -118,7 +118,7 @@ def check_hierarchy(tree: Hierarchy) -> None:
 
 
 def assert_same_hierarchy(left: Hierarchy, right: Hierarchy) -> None:
-    """Raise AssertionError unless both trees are bit-identical, except for the seconds of the rounds."""
+    """Raise AssertionError unless both trees are bit-identical, except for the durations of the rounds."""
     for name in ("parent", "height", "size", "round"):
         np.testing.assert_array_equal(getattr(left, name), getattr(right, name), err_msg=name, strict=True)
     for name in ("threshold", "before", "after"):

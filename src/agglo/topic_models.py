@@ -1,4 +1,4 @@
-"""Adapters to topic models: layers of names and clusterers; see :mod:`agglo.text.topic_models`."""
+"""Adapters for topic models: named layers and a clusterer; see :mod:`agglo.text.topic_models`."""
 
 from agglo.text.topic_models import LayerClusterer, cluster_tree, named_layers
 

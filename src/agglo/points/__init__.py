@@ -1,1 +1,1 @@
-"""Points: what a user passes in, checked once."""
+"""Validation and preparation of the points that a user passes in."""

@@ -1,7 +1,7 @@
-"""Duplicates: equal points are searched and clustered as one point with the sum of their weights.
+"""Find duplicates, which are searched and clustered as one point with the sum of their weights.
 
-A search spends as much time on duplicates as on other points, and they fill each other's neighbour lists.
-:mod:`agglo.estimators.duplicates` adds what depends on constraints and trees.
+Otherwise duplicates would slow down the search and fill each other's neighbour lists.
+:mod:`agglo.estimators.duplicates` has the parts that depend on constraints and trees.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from agglo._validation import effective_n_threads
 
 Ids = npt.NDArray[np.int64]
 
-_ROWS = 4096  # copied at a time
+_ROWS = 4096  # number of rows that are copied at a time
 
 
 @dataclass(frozen=True, eq=False)
 class Duplicates(Immutable):
-    """Groups of duplicates, as ``np.unique`` returns them but in order of first appearance.
+    """Groups of duplicates, in the format of ``np.unique`` but in order of first appearance.
 
-    1. ``first`` has the index of the first point of each group, in ascending order;
-    2. ``inverse`` has the group of each point, an index into ``first``.
+    1. ``first`` is the index of the first point of each group, in ascending order;
+    2. ``inverse`` is the group of each point, an index into ``first``.
     """
 
     first: Ids
@@ -40,16 +40,16 @@ class Duplicates(Immutable):
 
     @property
     def n_duplicates(self) -> int:
-        """The number of points that are not the first of their group."""
+        """The number of points that are not the first point of their group."""
         return len(self.inverse) - len(self.first)
 
     def select_first(self, X: Any) -> Any:
-        """Return the first row of each group: ``X`` itself if it has no duplicates, otherwise a copy."""
+        """Return the rows of ``X`` without duplicates; without duplicates, return ``X`` itself."""
         return take_rows(X, self.first) if self.n_duplicates else X
 
 
 def find_duplicates(X: Any, n_jobs: int | None = None) -> Duplicates:
-    """Find the equal rows of ``X``, dense or sparse.
+    """Group the equal rows of ``X``, which is dense or sparse.
 
     Examples
     --------
@@ -63,12 +63,12 @@ def find_duplicates(X: Any, n_jobs: int | None = None) -> Duplicates:
 
 
 def no_duplicates(n_points: int) -> Duplicates:
-    """Return ``n_points`` groups of one point each."""
+    """Return groups for points without duplicates: one group per point."""
     return Duplicates(np.arange(n_points), np.arange(n_points))
 
 
 def group_by(keys: Ids) -> Duplicates:
-    """Group points with the same key."""
+    """Group the points that have equal keys."""
     _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
     order = np.argsort(first)
     rank = np.empty_like(order)
@@ -77,7 +77,7 @@ def group_by(keys: Ids) -> Duplicates:
 
 
 def find_first_equal(X: Any, n_jobs: int | None = None) -> Ids:
-    """Return, for each row of ``X``, the index of the first row that is equal to it."""
+    """Return, for each row of ``X``, the index of the first equal row."""
     n_threads = effective_n_threads(n_jobs)
     if sp.issparse(X):
         rows = canonical_rows(X)
@@ -99,7 +99,7 @@ def _find_first_equal_slice(indptr: Ids, values: npt.NDArray[Any], n_threads: in
 
 
 def canonical_rows(X: Any) -> Any:
-    """Return sparse rows with ascending columns, no entry twice and no stored zeros; copy only if necessary."""
+    """Return a CSR matrix with sorted columns, without duplicate entries or stored zeros; copy if necessary."""
     rows = sp.csr_array(X, copy=False)
     if not rows.has_canonical_format or not rows.data.all():
         rows = rows.copy()
@@ -109,7 +109,7 @@ def canonical_rows(X: Any) -> Any:
 
 
 def take_rows(X: Any, rows: Ids) -> Any:
-    """Return a copy of these rows, in a temporary file if it is large compared with physical memory."""
+    """Return a copy of the given rows; a large copy is stored in a memory-mapped temporary file."""
     if sp.issparse(X):
         return X[rows]
     taken = empty_maybe_mapped((len(rows), X.shape[1]), X.dtype)
@@ -119,7 +119,7 @@ def take_rows(X: Any, rows: Ids) -> Any:
 
 
 def copy_if_shared(points: Any, source: Any) -> Any:
-    """Return ``points``, which were converted from ``source``; a copy if the caller could still change them."""
+    """Return ``points``, or a copy if they share memory with ``source`` that the caller could change."""
     if sp.issparse(points):
         shared = sp.issparse(source) and any(
             np.may_share_memory(column, getattr(source, name, ()))
@@ -130,4 +130,4 @@ def copy_if_shared(points: Any, source: Any) -> Any:
         return points
     if isinstance(source, np.ndarray) and not np.may_share_memory(points, source):
         return points
-    return take_rows(points, np.arange(len(points)))  # other libraries may give out views of their memory
+    return take_rows(points, np.arange(len(points)))  # other libraries may return views of their memory

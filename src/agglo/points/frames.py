@@ -1,7 +1,7 @@
-"""Points in tables of pandas, polars, Arrow and libraries that export Arrow, such as DuckDB.
+"""Convert tables of pandas, polars, Arrow and libraries that export Arrow, such as DuckDB, to arrays.
 
-A point is a row of numbers, or an entry of a single column of vectors. A library is imported only if the given
-object belongs to it.
+Each row of a table is a point. The table has columns of numbers, or a single column of vectors. A library is
+imported only if the given object belongs to it.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ Array = npt.NDArray[Any]
 
 
 def to_array(X: Any) -> Any:
-    """Convert a table of a known library to an array or SciPy sparse matrix; return anything else unchanged.
+    """Convert a table to an array or SciPy sparse matrix; return other objects unchanged.
 
-    Missing entries raise an error, or become NaN, which the check for finite numbers detects later.
+    Missing entries raise an error or become NaN. A later check for finite numbers detects NaN.
     """
     if isinstance(X, np.ndarray):
         if isinstance(X, np.matrix):
@@ -41,15 +41,15 @@ def to_array(X: Any) -> Any:
 
 
 def holds_vectors(X: Any, array: Any) -> bool:
-    """Return whether ``array`` was converted from one column of vectors, so that its columns have no names."""
+    """Return whether ``array`` was converted from a single column of vectors; its columns then have no names."""
     return not hasattr(X, "shape") or len(X.shape) < 2 or X.shape[1] != array.shape[1]
 
 
 def rows_of_lists(values: Any, where: str, first: int = 0, width: int | None = None) -> Array:
     """Convert an Arrow column of lists of numbers to an array with one row per list.
 
-    ``where`` names the column in errors, and ``first`` is the index of its first row. Each list must have
-    ``width`` numbers, by default as many as the first list.
+    Errors name the column by ``where`` and count rows from ``first``. Each list must have ``width`` numbers, by
+    default as many as the first list.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -70,7 +70,7 @@ def rows_of_lists(values: Any, where: str, first: int = 0, width: int | None = N
     kind = values.type.value_type
     X = np.empty((len(values), width), np.float64 if pa.types.is_decimal(kind) else kind.to_pandas_dtype())
     row = 0
-    for chunk in values.chunks:  # all at once could exceed the 32-bit offsets of Arrow's lists
+    for chunk in values.chunks:  # one large chunk could exceed the 32-bit offsets of Arrow
         numbers = chunk.flatten()
         if numbers.null_count:
             empty = first + row + int(numbers.is_null().to_numpy(zero_copy_only=False).argmax()) // width
@@ -81,7 +81,7 @@ def rows_of_lists(values: Any, where: str, first: int = 0, width: int | None = N
 
 
 def _is_instance(X: Any, library: str, *names: str) -> bool:
-    """Return whether ``X`` is an instance of a class of a library, without importing the library."""
+    """Return whether ``X`` is an instance of a library's class, without importing the library."""
     module = sys.modules.get(library)
     return module is not None and isinstance(X, tuple(getattr(module, name) for name in names))
 
@@ -109,7 +109,7 @@ def _from_pandas(X: Any) -> Any:
 
 
 def _numpy_dtype(column: Any) -> Any:
-    """Return the NumPy dtype of a column of an extension dtype; None if it has none."""
+    """Return the NumPy dtype that matches the extension dtype of a pandas column; None if there is none."""
     dtype = getattr(column.dtype, "numpy_dtype", column.dtype)
     return dtype if isinstance(dtype, np.dtype) else None
 

@@ -1,9 +1,9 @@
-"""Projections to a few main directions, so that a search compares few pairs of points in full.
+"""Project points to a few main directions (a sketch), so that a search compares fewer pairs in full.
 
-The product of two points is at most the product of their projections plus the product of the lengths of their
-residuals. If the projections carry most of the points' lengths, this bound excludes nearly all pairs at a fraction
-of the cost. This module chooses the directions, and whether to use them. The exact search is exact for any choice:
-the estimates here change only its time.
+The dot product of two points is at most the dot product of their sketches plus the product of the lengths of their
+residuals. If the sketches keep most of the points' lengths, this bound excludes nearly all pairs at low cost. This
+module chooses the directions, and decides whether to use them. The choice changes only the time of the exact
+search, not its result.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ Floats = npt.NDArray[np.float64]
 
 SIMILARITIES = ("cosine", "dot")
 
-_WIDTHS = (4, 8, 12, 16, 24, 32, 48, 64, 80, 96, 128, 160, 192, 256)  # numbers of directions to choose from
+_WIDTHS = (4, 8, 12, 16, 24, 32, 48, 64, 80, 96, 128, 160, 192, 256)  # possible numbers of directions
 
-# The exact search.
-_SAMPLE = 4096  # points that the directions are computed from; also the block size of the reference points
-_REFERENCE = 16 * _SAMPLE  # points that the queries are compared with to estimate their bars
-_QUERIES = 64  # points whose bars are estimated
-_MIN_SECONDS = 2.0  # of a full search: for a shorter one, choosing directions does not pay
-_EARLY_FACTOR = 1.7  # more pairs pass than by the final bars, because bars rise during a search
-_MAX_COST_RATIO = 0.85  # of a search with sketches to a full search
+# Constants of the exact search.
+_SAMPLE = 4096  # points that the directions are computed from; also a block size
+_REFERENCE = 16 * _SAMPLE  # reference points, which estimate the bars of the queries
+_QUERIES = 64  # number of queries, the points whose bars are estimated
+_MIN_SECONDS = 2.0  # use directions only if a full search takes longer than this
+_EARLY_FACTOR = 1.7  # bars rise during a search, so more pairs pass at the start
+_MAX_COST_RATIO = 0.85  # use sketches only below this share of the cost of a full search
 
-# The search by cells.
+# Constants of the search by cells.
 _CELLS_SAMPLE = 2048  # points that the directions are computed from
-_KEPT_SQUARES = 0.95  # the share of the points' squared lengths that the directions must keep
-_MIN_COLUMNS = 160  # with fewer columns directions do not pay
+_KEPT_SQUARES = 0.95  # share of the squared lengths that the directions must keep
+_MIN_COLUMNS = 160  # use directions only for at least this number of columns
 
 
 def choose_sketch_basis(points: Points, metric: str, n_neighbors: int) -> Floats:
-    """Choose orthonormal directions for the sketches of an exact search, one per row, the most important first.
+    """Choose orthonormal directions for the sketches of an exact search; return one row per direction.
 
-    Return no rows if a search that compares all pairs in full is expected to be about as fast.
+    The rows are sorted by falling importance. Return no rows if a full search is expected to be about as fast.
     """
     n, d = points.shape
     no_basis = np.empty((0, d))
@@ -60,9 +60,10 @@ def choose_sketch_basis(points: Points, metric: str, n_neighbors: int) -> Floats
 
 
 def find_main_directions(points: Points, metric: str) -> npt.NDArray[np.float32]:
-    """Find orthonormal directions that keep most of the points' lengths, one per row, the most important first.
+    """Find orthonormal directions that keep most of the points' lengths; return one row per direction.
 
-    Return no rows if this takes more than half as many directions as there are columns.
+    The rows are sorted by falling importance. Return no rows if more than half as many directions as columns are
+    needed.
     """
     n, d = points.shape
     rng = np.random.default_rng(0)
@@ -76,8 +77,8 @@ def find_main_directions(points: Points, metric: str) -> npt.NDArray[np.float32]
     if largest == 0:
         return no_basis
     scaled = np.ldexp(rows, -np.frexp(largest)[1]).astype(np.float32)
-    # The result of an approximate search depends on the directions, so their bits must be the same on every
-    # machine. BLAS does not guarantee that; the core does.
+    # The result of an approximate search depends on the directions, so they must be bit-equal on every machine.
+    # The core guarantees that, and BLAS does not.
     count = max(width for width in _WIDTHS if width <= d / 2)
     basis, squares = _core.find_principal_directions(scaled, count, 2)
     n_needed = int(np.searchsorted(squares.cumsum(), _KEPT_SQUARES * np.square(scaled).sum(dtype=np.float64))) + 1
@@ -86,7 +87,7 @@ def find_main_directions(points: Points, metric: str) -> npt.NDArray[np.float32]
 
 
 def _normalize_rows(rows: Points, center: Floats, metric: str) -> Floats:
-    """Center the rows, and scale them to unit length if the metric is the cosine."""
+    """Subtract ``center`` from the rows, and scale them to unit length if the metric is cosine."""
     normalized: Floats = rows - center
     if metric == "cosine":
         lengths = np.linalg.norm(normalized, axis=1, keepdims=True)
@@ -95,7 +96,7 @@ def _normalize_rows(rows: Points, center: Floats, metric: str) -> Floats:
 
 
 def _principal_directions(rows: Floats, rng: np.random.Generator) -> Floats:
-    """Approximate the principal directions of the rows by subspace iteration, in decreasing order."""
+    """Approximate the principal directions of the rows by subspace iteration, sorted by falling variance."""
     d = rows.shape[1]
     subspace = rng.standard_normal((d, max(width for width in _WIDTHS if width <= d / 2)), np.float32)
     subspace = subspace.astype(rows.dtype)
@@ -106,22 +107,23 @@ def _principal_directions(rows: Floats, rng: np.random.Generator) -> Floats:
     return np.ascontiguousarray((subspace @ axes[:, ::-1]).T)
 
 
-# Searches rank pairs by a score: the product of two points for similarities, and for distances the product minus
-# half of both squared lengths, which is minus half of the squared distance. The bar of a point is the score of its
-# k-th nearest neighbour. Only pairs whose upper bound reaches the bar are compared in full.
+# Searches rank pairs by a score. For similarities, the score is the dot product of the two points.
+# For distances, it is minus half of the squared distance: the dot product minus half of both squared lengths.
+# The bar of a point is the score of its k-th nearest neighbour.
+# Only pairs whose upper bound reaches the bar are compared in full.
 
 
 def _half_squares(rows: Floats, metric: str) -> Floats:
-    """Return what the score subtracts from the product, for each row."""
+    """Return half of the squared length of each row for distances, and 0 for similarities."""
     return np.zeros(len(rows)) if metric in SIMILARITIES else np.einsum("ij,ij->i", rows, rows) / 2
 
 
 def _estimate_bars(
     points: Points, reference: npt.NDArray[np.int64], queries: Floats, center: Floats, metric: str, rank: int
 ) -> Floats:
-    """Return the score of the ``rank``-th neighbour of each query among the reference points.
+    """Return the score of each query's ``rank``-th nearest neighbour among the reference points.
 
-    The queries are the first reference points.
+    The queries are the first of the reference points.
     """
     best = np.full((len(queries), rank), -np.inf)
     for start in range(0, len(reference), _SAMPLE):
@@ -137,7 +139,7 @@ def _estimate_bars(
 def _passing_shares(
     queries: Floats, rows: Floats, bars: Floats, basis: Floats, widths: list[int], metric: str
 ) -> list[float]:
-    """Return, for sketches of each width, the share of pairs whose upper bound reaches the bar."""
+    """Estimate, for each width of sketches, the share of pairs whose upper bound reaches the bar."""
     subtracted = _half_squares(rows, metric) + _half_squares(queries, metric)[:, None]
     query_sketches, row_sketches = queries @ basis.T, rows @ basis.T
     shares = []
@@ -148,27 +150,27 @@ def _passing_shares(
         ]
         bound = query_sketches[:, :width] @ row_sketches[:, :width].T + np.outer(*residuals) - subtracted
         share = float((bound >= bars[:, None]).mean())
-        shares.append(min(1.0, 2 * _EARLY_FACTOR * share))  # twice: a pair passes if it may matter to either point
+        shares.append(min(1.0, 2 * _EARLY_FACTOR * share))  # twice: a pair passes if it reaches either bar
     return shares
 
 
 def estimate_search_seconds(n: int, d: int) -> float:
-    """Estimate the CPU seconds of a full comparison of all pairs of ``n`` points with ``d`` columns."""
+    """Estimate the CPU seconds to compare all pairs of ``n`` points with ``d`` columns in full."""
     return n * n / 2 * _seconds_per_pair(d)
 
 
-# The constants were measured on one core with AVX2. Only their proportions matter.
+# The constants below were measured on one core with AVX2. Only their ratios matter.
 
 
 def _seconds_per_pair(n_columns: int) -> float:
-    """Estimate the seconds per pair of a full comparison."""
+    """Estimate the seconds to compare one pair in full."""
     return 1e-9 * (0.35 + 0.026 * n_columns)
 
 
 def _sketch_seconds_per_pair(width: int, passing: float, n_columns: int) -> float:
-    """Estimate the seconds per pair of a search with sketches.
+    """Estimate the mean seconds per pair of a search with sketches.
 
-    Pairs that pass are compared in full, one by one, or all by matrix products if there are many.
+    Pairs that pass the bound are compared in full: one by one, or by matrix products if many pairs pass.
     """
     full = min(passing * 1e-9 * (15 + 0.11 * n_columns), _seconds_per_pair(n_columns))
     return _seconds_per_pair(width + 1) + full

@@ -1,4 +1,4 @@
-"""Validation of points: arrays, tables and sparse matrices become arrays that the core can read."""
+"""Validate points, and convert arrays, tables and sparse matrices to arrays that the core can read."""
 
 from __future__ import annotations
 
@@ -14,26 +14,25 @@ from agglo.points.frames import holds_vectors, to_array
 
 Points = npt.NDArray[np.float32 | np.float64 | np.float16 | np.int8 | np.uint8]
 
-_BLOCK_ROWS = 4096  # rows checked at a time: needs little memory, and Ctrl-C is handled in between
-_COMPACT = (np.float16, np.int8, np.uint8)  # types that searches read directly and widen on the fly
+_BLOCK_ROWS = 4096  # rows checked at a time, to save memory and to handle Ctrl-C
+_COMPACT = (np.float16, np.int8, np.uint8)  # types that searches read without a converted copy
 MAX_MAGNITUDE = 1e100  # so that squares and their sums are finite in float64
-# Weights are float32, which has full precision down to 2^-126. Points of at least this scale have weights with
-# full precision down to 2^-26 of the largest distance or product. Smaller weights do not matter in sums of
-# weights.
+# The smallest allowed scale of points. Edge weights are float32, which has full precision down to 2^-126.
+# At this scale, weights have full precision down to 2^-26 of the largest distance or product.
+# Smaller weights do not matter in sums of weights.
 MIN_SCALE = {"euclidean": 2.0**-100, "sqeuclidean": 2.0**-50, "dot": 2.0**-50}
-MIN_LENGTH = 2.0**-500  # of a row, for cosines: the squares of smaller numbers lose precision in float64
+MIN_LENGTH = 2.0**-500  # minimum length of a row for cosines; smaller squares lose precision
 
 
 def check_points(X: Any, *, half: bool = False, compact: bool = False, metric: str | None = None) -> Points:
     """Convert ``X`` to a C-contiguous array of finite numbers with one row per point; raise if that is impossible.
 
     ``X`` is anything that NumPy can read, a table of pandas, polars or Arrow, or a column of vectors in such a
-    table: see :mod:`agglo.points.frames`. Contiguous float32 and float64 are not copied, so a mapped file stays on
-    disk. Other types become float32, or float64 if float32 cannot hold them: integers beyond 2^24 and longer
-    floats.
+    table: see :mod:`agglo.points.frames`. Contiguous float32 and float64 arrays are not copied, so a memory-mapped
+    file stays on disk. Other types become float32. Integers beyond 2^24 and longer floats become float64.
 
-    With ``half``, float16 stays as it is. With ``compact``, so do int8 and uint8, and booleans become uint8.
-    With ``metric``, points that are too small for it are an error.
+    With ``half``, float16 is not converted. With ``compact``, float16, int8 and uint8 are not converted, and
+    booleans become uint8. With ``metric``, raise if the points are too small for this metric.
     """
     table = to_array(X)
     if sp.issparse(table):
@@ -98,7 +97,7 @@ def validate_points(estimator: Any, X: Any, *, reset: bool = True, accept_sparse
 
 
 def _from_objects(given: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-    """Convert an array of Python numbers to float64."""
+    """Convert an array of Python objects to float64; raise if one is not a number."""
     try:
         return given.astype(np.float64)
     except (TypeError, ValueError) as error:
@@ -111,7 +110,7 @@ def _from_objects(given: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
 def check_compressed(name: str, matrix: Any) -> None:
     """Raise unless the index arrays of a SciPy CSR, CSC or BSR matrix are valid.
 
-    SciPy does not check them when a matrix is created. Later it may read outside of the arrays.
+    SciPy does not check the index arrays when a matrix is created, and could later read outside of the arrays.
     """
     if matrix.format not in ("csr", "csc", "bsr"):
         return
@@ -140,7 +139,7 @@ def check_compressed(name: str, matrix: Any) -> None:
 
 
 def iter_blocks(points: Points) -> Iterator[tuple[int, npt.NDArray[Any]]]:
-    """Yield blocks of rows, each with the index of its first row; types smaller than float32 become float32."""
+    """Yield blocks of rows: the index of the first row, and the rows. Types smaller than float32 are converted."""
     for start in range(0, len(points), _BLOCK_ROWS):
         rows = points[start : start + _BLOCK_ROWS]
         yield start, rows if rows.dtype.itemsize > 2 else rows.astype(np.float32)
@@ -149,7 +148,7 @@ def iter_blocks(points: Points) -> Iterator[tuple[int, npt.NDArray[Any]]]:
 def release_pages(points: npt.NDArray[Any]) -> None:
     """Release the memory pages of a mapped file; the system reads them again when they are needed.
 
-    Files mapped copy-on-write (``mmap_mode="c"``) are left alone, because changes would be lost.
+    Copy-on-write maps (``mmap_mode="c"``) are not released, because changes would be lost.
     """
     base: Any = points
     shared = False
@@ -161,14 +160,14 @@ def release_pages(points: npt.NDArray[Any]) -> None:
 
 
 def as_core_array(points: Points) -> npt.NDArray[Any]:
-    """Return points as the core takes them: float16 as the uint16 of its bits."""
+    """Return points for the core: float16 is viewed as uint16, other types are unchanged."""
     return points.view(np.uint16) if points.dtype == np.float16 else points
 
 
 def check_labels(
     labels: npt.ArrayLike, n_points: int, name: str
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Validate labels, -1 for points without a cluster; return them as int64, and the size of each cluster."""
+    """Validate labels, where -1 means no cluster; return the labels as int64, and the size of each cluster."""
     given = np.asarray(labels)
     if given.ndim != 1 or given.dtype.kind not in "iu":
         raise ValueError(f"labels must be one integer per point, got {given.dtype} of shape {given.shape}")
@@ -181,7 +180,7 @@ def check_labels(
             f"labels {span}, but clusters are numbered 0, 1, ...: pass -1 for points without a cluster"
         )
     present = np.unique(clusters[clusters >= 0])
-    if len(present) <= present[-1]:  # before np.bincount allocates an entry for each gap
+    if len(present) <= present[-1]:  # checked first, because np.bincount would allocate an entry for each gap
         absent = int((present != np.arange(len(present))).argmax())
         raise ValueError(
             f"no label is {absent}, but labels go up to {present[-1]}: number clusters without gaps, "
@@ -191,7 +190,7 @@ def check_labels(
 
 
 def choose_float_dtype(given: npt.NDArray[Any]) -> np.dtype[Any]:
-    """Return float32 if it holds every number of ``given``, otherwise float64."""
+    """Return float32 if it can represent all numbers of ``given``, otherwise float64."""
     if given.dtype.kind == "f":
         fits = given.dtype.itemsize <= 4
     else:
@@ -200,7 +199,7 @@ def choose_float_dtype(given: npt.NDArray[Any]) -> np.dtype[Any]:
 
 
 def check_leaf_points(X: Any, n_leaves: int) -> Points:
-    """Validate the points of a tree, which has one leaf per row; float16 stays as it is."""
+    """Validate the points of a tree, which must have one leaf per row; float16 is not converted."""
     points = check_points(X, half=True)
     if len(points) != n_leaves:
         raise ValueError(
@@ -212,7 +211,7 @@ def check_leaf_points(X: Any, n_leaves: int) -> Points:
 
 def _check_values(points: Points, metric: str | None) -> None:
     """Raise if a number is not finite or too large to be squared, or if points are too small for the metric."""
-    # The squares of float32 numbers do not underflow in float64, so their rows need no check.
+    # Squares of float32 numbers do not underflow in float64, so only float64 rows are checked.
     by_rows = metric == "cosine" and points.dtype == np.float64
     axis = 1 if by_rows else 0 if metric in ("euclidean", "sqeuclidean") else None
     low = high = np.zeros(0)
@@ -229,9 +228,9 @@ def _check_values(points: Points, metric: str | None) -> None:
 
 
 def check_lengths(largest: npt.NDArray[Any], first: int = 0) -> None:
-    """Raise if a row that is not zero is too short for cosines.
+    """Raise if a nonzero row is too short for cosines.
 
-    ``largest`` has the largest magnitude of each row, and ``first`` is the index of the first row.
+    ``largest`` is the largest magnitude of each row, and ``first`` is the index of the first row.
     """
     short = (largest > 0) & (largest < MIN_LENGTH)
     if short.any():
@@ -243,7 +242,7 @@ def check_lengths(largest: npt.NDArray[Any], first: int = 0) -> None:
 
 
 def check_scale(low: npt.NDArray[np.float64], high: npt.NDArray[np.float64], metric: str) -> None:
-    """Raise if weights would underflow, given the smallest and largest number of X or of each column."""
+    """Raise if edge weights would underflow, given the smallest and largest number of X or of each column."""
     if metric == "dot":
         scale, what = float(np.max(np.maximum(high, -low), initial=0.0)), "largest magnitude in X"
     else:
@@ -256,7 +255,7 @@ def check_scale(low: npt.NDArray[np.float64], high: npt.NDArray[np.float64], met
 
 
 def _check_finite(rows: npt.NDArray[Any], first: int, low: float, high: float) -> None:
-    """Raise if a number is not finite, or too large to be squared, given the smallest and the largest."""
+    """Raise if a number is not finite or too large to be squared; ``low`` and ``high`` are the extremes."""
     limit = min(MAX_MAGNITUDE, float(np.finfo(rows.dtype).max))
     if low >= -limit and high <= limit:  # false if there is a NaN
         return

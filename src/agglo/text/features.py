@@ -11,14 +11,14 @@ import scipy.sparse as sp
 from agglo.progress import Progress
 from agglo.text.names import MAX_CHARACTERS
 
-_NGRAM_RANGE = (3, 4)  # characters
+_NGRAM_RANGE = (3, 4)  # smallest and largest number of characters
 
 
 def lexical_features(texts: Sequence[str], *, progress: Progress | None = None) -> Any:
     """Compute TF-IDF vectors of words and of character n-grams, as a sparse matrix with one row per text.
 
-    The cosine of two rows is the mean of two cosines: that of the words, and that of the 3- and 4-grams of
-    characters within words. The n-grams keep texts similar that differ in endings or spelling, and work for any
+    The cosine of two rows is the mean of two cosines: one of the words, and one of the character 3- and 4-grams
+    within words. With n-grams, texts that differ only in endings or spelling are similar. N-grams work for any
     language and for emoji.
 
     Parameters

@@ -16,11 +16,11 @@ from agglo.tree.hierarchy import Hierarchy
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-MAX_CHARACTERS = 10_000  # of a text; the rest of a longer text is ignored
-_N_TERMS = 8  # per node
+MAX_CHARACTERS = 10_000  # only the first characters of a text are used
+_N_TERMS = 8  # number of terms per node
 _N_TERMS_IN_NAME = 3
 _N_EXAMPLES = 5
-_MAX_SIZE_WITHOUT_TERMS = 3  # nodes of at most so many texts are named by a text alone
+_MAX_SIZE_WITHOUT_TERMS = 3  # nodes with at most this number of texts have no terms
 _MIN_WEIGHT = 1e-12  # a smaller weight of a term is rounding error
 
 
@@ -34,13 +34,13 @@ NAMES_SCHEMA = pa.schema(
 
 
 class Names(NamedTuple):
-    """Names of the inner nodes of a tree: one entry per inner node, in the order of the nodes."""
+    """Names, terms and examples of the inner nodes of a tree, in the order of the nodes."""
 
     name: list[str]
     terms: list[list[str]]
-    """The characteristic terms of each node, the one of largest weight first."""
+    """The characteristic terms of each node, sorted by falling weight."""
     examples: list[list[int]]
-    """The most central points of each node, the most central first."""
+    """The most central points of each node, sorted by falling centrality."""
 
     def to_table(self) -> Any:
         """Return a pyarrow.Table with one row per inner node."""
@@ -49,13 +49,13 @@ class Names(NamedTuple):
 
 
 def name_nodes(tree: Hierarchy, texts: Sequence[str], X: Any = None, *, progress: Progress | None = None) -> Names:
-    """Name all inner nodes of ``tree``.
+    """Name all inner nodes of ``tree`` by characteristic terms and central texts.
 
     The weight of a term in a node is ``share * log(share / sqrt(parent_share * total_share)) * rarity``. The three
-    shares are those of the term among all terms of the node, of its parent and of all texts. Hence a term weighs
-    much if it distinguishes the node from its siblings and from the whole. ``rarity`` is the decimal logarithm of
-    the inverse document frequency, at most 1, which reduces the weight of terms that more than a tenth of all
-    texts contain, such as "the".
+    shares are the relative frequencies of the term in the node, in its parent and in all texts. Terms with a large
+    weight distinguish the node from its siblings and from all texts. ``rarity`` is the decimal logarithm of the
+    inverse document frequency, at most 1. It reduces the weight of terms that more than a tenth of all texts
+    contain, such as "the".
 
     The centrality of a text is its mean cosine similarity to all texts of the node. Equally central texts keep
     their order in the tree.
@@ -85,7 +85,7 @@ def name_nodes(tree: Hierarchy, texts: Sequence[str], X: Any = None, *, progress
     words = _WordCounts(tree, texts)
     centrality = _Centrality(tree, words, X)
     n_leaves, n_inner = tree.n_leaves, tree.n_nodes - tree.n_leaves
-    terms: list[list[str]] = [[] for _ in range(n_inner)]  # the root has none: it has no siblings
+    terms: list[list[str]] = [[] for _ in range(n_inner)]  # the root has no terms, because it has no siblings
     examples: list[list[int]] = []
     for done, node in enumerate(range(n_leaves, tree.n_nodes)):
         children = tree.children(node)
@@ -108,7 +108,7 @@ def name_nodes(tree: Hierarchy, texts: Sequence[str], X: Any = None, *, progress
 
 
 class _WordCounts:
-    """The words of all texts in the order of the tree's leaves, so that the words of a node are contiguous."""
+    """The words of all texts, in the order of the tree's leaves: the words of each node are contiguous."""
 
     def __init__(self, tree: Hierarchy, texts: Sequence[str]) -> None:
         from sklearn.feature_extraction.text import CountVectorizer  # slow to import
@@ -128,15 +128,15 @@ class _WordCounts:
         self.n_texts_with = np.bincount(self.indices, minlength=len(self.vocabulary)).astype(np.float64)
         self.total_share = self.n_texts_with / max(self.n_texts_with.sum(), 1.0)
         self.rarity = np.minimum(log(tree.n_leaves / np.maximum(self.n_texts_with, 1.0)) / log(10.0), 1.0)
-        self.scratch = np.zeros(len(self.vocabulary))  # one entry per word; zero between uses
+        self.scratch = np.zeros(len(self.vocabulary))  # one entry per word; all zero between calls
 
     def word_range(self, node: int) -> tuple[int, int]:
-        """Return the begin and the end of the words of a node in ``indices``."""
+        """Return the start and end of the words of a node in ``indices``."""
         first = int(self.start[node])
         return int(self.indptr[first]), int(self.indptr[first + int(self.size[node])])
 
     def compute_shares(self, node: int) -> tuple[Ints, Floats]:
-        """Return the distinct words of a node, and the share of each among all its words."""
+        """Return the distinct words of a node, and the relative frequency of each word in the node."""
         begin, end = self.word_range(node)
         words = self.indices[begin:end]
         if len(words) * 4 > len(self.vocabulary):
@@ -148,7 +148,7 @@ class _WordCounts:
         return distinct.astype(np.int64), counts / max(len(words), 1)
 
     def select_terms(self, node: int, parent_share: Floats) -> list[str]:
-        """Return the terms of largest weight, given the share of every word in the parent."""
+        """Return the terms of a node with the largest weights; ``parent_share`` has word shares in the parent."""
         words, share = self.compute_shares(node)
         if not len(words):
             return []
@@ -173,10 +173,10 @@ class _Centrality:
         self.weight = weight / norm[self.row]
 
     def select_examples(self, node: int) -> list[int]:
-        """Return the most central points of a node, the most central first."""
+        """Return the most central points of a node, sorted by falling centrality."""
         first, size = int(self.tree.start[node]), int(self.tree.size[node])
         scores: npt.NDArray[Any]
-        if size == 2:  # equally central, but rounding would make one of the two scores larger
+        if size == 2:  # both are equally central, but rounding could make their scores differ
             scores = np.zeros(size)
         elif self.vectors is not None:
             own = self.vectors[first : first + size]
@@ -193,9 +193,9 @@ class _Centrality:
 
 
 def _argtop(values: npt.NDArray[Any], k: int) -> Ints:
-    """Return the positions of the k largest values, the largest first; of equal values, the first."""
+    """Return the positions of the k largest values, sorted by falling value; ties are in order of position."""
     if len(values) > k:
-        # argpartition would choose among the values equal to the k-th in an order that depends on the processor.
+        # Unlike this, argpartition would break ties at the k-th value differently on different processors.
         candidates = np.flatnonzero(values >= np.partition(values, -k)[-k])
     else:
         candidates = np.arange(len(values))

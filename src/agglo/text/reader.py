@@ -22,7 +22,7 @@ from agglo.io.tables import (
 )
 
 FORMATS = (*CSV_FORMATS, ".txt", ".txt.gz", ".parquet")
-_RESERVED = ("text", "count")  # columns of the items of a run that agglo writes
+_RESERVED = ("text", "count")  # names of columns that agglo writes
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +32,7 @@ class Texts:
     Parameters
     ----------
     texts : list of str
-        The texts as they are first written.
+        The distinct texts, each as first written in the file.
     count : ndarray of int64
         The number of rows with each text.
     row : ndarray of int64
@@ -40,7 +40,7 @@ class Texts:
     n_rows : int
         The number of all rows, including those without a text.
     columns : dict of str to pyarrow.Array
-        The other columns, in the first row of each text.
+        The values of the other columns in the first row of each text.
     """
 
     texts: list[str]
@@ -55,7 +55,7 @@ class Texts:
         return self.n_rows - int(self.count.sum())
 
     def table(self) -> Any:
-        """Return the texts, their counts and the other columns as a pyarrow.Table: the items of a run."""
+        """Return a pyarrow.Table with one row per text: the text, its count and the other columns."""
         own = {"text": pa.array(self.texts, pa.large_string()), "count": pa.array(self.count)}
         return pa.table(own | self.columns)
 
@@ -65,15 +65,15 @@ def read_texts(
 ) -> Texts:
     r"""Read the texts in a column of a .csv, .tsv or .parquet file, or in the lines of a .txt file.
 
-    Texts that differ only in case, in white space or in the Unicode composition of letters are duplicates. Rows
-    without a text are counted and left out.
+    Texts are duplicates if they differ only in case, white space or Unicode normalization. Rows without a text are
+    counted and skipped.
 
     Parameters
     ----------
     path : Path
         The file. Names that end in .csv.gz, .tsv.gz or .txt.gz are decompressed.
     column : str, optional
-        The column of the texts. By default, the only column.
+        The name of the column with the texts. By default, the only column.
     encoding : str
         The encoding of a text file.
     delimiter : str, optional
@@ -111,7 +111,7 @@ def read_texts(
 
 
 def _read_table(table: Table, column: str | None) -> tuple[Any, str]:
-    """Read all columns, those of a CSV file as text; return them and the name of the column of texts."""
+    """Read all columns, and find the text column; return the table and the name of the text column."""
     if column is None:
         if len(table.names) > 1:
             raise ReadError(
@@ -133,8 +133,8 @@ def _read_table(table: Table, column: str | None) -> tuple[Any, str]:
 def _merge_duplicates(
     values: Sequence[Any],
 ) -> tuple[list[str], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the distinct texts, the number of rows with each, and its first row; empty texts are skipped."""
-    position: dict[str, int] = {}  # of a normalized text
+    """Return the distinct texts, their numbers of rows and their first rows; empty texts are skipped."""
+    position: dict[str, int] = {}  # normalized text: its index in the result
     texts: list[str] = []
     count: list[int] = []
     first: list[int] = []
@@ -154,7 +154,7 @@ def _merge_duplicates(
 
 
 def _free_names(names: Sequence[str]) -> list[str]:
-    """Return names that are different and not reserved: "count" becomes "count (given)"."""
+    """Rename columns so that names are unique and not reserved: "count" becomes "count (given)"."""
     taken = {*_RESERVED, *names}
     free = []
     for name in names:

@@ -1,4 +1,4 @@
-"""Layers of clusters and of their names in the formats of DataMapPlot and Toponymy."""
+"""Convert layers of clusters and their names to the formats of DataMapPlot and Toponymy."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ ClusterTree = dict[tuple[int, int], list[tuple[int, int]]]
 def named_layers(
     layers: npt.ArrayLike, names: Sequence[Sequence[str]], *, unlabelled: str = "Unlabelled"
 ) -> list[npt.NDArray[np.object_]]:
-    """Return the name of the cluster of each point, one array per layer.
+    """Return the cluster name of each point, as one array per layer.
 
-    DataMapPlot takes them as ``create_interactive_plot(coordinates, *layers)``.
+    Pass the arrays to DataMapPlot as ``create_interactive_plot(coordinates, *layers)``.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ def named_layers(
     names : sequence of sequence of str
         The names of the clusters of each layer.
     unlabelled : str
-        The name of points without a cluster. The default is that of DataMapPlot.
+        The name of points without a cluster. The default is the same as in DataMapPlot.
 
     Examples
     --------
@@ -54,7 +54,7 @@ def named_layers(
 
 
 def cluster_tree(layers: npt.ArrayLike) -> ClusterTree:
-    """Return the clusters of the next finer layer that each cluster contains, as Toponymy's ``cluster_tree_``.
+    """Map each cluster to its clusters in the next finer layer, in the format of Toponymy's ``cluster_tree_``.
 
     Keys and entries are pairs (layer, cluster). The root ``(n_layers, 0)`` contains the clusters of the coarsest
     layer.
@@ -83,14 +83,14 @@ class LayerClusterer:
     Parameters
     ----------
     tree : Hierarchy
-        The tree of the objects, whose leaves are in the order of the objects.
+        A tree with one leaf per object, in the order of the objects.
     n_layers : int
         The maximum number of layers; see :meth:`agglo.Hierarchy.layers`.
 
     Attributes
     ----------
     cluster_layers_ : list
-        Instances of the given layer class, from fine to coarse.
+        Instances of ``layer_class``, from fine to coarse.
     cluster_tree_ : dict
         See :func:`cluster_tree`.
     """

@@ -1,4 +1,4 @@
-"""Vectors of texts: read from a file, computed by a model, or TF-IDF of words and characters."""
+"""Compute vectors of texts: from a file, from a model, or by TF-IDF of words and characters."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from agglo.progress import Progress
 from agglo.text.features import lexical_features
 from agglo.text.reader import Texts
 
-_BLOCK = 1024  # texts per call of the model, so that progress is reported between calls
+_BLOCK = 1024  # texts per call of the model; progress is reported between calls
 
 
 def read_embeddings(path: Path, texts: Texts) -> npt.NDArray[Any]:
-    """Read the vectors of texts from a file that has one row per row of the file of texts."""
+    """Read vectors from a file whose rows match the rows of the text file; return one vector per text."""
     try:
         X = read_points(path).X
     except ReadError as error:
@@ -66,7 +66,7 @@ def encode_texts(path: Path, texts: Sequence[str], progress: Progress | None = N
 def compute_vectors(
     texts: Texts, embeddings: Path | None, model: Path | None, progress: Progress | None = None
 ) -> tuple[Any, str]:
-    """Return the vectors that texts are compared by, and their source: a file, a model or the texts themselves."""
+    """Return the vectors of texts, and their source: a file, a model or TF-IDF."""
     if embeddings is not None:
         return read_embeddings(embeddings, texts), str(embeddings)
     if model is not None:
