@@ -52,7 +52,7 @@ def check_cluster_size(name: str, size: SupportsIndex, largest: int | None = Non
 
 
 def check_height(height: SupportsFloat) -> float:
-    """Return ``height`` as a float; raise if it is NaN or not a number."""
+    """Return ``height`` as a float; raise if it is not numeric, or NaN."""
     try:
         number = float(height)
     except (TypeError, ValueError):

@@ -103,7 +103,7 @@ class DPMeansSolver(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
 
     @abstractmethod
     def _solve(self, points: Points, lam: float, rng: np.random.RandomState, n_threads: int) -> Solution:
-        """Run one start; ``lam`` has been validated."""
+        """Run the solver from one random start; ``lam`` has been validated."""
 
 
 _BY_CLUSTER = {"seed_indices_", "exemplar_indices_"}  # attributes with one entry per cluster
