@@ -64,7 +64,8 @@ def costs(cells: Cells, name: str, method: str, lam: float) -> list[float]:
 def summary(cells: Cells, sets: list[str], prices: list[float]) -> str:
     lines = ["## Where the tree is no worse\n"]
     lines += [
-        "The number of cells, out of those run, in which the tree costs no more than the best seed of a rival. A cell is a set and a λ."
+        "The number of cells, out of those run, in which the tree costs no more than the best seed of a rival. "
+        "A cell is a set and a λ."
     ]
     lines += [""]
     lines += ["| | " + " | ".join(RIVALS) + " | all of them |", "|---" * (2 + len(RIVALS)) + "|"]
