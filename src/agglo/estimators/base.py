@@ -179,7 +179,7 @@ class Clusterer(PredictionMixin, ClusterMixin, BaseEstimator, ABC):  # type: ign
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[Self]:
-        """Yield a draft, a copy of the estimator to fit; on success, its state replaces that of the estimator.
+        """Yield a draft, a copy of the estimator; on success, the estimator takes over the draft's state.
 
         If an exception is raised, such as Ctrl-C or MemoryError, the estimator does not change.
         """
@@ -421,7 +421,7 @@ class Clusterer(PredictionMixin, ClusterMixin, BaseEstimator, ABC):  # type: ign
 def _add_weights(
     constraints: Constraints, n_old: int, n_new: int, sample_weight: npt.ArrayLike | None
 ) -> Constraints:
-    """Return constraints on old and new points: the weights of the new points follow those of the old points."""
+    """Return ``constraints`` with the weights of the new points appended to the weights of the old points."""
     new = None if sample_weight is None else check_weights(n_new, sample_weight)
     if constraints.weights is None and new is None:
         return constraints

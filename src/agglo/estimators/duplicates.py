@@ -100,7 +100,7 @@ def map_nodes(tree: Hierarchy, duplicates: Duplicates) -> Ids:
 
 
 def expand_duplicates(tree: Hierarchy, duplicates: Duplicates, constraints: Constraints) -> Hierarchy:
-    """Return the tree of all points, given the tree of the groups of duplicates.
+    """Expand the tree of groups of duplicates to a tree of all points.
 
     Each group of several points becomes a node of height 0. These nodes form a first round without a threshold.
     If ``tree`` already has such a round, for must-link points, the nodes are added to it.

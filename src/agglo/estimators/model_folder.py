@@ -96,7 +96,7 @@ def save_model(
 def model_files(
     state: ModelState, points: str | os.PathLike[str] | None = None
 ) -> tuple[dict[str, Write], dict[str, Any]]:
-    """Return a mapping of file names to functions that write the files of a model, and the record of the model."""
+    """Return the writers of a model's files, as functions by file name, and the record of the model."""
     writers: dict[str, Write] = {
         TREE: state.tree.save,
         GRAPH: lambda path: _write_graph(state.graph, path),

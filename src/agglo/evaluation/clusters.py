@@ -43,7 +43,7 @@ class FirstMerge(NamedTuple):
     node: npt.NDArray[np.int32]
     """The tree node of that cluster."""
     round: npt.NDArray[np.int32]
-    """The round of the merge; for the explicit root of a forest, the number of rounds plus 1."""
+    """The round of the merge. The explicit root of a forest has the round ``len(tree.rounds) + 1``."""
     height: Floats
     """The height of the merge, a distance."""
 

@@ -31,7 +31,7 @@ _MANY_POINTS = 1000
 
 
 class RecallEstimate(NamedTuple):
-    """Measured recall of a search: the share of the true neighbours that it found, on a sample of the points.
+    """Recall of a search (the share of true neighbours found), measured on a sample of the points.
 
     ``value`` is the recall, and ``error`` is half the width of its 99 % confidence interval. ``sample`` is the
     number of sampled points. Their true neighbours were found by exact search.

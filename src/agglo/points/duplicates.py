@@ -25,7 +25,7 @@ _ROWS = 4096  # number of rows that are copied at a time
 
 @dataclass(frozen=True, eq=False)
 class Duplicates(Immutable):
-    """Groups of duplicates, in the format of ``np.unique`` but in order of first appearance.
+    """Groups of equal points, as ``np.unique`` returns them, but in order of first appearance.
 
     1. ``first`` is the index of the first point of each group, in ascending order;
     2. ``inverse`` is the group of each point, an index into ``first``.

@@ -58,7 +58,7 @@ class Attached:
         labels: npt.ArrayLike | None = None,
         graph: NeighborGraph | None = None,
     ) -> npt.NDArray[np.int64]:
-        """Return the labels of the new points in a cut of the tree; -1 for points outside of all clusters.
+        """Return the label of each new point in a cut of the tree; -1 if the point is in no cluster.
 
         Parameters
         ----------

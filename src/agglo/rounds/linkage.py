@@ -171,7 +171,7 @@ class EdgeLinkages:
 
 
 def edge_linkages(graph: NeighborGraph, linkage: Linkage, weights: Float | None = None) -> EdgeLinkages:
-    """Compute the linkage of the two points of every edge, for a named schedule of thresholds."""
+    """Compute the linkage of every edge's two points, from which a named schedule chooses its thresholds."""
     points = linkage.of_points(np.ones(graph.n_points) if weights is None else weights)
     source = np.repeat(np.arange(graph.n_points), np.diff(graph.indptr))
     once = source < graph.indices
@@ -194,7 +194,7 @@ class EdgeStatistics(NamedTuple):
 
 @dataclass(frozen=True)
 class FixedPoint:
-    """The fixed-point format of sums of edge weights: integer multiples of 2^-shift.
+    """Fixed-point format for sums of edge weights: each sum is an integer times 2^-shift.
 
     Integer sums are exact in any order, so all engines agree to the last bit. An integer consists of ``limbs``
     words of 64 bits: 1, 2 or 6.

@@ -94,7 +94,7 @@ class ForestBuilder:
 
 
 def segment_starts(groups: npt.NDArray[Any]) -> Ints:
-    """Return the index of the first row of each run of equal rows."""
+    """Return the start of each run of equal rows in ``groups``."""
     changes = groups[1:] != groups[:-1]
     changed = changes if changes.ndim == 1 else changes.any(axis=1)
     return np.flatnonzero(np.concatenate([np.ones(min(1, len(groups)), bool), changed]))

@@ -36,12 +36,12 @@ def point_pairs(graph: NeighborGraph) -> tuple[Ints, npt.NDArray[np.float32]]:
 
 
 def select(statistics: Table, index: npt.NDArray[Any]) -> Table:
-    """Return a copy of the rows ``index`` of the statistics of clusters or edges."""
+    """Select the rows ``index`` of a table of statistics; return a copy."""
     return type(statistics)._make(column[index] for column in statistics)  # type: ignore[attr-defined, no-any-return]
 
 
 def starts(groups: npt.NDArray[Any]) -> Ints:
-    """Return the index of the first row of each run of equal rows."""
+    """Return the start of each run of equal rows in ``groups``."""
     is_first = [i == 0 or (groups[i] != groups[i - 1]).any() for i in range(len(groups))]
     return np.flatnonzero(is_first)
 
@@ -112,7 +112,7 @@ class GraphLinkage:
         return EdgeStatistics(combine.reduceat(edges.combined, first), np.add.reduceat(edges.number, first))
 
     def value(self, a: ClusterWeights, b: ClusterWeights, edges: EdgeStatistics) -> Floats:
-        """Return the linkage of each pair of clusters: the mean, closest or farthest pair of points."""
+        """Return the linkage of each pair of clusters: the mean, closest or farthest value of its point pairs."""
         pairs, similarity = a.weight * b.weight, edges.combined
         if self.linkage == "average":
             total = np.ldexp(edges.combined.astype(np.float64), -self.grid.shift)

@@ -120,7 +120,7 @@ class LayerClusterer:
         return self
 
     def fit_predict(self, *args: Any, **options: Any) -> tuple[list[Any], ClusterTree]:
-        """Return the layers and their tree; the arguments are those of :meth:`fit`."""
+        """Call :meth:`fit` with the same arguments; return the layers and the tree of their clusters."""
         self.fit(*args, **options)
         return self.cluster_layers_, self.cluster_tree_
 

@@ -119,9 +119,10 @@ def dp_means_path(
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DPMeansPath(Immutable):
-    """The lowest DP-means cost of any cut of a tree, as a function of ``lam``; see :func:`dp_means_path`.
+    """The best cuts of a tree and their DP-means costs, as functions of ``lam``; see :func:`dp_means_path`.
 
-    The function is piecewise linear, concave and increasing. On each piece, the best cut does not change.
+    The lowest cost is a piecewise linear, concave and increasing function of ``lam``. On each piece, the best cut
+    does not change.
     """
 
     tree: Hierarchy
@@ -131,7 +132,7 @@ class DPMeansPath(Immutable):
     within: Floats
     """The sum of squared distances of the points to their centers, for each piece."""
     n_clusters: Ints
-    """The number of clusters of each piece, which is the slope of the cost: strictly decreasing to 1."""
+    """The number of clusters for each piece, strictly decreasing to 1. It is the slope of the cost."""
     node_cost: Floats
     """For each node, the sum of squared distances of its points to its center."""
     node_center: npt.NDArray[np.int32] | None

@@ -26,7 +26,7 @@ from agglo.tree.validation import check_integer, check_round
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Hierarchy(Immutable):
-    """A tree of clusters, with the partition of the points after each round of merges.
+    """A tree of clusters. Each round of merges gives one partition of the points.
 
     A node may have any number of children.
 
