@@ -1,5 +1,5 @@
-// Pairs of points and centers that may be close, found by blocks of products. Used by k-means-like
-// algorithms.
+// Exact assignment of points to their nearest centers, pruned by float32 matrix products.
+// The k-means-like algorithms use it.
 #pragma once
 
 #include <algorithm>
@@ -31,13 +31,15 @@ inline std::vector<std::int32_t> index_range(std::int64_t first, std::int64_t la
 
 // Compares points with centers.
 //
-// float32 products by sgemm only prune the pairs that their error bound excludes. The squared distance of
-// every other pair is summed in float64. So results depend neither on BLAS nor on the size of blocks, and no
-// table of all distances is ever in memory.
+// sgemm computes float32 products, and their error bound excludes most pairs of a point and a center.
+// The squared distance of every other pair is summed in float64.
+// So results depend neither on BLAS nor on the block size.
+// The table of all distances is never in memory.
 //
-// The score of a pair is half its squared distance minus half the squared length of the point: |c|^2 / 2 -
-// x.c. Here x and c are shifted by about the mean of the points, and scaled by a power of two to a length of
-// about 1.
+// The score of a point x and a center c is |c|^2 / 2 - x.c.
+// It equals half their squared distance minus |x|^2 / 2.
+// Here x and c are shifted by about the mean of the points.
+// They are also scaled by a power of two, so that lengths are about 1.
 template <class T>
 class CenterScan {
  public:
@@ -76,8 +78,9 @@ class CenterScan {
     const double most = *std::max_element(longest.begin(), longest.end());
     // A power of two causes no rounding. Its square must stay finite.
     if (most > 0) scale_ = std::clamp(unit_scale(most), 0x1p-500, 0x1p500);
-    // float32 products of d terms, summed in any order, err by at most gamma |x||c| <= gamma (|x|^2 + |c|^2)
-    // / 2. 16 more roundings cover those of x and c, of the scores, and of what they are compared with.
+    // The error of a float32 product of d terms, summed in any order, has two upper bounds:
+    // gamma |x||c| <= gamma (|x|^2 + |c|^2) / 2.
+    // 16 more roundings cover the roundings of x, c, scores and thresholds.
     const double unit = std::numeric_limits<float>::epsilon() / 2;
     const double gamma = static_cast<double>(d) * unit / (1 - static_cast<double>(d) * unit);
     relative_ = gamma / 2 + 16 * unit;
@@ -86,13 +89,14 @@ class CenterScan {
 
   const Points<T>& points() const { return points_; }
 
-  // Return the number of rows that `pairs` should be called with.
+  // Return the number of rows per call of `pairs` that is most efficient.
   std::int64_t block() const { return block_; }
 
-  // Call visit(r, c, squared distance) for every pair of rows[r] and center ids[c] whose squared distance is
-  // at most reach(r), and for some other pairs. The pairs of a row come in the order of c. visit may lower
-  // reach(r). If `only_nearest`, pairs may be left out if the row has a nearer center. Center k is the d
-  // numbers from centers + k * d on.
+  // Call visit(r, c, squared distance) for every pair of rows[r] and center ids[c] within reach.
+  // A pair is within reach if its squared distance is at most reach(r). Some other pairs are visited, too.
+  // The pairs of a row come in increasing order of c. visit may lower reach(r).
+  // If `only_nearest`, pairs may be skipped if the row has a nearer center.
+  // Center k consists of the d numbers that start at centers + k * d.
   template <class Reach, class Visit>
   void pairs(std::span<const std::int32_t> rows, const double* centers, std::span<const std::int32_t> ids,
              bool only_nearest, Scratch& scratch, const Reach& reach, const Visit& visit) const {
@@ -144,8 +148,8 @@ class CenterScan {
     }
   }
 
-  // Update square[row] and label[row] to the squared distance and id of the nearest center among `ids`, if
-  // that is closer, or as close and of smaller id.
+  // Update square[row] and label[row] to the squared distance and the id of the nearest center in `ids`.
+  // They stay unchanged if the previous center is nearer, or as near with a smaller id.
   void nearest(std::span<const std::int32_t> rows, const double* centers, std::span<const std::int32_t> ids,
                std::vector<double>& square, std::vector<std::int32_t>& label, ThreadPool& pool,
                const Report& report) {
@@ -154,7 +158,7 @@ class CenterScan {
     const std::int64_t height = static_cast<std::int64_t>(rows.size());
     const std::int64_t width = static_cast<std::int64_t>(ids.size());
     const std::int64_t strips = (height + block_ - 1) / block_;
-    // If there are few rows and many centers, several workers share the rows, and the best result counts.
+    // If there are few rows and many centers, several workers compare the same rows with different centers.
     const std::int64_t most = (width + block_ - 1) / block_;
     const std::int64_t parts = strips >= 2 * pool.size() ? 1 : std::min<std::int64_t>(most, 2 * pool.size());
     std::vector<std::pair<double, std::int32_t>> best(height * parts);
@@ -184,11 +188,11 @@ class CenterScan {
   }
 
  private:
-  static constexpr std::int64_t kBlock = 512;         // rows or centers that are multiplied at a time
-  static constexpr std::int64_t kPanel = 512 * 1024;  // numbers of theirs, unless that makes it too thin
-  static constexpr std::int64_t kRows = 1024;         // rows in a chunk of other work
+  static constexpr std::int64_t kBlock = 512;         // rows or centers per matrix product
+  static constexpr std::int64_t kPanel = 512 * 1024;  // maximum numbers per block of rows or centers
+  static constexpr std::int64_t kRows = 1024;         // rows per chunk of other parallel work
   static constexpr std::int64_t kMaxColumns = 1
-                                              << 22;  // beyond it, the bound of float32 products says nothing
+                                              << 22;  // with more columns, the float32 error bound is useless
 
   double slack(double square) const { return relative_ * square + absolute_; }
 
@@ -204,9 +208,9 @@ class CenterScan {
     return (sums[0] + sums[2]) + (sums[1] + sums[3]);
   }
 
-  // Returns the minimum of offsets - products.
+  // Returns the minimum of offsets[j] - products[j].
   static float lowest(const float* offsets, const float* products, std::int64_t width) {
-    constexpr int kLanes = 16;  // which fill wide registers
+    constexpr int kLanes = 16;  // running minima, which fill wide registers
     float lanes[kLanes];
     std::fill_n(lanes, kLanes, std::numeric_limits<float>::infinity());
     std::int64_t c = 0;

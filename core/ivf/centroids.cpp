@@ -13,13 +13,13 @@ namespace agglo {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr int kIterations = 4;           // of k-means
-constexpr std::int64_t kSample = 40;     // centroids per group that k-means is run on
-constexpr std::int64_t kRows = 256;      // rows that are multiplied at a time
-constexpr std::int64_t kGroupSize = 64;  // centroids per group, in nearest_centroids,
-constexpr std::int64_t kSeen = 12;       // which compares so many centroids for each one that it returns,
-constexpr std::int64_t kMinSeen = 1024;  // but at least so many,
-constexpr std::int64_t kAll = 4;         // and all of them if they are at most so many times more
+constexpr int kIterations = 4;           // iterations of k-means
+constexpr std::int64_t kSample = 40;     // centroids per group that train k-means
+constexpr std::int64_t kRows = 256;      // rows per matrix product
+constexpr std::int64_t kGroupSize = 64;  // nearest_centroids: centroids per group
+constexpr std::int64_t kSeen = 12;       // nearest_centroids: centroids compared per centroid returned
+constexpr std::int64_t kMinSeen = 1024;  // nearest_centroids: minimum number of centroids compared
+constexpr std::int64_t kAll = 4;         // up to this multiple of that number, all centroids are compared
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// Centroids, k-means, and an index that finds the centroids nearest to a row without looking at all of them.
+// Centroids, k-means, and a two-level index that finds the nearest centroids of a row.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,9 @@ namespace agglo {
 // Return half the squared length of a row.
 float half_squared_norm(const float* row, std::int64_t width);
 
-// Rows with an offset each: half the squared length, or 0 under the dot product. The score of a row with a
-// centroid is their product minus the offset of the centroid: the larger, the closer.
+// Centroids, each with an offset: half its squared length, or 0 under the dot product.
+// The score of a row and a centroid is their dot product minus the offset of the centroid.
+// A larger score means that the centroid is nearer.
 struct Centroids {
   std::int64_t width;
   std::vector<float> rows, offsets;
@@ -26,32 +27,34 @@ struct Centroids {
   }
 };
 
-// Turn n products into scores by subtracting the offsets, and return the index of the first largest score.
+// Subtract the offsets from n products to get scores. Return the index of the first largest score.
 std::int64_t argmax_score(float* products, const float* offsets, std::int64_t n);
 
-// Return `count` centroids of n rows by a few iterations of k-means, which starts from evenly spaced rows.
+// Run a few iterations of k-means on n rows and return `count` centroids.
+// The initial centroids are evenly spaced rows.
 Centroids run_kmeans(const float* rows, std::int64_t n, std::int64_t width, std::int64_t count);
 
-// A two-level index of centroids. The centroids are clustered into groups, and a query looks only into the
-// groups whose own centroids are nearest to it. It may miss some centroids. The result does not depend on the
-// number of threads.
+// A two-level index of centroids, which clusters the centroids into groups.
+// A query is compared only with the centroids in its nearest groups.
+// So the search is approximate: it may miss the nearest centroid.
+// The result does not depend on the number of threads.
 class CentroidIndex {
  public:
-  // Build `n_groups` groups. Each query looks into the `n_probes` nearest ones.
+  // Build `n_groups` groups. Each query probes its `n_probes` nearest groups.
   CentroidIndex(const Centroids& centroids, std::int64_t n_groups, std::int64_t n_probes, ThreadPool& pool);
 
   // Buffers of one worker.
   struct Scratch {
     std::vector<float> rows, products, best;
     std::vector<std::int32_t> selected;
-    std::vector<std::vector<std::int32_t>> queries;  // the rows that look into each group
-    std::vector<std::vector<float>> scores;          // of each row with the centroids it was compared with,
-    std::vector<std::vector<std::int32_t>> ids;      // and the ids of these
+    std::vector<std::vector<std::int32_t>> queries;  // the queries that probe each group
+    std::vector<std::vector<float>> scores;          // scores of each query with the centroids in its groups
+    std::vector<std::vector<std::int32_t>> ids;      // ids of these centroids
   };
 
-  // Write the nearest centroid of each of n rows.
+  // Write the id of the nearest centroid of each of n rows to `out`.
   void find_nearest(const float* rows, std::int64_t n, Scratch& s, std::int32_t* out) const;
-  // Write the k nearest centroids of each of n rows, the nearest first.
+  // Write the ids of the k nearest centroids of each of n rows to `out`, nearest first.
   void find_k_nearest(const float* rows, std::int64_t n, std::int64_t k, Scratch& s, std::int32_t* out) const;
 
  private:
@@ -59,11 +62,11 @@ class CentroidIndex {
   void probe(const float* rows, std::int64_t n, std::int64_t min_seen, Scratch& s, const Visit& visit) const;
 
   const std::int64_t n_probes_;
-  Centroids groups_, members_;  // centroids of the groups; all centroids, group by group
-  Csr ids_;                     // of the members of each group
+  Centroids groups_, members_;  // centroids of the groups; all centroids, sorted by group
+  Csr ids_;                     // ids of the centroids in each group
 };
 
-// Return for every centroid the k centroids nearest to it, itself first.
+// Return the k nearest centroids of every centroid. Each list starts with the centroid itself.
 std::vector<std::int32_t> nearest_centroids(const Centroids& centroids, std::int64_t k, ThreadPool& pool,
                                             const Report& report);
 

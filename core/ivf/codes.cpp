@@ -13,11 +13,11 @@
 namespace agglo {
 namespace {
 
-constexpr int kLanes = 16;      // running sums, whose number determines the rounding of a sum
+constexpr int kLanes = 16;      // number of running sums; it determines how a sum is rounded
 constexpr float kTiny = 1e-30;  // smaller residuals count as 0, so that the inverse does not overflow
-constexpr std::int64_t kBytes = 4 * kPanel;  // in a panel, of four numbers of each column
+constexpr std::int64_t kBytes = 4 * kPanel;  // bytes in a panel for four numbers of each column
 
-// Columns are stored with 128 added, because one factor of the int8 product instructions is unsigned.
+// 128 is added to stored columns, because int8 product instructions need one unsigned factor.
 constexpr int kShift = 128;
 
 [[gnu::always_inline]] inline Code encode_plain(const float* row, const float* centroid, std::int64_t width,
@@ -77,7 +77,7 @@ std::int64_t select_codes_plain(const std::int32_t* products, const float* scale
 
 #ifdef AGGLO_X86
 
-// Returns by how much the products of a row with shifted columns are too large.
+// Returns the excess of the products of a row that comes from adding kShift to the columns.
 std::int32_t correction(const std::int8_t* row, std::int64_t coded) {
   std::int32_t sum = 0;
   for (std::int64_t j = 0; j < coded; ++j) sum += row[j];
@@ -172,7 +172,7 @@ void multiply_avx512(const std::int8_t* rows, std::int64_t n_rows, std::int64_t 
   return encode_plain(row, centroid, width, product, residual, code);
 }
 
-// Widens sixteen numbers of four columns to 16 bits. Their products are then summed by pairs.
+// Widens sixteen numbers of four columns to 16 bits, multiplies them and sums the products in pairs.
 [[AGGLO_AVX2]] void multiply_avx2(const std::int8_t* rows, std::int64_t n_rows, std::int64_t coded,
                                   const std::uint8_t* panels, std::int64_t n_panels, std::int32_t* products,
                                   std::int64_t stride) {
@@ -232,7 +232,7 @@ void multiply_avx512(const std::int8_t* rows, std::int64_t n_rows, std::int64_t 
       reservoir.slots[reservoir.count++] = first + static_cast<std::int32_t>(c) + at;
     }
   }
-  // Within a panel there is room for the rest of it.
+  // A started panel always fits: the reservoir had room for kPanel candidates when the panel began.
   if (c == end || ((c - begin) % kPanel == 0 && reservoir.count + kPanel > reservoir.capacity)) return c;
   return select_codes_plain(products, scales, biases, scale, bias, threshold, c, end, first, reservoir);
 }

@@ -23,24 +23,22 @@ namespace agglo {
 namespace {
 
 // How it works. An IVF index with int8 residual codes and exact re-ranking:
-//  1. Partition the points into inverted lists of a few hundred (ivf/partition.hpp) and code the residual of
-//  each
-//     point to the centroid of its list in int8 (ivf/codes.hpp).
-//  2. Find the true neighbours of a sample of points (neighbors/true_neighbors.hpp). Choose the number of
-//  probes
-//     and of candidates that reach the recall on it (ivf/tuning.hpp).
-//  3. Let every point scan the lists whose centroids are nearest to it (ivf/scan.hpp), and compare the
-//  candidates
-//     with the best scores exactly (ivf/rerank.hpp).
-//  4. Measure the recall on another sample. If it is too low, aim higher and repeat from 3.
-// If no number of probes suffices, clusters may be so small that lists tear them apart. Smaller lists are
-// tried then, and a more thorough partition. Points share no state in the scan, so results do not depend on
-// threads.
+//  1. Partition the points into inverted lists of a few hundred points (ivf/partition.hpp).
+//     Encode the residual of each point to the centroid of its list in int8 (ivf/codes.hpp).
+//  2. Find the true neighbours of a sample of points (neighbors/true_neighbors.hpp).
+//     Choose n_probes and n_candidates so that this sample reaches the recall (ivf/tuning.hpp).
+//  3. For every point, scan the inverted lists with the nearest centroids (ivf/scan.hpp).
+//     Re-rank the candidates with the best scores by exact similarity (ivf/rerank.hpp).
+//  4. Measure the recall on another sample.
+//     If the recall is too low, choose parameters for a higher recall and repeat step 3.
+// If no number of probes suffices, the lists may be larger than the clusters and split them.
+// The search then tries smaller lists and a more thorough partition.
+// A scan shares no state between points, so results do not depend on the number of threads.
 
-constexpr std::int64_t kListSize = 256;  // points in a list, by default
-constexpr std::int64_t kTuning = 128;    // points in the sample that chooses the parameters
+constexpr std::int64_t kListSize = 256;  // default number of points per inverted list
+constexpr std::int64_t kTuning = 128;    // points in the sample that tunes the parameters
 
-// The inverted lists with their codes, scanners of all workers, and the choice of parameters for them.
+// Inverted lists with their codes, one scanner per worker, and the tuner of n_probes and n_candidates.
 struct IvfLists {
   IvfLists(const RowSource& source, std::int64_t size, bool thorough, std::int64_t wanted, std::int64_t d,
            Metric metric, std::uint64_t seed, ThreadPool& pool, const Report& on_partition,
@@ -58,7 +56,7 @@ struct IvfLists {
   ProbeTuner tuner;
 };
 
-// The recall of a sample with lists of one kind. The larger, the better.
+// The recall of the tuning sample for one list size. Trials are ordered from worst to best.
 struct Trial {
   bool is_enough;
   double recall;
@@ -80,7 +78,7 @@ IvfResult ivf_neighbors(const Points<T>& points, std::int64_t k, Metric metric, 
   if (k < 1 || k >= n)
     throw std::invalid_argument("k must be in 1.." + std::to_string(n - 1) + ", got " + std::to_string(k));
   constexpr std::int64_t all = 1000;
-  // Every stage reports a part of the whole progress. Progress does not go back if a stage is repeated.
+  // Each stage reports a fixed part of the total progress. Repeating a stage does not lower the progress.
   std::int64_t highest = 0;
   const auto part = [&](std::int64_t from, std::int64_t to) -> Report {
     if (!report) return {};
@@ -130,7 +128,7 @@ IvfResult ivf_neighbors(const Points<T>& points, std::int64_t k, Metric metric, 
     if (!positions.empty()) truth.find(lists->partition, blas.sgemm, pool, progress);
     return truth;
   };
-  // One sample chooses the parameters. Another one, which has no part in that, measures the recall.
+  // One sample tunes the parameters. A separate sample measures the recall, so the measurement is unbiased.
   const std::int64_t tuning = given.n_probes == 0 ? std::min(kTuning, n) : 0;
   std::vector<std::int32_t> both = random_sample(n, tuning, rng()), chosen = random_sample(n, sample, rng());
   both.insert(both.end(), chosen.begin(), chosen.end());
@@ -158,10 +156,10 @@ IvfResult ivf_neighbors(const Points<T>& points, std::int64_t k, Metric metric, 
       try_lists();
     }
   }
-  source->drop();  // a pass reads every row once, so that storing them does not pay
+  source->drop();  // a scan reads every row once, so storing rows does not pay
   allocate_result();
   const auto n_nearest = static_cast<std::int64_t>(lists->partition.nearest(0).size());
-  double target = recall;  // of the sample that chooses
+  double target = recall;  // recall to reach on the tuning sample
   for (bool is_enough = false; !is_enough;) {
     ProbeTuner::Choice choice{std::min(given.n_probes, n_nearest),
                               wanted + 1 + std::max<std::int64_t>(8, wanted / 2), false};
@@ -173,7 +171,7 @@ IvfResult ivf_neighbors(const Points<T>& points, std::int64_t k, Metric metric, 
       }
       break;
     }
-    if (lists->partition.count() == 1) choice = {1, source->n(), false};  // compare all pairs
+    if (lists->partition.count() == 1) choice = {1, source->n(), false};  // one list: compare all pairs
     params.n_probes = choice.n_probes;
     params.n_candidates =
         given.n_candidates == 0 ? choice.n_candidates : std::max(given.n_candidates, wanted + 1);
@@ -195,7 +193,7 @@ IvfResult ivf_neighbors(const Points<T>& points, std::int64_t k, Metric metric, 
         },
         params.n_passes == 1 ? part(300, all) : part(all, all));
     std::size_t from = tuning;
-    if (params.n_passes > 1) {  // the last sample decided that this pass is needed
+    if (params.n_passes > 1) {  // the previous sample caused this pass, so measure on a new one
       chosen = random_sample(n, sample, rng());
       truth.emplace(find_truth(chosen, part(all, all)));
       from = 0;

@@ -1,4 +1,4 @@
-// Approximate nearest neighbours of all points by an IVF index with int8 codes and exact re-ranking.
+// Approximate nearest neighbours of all points: an IVF index with int8 residual codes and exact re-ranking.
 #pragma once
 
 #include <cstdint>
@@ -11,37 +11,39 @@
 
 namespace agglo {
 
-// Parameters of the search; 0 means that the search chooses.
+// Parameters of the IVF search. If a parameter is 0, the search chooses it.
 struct IvfParams {
-  std::int64_t list_size = 0;     // points in an inverted list
-  std::int64_t n_probes = 0;      // lists that each point scans
-  std::int64_t n_candidates = 0;  // candidates of each point that are compared exactly
-  std::int64_t n_passes = 0;      // scans of all points that were done; only in results
+  std::int64_t list_size = 0;     // points per inverted list
+  std::int64_t n_probes = 0;      // inverted lists scanned per point
+  std::int64_t n_candidates = 0;  // candidates re-ranked exactly per point
+  std::int64_t n_passes = 0;      // number of scans of all points; set in results only
 };
 
 struct IvfResult {
   Neighbors neighbors;
   Recall recall;
-  IvfParams params;                 // those that were used
+  IvfParams params;                 // the parameters used
   std::vector<std::int32_t> lists;  // the inverted list of each point
 };
 
-// Return nearly all of what `exact_neighbors` returns, with exact values.
+// Return approximate nearest neighbours with exact values: nearly the result of `exact_neighbors`.
 //
-// Parameters that are not given are chosen so that a sample of points reaches `recall`. The result is
-// measured on another sample of `sample` points. While its recall is too low, all points are searched again
-// with more effort, up to `max_passes` times. If no parameters suffice and `accept_lower_recall`, the best
-// ones are used. Otherwise there are no neighbours, unless an earlier pass found some, and the recall is that
-// of the sample.
+// Parameters that are 0 are tuned until a sample of points reaches `recall`.
+// The recall of the result is then measured on another sample of `sample` points.
+// If it is too low, all points are searched again with more probes or candidates, at most `max_passes` times.
+// If no parameters reach `recall` and `accept_lower_recall` is true, the best parameters are used.
+// If it is false, the result of an earlier pass is returned, if there is one.
+// Otherwise `neighbors` is empty, and the recall is that of the tuning sample.
 //
-// The result depends on the points, the arguments and the seed, not on the number of threads.
+// The result depends on the points, the arguments and the seed, but not on the number of threads.
 //
-// `basis` speeds up the search for points that lie close to a few directions. It is an orthonormal basis of
-// these, one vector of d numbers after the other. Candidates are then found by coordinates in the basis. If
-// it is empty, they are found by whole rows.
+// A `basis` makes the search faster if the points lie close to a subspace of few dimensions.
+// It contains orthonormal vectors of d numbers, one after the other.
+// Candidates are then found by their coordinates in this basis. If the basis is empty, whole rows are used.
 //
-// Memory besides points and result: one byte per number of the rows, 60 bytes per point, and a few MB per
-// thread. With a basis, four more bytes per number before the result is allocated.
+// Memory besides points and result:
+// one byte per number of the rows, 60 bytes per point, and a few MB per thread.
+// A basis needs four more bytes per number, which are freed before the result is allocated.
 template <class T>
 IvfResult ivf_neighbors(const Points<T>& points, std::int64_t k, Metric metric, double recall,
                         const IvfParams& given, std::span<const float> basis, std::int64_t sample,

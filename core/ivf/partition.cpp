@@ -13,27 +13,27 @@
 namespace agglo {
 namespace {
 
-// How it works. Very many points are partitioned by random seeds first (ivf/seeds.hpp). Parts that are too
-// large are split by k-means, again and again. Then points move to the list with the nearest centroid, for a
-// few rounds.
+// How it works. If there are very many points, random seeds partition them first (ivf/seeds.hpp).
+// k-means splits every part that is too large, recursively.
+// Then a few rounds reassign points to the list with the nearest centroid.
 
 constexpr std::int64_t kRows = 512;     // rows in a chunk of parallel work
-constexpr std::int64_t kBranches = 64;  // children of a node of the tree of splits, at most
-constexpr std::int64_t kLeaves = 512;   // lists that a tree of splits alone may lead to
-constexpr std::int64_t kSample = 40;    // points per child that k-means is run on
-constexpr int kDepth = 16;              // nodes of this depth are cut up in the order of their points
+constexpr std::int64_t kBranches = 64;  // maximum number of children of a node of k-means splits
+constexpr std::int64_t kLeaves = 512;   // for more lists than this, random seeds partition the points first
+constexpr std::int64_t kSample = 40;    // points per child that train k-means
+constexpr int kDepth = 16;              // at this depth, nodes are cut into lists without k-means
 
-constexpr int kRounds = 3;             // rounds of reassigning points to lists,
-constexpr int kMoreRounds = 6;         // or so many while the share of misassigned points
-constexpr double kMany = 0.02;         // is above this,
-constexpr std::int64_t kTried = 1024;  // estimated from so many points
-constexpr std::int64_t kClose = 24;    // nearest lists among which a point looks for a better one
-constexpr std::int64_t kFew = 2048;    // up to so many lists, being thorough is cheap
-constexpr std::int64_t kAll = 8192;    // up to so many lists, outliers are compared with all,
-constexpr std::int64_t kProbes = 48;   // otherwise with those in so many groups of lists
+constexpr int kRounds = 3;             // rounds of reassignment
+constexpr int kMoreRounds = 6;         // rounds of reassignment while many points are misassigned
+constexpr double kMany = 0.02;         // share of misassigned points that counts as many
+constexpr std::int64_t kTried = 1024;  // sample size for the share of misassigned points
+constexpr std::int64_t kClose = 24;    // nearest lists with which a point is compared
+constexpr std::int64_t kFew = 2048;    // up to this number of lists, the partition is always thorough
+constexpr std::int64_t kAll = 8192;    // up to this number of lists, outliers are compared with all lists
+constexpr std::int64_t kProbes = 48;   // with more lists, number of groups of lists that an outlier probes
 
-constexpr int kPasses = 2;  // passes in which outliers are removed from a centroid
-constexpr float kFar = 2;   // members at more than so many times the median squared distance are outliers
+constexpr int kPasses = 2;  // passes that remove outliers from the mean of a list
+constexpr float kFar = 2;   // outliers have more than this multiple of the median squared distance
 
 float median(std::vector<float> values) {
   const auto at = values.begin() + static_cast<std::int64_t>(values.size() / 2);
@@ -41,22 +41,21 @@ float median(std::vector<float> values) {
   return *at;
 }
 
-// A node of the tree of splits.
+// A node of the tree of k-means splits.
 struct Node {
-  std::int64_t begin, end;  // its positions in the order
+  std::int64_t begin, end;  // range of positions in the node
   Centroids centroids{0, {}, {}};
-  std::vector<std::uint8_t> merged{};  // for each child, the child that takes its points
-  std::vector<std::int64_t> sizes{};   // of the children, after that
+  std::vector<std::uint8_t> merged{};  // for each child, the child that it was merged into
+  std::vector<std::int64_t> sizes{};   // sizes of the children after merging
 
   std::int64_t size() const { return end - begin; }
 };
 
-// Buffers of one worker.
 struct Scratch {
   std::vector<float> rows, products;
 };
 
-// Splits parts of the positions by k-means until they are small enough to be lists.
+// Splits each part by k-means, recursively, until all parts are small enough to be inverted lists.
 class Splitter {
  public:
   Splitter(const RowSource& source, Csr parts, std::int64_t size, std::int64_t min_size, std::uint64_t seed,
@@ -71,7 +70,7 @@ class Splitter {
         child_(source.n()),
         bounds_(std::move(parts.indptr)) {}
 
-  // Returns the positions of each list. Can be called once.
+  // Returns the positions in each list. May be called only once.
   Csr split(const Report& report) {
     const std::int64_t n = source_.n();
     std::vector<Node> nodes;
@@ -95,7 +94,7 @@ class Splitter {
   }
 
  private:
-  // Runs k-means in every node and assigns its positions to children.
+  // Runs k-means in every node and assigns the positions in the node to its children.
   void assign(std::vector<Node>& nodes, const Report& report) {
     struct Chunk {
       std::int64_t node, begin, end;
@@ -124,7 +123,7 @@ class Splitter {
         report);
   }
 
-  // Runs k-means on a random sample that is spread evenly over the node.
+  // Runs k-means on a random sample of the node, with one position from each of many equal ranges.
   void train(Node& node, Scratch& s) const {
     const std::int64_t wanted = (node.size() + size_ - 1) / size_;
     std::int64_t branches = wanted;
@@ -143,7 +142,7 @@ class Splitter {
     node.centroids = run_kmeans(s.rows.data(), m, source_.width(), branches);
   }
 
-  // Sorts the positions of every node by child. Returns the children that are still too large.
+  // Sorts the positions in every node by child. Returns the children that are still too large.
   std::vector<Node> split_nodes(std::vector<Node>& nodes) {
     std::vector<std::int32_t> sorted(order_.size());
     pool_.run(static_cast<std::int64_t>(nodes.size()), [&](std::int64_t i, int worker) {
@@ -162,7 +161,7 @@ class Splitter {
         if (size <= Partition::max_size(size_))
           begins_.push_back(begin);
         else if (size == node.size())
-          cut(begin, begin + size);  // k-means cannot separate them
+          cut(begin, begin + size);  // k-means cannot separate these points
         else
           too_large.push_back({begin, begin + size});
         begin += size;
@@ -171,7 +170,7 @@ class Splitter {
     return too_large;
   }
 
-  // Merges every small child into the closest one that is not small.
+  // Merges every small child into the nearest child that is not small.
   void merge(Node& node, Scratch& s) const {
     const std::int64_t count = node.centroids.count();
     std::vector<std::int64_t> sizes(count, 0);
@@ -196,7 +195,7 @@ class Splitter {
     }
   }
 
-  // Cuts positions into lists in the order they are in.
+  // Cuts a range of positions into lists, in the current order.
   void cut(std::int64_t begin, std::int64_t end) {
     const std::int64_t pieces = (end - begin + size_ - 1) / size_;
     for (std::int64_t i = 0; i < pieces; ++i) begins_.push_back(begin + i * (end - begin) / pieces);
@@ -213,7 +212,7 @@ class Splitter {
   std::vector<Scratch> scratch_;
   std::vector<std::int32_t> order_;
   std::vector<std::uint8_t> child_;
-  const std::vector<std::int64_t> bounds_;  // of the parts to be split
+  const std::vector<std::int64_t> bounds_;  // boundaries of the parts to split
   std::vector<std::int64_t> begins_;
 };
 
@@ -242,7 +241,7 @@ Partition::Partition(const RowSource& source, std::int64_t size, std::int64_t mi
     search_all = search_all && misassigned_share(source, pool) > kMany;
     reassign(closest_lists(source, search_all, pool, report), max_size(size), min_size);
   }
-  // Under the dot product, searches probe the lists of the largest products, not the closest ones.
+  // Under the dot product, queries probe the lists whose centroids have the largest products.
   compute_centroids(source, !by_product, pool, report);
   find_nearest_lists(kNearest, pool, report);
 }
@@ -295,7 +294,7 @@ void Partition::find_nearest_lists(std::int64_t n_nearest, ThreadPool& pool, con
   nearest_ = nearest_centroids(centroids_, n_nearest_, pool, report);
 }
 
-// Returns the share of a sample of points whose closest list is not one of the lists nearest to their own.
+// Estimates from a sample the share of points whose nearest list is not among the lists near their own.
 double Partition::misassigned_share(const RowSource& source, ThreadPool& pool) const {
   const std::int64_t m = std::min(kTried, source.n());
   std::vector<std::int32_t> sample(m), found(source.n());
@@ -308,8 +307,9 @@ double Partition::misassigned_share(const RowSource& source, ThreadPool& pool) c
   return static_cast<double>(misassigned) / static_cast<double>(m);
 }
 
-// Returns the closest list of every position. A point looks among the lists nearest to its own, or among all
-// lists if it is an outlier of that one. If `search_all`, every point looks among all lists.
+// Returns the list with the nearest centroid for every position.
+// A point is compared with the lists near its own list. An outlier is compared with all lists.
+// If `search_all`, every point is treated as an outlier. The search is approximate if there are many lists.
 std::vector<std::int32_t> Partition::closest_lists(const RowSource& source, bool search_all, ThreadPool& pool,
                                                    const Report& report) const {
   std::vector<std::int32_t> lists(source.n(), -1), outliers;
@@ -342,7 +342,7 @@ std::vector<std::int32_t> Partition::closest_lists(const RowSource& source, bool
   return lists;
 }
 
-// Moves points to their closest lists, one after the other, as far as list sizes allow.
+// Moves each point to its list in `closest`, in the order of positions, if both list sizes stay in bounds.
 void Partition::reassign(std::span<const std::int32_t> closest, std::int64_t max_size,
                          std::int64_t min_size) {
   std::vector<std::int64_t> sizes(count());

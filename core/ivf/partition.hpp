@@ -1,4 +1,4 @@
-// The inverted lists of an IVF index: a partition of points into lists of a few hundred close ones.
+// The inverted lists of an IVF index: a partition of the points into lists of a few hundred nearby points.
 #pragma once
 
 #include <cstdint>
@@ -12,17 +12,19 @@
 
 namespace agglo {
 
-// A partition of the positions 0..n-1 into lists. Invariants:
-//  1. every position is in one list;
-//  2. every list has at most max_size(size) members, and at least min_size unless it is the only one;
-//  3. nearest(l) are different lists, sorted by how close their centroids are to that of l; l is the first.
-// It depends on the source and the arguments, but not on the number of threads.
+// A partition of the positions 0..n-1 into inverted lists. Invariants:
+//  1. every position is in exactly one list;
+//  2. every list has at most max_size(size) members, and at least min_size unless there is only one list;
+//  3. nearest(l) contains distinct lists, ordered by the distance of their centroids to the centroid of l;
+//     its first entry is l.
+// The partition depends on the source and the arguments, but not on the number of threads.
 class Partition {
  public:
   static constexpr std::int64_t kNearest = 512;
 
-  // Build lists of about `size` points, which must be at least 4 * min_size. Points whose nearest list is far
-  // from their own are moved there if that is cheap, or if `thorough`.
+  // Build lists of about `size` points, where `size` is at least 4 * min_size.
+  // If `thorough`, each point may move to any list. Otherwise, most points move to nearby lists only.
+  // A partition with few lists is always thorough.
   Partition(const RowSource& source, std::int64_t size, std::int64_t min_size, bool thorough, bool by_product,
             std::uint64_t seed, ThreadPool& pool, const Report& report);
 
@@ -37,8 +39,7 @@ class Partition {
   std::int32_t list(std::int64_t p) const { return list_[p]; }
   // Return the positions in a list, in increasing order.
   std::span<const std::int32_t> members(std::int64_t list) const { return lists_.row(list); }
-  // Return the mean of the members' rows without outliers, so that most members are as close to it as they
-  // are to each other.
+  // Return the centroid of a list: the mean of its members' rows, without outliers.
   const float* centroid(std::int64_t list) const { return centroids_.row(list); }
   // Return half the squared length of the centroid, or 0 under the dot product.
   float offset(std::int64_t list) const { return centroids_.offsets[list]; }
@@ -54,9 +55,9 @@ class Partition {
                                           const Report& report) const;
   void reassign(std::span<const std::int32_t> closest, std::int64_t max_size, std::int64_t min_size);
 
-  Csr lists_;                          // positions by list
+  Csr lists_;                          // the positions in each list
   std::vector<std::int32_t> list_;     // the list of each position
-  std::vector<std::int32_t> nearest_;  // n_nearest_ lists per list
+  std::vector<std::int32_t> nearest_;  // for each list, the n_nearest_ lists with the nearest centroids
   Centroids centroids_;
   std::int64_t n_nearest_ = 0;
   bool thorough_ = false;

@@ -1,4 +1,4 @@
-// Exact re-ranking of the candidates that a scan of inverted lists has found.
+// Exact re-ranking of the candidates that a scan of inverted lists found.
 #pragma once
 
 #include <cmath>
@@ -14,8 +14,8 @@
 
 namespace agglo {
 
-// Ranks candidates by exact similarity. If there are many, float32 prunes those that are surely not among the
-// k nearest first.
+// Ranks candidates by exact similarity.
+// If there are many candidates, float32 similarities first prune the distant ones, by an error bound.
 template <class T>
 class Reranker {
  public:
@@ -24,8 +24,9 @@ class Reranker {
   void clear() { ids_.clear(); }
   void add(std::int32_t id) { ids_.push_back(id); }
 
-  // Return the k nearest of the candidates added, sorted; there must be so many. `subject` is a point or a
-  // Query, `square` the squared length of its normalized row, and `quick` whether float32 is faster for it.
+  // Return the k nearest of the added candidates, sorted. At least k candidates must have been added.
+  // `subject` is a point or a Query, and `square` is the squared length of its normalized row.
+  // `quick` is true if float32 similarities are faster for this subject.
   template <class Subject>
   std::span<const Candidate> rank(const Subject& subject, double square, bool quick) {
     if (quick && static_cast<std::int64_t>(ids_.size()) > k_ + kSpare) prune(subject, square);
@@ -39,7 +40,7 @@ class Reranker {
   }
 
  private:
-  static constexpr std::int64_t kSpare = 6;  // for so few more than k, pruning does not pay
+  static constexpr std::int64_t kSpare = 6;  // up to k + kSpare candidates, pruning does not pay
 
   template <class Subject>
   void prune(const Subject& subject, double square) {

@@ -10,8 +10,8 @@ namespace agglo {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr std::int64_t kRoom = 6;  // candidates collected per candidate that is kept, before a pruning
-constexpr std::int64_t kRows = 8;  // rows that are multiplied with a list at a time
+constexpr std::int64_t kRoom = 6;  // capacity of a reservoir, as a multiple of n_candidates
+constexpr std::int64_t kRows = 8;  // rows multiplied with an inverted list at a time
 
 }  // namespace
 
@@ -42,7 +42,8 @@ CodedLists::CodedLists(const RowSource& source, const Partition& partition, bool
           const Code parameters = encode(row, centroid, width, false, residual.data(), code.data());
           store_code(code.data(), width_, static_cast<std::int64_t>(i), codes_.data() + begin(list) * width_);
           scales_[slot] = parameters.scale;
-          // x . y = (x - c) . (y - c) + c . (y - c) + x . c, and -|x - y|^2 / 2 likewise with squares.
+          // For a centroid c: x.y = (x - c).(y - c) + c.(y - c) + x.c.
+          // For distances: -|x - y|^2 / 2 = (x - c).(y - c) - |x - c|^2 / 2 - |y - c|^2 / 2.
           biases_[slot] = source.rest(members[i]) - parameters.bias;
           if (product) {
             float sum = 0;
@@ -55,7 +56,7 @@ CodedLists::CodedLists(const RowSource& source, const Partition& partition, bool
       report);
 }
 
-// Scores all rows with the centroids of some lists.
+// Computes the scores of all rows with the centroids of some lists.
 void IvfScanner::score_lists(std::int64_t n_rows, std::span<const std::int32_t> lists) {
   const std::int64_t width = source_.width(), n_lists = static_cast<std::int64_t>(lists.size());
   centroids_.resize(lists.size() * width);
@@ -67,11 +68,10 @@ void IvfScanner::score_lists(std::int64_t n_rows, std::span<const std::int32_t> 
   residual_.resize(width);
 }
 
-// Collects the candidates of all rows, whose own list is `list`.
+// Collects the candidates of all rows. `list` is the nearest list of each row.
 void IvfScanner::probe(std::size_t n_rows, std::int64_t list, std::int64_t n_probes,
                        std::int64_t n_candidates) {
-  // The nearest lists of a row are among those nearest to its own list. That so many of them suffice is part
-  // of what the recall of a sample measures.
+  // A row probes only lists near its own list. The measured recall reflects the neighbours missed.
   auto lists = partition_.nearest(list);
   lists = lists.first(std::min<std::size_t>(lists.size(), 48 + 8 * n_probes));
   const auto n_lists = static_cast<std::int64_t>(lists.size());
@@ -99,7 +99,7 @@ void IvfScanner::probe(std::size_t n_rows, std::int64_t list, std::int64_t n_pro
     if (reservoirs_[i].count > n_candidates) prune(i, n_candidates);
 }
 
-// Compares the rows that probe a list with all its members.
+// Scores the rows that probe a list with all members of the list.
 void IvfScanner::scan_list(std::int64_t list, std::int64_t n_candidates) {
   const std::int64_t width = source_.width(), code_size = coded_.width(), begin = coded_.begin(list),
                      size = coded_.size(list);
@@ -126,7 +126,7 @@ void IvfScanner::scan_list(std::int64_t list, std::int64_t n_candidates) {
   }
 }
 
-// Keeps the n_candidates best scores of row i and raises its threshold to the last of them.
+// Keeps the n_candidates best scores of row i, and raises its threshold to the lowest score kept.
 void IvfScanner::prune(std::size_t i, std::int64_t n_candidates) {
   Reservoir& reservoir = reservoirs_[i];
   const float threshold = top_k_threshold(n_candidates, reservoir.scores, reservoir.count);
@@ -136,7 +136,7 @@ void IvfScanner::prune(std::size_t i, std::int64_t n_candidates) {
     reservoir.slots[kept] = reservoir.slots[s];
     kept += reservoir.scores[s] >= threshold;
   }
-  reservoir.count = std::min(kept, n_candidates);  // the first of equal ones
+  reservoir.count = std::min(kept, n_candidates);  // of equal scores, keep the first
   thresholds_[i] = threshold;
 }
 
@@ -165,7 +165,7 @@ void IvfScanner::score_probes(std::int32_t position, std::int64_t n_probes, Scor
     out.scores.resize(before + size + kPanel);
     slots_.resize(std::max<std::size_t>(slots_.size(), size + kPanel));
     Reservoir reservoir{out.scores.data() + before, slots_.data(), 0, size + kPanel};
-    // Empty slots are included, so that scores are in the order of the slots.
+    // Empty slots are included, so that scores stay in the order of the slots.
     select_codes(products_.data(), coded_.scales() + begin, coded_.biases() + begin, code.scale, code.bias,
                  -kInfinity, 0, size, static_cast<std::int32_t>(begin), reservoir);
     out.scores.resize(before + reservoir.count);

@@ -1,4 +1,4 @@
-// The scan of inverted lists: finds candidates for the nearest neighbours of points by int8 codes.
+// The scan of inverted lists: int8 codes give the candidates for the nearest neighbours.
 #pragma once
 
 #include <algorithm>
@@ -15,22 +15,22 @@
 
 namespace agglo {
 
-// The int8 codes of all points, list by list: residuals of their rows to the centroid of their list.
-// Residuals are small, so codes are precise however far apart the lists are.
+// The int8 residual codes of all points, sorted by inverted list.
+// Residuals to the centroid are small, so codes stay precise even if the lists are far from each other.
 class CodedLists {
  public:
   CodedLists(const RowSource& source, const Partition& partition, bool product, ThreadPool& pool,
              const Report& report);
 
-  // A slot is a column of the panels. A list fills its last panel up with empty slots, whose score is
-  // -infinity.
+  // A slot is the number of a column, counted over all panels.
+  // Empty slots fill the last panel of a list. Their score is -infinity.
   std::int64_t begin(std::int64_t list) const { return kPanel * panels_[list]; }
   std::int64_t size(std::int64_t list) const { return kPanel * (panels_[list + 1] - panels_[list]); }
   const std::uint8_t* codes(std::int64_t list) const { return codes_.data() + begin(list) * width_; }
   const float* scales() const { return scales_.data(); }
   const float* biases() const { return biases_.data(); }
   std::int32_t position(std::int64_t slot) const { return positions_[slot]; }
-  // Return the number of bytes of a code.
+  // Return the number of bytes per code.
   std::int64_t width() const { return width_; }
 
  private:
@@ -41,15 +41,15 @@ class CodedLists {
   std::vector<std::int32_t> positions_;
 };
 
-// The scan of one worker. The score of a pair is its similarity with the product of codes in place of the
-// product of rows.
+// Scans inverted lists for one worker.
+// The score of two points is their similarity, with the product of codes in place of the product of rows.
 class IvfScanner {
  public:
   IvfScanner(const RowSource& source, const Partition& partition, const CodedLists& coded, bool product)
       : source_(source), partition_(partition), coded_(coded), product_(product) {}
 
-  // Scan the `n_probes` nearest lists of every member of a list, its own list included. Calls
-  // visit(position, slots) with the n_candidates slots of the best scores, or fewer, in no order.
+  // For every member of a list, scan its `n_probes` nearest lists, which include its own list.
+  // Calls visit(position, slots) with the n_candidates slots of the best scores, or fewer, in no order.
   template <class Visit>
   void scan(std::int64_t list, std::int64_t n_probes, std::int64_t n_candidates, Visit&& visit) {
     const auto members = partition_.members(list);
@@ -58,7 +58,7 @@ class IvfScanner {
     visit_candidates(members, visit);
   }
 
-  // Do the same for queries whose nearest list it is. They are given by the numbers of their rows in `rows`.
+  // Do the same for queries whose nearest list is `list`. `queries` holds the numbers of rows in `rows`.
   template <class Visit>
   void scan(std::int64_t list, std::span<const std::int32_t> queries, const float* rows,
             std::int64_t n_probes, std::int64_t n_candidates, Visit&& visit) {
@@ -70,8 +70,8 @@ class IvfScanner {
     visit_candidates(queries, visit);
   }
 
-  // Scores of a position with all slots of its `n_probes` nearest lists, its own first. lists[r] has the
-  // scores from begins[r] on.
+  // The scores of a position with all slots of its `n_probes` nearest lists. Its own list is the first.
+  // The scores of lists[r] start at begins[r].
   struct Scores {
     std::vector<std::int32_t> lists;
     std::vector<std::int64_t> begins;
@@ -96,16 +96,16 @@ class IvfScanner {
   const CodedLists& coded_;
   const bool product_;
 
-  // Buffers.
-  std::vector<float> rows_;                         // of the points or queries that are scanned for
-  std::vector<float> centroids_, list_scores_;      // of the lists that they may probe
-  std::vector<std::vector<std::int32_t>> probing_;  // the rows that probe each of these lists
-  std::vector<std::int32_t> probing_rows_;          // the rows that probe the list at hand,
-  std::vector<float> residual_;                     // their residual,
-  std::vector<std::int8_t> codes_;                  // codes,
+  // Buffers of the current scan.
+  std::vector<float> rows_;                         // rows of the points or queries
+  std::vector<float> centroids_, list_scores_;      // centroids of the lists, and their scores with the rows
+  std::vector<std::vector<std::int32_t>> probing_;  // for each list to probe, the rows that probe it
+  std::vector<std::int32_t> probing_rows_;          // rows that probe the current list
+  std::vector<float> residual_;                     // residual of one row to the centroid
+  std::vector<std::int8_t> codes_;                  // codes of the rows that probe the current list
   std::vector<Code> row_codes_;
-  std::vector<std::int32_t> products_;      // and products with the codes of the list
-  std::vector<float> scores_, thresholds_;  // of the candidates of each row
+  std::vector<std::int32_t> products_;      // products of these codes with the codes in the list
+  std::vector<float> scores_, thresholds_;  // scores of the candidates; threshold of each row
   std::vector<std::int32_t> slots_;
   std::vector<Reservoir> reservoirs_;
 };

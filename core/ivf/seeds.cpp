@@ -12,10 +12,10 @@
 namespace agglo {
 namespace {
 
-constexpr std::int64_t kRows = 8192;   // rows in a chunk of work: enough that several look into each group
-constexpr std::int64_t kBlock = 256;   // rows that are compared with all centroids at a time
-constexpr std::int64_t kProbes = 8;    // groups of seeds that a point looks into
-constexpr std::int64_t kSampling = 8;  // one of so many points takes part in the first selection of seeds
+constexpr std::int64_t kRows = 8192;   // rows per chunk: enough that several rows probe each group
+constexpr std::int64_t kBlock = 256;   // rows compared with all centroids at a time
+constexpr std::int64_t kProbes = 8;    // groups of seeds that a point probes
+constexpr std::int64_t kSampling = 8;  // the first selection of seeds uses 1 / kSampling of the points
 constexpr std::int64_t kSeedsPerPart = 4;
 
 }  // namespace
@@ -71,8 +71,9 @@ Csr seed_partition(const RowSource& source, std::int64_t size, std::uint64_t see
   const auto assign = [&](std::span<const std::int32_t> positions) {
     assign_to_centroids(source, positions, centroids, kProbes, pool, report, part);
   };
-  // Drops centroids with fewer than `enough` of some positions; the part of these positions becomes -1. The
-  // largest centroid stays, because it has more than the mean.
+  // Drops every centroid to which fewer than `enough` of the given positions belong.
+  // The positions of a dropped centroid get part -1.
+  // The largest centroid stays, because it exceeds the mean size.
   const auto drop_small = [&](std::span<const std::int32_t> positions, std::int64_t enough) {
     std::vector<std::int64_t> sizes(centroids.count(), 0);
     for (const std::int32_t p : positions) ++sizes[part[p]];

@@ -1,4 +1,4 @@
-// A first partition of very many points: each point goes to the nearest of randomly drawn seeds.
+// Initial partition of very many points: each point is assigned to its nearest random seed point.
 #pragma once
 
 #include <cstdint>
@@ -11,19 +11,20 @@
 
 namespace agglo {
 
-// Write out[p], the nearest centroid of position p, for some positions.
+// Set out[p] to the nearest centroid of position p, for each p in `positions`.
 //
-// The search is approximate: it looks into the `n_probes` nearest groups of centroids. If there are at most
-// n_probes centroids, it compares with all of them.
+// If there are at most n_probes centroids, each position is compared with all of them.
+// Otherwise the result is approximate: each position probes its `n_probes` nearest groups of centroids.
 void assign_to_centroids(const RowSource& source, std::span<const std::int32_t> positions,
                          const Centroids& centroids, std::int64_t n_probes, ThreadPool& pool,
                          const Report& report, std::span<std::int32_t> out);
 
-// Partition all positions by random seeds: four seeds for every `size` points, of which those with fewer than
-// size / 4 points are dropped. Row r of the result holds the positions of part r.
+// Partition all positions by random seed points. Row r of the result holds the positions in part r.
+// Four seed points are drawn per `size` points. Seed points with fewer than size / 4 points are dropped.
 //
-// A tree of k-means splits cannot separate many clusters: its first centroids are means of many clusters and
-// hardly differ, so clusters are torn apart. A seed is as close to its own cluster as any point of it.
+// A tree of k-means splits cannot separate very many clusters.
+// Its first centroids are means of many clusters and hardly differ, so the splits cut through clusters.
+// A seed point is a point of a cluster, so it is close to this cluster.
 Csr seed_partition(const RowSource& source, std::int64_t size, std::uint64_t seed, ThreadPool& pool,
                    const Report& report);
 

@@ -1,4 +1,4 @@
-// The choice of the number of probes and candidates of an IVF search, by the recall of a sample of points.
+// Tuning of an IVF search: choose n_probes and n_candidates by the recall of a sample of points.
 #pragma once
 
 #include <algorithm>
@@ -21,21 +21,21 @@ namespace agglo {
 // Chooses the cheapest pair (n_probes, n_candidates) that reaches a recall.
 class ProbeTuner {
  public:
-  // For a search of `wanted` neighbours of n points in d columns, by lists of about `size` points with codes
-  // of `coded` bytes.
+  // Tune a search for `wanted` neighbours of each of n points with d columns.
+  // Inverted lists have about `size` points, and codes have `coded` bytes.
   ProbeTuner(std::int64_t n, std::int64_t wanted, std::int64_t size, std::int64_t coded, std::int64_t d)
       : wanted_(wanted),
         max_probes_(std::max(kSeen, n / 3) / size + 1),
         probe_cost_(static_cast<double>(size) * (0.25 + 0.006 * static_cast<double>(coded)) +
                     0.5 * static_cast<double>(coded)),
         rerank_cost_(25 + 0.12 * static_cast<double>(d)) {
-    // One more than the neighbours, because the point itself is a candidate, too.
+    // One candidate more than neighbours, because the point itself is a candidate.
     for (std::int64_t n_candidates = wanted + 1; n_candidates <= kMaxCandidates * (wanted + 1);
          n_candidates += std::max<std::int64_t>(1, n_candidates / 12))
       n_candidates_.push_back(n_candidates);
   }
 
-  // Measure the share of true neighbours that the first `sample` points of a sample find, for every pair.
+  // Measure the recall of the first `sample` points in a sample, for every pair (n_probes, n_candidates).
   template <class T>
   void measure_sample(const TrueNeighbors<T>& truth, const Partition& partition, const CodedLists& coded,
                       std::int64_t sample, std::vector<IvfScanner>& scanners, ThreadPool& pool) {
@@ -50,7 +50,7 @@ class ProbeTuner {
       struct Seen {
         float score;
         std::int32_t slot;
-        int is_true = -1;  // -1: not known yet
+        int is_true = -1;  // -1: not computed yet
       };
       std::vector<Seen> best;
       std::int64_t rank = 0;
@@ -80,15 +80,15 @@ class ProbeTuner {
     });
   }
 
-  // Return the cheapest pair with which the sample reaches the recall, plus a margin for its error if
-  // possible. If there is none, `is_enough` is false. The pair is then the cheapest whose recall is close to
-  // the highest.
+  // Return the cheapest pair with which the sample reaches the recall plus a margin for sampling error.
+  // If no pair does, the margin is reduced. If no pair reaches the recall itself, `is_enough` is false.
+  // The choice is then the cheapest pair whose recall is close to the highest recall.
   struct Choice {
     std::int64_t n_probes, n_candidates;
     bool is_enough;
   };
   Choice choose(double recall) const {
-    for (const double errors : {1.5, 0.75, 0.0})  // margins, in standard errors
+    for (const double errors : {1.5, 0.75, 0.0})  // margins in standard errors
       if (const auto best = choose(recall, errors)) return {best->n_probes, best->n_candidates, true};
     double highest = 0;
     for (std::size_t pair = 0; pair < n_probes_.size() * n_candidates_.size(); ++pair)
@@ -97,7 +97,7 @@ class ProbeTuner {
     return {best->n_probes, best->n_candidates, false};
   }
 
-  // Return the recall of the sample with a choice.
+  // Return the recall of the sample with the given choice.
   Recall sample_recall(const Choice& choice) const {
     const auto f = std::find(n_probes_.begin(), n_probes_.end(), choice.n_probes) - n_probes_.begin(),
                c = std::find(n_candidates_.begin(), n_candidates_.end(), choice.n_candidates) -
@@ -108,10 +108,10 @@ class ProbeTuner {
   }
 
  private:
-  static constexpr double kLittle = 0.002;  // a difference of recall that is not worth any cost
+  static constexpr double kLittle = 0.002;  // recalls that differ by at most this count as equal
   static constexpr std::int64_t kSeen =
-      32768;  // points in the lists that a point may scan, or a third of all if that is more
-  static constexpr std::int64_t kMaxCandidates = 8;  // per neighbour
+      32768;  // a point may scan lists with this number of points, or a third of all points if that is more
+  static constexpr std::int64_t kMaxCandidates = 8;  // maximum number of candidates per neighbour
 
   std::optional<Choice> choose(double recall, double errors) const {
     std::optional<Choice> best;
@@ -129,7 +129,7 @@ class ProbeTuner {
     return best;
   }
 
-  // Returns the mean of the sample's shares for a pair, and its standard error.
+  // Returns the mean recall of the sample for a pair, and the standard error of this mean.
   std::pair<double, double> mean_share(std::size_t pair) const {
     double sum = 0, squares = 0;
     for (const auto& shares : shares_) {
@@ -142,9 +142,9 @@ class ProbeTuner {
   }
 
   const std::int64_t wanted_, max_probes_;
-  const double probe_cost_, rerank_cost_;  // about nanoseconds; only their ratio matters
+  const double probe_cost_, rerank_cost_;  // approximate nanoseconds; only their ratio matters
   std::vector<std::int64_t> n_probes_, n_candidates_;
-  std::vector<std::vector<float>> shares_;  // of each point of the sample, for each pair
+  std::vector<std::vector<float>> shares_;  // recall of each sample point, for each pair
 };
 
 }  // namespace agglo
