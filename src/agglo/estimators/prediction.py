@@ -107,7 +107,7 @@ class PredictionMixin(ABC):
         return self._expand(attach_rows(tree, rows, duplicates, self.n_jobs, progress, weights, vectors))
 
     def _expand(self, new: Attached) -> Attached:
-        """Convert attachments to ``_graph_tree``, which has one leaf per group of duplicates, to ``tree_``."""
+        """Convert attachments from ``_graph_tree``, with one leaf per group of duplicates, to ``tree_``."""
         if not self._duplicates.n_duplicates:
             return new
         nodes = np.append(map_nodes(self._graph_tree, self._duplicates), -1)

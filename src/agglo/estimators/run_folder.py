@@ -45,7 +45,7 @@ _REMEDY = {RECORD: "run agglo fit again", MODEL: "save the model again"}
 
 
 def check_folder(folder: Path, *, force: bool = False) -> None:
-    """Raise if ``folder`` is not writable, or if it contains other files, unless ``force``."""
+    """Raise if ``folder`` is not writable. Unless ``force``, also raise if it contains other files."""
     atomic.check_writable_folder(folder, FILES)
     if not folder.exists():
         return

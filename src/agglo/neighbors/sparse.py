@@ -281,7 +281,7 @@ def _has_sorted_rows(indptr: npt.NDArray[np.int64], indices: npt.NDArray[Any]) -
 
 
 def _renumber_columns(indices: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int32], int]:
-    """Renumber the columns with few gaps, to save memory in the core; return the new columns and their number.
+    """Renumber columns to close gaps, which saves memory in the core; return the new columns and their number.
 
     The order of the columns and each number modulo ``_LANES`` do not change. So the core adds the same numbers in
     the same order.

@@ -44,7 +44,7 @@ class Duplicates(Immutable):
         return len(self.inverse) - len(self.first)
 
     def select_first(self, X: Any) -> Any:
-        """Return the rows of ``X`` without duplicates; without duplicates, return ``X`` itself."""
+        """Return the first row of each group, as a copy; return ``X`` itself if it has no duplicates."""
         return take_rows(X, self.first) if self.n_duplicates else X
 
 

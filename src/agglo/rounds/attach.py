@@ -43,7 +43,7 @@ class Attached:
     tree: Hierarchy
     """The tree, without the new points."""
     node: npt.NDArray[np.int32]
-    """The node that each new point merges with; -1 if it merges with none."""
+    """The node that each new point merges with; -1 if the point does not merge."""
     round: npt.NDArray[np.int32]
     """The round of each point's merge; 0 for a duplicate of a leaf, -1 if the point does not merge."""
     height: npt.NDArray[np.float64]

@@ -43,7 +43,7 @@ def attach(
 def first_merge(
     tree: Hierarchy, thresholds: npt.NDArray[np.float32], leaves: npt.NDArray[np.int32], value_of: Any, sign: int
 ) -> tuple[int, int, float]:
-    """Find the first merge of a new point: its cluster, round and similarity; the cluster is -1 if none merges."""
+    """Find the first merge of a new point: cluster, round and similarity; the cluster is -1 without a merge."""
     cluster = leaves
     for round in range(1, len(thresholds) + 1):
         # Find the cluster of each neighbour before this round: its highest ancestor from earlier rounds.

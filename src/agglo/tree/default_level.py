@@ -1,4 +1,4 @@
-"""The most persistent round of a tree, and layers of distinct granularity."""
+"""Select the most persistent round of a tree, and layers of rounds from fine to coarse."""
 
 from __future__ import annotations
 

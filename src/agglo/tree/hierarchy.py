@@ -112,7 +112,7 @@ class Hierarchy(Immutable):
         origin: float = 1.0,
         about: Mapping[str, Any] | None = None,
     ) -> Hierarchy:
-        """Build the tree from a forest: convert linkage values to heights, and connect several roots by one root.
+        """Build the tree from a forest: convert linkage values to heights, and add a common root if needed.
 
         Parameters
         ----------
