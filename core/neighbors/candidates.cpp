@@ -9,7 +9,7 @@
 namespace agglo {
 namespace {
 
-constexpr std::int64_t kRows = 64;  // rows in a chunk of parallel work
+constexpr std::int64_t kRows = 64;  // rows per chunk of parallel work
 
 using Edge = std::pair<float, std::int32_t>;  // (weight, target), where a smaller weight is closer
 

@@ -1,4 +1,4 @@
-// Selection of the nearest neighbours among candidates whose float32 values are known.
+// Selection of the k nearest neighbours among candidates that have float32 weights.
 #pragma once
 
 #include <cstdint>
@@ -10,16 +10,17 @@
 
 namespace agglo {
 
-// The exact similarity of two points, by which searches rank: float64, larger is closer, the same for (j, i).
-// It must be safe to call from several threads.
+// A function that returns the exact similarity of two points in float64. Searches rank by this similarity.
+// Larger is closer, and (i, j) gives the same bits as (j, i). Several threads may call the function at once.
 using PairSimilarity = std::function<double(std::int32_t, std::int32_t)>;
 
-// Return the k nearest distinct targets of each row of directed edges. If there are fewer, -1 and the weight
-// 0 fill the row.
+// Return the k nearest distinct targets of each row of directed edges.
+// Rows with fewer than k targets are filled with target -1 and weight 0.
 //
-// Weights are similarities or distances rounded to float32. If the k-th and the next candidate tie,
-// candidates of that weight are ranked by (exact similarity, smaller target). So the result is that of an
-// exact search among the candidates.
+// Weights are similarities or distances, rounded to float32.
+// If the k-th and the next candidate have equal weights, candidates with this weight are ranked again.
+// This ranking is by (exact similarity, smaller target).
+// So the result equals that of an exact search among the candidates.
 Neighbors select_nearest(const DirectedView& rows, std::int64_t k, Kind kind,
                          const PairSimilarity& similarity, ThreadPool& pool);
 

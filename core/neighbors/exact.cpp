@@ -19,28 +19,29 @@
 namespace agglo {
 namespace {
 
-// How it works. Only one of equal points is searched for. The points are put in an order that keeps close
-// ones together, and cut into blocks, which are cut into leaves. For every pair of blocks, a tile, sgemm
-// computes the products once and offers them to the candidate lists of both blocks. That is half the work of
-// a search row by row. Three bounds save most of the rest:
+// How it works. Among duplicates, only the first point is searched for.
+// The points are sorted so that nearby points are close in memory.
+// The sorted points are cut into blocks, and the blocks into leaves.
+// A tile is a pair of blocks. Its products are computed once, by sgemm, for the candidate lists of both.
+// That is half the work of a search row by row. Three techniques save most of the remaining work:
 //  - The distance of two leaves minus their radii may exclude all pairs of their points.
-//  - The product of two sketches (a few coordinates and the length of the rest) is never less than that of
-//  the
-//    rows. Only pairs that pass by their sketches are compared in full.
-//  - Tiles of close blocks come first, so that the thresholds of the lists are high early.
+//  - A sketch has a few coordinates of a row, and the length of the remainder.
+//    The product of two sketches is an upper bound of the product of the rows.
+//    Pairs are compared in full only if their sketches pass the threshold.
+//  - Tiles of nearby blocks come first, so that the thresholds of the candidate lists are high early.
 
-constexpr std::int64_t kLeaf = 64;           // points in a leaf
-constexpr std::int64_t kStrip = 4 * kLeaf;   // rows of a tile that are multiplied at a time: 1 MB of products
-constexpr std::int64_t kBlock = 16 * kLeaf;  // points in a block, at most,
-constexpr std::int64_t kPanel = 1 << 20;     // so that it has at most so many numbers, or one leaf
-constexpr std::int64_t kMaxColumns = 1 << 22;  // for more, the error bound of float32 products is useless
+constexpr std::int64_t kLeaf = 64;             // points per leaf
+constexpr std::int64_t kStrip = 4 * kLeaf;     // rows of a tile per matrix product: 1 MB of products
+constexpr std::int64_t kBlock = 16 * kLeaf;    // maximum number of points per block
+constexpr std::int64_t kPanel = 1 << 20;       // maximum numbers per block, unless it has only one leaf
+constexpr std::int64_t kMaxColumns = 1 << 22;  // with more columns, the float32 error bound is useless
 constexpr std::int64_t kDense =
-    8;  // if more than one of so many pairs passes by its sketch, compare all in full
+    8;  // if more than one pair in kDense passes by its sketch, compare all pairs in full
 
-// Bounding balls of runs of rows.
+// Bounding balls of runs of consecutive rows.
 class BoundingBalls {
  public:
-  // Cut n rows into runs of `size`.
+  // Cut n rows into runs of `size` rows.
   BoundingBalls(std::int64_t n, std::int64_t size, std::int64_t width)
       : size_(size), width_(width), balls_((n + size - 1) / size), centers_(balls_.size() * width) {}
 
@@ -62,7 +63,7 @@ class BoundingBalls {
     }
   }
 
-  // Return an upper bound of the similarity of any two points of two balls.
+  // Return an upper bound of the similarity of a point in ball a and a point in ball b.
   double max_similarity(std::int64_t a, std::int64_t b, bool is_similarity) const {
     const Ball &x = balls_[a], &y = balls_[b];
     const double between =
@@ -85,7 +86,7 @@ class BoundingBalls {
 // Buffers of one worker.
 struct Scratch {
   std::vector<float> rows, columns, products;
-  std::int64_t block = -1;  // whose rows are in `columns`
+  std::int64_t block = -1;  // the block whose rows are in `columns`
   std::vector<std::int32_t> found;
   struct Pair {
     std::int32_t p, q;
@@ -94,8 +95,8 @@ struct Scratch {
   std::vector<Pair> pairs;
 };
 
-// Compares pairs of blocks and offers pairs of points that may be close to the candidate lists of both. In a
-// block with itself, each pair is compared once.
+// Compares pairs of blocks. Pairs of points that may be close are offered to the candidate lists of both.
+// If a block is compared with itself, each pair of points is compared once.
 template <class T>
 class Tiles {
  public:
@@ -122,8 +123,9 @@ class Tiles {
     });
   }
 
-  // Tile t compares block t % blocks with the block that is t / blocks further on, cyclically. So every pair
-  // of blocks has one tile, all blocks advance at the same pace, and consecutive tiles seldom share a block.
+  // Tile t compares block t % blocks with the block that is t / blocks further on, cyclically.
+  // So every pair of blocks has one tile, and all blocks advance at the same pace.
+  // Consecutive tiles seldom share a block.
   std::int64_t count() const { return blocks_ * (blocks_ + 1) / 2; }
 
   void compare_blocks(std::int64_t tile, int worker) {
@@ -175,8 +177,7 @@ class Tiles {
     std::unique_lock<std::mutex> one_, two_;
   };
 
-  // Returns the leaves of the columns, as bits, that may have a pair with these rows which matters to either
-  // list.
+  // Returns the leaves of the columns, as bits, that may have a candidate for the rows or the reverse.
   std::uint64_t needed_leaves(std::int64_t top, std::int64_t bottom, std::int64_t left, std::int64_t right,
                               std::int64_t a, std::int64_t b) {
     constexpr std::int64_t most = kBlock / kLeaf;
@@ -209,7 +210,7 @@ class Tiles {
     multiply_blas(sgemm_, rows, piece.height(), columns, piece.width(), width, scratch.products);
   }
 
-  // Calls found(p, q, upper_bound) for the pairs whose products pass a cutoff, until it returns false.
+  // Calls found(p, q, upper_bound) for the pairs whose products reach a cutoff, until it returns false.
   template <class Found>
   void filter_pairs(const Piece& piece, Scratch& scratch, const Found& found) {
     const float *offset = candidates_.offset(), *cutoff = candidates_.cutoff();
@@ -269,7 +270,7 @@ class Tiles {
   Gemm<float>* const sgemm_;
   const bool is_similarity_;
   const std::int64_t n_, block_, blocks_;
-  const std::unique_ptr<std::mutex[]> locks_;  // of the candidate lists of each block
+  const std::unique_ptr<std::mutex[]> locks_;  // one lock per block, for its candidate lists
   std::vector<Scratch> scratch_;
   BoundingBalls leaves_;
 };
@@ -298,7 +299,7 @@ Neighbors exact_neighbors(const Points<T>& points, std::int64_t k, Metric metric
   const Duplicates duplicates = find_duplicates(points, pool);
   std::vector<std::int32_t> ids = duplicates.first;
   const std::int64_t distinct = static_cast<std::int64_t>(ids.size());
-  // The k nearest points are among the duplicates of the k nearest distinct ones, and of the point itself.
+  // The k nearest points are duplicates of the k nearest distinct points, or of the point itself.
   const std::int64_t wanted = std::min(k, distinct - 1);
   const std::int64_t block = std::min(kBlock, std::max(kLeaf, kPanel / points.d / kLeaf * kLeaf));
   const OrderedRows<T> rows(space, ids, basis, block, kLeaf, blas.dgemm, pool);

@@ -1,4 +1,4 @@
-// Rows of the exact search: points in an order that keeps close ones together, with sketches of them.
+// Rows of the exact search, sorted so that nearby points are close in memory, and sketches of the rows.
 #pragma once
 
 #include <algorithm>
@@ -17,9 +17,9 @@
 
 namespace agglo {
 
-// The rows of the distinct points, in the order of their positions. The constructor reorders `ids`, by blocks
-// and leaves. If there is a basis, every row has a sketch: its coordinates in the basis and the length of the
-// rest.
+// The rows of the distinct points, in the order of their positions.
+// The constructor sorts `ids` by blocks and leaves.
+// If there is a basis, every row has a sketch: its coordinates in the basis and the length of the remainder.
 template <class T>
 class OrderedRows {
  public:
@@ -36,10 +36,10 @@ class OrderedRows {
   bool has_sketches() const { return !sketch_.empty(); }
   std::int64_t width() const { return has_sketches() ? width_ : space_.d(); }
 
-  // Return the sketches from position p on.
+  // Return the sketches of the rows that start at position p.
   const float* sketch(std::int64_t p) const { return sketch_.data() + p * width_; }
 
-  // Compute the normalized rows of positions [first, last) in `scratch`.
+  // Write the normalized rows of positions [first, last) to `scratch` and return them.
   const float* normalized(std::int64_t first, std::int64_t last, std::vector<float>& scratch) const {
     scratch.resize((last - first) * space_.d());
     for (std::int64_t p = first; p < last; ++p) {
@@ -50,8 +50,8 @@ class OrderedRows {
   }
 
  private:
-  static constexpr std::int64_t kRows = 256;  // rows in a chunk of work
-  static constexpr std::int64_t kOrder = 16;  // coordinates that determine the order
+  static constexpr std::int64_t kRows = 256;  // rows per chunk of parallel work
+  static constexpr std::int64_t kOrder = 16;  // number of coordinates that determine the order
 
   void sort_ids(std::span<const double> basis, std::int64_t block, std::int64_t leaf, Gemm<double>* dgemm,
                 ThreadPool& pool) {
@@ -79,7 +79,7 @@ class OrderedRows {
     ids_ = std::move(ordered);
   }
 
-  // Returns the columns with the largest spread over a sample of the rows.
+  // Returns the columns with the largest spread, estimated from a sample of the rows.
   std::vector<std::int64_t> widest_columns() const {
     const std::int64_t n = static_cast<std::int64_t>(ids_.size()), d = space_.d(),
                        sample = std::min(n, kRows);
@@ -100,9 +100,9 @@ class OrderedRows {
     return columns;
   }
 
-  // Returns the coordinates of the rows in an orthonormal basis and, if `rest`, an upper bound of the length
-  // of what they leave out. By the Cauchy-Schwarz inequality, products of these are not less than those of
-  // the rows.
+  // Returns the coordinates of the rows in an orthonormal basis.
+  // If `rest`, an upper bound of the length of the part outside the basis is added as the last coordinate.
+  // By the Cauchy-Schwarz inequality, products of such coordinates are not less than products of the rows.
   std::vector<float> coordinates(std::span<const double> basis, std::int64_t width, bool rest,
                                  Gemm<double>* dgemm, ThreadPool& pool) const {
     const std::int64_t n = static_cast<std::int64_t>(ids_.size()), d = space_.d(),
@@ -120,7 +120,7 @@ class OrderedRows {
           row[c] = static_cast<float>(products[(p - first) * width + c]);
           left -= static_cast<double>(row[c]) * row[c];
         }
-        // Coordinates are rounded, by at most a unit of the length. The rest grows by as much.
+        // Rounding changes coordinates by at most a unit of the length, so the rest is increased by as much.
         if (rest) {
           left = std::max(left, 0.0) + 8 * unit * space_.square(ids_[p]);
           row[width] = static_cast<float>(std::sqrt(left) * (1 + 2 * unit));

@@ -13,11 +13,11 @@
 namespace agglo {
 namespace {
 
-constexpr std::int64_t kRows = 4096;  // rows in a chunk of parallel work
-constexpr std::int64_t kAhead = 4;    // rows between the current one and the one that is prefetched
-constexpr std::int32_t kGap = -1;     // a removed edge
+constexpr std::int64_t kRows = 4096;  // rows per chunk of parallel work
+constexpr std::int64_t kAhead = 4;    // number of rows to prefetch ahead
+constexpr std::int32_t kGap = -1;     // marks a removed edge
 
-// Packs an edge into one number that sorts by target.
+// Packs an edge into one integer. The integers sort by target.
 std::uint64_t pack_edge(std::int32_t target, float weight) {
   return std::uint64_t{static_cast<std::uint32_t>(target)} << 32 | std::bit_cast<std::uint32_t>(weight);
 }
@@ -41,7 +41,7 @@ void check(const DirectedView& rows) {
     }
 }
 
-// Prefetches memory for the targets of a row that is `ahead` rows further on.
+// Prefetches memory for the targets of the row that is `ahead` rows after the current row.
 template <class Prefetch>
 void prefetch_targets(const DirectedView& rows, std::int64_t i, std::int64_t ahead,
                       const Prefetch& prefetch) {
@@ -50,7 +50,7 @@ void prefetch_targets(const DirectedView& rows, std::int64_t i, std::int64_t ahe
     if (rows.targets[k] != -1) prefetch(rows.targets[k]);
 }
 
-// Returns one bit per edge (i, j): whether there is an edge (j, i) of the same weight.
+// Returns one bit per edge (i, j): whether the reverse edge (j, i) exists with the same weight.
 std::vector<std::uint64_t> mutual(const DirectedView& rows, ThreadPool& pool) {
   std::vector<std::uint64_t> bits(rows.targets.size() / 64 + 1, 0);
   pool.ranges(rows.size(), kRows, [&](std::int64_t first, std::int64_t last, int) {
@@ -104,9 +104,8 @@ Graph symmetrize(const DirectedView& rows, Kind kind, ThreadPool& pool) {
   const std::int64_t n = rows.size();
   const bool is_similarity = kind == Kind::similarity;
   const std::vector<std::uint64_t> both = mutual(rows, pool);
-  // Calls call(i, j, weight) for every edge, and call(j, i, weight) if that is not an edge of the same
-  // weight. Calls come from several threads, in any order. The memory at `counters` + j is written by a call
-  // for j.
+  // Calls call(i, j, weight) for every edge. Also calls call(j, i, weight), unless this reverse edge exists.
+  // Calls come from several threads, in any order. A call for j writes to the memory at `counters` + j.
   const auto each_edge = [&](const std::int64_t* counters, const auto& call) {
     pool.ranges(n, kRows, [&](std::int64_t first, std::int64_t last, int) {
       for (std::int64_t i = first; i < last; ++i) {
@@ -134,11 +133,11 @@ Graph symmetrize(const DirectedView& rows, Kind kind, ThreadPool& pool) {
     graph.indices[at] = j;
     graph.weights[at] = weight;
   });
-  // The begin of every row has become its end, which is the begin of the next row.
+  // indptr[i] is now the end of row i, which is the begin of row i + 1.
   std::copy_backward(graph.indptr.begin(), graph.indptr.end() - 1, graph.indptr.end());
   graph.indptr[0] = 0;
 
-  // Sort each row, and keep the closest of parallel edges.
+  // Sort each row, and keep only the closest of several edges to the same target.
   const auto closer = [&](float a, float b) { return is_similarity ? std::max(a, b) : std::min(a, b); };
   pool.ranges(n, kRows, [&](std::int64_t first, std::int64_t last, int) {
     std::vector<std::uint64_t> own;
@@ -159,7 +158,7 @@ Graph symmetrize(const DirectedView& rows, Kind kind, ThreadPool& pool) {
     }
   });
 
-  // Close the gaps that parallel edges have left.
+  // Close the gaps that removed edges left.
   std::int64_t at = 0;
   for (std::int64_t i = 0, begin = 0; i < n; ++i) {
     const std::int64_t end = graph.indptr[i + 1];
@@ -179,8 +178,8 @@ Graph symmetrize(const DirectedView& rows, Kind kind, ThreadPool& pool) {
 }
 
 float quantile_beyond(std::span<const float> weights, double bound, bool up, double share) {
-  // Keys sort like the weights from the bound. Find the upper half of the key at this rank, then the lower
-  // half.
+  // Integer keys have the same order as the weights, counted from the bound.
+  // Find the upper half of the key with the wanted rank, then its lower half.
   const auto key = [up](float weight) {
     const auto bits = std::bit_cast<std::uint32_t>(weight);
     const std::uint32_t ascending = bits >> 31 ? ~bits : bits | 0x80000000u;

@@ -17,19 +17,19 @@
 namespace agglo {
 namespace {
 
-// How it works. Only one of equal points is searched for. The normalized rows, in float64, are halved again
-// and again along their widest coordinate, down to leaves. A query looks into leaves in the order of how
-// close their boxes are, as long as a box may hold a point as close as its k-th so far. Normalized rows only
-// prune: what is left is compared as in the exact search, with the same ties.
+// How it works. Among duplicates, only the first point is searched for.
+// The normalized rows, in float64, are halved recursively along their widest coordinate, down to leaves.
+// A query visits the nearer child first, and skips a box if all its points are farther than the current k-th.
+// Normalized rows only prune. The remaining points are compared as in the exact search, with the same ties.
 
-constexpr std::int64_t kLeaf = 16;   // points in a leaf, at most
-constexpr std::int64_t kRows = 256;  // queries in a chunk of work, close to each other
+constexpr std::int64_t kLeaf = 16;   // maximum number of points per leaf
+constexpr std::int64_t kRows = 256;  // nearby queries per chunk of parallel work
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 struct Node {
-  std::int64_t begin, end;  // its positions
-  std::int64_t right = 0;   // the right child, 0 for a leaf; the left child is the next node
-  double square = 0;        // the largest squared length of its rows
+  std::int64_t begin, end;  // range of positions in the node
+  std::int64_t right = 0;   // the right child, or 0 for a leaf; the left child is the next node
+  double square = 0;        // the largest squared length of the rows in the node
 };
 
 template <class T>
@@ -47,7 +47,7 @@ class KdTree {
     std::vector<std::int32_t> order(n);
     std::iota(order.begin(), order.end(), 0);
     split(rows, order, 0, n);
-    // Store rows leaf by leaf, and within a leaf column by column.
+    // Store the rows leaf by leaf. Within a leaf, store them column by column.
     leaf_rows_.resize(n * d_);
     for (const Node& node : nodes_) {
       if (node.right != 0) continue;
@@ -61,7 +61,7 @@ class KdTree {
   std::int64_t size() const { return static_cast<std::int64_t>(ids_.size()); }
   std::int32_t id(std::int64_t position) const { return ids_[position]; }
 
-  // Finds the k nearest of points and queries, sorted.
+  // Finds the k nearest points of a point or a query, sorted.
   class Searcher {
    public:
     Searcher(const KdTree& tree, std::int64_t k) : tree_(tree), query_row_(tree.d_), best_(k) {}
@@ -79,7 +79,7 @@ class KdTree {
     }
 
    private:
-    // Searches for the row at hand, which is that of a position, or of a query if that is -1.
+    // Searches the neighbours of the current row. `position` is the position of its point, or -1 for a query.
     template <class Similarity>
     std::span<const Candidate> nearest(std::int64_t position, double square, const Similarity& similarity) {
       position_ = position;
@@ -98,7 +98,7 @@ class KdTree {
       if (here.right == 0) return compare(here, similarity);
       const double left = tree_.bound(query_row_.data(), square_, node + 1),
                    right = tree_.bound(query_row_.data(), square_, here.right);
-      // The closer box comes first.
+      // Visit the nearer box first.
       if (left >= right) {
         descend(node + 1, left, similarity);
         descend(here.right, right, similarity);
@@ -132,7 +132,7 @@ class KdTree {
   };
 
  private:
-  // Returns an upper bound of the similarity of two rows at a squared distance, rounding included.
+  // Returns an upper bound of the similarity of two rows from their squared distance. It allows for rounding.
   // x.y = (|x|^2 + |y|^2 - |x - y|^2) / 2
   double upper(double square, double other, double squared_distance) const {
     return ((is_similarity_ ? square + other : 0.0) - squared_distance) / 2 + slack_ * (square + other);
@@ -184,10 +184,10 @@ class KdTree {
   const Space<T>& space_;
   const std::int64_t d_;
   const bool is_similarity_;
-  const double slack_;  // relative to a sum of squared lengths; bounds all rounding errors
+  const double slack_;  // error bound of all roundings, relative to a sum of squared lengths
   std::vector<std::int32_t> ids_;
   std::vector<Node> nodes_;
-  std::vector<double> boxes_;  // of each node, the lower and the upper corner
+  std::vector<double> boxes_;  // for each node, the lower and the upper corner of its box
   std::vector<double> leaf_rows_;
 };
 

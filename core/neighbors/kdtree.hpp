@@ -1,4 +1,4 @@
-// Exact nearest neighbours by a k-d tree, for points with few columns.
+// Exact k nearest neighbours by a k-d tree, for points with few columns.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,14 @@
 
 namespace agglo {
 
-// Return the same as `exact_neighbors`. With few columns most points are never compared, with many nearly all
-// are. Memory besides points and result: 8 bytes per number, and 50 bytes per point.
+// Return the same neighbours as `exact_neighbors`.
+// With few columns, most pairs of points are never compared. With many columns, nearly all pairs are.
+// Memory besides points and result: 8 bytes per number, and 50 bytes per point.
 template <class T>
 Neighbors kdtree_neighbors(const Points<T>& points, std::int64_t k, Metric metric, ThreadPool& pool,
                            const Report& report = {});
 
-// Return the same as `exact_query`: the k nearest points of each query, 1 <= k <= n.
+// Return the same neighbours as `exact_query`: the k nearest points of each query, 1 <= k <= n.
 template <class T>
 Neighbors kdtree_query(const Points<T>& queries, const Points<T>& points, std::int64_t k, Metric metric,
                        ThreadPool& pool, const Report& report = {});

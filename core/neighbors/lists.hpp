@@ -1,4 +1,4 @@
-// Candidate lists: for every point, the candidates for its k nearest while an exact search runs.
+// Candidate lists: for every point, candidates for its k nearest neighbours during an exact search.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 namespace agglo {
 
-// A candidate with its exact similarity. operator< is the order of results: (similarity, smaller index).
+// A candidate with its exact similarity. Results are sorted by operator<: (similarity, smaller index).
 struct Candidate {
   double similarity;
   std::int32_t index;
@@ -24,12 +24,12 @@ struct Candidate {
   }
 };
 
-// Return the share of one row in the error of a float32 similarity. The error of a pair is at most the sum of
-// its two slacks.
+// Return the slack of one row. The error of a float32 similarity is at most the sum of both rows' slacks.
 //
-// A float32 product of d terms, summed in any order, errs by at most gamma |x||y| <= gamma (|x|^2 + |y|^2)
-// / 2. All other roundings, of rows, offsets, thresholds and sums of these, are less than 24 of a squared
-// length.
+// The error of a float32 product of d terms, summed in any order, has two upper bounds:
+// gamma |x||y| <= gamma (|x|^2 + |y|^2) / 2.
+// Rows, offsets, thresholds and their sums are rounded, too.
+// The error of all these roundings is less than 24 roundings of a squared length.
 inline double float32_slack(double square, std::int64_t d) {
   const double unit = std::numeric_limits<float>::epsilon() / 2, terms = static_cast<double>(d + 1);
   const double gamma = terms * unit / (1 - terms * unit);
@@ -48,10 +48,10 @@ inline float round_down(double x) {
 
 // The candidate lists of the points `ids`, which are addressed by their positions in `ids`.
 //
-// Pairs are offered with an upper bound of their similarity in float32. The threshold of a list is a number
-// that the similarity of k of its candidates surely reaches. A list keeps every pair whose upper bound
-// reaches its threshold, so it never loses one of the k nearest. Exact similarities are computed only for the
-// few candidates that are left in the end, or if a list is full of near ties.
+// Pairs are offered with an upper bound of their similarity in float32.
+// At least k candidates of a list have a similarity that surely reaches the threshold of the list.
+// A list keeps every pair whose upper bound reaches its threshold, so it never loses one of the k nearest.
+// Exact similarities are computed only for the few final candidates, or if a list is full of near ties.
 template <class T>
 class CandidateLists {
  public:
@@ -72,14 +72,15 @@ class CandidateLists {
     upper_bounds_.resize(n * capacity_);
   }
 
-  // The upper bound of the similarity of p and q is product - offset(p) - offset(q), where `product` is that
-  // of their normalized rows in float32. It reaches threshold(p) if product >= cutoff(p) + offset(q).
+  // The upper bound of the similarity of p and q is product - offset(p) - offset(q).
+  // Here `product` is the float32 product of their normalized rows.
+  // The bound reaches threshold(p) if product >= cutoff(p) + offset(q).
   const float* offset() const { return offset_.data(); }
   const float* cutoff() const { return cutoff_.data(); }
   const float* threshold() const { return threshold_.data(); }
   const float* slack() const { return slack_.data(); }
 
-  // Offer q to the list of p. Not to be called for the same p by two threads at once.
+  // Offer candidate q to the list of p. Two threads must not call this for the same p at once.
   void offer(std::int64_t p, std::int64_t q, float upper_bound) {
     if (upper_bound < threshold_[p]) return;
     const std::int64_t slot = p * capacity_ + size_[p]++;
@@ -88,7 +89,8 @@ class CandidateLists {
     if (size_[p] == capacity_) shrink(p);
   }
 
-  // Return the k nearest of p, sorted, by their indices among all points. Valid until the thread's next call.
+  // Return the k nearest points of p, sorted, with their indices among all points.
+  // The result is valid until the next call in the same thread.
   std::span<const Candidate> best(std::int64_t p) {
     prune(p);
     return score_and_sort(p);
@@ -106,7 +108,7 @@ class CandidateLists {
     return {list.data(), static_cast<std::size_t>(k_)};
   }
 
-  // Raises the threshold to what k candidates surely reach, and drops candidates that surely do not.
+  // Raises the threshold to a similarity that k candidates surely reach, and drops candidates below it.
   void prune(std::int64_t p) {
     thread_local std::vector<float> lower_bounds;
     lower_bounds.clear();
@@ -125,11 +127,11 @@ class CandidateLists {
   // Makes room in a full list.
   void shrink(std::int64_t p) {
     prune(p);
-    // If many are left, there are too many near ties for the bounds to separate.
+    // If many candidates remain, there are too many near ties for the bounds to separate.
     if (size_[p] > (k_ + capacity_) / 2) keep_closest(p);
   }
 
-  // Keeps the k nearest by exact similarity.
+  // Keeps the k nearest candidates by exact similarity.
   void keep_closest(std::int64_t p) {
     thread_local std::vector<std::pair<Candidate, std::int32_t>> list;
     list.clear();

@@ -25,15 +25,15 @@ namespace agglo {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr std::int64_t kRows = 256;       // queries that are multiplied at a time
-constexpr std::int64_t kColumns = 1024;   // points that they are multiplied with
+constexpr std::int64_t kRows = 256;       // queries per matrix product
+constexpr std::int64_t kColumns = 1024;   // points per matrix product
 constexpr std::int64_t kBatch = 1 << 16;  // queries whose rows are in memory at a time
-constexpr std::int64_t kListSize = 256;   // points in an inverted list, by default
-constexpr std::int64_t kTuning = 128;     // points in the sample that chooses the parameters
-constexpr std::int64_t kProbes = 16;  // groups of centroids among which a query looks for its nearest list
+constexpr std::int64_t kListSize = 256;   // default number of points per inverted list
+constexpr std::int64_t kTuning = 128;     // points in the sample that tunes the parameters
+constexpr std::int64_t kProbes = 16;      // groups of centroids that a query probes to find its nearest list
 
-// Queries with normalized rows of a larger squared length are far from all points, whose length is at most 1.
-// Their products in float32 might overflow.
+// Normalized rows of points have a length of at most 1. Some queries have a squared length above kFar.
+// Such queries are far from all points, and their float32 products might overflow.
 constexpr double kFar = 0x1p80;
 
 template <class T>
@@ -44,7 +44,7 @@ void check(const Points<T>& points, std::int64_t k) {
     throw std::invalid_argument("k must be in 1.." + std::to_string(points.n) + ", got " + std::to_string(k));
 }
 
-// Compares a few queries with all points, block by block.
+// Compares a block of queries with all points, block by block.
 template <class T>
 class QueryStrip {
  public:
@@ -52,7 +52,7 @@ class QueryStrip {
              std::span<const float> slacks, std::int64_t wanted, Gemm<float>* sgemm)
       : space_(space), ids_(ids), offsets_(offsets), slacks_(slacks), wanted_(wanted), sgemm_(sgemm) {}
 
-  // Calls out(i, nearest) with the nearest distinct points of query first + i, sorted.
+  // Calls out(i, nearest) with the nearest distinct points of query number first + i, sorted.
   template <class Out>
   void run(const Points<T>& queries, std::int64_t first, std::int64_t last, const Out& out) {
     const std::int64_t m = last - first, d = space_.d(), n = static_cast<std::int64_t>(ids_.size());
@@ -67,7 +67,7 @@ class QueryStrip {
       own_offset_[i] =
           static_cast<float>((is_similarity(space_.metric()) ? 0 : square / 2) - float32_slack(square, d));
       best_[i].clear();
-      if (is_far(i)) continue;  // compared with all points exactly
+      if (is_far(i)) continue;  // compared exactly with all points
       space_.normalize(queries_[i], rows_.data() + i * d);
     }
     block_.resize(kColumns);
@@ -89,10 +89,10 @@ class QueryStrip {
  private:
   bool is_far(std::int64_t i) const { return !(queries_[i].square < kFar); }
 
-  // Adds the candidates of query i among `width` points from `left` on.
+  // Adds the candidates of query i among the `width` points that start at `left`.
   void add_block(std::int64_t i, std::int64_t left, std::int64_t width, const float* products) {
     if (left == 0 && width > wanted_ && !is_far(i)) {
-      // Candidates must reach what `wanted_` of the first points surely reach.
+      // Candidates must reach the similarity that `wanted_` points of the first block surely reach.
       lower_bounds_.resize(width);
       const float slack = static_cast<float>(float32_slack(queries_[i].square, space_.d()));
       for (std::int64_t c = 0; c < width; ++c)
@@ -153,7 +153,7 @@ Neighbors exact_query(const Points<T>& queries, const Points<T>& points, std::in
   return result;
 }
 
-// Some of the queries, with their rows and their nearest lists.
+// A batch of queries, with their rows and their nearest inverted lists.
 template <class T>
 struct IvfIndex<T>::Batch {
   std::int64_t first, last;
@@ -194,8 +194,8 @@ IvfIndex<T>::IvfIndex(const Points<T>& points, std::int64_t k, Metric metric, do
   if (params_.n_probes == 0) choose_params(recall, rng(), pool);
   params_.n_probes = std::min(params_.n_probes, n_nearest);
   params_.n_candidates = std::max(params_.n_candidates, wanted_ + 1);
-  if (partition_->count() == 1) params_.n_candidates = source_->n();  // compare all
-  // A query belongs to the list that it would be in if it were one of the points, under any metric.
+  if (partition_->count() == 1) params_.n_candidates = source_->n();  // one list: compare all points
+  // A query is assigned to the list with the nearest centroid, under any metric, just as points are.
   Centroids centroids{source_->width(), {}, {}};
   for (std::int64_t c = 0; c < partition_->count(); ++c)
     centroids.add(partition_->centroid(c), half_squared_norm(partition_->centroid(c), source_->width()));
@@ -205,7 +205,7 @@ IvfIndex<T>::IvfIndex(const Points<T>& points, std::int64_t k, Metric metric, do
       std::make_unique<CentroidIndex>(centroids, std::min(balanced, centroids.count()), kProbes, pool);
 }
 
-// Returns the known list of each distinct point, or nothing if lists are not known or one is too small.
+// Returns the known list of each distinct point. Returns nothing if `known` is empty or a list is too small.
 template <class T>
 std::vector<std::int32_t> IvfIndex<T>::known_lists(std::span<const std::int32_t> known) const {
   std::vector<std::int32_t> lists;
@@ -219,7 +219,7 @@ std::vector<std::int32_t> IvfIndex<T>::known_lists(std::span<const std::int32_t>
   return lists;
 }
 
-// Chooses the number of probes and candidates by the recall of a sample of the points.
+// Chooses n_probes and n_candidates by the recall of a sample of the points.
 template <class T>
 void IvfIndex<T>::choose_params(double recall, std::uint64_t seed, ThreadPool& pool) {
   const std::int64_t n = points_.n, neighbors = std::min(k_, source_->n() - 1);
@@ -240,7 +240,7 @@ void IvfIndex<T>::choose_params(double recall, std::uint64_t seed, ThreadPool& p
   params_.n_candidates = choice.n_candidates;
 }
 
-// Sets the rows and the nearest lists of a batch of queries.
+// Computes the rows and the nearest inverted lists of a batch of queries.
 template <class T>
 void IvfIndex<T>::assign_queries(const Points<T>& queries, Batch& batch, ThreadPool& pool) const {
   const std::int64_t m = batch.last - batch.first, width = source_->width(), d = points_.d;
@@ -253,7 +253,7 @@ void IvfIndex<T>::assign_queries(const Points<T>& queries, Batch& batch, ThreadP
     normalized.assign((last - first) * d, 0.0f);
     for (std::int64_t i = first; i < last; ++i) {
       const Query<T>& query = batch.queries[i] = space_.make_query(queries.row(batch.first + i));
-      // A query that is far away gets the row 0. But for rounding, all points are equally close to it.
+      // A query that is far away gets a row of zeros. Except for rounding, it is equally close to all points.
       if (query.square < kFar) space_.normalize(query, normalized.data() + (i - first) * d);
     }
     float* rows = batch.rows.data() + first * width;
@@ -275,7 +275,7 @@ Neighbors IvfIndex<T>::query(const Points<T>& queries, ThreadPool& pool, const R
   for (std::int64_t first = 0; first < queries.n; first += kBatch) {
     Batch batch{first, std::min(queries.n, first + kBatch), {}, {}, {}};
     assign_queries(queries, batch, pool);
-    // Sort the queries by list, and cut them into chunks of one list and at most kRows queries.
+    // Sort the queries by inverted list. Each chunk has at most kRows queries of one list.
     const std::vector<std::int32_t> order =
         group_by_label(std::span<const std::int32_t>(batch.list), partition_->count()).indices;
     std::vector<std::int32_t> begins;

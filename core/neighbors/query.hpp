@@ -1,4 +1,4 @@
-// Nearest neighbours of queries, which are not among the points: by comparison with all, or by an IVF index.
+// Nearest neighbours of queries (new points), by exact comparison with all points or by an IVF index.
 #pragma once
 
 #include <cstdint>
@@ -18,21 +18,21 @@
 
 namespace agglo {
 
-// Return the k nearest points of each query, 1 <= k <= n: the first k by (value, smaller index). The result
-// of a query does not depend on the other queries. Memory besides points and result: 80 bytes per point, and
-// a few MB per thread.
+// Return the k nearest points of each query, sorted by (value, smaller index). 1 <= k <= n.
+// The result of a query does not depend on the other queries.
+// Memory besides points and result: 80 bytes per point, and a few MB per thread.
 template <class T>
 Neighbors exact_query(const Points<T>& queries, const Points<T>& points, std::int64_t k, Metric metric,
                       Gemm<float>* sgemm, ThreadPool& pool, const Report& report = {});
 
-// An IVF index of points that answers queries approximately, as `ivf_neighbors` does. The points must outlive
-// it. The result of a query does not depend on the other queries.
+// An IVF index that finds the approximate nearest points of queries, with the method of `ivf_neighbors`.
+// The points must outlive the index. The result of a query does not depend on the other queries.
 template <class T>
 class IvfIndex {
  public:
   // Build the index. Parameters that are 0 are chosen so that a sample of the points reaches `recall`.
-  // `known` is the inverted list of each point, as ivf_neighbors returned it. It is used if it is not empty
-  // and its lists are large enough. `basis` must then be the same as it was.
+  // `known` is empty, or the inverted list of each point from `ivf_neighbors` with the same `basis`.
+  // Known lists are used if all of them are large enough.
   IvfIndex(const Points<T>& points, std::int64_t k, Metric metric, double recall, const IvfParams& params,
            std::span<const std::int32_t> known, std::span<const float> basis, std::uint64_t seed,
            const Blas& blas, ThreadPool& pool, const Report& report = {});
@@ -55,16 +55,16 @@ class IvfIndex {
   const Blas blas_;
   const Space<T> space_;
   const Duplicates duplicates_;
-  const std::int64_t wanted_;  // distinct points in a result
+  const std::int64_t wanted_;  // number of distinct points per result
   const std::vector<float> basis_;
   IvfParams params_;
   std::unique_ptr<const RowSource> source_;
   std::unique_ptr<const Partition> partition_;
   std::unique_ptr<const CodedLists> coded_;
-  std::unique_ptr<const CentroidIndex> centroid_index_;  // of the lists' centroids
+  std::unique_ptr<const CentroidIndex> centroid_index_;  // index of the centroids of the inverted lists
 };
 
-// Return a hash of each row.
+// Return one hash per row.
 template <class T>
 std::vector<std::uint64_t> hash_rows(const Points<T>& points, ThreadPool& pool);
 

@@ -18,11 +18,12 @@ namespace agglo {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-// The error is three standard errors of the mean. If few points of the sample missed neighbours, that is too
-// small, because their number is uncertain. So three more points that miss as much as these are added to the
-// variance. If none missed any, each is assumed to miss a fifth, or one neighbour if that is more.
+// The error is three standard errors of the mean recall.
+// If few sample points missed neighbours, this is too small, because the number of such points is uncertain.
+// So kErrors more points that miss a typical share of their neighbours are added to the variance.
+// The typical share starts from one assumed point that misses kMiss of its neighbours, or one neighbour.
 constexpr double kErrors = 3, kMiss = 0.2;
-constexpr std::int64_t kRows = 256;        // rows in a chunk of work
+constexpr std::int64_t kRows = 256;        // rows per chunk of parallel work
 constexpr std::int64_t kColumns = 1024;    // points compared with the sample at a time
 constexpr std::int64_t kBeginning = 4096;  // points that bound the k-th similarity if a list is short
 
@@ -106,8 +107,7 @@ Recall measure_recall(const Points<T>& points, std::span<const std::int32_t> lis
   const auto offset = [&](std::int64_t i) {
     return static_cast<float>(space.offset(i) - float32_slack(space, i));
   };
-  // The k-th similarity of a list is a bound from the start: only points that are at least as close are
-  // compared.
+  // The k-th similarity of a list is the initial bound. Only points that are at least as close are compared.
   std::vector<std::vector<double>> found(m), best(m);
   std::vector<float> cutoffs(m), sample_rows;
   for (std::int64_t s = 0; s < m; ++s) {

@@ -1,4 +1,4 @@
-// The true neighbours of a sample of points, by which the recall of a search is measured.
+// The true neighbours of a sample of points, which are the reference for the recall of a search.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@
 
 namespace agglo {
 
-// The k nearest distinct points of a sample of positions.
+// The k nearest distinct points of each point in a sample. The sample consists of positions.
 template <class T>
 class TrueNeighbors {
  public:
@@ -35,8 +35,8 @@ class TrueNeighbors {
   std::span<const std::int32_t> positions() const { return positions_; }
   std::span<const Candidate> best(std::size_t query) const { return best_[query]; }
 
-  // Return whether a position is as close to a query as the k-th of its true neighbours. Values are compared
-  // as the user sees them, in float32: any of several points with the same value is right.
+  // Return whether a position is at least as close to a query as the query's k-th true neighbour.
+  // Values are compared in float32, as in the result. Points that tie with the k-th count as true neighbours.
   bool is_true(std::size_t query, std::int64_t position) const {
     return position != positions_[query] &&
            is_as_close(space_.value(space_.similarity(ids_[positions_[query]], ids_[position])),
@@ -46,13 +46,13 @@ class TrueNeighbors {
     return is_similarity(space_.metric()) ? value >= last : value <= last;
   }
 
-  // Find the true neighbours. The partition gives first bounds; it does not change the result.
+  // Find the true neighbours. The partition provides initial bounds, and does not affect the result.
   void find(const Partition& partition, Gemm<float>* sgemm, ThreadPool& pool, const Report& report) {
     const std::int64_t n = static_cast<std::int64_t>(ids_.size()), d = space_.d(),
                        queries = static_cast<std::int64_t>(positions_.size());
     std::vector<float> sample_rows, cutoffs(queries, -kInfinity);
     gather_normalized(space_, ids_, positions_, sample_rows);
-    // The k-th nearest point in the list of a query is a first bound.
+    // The k-th nearest point in a query's own inverted list gives the initial bound.
     pool.run(queries, [&](std::int64_t s, int) {
       for (const std::int32_t p : partition.members(partition.list(positions_[s])))
         if (p != positions_[s])
@@ -105,15 +105,15 @@ class TrueNeighbors {
   }
 
  private:
-  static constexpr std::int64_t kColumns = 1024;  // points that are multiplied at a time
+  static constexpr std::int64_t kColumns = 1024;  // points per matrix product
   static constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-  // Returns a lower bound of what is subtracted from a float32 product for a position to get a similarity.
+  // Returns a lower bound of a position's offset. A similarity is a product minus the offsets of both points.
   float offset(std::int64_t p) const {
     return static_cast<float>(space_.offset(ids_[p]) - float32_slack(space_, ids_[p]));
   }
 
-  // Keeps the k nearest of a query, sorted, and returns the cutoff for further products.
+  // Keeps the k nearest candidates of a query, sorted. Returns the cutoff for the remaining products.
   float keep_nearest(std::int64_t query) {
     auto& candidates = best_[query];
     std::sort(candidates.begin(), candidates.end());
@@ -129,7 +129,7 @@ class TrueNeighbors {
   std::vector<std::vector<Candidate>> best_;
 };
 
-// Measure the recall of neighbour lists. The points of the sample are the queries of `truth` from `from` on.
+// Measure the recall of neighbour lists. The sample points are the queries of `truth` with numbers >= `from`.
 template <class T>
 Recall measure_recall(const TrueNeighbors<T>& truth, const Neighbors& found, const Space<T>& space,
                       const Duplicates& duplicates, std::span<const std::int32_t> sample, std::size_t from,
