@@ -9,9 +9,9 @@
 namespace agglo {
 namespace {
 
-constexpr std::int64_t kGrain = 4096;  // rows in a chunk of parallel work
+constexpr std::int64_t kGrain = 4096;  // rows per chunk of parallel work
 
-// Rows of numbers, compared and hashed by their bits.
+// Rows of numbers, which are compared and hashed by their bits.
 template <class Word>
 class Rows {
  public:
@@ -22,7 +22,7 @@ class Rows {
 
   std::int64_t size() const { return static_cast<std::int64_t>(indptr_.size()) - 1; }
 
-  // Four independent sums, so that the processor need not wait for the multiplication of the last number.
+  // Four independent sums, so that the processor need not wait for the previous multiplication.
   std::uint64_t hash(std::int64_t i) const {
     constexpr std::uint64_t kOdd = 0x9E3779B97F4A7C15u;
     const auto row = numbers(i);
@@ -64,7 +64,7 @@ std::vector<std::int32_t> first_duplicates(std::span<const std::int64_t> indptr,
     for (std::int64_t i = begin; i < end; ++i) hash[i] = rows.hash(i);
   });
   std::vector<std::int32_t> first(n);
-  // An open-addressing hash table of the rows that are the first of their kind.
+  // An open-addressing hash table that holds the first row of each group of duplicates.
   const int bits = std::bit_width(static_cast<std::uint64_t>(n)) + 1;
   std::vector<std::int32_t> table(std::size_t{1} << bits, -1);
   for (std::int64_t i = 0; i < n; ++i) {
@@ -83,11 +83,11 @@ Duplicates find_duplicates(Hashes hashes, const std::function<bool(std::int32_t,
   const std::int64_t n = static_cast<std::int64_t>(hashes.size());
   std::sort(hashes.begin(), hashes.end());
 
-  // Items of one hash are nearly always equal, but must be compared. `inverse` holds the first of the equal
-  // items until the groups are numbered.
+  // Items with equal hashes are nearly always equal, but must be compared.
+  // Until the groups are numbered, `inverse` holds the first duplicate of each item.
   Duplicates result;
   result.inverse.resize(n);
-  std::vector<std::int32_t> distinct;  // of the current hash
+  std::vector<std::int32_t> distinct;  // distinct items with the current hash
   for (std::int64_t s = 0; s < n; ++s) {
     const std::int32_t i = hashes[s].second;
     if (s == 0 || hashes[s - 1].first != hashes[s].first) distinct.clear();

@@ -1,4 +1,4 @@
-// Expansion of neighbour lists of distinct points to the lists of all points, duplicates included.
+// Expands the neighbour lists of distinct points to neighbour lists of all points, duplicates included.
 #pragma once
 
 #include <algorithm>
@@ -13,15 +13,15 @@
 
 namespace agglo {
 
-// The k nearest points of a point are among the duplicates of its k nearest distinct points, and its own.
+// The k nearest points of a point are duplicates of its k nearest distinct points, or its own duplicates.
 template <class T>
 class DuplicateExpansion {
  public:
   DuplicateExpansion(const Space<T>& space, const Duplicates& duplicates, std::int64_t k)
       : space_(space), duplicates_(duplicates), k_(k) {}
 
-  // Return all that can be among the k nearest of a point or its duplicates, sorted. The point itself may be
-  // one of them. Valid until the next call.
+  // Return every point that may be one of the k nearest of `point` or of its duplicates, sorted.
+  // `point` itself may be included. The result is valid until the next call.
   std::span<const Candidate> expand(std::int32_t point, std::span<const Candidate> nearest) {
     if (duplicates_.has_none()) return nearest;
     add_all(nearest);
@@ -30,7 +30,7 @@ class DuplicateExpansion {
     return list_;
   }
 
-  // Write the k nearest of a point, and of its duplicates, to their rows of the result.
+  // Write the k nearest points of `point` and of each of its duplicates to their rows of the result.
   void write(std::int32_t point, std::span<const Candidate> nearest, Neighbors& result) {
     const auto list = expand(point, nearest);
     for (const std::int32_t i : duplicates_.group(point)) {
@@ -43,7 +43,7 @@ class DuplicateExpansion {
     }
   }
 
-  // Write the k nearest of a query, which is none of the points, to a row of the result.
+  // Write the k nearest points of a query to a row of the result. A query is not one of the points.
   void write_query(std::int64_t row, std::span<const Candidate> nearest, Neighbors& result) {
     if (!duplicates_.has_none()) {
       add_all(nearest);
@@ -73,7 +73,7 @@ class DuplicateExpansion {
   std::vector<Candidate> list_;
 };
 
-// Return the k nearest of all points, from the candidates of the distinct points `ids`.
+// Return the k nearest neighbours of all points, given the candidates of the distinct points `ids`.
 template <class T>
 Neighbors expand_duplicates(const Space<T>& space, const Duplicates& duplicates,
                             std::span<const std::int32_t> ids, CandidateLists<T>& candidates, std::int64_t k,

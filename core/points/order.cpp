@@ -6,9 +6,9 @@
 namespace agglo {
 namespace {
 
-constexpr std::int64_t kSample = 128;  // rows by which the spread of a coordinate is estimated
+constexpr std::int64_t kSample = 128;  // rows in the sample that estimates the spread of a coordinate
 
-// Reorders positions by recursive halving.
+// Sorts positions by recursive halving.
 class Halving {
  public:
   Halving(std::span<const float> coordinates, std::int64_t width, std::int64_t block, std::int64_t leaf)

@@ -1,4 +1,4 @@
-// An order of points in which points that are close to each other are close in memory.
+// Sorts points so that points that are close to each other are close in memory.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,9 @@
 
 namespace agglo {
 
-// Return an order of n rows of `width` coordinates. Every run of `leaf` rows in it, and every run of `block`
-// rows, is close together: the rows are halved again and again along the coordinate with the largest spread.
-// `block` must be a multiple of `leaf`.
+// Return an order of n rows with `width` coordinates, so that nearby rows are consecutive.
+// The rows are halved recursively along the coordinate with the largest spread.
+// The halves end at multiples of `block` and `leaf` rows. `block` must be a multiple of `leaf`.
 std::vector<std::int32_t> order_by_halving(std::span<const float> coordinates, std::int64_t width,
                                            std::int64_t block, std::int64_t leaf);
 

@@ -25,7 +25,7 @@ std::vector<float> transpose(const float* matrix, std::int64_t rows, std::int64_
 
 // Orthonormalizes rows in place by the Gram-Schmidt process. A row that depends on previous rows becomes 0.
 void orthonormalize(std::vector<float>& rows, std::int64_t count, std::int64_t d) {
-  constexpr double least = 1e-5;  // of a row's length; anything shorter is a rounding error
+  constexpr double least = 1e-5;  // relative to a row's length; anything shorter is a rounding error
   for (std::int64_t i = 0; i < count; ++i) {
     float* row = rows.data() + i * d;
     const double before = std::sqrt(dot(row, row, d));
@@ -41,15 +41,16 @@ void orthonormalize(std::vector<float>& rows, std::int64_t count, std::int64_t d
   }
 }
 
-// Reduces a symmetric matrix to tridiagonal form by Householder reflections (Golub and Van Loan,
-// algorithm 8.3.1). `matrix` becomes the orthogonal transformation, one row per vector of the new basis.
+// Reduces a symmetric matrix to tridiagonal form by Householder reflections.
+// See Golub and Van Loan, algorithm 8.3.1.
+// `matrix` becomes the orthogonal transformation, with one row per vector of the new basis.
 void tridiagonalize(std::vector<double>& matrix, std::int64_t n, std::vector<double>& diagonal,
                     std::vector<double>& off) {
   const auto a = [&](std::int64_t i, std::int64_t j) -> double& { return matrix[i * n + j]; };
   std::vector<double> basis(n * n, 0.0), v(n), p(n);
   for (std::int64_t i = 0; i < n; ++i) basis[i * n + i] = 1;
   for (std::int64_t k = 0; k + 2 < n; ++k) {
-    // The reflection that leaves of row k, beyond the diagonal, its first number alone.
+    // The reflection sets the entries of row k to the right of the first off-diagonal entry to 0.
     double square = 0;
     for (std::int64_t j = k + 1; j < n; ++j) square += a(k, j) * a(k, j);
     const double length = std::sqrt(square), first = a(k, k + 1);
@@ -68,7 +69,7 @@ void tridiagonalize(std::vector<double>& matrix, std::int64_t n, std::vector<dou
       for (std::int64_t j = k + 1; j < n; ++j) a(i, j) -= v[i] * p[j] + p[i] * v[j];
     a(k, k + 1) = a(k + 1, k) = first < 0 ? length : -length;
     for (std::int64_t j = k + 2; j < n; ++j) a(k, j) = a(j, k) = 0;
-    // The basis, from the left.
+    // Apply the reflection to the basis, from the left.
     std::fill(p.begin(), p.end(), 0.0);
     for (std::int64_t i = k + 1; i < n; ++i)
       for (std::int64_t j = 0; j < n; ++j) p[j] += v[i] * basis[i * n + j];
@@ -87,7 +88,7 @@ void tridiagonalize(std::vector<double>& matrix, std::int64_t n, std::vector<dou
 // Diagonalizes a tridiagonal matrix by implicit QL steps, and rotates the rows of `vectors` with it.
 void diagonalize(std::vector<double>& diagonal, std::vector<double>& off, std::vector<double>& vectors,
                  std::int64_t n) {
-  constexpr int most = 60;  // steps for one eigenvalue; two or three are usual
+  constexpr int most = 60;  // maximum number of steps per eigenvalue; two or three are usual
   for (std::int64_t l = 0; l < n; ++l)
     for (int step = 0;; ++step) {
       std::int64_t m = l;
@@ -156,7 +157,7 @@ PrincipalDirections principal_directions(const float* rows, std::int64_t n, std:
   std::uint64_t state = 0;
   for (float& x : basis)  // uniform in [-1, 1)
     x = static_cast<float>(static_cast<std::int64_t>(next_splitmix64(state) >> 40)) * 0x1p-23f - 1;
-  const auto coordinates = [&] {  // of all rows, one direction after the other
+  const auto coordinates = [&] {  // coordinates of all rows, one direction after the other
     multiply_rows(basis.data(), count, rows, n, d, inside);
   };
   for (int iteration = 0; iteration < iterations; ++iteration) {

@@ -1,4 +1,4 @@
-// Principal directions of points, with the same bits on every machine.
+// Principal directions (PCA) of points, with the same bits on every machine.
 #pragma once
 
 #include <cstdint>
@@ -7,16 +7,16 @@
 namespace agglo {
 
 struct PrincipalDirections {
-  std::vector<float> rows;      // orthonormal, one after the other, the most important first
-  std::vector<double> squares;  // the sum over all points of the squared coordinate in each
+  std::vector<float> rows;      // orthonormal vectors, one after the other, the most important first
+  std::vector<double> squares;  // for each direction, the sum of squared coordinates over all points
 };
 
-// Approximate the `count` principal directions of n rows of d numbers, none larger than 1, by subspace
-// iteration from a fixed start. 1 <= count <= d.
+// Approximate the `count` principal directions of n rows of d numbers, 1 <= count <= d.
+// No number may be larger than 1. The method is subspace iteration from a fixed start.
 PrincipalDirections principal_directions(const float* rows, std::int64_t n, std::int64_t d,
                                          std::int64_t count, int iterations);
 
-// The eigenvalues of a symmetric matrix of n rows, in descending order, and its eigenvectors, one per row.
+// The eigenvalues of a symmetric matrix in descending order, and its eigenvectors, one per row.
 struct Eigen {
   std::vector<double> values, vectors;
 };

@@ -1,4 +1,4 @@
-// Sources of float32 rows for the IVF search: normalized points, either whole or projected on a basis.
+// Sources of float32 rows for the IVF search: normalized points, or their projections on a basis.
 #pragma once
 
 #include <algorithm>
@@ -13,8 +13,7 @@
 
 namespace agglo {
 
-// Write the normalized rows of the points ids[p], for each position p in turn. Grows `rows` if it is too
-// short.
+// Write the normalized row of the point ids[p] for each given position p. Grows `rows` if it is too short.
 template <class T>
 void gather_normalized(const Space<T>& space, std::span<const std::int32_t> ids,
                        std::span<const std::int32_t> positions, std::vector<float>& rows) {
@@ -29,8 +28,8 @@ void gather_normalized(const Space<T>& space, std::span<const std::int32_t> ids,
 
 // Rows of the distinct points, which are addressed by their positions 0..n-1.
 //
-// The similarity of two points is about the product of their rows, minus rest() of both and, under distances,
-// minus half their squared lengths.
+// The similarity of two points is about the product of their rows, minus rest() of both points.
+// Under distances, half the squared length of each row is subtracted, too.
 class RowSource {
  public:
   RowSource(std::int64_t n, std::int64_t width) : n_(n), width_(width) {}
@@ -41,19 +40,19 @@ class RowSource {
   std::int64_t n() const { return n_; }
   std::int64_t width() const { return width_; }
 
-  // Write the rows at some positions, one after the other. Grows `rows` if it is too short.
+  // Write the rows at the given positions, one after the other. Grows `rows` if it is too short.
   virtual void gather(std::span<const std::int32_t> positions, std::vector<float>& rows) const = 0;
-  // Return half the squared length that the row of a point lacks.
+  // Return half the squared length of the part of a point that its row does not represent.
   virtual float rest(std::int64_t) const { return 0; }
 
-  // Free the stored rows and rests. Rows are then computed anew by each gather().
+  // Free the stored rows and rests. Each later gather() recomputes the rows.
   virtual void drop() {}
 
  private:
   const std::int64_t n_, width_;
 };
 
-// The normalized rows themselves.
+// Source of the normalized rows themselves.
 template <class T>
 class FullRows final : public RowSource {
  public:
@@ -69,9 +68,10 @@ class FullRows final : public RowSource {
   const std::span<const std::int32_t> ids_;
 };
 
-// Coordinates of the normalized rows in an orthonormal basis of fewer directions.
+// Source of the coordinates of the normalized rows in an orthonormal basis with fewer directions.
 //
-// Products of these lack the parts outside of the basis. Their squared lengths are known, hence rest().
+// Products of coordinates ignore the part of each row outside the basis.
+// rest() returns half the squared length of this part.
 template <class T>
 class ProjectedRows final : public RowSource {
  public:

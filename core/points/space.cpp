@@ -9,9 +9,9 @@
 namespace agglo {
 namespace {
 
-constexpr std::int64_t kRows = 256;     // rows in a chunk of parallel work
-constexpr std::int64_t kSample = 1024;  // rows whose mean is the center
-// Points of these lengths can be multiplied in float32 as they are, as accurately as their normalized rows.
+constexpr std::int64_t kRows = 256;     // rows per chunk of parallel work
+constexpr std::int64_t kSample = 1024;  // size of the sample whose mean is the center
+// Points with lengths in this range can be multiplied in float32 without normalization, at the same accuracy.
 constexpr double kMinQuickLength = 1e-3, kMaxQuickLength = 1e18;
 
 }  // namespace

@@ -9,10 +9,10 @@
 namespace agglo {
 namespace {
 
-constexpr int kLanes = 8;  // running sums, as for dense points (simd/dot.cpp)
+constexpr int kLanes = 8;  // number of running sums, as for dense points (simd/dot.cpp)
 
-// The similarity measure of InvertedSearch for dot product and cosine. Rows are scaled so that float32
-// products are safe, as in Space.
+// The measure of InvertedSearch for dot product and cosine.
+// Rows are scaled so that float32 products are safe, as in Space.
 template <class T>
 class Products {
  public:
@@ -43,10 +43,10 @@ class Products {
     explicit Query(const Products& products) : numbers(products.rows_.columns, T(0)) {}
 
     std::vector<Term> terms;
-    std::array<double, Levels::count> rest;  // the length of the row in the columns after a level
+    std::array<double, Levels::count> rest;  // length of the row in the columns after each level
     double slack;                            // error bound of float32 sums
-    double order;                            // bound of the difference of sums in different orders
-    std::vector<T> numbers;                  // of the row, by column
+    double order;                            // bound of the difference between sums in different orders
+    std::vector<T> numbers;                  // the numbers of the row, by column
     std::int32_t row = -1;
   };
 
@@ -60,8 +60,7 @@ class Products {
       x.terms.push_back({columns[e], levels.of[columns[e]], weight, postings.length(columns[e])});
     }
     std::sort(x.terms.begin(), x.terms.end());
-    // Error bound of a sum of m products: the numbers, the products and the sums are all rounded; see
-    // float32_slack.
+    // Error bound of a sum of m products. Numbers, products and sums are all rounded; see float32_slack.
     const double unit = std::numeric_limits<float>::epsilon() / 2, m = static_cast<double>(columns.size());
     const double length = std::sqrt(square(x.row)) * factor(x.row);
     x.order = (m + 16) * std::numeric_limits<double>::epsilon();
@@ -73,7 +72,7 @@ class Products {
   std::int64_t select(const Query& x, int level, double threshold, const float* partial, std::int64_t first,
                       std::int64_t n, std::int32_t* found) const {
     const auto [own, least] = test(x, level, threshold);
-    if (level + 1 == Levels::count) level = 0;  // any will do, because the rest of the query is 0
+    if (level + 1 == Levels::count) level = 0;  // any level will do, because the rest of the query is 0
     return select_products(partial, levels.rest[level].data() + first, n, own, least, found);
   }
   std::int64_t select_of(const Query& x, int level, double threshold, const float* partial,
@@ -105,7 +104,7 @@ class Products {
     for (std::size_t e = 0; e < columns.size(); ++e) x.numbers[columns[e]] = rows_.numbers(row)[e];
   }
 
-  // Returns the similarity up to the order of its sum, with as few running sums as fit registers.
+  // Returns the similarity, summed faster than in similarity(), in another order.
   double quick(const Query& x, std::int32_t row) const {
     const std::int32_t* columns = rows_.indices.data();
     const T *values = rows_.values.data(), *numbers = x.numbers.data();
@@ -131,8 +130,7 @@ class Products {
     return total(lane) * (factor(x.row) * factor(row));
   }
 
-  // Returns the same for two rows of known factors, by merging their columns. Other columns would only add
-  // zeros.
+  // Returns the exact similarity of two rows by merging their columns. Other columns would only add 0.
   static double similarity(const SparseRows<T>& rows, std::int32_t i, std::int32_t j, double scale) {
     double lane[kLanes] = {};
     const auto left = rows.row(i), right = rows.row(j);
@@ -147,7 +145,7 @@ class Products {
     return total(lane) * scale;
   }
 
-  // Returns one factor per row under cosine, otherwise one for all rows.
+  // Returns one factor per row under cosine, or one factor for all rows otherwise.
   static std::vector<double> factors(const SparseRows<T>& rows, bool cosine) {
     double largest = 0;
     std::vector<double> result;
@@ -166,11 +164,11 @@ class Products {
   }
 
   Duplicates duplicates;
-  const std::vector<std::int32_t>& ids;  // of the distinct rows, by position
+  const std::vector<std::int32_t>& ids;  // ids of the distinct rows, by position
   const double min_similarity = 0;
 
  private:
-  // Returns the arguments of select_products for a threshold, rounded so that nothing is lost.
+  // Returns the arguments of select_products for a threshold, rounded so that no row is wrongly excluded.
   std::pair<float, float> test(const Query& x, int level, double threshold) const {
     return {static_cast<float>(x.rest[level]),
             std::nextafter(static_cast<float>(threshold - x.slack), -std::numeric_limits<float>::infinity())};
@@ -205,8 +203,8 @@ class Products {
   SparseRows<T> rows_;
   bool cosine_;
   std::vector<double> factors_;
-  double longest_ = 0;                           // the largest length of a row times its factor
-  std::array<double, Levels::count> most_ = {};  // the largest rest after a level
+  double longest_ = 0;                           // the maximum length of a row times its factor
+  std::array<double, Levels::count> most_ = {};  // the largest rest after each level
 
  public:
   Postings postings;

@@ -1,4 +1,4 @@
-// Sparse rows, and an inverted index of them: for every column, the rows that have it.
+// Sparse rows, and an inverted index that lists for every column the rows with an entry in it.
 #pragma once
 
 #include <algorithm>
@@ -14,12 +14,12 @@
 
 namespace agglo {
 
-// A view of rows in compressed form (CSR): sorted columns without repetition, and no stored zeros.
+// A view of sparse rows (CSR). Columns are sorted and distinct, and no zeros are stored.
 template <class T>
 struct SparseRows {
   std::span<const std::int64_t> indptr;
   std::span<const std::int32_t> indices;  // from 0 to columns - 1
-  std::span<const T> values;              // empty: all are 1
+  std::span<const T> values;              // if empty, all values are 1
   std::int64_t columns;
 
   std::int64_t n() const { return static_cast<std::int64_t>(indptr.size()) - 1; }
@@ -49,11 +49,11 @@ Duplicates find_duplicates(const SparseRows<T>& rows, ThreadPool& pool) {
   });
 }
 
-// The inverted index: for each column, the positions of the rows that have it, and weights.
+// The inverted index: for each column, the positions of the rows with an entry, and their weights.
 struct Postings {
-  std::vector<std::int64_t> starts;     // of each column
-  std::vector<std::int32_t> positions;  // ascending within a column
-  std::vector<float> weights;           // empty: all are 1
+  std::vector<std::int64_t> starts;     // start of each column
+  std::vector<std::int32_t> positions;  // increasing within a column
+  std::vector<float> weights;           // if empty, all weights are 1
 
   // Index the rows `ids` by their positions. If rows have values, weigh(row, value) returns the weight.
   template <class T, class Weigh>
@@ -77,11 +77,12 @@ struct Postings {
   std::int64_t length(std::int32_t column) const { return starts[column + 1] - starts[column]; }
 };
 
-// Columns in levels by how frequent they are; level 0 has the rarest. One number per row, its `rest`, bounds
-// what it has in the columns of later levels, so that these need not be read.
+// Columns are divided into levels by their frequency. Level 0 has the rarest columns.
+// The `rest` of a row bounds the contribution of its columns in the levels after a given level.
+// So a search can often stop before it reads the frequent columns.
 struct Levels {
   static constexpr int count = 8;
-  // The share of the work of reading all columns that is saved by stopping after a level.
+  // The share of the total reading work that is saved by stopping after each level.
   static constexpr double spared[count] = {0.97, 0.93, 0.87, 0.79, 0.68, 0.54, 0.34, 0};
 
   explicit Levels(const Postings& postings) : of(postings.starts.size() - 1) {
@@ -104,15 +105,15 @@ struct Levels {
   }
 
   std::vector<std::uint8_t> of;        // the level of each column
-  std::vector<float> rest[count - 1];  // of each position, in the columns after a level
+  std::vector<float> rest[count - 1];  // after each level: the rest of each position
 };
 
-// A column of the query row.
+// A term of a query: one of its columns.
 struct Term {
   std::int32_t column;
   std::uint8_t level;
   float weight;
-  std::int64_t length;  // rows that have the column
+  std::int64_t length;  // number of rows with an entry in the column
 
   bool operator<(const Term& other) const {
     return level != other.level ? level < other.level : column < other.column;

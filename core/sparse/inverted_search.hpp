@@ -1,4 +1,4 @@
-// Exact nearest neighbours of sparse rows by an inverted index.
+// Exact k nearest neighbours of sparse rows by an inverted index.
 #pragma once
 
 #include <algorithm>
@@ -17,29 +17,31 @@
 
 namespace agglo {
 
-// Searches for the nearest rows of a row. Rows without a common column are no neighbours.
+// Finds the nearest rows of a sparse row. Rows without a common column are not neighbours.
 //
-// How it works. Only one of equal rows is searched for. The columns of a query are read from the inverted
-// index level by level, the rarest first. Rows that have them accumulate a partial similarity. After a level,
-// the most promising rows are compared in full. That gives a threshold, which k rows reach. The rests of two
-// rows bound what later levels can add. If few rows can still reach the threshold, they are compared in full,
-// because that is cheaper than the next level. So the most frequent columns, which cost most and separate
-// least, are seldom read.
+// How it works. Among duplicates, only the first row is searched for.
+// The columns of a query are read from the inverted index level by level, the rarest columns first.
+// The rows with an entry in these columns accumulate a partial similarity.
+// After a level, the most promising rows are compared in full. That gives a threshold, which k rows reach.
+// The rests of two rows bound the similarity that the remaining levels can add.
+// If only few rows can still reach the threshold, they are compared in full instead of reading on.
+// So the most frequent columns, which cost most and discriminate least, are seldom read.
 //
-// All bounds hold in spite of rounding, so the result is exact.
+// All bounds allow for rounding, so the result is exact.
 //
-// A Measure defines the similarity:
-// - ids, duplicates: the distinct rows by position, and their duplicates; postings and levels of these
-// - Query, and begin(row, query), which sets its terms, sorted by level
+// A Measure defines the similarity. It has these members:
+// - ids, duplicates: the distinct rows by position, and their duplicates
+// - postings, levels: the inverted index of the distinct rows, and the levels of its columns
+// - Query, and begin(row, query), which sets the terms of the query, sorted by level
 // - lower_bound(query, q): a lower bound of the similarity with position q
-// - exact(query, q, partial, threshold): the similarity, or anything smaller if it does not reach the
-//    threshold; `partial` is its partial similarity if that is complete, otherwise -1
-// - min_similarity: the similarity of neighbours is larger
+// - exact(query, q, partial, threshold): the similarity, or any smaller number if it is below the threshold;
+//    `partial` is the partial similarity if it is complete, otherwise -1
+// - min_similarity: only rows with a larger similarity are neighbours
 // - span(query, threshold): the range of positions that can reach the threshold
-// - unseen(query, level): an upper bound for rows without any of the columns up to a level
-// - select(query, level, threshold, partial, first, n, found): finds those of n positions from `first` on
-//    that can reach the threshold, given their partial similarities up to a level
-// - select_of(query, level, threshold, partial, positions, n, found): the same for listed positions
+// - unseen(query, level): an upper bound of the similarity of rows without a common column up to a level
+// - select(query, level, threshold, partial, first, n, found): finds positions that can reach the threshold,
+//    given partial similarities up to a level; it tests the n positions that start at `first`
+// - select_of(query, level, threshold, partial, positions, n, found): the same for a list of positions
 template <class Measure>
 class InvertedSearch {
  public:
@@ -52,13 +54,13 @@ class InvertedSearch {
     for (int worker = 0; worker < workers; ++worker) scratch_.emplace_back(measure);
   }
 
-  // Return the k nearest distinct rows of the row at position p, sorted, or fewer. A row is given by its
-  // first duplicate.
+  // Return the k nearest distinct rows of the row at position p, sorted, or fewer.
+  // Each distinct row is represented by its first duplicate.
   std::span<const Candidate> search_row(std::int64_t p, int worker) {
     return search_row(p, measure_.ids[p], worker);
   }
 
-  // Return the same for a row that has no position.
+  // Return the same for a query, which has no position.
   std::span<const Candidate> search_query(std::int32_t row, int worker) {
     return search_row(-1, row, worker);
   }
@@ -76,23 +78,23 @@ class InvertedSearch {
     std::int64_t total = 0;
     for (const Term& term : x.terms) total += term.length;
     scratch.is_listed = total < n_ / kSparse;
-    if (!search(p, scratch)) {  // it has hardly any neighbours
+    if (!search(p, scratch)) {  // the row has hardly any neighbours
       scratch.is_listed = true;
       search(p, scratch);
     }
     return scratch.best;
   }
 
-  static constexpr std::int64_t kLatency = 16;  // cost of a random access to a row, in columns
-  static constexpr std::int64_t kSparse = 8;    // if fewer than one of so many rows are touched, list them
-  static constexpr std::int64_t kChunk = 4096;  // positions in a block
+  static constexpr std::int64_t kLatency = 16;  // cost of a random access to a row, in units of columns read
+  static constexpr std::int64_t kSparse = 8;    // list the touched rows if they are fewer than one in kSparse
+  static constexpr std::int64_t kChunk = 4096;  // positions per block
 
   struct Scratch {
     explicit Scratch(const Measure& measure) : query(measure) {}
 
     typename Measure::Query query;
-    std::vector<float> partial;  // similarity of each position by the columns so far; 0 if not touched
-    bool is_listed = false;      // whether touched positions are listed; their partial is never 0 then
+    std::vector<float> partial;  // partial similarity of each position; 0 if not touched
+    bool is_listed = false;  // whether touched positions are listed; their partial similarity is never 0 then
     std::vector<std::int32_t> touched, found;
     std::int64_t count = 0;  // number of touched positions
     int hint = 0;            // the first level after which selecting may pay
@@ -100,13 +102,12 @@ class InvertedSearch {
     std::vector<Candidate> best;
   };
 
-  // Returns false if touched positions must be listed, because untouched rows could reach the threshold as
-  // well.
+  // Returns false if untouched rows could reach the threshold. The touched positions must then be listed.
   bool search(std::int64_t p, Scratch& scratch) const {
     auto& x = scratch.query;
     scratch.count = 0;
     double threshold = measure_.min_similarity;
-    std::int64_t left = -1;  // candidates
+    std::int64_t left = -1;  // number of remaining candidates
     auto term = x.terms.begin();
     for (int level = 0; level < Levels::count; ++level) {
       for (; term != x.terms.end() && term->level == level; ++term)
@@ -129,7 +130,7 @@ class InvertedSearch {
     return left >= 0;
   }
 
-  // Adds a column to the partial similarities of the rows that have it.
+  // Adds a term to the partial similarities of the rows with an entry in its column.
   void add(const Term& term, std::pair<std::int64_t, std::int64_t> span, Scratch& scratch) const {
     const Postings& all = measure_.postings;
     const std::int32_t* from = all.positions.data() + all.starts[term.column];
@@ -163,13 +164,13 @@ class InvertedSearch {
     scratch.count = count;
   }
 
-  // Returns a lower bound of the k-th largest similarity, from the most promising rows; min_similarity if
-  // there are fewer than k.
+  // Returns a lower bound of the k-th largest similarity, computed from the most promising rows.
+  // Returns min_similarity if there are fewer than k rows.
   double raise_threshold(std::int64_t p, Scratch& scratch) const {
     auto& list = scratch.promising;
     list.clear();
     const std::size_t wanted = k_ + 1,
-                      most = 2 * wanted + 64;  // one more, because the row itself may be among them
+                      most = 2 * wanted + 64;  // one more, because the row itself may be included
     const auto closer = [](const auto& a, const auto& b) { return a.first > b.first; };
     float threshold = 0;
     const auto offer = [&](float partial, std::int32_t q) {
@@ -207,8 +208,7 @@ class InvertedSearch {
     return found == k_ ? least : measure_.min_similarity;
   }
 
-  // Finds the positions that can still reach the threshold. Returns their number, or -1 if they are more than
-  // `most`.
+  // Finds the positions that can still reach the threshold. Returns -1 if there are more than `most`.
   std::int64_t collect(int level, double threshold, std::int64_t most, Scratch& scratch) const {
     if (scratch.is_listed) {
       const std::int64_t found =
@@ -230,8 +230,8 @@ class InvertedSearch {
     return found;
   }
 
-  // Selects the k nearest of the candidates by full comparison, and clears the scratch space. `all`: partial
-  // similarities are complete.
+  // Selects the k nearest candidates by full comparison, and clears the scratch space.
+  // If `all` is true, partial similarities are complete.
   void choose(std::int64_t p, std::int64_t candidates, bool all, Scratch& scratch) const {
     TopK<Candidate> best(k_);
     for (std::int64_t j = 0; j < candidates; ++j) {
@@ -253,8 +253,8 @@ class InvertedSearch {
   std::vector<Scratch> scratch_;
 };
 
-// Collect all that can be among the k nearest of a row or its duplicates, sorted, from its nearest distinct
-// rows. The row itself may be among them. `row` is the first of its duplicates, or -1 for a query.
+// Return every row that may be one of the k nearest of a row or of its duplicates, sorted.
+// `row` is the first duplicate, or -1 for a query. The row itself may be included.
 template <class Measure>
 void expand_list(const Measure& measure, std::int32_t row, std::span<const Candidate> nearest, std::int64_t k,
                  std::vector<Candidate>& all) {
@@ -270,8 +270,9 @@ void expand_list(const Measure& measure, std::int32_t row, std::span<const Candi
   std::sort(all.begin(), all.end());
 }
 
-// Return the lists of all rows from those of the distinct rows: k per row, filled with -1. nearest(p, worker)
-// returns the list of position p, whose row is ids[p]. value(similarity) is the value in the result.
+// Expand the neighbour lists of the distinct rows to lists of all rows. Lists have k entries, padded with -1.
+// nearest(p, worker) returns the list of position p, which belongs to row ids[p].
+// value(similarity) converts a similarity to the value in the result.
 template <class Measure, class Nearest, class Value>
 Neighbors all_lists(const Measure& measure, std::span<const std::int32_t> ids, std::int64_t k,
                     const Nearest& nearest, const Value& value, ThreadPool& pool, const Report& report) {
@@ -300,7 +301,8 @@ Neighbors all_lists(const Measure& measure, std::span<const std::int32_t> ids, s
   return result;
 }
 
-// Return the lists of the rows [begin, end), which are queries. nearest(row, worker) returns that of a row.
+// Return the neighbour lists of the queries, which are the rows [begin, end).
+// nearest(row, worker) returns the list of one query.
 template <class Measure, class Nearest, class Value>
 Neighbors query_lists(const Measure& measure, std::int64_t begin, std::int64_t end, std::int64_t k,
                       const Nearest& nearest, const Value& value, ThreadPool& pool, const Report& report) {

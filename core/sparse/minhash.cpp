@@ -19,32 +19,34 @@
 namespace agglo {
 namespace {
 
-// How it works. The MinHash of a set is the first of its members in a random order of all columns. Two sets
-// have the same MinHash with a probability that is their Jaccard similarity. A band puts sets of the same
-// MinHash into a bucket, and splits large buckets by further MinHashes. So rare members make buckets by
-// themselves, and frequent ones do no harm. The sets of a bucket are compared with each other: first by
-// sketches of a few hundred bits, then in full if they may be close. Few bands of large buckets cost less
-// than many bands of small ones, or than comparing neighbours of neighbours.
+// How it works. The MinHash of a set is its first member in a random order of all columns.
+// The probability that two sets have the same MinHash equals their Jaccard similarity.
+// A band is one partition of the sets into buckets. Sets with the same MinHash share a bucket.
+// Further MinHashes split large buckets. So frequent members do not lead to large buckets.
+// All pairs of sets in a bucket are compared: first by sketches of a few hundred bits, then in full if close.
+// Few bands with large buckets cost less than many bands with small buckets.
+// They also cost less than comparing neighbours of neighbours.
 //
-// Bands are processed one after the other, and a set is in one bucket of a band only. So the result does not
-// depend on threads. Distinct sets are numbered by their groups of duplicates, in the order of their indices.
+// Bands are processed one after the other, and each set is in only one bucket of a band.
+// So the result does not depend on the number of threads.
+// Distinct sets are numbered by their groups of duplicates, in the order of their indices.
 
-constexpr std::int64_t kBucket = 512;  // sets in a bucket, by default
+constexpr std::int64_t kBucket = 512;  // default number of sets per bucket
 constexpr std::int64_t kBands = 4;     // bands added at a time
 constexpr std::int64_t kTuning = 128;  // sets in the sample that decides whether to add bands
-constexpr std::int64_t kFew = 512;     // up to so many sets, all pairs are compared
-constexpr std::int64_t kRows = 16;     // buckets, or sets, in a chunk of work
-constexpr double kHopeless = 1.5;      // give up if so many times max_bands seem necessary
-constexpr int kDepth = 8;              // MinHashes by which a bucket is split before it is cut at random
+constexpr std::int64_t kFew = 512;     // up to this number of sets, all pairs are compared
+constexpr std::int64_t kRows = 16;     // buckets or sets per chunk of parallel work
+constexpr double kHopeless = 1.5;      // give up if the bands needed exceed this multiple of max_bands
+constexpr int kDepth = 8;              // number of MinHashes that split a bucket before it is split at random
 
-// Hashes a column, or the number of a set, in the random order of a seed.
+// Hashes a column, or the number of a set. Each seed gives another random order.
 std::uint32_t hash_id(std::uint64_t number, std::uint64_t seed) {
   std::uint64_t x = (number + seed) * 0x9e3779b97f4a7c15u;
   x = (x ^ (x >> 32)) * 0xd6e8feb86659fd93u;
   return static_cast<std::uint32_t>(x >> 32);
 }
 
-// A partition of all distinct sets into buckets.
+// One band: a partition of all distinct sets into buckets.
 class Band {
  public:
   Band(const Sets& sets, std::span<const std::int32_t> ids, std::int64_t size, std::uint64_t seed)
@@ -65,16 +67,16 @@ class Band {
   }
 
  private:
-  // Puts keyed_[begin .. end), which have `depth` MinHashes in common, into buckets.
+  // Splits keyed_[begin .. end) into buckets. These sets have `depth` MinHashes in common.
   void split(std::int64_t begin, std::int64_t end, int depth) {
     for (std::int64_t s = begin; s < end; ++s)
       keyed_[s].first = depth < kDepth ? minhash(keyed_[s].second, seeds_[depth])
                                        : hash_id(keyed_[s].second, seeds_[depth]);
     std::sort(keyed_.begin() + begin, keyed_.begin() + end);
-    std::int64_t open = begin;  // the begin of the bucket that is being filled
+    std::int64_t open = begin;  // begin of the current bucket
     for (std::int64_t first = begin, last = begin; first < end; first = last) {
       while (last < end && keyed_[last].first == keyed_[first].first) ++last;
-      // At depth 0, sets of different MinHashes have nothing in common and must not share a bucket.
+      // At depth 0, sets with different MinHashes have nothing in common and must not share a bucket.
       if (last - open > size_ || depth == 0) {
         close(open, first);
         open = first;
@@ -130,8 +132,8 @@ class MinHashSearch {
     compare_bucket(all, true, scratch_[0]);
   }
 
-  // Compare the sets of each bucket of more bands. A set is in one bucket of a band only, so no two workers
-  // write to its list. `all`: compare in full, whatever the sketches say.
+  // Compare the sets within each bucket of new bands. If `all`, pairs are compared in full without sketches.
+  // A set is in one bucket per band, so no two workers write to its list.
   void add_bands(std::span<const std::uint64_t> seeds, std::int64_t size, bool all, const Report& report) {
     const std::int64_t count = static_cast<std::int64_t>(seeds.size());
     std::vector<std::unique_ptr<const Band>> bands(count);
@@ -147,7 +149,7 @@ class MinHashSearch {
     }
   }
 
-  // Return the nearest of the sets that a set was compared with, by their first duplicates, in no order.
+  // Return the nearest sets among those compared with set g, by their first duplicates, in no order.
   std::span<const Candidate> list(std::int64_t g, int worker) {
     auto& list = scratch_[worker].list;
     list.assign(lists_.begin() + g * k_, lists_.begin() + g * k_ + sizes_[g]);
@@ -166,8 +168,8 @@ class MinHashSearch {
     std::vector<Candidate> list;
   };
 
-  // Compares the sets of a bucket and offers pairs to each other's lists: those that may be close by their
-  // sketches, or all.
+  // Compares all pairs of sets in a bucket, and offers each set to the list of the other.
+  // Unless `all`, pairs are skipped if their sketches are not close.
   void compare_bucket(std::span<const std::int32_t> members, bool all, Scratch& scratch) {
     auto& slopes = scratch.slopes;
     resize(members, scratch);
@@ -199,7 +201,7 @@ class MinHashSearch {
     return sizes_[g] == k_ ? Overlaps::slope(lists_[g * k_].similarity) : 0;
   }
 
-  // Offers a candidate to the list of a set. Lists are heaps, the farthest on top.
+  // Offers a candidate to the list of a set. Lists are heaps with the farthest candidate on top.
   void offer(std::int32_t g, const Candidate& it) {
     Candidate* best = lists_.data() + g * k_;
     std::int32_t& size = sizes_[g];
@@ -231,7 +233,7 @@ class MinHashSearch {
   const std::int64_t n_, k_;
   ThreadPool& pool_;
   std::vector<Candidate> lists_;     // k per distinct set
-  std::vector<std::int32_t> sizes_;  // of the lists
+  std::vector<std::int32_t> sizes_;  // sizes of the lists
   std::vector<SetSketch> sketches_;
   std::vector<Scratch> scratch_;
 };
@@ -250,7 +252,7 @@ class TrueLists {
     });
   }
 
-  // Measure the share of true neighbours that a search has found. Values are compared as the user sees them.
+  // Measure the recall of a search. Values are compared in float32, as in the result.
   Recall measure_recall(MinHashSearch& search) const {
     std::vector<double> shares(rows_.size(), 1);
     for (std::size_t s = 0; s < rows_.size(); ++s) {
@@ -318,15 +320,15 @@ MinHashResult minhash_neighbors(const Sets& sets, std::int64_t k, double recall,
     for (bool enough = false; !enough;) {
       add(std::min(kBands, max_bands - bands));
       const double missed = 1 - tuning.measure_recall(search).value;
-      // Every band misses the same share of what the other bands missed, or a larger one, because that is
-      // harder to find.
+      // Assume that each new band misses the same share of the remaining neighbours as earlier bands did.
+      // The true share may be larger, because the remaining neighbours are harder to find.
       const double needed = missed > 0 && target < 1
                                 ? static_cast<double>(bands) * portable_log(1 - target) / portable_log(missed)
                                 : 0;
       const bool last =
           bands >= max_bands || (!given.never_give_up && needed > kHopeless * static_cast<double>(max_bands));
       if (1 - missed < target && !last) continue;
-      // Measure on a new sample, which did not decide when to stop, and so is not biased.
+      // Measure the recall on a new sample. The tuning sample is biased, because it decided when to stop.
       found.recall = measure();
       enough = last || found.recall.value >= recall;
       target += (1 - target) / 4;

@@ -1,4 +1,4 @@
-// Approximate nearest neighbours of sets by Jaccard distance: locality-sensitive hashing with MinHash.
+// Approximate nearest neighbours of sets by Jaccard distance: MinHash locality-sensitive hashing (LSH).
 #pragma once
 
 #include <cstdint>
@@ -9,25 +9,26 @@
 
 namespace agglo {
 
-// Parameters of the search; 0 means that the search chooses.
+// Parameters of the MinHash search. If a number is 0, the search chooses it.
 struct MinHashParams {
-  std::int64_t bucket = 0;    // sets in a bucket, at most
-  std::int64_t bands = 0;     // partitions of all sets into buckets
-  bool never_give_up = true;  // whether to go on even if the recall seems out of reach
+  std::int64_t bucket = 0;    // maximum number of sets per bucket
+  std::int64_t bands = 0;     // number of bands, which are partitions of all sets into buckets
+  bool never_give_up = true;  // whether to continue even if the recall seems out of reach
 };
 
 struct MinHashResult {
   Neighbors neighbors;
   Recall recall;
-  MinHashParams params;  // those that were used
+  MinHashParams params;  // the parameters used
 };
 
-// Return nearly all of what `jaccard_neighbors` returns, with exact values.
+// Return approximate nearest neighbours with exact values: nearly the result of `jaccard_neighbors`.
 //
-// Sets that share a bucket of some band are compared if their sketches look close. Unless the number of bands
-// is given, bands are added until a sample of sets reaches `recall`, or there are `max_bands`. If not
-// `never_give_up`, the search also stops if max_bands will clearly not suffice. If there are few sets, all
-// pairs are compared. The result depends on the sets, the arguments and the seed.
+// Sets that share a bucket in any band are compared if their sketches are close.
+// Unless the number of bands is given, bands are added until a sample of sets reaches `recall`.
+// The search stops at `max_bands`. If `never_give_up` is false, it stops as soon as max_bands seems too few.
+// If there are few sets, all pairs are compared.
+// The result depends on the sets, the arguments and the seed, but not on the number of threads.
 //
 // Memory besides sets and result: 4 bytes per member, 16 * k + 200 bytes per set, and 8 per set and thread.
 MinHashResult minhash_neighbors(const Sets& sets, std::int64_t k, double recall, const MinHashParams& given,

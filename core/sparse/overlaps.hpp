@@ -1,4 +1,4 @@
-// The similarity measure of the searches of sets: counts of common members.
+// The similarity measure of set searches, which counts common members.
 #pragma once
 
 #include <algorithm>
@@ -13,14 +13,14 @@
 
 namespace agglo {
 
-// Return minus the Jaccard distance of sets of sizes a and b with `common` common members.
+// Return minus the Jaccard distance of two sets with a and b members, of which `common` are in both.
 inline double jaccard_of_counts(std::int64_t a, std::int64_t b, std::int64_t common) {
   const std::int64_t all = a + b - common;
   return all == 0 ? 0 : -static_cast<double>(all - common) / static_cast<double>(all);
 }
 
-// The similarity measure of InvertedSearch for sets. Positions are ordered by size, so that sets that are too
-// small or too large to be close form ranges, which are skipped.
+// The measure of InvertedSearch for sets.
+// Positions are sorted by set size. So sets that are too small or too large form ranges, which are skipped.
 class Overlaps {
  public:
   Overlaps(const Sets& sets, Duplicates found_duplicates)
@@ -43,8 +43,8 @@ class Overlaps {
     explicit Query(const Overlaps& overlaps) : members(overlaps.sets_.columns, 0) {}
 
     std::vector<Term> terms;
-    std::array<std::int64_t, Levels::count> rest;  // members of the set in the columns after a level
-    std::vector<std::uint8_t> members;             // 1 for the columns of the set
+    std::array<std::int64_t, Levels::count> rest;  // number of members in the columns after each level
+    std::vector<std::uint8_t> members;             // for each column, 1 if it is a member of the set
     std::int32_t row = -1;
     std::int64_t size = 0;
   };
@@ -65,7 +65,7 @@ class Overlaps {
   std::int64_t select(const Query& x, int level, double threshold, const float* partial, std::int64_t first,
                       std::int64_t n, std::int32_t* found) const {
     const float own = static_cast<float>(x.rest[level]);
-    if (level + 1 == Levels::count) level = 0;  // any will do, because the rest of the query is 0
+    if (level + 1 == Levels::count) level = 0;  // any level will do, because the rest of the query is 0
     return select_overlaps(partial, levels.rest[level].data() + first, sizes_.data() + first, n, own,
                            static_cast<float>(x.size), slope(threshold), found);
   }
@@ -91,7 +91,7 @@ class Overlaps {
   double self_similarity(std::int32_t) const { return 0; }
   std::pair<std::int64_t, std::int64_t> span(const Query& x, double threshold) const {
     const auto n = static_cast<std::int64_t>(sizes_.size());
-    const double share = 1 + threshold;  // of the union that must be common
+    const double share = 1 + threshold;  // share of the union that must be common
     if (share <= 0) return {0, n};
     const double size = static_cast<double>(x.size);
     const auto position = [&](double bound) {
@@ -114,16 +114,16 @@ class Overlaps {
     return jaccard_of_counts(x.size, sets_.size(row), common);
   }
 
-  // Returns a slope so that sets of sizes a and b with `common` common members reach the threshold only if
-  // common >= slope * (a + b): it is derived from common / (a + b - common) >= 1 + threshold. It is a little
-  // smaller, so that rounding excludes nothing.
+  // Returns a slope such that two sets reach the threshold only if common >= slope * (a + b).
+  // Here a and b are their sizes. It follows from common / (a + b - common) >= 1 + threshold.
+  // The slope is slightly reduced, so that rounding excludes no set.
   static float slope(double threshold) {
     const double share = 1 + threshold;
     return static_cast<float>(share / (1 + share) * (1 - 1e-6));
   }
 
   Duplicates duplicates;
-  std::vector<std::int32_t> ids;  // of the distinct sets, by position
+  std::vector<std::int32_t> ids;  // ids of the distinct sets, by position
   Postings postings;
   Levels levels;
   const double min_similarity = -1;
