@@ -1,6 +1,7 @@
-// Matrix products by BLAS, whose bits differ between processors.
+// Matrix products by BLAS. Their bits differ between processors.
 //
-// Such products may only prune pairs, by a bound of their error. Where products decide, use simd/product.hpp.
+// Use these products only to prune pairs by an error bound.
+// If products determine a result, use simd/product.hpp.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +9,8 @@
 
 namespace agglo {
 
-// The signature of BLAS sgemm and dgemm in Fortran. They are called from several threads at once and must not
-// start threads themselves.
+// The Fortran signature of the BLAS functions sgemm and dgemm.
+// Several threads call these functions at once, so the functions must not start threads themselves.
 template <class Real>
 using Gemm = void(char* transa, char* transb, int* m, int* n, int* k, Real* alpha, Real* a, int* lda, Real* b,
                   int* ldb, Real* beta, Real* c, int* ldc);
@@ -18,8 +19,9 @@ struct Blas {
   Gemm<double>* dgemm;
 };
 
-// Set products[i * n_columns + j] = row i . column j, both of d numbers. Grows `products` if it is too short.
-// Fortran stores matrices by columns, so to it both arguments are matrices with d rows.
+// Set products[i * n_columns + j] to the dot product of row i and column j, both with d numbers.
+// Grows `products` if it is too short.
+// Fortran stores matrices by columns, so both arguments are matrices with d rows for BLAS.
 template <class Real>
 void multiply_blas(Gemm<Real>* gemm, const Real* rows, std::int64_t n_rows, const Real* columns,
                    std::int64_t n_columns, std::int64_t d, std::vector<Real>& products) {

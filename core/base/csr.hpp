@@ -1,4 +1,4 @@
-// CandidateLists of ids in compressed rows (CSR), and the counting sort that builds them.
+// Lists of ids in compressed sparse rows (CSR), and the counting sort that builds them.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ struct Csr {
   }
 };
 
-// Group the ids 0 .. labels.size() - 1 by their label in [0, n_labels): row r holds the ids of label r, in
-// increasing order. Linear time, by counting sort.
+// Group the ids 0 .. labels.size() - 1 by their labels, which are in [0, n_labels).
+// Row r of the result holds the ids with label r, in increasing order. Linear time, by counting sort.
 template <class Label>
 Csr group_by_label(std::span<const Label> labels, std::int64_t n_labels) {
   Csr rows{std::vector<std::int64_t>(n_labels + 1, 0), std::vector<std::int32_t>(labels.size())};

@@ -1,4 +1,4 @@
-// Disjoint sets (union-find): the search for the root of an element.
+// Disjoint sets (union-find): find the root of an element.
 #pragma once
 
 #include <atomic>

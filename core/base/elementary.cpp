@@ -6,7 +6,7 @@
 namespace agglo {
 namespace {
 
-// ln 2 in two parts. The first has so few bits that its products with exponents are exact.
+// ln 2 in two parts. The first part has so few bits that its products with exponents are exact.
 constexpr double kLn2High = 0x1.62e42fee00000p-1, kLn2Low = 0x1.a39ef35793c76p-33;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
@@ -18,7 +18,7 @@ double portable_log(double x) {
   if (x == kInfinity) return x;
   int exponent;
   double m = std::frexp(x, &exponent);
-  if (m < 0x1.6a09e667f3bcdp-1) {  // the root of 1/2
+  if (m < 0x1.6a09e667f3bcdp-1) {  // the square root of 1/2
     m *= 2;
     --exponent;
   }
@@ -29,7 +29,7 @@ double portable_log(double x) {
   return e * kLn2High + (2 * s + (2 * s * series + e * kLn2Low));
 }
 
-// x = k ln 2 + r, and exp r by its series.
+// x = k ln 2 + r, and exp(r) by its series.
 double portable_exp(double x) {
   if (std::isnan(x)) return x;
   if (x > 710) return kInfinity;

@@ -7,7 +7,7 @@
 
 namespace agglo {
 
-// Hash `size` bytes. Pass the hash of what came before as `state` to hash several arrays together.
+// Hash `size` bytes. To hash several arrays together, pass the hash of the previous array as `state`.
 inline std::uint64_t hash_bytes(const void* data, std::size_t size, std::uint64_t state = 0) {
   const char* bytes = static_cast<const char*>(data);
   state ^= size;

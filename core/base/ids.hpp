@@ -5,7 +5,7 @@
 
 namespace agglo {
 
-using Id = std::int32_t;  // the id of a point; the id of a cluster is that of its smallest point
+using Id = std::int32_t;  // the id of a point; the id of a cluster is the smallest id of its points
 constexpr Id kNoCluster = -1;
 
 }  // namespace agglo

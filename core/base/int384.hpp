@@ -1,4 +1,4 @@
-// 384-bit integers, for exact sums of weights over the whole range of float32.
+// 384-bit integers, for exact sums of float32 weights of any magnitude.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@
 
 namespace agglo {
 
-// Two's complement, the lowest 64 bits first. No operation checks for overflow.
+// Two's complement, with the lowest 64 bits first. No operation checks for overflow.
 class Int384 {
  public:
   static constexpr std::size_t kLimbs = 6;
@@ -47,10 +47,10 @@ class Int384 {
     return *this;
   }
 
-  // A total order, but not that of the numbers.
+  // A total order for sorting. It is not the numerical order.
   auto operator<=>(const Int384&) const = default;
 
-  // Rounds to the nearest double; ties go to the even one.
+  // Rounds to the nearest double. Ties go to the even double.
   explicit operator double() const {
     const bool negative = limbs_[kLimbs - 1] >> 63;
     Int384 magnitude = *this;
@@ -61,8 +61,8 @@ class Int384 {
     std::size_t last = kLimbs - 1;
     while (last > 1 && magnitude.limbs_[last] == 0) --last;
     auto top = static_cast<unsigned __int128>(magnitude.limbs_[last]) << 64 | magnitude.limbs_[last - 1];
-    // The 128 highest bits have more than 54 significant ones if there are any below. Those below only decide
-    // ties.
+    // If lower bits exist, the 128 highest bits have more than 54 significant bits.
+    // The lower bits then only decide ties.
     for (std::size_t k = 0; k + 1 < last; ++k)
       if (magnitude.limbs_[k] != 0) top |= 1;
     const double value = std::ldexp(static_cast<double>(top), static_cast<int>(64 * (last - 1)));

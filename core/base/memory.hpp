@@ -1,4 +1,4 @@
-// Memory for random access: vectors on large pages, and prefetching.
+// Memory for random access: vectors on huge pages, and prefetching.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 
 namespace agglo {
 
-// An allocator that asks for large pages, which reduce TLB misses of random reads and page faults.
+// An allocator that requests huge pages, which reduce page faults and the TLB misses of random reads.
 template <class T>
 struct LargePages {
   using value_type = T;
@@ -42,13 +42,13 @@ struct LargePages {
   friend bool operator==(const LargePages&, const LargePages&) { return true; }
 };
 
-// A vector on large pages.
+// A vector on huge pages.
 template <class T>
 using Array = std::vector<T, LargePages<T>>;
 
-// Prefetch `count` items, or the first kilobyte of them. After that the hardware prefetcher takes over.
+// Prefetch `count` items, but at most their first kilobyte. The hardware prefetcher handles the remainder.
 //
-// The empty asm statement keeps compilers from dropping calls of a function without visible effects.
+// Compilers may drop calls of a function without visible effects. The empty asm statement prevents that.
 template <class T>
 void prefetch(const T* items, std::int64_t count = 1) {
   constexpr std::int64_t kMaxBytes = 1024, kLine = 64;

@@ -1,4 +1,4 @@
-// The number types of points. Numbers of fewer than four bytes are stored as they are and widened in blocks.
+// The number types of points. Types with fewer than four bytes are stored unchanged and widened in blocks.
 #pragma once
 
 #include <bit>
@@ -12,8 +12,8 @@ namespace agglo {
 struct Half {
   std::uint16_t bits;
 
-  // Shifts exponent and fraction to where float32 has them. A product corrects the bias of the exponent; it
-  // is exact, also for subnormal numbers.
+  // Shifts exponent and fraction to their places in float32. A multiplication corrects the exponent bias.
+  // The multiplication is exact, also for subnormal numbers.
   operator float() const {
     const float magnitude = std::bit_cast<float>(std::uint32_t{bits & 0x7fffu} << 13) * 0x1p112f;
     return std::bit_cast<float>(std::bit_cast<std::uint32_t>(magnitude) | std::uint32_t{bits & 0x8000u}
@@ -21,24 +21,25 @@ struct Half {
   }
 };
 
-// The type in which numbers of type T are computed if float64 is not needed. It represents all of them
-// exactly.
+// The type for computations with numbers of type T if float64 is not needed.
+// It represents all numbers of type T exactly.
 template <class T>
 using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
-// Return the power of two whose square scales squared lengths of at most `largest` > 0 to at most 1. No
-// logarithms, because their bits differ between processors.
+// Return a power of two that scales rows to a length of at most 1.
+// `largest` is the maximum squared length of the rows, which is above 0.
+// It uses no logarithms, because their bits differ between processors.
 inline double unit_scale(double largest) {
   int exponent;
   if (std::frexp(largest, &exponent) == 0.5)
-    --exponent;  // 2^exponent is the smallest power that is at least `largest`
+    --exponent;  // 2^exponent is the smallest power of two that is at least `largest`
   return std::ldexp(1.0, -(exponent >= 0 ? (exponent + 1) / 2 : exponent / 2));
 }
 
-// The largest scale of points. With it, squared distances of numbers up to 1e100 stay finite.
+// The largest scale of points. With this scale, squared distances of numbers up to 1e100 stay finite.
 constexpr double kMaxScale = 0x1p150;
 
-// Instantiate a macro for every number type. All searches are instantiated for these.
+// Instantiate a macro for every number type. All searches support these types.
 #define AGGLO_EACH_NUMBER(instantiate) \
   instantiate(float) instantiate(double) instantiate(Half) instantiate(std::int8_t) instantiate(std::uint8_t)
 

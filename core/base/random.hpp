@@ -1,4 +1,4 @@
-// splitmix64: a mixing function and random number generator whose numbers are the same on every machine.
+// splitmix64: a mixing function and random number generator with the same numbers on every machine.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ inline std::uint64_t splitmix64(std::uint64_t x) {
   return x ^ (x >> 31);
 }
 
-// Return the next number of the generator with this state, and advance the state.
+// Advance the state of the generator and return the next random number.
 inline std::uint64_t next_splitmix64(std::uint64_t& state) {
   const std::uint64_t number = splitmix64(state);
   state += 0x9e3779b97f4a7c15u;

@@ -27,8 +27,8 @@ ThreadPool::ThreadPool(int threads) {
     for (int worker = 1; worker < threads; ++worker) workers_.emplace_back([this, worker] { work(worker); });
   } catch (const std::system_error& error) {
     const auto started = workers_.size();
-    // ~ThreadPool does not run after an exception here. Destroying wake_ while threads wait for it would
-    // block forever.
+    // If this constructor throws, ~ThreadPool does not run.
+    // Without stop(), the destructor of wake_ would block forever, because threads wait for it.
     stop(workers_, mutex_, wake_, quit_);
     throw std::invalid_argument("n_jobs=" + std::to_string(threads) + ", but the system started only " +
                                 std::to_string(started + 1) + " threads (" + error.what() + "): pass fewer");

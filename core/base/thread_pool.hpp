@@ -1,4 +1,4 @@
-// A pool of threads for the duration of one call, and progress reports.
+// A pool of threads that exists for one call, and progress reports.
 #pragma once
 
 #include <atomic>
@@ -12,12 +12,13 @@
 
 namespace agglo {
 
-// A progress function: (done, total). It is called only on the calling thread, between chunks of work. It may
-// throw to stop the work; that is how Ctrl-C arrives. An empty Report is allowed everywhere.
+// A progress function with the arguments (done, total).
+// It is called only on the calling thread, between chunks of work.
+// It may throw to stop the work; Ctrl-C uses this. An empty Report is allowed everywhere.
 using Report = std::function<void(std::int64_t done, std::int64_t total)>;
 
-// A pool of `threads` workers; the calling thread is worker 0. It is not determined which worker gets which
-// chunk. So a body may only write to what its chunk owns, or to scratch space of its worker.
+// A pool of `threads` workers. The calling thread is worker 0. Any worker may process any chunk.
+// So a body may only write to data of its chunk, or to scratch space of its worker.
 class ThreadPool {
  public:
   explicit ThreadPool(int threads);
@@ -29,11 +30,11 @@ class ThreadPool {
 
   using Body = std::function<void(std::int64_t chunk, int worker)>;
 
-  // Call body once for every chunk in [0, chunks). If a worker throws, the remaining chunks are dropped. The
-  // first exception is rethrown here once all workers have stopped.
+  // Call body once for every chunk in [0, chunks). If a worker throws, the remaining chunks are skipped.
+  // The first exception is rethrown after all workers have stopped.
   void run(std::int64_t chunks, const Body& body, const Report& report = {});
 
-  // Call body(begin, end, worker) for consecutive ranges of at most `grain` items that cover [0, n).
+  // Divide [0, n) into consecutive ranges of at most `grain` items. Call body(begin, end, worker) for each.
   template <class Ranges>
   void ranges(std::int64_t n, std::int64_t grain, const Ranges& body, const Report& report = {}) {
     run((n + grain - 1) / grain,

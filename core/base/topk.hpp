@@ -1,4 +1,4 @@
-// Selection of the k first items of many, by operator<.
+// Top-k selection: the k smallest items by operator<.
 #pragma once
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 
 namespace agglo {
 
-// Keep the k first items of a vector, in increasing order, or all if there are fewer.
+// Keep the k smallest items of a vector, in increasing order. If there are fewer, keep all items.
 template <class T>
 void keep_first(std::vector<T>& items, std::int64_t k) {
   if (static_cast<std::int64_t>(items.size()) > k) {
@@ -17,14 +17,14 @@ void keep_first(std::vector<T>& items, std::int64_t k) {
   std::sort(items.begin(), items.end());
 }
 
-// The k first of all items offered so far, as a heap with the last of them on top. k >= 1.
+// The k smallest of all items offered so far, k >= 1. They are a heap with the largest on top.
 template <class T>
 class TopK {
  public:
   explicit TopK(std::int64_t k) : k_(k) { heap_.reserve(k); }
 
   bool is_full() const { return static_cast<std::int64_t>(heap_.size()) == k_; }
-  // The last of the k items. Only if is_full().
+  // Return the largest of the k items. Requires is_full().
   const T& last() const { return heap_.front(); }
 
   void clear() { heap_.clear(); }

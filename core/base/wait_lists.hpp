@@ -16,7 +16,7 @@ class WaitLists {
   // Returns a cluster that waits for y, or kNoCluster if no cluster does.
   Id first(Id y) const { return waits_[y].first; }
 
-  // Makes x wait for y. If x waits for another cluster, that wait ends.
+  // Makes x wait for y. If x already waits for another cluster, this wait ends.
   void add(Id x, Id y) {
     remove(x);
     const Id next = waits_[y].first;

@@ -7,8 +7,8 @@ namespace {
 
 constexpr int kLanes = 8;  // running sums, which fill wide registers; their number determines the rounding
 
-// Written once and compiled a second time for AVX2. Both versions give the same bits, because nothing in them
-// may be fused or reordered (see CMakeLists.txt).
+// This function is compiled twice: for plain C++ and for AVX2.
+// Both versions give the same bits, because no operation may be fused or reordered (see CMakeLists.txt).
 template <class Step>
 [[gnu::always_inline]] inline double sum(std::int64_t n, const Step& step) {
   double lane[kLanes] = {};

@@ -1,4 +1,4 @@
-// Distances of points of any precision to a center in float64. The bits are the same on every machine.
+// Distances between points of any number type and a float64 center, with the same bits on every machine.
 #pragma once
 
 #include <cstdint>
@@ -7,11 +7,11 @@
 
 namespace agglo {
 
-// Return the squared distance of x and the center, both of n columns.
+// Return the squared distance between x and the center. Both have n columns.
 template <class T>
 double squared_distance_to(const double* center, const T* x, std::int64_t n);
 
-// Return the same, and move the center by `share` of the way to x.
+// Return the same distance. Then move the center towards x by `share` of the way.
 template <class T>
 double move_center(double* center, const T* x, double share, std::int64_t n);
 

@@ -15,7 +15,7 @@ constexpr const char* kVariable = "AGGLO_SIMD";
 constexpr std::string_view kNames[] = {"plain", "avx2", "avx512"};
 
 #ifdef AGGLO_X86
-// __builtin_cpu_supports does not know this name in clang.
+// clang's __builtin_cpu_supports does not know the name f16c.
 bool has_f16c() {
   unsigned eax, ebx, ecx, edx;
   return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
@@ -42,7 +42,7 @@ std::string join_names(const std::vector<Simd>& levels) {
   return names;
 }
 
-// No exception may be thrown before main; check_environment throws it later.
+// No exception may be thrown before main. check_environment throws it later.
 Simd initial_level() noexcept {
   try {
     return choose_level(std::getenv(kVariable));

@@ -1,7 +1,7 @@
-// The instruction set of all kernels, which is chosen once, when the program starts.
+// The SIMD level of all kernels. It is chosen once, when the program starts.
 //
-// A kernel is written in plain C++ and, if that pays, again for wider registers. All versions must give the
-// same bits: no fused products, and sums in an order that does not depend on the width of a register.
+// A kernel is written in plain C++. If that is faster, it is also written for wider registers.
+// All versions must give the same bits: they use no fused operations, and the same order of sums.
 #pragma once
 
 #include <string_view>
@@ -28,16 +28,16 @@ std::string_view name_of(Simd level);
 // Return all levels that the processor supports, in increasing order.
 std::vector<Simd> available_levels();
 
-// Return the level for a value of the environment variable AGGLO_SIMD: the highest available one if it is
-// null or empty. Throws std::runtime_error if the name is unknown or the processor does not support the
-// level.
+// Return the SIMD level for a value of the environment variable AGGLO_SIMD.
+// If the value is null or empty, return the highest available level.
+// Throws std::runtime_error if the name is unknown or the processor does not support the level.
 Simd choose_level(const char* wanted);
 
-// Throw what choose_level throws for the environment of this process. A process with a wrong environment runs
-// at the plain level until then.
+// Throw the error of choose_level if AGGLO_SIMD is invalid in this process.
+// Until this call, a process with an invalid AGGLO_SIMD runs at the plain level.
 void check_environment();
 
-// Change the level, so that tests can compare levels. No kernel may run in another thread meanwhile.
+// Change the level, so that tests can compare levels. No other thread may run a kernel at the same time.
 void set_simd_level(Simd level);
 
 }  // namespace agglo
@@ -45,7 +45,7 @@ void set_simd_level(Simd level);
 #ifdef AGGLO_X86
 #define AGGLO_AVX2 gnu::target("avx2,fma,f16c,popcnt")
 #define AGGLO_AVX512 gnu::target("avx2,fma,f16c,popcnt,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")
-// Returns name_avx2(...) or name(...); both exist wherever AGGLO_X86 is defined.
+// Returns name_avx2(...) or name(...). Both exist if AGGLO_X86 is defined.
 #define AGGLO_DISPATCH(name, ...) \
   return ::agglo::simd_level() >= ::agglo::Simd::avx2 ? name##_avx2 __VA_ARGS__ : name __VA_ARGS__
 #else

@@ -12,8 +12,8 @@
 namespace agglo {
 namespace {
 
-// Most kernels are written once and compiled a second time for AVX2. Both versions give the same bits,
-// because nothing in them may be fused or reordered (see CMakeLists.txt).
+// Most kernels are compiled twice: for plain C++ and for AVX2.
+// Both versions give the same bits, because no operation may be fused or reordered (see CMakeLists.txt).
 
 struct Product {
   template <class Number>
@@ -43,10 +43,10 @@ template <class Term, class Number, class T>
   return ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7]));
 }
 
-// float32 sums have 32 running sums. The first eight of them take the rest of a row.
+// float32 kernels use 32 running sums. The first eight sums also take the last terms of a row.
 constexpr int kQuickLanes = 32;
 
-// Returns the sum of eight running sums and of the terms from j on, in a fixed order.
+// Returns the sum of eight running sums and of the terms from index j on, in a fixed order.
 template <class Term, class T>
 [[gnu::always_inline]] inline float finish_quick_sum(const float* lane, const T* x, const T* y,
                                                      std::int64_t j, std::int64_t n) {
@@ -128,8 +128,8 @@ template <class Term, class Number, class T>
   return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(x))));
 }
 
-// Intrinsics, because compilers do not widen eight bytes at a time. Products are not fused with sums, because
-// plain C++ has no fast way to do the same.
+// Uses intrinsics, because compilers do not widen eight bytes at a time.
+// Products and sums are not fused, because plain C++ could not do the same fast.
 template <class Term, class T>
 [[AGGLO_AVX2]] float quick_sum_avx2(const T* x, const T* y, std::int64_t n) {
   __m256 sums[4] = {_mm256_setzero_ps(), _mm256_setzero_ps(), _mm256_setzero_ps(), _mm256_setzero_ps()};

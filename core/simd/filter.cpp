@@ -8,7 +8,7 @@
 namespace agglo {
 namespace {
 
-// Every loop is written once and compiled a second time for AVX2.
+// Every loop is compiled twice: for plain C++ and for AVX2.
 
 [[gnu::always_inline]] inline void count_bits(const std::uint64_t* row, const std::uint64_t* rows,
                                               std::int64_t n, std::int64_t width, std::int32_t* out) {
@@ -19,7 +19,7 @@ namespace {
   }
 }
 
-// Few pass, so 32 are tested at once.
+// Few items pass the test, so 32 items are tested at once.
 template <class Test>
 [[gnu::always_inline]] inline int select_if(std::int64_t n, std::int32_t* found, const Test& test) {
   constexpr std::int64_t run = 32;
@@ -93,7 +93,7 @@ template <class Test>
 
 [[AGGLO_AVX2]] void count_bits_avx2(const std::uint64_t* row, const std::uint64_t* rows, std::int64_t n,
                                     std::int64_t width, std::int32_t* out) {
-  // A width that is known lets the loop over words be unrolled.
+  // A constant width lets the compiler unroll the loop over words.
   switch (width) {
     case 1:
       return count_bits(row, rows, n, 1, out);

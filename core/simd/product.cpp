@@ -7,16 +7,17 @@
 namespace agglo {
 namespace {
 
-// A blocked matrix product. Blocks of rows and of columns are packed into panels, in which the numbers of one
-// term are next to each other. The product of two panels, a tile, is summed in registers. Terms come in
-// blocks as well: a tile continues with the sums of the previous block.
+// A blocked matrix product. Blocks of rows and columns are packed into panels.
+// A panel stores the numbers of each term next to each other.
+// A tile, the product of two panels, is summed in registers.
+// Terms are divided into blocks, too. A tile continues with the sums of the previous block of terms.
 
-constexpr std::int64_t kTerms = 256;     // terms of a block: two panels fit the L1 cache
-constexpr std::int64_t kRows = 96;       // rows of a block, a multiple of all tiles' heights
-constexpr std::int64_t kColumns = 1024;  // columns of a block, a multiple of all tiles' widths
+constexpr std::int64_t kTerms = 256;     // terms per block: two panels fit into the L1 cache
+constexpr std::int64_t kRows = 96;       // rows per block, a multiple of all tile heights
+constexpr std::int64_t kColumns = 1024;  // columns per block, a multiple of all tile widths
 
-// Adds the product of two panels to a tile of sums, whose rows are `stride` numbers apart. This is a macro,
-// because vector types are only available in functions that are compiled for them.
+// Adds the product of two panels to a tile of sums, whose rows are `stride` numbers apart.
+// This is a macro, because vector types are only available in functions compiled for them.
 #define AGGLO_TILE(name, Vector, kHeight, kVectors)                                                          \
   void name(const float* rows, const float* columns, std::int64_t terms, float* sums, std::int64_t stride) { \
     constexpr int lanes = sizeof(Vector) / sizeof(float);                                                    \
@@ -56,8 +57,8 @@ Tile tile() {
   return {4, 8, tile_plain};
 }
 
-// Packs `terms` numbers of each of n rows, which are d apart, into panels of `width` rows. The last panel is
-// filled with 0.
+// Packs `terms` numbers of each of n rows into panels of `width` rows. Rows are d numbers apart.
+// The last panel is padded with 0.
 void pack(const float* rows, std::int64_t n, std::int64_t d, std::int64_t terms, std::int64_t width,
           float* out) {
   for (std::int64_t first = 0; first < n; first += width, out += width * terms) {
@@ -79,7 +80,7 @@ void multiply_rows(const float* rows, std::int64_t n_rows, const float* columns,
   const Tile with = tile();
   if (products.size() < static_cast<std::size_t>(n_rows * n_columns)) products.resize(n_rows * n_columns);
   std::fill_n(products.begin(), n_rows * n_columns, 0.0f);
-  float edge[12 * 32];  // a tile that is cut off by the last row or column
+  float edge[12 * 32];  // a partial tile at the last row or column
   for (std::int64_t left = 0; left < n_columns; left += kColumns)
     for (std::int64_t term = 0; term < d; term += kTerms) {
       const std::int64_t across = std::min(kColumns, n_columns - left), terms = std::min(kTerms, d - term);

@@ -1,4 +1,4 @@
-// Matrix products in float32 whose bits are the same on every machine.
+// float32 matrix products with the same bits on every machine.
 #pragma once
 
 #include <cstdint>
@@ -6,11 +6,12 @@
 
 namespace agglo {
 
-// Set products[i * n_columns + j] = row i . column j, both of d numbers. Grows `products` if it is too short.
+// Set products[i * n_columns + j] to the dot product of row i and column j, both with d numbers.
+// Grows `products` if it is too short.
 //
-// Every product is summed from the first term to the last, without fused operations. So it depends on its two
-// rows alone, not on the processor, a BLAS, or the other rows of the call. If products only prune pairs by an
-// error bound, a BLAS takes about half the time (base/blas.hpp).
+// Every product is summed from the first term to the last, without fused operations.
+// So it depends only on its two rows: not on the processor, a BLAS, or the other rows of the call.
+// If products only prune pairs by an error bound, BLAS takes about half the time (base/blas.hpp).
 void multiply_rows(const float* rows, std::int64_t n_rows, const float* columns, std::int64_t n_columns,
                    std::int64_t d, std::vector<float>& products);
 
