@@ -1,4 +1,4 @@
-// Fuzzes searches in dense points of every type (exact, k-d tree, IVF) against the definition.
+// Fuzzes the dense searches (exact, k-d tree, IVF) with every number type against brute force.
 #include <span>
 
 #include "../tests/blas.hpp"
@@ -39,7 +39,7 @@ void check(Input& input) {
   const Neighbors exact = exact_neighbors(points, k, metric, {}, blas, one_thread());
   if (both) CHECK(same(exact, exact_neighbors(points, k, metric, {}, blas, two_threads())));
   CHECK(same(exact, kdtree_neighbors(points, k, metric, one_thread())));
-  // The first k of all by (value, index).
+  // Brute force: the first k points by (value, index).
   const std::vector<float> values = pairwise_values(points, metric, one_thread());
   const float sign = is_similarity(metric) ? -1.0f : 1.0f;
   for (std::int64_t i = 0; i < n; ++i) {

@@ -1,4 +1,4 @@
-// Fuzzes the passes of DP-means and its seeds, with one thread and with two.
+// Fuzzes the passes and the seeds of DP-means, with one thread and with two threads.
 #include <numeric>
 
 #include "../tests/blas.hpp"

@@ -1,4 +1,4 @@
-// Fuzzes graph construction and the rounds: all linkages, with constraints, with one thread and with two.
+// Fuzzes graph construction and the rounds: all linkages and constraints, with one thread and with two.
 #include <array>
 #include <optional>
 
@@ -28,7 +28,7 @@ void check_forest(const Forest& forest, std::int64_t n) {
   }
 }
 
-// Validation accepts arrays of any content.
+// Validation must accept or reject arrays of any content without a crash.
 void check_validation(Input& input) {
   const std::int64_t n = input.integer(0, 4), edges = input.integer(0, 6);
   std::vector<std::int64_t> indptr;

@@ -1,4 +1,4 @@
-// Fuzzes searches in sparse rows, sets and bits against searches in the same rows as dense ones.
+// Fuzzes the searches of sparse rows, sets and bits against dense searches of the same rows.
 #include "../tests/blas.hpp"
 #include "input.hpp"
 #include "neighbors/exact.hpp"
@@ -35,7 +35,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (const Metric metric : {Metric::dot, Metric::cosine}) {
     const Neighbors found = exact_neighbors(rows, k, metric, one_thread());
     if (both) CHECK(same(found, exact_neighbors(rows, k, metric, two_threads())));
-    // Neighbours must be those of the dense search; sparse lists end where similarities are 0.
+    // Neighbours must equal those of the dense search. Sparse lists end where similarities become 0.
     const Neighbors full =
         exact_neighbors(Points<float>{dense.data(), n, columns}, k, metric, {}, blas, one_thread());
     for (std::size_t s = 0; s < full.values.size(); ++s) {

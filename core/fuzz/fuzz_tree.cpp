@@ -1,4 +1,4 @@
-// Fuzzes the validation of trees, and the operations on valid ones.
+// Fuzzes the validation of trees, and the operations on valid trees.
 #include <numeric>
 
 #include "input.hpp"
@@ -11,7 +11,7 @@ using namespace agglo;
 
 namespace {
 
-// Validation accepts columns of any content.
+// Validation must accept or reject columns of any content without a crash.
 void check_validation(Input& input) {
   const std::int64_t nodes = input.integer(0, 6);
   std::vector<std::int32_t> parent, size, round;
@@ -40,7 +40,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t leng
     return 0;
   }
   const bool both = compare_threads(input);
-  // Merge a few roots at a time, until one is left.
+  // Merge a few roots at a time, until one root remains.
   std::vector<std::int32_t> parent(leaves, -1), size(leaves, 1), round(leaves, 0), roots(leaves);
   std::vector<double> height(leaves, 0.0), costs(leaves, 0.0);
   std::iota(roots.begin(), roots.end(), 0);

@@ -17,7 +17,7 @@ class Input {
 
   bool empty() const { return left_ == 0; }
 
-  // Reads the next bytes as a number; 0 if there are none left.
+  // Reads the next bytes as a number. Returns 0 if no bytes remain.
   template <class T>
   T read() {
     T value{};
@@ -28,13 +28,12 @@ class Input {
     return value;
   }
 
-  // Reads an integer in [least, most] from one byte, so that a small change of a test case has a small
-  // effect.
+  // Reads an integer in [least, most] from one byte. So a small change of a test case has a small effect.
   std::int64_t integer(std::int64_t least, std::int64_t most) {
     return least + read<std::uint8_t>() % (most - least + 1);
   }
 
-  // Reads a finite number of magnitude up to `most`. It is often a small integer, so that values tie.
+  // Reads a finite number with a magnitude of at most `most`. Small integers are frequent, so values tie.
   template <class Real>
   Real real(double most) {
     const auto byte = read<std::uint8_t>();
@@ -48,8 +47,8 @@ class Input {
   std::size_t left_;
 };
 
-// Returns whether to compare with the results of two threads. It rarely does, because starting them takes
-// most of the time.
+// Returns whether to compare with the results of two threads.
+// It is rarely true, because starting threads takes most of the time.
 inline bool compare_threads(Input& input) { return input.integer(0, 7) == 0; }
 
 inline agglo::ThreadPool& one_thread() {

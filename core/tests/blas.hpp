@@ -1,4 +1,4 @@
-// A simple matrix product for tests, in place of BLAS.
+// A simple matrix product that replaces BLAS in tests.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 #include "check.hpp"
 #include "neighbors/exact.hpp"
 
-// Computes C = A'B, the only case that the core uses.
+// Computes C = A'B. The core uses only this case.
 template <class Real>
 void gemm(char* transa, char* transb, int* m, int* n, int* k, Real* alpha, Real* a, int* lda, Real* b,
           int* ldb, Real* beta, Real* c, int* ldc) {

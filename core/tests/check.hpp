@@ -25,5 +25,5 @@ bool throws(const Call& call) {
   return false;
 }
 
-// A report that stops the work by an exception.
+// A progress function that stops the work by an exception.
 inline void stop(std::int64_t, std::int64_t) { throw std::runtime_error("stop"); }

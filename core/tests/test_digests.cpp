@@ -1,5 +1,6 @@
-// Digests of the results of the core on generated data. They must be the same on every processor, SIMD level
-// and BLAS. If a change alters a result on purpose, replace the digests by the printed ones.
+// Digests of the results of the core on generated data.
+// They must be the same on every processor, at every SIMD level and with every BLAS.
+// If a change alters a result on purpose, replace the digests by the printed digests.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -29,7 +30,7 @@ using namespace agglo::paper;
 
 namespace {
 
-// A product that sums from the last term to the first: results must not depend on the order.
+// A matrix product that sums from the last term to the first. Results must not depend on this order.
 template <class Real>
 void reversed_gemm(char*, char*, int* m, int* n, int* k, Real*, Real* a, int* lda, Real* b, int* ldb, Real*,
                    Real* c, int* ldc) {
@@ -80,7 +81,7 @@ class Random {  // splitmix64
 };
 
 template <class T>
-T number(double x);  // of one in [-1, 1]
+T number(double x);  // converts x in [-1, 1]
 template <>
 float number(double x) {
   return static_cast<float>(x);
@@ -102,7 +103,7 @@ std::uint8_t number(double x) {
   return static_cast<std::uint8_t>(127 * (1 + x));
 }
 
-// Random points around some centers, with some duplicates.
+// Returns random points around some centers, with some duplicates.
 template <class T>
 std::vector<T> some_points(std::int64_t n, std::int64_t d, std::uint64_t seed) {
   Random random(seed);
@@ -264,7 +265,7 @@ constexpr Expected kExpected[] = {
     {"DP-means", dp_means_labels, 0xb0f8235cdcdcb473},
 };
 
-// Products of many shapes, from one row to several blocks of rows, columns and terms.
+// Compares products of many shapes, from one row to several blocks of rows, columns and terms.
 void products_are_the_same_at_every_level() {
   Random random(10);
   for (const std::int64_t n : {1, 5, 97})

@@ -20,8 +20,8 @@ struct Tree {
   agglo::TreeView view() const { return {parent, height, size, round}; }
 };
 
-// Returns a tree over n leaves. In every round one random group of up to `width` clusters merges; if `chain`,
-// the last merged cluster and the next leaf.
+// Returns a random tree with n leaves. Every round merges one random group of up to `width` clusters.
+// If `chain`, every round merges the previous cluster and the next leaf instead.
 inline Tree make_tree(std::int64_t n, std::int64_t width, bool chain, unsigned seed) {
   std::mt19937 random(seed);
   Tree tree;
@@ -37,7 +37,7 @@ inline Tree make_tree(std::int64_t n, std::int64_t width, bool chain, unsigned s
     const std::size_t most = std::min(alive.size(), static_cast<std::size_t>(width));
     const std::size_t group = chain ? 2 : 2 + random() % (most - 1);
     const auto id = static_cast<std::int32_t>(tree.parent.size());
-    height += random() % 3;  // some heights tie
+    height += random() % 3;  // some heights are equal
     tree.before.push_back(static_cast<std::int64_t>(alive.size()));
     std::int32_t size = 0;
     for (std::size_t k = 0; k < group; ++k) {
@@ -56,8 +56,8 @@ inline Tree make_tree(std::int64_t n, std::int64_t width, bool chain, unsigned s
   return tree;
 }
 
-// Returns the least common ancestor. Parents have larger ids, so the smaller of two ids is replaced by its
-// parent until both are equal.
+// Returns the lowest common ancestor. Parents have larger ids than their children.
+// So the smaller of two ids is replaced by its parent until both ids are equal.
 inline std::int32_t common_ancestor(const Tree& tree, std::int32_t a, std::int32_t b) {
   while (a != b) (a < b ? a : b) = tree.parent[a < b ? a : b];
   return a;

@@ -50,7 +50,7 @@ void reports_may_stop_the_work(int threads) {
           if (done >= 0) throw std::runtime_error("stop");
         });
   });
-  CHECK(caught || threads > 1);  // other workers may leave nothing for the caller to do
+  CHECK(caught || threads > 1);  // other workers may process all chunks
 }
 
 }  // namespace

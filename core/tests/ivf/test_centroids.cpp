@@ -11,7 +11,7 @@ using agglo::CentroidIndex;
 using agglo::Centroids;
 using agglo::ThreadPool;
 
-// Rows around 30 means. Every ninth row is a duplicate of the one before it.
+// Returns random rows around 30 means. Every ninth row is a duplicate of the previous row.
 std::vector<float> make_points(std::int64_t n, std::int64_t width, unsigned seed) {
   std::mt19937 rng(seed);
   std::normal_distribution<float> normal;
@@ -38,8 +38,7 @@ float score(const Centroids& centroids, const float* row, std::int64_t c) {
   return sum - centroids.offsets[c];
 }
 
-// Checks the nearest and the k nearest centroids of rows, and the share of them that a search of all would
-// find.
+// Checks the nearest centroid and the k nearest centroids of each row. Their recall must be at least `least`.
 void check_probes(std::int64_t probes, bool squares, double least) {
   const std::int64_t width = 6, n = 700, n_queries = 300, reach = 9;
   const Centroids centroids = centroids_of(make_points(n, width, 1), width, squares);
@@ -90,17 +89,17 @@ void check_nearest_centroids(std::int64_t n, std::int64_t reach) {
 
 int main() {
   for (const bool squares : {true, false}) {
-    check_probes(25, squares, 1);  // all groups
+    check_probes(25, squares, 1);  // probes all groups
     check_probes(6, squares, 0.9);
     check_probes(1, squares, 0.3);
   }
   check_nearest_centroids(1, 1);
   check_nearest_centroids(40, 40);
-  check_nearest_centroids(5000, 7);  // in groups
+  check_nearest_centroids(5000, 7);  // enough centroids for several groups
 
   const std::vector<float> same(200 * 3, 1.0f);
   ThreadPool pool(1);
-  const CentroidIndex groups(centroids_of(same, 3, true), 20, 2, pool);  // of which all but one are empty
+  const CentroidIndex groups(centroids_of(same, 3, true), 20, 2, pool);  // all groups but one are empty
   CentroidIndex::Scratch scratch;
   std::vector<std::int32_t> several(2 * 200);
   groups.find_k_nearest(same.data(), 2, 200, scratch, several.data());

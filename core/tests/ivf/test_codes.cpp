@@ -11,7 +11,7 @@ namespace {
 
 using agglo::kPanel;
 
-// All SIMD levels must give the products and candidates of plain C++.
+// Every SIMD level must give the same products and candidates as plain C++.
 void check_width(std::int64_t width, std::int64_t n_rows, std::int64_t n_panels, unsigned seed) {
   std::mt19937 rng(seed);
   std::normal_distribution<float> normal;
@@ -57,7 +57,7 @@ void check_width(std::int64_t width, std::int64_t n_rows, std::int64_t n_panels,
         for (std::int64_t j = 0; j < coded; ++j) sum += rows[i * coded + j] * store_code[c][j];
         CHECK(products[i * columns + c] == sum);
       }
-    // Room for two panels, so that the selection stops early.
+    // The reservoir has room for only two panels, so that the selection stops early.
     std::vector<float> scores(3 * kPanel), all_scores;
     std::vector<std::int32_t> slots(3 * kPanel), all_slots;
     const std::int64_t end = columns - 3;

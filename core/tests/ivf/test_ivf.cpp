@@ -16,7 +16,7 @@ using agglo::Partition;
 using agglo::Points;
 using agglo::ThreadPool;
 
-// Clusters of points, some far larger than others, and many duplicates.
+// Returns clusters of very different sizes, with many duplicates.
 template <class T>
 std::vector<T> make_points(std::int64_t n, std::int64_t d, unsigned seed) {
   std::mt19937 rng(seed);
@@ -36,7 +36,7 @@ std::vector<T> make_points(std::int64_t n, std::int64_t d, unsigned seed) {
 void check_partition(std::int64_t n, std::int64_t size, std::int64_t least, bool by_product) {
   const std::int64_t d = 4;
   auto data = make_points<float>(n, d, 5);
-  std::fill_n(data.begin(), n / 3 * d, 1.0f);  // which k-means cannot separate
+  std::fill_n(data.begin(), n / 3 * d, 1.0f);  // equal points, which k-means cannot separate
   const Points<float> points{data.data(), n, d};
   ThreadPool pool(3);
   const agglo::Space<float> space(points, Metric::sqeuclidean, pool);
@@ -112,7 +112,7 @@ int main() {
                          blas, pool);
   }));
 
-  // A progress function may stop the search by an exception.
+  // An exception in the progress function stops the search.
   const auto data = make_points<float>(3000, 4, 1);
   CHECK(throws<std::runtime_error>([&] {
     agglo::ivf_neighbors(Points<float>{data.data(), 3000, 4}, 5, Metric::cosine, 0.95, {}, {}, 10, 4, true, 0,

@@ -29,7 +29,7 @@ void check_rows() {
   }
 }
 
-// Row 0 has one closer candidate, three of equal weight and a farther one.
+// Row 0 has one closer candidate, three candidates with equal weights and a farther candidate.
 void check_ties() {
   const std::vector<std::int64_t> indptr{0, 6, 6, 6, 6, 6, 6};
   const std::vector<std::int32_t> targets{5, 3, 2, 1, 4, 2};
@@ -44,14 +44,14 @@ void check_ties() {
           return similarity[j];
         },
         pool);
-    // Only a tie at the end of the list needs exact similarities.
+    // Only a tie at the end of the list requires exact similarities.
     const std::vector<std::int32_t> expected =
         k < 4 ? std::vector<std::int32_t>{1, 3, 2, 4, 5} : std::vector<std::int32_t>{1, 2, 3, 4, 5};
     CHECK(std::equal(expected.begin(), expected.begin() + k, found.indices.begin()));
   }
 }
 
-// Exact similarities rank as the searches do, which is finer than float32.
+// Exact similarities give the order of the searches, which distinguishes more values than float32.
 void check_nearest_centroidsness() {
   const std::vector<std::int64_t> indptr{0, 3, 6, 9};
   const std::vector<std::int32_t> columns{0, 8, 9, 0, 8, 9, 0, 8, 11};
@@ -69,7 +69,7 @@ void check_nearest_centroidsness() {
   CHECK(agglo::jaccard_similarity({indptr, columns, {}, 12})(0, 1) == 0);
   CHECK(agglo::jaccard_similarity({indptr, columns, {}, 12})(0, 2) == -0.5);
 
-  // Two numbers of different bits whose shares are the same in float32.
+  // Two different counts of differing bits, whose shares are equal in float32.
   const std::int64_t width = (std::int64_t{1} << 26) / 64;
   std::vector<std::uint64_t> words(3 * width, 0);
   std::fill(words.begin() + width, words.end(), ~std::uint64_t{0});

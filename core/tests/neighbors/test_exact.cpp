@@ -15,7 +15,7 @@ using agglo::Neighbors;
 using agglo::Points;
 using agglo::ThreadPool;
 
-// Small integers, so that every sum is exact and there are many ties. Every ninth point is a duplicate.
+// Returns small integers, so that every sum is exact and many values tie. Every ninth point is a duplicate.
 template <class T>
 std::vector<T> make_points(std::int64_t n, std::int64_t d, unsigned seed) {
   std::mt19937 rng(seed);
@@ -27,7 +27,7 @@ std::vector<T> make_points(std::int64_t n, std::int64_t d, unsigned seed) {
   return data;
 }
 
-// The definition: all other points by (value, index).
+// Brute force: all other points, sorted by (value, index).
 template <class T>
 std::vector<std::int32_t> by_definition(const Points<T>& points, std::int64_t k, bool similarity) {
   std::vector<std::int32_t> lists;
@@ -48,7 +48,7 @@ std::vector<std::int32_t> by_definition(const Points<T>& points, std::int64_t k,
   return lists;
 }
 
-// The first m unit vectors: not the best basis, but one without rounding errors.
+// The first m unit vectors: a basis that is not optimal, but has no rounding errors.
 std::vector<double> unit_vectors(std::int64_t m, std::int64_t d) {
   std::vector<double> basis(m * d, 0.0);
   for (std::int64_t i = 0; i < m; ++i) basis[i * d + i] = 1;
@@ -88,7 +88,7 @@ void values_of_all_metrics_are_the_same_for_any_threads() {
   }
 }
 
-// Compact numbers give the result of widened ones, also if the number of columns is odd.
+// Compact number types must give the same result as widened numbers, also with an odd number of columns.
 template <class T>
 void compact_numbers_are_as_wide_ones(T (*number)(std::uint32_t)) {
   const std::int64_t n = 300, d = 43, k = 7;

@@ -14,7 +14,7 @@ using agglo::Neighbors;
 using agglo::Points;
 using agglo::ThreadPool;
 
-// Small integers, so that there are many ties and duplicates.
+// Returns small integers, so that there are many ties and duplicates.
 template <class T>
 void the_tree_finds_what_the_exact_search_does(std::int64_t n, std::int64_t d, std::int64_t k, int range) {
   std::mt19937 rng(static_cast<unsigned>(n + d));
@@ -27,7 +27,7 @@ void the_tree_finds_what_the_exact_search_does(std::int64_t n, std::int64_t d, s
       const Neighbors right = exact_neighbors(points, k, metric, {}, blas, pool);
       const Neighbors found = kdtree_neighbors(points, k, metric, pool);
       CHECK(found.indices == right.indices && found.values == right.values);
-      // Shuffled lists are sorted again, and their recall is 1.
+      // Shuffled lists must be sorted again, and their recall must be 1.
       std::vector<std::int32_t> lists = right.indices;
       for (std::int64_t i = 0; i < n; ++i) std::reverse(lists.begin() + i * k, lists.begin() + (i + 1) * k);
       const Neighbors again = rescore_lists(points, lists, k, k, metric, pool);
@@ -47,5 +47,5 @@ int main() {
   the_tree_finds_what_the_exact_search_does<float>(600, 3, 7, 9);
   the_tree_finds_what_the_exact_search_does<double>(500, 2, 20, 1000);
   the_tree_finds_what_the_exact_search_does<std::uint8_t>(400, 5, 3, 250);
-  the_tree_finds_what_the_exact_search_does<float>(300, 2, 5, 1);  // all the same
+  the_tree_finds_what_the_exact_search_does<float>(300, 2, 5, 1);  // all points are equal
 }

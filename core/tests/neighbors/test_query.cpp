@@ -17,7 +17,7 @@ using agglo::Metric;
 using agglo::Points;
 using agglo::ThreadPool;
 
-// Whole numbers, so that there are duplicates and ties.
+// Returns random integers, so that there are duplicates and ties.
 template <class T>
 std::vector<T> make_points(std::int64_t count, int most, unsigned seed) {
   std::mt19937 rng(seed);
@@ -26,7 +26,7 @@ std::vector<T> make_points(std::int64_t count, int most, unsigned seed) {
   return numbers;
 }
 
-// A query finds what it would find as one of the points, except itself.
+// A query must find the same neighbours as if it were added to the points.
 template <class T>
 void check_points(std::int64_t n, std::int64_t d, std::int64_t k, Metric metric) {
   const auto data = make_points<T>(n * d, 4, 1), query_data = make_points<T>(50 * d, 5, 2);
@@ -50,7 +50,7 @@ void check_points(std::int64_t n, std::int64_t d, std::int64_t k, Metric metric)
       CHECK(lists.values[n * k + s] == first.values[i * k + s]);
     }
   }
-  // With a single list, all points are compared.
+  // With a single inverted list, all points are compared.
   const agglo::IvfIndex<T> one(points, k, metric, 0.9, {n + 4 * (k + 1), 0, 0, 0}, {}, {}, 7, blas, pool);
   CHECK(one.query(queries, pool).values == first.values);
 }
@@ -67,7 +67,7 @@ void check_ivf_index(Metric metric) {
   const agglo::IvfIndex<float> index(points, k, metric, 0.95, {50, 0, 0, 0}, {}, {}, 7, blas, pool);
   const auto found = index.query(queries, pool), same = index.query(queries, alone);
   CHECK(found.indices == same.indices && found.values == same.values);
-  // With known lists, and with known lists that are too small, so that others are built.
+  // Tests known lists, and known lists that are too small, so that new lists are built.
   const auto known =
       agglo::ivf_neighbors(points, k, metric, 0.95, {50, 0, 0, 0}, {}, 10, 4, true, 7, blas, pool);
   std::vector<std::int32_t> tiny(n, 0);

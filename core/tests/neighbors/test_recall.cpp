@@ -9,8 +9,8 @@ namespace {
 
 constexpr std::int64_t kLists = 25;
 
-// Returns the share of samples whose interval contains the true recall. Points miss `much` of their lists
-// with probability `often`.
+// Returns the share of samples whose confidence interval contains the true recall.
+// Each point misses the share `much` of its neighbours with probability `often`.
 double covered(double often, double much) {
   constexpr int samples = 4000, points = 256;
   std::mt19937 rng(1);
@@ -31,7 +31,7 @@ double covered(double often, double much) {
 int main() {
   for (const double much : {1.0 / kLists, 0.2, 0.5, 1.0})
     for (const double often : {0.02, 0.05, 0.2, 0.5}) CHECK(covered(often, much) > 0.985);
-  // Misses are so rare that a sample may have none.
+  // Misses are so rare that a sample may contain no miss.
   for (const double much : {1.0 / kLists, 0.2, 0.5, 1.0})
     for (const double often : {0.0005, 0.002}) CHECK(covered(often, much) > 0.985);
 

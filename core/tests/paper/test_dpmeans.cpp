@@ -21,7 +21,7 @@ struct Data {
   Points<float> points() const { return {numbers.data(), n, d}; }
 };
 
-// Points with duplicates and ties, in random order.
+// Returns points with duplicates and ties, in random order.
 Data random_data(std::int64_t n, std::int64_t d, unsigned seed) {
   std::mt19937 random(seed);
   Data data{{}, std::vector<std::int32_t>(n), n, d};
@@ -40,8 +40,8 @@ double square(const Data& data, std::int64_t i, const double* center) {
   return sum;
 }
 
-// The first pass without initial centers, by definition, one point after the other. Sums of small integers
-// are exact.
+// Computes the first pass without initial centers by its definition, point by point.
+// Sums of small integers are exact.
 std::vector<std::int32_t> plain_pass(const Data& data, double lam, std::int64_t epoch) {
   std::vector<double> centers;
   std::vector<std::int64_t> epochs;
@@ -141,7 +141,7 @@ int main() {
       test_passes(300, 3, lam, epoch, 2);
       test_passes(700, 5, lam, epoch, 3);
     }
-  test_passes(1300, 5, 40.0, 300, 3);  // more than one chunk of work
+  test_passes(1300, 5, 40.0, 300, 3);  // several chunks of parallel work
   for (const SeedRule rule : {SeedRule::cost, SeedRule::bound})
     for (const double lam : {0.0, 2.0, 100.0}) {
       test_seeds(1, 2, lam, rule, 4);

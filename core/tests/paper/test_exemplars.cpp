@@ -14,7 +14,7 @@ namespace {
 struct Data {
   std::vector<float> numbers;
   std::vector<double> weights;
-  std::vector<std::int32_t> seeds{0}, labels;  // initially one exemplar for all points
+  std::vector<std::int32_t> seeds{0}, labels;  // initially, all points have the same exemplar
   std::int64_t n, d;
 
   Points<float> points() const { return {numbers.data(), n, d}; }
@@ -57,7 +57,7 @@ void test_solution(std::int64_t n, std::int64_t d, double lam, unsigned seed) {
   CHECK(found.bound <= found.relaxed && found.relaxed <= found.cost);
   CHECK(!found.converged || found.relaxed - found.bound <= 1e-3 * found.relaxed);
   CHECK(std::is_sorted(found.history.rbegin(), found.history.rend()));
-  // No single exemplar costs less than the bound.
+  // No single exemplar may cost less than the lower bound.
   for (std::int64_t e = 0; e < n; ++e) {
     double alone = lam;
     for (std::int64_t i = 0; i < n; ++i) alone += data.weights[i] * data.square(i, e);

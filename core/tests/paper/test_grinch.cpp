@@ -14,8 +14,8 @@ namespace {
 
 constexpr std::int64_t kNear = 3;
 
-// Points on a line in random order, and the cluster of each: points within a cluster are 1 apart, clusters
-// are 2 apart.
+// Points on a line in random order, and the cluster of each point.
+// Neighbouring points in a cluster have distance 1. Neighbouring clusters have distance 2.
 struct Line {
   std::vector<float> numbers;
   std::vector<int> part;

@@ -18,7 +18,7 @@ struct Data {
   Points<float> points() const { return {numbers.data(), n, d}; }
 };
 
-// Points of four distant classes, with duplicates and ties; point i is of class i % 4.
+// Returns points of four distant classes, with duplicates and ties. Point i has class i % 4.
 Data random_data(std::int64_t n, std::int64_t d, unsigned seed) {
   std::mt19937 random(seed);
   Data data{{}, n, d};
@@ -43,8 +43,8 @@ std::vector<std::int32_t> nearest_before(const Data& data) {
   return nearest;
 }
 
-// Checks that children come before parents, that the root is last, and, in a binary tree, that every class is
-// a node.
+// Checks that children come before parents, and that the root is last.
+// In a binary tree, also checks that every class is a node.
 void check_tree(const std::vector<std::int32_t>& parent, std::int64_t n, bool pairs) {
   const auto nodes = static_cast<std::int64_t>(parent.size());
   std::vector<std::vector<int>> classes(nodes, std::vector<int>(4, 0));

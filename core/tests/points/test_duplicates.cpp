@@ -8,7 +8,7 @@
 using namespace agglo;
 
 int main() {
-  // Rows of up to three small numbers, compared with all rows before them. Some zeros are negative.
+  // Rows have up to three small numbers, and each row is compared with all previous rows. Some zeros are -0.
   std::mt19937 random(1);
   std::vector<std::int64_t> indptr{0};
   std::vector<std::uint32_t> numbers;
@@ -32,7 +32,7 @@ int main() {
   }
 
   ThreadPool pool(1);
-  const std::vector<std::uint8_t> bytes{128, 0, 128};  // integers, so that 128 is not -0
+  const std::vector<std::uint8_t> bytes{128, 0, 128};  // integers, so that the bits of 128 do not mean -0
   CHECK(first_duplicates<std::uint8_t>(std::vector<std::int64_t>{0, 1, 2, 3}, bytes, false, pool) ==
         (std::vector<std::int32_t>{0, 1, 0}));
 }

@@ -13,7 +13,7 @@ using agglo::ThreadPool;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// Four leaves: {0, 1} merge in round 1, {2, 3} in round 2, all in round 3.
+// A tree of four leaves: {0, 1} merge in round 1, {2, 3} in round 2, and all leaves in round 3.
 const std::vector<std::int32_t> parent{4, 4, 5, 5, 6, 6, -1}, size{1, 1, 1, 1, 2, 2, 4},
     merge_round{0, 0, 0, 0, 1, 2, 3};
 
@@ -27,7 +27,7 @@ agglo::Attachments attach(const std::vector<std::int64_t>& indptr, const std::ve
 
 void check_rounds() {
   for (const int threads : {1, 3}) {
-    // An edge to leaf 0 alone: the average is its weight in round 1, then half of it, then a quarter.
+    // With an edge to leaf 0 only, the average is the weight, then half of it, then a quarter of it.
     const std::vector<float> thresholds{0.9f, 0.8f, 0.5f, 0.2f};
     const auto found = attach({0, 1, 2, 3, 4, 4, 6}, {0, 0, 0, 0, -1, 3}, {0.95f, 0.85f, 1.0f, 0.7f, 0, 0.4f},
                               Linkage::average, 0.0, thresholds, threads);
@@ -54,7 +54,7 @@ void check_linkages() {
   CHECK(complete.node[0] == 5 && complete.value[0] == 0.5);
   const auto single = attach(indptr, targets, weights, Linkage::single, {}, late, 1);
   CHECK(single.node[0] == 4 && single.value[0] == 0.75);
-  // Pairs without an edge count as `missing`, or not at all.
+  // Pairs without an edge count with the weight `missing`, or are ignored.
   const auto few = attach({0, 1}, {2}, {0.5f}, Linkage::average, 0.25, late, 1);
   CHECK(few.node[0] == 5 && few.value[0] == 0.375);
   const auto ignored = attach({0, 1}, {2}, {0.5f}, Linkage::average, {}, late, 1);
@@ -63,7 +63,7 @@ void check_linkages() {
   CHECK(farthest.node[0] == 5 && farthest.value[0] == 0.25);
 }
 
-// On a line, the mean of {0, 1} is 0.5, and that of {2, 3} is 11.
+// On a line, the mean of {0, 1} is 0.5, and the mean of {2, 3} is 11.
 void check_means() {
   std::vector<float> points{0, 1, 10, 12};
   agglo::Vectors vectors;
@@ -92,7 +92,8 @@ void check_means() {
     ThreadPool pool(threads);
     const auto found =
         agglo::attach_points({parent, size, merge_round, 4}, {indptr, targets, weights}, means, pool);
-    // 2 is 1.5 from 1, beyond the first limit, and then 2.25 from the mean of both; 9 is 1 from 10.
+    // Query 2 has distance 1.5 to point 1, beyond the first limit, and 2.25 to the mean of points 0 and 1.
+    // Query 9 has distance 1 to point 10.
     CHECK((found.node == std::vector<std::int32_t>{4, 2}));
     CHECK((found.round == std::vector<std::int32_t>{3, 1}));
     CHECK((found.value == std::vector<double>{-2.25, -1}));

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::int64_t kPoints = 500, kColumns = 11;
 
-// Random points on a coarse grid, so that values tie.
+// Returns random points on a coarse grid, so that values tie.
 std::vector<float> random_points() {
   std::mt19937 random(3);
   std::vector<float> points(kPoints * kColumns);
@@ -18,7 +18,7 @@ std::vector<float> random_points() {
   return points;
 }
 
-// A graph of edges between points with similar ids.
+// Returns a graph with edges between points with similar ids.
 Graph random_graph(const std::vector<float>& points, Metric metric, ThreadPool& pool) {
   std::mt19937 random(4);
   std::vector<std::int32_t> sources, targets;
@@ -73,7 +73,7 @@ void threads_do_not_matter(VectorLinkage linkage, Metric metric, bool mutual) {
   }
 }
 
-// Linkages of two points and of the mean of two others, computed by hand.
+// Compares the linkages of two points, and of the mean of two other points, with values computed by hand.
 void linkages_by_hand() {
   std::vector<float> means{0, 0, 4, 0, 1, 0, 1, 2};  // points (0, 0), (4, 0), (1, 0), (1, 2) in a plane
   Vectors vectors;
@@ -88,8 +88,8 @@ void linkages_by_hand() {
   moments.merge(parts, scratch);
   CHECK(moments.weight(2) == 2);
   CHECK(means[4] == 1 && means[5] == 1);
-  CHECK(moments.value(0, 2, 0) == -3);   // of 1 and 5
-  CHECK(moments.value(2, 1, 0) == -11);  // of 9 and 13
+  CHECK(moments.value(0, 2, 0) == -3);   // minus the mean of 1 and 5
+  CHECK(moments.value(2, 1, 0) == -11);  // minus the mean of 9 and 13
 }
 
 }  // namespace

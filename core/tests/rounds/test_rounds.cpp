@@ -10,7 +10,7 @@ using namespace agglo;
 
 namespace {
 
-// A random graph whose weights tie often, with clusters of several scales and some isolated points.
+// Returns a random graph with many equal weights, clusters of several scales and some isolated points.
 Graph random_graph(std::int32_t n, int degree, unsigned seed, Kind kind, ThreadPool& pool) {
   std::mt19937 random(seed);
   std::vector<std::int32_t> sources, targets;
@@ -56,7 +56,7 @@ void threads_do_not_matter(Kind kind, Linkage linkage, std::optional<double> mis
   }
 }
 
-// Constraints of all kinds on the 400 points: every tenth is in one of two groups, and many are in pairs.
+// All kinds of constraints on 400 points: every tenth point is in one of two groups, and many are in pairs.
 struct SomeConstraints {
   std::vector<std::int32_t> must_link, cannot_link, groups;
   std::vector<double> weights;
@@ -74,7 +74,7 @@ struct SomeConstraints {
   Constraints view(double max_weight) const { return {must_link, cannot_link, groups, max_weight, weights}; }
 };
 
-// No cluster violates a constraint. The roots are the largest clusters, so it suffices to test them.
+// No cluster may violate a constraint. The roots are the largest clusters, so only they are tested.
 void constraints_hold() {
   ThreadPool pool(2);
   const Graph graph = random_graph(400, 4, 7, Kind::similarity, pool);
@@ -97,7 +97,7 @@ void constraints_hold() {
     CHECK(++members[top(given.groups[k]) * 20 + given.groups[k + 1]] == 1);
 }
 
-// A run from initial clusters of one point each gives the same forest as a run from points.
+// A run from initial clusters of one point each must give the same forest as a run from points.
 void initial_clusters_of_one_point(Kind kind, Linkage linkage, std::optional<double> missing,
                                    std::size_t limbs) {
   ThreadPool pool(2);
@@ -113,7 +113,7 @@ void initial_clusters_of_one_point(Kind kind, Linkage linkage, std::optional<dou
   plan.shift = static_cast<int>(64 * limbs) - 34;
   plan.limbs = limbs;
   for (const float weight : graph.weights) {
-    // Weights are eighths; all their bits are in the highest limb.
+    // Weights are multiples of 1/8. All their bits are in the highest limb.
     const auto eighths = static_cast<std::int64_t>(weight * (kind == Kind::similarity ? 8 : -8));
     sums.insert(sums.end(), limbs - 1, 0);
     sums.push_back(eighths * (std::int64_t{1} << (plan.shift - 3 - 64 * (static_cast<int>(limbs) - 1))));
@@ -126,16 +126,15 @@ void initial_clusters_of_one_point(Kind kind, Linkage linkage, std::optional<dou
         std::vector(expected.value.begin() + 300, expected.value.end()));
 }
 
-// Sums of powers of two from 2^0 to 2^380 are exact. They are rounded once, when they are converted to
-// double.
+// Sums of powers of two from 2^0 to 2^380 are exact. They are rounded only when they are converted to double.
 void long_integers_are_exact() {
   for (const double sign : {1.0, -1.0})
     for (int high = 60; high <= 380; ++high) {
       Int384 sum(sign * std::ldexp(1.0, high));
       CHECK(static_cast<double>(sum) == sign * std::ldexp(1.0, high));
-      sum += Int384(sign * std::ldexp(1.0, high - 53));  // half of the last bit: it rounds to even
+      sum += Int384(sign * std::ldexp(1.0, high - 53));  // half of the last bit, which rounds to even
       CHECK(static_cast<double>(sum) == sign * std::ldexp(1.0, high));
-      sum += Int384(sign * 1.0);  // more than half
+      sum += Int384(sign * 1.0);  // more than half of the last bit
       CHECK(static_cast<double>(sum) == sign * (std::ldexp(1.0, high) + std::ldexp(1.0, high - 52)));
       sum += Int384(-sign * std::ldexp(1.0, high));
       sum += Int384(-sign * std::ldexp(1.0, high - 53));
@@ -169,7 +168,7 @@ int main() {
   CHECK(forest.parent == (std::vector<std::int32_t>{-1, -1}));
   CHECK(forest.rounds.empty());
 
-  const std::vector<std::int64_t> ends{0, 1, 2, 2};  // a pair that has no neighbours after its merge
+  const std::vector<std::int64_t> ends{0, 1, 2, 2};  // a pair without neighbours after its merge
   const std::vector<std::int32_t> other{1, 0};
   const std::vector<float> weights{1, 1};
   ThreadPool one(1);

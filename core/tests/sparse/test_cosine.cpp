@@ -16,8 +16,8 @@ using agglo::Metric;
 using agglo::Neighbors;
 using agglo::ThreadPool;
 
-// Rows of small whole numbers, so that every sum is exact and there are many ties. Columns differ in
-// frequency. Every ninth row is a duplicate.
+// Random rows of small integers, so that every sum is exact and many values tie.
+// Columns differ in frequency. Every ninth row is a duplicate.
 struct Made {
   std::int64_t n, d;
   std::vector<int> table;
@@ -66,7 +66,7 @@ struct Made {
   }
 };
 
-// The definition: the first k other rows by (cost, index), of those whose cost is less than `end`.
+// Brute force: the first k other rows by (cost, index). Only rows with a cost below `end` count.
 template <class Cost>
 std::vector<std::int32_t> by_definition(std::int64_t n, std::int64_t k, double end, const Cost& cost) {
   std::vector<std::int32_t> lists;

@@ -11,7 +11,7 @@ namespace {
 using agglo::MinHashParams;
 using agglo::ThreadPool;
 
-// Groups of sets that share most of their members. Some are equal, and every 50th is empty.
+// Groups of sets that share most of their members. Some sets are equal, and every 50th set is empty.
 struct Made {
   std::vector<std::int64_t> indptr{0};
   std::vector<std::int32_t> indices;
@@ -30,7 +30,7 @@ struct Made {
   agglo::Sets sets() const { return {indptr, indices, {}, columns}; }
 };
 
-// Sets with common members and one member of their own: MinHashes cannot separate them.
+// Sets that differ in only one member, so MinHashes cannot separate them.
 struct Alike : Made {
   explicit Alike(std::int64_t n) : Made(0, 1, 1, 0) {
     columns = 40 + n;

@@ -8,8 +8,8 @@
 
 namespace {
 
-// NodeCosts that grow by random from the leaves up, in quarters so that sums are exact, some of them tied or
-// 0.
+// Returns random node costs that grow from the leaves to the root.
+// They are multiples of 1/4, so sums are exact. Some costs are equal or 0.
 std::vector<double> random_costs(const Tree& tree, unsigned seed, unsigned kinds) {
   std::mt19937 random(seed);
   std::vector<double> costs(tree.parent.size(), 0.0);
@@ -20,7 +20,7 @@ std::vector<double> random_costs(const Tree& tree, unsigned seed, unsigned kinds
   return costs;
 }
 
-// The least sum of costs of all partitions of each node, by number of clusters.
+// Returns the minimum total cost of a partition of each node, by number of clusters.
 std::vector<std::map<std::int64_t, double>> plain(const Tree& tree, const std::vector<double>& costs) {
   std::vector<std::map<std::int64_t, double>> best(costs.size());
   for (std::size_t v = 0; v < costs.size(); ++v) {
@@ -77,7 +77,7 @@ void test_against_all_partitions(const Tree& tree, const std::vector<double>& co
 void test_cheapest_nodes() {
   const std::vector<std::int32_t> parent{4, 4, 5, 5, 6, 6, -1};
   const std::vector<double> costs{1, 1, 1, 1, 2, 3, 5};
-  // A node is merged if it costs no more than its parts.
+  // A node is merged if its cost is at most the total cost of its parts.
   CHECK((agglo::select_cheapest_nodes(parent, costs) == std::vector<std::uint8_t>{1, 1, 1, 1, 1, 0, 0}));
   const std::vector<double> gains{0, 0, 0, 0, -1, 2, -1};
   CHECK((agglo::select_cheapest_nodes(parent, gains) == std::vector<std::uint8_t>{1, 1, 1, 1, 1, 0, 1}));

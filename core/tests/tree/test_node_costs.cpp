@@ -19,7 +19,7 @@ NodeCosts costs(const std::vector<T>& X, std::int64_t d, const Tree& tree, Cente
                                    centers, pool);
 }
 
-// The cost of a node by definition, with the mean or the best of its points as the center.
+// Computes the cost of a node by its definition. The center is the mean, or the best point of the node.
 template <class T>
 double plain(const std::vector<T>& X, std::int64_t d, const std::vector<std::int32_t>& leaves,
              CenterKind centers) {
@@ -64,7 +64,7 @@ void test_small_trees(const Draw& draw) {
   }
 }
 
-// A tree large enough for several tasks, and for heaps that are read in part.
+// Tests a tree that is large enough for several tasks, and for heaps that are only partly read.
 void test_threads(bool deep) {
   const std::int64_t n = 20000, d = 3;
   const Tree tree = deep ? make_tree(n, 2, true, 0) : make_tree(n, 9, false, 5);

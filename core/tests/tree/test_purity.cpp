@@ -13,7 +13,7 @@ double purity(const Tree& tree, const Classes& classes, std::int64_t n_classes) 
   return agglo::dendrogram_purity(tree.parent, tree.size, classes, n_classes);
 }
 
-// The definition of the purity, pair by pair.
+// Computes the purity by its definition, pair by pair.
 double plain_purity(const Tree& tree, const Classes& classes) {
   const auto n = static_cast<std::int32_t>(classes.size());
   double sum = 0;
@@ -84,6 +84,6 @@ int main() {
   test_sum_within_clusters<float>(0);
   test_sum_within_clusters<double>(0);
   test_sum_within_clusters<double>(
-      1 << 28);  // far from the origin, where the one-pass formula has no digits left
+      1 << 28);  // far from the origin, where the one-pass formula loses all digits
   return 0;
 }

@@ -51,7 +51,7 @@ void test_violations() {
   Tree alone;
   alone.parent = {-1}, alone.height = {0}, alone.size = {1}, alone.round = {0};
   CHECK(find_violation(alone).empty());
-  Tree forest = alone;  // two points that never merged, under the root of a forest
+  Tree forest = alone;  // two points that never merge, under the root of a forest
   forest.parent = {2, 2, -1}, forest.height = {0, 0, 1}, forest.size = {1, 1, 2}, forest.round = {0, 0, 1};
   CHECK(find_violation(forest).empty());
 }
