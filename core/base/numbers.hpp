@@ -22,13 +22,13 @@ struct Half {
 };
 
 // The type for computations with numbers of type T if float64 is not needed.
-// It represents all numbers of type T exactly.
+// The type represents all numbers of type T exactly.
 template <class T>
 using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
 // Return a power of two that scales rows to a length of at most 1.
 // `largest` is the maximum squared length of the rows, which is above 0.
-// It uses no logarithms, because their bits differ between processors.
+// The function uses no logarithms, because their bits differ between processors.
 inline double unit_scale(double largest) {
   int exponent;
   if (std::frexp(largest, &exponent) == 0.5)

@@ -13,8 +13,8 @@
 namespace agglo {
 
 // A progress function with the arguments (done, total).
-// It is called only on the calling thread, between chunks of work.
-// It may throw to stop the work; Ctrl-C uses this. An empty Report is allowed everywhere.
+// A Report is called only on the calling thread, between chunks of work.
+// A Report may throw to stop the work; Ctrl-C uses this. An empty Report is allowed everywhere.
 using Report = std::function<void(std::int64_t done, std::int64_t total)>;
 
 // A pool of `threads` workers. The calling thread is worker 0. Any worker may process any chunk.

@@ -37,9 +37,9 @@ inline std::vector<std::int32_t> index_range(std::int64_t first, std::int64_t la
 // The table of all distances is never in memory.
 //
 // The score of a point x and a center c is |c|^2 / 2 - x.c.
-// It equals half their squared distance minus |x|^2 / 2.
-// Here x and c are shifted by about the mean of the points.
-// They are also scaled by a power of two, so that lengths are about 1.
+// The score equals half their squared distance minus |x|^2 / 2.
+// Before that, x and c are shifted by about the mean of the points.
+// Both are also scaled by a power of two, so that lengths are about 1.
 template <class T>
 class CenterScan {
  public:
@@ -149,7 +149,7 @@ class CenterScan {
   }
 
   // Update square[row] and label[row] to the squared distance and the id of the nearest center in `ids`.
-  // They stay unchanged if the previous center is nearer, or as near with a smaller id.
+  // Both stay unchanged if the previous center is nearer, or as near with a smaller id.
   void nearest(std::span<const std::int32_t> rows, const double* centers, std::span<const std::int32_t> ids,
                std::vector<double>& square, std::vector<std::int32_t>& label, ThreadPool& pool,
                const Report& report) {

@@ -12,7 +12,7 @@ constexpr std::int64_t kPanel = 16;  // codes per panel, which are multiplied to
 inline std::int64_t code_width(std::int64_t width) { return (width + 3) / 4 * 4; }
 
 // The parameters of an int8 code. The residual is a row minus the centroid of its inverted list.
-// It is approximated by integers in -127..127, times `scale`.
+// The code approximates the residual by integers in -127..127, times `scale`.
 struct Code {
   float scale;
   float bias;  // minus half the squared length of the residual; for products, the row's product with the

@@ -30,15 +30,16 @@ struct IvfResult {
 //
 // Parameters that are 0 are tuned until a sample of points reaches `recall`.
 // The recall of the result is then measured on another sample of `sample` points.
-// If it is too low, all points are searched again with more probes or candidates, at most `max_passes` times.
+// If the recall is too low, all points are searched again with more probes or candidates.
+// There are at most `max_passes` searches.
 // If no parameters reach `recall` and `accept_lower_recall` is true, the best parameters are used.
-// If it is false, the result of an earlier pass is returned, if there is one.
-// Otherwise `neighbors` is empty, and the recall is that of the tuning sample.
+// If `accept_lower_recall` is false, the result of an earlier pass is returned, if there is one.
+// Otherwise `neighbors` is empty, and `recall` is the recall of the tuning sample.
 //
 // The result depends on the points, the arguments and the seed, but not on the number of threads.
 //
 // A `basis` makes the search faster if the points lie close to a subspace of few dimensions.
-// It contains orthonormal vectors of d numbers, one after the other.
+// The basis contains orthonormal vectors of d numbers, one after the other.
 // Candidates are then found by their coordinates in this basis. If the basis is empty, whole rows are used.
 //
 // Memory besides points and result:

@@ -58,7 +58,7 @@ class IvfScanner {
     visit_candidates(members, visit);
   }
 
-  // Do the same for queries whose nearest list is `list`. `queries` holds the numbers of rows in `rows`.
+  // Scan the lists for queries whose nearest list is `list`. `queries` holds the numbers of rows in `rows`.
   template <class Visit>
   void scan(std::int64_t list, std::span<const std::int32_t> queries, const float* rows,
             std::int64_t n_probes, std::int64_t n_candidates, Visit&& visit) {
@@ -104,7 +104,7 @@ class IvfScanner {
   std::vector<float> residual_;                     // residual of one row to the centroid
   std::vector<std::int8_t> codes_;                  // codes of the rows that probe the current list
   std::vector<Code> row_codes_;
-  std::vector<std::int32_t> products_;      // products of these codes with the codes in the list
+  std::vector<std::int32_t> products_;      // products of these codes with the codes of the list
   std::vector<float> scores_, thresholds_;  // scores of the candidates; threshold of each row
   std::vector<std::int32_t> slots_;
   std::vector<Reservoir> reservoirs_;

@@ -23,7 +23,7 @@ void assign_to_centroids(const RowSource& source, std::span<const std::int32_t> 
 // Four seed points are drawn per `size` points. Seed points with fewer than size / 4 points are dropped.
 //
 // A tree of k-means splits cannot separate very many clusters.
-// Its first centroids are means of many clusters and hardly differ, so the splits cut through clusters.
+// The first centroids of a tree are means of many clusters and hardly differ, so splits cut clusters.
 // A seed point is a point of a cluster, so it is close to this cluster.
 Csr seed_partition(const RowSource& source, std::int64_t size, std::uint64_t seed, ThreadPool& pool,
                    const Report& report);

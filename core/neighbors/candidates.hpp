@@ -20,7 +20,7 @@ using PairSimilarity = std::function<double(std::int32_t, std::int32_t)>;
 // Weights are similarities or distances, rounded to float32.
 // If the k-th and the next candidate have equal weights, candidates with this weight are ranked again.
 // This ranking is by (exact similarity, smaller target).
-// So the result equals that of an exact search among the candidates.
+// So the result equals the result of an exact search among the candidates.
 Neighbors select_nearest(const DirectedView& rows, std::int64_t k, Kind kind,
                          const PairSimilarity& similarity, ThreadPool& pool);
 

@@ -23,7 +23,7 @@ namespace {
 // The points are sorted so that nearby points are close in memory.
 // The sorted points are cut into blocks, and the blocks into leaves.
 // A tile is a pair of blocks. Its products are computed once, by sgemm, for the candidate lists of both.
-// That is half the work of a search row by row. Three techniques save most of the remaining work:
+// A tile halves the work of a search row by row. Three techniques save most of the remaining work:
 //  - The distance of two leaves minus their radii may exclude all pairs of their points.
 //  - A sketch has a few coordinates of a row, and the length of the remainder.
 //    The product of two sketches is an upper bound of the product of the rows.

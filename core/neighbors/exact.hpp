@@ -23,7 +23,7 @@ struct Neighbors {
 // So the result depends only on the points: not on BLAS, the number of threads, or `basis`.
 //
 // A `basis` makes the search faster if the points lie close to a subspace of few dimensions.
-// It contains orthonormal vectors of d numbers, one after the other, the most important vector first.
+// The basis contains orthonormal vectors of d numbers, one after the other, the most important vector first.
 // Pairs are then compared by their coordinates in the basis, and in full only if they may be close.
 // If the basis is empty, all pairs are compared in full.
 //

@@ -132,7 +132,7 @@ class KdTree {
   };
 
  private:
-  // Returns an upper bound of the similarity of two rows from their squared distance. It allows for rounding.
+  // Returns an upper bound of the similarity of two rows from their squared distance, rounding included.
   // x.y = (|x|^2 + |y|^2 - |x - y|^2) / 2
   double upper(double square, double other, double squared_distance) const {
     return ((is_similarity_ ? square + other : 0.0) - squared_distance) / 2 + slack_ * (square + other);

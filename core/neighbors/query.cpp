@@ -205,7 +205,8 @@ IvfIndex<T>::IvfIndex(const Points<T>& points, std::int64_t k, Metric metric, do
       std::make_unique<CentroidIndex>(centroids, std::min(balanced, centroids.count()), kProbes, pool);
 }
 
-// Returns the known list of each distinct point. Returns nothing if `known` is empty or a list is too small.
+// Returns the known inverted list of each distinct point.
+// Returns an empty vector if `known` is empty or a list is too small.
 template <class T>
 std::vector<std::int32_t> IvfIndex<T>::known_lists(std::span<const std::int32_t> known) const {
   std::vector<std::int32_t> lists;

@@ -19,7 +19,7 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 // The error is three standard errors of the mean recall.
-// If few sample points missed neighbours, this is too small, because the number of such points is uncertain.
+// If few sample points missed neighbours, this error is too small, because their number is uncertain.
 // So kErrors more points that miss a typical share of their neighbours are added to the variance.
 // The typical share starts from one assumed point that misses kMiss of its neighbours, or one neighbour.
 constexpr double kErrors = 3, kMiss = 0.2;

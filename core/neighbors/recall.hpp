@@ -11,7 +11,7 @@
 namespace agglo {
 
 // The recall: the share of true neighbours that a search found.
-// It is measured on a random sample of points, which are compared with all points.
+// The recall is measured on a random sample of points, which are compared with all points.
 // A neighbour counts as true if it is at least as close as the true k-th neighbour.
 struct Recall {
   double value;

@@ -34,7 +34,7 @@ struct Query {
 // Points, and the similarity of pairs of points. Larger is closer under every metric.
 //
 // The normalized row of x is (x - center) * factor.
-// Its length is at most 1, so float32 products neither overflow nor lose more digits than necessary.
+// Normalized rows have a length of at most 1, so float32 products do not overflow and stay precise.
 // Under cosine, each point has its own factor. Under the other metrics, all points share one factor.
 // The similarity is the dot product of two normalized rows, or minus half their squared distance.
 template <class T>
@@ -57,7 +57,7 @@ class Space {
   double offset(std::int64_t i) const { return is_similarity(metric_) ? 0 : squares_[i] / 2; }
 
   // Return the exact similarity, which ranks the results.
-  // It is summed in float64, and (j, i) gives the same bits.
+  // Similarities are summed in float64, and (j, i) gives the same bits.
   double similarity(std::int64_t i, std::int64_t j) const;
   // Return the similarity, computed in float32 if possible.
   // The error is at most d / 4 + 32 roundings of a squared length.
@@ -65,7 +65,7 @@ class Space {
   // Convert a similarity to the value of the metric.
   float value(double similarity) const;
 
-  // The same functions for a query. Its normalized row may be longer than 1. It depends on no other query.
+  // The same functions for a query, whose normalized row may be longer than 1.
   Query<T> make_query(const T* row) const;
   void normalize(const Query<T>& query, float* out) const;
   void normalize(const Query<T>& query, double* out) const;

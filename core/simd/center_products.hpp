@@ -11,7 +11,7 @@ namespace agglo {
 template <class T>
 double squared_distance_to(const double* center, const T* x, std::int64_t n);
 
-// Return the same distance. Then move the center towards x by `share` of the way.
+// Return the squared distance between x and the center. Then move the center towards x by `share` of the way.
 template <class T>
 double move_center(double* center, const T* x, double share, std::int64_t n);
 

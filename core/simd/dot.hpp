@@ -14,7 +14,8 @@ double dot(const T* x, const T* y, std::int64_t n);
 template <class T>
 double squared_distance(const T* x, const T* y, std::int64_t n);
 
-// Return the same in float32, which is faster. No term is rounded more than n / 8 + 12 times.
+// Return the dot product or the squared distance in float32, which is faster.
+// No term is rounded more than n / 8 + 12 times.
 // Not available for float64.
 template <class T>
 float quick_dot(const T* x, const T* y, std::int64_t n);

@@ -19,7 +19,7 @@ void hamming_distances(const std::uint64_t* row, const std::uint64_t* rows, std:
                        std::int64_t width, std::int32_t* out);
 
 // A sketch of a set: a Bloom filter of its members, its size, and its number of members per bit.
-// It fills one cache line.
+// A sketch fills one cache line.
 struct alignas(64) SetSketch {
   static constexpr int words = 7;
   std::uint64_t bits[words];
@@ -28,7 +28,7 @@ struct alignas(64) SetSketch {
 
 // Select the sets j, among n sets, that seem to have enough members in common with the set `own`.
 // The number of common members is estimated from common bits.
-// It must be at least min(slope, slopes[j]) * (sum of both sizes).
+// This number must be at least min(slope, slopes[j]) * (sum of both sizes).
 int select_overlapping(const SetSketch& own, float slope, const SetSketch* sketches, const float* slopes,
                        std::int64_t n, std::int32_t* found);
 

@@ -10,7 +10,7 @@ namespace agglo {
 // Grows `products` if it is too short.
 //
 // Every product is summed from the first term to the last, without fused operations.
-// So it depends only on its two rows: not on the processor, a BLAS, or the other rows of the call.
+// So a product depends only on its two rows: not on the processor, a BLAS, or the other rows of the call.
 // If products only prune pairs by an error bound, BLAS takes about half the time (base/blas.hpp).
 void multiply_rows(const float* rows, std::int64_t n_rows, const float* columns, std::int64_t n_columns,
                    std::int64_t d, std::vector<float>& products);

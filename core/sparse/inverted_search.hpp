@@ -60,7 +60,7 @@ class InvertedSearch {
     return search_row(p, measure_.ids[p], worker);
   }
 
-  // Return the same for a query, which has no position.
+  // Return the k nearest distinct rows of a query, which has no position.
   std::span<const Candidate> search_query(std::int32_t row, int worker) {
     return search_row(-1, row, worker);
   }

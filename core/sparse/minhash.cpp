@@ -25,7 +25,7 @@ namespace {
 // Further MinHashes split large buckets. So frequent members do not lead to large buckets.
 // All pairs of sets in a bucket are compared: first by sketches of a few hundred bits, then in full if close.
 // Few bands with large buckets cost less than many bands with small buckets.
-// They also cost less than comparing neighbours of neighbours.
+// Large buckets also cost less than comparing neighbours of neighbours.
 //
 // Bands are processed one after the other, and each set is in only one bucket of a band.
 // So the result does not depend on the number of threads.

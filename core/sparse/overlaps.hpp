@@ -115,7 +115,7 @@ class Overlaps {
   }
 
   // Returns a slope such that two sets reach the threshold only if common >= slope * (a + b).
-  // Here a and b are their sizes. It follows from common / (a + b - common) >= 1 + threshold.
+  // a and b are the sizes of the sets. The slope follows from common / (a + b - common) >= 1 + threshold.
   // The slope is slightly reduced, so that rounding excludes no set.
   static float slope(double threshold) {
     const double share = 1 + threshold;
