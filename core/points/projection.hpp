@@ -1,4 +1,4 @@
-// Principal directions (PCA) of points, with the same bits on every machine.
+// Principal directions of points, with the same bits on every machine.
 #pragma once
 
 #include <cstdint>
