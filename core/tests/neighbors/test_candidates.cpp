@@ -52,7 +52,7 @@ void check_ties() {
 }
 
 // Exact similarities give the order of the searches, which distinguishes more values than float32.
-void check_nearest_centroidsness() {
+void check_pair_similarity() {
   const std::vector<std::int64_t> indptr{0, 3, 6, 9};
   const std::vector<std::int32_t> columns{0, 8, 9, 0, 8, 9, 0, 8, 11};
   const std::vector<double> numbers{1, 2, 3, 1, 2, 3 + 1e-12, 1, 2, 3};
@@ -85,6 +85,6 @@ void check_nearest_centroidsness() {
 int main() {
   check_rows();
   check_ties();
-  check_nearest_centroidsness();
+  check_pair_similarity();
   return 0;
 }
