@@ -49,7 +49,7 @@ def test_defaults_are_valid_and_select_the_persistent_round(clusterer):
 @pytest.mark.parametrize("clusterer", [SCC, Affinity, HAC])
 def test_linkages_that_do_not_fit_the_data_are_found_before_the_search(clusterer, monkeypatch):
     monkeypatch.setattr("agglo.estimators.base.neighbor_graph", lambda *_, **__: pytest.fail("searched"))
-    X = sp.random_array((20, 5), density=0.5, format="csr", rng=0)
+    X = sp.csr_array(np.random.default_rng(0).integers(0, 2, (20, 5)).astype(float))
     for parameters in ({"linkage": "ward"}, {"connect": "ward"}):
         with pytest.raises(TypeError, match=r"sparse .* dense: pass X\.toarray"):
             clusterer(**parameters).fit(X)

@@ -6,6 +6,7 @@ import logging
 import os
 import socket
 import threading
+import time
 
 import pyarrow as pa
 import pytest
@@ -224,9 +225,13 @@ def test_more_requests_than_are_answered_at_once_are_refused(served, monkeypatch
 
     monkeypatch.setitem(api.ROUTES, "/api/run", wait)
     asking = [threading.Thread(target=ask, args=(served, "/api/run")) for _ in range(2)]
+    for _ in range(1000):  # connections of earlier requests may still be closing
+        if not served._server.connections:
+            break
+        time.sleep(0.01)
     for thread in asking:
         thread.start()
-        started.acquire()
+        assert started.acquire(timeout=60)
     found = send(served, b"")
     finish.set()
     for thread in asking:
