@@ -13,7 +13,7 @@ METHODS = ["scc", "affinity", "hac"]
 
 @st.composite
 def constraints_on(draw, n, weights=None):
-    """Constraints on so many points that can be met: linked groups of a hidden partition, others apart."""
+    """Draw constraints on ``n`` points that a hidden partition satisfies."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     hidden = rng.integers(0, draw(st.integers(1, n)), n)
     weights = np.ones(n) if weights is None else weights

@@ -246,7 +246,7 @@ def test_a_reader_that_goes_ends_a_command_without_a_word(folder):
         assert result.returncode == 141
         assert re.fullmatch(r"(warning: Xy\.csv: left out 'kind'.*\n)?", result.stderr), result.stderr
     assert names(folder / "out") == FILES
-    # A warning that nobody reads does not end the work.
+    # A warning to a closed pipe does not end the command.
     assert subprocess.run([*COMMAND, "fit", "Xy.csv", "-o", "b", "-q"], stderr=closed, check=False).returncode == 0
     os.close(closed)
 
