@@ -15,18 +15,21 @@ RIVALS = {"serial": "S", "dp-means++": "+", "occ": "O", "albcd": "A"}
 COLOURS = {"serial": "#0072b2", "dp-means++": "#d55e00", "occ": "#009e73", "albcd": "#cc79a7"}
 TOLERANCE = 1e-4  # relative difference of costs that counts as equal, because the file has rounded values
 
-INTRODUCTION = """# The tree against the solvers of DP-means
+INTRODUCTION = """# DP-means costs: trees and solvers
 
-Made by [benchmarks/dp_means.py](../../benchmarks/dp_means.py), which says what was run, from
-[dp_means.csv](dp_means.csv). Unit-length rows, squared Euclidean distances, the paper's 13 prices λ; at most
-{most} points of a set, a random sample of larger ones. A rival's cost is that of its best of {seeds} seeds. The
-methods of [the solvers](../dpmeans.md): S `SerialDPMeans`, + `DPMeansPlusPlus`, O `OCCDPMeans`, A
+[benchmarks/dp_means.py](../../benchmarks/dp_means.py) generates this page from [dp_means.csv](dp_means.csv), and
+describes the runs. Rows have unit length, distances are squared Euclidean, and λ takes the 13 values of the paper.
+Sets of more than {most} points are sampled. Each solver has {seeds} seeds, and the best one counts. Letters name
+[the solvers](../dpmeans.md): S is `SerialDPMeans`, + is `DPMeansPlusPlus`, O is `OCCDPMeans`, A is
 `LowRankALBCD`. {coverage}
 
-`ward refined` is `TreeDPMeans`: of the tree `agglo.scc(graph, linkage="ward", X=X)`, where `graph` is
-`agglo.neighbor_graph(X, 25, "sqeuclidean")`, the best cut for each λ, and passes from there; `ward cut` is that
-cut itself. `scc cut` is the best cut of the paper's tree (average linkage, 200 geometric thresholds from 0.001 to
-4), and `scc round` its best round, which is the paper's rule.
+The tables compare four clusterings from trees:
+
+- `ward refined` is `TreeDPMeans`. It starts at `ward cut` and then makes passes over the points.
+- `ward cut` is the best cut, for each λ, of the tree `agglo.scc(graph, linkage="ward", X=X)`, where `graph` is
+  `agglo.neighbor_graph(X, 25, "sqeuclidean")`.
+- `scc cut` is the best cut of the paper's tree: average linkage, 200 geometric thresholds from 0.001 to 4.
+- `scc round` is the best round of the paper's tree, which is the paper's rule.
 """
 
 
@@ -41,17 +44,18 @@ def render(rows: Rows, folder: Path) -> None:
     run = sum(bool(cells.get((name, rival, lam))) for name in sets for rival in RIVALS for lam in prices)
     late = sum(row["seed"] == "DNF" for row in rows)
     seeds = 1 + max(int(row["seed"]) for row in rows if row["seed"].isdigit())
-    coverage = f"{run:,} of {wanted:,} cells were run, of which {late} did not finish in their CPU seconds (DNF)."
+    coverage = f"{run:,} of {wanted:,} cells were run, of which {late} exceeded their CPU limit (DNF)."
     parts = [INTRODUCTION.format(most=f"{max(sizes.values()):,}", seeds=seeds, coverage=coverage)]
     parts += [summary(cells, sets, prices)]
     for tree in reversed(TREES):
         parts += [ratios(cells, sizes, prices, tree)]
     parts += [best_f1(cells, sets, prices)]
-    parts += ["## Costs over the seeds\n\n![Costs of the rivals over that of the tree](dp_means.png)\n"]
+    parts += ["## Costs over the seeds\n\n![Costs of the solvers divided by the cost of the tree](dp_means.png)\n"]
     parts += [
-        "Cost over that of `ward refined`, from the least to the most of the seeds, and their mean as a line."
+        "Costs are divided by that of `ward refined`. Lines are means over the seeds; bands go from the minimum "
+        "to the maximum."
     ]
-    parts += ["Above 1 the tree is better.\n"]
+    parts += ["Above 1, the tree is better.\n"]
     (folder / "dp_means.md").write_text("\n".join(parts))
     picture(cells, sets, prices, folder / "dp_means.png")
 
@@ -62,13 +66,13 @@ def costs(cells: Cells, name: str, method: str, lam: float) -> list[float]:
 
 
 def summary(cells: Cells, sets: list[str], prices: list[float]) -> str:
-    lines = ["## Where the tree is no worse\n"]
+    lines = ["## How often the tree is at least as good\n"]
     lines += [
-        "The number of cells, out of those run, in which the tree costs no more than the best seed of a rival. "
-        "A cell is a set and a λ."
+        "A cell is a set and a λ. The table counts the cells in which the tree costs no more than the best seed "
+        "of a solver."
     ]
     lines += [""]
-    lines += ["| | " + " | ".join(RIVALS) + " | all of them |", "|---" * (2 + len(RIVALS)) + "|"]
+    lines += ["| | " + " | ".join(RIVALS) + " | all |", "|---" * (2 + len(RIVALS)) + "|"]
     for tree in reversed(TREES):
         line = f"| `{tree}` |"
         for rivals in (*((rival,) for rival in RIVALS), tuple(RIVALS)):
@@ -85,8 +89,8 @@ def summary(cells: Cells, sets: list[str], prices: list[float]) -> str:
 
 
 def ratios(cells: Cells, sizes: dict[str, int], prices: list[float], tree: str) -> str:
-    lines = [f"## `{tree}` over the best rival\n"]
-    lines += ["The tree's cost over that of the best rival, with its letter; **bold where the tree loses**.\n"]
+    lines = [f"## Cost of `{tree}` divided by the best solver's cost\n"]
+    lines += ["The letter names the best solver. Values above 1, in **bold**, mean that the solver is better.\n"]
     lines += ["| set | points | " + " | ".join(f"{lam:g}" for lam in prices) + " |"]
     lines += ["|---" * (2 + len(prices)) + "|"]
     for name in sorted(sizes):
@@ -101,13 +105,13 @@ def ratios(cells: Cells, sizes: dict[str, int], prices: list[float], tree: str) 
             text = f"{ratio:.4f}{RIVALS[min(best)[1]]}{missing}"
             line += f" **{text}** |" if ratio > 1 + TOLERANCE else f" {text} |"
         lines.append(line)
-    return "\n".join([*lines, "", "\\* not all rivals were run, or finished.", ""])
+    return "\n".join([*lines, "", "\\* At least one solver did not finish.", ""])
 
 
 def best_f1(cells: Cells, sets: list[str], prices: list[float]) -> str:
     methods = (*reversed(TREES), *RIVALS)
-    lines = ["## The best F1 over all prices\n"]
-    lines += ["Pairwise F1 with the known classes; of rivals the mean over the seeds.\n"]
+    lines = ["## The best F1 over all values of λ\n"]
+    lines += ["Pairwise F1 with the known classes. For solvers, it is the mean over the seeds.\n"]
     lines += ["| set | " + " | ".join(methods) + " |", "|---" * (1 + len(methods)) + "|"]
     for name in sets:
         line = f"| {name} |"
@@ -159,5 +163,5 @@ def picture(cells: Cells, sets: list[str], prices: list[float], path: Path) -> N
         axes.set_visible(False)
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper right", ncols=4, frameon=False, fontsize=9)
-    figure.supxlabel("price of a cluster, λ", fontsize=9)
+    figure.supxlabel("λ, the cost of one more cluster", fontsize=9)
     figure.savefig(path)
