@@ -65,7 +65,7 @@ def test_copies_are_told_of(folder):
         (
             ["--must-link", "must.csv", "--max-cluster-size", "2"],
             2,
-            "must_link joins 3 points that weigh 3 together",
+            "must_link puts 3 points with a total weight of 3 into one group",
         ),
     ],
 )

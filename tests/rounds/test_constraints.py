@@ -138,22 +138,22 @@ def test_no_constraints_change_nothing():
         (
             {"must_link": [(0, 1)], "cannot_link": [(1, 0)]},
             ValueError,
-            "cannot_link keeps points 0 and 1 apart, but must_link joins them as it does 2 points in all",
+            "cannot_link separates points 0 and 1, but must_link puts both into one group of 2 points: drop",
         ),
         (
             {"must_link": [(0, 1), (1, 2)], "cannot_link": [(2, 0)]},
             ValueError,
-            "keeps points 0 and 2 apart, but must_link joins them, by way of others, as it does 3 points",
+            "cannot_link separates points 0 and 2, but must_link puts both into one group of 3 points",
         ),
         (
             {"must_link": [(0, 1), (1, 4)], "cannot_link": [range(5)]},
             ValueError,
-            "cannot_link keeps points 0 and 1 apart",
+            "cannot_link separates points 0 and 1",
         ),
         (
             {"must_link": [(0, 1, 2)], "max_cluster_size": 2},
             ValueError,
-            "must_link joins 3 points that weigh 3 together, point 0 among them, but max_cluster_size=2: raise",
+            r"must_link puts 3 points with a total weight of 3 into one group \(point 0 .*_size=2: increase",
         ),
         ({"max_cluster_size": 0}, ValueError, "max_cluster_size=0 is not a size: pass a positive number, or None"),
         ({"max_cluster_size": float("nan")}, ValueError, "max_cluster_size=nan is not a size"),

@@ -256,8 +256,8 @@ def _check_contradictions(constraints: Constraints, n_points: int) -> None:
     if weight.max() > constraints.most:
         group = np.flatnonzero(linked == weight.argmax())
         raise ValueError(
-            f"must_link joins {len(group)} points that weigh {weight.max():g} together, point {group[0]} among "
-            f"them, but max_cluster_size={constraints.most:g}: raise the size or drop links"
+            f"must_link puts {len(group)} points with a total weight of {weight.max():g} into one group (point "
+            f"{group[0]} is one of them), but max_cluster_size={constraints.most:g}: increase it, or drop links"
         )
     clash = constraints.cannot[linked[constraints.cannot[:, 0]] == linked[constraints.cannot[:, 1]]]
     if not len(clash) and len(constraints.groups):
@@ -267,12 +267,7 @@ def _check_contradictions(constraints: Constraints, n_points: int) -> None:
         clash = np.stack([constraints.groups[order[same], 0], constraints.groups[order[same + 1], 0]], axis=1)
     if len(clash):
         a, b = sorted(clash[0].tolist())
-        how = (
-            ""
-            if ((constraints.must == (a, b)) | (constraints.must == (b, a))).all(axis=1).any()
-            else ", by way of others,"
-        )
         raise ValueError(
-            f"cannot_link keeps points {a} and {b} apart, but must_link joins them{how} as it does "
-            f"{np.count_nonzero(linked == linked[a])} points in all: drop one of the two"
+            f"cannot_link separates points {a} and {b}, but must_link puts both into one group of "
+            f"{np.count_nonzero(linked == linked[a])} points: drop one of the two links"
         )
