@@ -39,8 +39,24 @@ inline double unit_scale(double largest) {
 // The largest scale of points. With this scale, squared distances of numbers up to 1e100 stay finite.
 constexpr double kMaxScale = 0x1p150;
 
-// Instantiate a macro for every number type. All searches support these types.
-#define AGGLO_EACH_NUMBER(instantiate) \
-  instantiate(float) instantiate(double) instantiate(Half) instantiate(std::int8_t) instantiate(std::uint8_t)
+// The number types of points. All searches of dense points support them.
+enum class NumberType { float32, float64, float16, int8, uint8 };
+
+template <class T>
+constexpr NumberType kNumberType = NumberType::float32;
+template <>
+constexpr NumberType kNumberType<double> = NumberType::float64;
+template <>
+constexpr NumberType kNumberType<Half> = NumberType::float16;
+template <>
+constexpr NumberType kNumberType<std::int8_t> = NumberType::int8;
+template <>
+constexpr NumberType kNumberType<std::uint8_t> = NumberType::uint8;
+
+// Return the number of bytes per number.
+inline std::int64_t size_of(NumberType type) {
+  constexpr std::int64_t sizes[] = {4, 8, 2, 1, 1};
+  return sizes[static_cast<int>(type)];
+}
 
 }  // namespace agglo

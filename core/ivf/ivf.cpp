@@ -14,7 +14,6 @@
 #include "ivf/rerank.hpp"
 #include "ivf/scan.hpp"
 #include "ivf/tuning.hpp"
-#include "neighbors/true_neighbors.hpp"
 #include "points/duplicates.hpp"
 #include "points/expand.hpp"
 #include "points/rows.hpp"
@@ -25,7 +24,7 @@ namespace {
 // How it works. An IVF index with int8 residual codes and exact re-ranking:
 //  1. Partition the points into inverted lists of a few hundred points (ivf/partition.hpp).
 //     Encode the residual of each point to the centroid of its list in int8 (ivf/codes.hpp).
-//  2. Find the true neighbours of a sample of points (neighbors/true_neighbors.hpp).
+//  2. Find the true neighbours of a sample of points (neighbors/recall.hpp).
 //     Choose n_probes and n_candidates so that this sample reaches the recall (ivf/tuning.hpp).
 //  3. For every point, scan the inverted lists with the nearest centroids (ivf/scan.hpp).
 //     Re-rank the candidates with the best scores by exact similarity (ivf/rerank.hpp).
@@ -67,11 +66,10 @@ struct Trial {
 
 }  // namespace
 
-template <class T>
-IvfResult ivf_neighbors(const Points<T>& points, std::int64_t k, Metric metric, double recall,
+IvfResult ivf_neighbors(const AnyPoints& points, std::int64_t k, Metric metric, double recall,
                         const IvfParams& given, std::span<const float> basis, std::int64_t sample,
                         std::int64_t max_passes, bool accept_lower_recall, std::uint64_t seed,
-                        const Blas& blas, ThreadPool& pool, const Report& report) {
+                        Gemm<float>* sgemm, ThreadPool& pool, const Report& report) {
   const std::int64_t n = points.n;
   if (n > std::numeric_limits<std::int32_t>::max() / 2)
     throw std::invalid_argument("at most 2^30 points can be searched, got " + std::to_string(n));
@@ -87,7 +85,7 @@ IvfResult ivf_neighbors(const Points<T>& points, std::int64_t k, Metric metric, 
       report(highest, all);
     };
   };
-  const Space<T> space(points, metric, pool);
+  const Space space(points, metric, pool);
   const Duplicates duplicates = find_duplicates(points, pool);
   const std::span<const std::int32_t> ids = duplicates.first;
   const std::int64_t wanted = std::min(k, static_cast<std::int64_t>(ids.size()) - 1);
@@ -101,7 +99,7 @@ IvfResult ivf_neighbors(const Points<T>& points, std::int64_t k, Metric metric, 
   params.n_passes = 0;
   if (wanted == 0) {
     allocate_result();
-    DuplicateExpansion<T>(space, duplicates, k).write(0, {}, found.neighbors);
+    DuplicateExpansion(space, duplicates, k).write(0, {}, found.neighbors);
     return found;
   }
 
@@ -109,9 +107,9 @@ IvfResult ivf_neighbors(const Points<T>& points, std::int64_t k, Metric metric, 
   std::mt19937_64 rng(seed);
   std::unique_ptr<RowSource> source;
   if (basis.empty())
-    source = std::make_unique<FullRows<T>>(space, ids);
+    source = std::make_unique<FullRows>(space, ids);
   else
-    source = std::make_unique<ProjectedRows<T>>(space, ids, basis, !product, pool, part(0, 50));
+    source = std::make_unique<ProjectedRows>(space, ids, basis, !product, pool, part(0, 50));
   std::unique_ptr<IvfLists> lists;
   const auto build_lists = [&, own = rng()](std::int64_t size, bool thorough) {
     params.list_size = size;
@@ -124,15 +122,13 @@ IvfResult ivf_neighbors(const Points<T>& points, std::int64_t k, Metric metric, 
   const auto find_truth = [&](std::span<const std::int32_t> chosen, const Report& progress) {
     std::vector<std::int32_t> positions;
     for (const std::int32_t point : chosen) positions.push_back(duplicates.inverse[point]);
-    TrueNeighbors<T> truth(space, ids, wanted, positions);
-    if (!positions.empty()) truth.find(lists->partition, blas.sgemm, pool, progress);
-    return truth;
+    return TrueNeighbors(space, ids, wanted, std::move(positions), sgemm, pool, progress);
   };
   // One sample tunes the parameters. A separate sample measures the recall, so the measurement is unbiased.
   const std::int64_t tuning = given.n_probes == 0 ? std::min(kTuning, n) : 0;
   std::vector<std::int32_t> both = random_sample(n, tuning, rng()), chosen = random_sample(n, sample, rng());
   both.insert(both.end(), chosen.begin(), chosen.end());
-  std::optional<TrueNeighbors<T>> truth;
+  std::optional<TrueNeighbors> truth;
   truth.emplace(find_truth(both, part(220, 260)));
   const auto try_lists = [&] {
     lists->tuner.measure_sample(*truth, lists->partition, lists->coded, tuning, lists->scanners, pool);
@@ -179,14 +175,14 @@ IvfResult ivf_neighbors(const Points<T>& points, std::int64_t k, Metric metric, 
     pool.run(
         lists->partition.count(),
         [&](std::int64_t list, int worker) {
-          Reranker<T> reranker(space, wanted);
-          DuplicateExpansion<T> expansion(space, duplicates, k);
+          Reranker reranker(space, wanted);
+          DuplicateExpansion expansion(space, duplicates, k);
           const auto rerank = [&](std::int32_t position, std::span<const std::int32_t> slots) {
             reranker.clear();
             for (const std::int32_t slot : slots)
               if (lists->coded.position(slot) != position) reranker.add(ids[lists->coded.position(slot)]);
             const std::int32_t point = ids[position];
-            expansion.write(point, reranker.rank(point, space.square(point), !std::is_same_v<T, double>),
+            expansion.write(point, reranker.rank(point, space.square(point), space.has_quick_products()),
                             found.neighbors);
           };
           lists->scanners[worker].scan(list, params.n_probes, params.n_candidates, rerank);
@@ -205,11 +201,5 @@ IvfResult ivf_neighbors(const Points<T>& points, std::int64_t k, Metric metric, 
   for (std::int64_t i = 0; i < n; ++i) found.lists[i] = lists->partition.list(duplicates.inverse[i]);
   return found;
 }
-
-#define AGGLO_IVF(T)                                                                                        \
-  template IvfResult ivf_neighbors(const Points<T>&, std::int64_t, Metric, double, const IvfParams&,        \
-                                   std::span<const float>, std::int64_t, std::int64_t, bool, std::uint64_t, \
-                                   const Blas&, ThreadPool&, const Report&);
-AGGLO_EACH_NUMBER(AGGLO_IVF)
 
 }  // namespace agglo

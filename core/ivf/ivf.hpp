@@ -45,10 +45,9 @@ struct IvfResult {
 // Memory besides points and result:
 // one byte per number of the rows, 60 bytes per point, and a few MB per thread.
 // A basis needs four more bytes per number, which are freed before the result is allocated.
-template <class T>
-IvfResult ivf_neighbors(const Points<T>& points, std::int64_t k, Metric metric, double recall,
+IvfResult ivf_neighbors(const AnyPoints& points, std::int64_t k, Metric metric, double recall,
                         const IvfParams& given, std::span<const float> basis, std::int64_t sample,
                         std::int64_t max_passes, bool accept_lower_recall, std::uint64_t seed,
-                        const Blas& blas, ThreadPool& pool, const Report& report = {});
+                        Gemm<float>* sgemm, ThreadPool& pool, const Report& report = {});
 
 }  // namespace agglo

@@ -16,10 +16,9 @@ namespace agglo {
 
 // Ranks candidates by exact similarity.
 // If there are many candidates, float32 similarities first prune the distant ones, by an error bound.
-template <class T>
 class Reranker {
  public:
-  Reranker(const Space<T>& space, std::int64_t k) : space_(space), k_(k) {}
+  Reranker(const Space& space, std::int64_t k) : space_(space), k_(k) {}
 
   void clear() { ids_.clear(); }
   void add(std::int32_t id) { ids_.push_back(id); }
@@ -63,10 +62,10 @@ class Reranker {
   }
 
   void prefetch_row(std::size_t s) const {
-    if (s < ids_.size()) prefetch(space_.points().row(ids_[s]), space_.d());
+    if (s < ids_.size()) space_.prefetch_row(ids_[s]);
   }
 
-  const Space<T>& space_;
+  const Space& space_;
   const std::int64_t k_;
   std::vector<std::int32_t> ids_;
   std::vector<Candidate> candidates_;

@@ -14,7 +14,6 @@
 #include "ivf/partition.hpp"
 #include "ivf/scan.hpp"
 #include "neighbors/recall.hpp"
-#include "neighbors/true_neighbors.hpp"
 
 namespace agglo {
 
@@ -36,8 +35,7 @@ class ProbeTuner {
   }
 
   // Measure the recall of the first `sample` points in a sample, for every pair (n_probes, n_candidates).
-  template <class T>
-  void measure_sample(const TrueNeighbors<T>& truth, const Partition& partition, const CodedLists& coded,
+  void measure_sample(const TrueNeighbors& truth, const Partition& partition, const CodedLists& coded,
                       std::int64_t sample, std::vector<IvfScanner>& scanners, ThreadPool& pool) {
     const std::int64_t max_probes =
         std::min(max_probes_, static_cast<std::int64_t>(partition.nearest(0).size()));

@@ -97,11 +97,10 @@ struct Scratch {
 
 // Compares pairs of blocks. Pairs of points that may be close are offered to the candidate lists of both.
 // If a block is compared with itself, each pair of points is compared once.
-template <class T>
 class Tiles {
  public:
-  Tiles(const Space<T>& space, std::span<const std::int32_t> ids, const OrderedRows<T>& rows,
-        CandidateLists<T>& candidates, std::int64_t block, Gemm<float>* sgemm, bool is_similarity,
+  Tiles(const Space& space, std::span<const std::int32_t> ids, const OrderedRows& rows,
+        CandidateLists& candidates, std::int64_t block, Gemm<float>* sgemm, bool is_similarity,
         ThreadPool& pool)
       : space_(space),
         ids_(ids),
@@ -263,10 +262,10 @@ class Tiles {
     }
   }
 
-  const Space<T>& space_;
+  const Space& space_;
   const std::span<const std::int32_t> ids_;
-  const OrderedRows<T>& rows_;
-  CandidateLists<T>& candidates_;
+  const OrderedRows& rows_;
+  CandidateLists& candidates_;
   Gemm<float>* const sgemm_;
   const bool is_similarity_;
   const std::int64_t n_, block_, blocks_;
@@ -275,8 +274,7 @@ class Tiles {
   BoundingBalls leaves_;
 };
 
-template <class T>
-void check(const Points<T>& points) {
+void check(const AnyPoints& points) {
   if (points.n > std::numeric_limits<std::int32_t>::max() / 2)
     throw std::invalid_argument("at most 2^30 points can be searched, got " + std::to_string(points.n));
   if (points.d > kMaxColumns)
@@ -287,26 +285,25 @@ void check(const Points<T>& points) {
 
 }  // namespace
 
-template <class T>
-Neighbors exact_neighbors(const Points<T>& points, std::int64_t k, Metric metric,
+Neighbors exact_neighbors(const AnyPoints& points, std::int64_t k, Metric metric,
                           std::span<const double> basis, const Blas& blas, ThreadPool& pool,
                           const Report& report) {
   check(points);
   const std::int64_t n = points.n;
   if (k < 1 || k >= n)
     throw std::invalid_argument("k must be in 1.." + std::to_string(n - 1) + ", got " + std::to_string(k));
-  const Space<T> space(points, metric, pool);
+  const Space space(points, metric, pool);
   const Duplicates duplicates = find_duplicates(points, pool);
   std::vector<std::int32_t> ids = duplicates.first;
   const std::int64_t distinct = static_cast<std::int64_t>(ids.size());
   // The k nearest points are duplicates of the k nearest distinct points, or of the point itself.
   const std::int64_t wanted = std::min(k, distinct - 1);
   const std::int64_t block = std::min(kBlock, std::max(kLeaf, kPanel / points.d / kLeaf * kLeaf));
-  const OrderedRows<T> rows(space, ids, basis, block, kLeaf, blas.dgemm, pool);
-  CandidateLists<T> candidates(space, ids, wanted);
+  const OrderedRows rows(space, ids, basis, block, kLeaf, blas.dgemm, pool);
+  CandidateLists candidates(space, ids, wanted);
   std::int64_t count = 0;
   if (wanted > 0) {
-    Tiles<T> tiles(space, ids, rows, candidates, block, blas.sgemm, is_similarity(metric), pool);
+    Tiles tiles(space, ids, rows, candidates, block, blas.sgemm, is_similarity(metric), pool);
     count = tiles.count();
     pool.run(count, [&](std::int64_t tile, int worker) { tiles.compare_blocks(tile, worker); }, report);
   }
@@ -316,12 +313,11 @@ Neighbors exact_neighbors(const Points<T>& points, std::int64_t k, Metric metric
   });
 }
 
-template <class T>
-std::vector<float> pairwise_values(const Points<T>& points, Metric metric, ThreadPool& pool,
+std::vector<float> pairwise_values(const AnyPoints& points, Metric metric, ThreadPool& pool,
                                    const Report& report) {
   check(points);
   const std::int64_t n = points.n;
-  const Space<T> space(points, metric, pool);
+  const Space space(points, metric, pool);
   std::vector<float> values(n * (n - 1));
   const auto row = [&](std::int64_t i) {
     for (std::int64_t j = i + 1; j < n; ++j)
@@ -336,11 +332,5 @@ std::vector<float> pairwise_values(const Points<T>& points, Metric metric, Threa
            report);
   return values;
 }
-
-#define AGGLO_SEARCH(T)                                                                               \
-  template Neighbors exact_neighbors(const Points<T>&, std::int64_t, Metric, std::span<const double>, \
-                                     const Blas&, ThreadPool&, const Report&);                        \
-  template std::vector<float> pairwise_values(const Points<T>&, Metric, ThreadPool&, const Report&);
-AGGLO_EACH_NUMBER(AGGLO_SEARCH)
 
 }  // namespace agglo

@@ -29,14 +29,12 @@ struct Neighbors {
 //
 // Memory besides points and result: 8 * (k + max(16, k / 4)) + 80 bytes per point,
 // 4 bytes per coordinate in the basis, and about 10 MB per thread.
-template <class T>
-Neighbors exact_neighbors(const Points<T>& points, std::int64_t k, Metric metric,
+Neighbors exact_neighbors(const AnyPoints& points, std::int64_t k, Metric metric,
                           std::span<const double> basis, const Blas& blas, ThreadPool& pool,
                           const Report& report = {});
 
 // Return the values of all pairs: n - 1 values per point, in increasing order of the other point's index.
-template <class T>
-std::vector<float> pairwise_values(const Points<T>& points, Metric metric, ThreadPool& pool,
+std::vector<float> pairwise_values(const AnyPoints& points, Metric metric, ThreadPool& pool,
                                    const Report& report = {});
 
 }  // namespace agglo

@@ -20,10 +20,9 @@ namespace agglo {
 // The rows of the distinct points, in the order of their positions.
 // The constructor sorts `ids` by blocks and leaves.
 // If there is a basis, every row has a sketch: its coordinates in the basis and the length of the remainder.
-template <class T>
 class OrderedRows {
  public:
-  OrderedRows(const Space<T>& space, std::vector<std::int32_t>& ids, std::span<const double> basis,
+  OrderedRows(const Space& space, std::vector<std::int32_t>& ids, std::span<const double> basis,
               std::int64_t block, std::int64_t leaf, Gemm<double>* dgemm, ThreadPool& pool)
       : space_(space), ids_(ids), width_(basis.size() / static_cast<std::size_t>(space.d())) {
     sort_ids(basis, block, leaf, dgemm, pool);
@@ -43,7 +42,7 @@ class OrderedRows {
   const float* normalized(std::int64_t first, std::int64_t last, std::vector<float>& scratch) const {
     scratch.resize((last - first) * space_.d());
     for (std::int64_t p = first; p < last; ++p) {
-      if (p + 4 < last) prefetch(space_.points().row(ids_[p + 4]), space_.d());
+      if (p + 4 < last) space_.prefetch_row(ids_[p + 4]);
       space_.normalize(ids_[p], scratch.data() + (p - first) * space_.d());
     }
     return scratch.data();
@@ -130,7 +129,7 @@ class OrderedRows {
     return out;
   }
 
-  const Space<T>& space_;
+  const Space& space_;
   std::vector<std::int32_t>& ids_;
   std::int64_t width_;
   std::vector<float> sketch_;

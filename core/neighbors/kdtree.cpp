@@ -32,10 +32,9 @@ struct Node {
   double square = 0;        // the largest squared length of the rows in the node
 };
 
-template <class T>
 class KdTree {
  public:
-  KdTree(const Space<T>& space, std::span<const std::int32_t> ids, bool is_similarity)
+  KdTree(const Space& space, std::span<const std::int32_t> ids, bool is_similarity)
       : space_(space),
         d_(space.d()),
         is_similarity_(is_similarity),
@@ -73,7 +72,7 @@ class KdTree {
                      [&](std::int32_t j) { return tree_.space_.similarity(i, j); });
     }
 
-    std::span<const Candidate> nearest(const Query<T>& query) {
+    std::span<const Candidate> nearest(const Query& query) {
       tree_.space_.normalize(query, query_row_.data());
       return nearest(-1, query.square, [&](std::int32_t j) { return tree_.space_.similarity(query, j); });
     }
@@ -181,7 +180,7 @@ class KdTree {
     split(rows, order, middle, end);
   }
 
-  const Space<T>& space_;
+  const Space& space_;
   const std::int64_t d_;
   const bool is_similarity_;
   const double slack_;  // error bound of all roundings, relative to a sum of squared lengths
@@ -200,14 +199,13 @@ void check(std::int64_t n, std::int64_t k, std::int64_t most) {
 
 }  // namespace
 
-template <class T>
-Neighbors kdtree_neighbors(const Points<T>& points, std::int64_t k, Metric metric, ThreadPool& pool,
+Neighbors kdtree_neighbors(const AnyPoints& points, std::int64_t k, Metric metric, ThreadPool& pool,
                            const Report& report) {
   const std::int64_t n = points.n;
   check(n, k, n - 1);
-  const Space<T> space(points, metric, pool);
+  const Space space(points, metric, pool);
   const Duplicates duplicates = find_duplicates(points, pool);
-  const KdTree<T> tree(space, duplicates.first, is_similarity(metric));
+  const KdTree tree(space, duplicates.first, is_similarity(metric));
   const std::int64_t wanted = std::min(k, tree.size() - 1);
   Neighbors result;
   result.indices.resize(n * k);
@@ -215,8 +213,8 @@ Neighbors kdtree_neighbors(const Points<T>& points, std::int64_t k, Metric metri
   pool.ranges(
       tree.size(), kRows,
       [&](std::int64_t first, std::int64_t last, int) {
-        typename KdTree<T>::Searcher searcher(tree, wanted);
-        DuplicateExpansion<T> expansion(space, duplicates, k);
+        KdTree::Searcher searcher(tree, wanted);
+        DuplicateExpansion expansion(space, duplicates, k);
         for (std::int64_t p = first; p < last; ++p)
           expansion.write(tree.id(p), wanted > 0 ? searcher.nearest(p) : std::span<const Candidate>(),
                           result);
@@ -225,30 +223,23 @@ Neighbors kdtree_neighbors(const Points<T>& points, std::int64_t k, Metric metri
   return result;
 }
 
-template <class T>
-Neighbors kdtree_query(const Points<T>& queries, const Points<T>& points, std::int64_t k, Metric metric,
+Neighbors kdtree_query(const AnyPoints& queries, const AnyPoints& points, std::int64_t k, Metric metric,
                        ThreadPool& pool, const Report& report) {
   check(points.n, k, points.n);
-  const Space<T> space(points, metric, pool);
+  const Space space(points, metric, pool);
   const Duplicates duplicates = find_duplicates(points, pool);
-  const KdTree<T> tree(space, duplicates.first, is_similarity(metric));
+  const KdTree tree(space, duplicates.first, is_similarity(metric));
   Neighbors result{std::vector<std::int32_t>(queries.n * k), std::vector<float>(queries.n * k)};
   pool.ranges(
       queries.n, kRows,
       [&](std::int64_t first, std::int64_t last, int) {
-        typename KdTree<T>::Searcher searcher(tree, std::min(k, tree.size()));
-        DuplicateExpansion<T> expansion(space, duplicates, k);
+        KdTree::Searcher searcher(tree, std::min(k, tree.size()));
+        DuplicateExpansion expansion(space, duplicates, k);
         for (std::int64_t i = first; i < last; ++i)
           expansion.write_query(i, searcher.nearest(space.make_query(queries.row(i))), result);
       },
       report);
   return result;
 }
-
-#define AGGLO_TREE(T)                                                                                      \
-  template Neighbors kdtree_neighbors(const Points<T>&, std::int64_t, Metric, ThreadPool&, const Report&); \
-  template Neighbors kdtree_query(const Points<T>&, const Points<T>&, std::int64_t, Metric, ThreadPool&,   \
-                                  const Report&);
-AGGLO_EACH_NUMBER(AGGLO_TREE)
 
 }  // namespace agglo

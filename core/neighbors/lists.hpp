@@ -35,8 +35,7 @@ inline double float32_slack(double square, std::int64_t d) {
   const double gamma = terms * unit / (1 - terms * unit);
   return (gamma / 2 + 24 * unit) * square + static_cast<double>(d) * std::numeric_limits<float>::min();
 }
-template <class T>
-double float32_slack(const Space<T>& space, std::int64_t i) {
+inline double float32_slack(const Space& space, std::int64_t i) {
   return float32_slack(space.square(i), space.d());
 }
 
@@ -52,10 +51,9 @@ inline float round_down(double x) {
 // At least k candidates of a list have a similarity that surely reaches the threshold of the list.
 // A list keeps every pair whose upper bound reaches its threshold, so it never loses one of the k nearest.
 // Exact similarities are computed only for the few final candidates, or if a list is full of near ties.
-template <class T>
 class CandidateLists {
  public:
-  CandidateLists(const Space<T>& space, std::span<const std::int32_t> ids, std::int64_t k)
+  CandidateLists(const Space& space, std::span<const std::int32_t> ids, std::int64_t k)
       : space_(space), ids_(ids), k_(k), capacity_((k + std::max<std::int64_t>(16, k / 4) + 15) / 16 * 16) {
     const std::int64_t n = static_cast<std::int64_t>(ids.size());
     slack_.resize(n);
@@ -101,7 +99,7 @@ class CandidateLists {
     thread_local std::vector<Candidate> list;
     list.clear();
     for (std::int64_t s = p * capacity_; s < p * capacity_ + size_[p]; ++s) {
-      if (s + 2 < p * capacity_ + size_[p]) prefetch(space_.points().row(ids_[others_[s + 2]]));
+      if (s + 2 < p * capacity_ + size_[p]) space_.prefetch_row(ids_[others_[s + 2]]);
       list.push_back({space_.similarity(ids_[p], ids_[others_[s]]), ids_[others_[s]]});
     }
     std::partial_sort(list.begin(), list.begin() + k_, list.end());
@@ -152,7 +150,7 @@ class CandidateLists {
     cutoff_[p] = threshold_[p] + offset_[p];
   }
 
-  const Space<T>& space_;
+  const Space& space_;
   const std::span<const std::int32_t> ids_;
   const std::int64_t k_, capacity_;
   std::vector<float> slack_, offset_, cutoff_, threshold_;

@@ -15,7 +15,6 @@
 #include "ivf/rerank.hpp"
 #include "ivf/tuning.hpp"
 #include "neighbors/lists.hpp"
-#include "neighbors/true_neighbors.hpp"
 #include "points/expand.hpp"
 #include "points/rows.hpp"
 #include "simd/dot.hpp"
@@ -36,8 +35,7 @@ constexpr std::int64_t kProbes = 16;      // groups of centroids that a query pr
 // Such queries are far from all points, and their float32 products might overflow.
 constexpr double kFar = 0x1p80;
 
-template <class T>
-void check(const Points<T>& points, std::int64_t k) {
+void check(const AnyPoints& points, std::int64_t k) {
   if (points.n > std::numeric_limits<std::int32_t>::max() / 2)
     throw std::invalid_argument("at most 2^30 points can be searched, got " + std::to_string(points.n));
   if (k < 1 || k > points.n)
@@ -45,16 +43,15 @@ void check(const Points<T>& points, std::int64_t k) {
 }
 
 // Compares a block of queries with all points, block by block.
-template <class T>
 class QueryStrip {
  public:
-  QueryStrip(const Space<T>& space, std::span<const std::int32_t> ids, std::span<const float> offsets,
+  QueryStrip(const Space& space, std::span<const std::int32_t> ids, std::span<const float> offsets,
              std::span<const float> slacks, std::int64_t wanted, Gemm<float>* sgemm)
       : space_(space), ids_(ids), offsets_(offsets), slacks_(slacks), wanted_(wanted), sgemm_(sgemm) {}
 
   // Calls out(i, nearest) with the nearest distinct points of query number first + i, sorted.
   template <class Out>
-  void run(const Points<T>& queries, std::int64_t first, std::int64_t last, const Out& out) {
+  void run(const AnyPoints& queries, std::int64_t first, std::int64_t last, const Out& out) {
     const std::int64_t m = last - first, d = space_.d(), n = static_cast<std::int64_t>(ids_.size());
     queries_.clear();
     rows_.assign(m * d, 0.0f);
@@ -111,12 +108,12 @@ class QueryStrip {
       cutoff_[i] = std::max(cutoff_[i], round_down(best_[i].back().similarity) + own_offset_[i]);
   }
 
-  const Space<T>& space_;
+  const Space& space_;
   const std::span<const std::int32_t> ids_;
   const std::span<const float> offsets_, slacks_;
   const std::int64_t wanted_;
   Gemm<float>* const sgemm_;
-  std::vector<Query<T>> queries_;
+  std::vector<Query> queries_;
   std::vector<float> rows_, own_offset_, cutoff_, columns_, products_, no_cutoffs_, lower_bounds_;
   std::vector<std::int32_t> block_, hits_;
   std::vector<std::vector<Candidate>> best_;
@@ -124,11 +121,10 @@ class QueryStrip {
 
 }  // namespace
 
-template <class T>
-Neighbors exact_query(const Points<T>& queries, const Points<T>& points, std::int64_t k, Metric metric,
+Neighbors exact_query(const AnyPoints& queries, const AnyPoints& points, std::int64_t k, Metric metric,
                       Gemm<float>* sgemm, ThreadPool& pool, const Report& report) {
   check(points, k);
-  const Space<T> space(points, metric, pool);
+  const Space space(points, metric, pool);
   const Duplicates duplicates = find_duplicates(points, pool);
   const std::span<const std::int32_t> ids = duplicates.first;
   const std::int64_t wanted = std::min(k, static_cast<std::int64_t>(ids.size()));
@@ -140,11 +136,11 @@ Neighbors exact_query(const Points<T>& queries, const Points<T>& points, std::in
   Neighbors result{std::vector<std::int32_t>(queries.n * k), std::vector<float>(queries.n * k)};
   const std::int64_t grain =
       std::clamp<std::int64_t>(queries.n / (4 * static_cast<std::int64_t>(pool.size())), 1, kRows);
-  std::vector<QueryStrip<T>> strips(pool.size(), QueryStrip<T>(space, ids, offsets, slacks, wanted, sgemm));
+  std::vector<QueryStrip> strips(pool.size(), QueryStrip(space, ids, offsets, slacks, wanted, sgemm));
   pool.ranges(
       queries.n, grain,
       [&](std::int64_t first, std::int64_t last, int worker) {
-        DuplicateExpansion<T> expansion(space, duplicates, k);
+        DuplicateExpansion expansion(space, duplicates, k);
         strips[worker].run(queries, first, last, [&](std::int64_t i, std::span<const Candidate> nearest) {
           expansion.write_query(first + i, nearest, result);
         });
@@ -154,23 +150,20 @@ Neighbors exact_query(const Points<T>& queries, const Points<T>& points, std::in
 }
 
 // A batch of queries, with their rows and their nearest inverted lists.
-template <class T>
-struct IvfIndex<T>::Batch {
+struct IvfIndex::Batch {
   std::int64_t first, last;
-  std::vector<Query<T>> queries;
+  std::vector<Query> queries;
   std::vector<float> rows;
   std::vector<std::int32_t> list;
 };
 
-template <class T>
-IvfIndex<T>::IvfIndex(const Points<T>& points, std::int64_t k, Metric metric, double recall,
-                      const IvfParams& params, std::span<const std::int32_t> known,
-                      std::span<const float> basis, std::uint64_t seed, const Blas& blas, ThreadPool& pool,
-                      const Report& report)
+IvfIndex::IvfIndex(const AnyPoints& points, std::int64_t k, Metric metric, double recall,
+                   const IvfParams& params, std::span<const std::int32_t> known, std::span<const float> basis,
+                   std::uint64_t seed, Gemm<float>* sgemm, ThreadPool& pool, const Report& report)
     : points_(points),
       k_(k),
       product_(is_similarity(metric)),
-      blas_(blas),
+      sgemm_(sgemm),
       space_((check(points, k), points), metric, pool),
       duplicates_(find_duplicates(points, pool)),
       wanted_(std::min(k, static_cast<std::int64_t>(duplicates_.first.size()))),
@@ -178,9 +171,9 @@ IvfIndex<T>::IvfIndex(const Points<T>& points, std::int64_t k, Metric metric, do
       params_(params) {
   params_.list_size = std::max(params.list_size == 0 ? kListSize : params.list_size, 4 * (wanted_ + 1));
   if (basis_.empty())
-    source_ = std::make_unique<FullRows<T>>(space_, duplicates_.first);
+    source_ = std::make_unique<FullRows>(space_, duplicates_.first);
   else
-    source_ = std::make_unique<ProjectedRows<T>>(space_, duplicates_.first, basis_, !product_, pool, report);
+    source_ = std::make_unique<ProjectedRows>(space_, duplicates_.first, basis_, !product_, pool, report);
   std::mt19937_64 rng(seed);
   const bool by_product = metric == Metric::dot;
   auto lists = known_lists(known);
@@ -207,8 +200,7 @@ IvfIndex<T>::IvfIndex(const Points<T>& points, std::int64_t k, Metric metric, do
 
 // Returns the known inverted list of each distinct point.
 // Returns an empty vector if `known` is empty or a list is too small.
-template <class T>
-std::vector<std::int32_t> IvfIndex<T>::known_lists(std::span<const std::int32_t> known) const {
+std::vector<std::int32_t> IvfIndex::known_lists(std::span<const std::int32_t> known) const {
   std::vector<std::int32_t> lists;
   std::vector<std::int64_t> sizes;
   for (std::size_t p = 0; p < duplicates_.first.size() && !known.empty(); ++p) {
@@ -221,16 +213,14 @@ std::vector<std::int32_t> IvfIndex<T>::known_lists(std::span<const std::int32_t>
 }
 
 // Chooses n_probes and n_candidates by the recall of a sample of the points.
-template <class T>
-void IvfIndex<T>::choose_params(double recall, std::uint64_t seed, ThreadPool& pool) {
+void IvfIndex::choose_params(double recall, std::uint64_t seed, ThreadPool& pool) {
   const std::int64_t n = points_.n, neighbors = std::min(k_, source_->n() - 1);
   params_.n_probes = 1;
   if (neighbors == 0) return;
   std::vector<std::int32_t> positions;
   for (const std::int32_t point : random_sample(n, kTuning, seed))
     positions.push_back(duplicates_.inverse[point]);
-  TrueNeighbors<T> truth(space_, duplicates_.first, neighbors, positions);
-  truth.find(*partition_, blas_.sgemm, pool, {});
+  const TrueNeighbors truth(space_, duplicates_.first, neighbors, positions, sgemm_, pool, {});
   std::vector<IvfScanner> scanners;
   for (int w = 0; w < pool.size(); ++w) scanners.emplace_back(*source_, *partition_, *coded_, product_);
   ProbeTuner tuner(points_.n, neighbors, params_.list_size, coded_->width(), points_.d);
@@ -242,8 +232,7 @@ void IvfIndex<T>::choose_params(double recall, std::uint64_t seed, ThreadPool& p
 }
 
 // Computes the rows and the nearest inverted lists of a batch of queries.
-template <class T>
-void IvfIndex<T>::assign_queries(const Points<T>& queries, Batch& batch, ThreadPool& pool) const {
+void IvfIndex::assign_queries(const AnyPoints& queries, Batch& batch, ThreadPool& pool) const {
   const std::int64_t m = batch.last - batch.first, width = source_->width(), d = points_.d;
   batch.queries.resize(m);
   batch.rows.resize(m * width);
@@ -253,7 +242,7 @@ void IvfIndex<T>::assign_queries(const Points<T>& queries, Batch& batch, ThreadP
     thread_local std::vector<float> normalized, products;
     normalized.assign((last - first) * d, 0.0f);
     for (std::int64_t i = first; i < last; ++i) {
-      const Query<T>& query = batch.queries[i] = space_.make_query(queries.row(batch.first + i));
+      const Query& query = batch.queries[i] = space_.make_query(queries.row(batch.first + i));
       // A query that is far away gets a row of zeros. Except for rounding, it is equally close to all points.
       if (query.square < kFar) space_.normalize(query, normalized.data() + (i - first) * d);
     }
@@ -268,8 +257,7 @@ void IvfIndex<T>::assign_queries(const Points<T>& queries, Batch& batch, ThreadP
   });
 }
 
-template <class T>
-Neighbors IvfIndex<T>::query(const Points<T>& queries, ThreadPool& pool, const Report& report) const {
+Neighbors IvfIndex::query(const AnyPoints& queries, ThreadPool& pool, const Report& report) const {
   Neighbors result{std::vector<std::int32_t>(queries.n * k_), std::vector<float>(queries.n * k_)};
   std::vector<IvfScanner> scanners;
   for (int w = 0; w < pool.size(); ++w) scanners.emplace_back(*source_, *partition_, *coded_, product_);
@@ -290,12 +278,12 @@ Neighbors IvfIndex<T>::query(const Points<T>& queries, ThreadPool& pool, const R
         [&](std::int64_t c, int worker) {
           const auto chunk =
               std::span<const std::int32_t>(order).subspan(begins[c], begins[c + 1] - begins[c]);
-          Reranker<T> reranker(space_, wanted_);
-          DuplicateExpansion<T> expansion(space_, duplicates_, k_);
+          Reranker reranker(space_, wanted_);
+          DuplicateExpansion expansion(space_, duplicates_, k_);
           const auto rerank = [&](std::int32_t i, std::span<const std::int32_t> slots) {
             reranker.clear();
             for (const std::int32_t slot : slots) reranker.add(duplicates_.first[coded_->position(slot)]);
-            const Query<T>& query = batch.queries[i];
+            const Query& query = batch.queries[i];
             expansion.write_query(first + i, reranker.rank(query, query.square, query.quick), result);
           };
           scanners[worker].scan(batch.list[chunk[0]], chunk, batch.rows.data(), params_.n_probes,
@@ -309,21 +297,12 @@ Neighbors IvfIndex<T>::query(const Points<T>& queries, ThreadPool& pool, const R
   return result;
 }
 
-template <class T>
-std::vector<std::uint64_t> hash_rows(const Points<T>& points, ThreadPool& pool) {
+std::vector<std::uint64_t> hash_rows(const AnyPoints& points, ThreadPool& pool) {
   std::vector<std::uint64_t> hashes(points.n);
   pool.ranges(points.n, kColumns, [&](std::int64_t first, std::int64_t last, int) {
-    for (std::int64_t i = first; i < last; ++i)
-      hashes[i] = hash_bytes(points.row(i), static_cast<std::size_t>(points.d) * sizeof(T));
+    for (std::int64_t i = first; i < last; ++i) hashes[i] = hash_bytes(points.row(i), points.row_bytes());
   });
   return hashes;
 }
-
-#define AGGLO_QUERIES(T)                                                                                 \
-  template Neighbors exact_query(const Points<T>&, const Points<T>&, std::int64_t, Metric, Gemm<float>*, \
-                                 ThreadPool&, const Report&);                                            \
-  template class IvfIndex<T>;                                                                            \
-  template std::vector<std::uint64_t> hash_rows(const Points<T>&, ThreadPool&);
-AGGLO_EACH_NUMBER(AGGLO_QUERIES)
 
 }  // namespace agglo

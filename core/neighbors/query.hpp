@@ -21,25 +21,23 @@ namespace agglo {
 // Return the k nearest points of each query, sorted by (value, smaller index). 1 <= k <= n.
 // The result of a query does not depend on the other queries.
 // Memory besides points and result: 80 bytes per point, and a few MB per thread.
-template <class T>
-Neighbors exact_query(const Points<T>& queries, const Points<T>& points, std::int64_t k, Metric metric,
+Neighbors exact_query(const AnyPoints& queries, const AnyPoints& points, std::int64_t k, Metric metric,
                       Gemm<float>* sgemm, ThreadPool& pool, const Report& report = {});
 
 // An IVF index that finds the approximate nearest points of queries, with the method of `ivf_neighbors`.
 // The points must outlive the index. The result of a query does not depend on the other queries.
-template <class T>
 class IvfIndex {
  public:
   // Build the index. Parameters that are 0 are chosen so that a sample of the points reaches `recall`.
   // `known` is empty, or the inverted list of each point from `ivf_neighbors` with the same `basis`.
   // Known lists are used if all of them are large enough.
-  IvfIndex(const Points<T>& points, std::int64_t k, Metric metric, double recall, const IvfParams& params,
+  IvfIndex(const AnyPoints& points, std::int64_t k, Metric metric, double recall, const IvfParams& params,
            std::span<const std::int32_t> known, std::span<const float> basis, std::uint64_t seed,
-           const Blas& blas, ThreadPool& pool, const Report& report = {});
+           Gemm<float>* sgemm, ThreadPool& pool, const Report& report = {});
   IvfIndex(const IvfIndex&) = delete;
   IvfIndex& operator=(const IvfIndex&) = delete;
 
-  Neighbors query(const Points<T>& queries, ThreadPool& pool, const Report& report = {}) const;
+  Neighbors query(const AnyPoints& queries, ThreadPool& pool, const Report& report = {}) const;
   const IvfParams& params() const { return params_; }
 
  private:
@@ -47,13 +45,13 @@ class IvfIndex {
 
   std::vector<std::int32_t> known_lists(std::span<const std::int32_t> known) const;
   void choose_params(double recall, std::uint64_t seed, ThreadPool& pool);
-  void assign_queries(const Points<T>& queries, Batch& batch, ThreadPool& pool) const;
+  void assign_queries(const AnyPoints& queries, Batch& batch, ThreadPool& pool) const;
 
-  const Points<T> points_;
+  const AnyPoints points_;
   const std::int64_t k_;
   const bool product_;
-  const Blas blas_;
-  const Space<T> space_;
+  Gemm<float>* const sgemm_;
+  const Space space_;
   const Duplicates duplicates_;
   const std::int64_t wanted_;  // number of distinct points per result
   const std::vector<float> basis_;
@@ -65,7 +63,6 @@ class IvfIndex {
 };
 
 // Return one hash per row.
-template <class T>
-std::vector<std::uint64_t> hash_rows(const Points<T>& points, ThreadPool& pool);
+std::vector<std::uint64_t> hash_rows(const AnyPoints& points, ThreadPool& pool);
 
 }  // namespace agglo

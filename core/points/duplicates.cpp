@@ -109,10 +109,9 @@ Duplicates find_duplicates(Hashes hashes, const std::function<bool(std::int32_t,
   return result;
 }
 
-template <class T>
-Duplicates find_duplicates(const Points<T>& points, ThreadPool& pool) {
+Duplicates find_duplicates(const AnyPoints& points, ThreadPool& pool) {
   const std::int64_t n = points.n;
-  const std::size_t bytes = static_cast<std::size_t>(points.d) * sizeof(T);
+  const std::size_t bytes = points.row_bytes();
   Hashes hashes(n);
   pool.ranges(n, kGrain, [&](std::int64_t first, std::int64_t last, int) {
     for (std::int64_t i = first; i < last; ++i)
@@ -122,9 +121,6 @@ Duplicates find_duplicates(const Points<T>& points, ThreadPool& pool) {
     return std::memcmp(points.row(i), points.row(j), bytes) == 0;
   });
 }
-
-#define AGGLO_DUPLICATES(T) template Duplicates find_duplicates(const Points<T>&, ThreadPool&);
-AGGLO_EACH_NUMBER(AGGLO_DUPLICATES)
 
 #define AGGLO_FIRST_DUPLICATES(Word)                                                                        \
   template std::vector<std::int32_t> first_duplicates(std::span<const std::int64_t>, std::span<const Word>, \

@@ -26,8 +26,7 @@ struct Duplicates {
 };
 
 // Find the duplicates among dense rows.
-template <class T>
-Duplicates find_duplicates(const Points<T>& points, ThreadPool& pool);
+Duplicates find_duplicates(const AnyPoints& points, ThreadPool& pool);
 
 // Find the duplicates among n items, given (hash, index) for each item.
 // is_equal(i, j) compares two items with equal hashes.

@@ -14,10 +14,9 @@
 namespace agglo {
 
 // The k nearest points of a point are duplicates of its k nearest distinct points, or its own duplicates.
-template <class T>
 class DuplicateExpansion {
  public:
-  DuplicateExpansion(const Space<T>& space, const Duplicates& duplicates, std::int64_t k)
+  DuplicateExpansion(const Space& space, const Duplicates& duplicates, std::int64_t k)
       : space_(space), duplicates_(duplicates), k_(k) {}
 
   // Return every point that may be one of the k nearest of `point` or of its duplicates, sorted.
@@ -67,17 +66,16 @@ class DuplicateExpansion {
       list_.push_back({similarity, points[s]});
   }
 
-  const Space<T>& space_;
+  const Space& space_;
   const Duplicates& duplicates_;
   const std::int64_t k_;
   std::vector<Candidate> list_;
 };
 
 // Return the k nearest neighbours of all points, given the candidates of the distinct points `ids`.
-template <class T>
-Neighbors expand_duplicates(const Space<T>& space, const Duplicates& duplicates,
-                            std::span<const std::int32_t> ids, CandidateLists<T>& candidates, std::int64_t k,
-                            ThreadPool& pool, const Report& report) {
+inline Neighbors expand_duplicates(const Space& space, const Duplicates& duplicates,
+                                   std::span<const std::int32_t> ids, CandidateLists& candidates,
+                                   std::int64_t k, ThreadPool& pool, const Report& report) {
   constexpr std::int64_t rows = 256;
   Neighbors result;
   result.indices.resize(space.n() * k);
@@ -85,7 +83,7 @@ Neighbors expand_duplicates(const Space<T>& space, const Duplicates& duplicates,
   pool.ranges(
       static_cast<std::int64_t>(ids.size()), rows,
       [&](std::int64_t first, std::int64_t last, int) {
-        DuplicateExpansion<T> expansion(space, duplicates, k);
+        DuplicateExpansion expansion(space, duplicates, k);
         for (std::int64_t p = first; p < last; ++p)
           expansion.write(ids[p], ids.size() > 1 ? candidates.best(p) : std::span<const Candidate>(), result);
       },

@@ -14,14 +14,13 @@
 namespace agglo {
 
 // Write the normalized row of the point ids[p] for each given position p. Grows `rows` if it is too short.
-template <class T>
-void gather_normalized(const Space<T>& space, std::span<const std::int32_t> ids,
-                       std::span<const std::int32_t> positions, std::vector<float>& rows) {
+inline void gather_normalized(const Space& space, std::span<const std::int32_t> ids,
+                              std::span<const std::int32_t> positions, std::vector<float>& rows) {
   constexpr std::size_t ahead = 4;
   const std::int64_t d = space.d();
   if (rows.size() < positions.size() * d) rows.resize(positions.size() * d);
   for (std::size_t s = 0; s < positions.size(); ++s) {
-    if (s + ahead < positions.size()) prefetch(space.points().row(ids[positions[s + ahead]]), d);
+    if (s + ahead < positions.size()) space.prefetch_row(ids[positions[s + ahead]]);
     space.normalize(ids[positions[s]], rows.data() + s * d);
   }
 }
@@ -53,10 +52,9 @@ class RowSource {
 };
 
 // Source of the normalized rows themselves.
-template <class T>
 class FullRows final : public RowSource {
  public:
-  FullRows(const Space<T>& space, std::span<const std::int32_t> ids)
+  FullRows(const Space& space, std::span<const std::int32_t> ids)
       : RowSource(static_cast<std::int64_t>(ids.size()), space.d()), space_(space), ids_(ids) {}
 
   void gather(std::span<const std::int32_t> positions, std::vector<float>& rows) const override {
@@ -64,7 +62,7 @@ class FullRows final : public RowSource {
   }
 
  private:
-  const Space<T>& space_;
+  const Space& space_;
   const std::span<const std::int32_t> ids_;
 };
 
@@ -72,10 +70,9 @@ class FullRows final : public RowSource {
 //
 // Products of coordinates ignore the part of each row outside the basis.
 // rest() returns half the squared length of this part.
-template <class T>
 class ProjectedRows final : public RowSource {
  public:
-  ProjectedRows(const Space<T>& space, std::span<const std::int32_t> ids, std::span<const float> basis,
+  ProjectedRows(const Space& space, std::span<const std::int32_t> ids, std::span<const float> basis,
                 bool distances, ThreadPool& pool, const Report& report)
       : RowSource(static_cast<std::int64_t>(ids.size()), static_cast<std::int64_t>(basis.size()) / space.d()),
         space_(space),
@@ -126,7 +123,7 @@ class ProjectedRows final : public RowSource {
                   space_.d(), rows);
   }
 
-  const Space<T>& space_;
+  const Space& space_;
   const std::span<const std::int32_t> ids_;
   const std::span<const float> basis_;
   Array<float> rows_;

@@ -19,13 +19,12 @@ nb::tuple attach_points(const In<std::int32_t>& parent, const In<std::int32_t>& 
                         const In<double>& leaf_weights, const In<float>& thresholds, bool similarity,
                         const std::string& linkage, std::optional<double> missing, int n_threads,
                         const nb::object& progress) {
-  const agglo::EdgeAttachment rule{to_kind(similarity), to_linkage(linkage), missing, span(thresholds),
-                                   span(leaf_weights)};
-  return to_columns(
-      without_gil(n_threads, progress, [&](agglo::ThreadPool& pool, const agglo::Report& report) {
-        return agglo::attach_points({span(parent), span(size), span(round), leaves},
-                                    {span(indptr), span(targets), span(weights)}, rule, pool, report);
-      }));
+  const agglo::EdgeAttachment rule{
+      {to_kind(similarity), to_linkage(linkage), missing}, span(thresholds), span(leaf_weights)};
+  return to_columns(without_gil(n_threads, progress, [&](auto&... run) {
+    return agglo::attach_points({span(parent), span(size), span(round), leaves},
+                                {span(indptr), span(targets), span(weights)}, rule, run...);
+  }));
 }
 
 // The merges overwrite `means`, so the caller passes a copy.
@@ -58,11 +57,10 @@ nb::tuple attach_points_by_means(const In<std::int32_t>& parent, const In<std::i
   rule.spread = span(spread);
   rule.mean = span(mean);
   rule.thresholds = span(thresholds);
-  return to_columns(
-      without_gil(n_threads, progress, [&](agglo::ThreadPool& pool, const agglo::Report& report) {
-        return agglo::attach_points({span(parent), span(size), span(round), leaves},
-                                    {span(indptr), span(targets), span(weights)}, rule, pool, report);
-      }));
+  return to_columns(without_gil(n_threads, progress, [&](auto&... run) {
+    return agglo::attach_points({span(parent), span(size), span(round), leaves},
+                                {span(indptr), span(targets), span(weights)}, rule, run...);
+  }));
 }
 
 }  // namespace

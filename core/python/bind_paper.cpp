@@ -16,9 +16,9 @@ nb::tuple solve_dp_means(const Rows<T>& X, const In<std::int32_t>& order, const 
                          double lam, std::int64_t epoch, std::int64_t max_iter, double tol,
                          const nb::capsule& sgemm, int n_threads, const nb::object& progress) {
   auto* multiply = to_sgemm(sgemm);
-  auto found = without_gil(n_threads, progress, [&](agglo::ThreadPool& pool, const agglo::Report& report) {
+  auto found = without_gil(n_threads, progress, [&](auto&... run) {
     return paper::solve_dp_means(to_points<T>(X), span(order), flatten(start), {lam, epoch, max_iter, tol},
-                                 multiply, pool, report);
+                                 multiply, run...);
   });
   return nb::make_tuple(to_numpy(std::move(found.labels)), to_numpy(std::move(found.centers)),
                         to_numpy(std::move(found.history)), found.converged);
@@ -37,8 +37,8 @@ nb::tuple draw_dp_seeds(const Rows<T>& X, double lam, bool bound, std::uint64_t 
                         const nb::capsule& sgemm, int n_threads, const nb::object& progress) {
   auto* multiply = to_sgemm(sgemm);
   const auto rule = bound ? paper::SeedRule::bound : paper::SeedRule::cost;
-  auto found = without_gil(n_threads, progress, [&](agglo::ThreadPool& pool, const agglo::Report& report) {
-    return paper::draw_dp_seeds(to_points<T>(X), lam, rule, seed, multiply, pool, report);
+  auto found = without_gil(n_threads, progress, [&](auto&... run) {
+    return paper::draw_dp_seeds(to_points<T>(X), lam, rule, seed, multiply, run...);
   });
   return nb::make_tuple(to_numpy(std::move(found.seeds)), to_numpy(std::move(found.labels)),
                         to_numpy(std::move(found.distances)));
@@ -49,9 +49,9 @@ nb::tuple solve_exemplars(const Rows<T>& X, const In<double>& weights, const In<
                           const In<std::int32_t>& labels, double lam, std::int64_t max_iter, double tol,
                           const nb::capsule& sgemm, int n_threads, const nb::object& progress) {
   auto* multiply = to_sgemm(sgemm);
-  auto found = without_gil(n_threads, progress, [&](agglo::ThreadPool& pool, const agglo::Report& report) {
+  auto found = without_gil(n_threads, progress, [&](auto&... run) {
     return paper::solve_exemplars(to_points<T>(X), span(weights), span(seeds), span(labels),
-                                  {lam, max_iter, tol}, multiply, pool, report);
+                                  {lam, max_iter, tol}, multiply, run...);
   });
   return nb::make_tuple(to_numpy(std::move(found.exemplars)), to_numpy(std::move(found.labels)),
                         to_numpy(std::move(found.history)), found.cost, found.relaxed, found.bound,

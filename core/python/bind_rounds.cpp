@@ -50,8 +50,8 @@ nb::tuple run_rounds(const In<std::int64_t>& indptr, const In<std::int32_t>& ind
   plan.count_shift = count_shift;
   const agglo::Constraints constraints{span(must_link), span(cannot_link), span(groups), max_weight,
                                        span(point_weights)};
-  return to_columns(n_threads, progress, [&](agglo::ThreadPool& pool, const agglo::Report& report) {
-    return agglo::run_rounds(to_graph(indptr, indices, weights), plan, constraints, pool, report);
+  return to_columns(n_threads, progress, [&](auto&... run) {
+    return agglo::run_rounds(to_graph(indptr, indices, weights), plan, constraints, run...);
   });
 }
 
@@ -71,8 +71,8 @@ nb::tuple run_vector_rounds(const In<std::int64_t>& indptr, const In<std::int32_
   vectors.metric = to_metric(metric);
   vectors.weights = span(point_weights);
   vectors.spreads = span(spreads);
-  return to_columns(n_threads, progress, [&](agglo::ThreadPool& pool, const agglo::Report& report) {
-    return agglo::run_rounds(to_graph(indptr, indices, weights), vectors, plan, constraints, pool, report);
+  return to_columns(n_threads, progress, [&](auto&... run) {
+    return agglo::run_rounds(to_graph(indptr, indices, weights), vectors, plan, constraints, run...);
   });
 }
 
@@ -88,8 +88,8 @@ nb::tuple run_cluster_rounds(const In<std::int64_t>& indptr, const In<std::int32
   plan.shift = shift;
   plan.limbs = limbs;
   const agglo::InitialClusters clusters{span(sizes), span(counts), span(sums)};
-  return to_columns(n_threads, progress, [&](agglo::ThreadPool& pool, const agglo::Report& report) {
-    return agglo::run_rounds(to_graph(indptr, indices, weights), clusters, plan, pool, report);
+  return to_columns(n_threads, progress, [&](auto&... run) {
+    return agglo::run_rounds(to_graph(indptr, indices, weights), clusters, plan, run...);
   });
 }
 

@@ -11,7 +11,6 @@ NB_MODULE(_core, module) {
   bind_points(module);
   bind_graph(module);
   bind_neighbors(module);
-  bind_queries(module);
   bind_sparse(module);
   bind_rounds(module);
   bind_attach(module);

@@ -18,6 +18,7 @@
 #include "base/thread_pool.hpp"
 #include "neighbors/exact.hpp"
 #include "neighbors/graph.hpp"
+#include "neighbors/recall.hpp"
 #include "points/space.hpp"
 #include "rounds/moments.hpp"
 #include "rounds/rounds.hpp"
@@ -59,6 +60,21 @@ template <class T>
 agglo::Points<T> to_points(const Rows<Bits<T>>& X) {
   return {reinterpret_cast<const T*>(X.data()), static_cast<std::int64_t>(X.shape(0)),
           static_cast<std::int64_t>(X.shape(1))};
+}
+
+// A contiguous two-dimensional array of any number type that points may have.
+using AnyRows = nb::ndarray<nb::ro, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+inline agglo::AnyPoints to_points(const AnyRows& X) {
+  const auto type = [&] {
+    if (X.dtype() == nb::dtype<float>()) return NumberType::float32;
+    if (X.dtype() == nb::dtype<double>()) return NumberType::float64;
+    if (X.dtype() == nb::dtype<Bits<Half>>()) return NumberType::float16;
+    if (X.dtype() == nb::dtype<std::int8_t>()) return NumberType::int8;
+    if (X.dtype() == nb::dtype<std::uint8_t>()) return NumberType::uint8;
+    throw nb::type_error("points have a number type that the core does not support");
+  }();
+  return {X.data(), type, static_cast<std::int64_t>(X.shape(0)), static_cast<std::int64_t>(X.shape(1))};
 }
 
 inline agglo::GraphView to_graph(const In<std::int64_t>& indptr, const In<std::int32_t>& indices,
@@ -130,8 +146,12 @@ nb::object to_read_only(Values&& values) {
   return move_to_numpy<const typename std::remove_cvref_t<Values>::value_type>(std::forward<Values>(values));
 }
 
-inline nb::tuple to_lists(agglo::Neighbors neighbors) {
+inline nb::tuple to_lists(Neighbors neighbors) {
   return nb::make_tuple(to_numpy(std::move(neighbors.indices)), to_numpy(std::move(neighbors.values)));
+}
+
+inline nb::tuple to_tuple(const Recall& recall) {
+  return nb::make_tuple(recall.value, recall.error, recall.sample);
 }
 
 // ---- calls ----
@@ -156,19 +176,19 @@ auto without_gil(const Work& work) {
   return work();
 }
 
-// Calls work(pool, report) with the GIL released.
+// Calls work(pool, report) with the GIL released. A work with the parameter pack `run` passes both on.
 template <class Work>
 auto without_gil(int n_threads, const nb::object& progress, const Work& work) {
   nb::gil_scoped_release release;
   agglo::ThreadPool pool(n_threads);
-  return work(pool, make_report(progress));
+  const Report report = make_report(progress);
+  return work(pool, report);
 }
 
 void bind_base(nb::module_& module);
 void bind_points(nb::module_& module);
 void bind_graph(nb::module_& module);
 void bind_neighbors(nb::module_& module);
-void bind_queries(nb::module_& module);
 void bind_sparse(nb::module_& module);
 void bind_rounds(nb::module_& module);
 void bind_attach(nb::module_& module);

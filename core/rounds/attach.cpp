@@ -4,7 +4,6 @@
 #include <bit>
 #include <cmath>
 #include <limits>
-#include <stdexcept>
 #include <utility>
 
 #include "base/csr.hpp"
@@ -161,15 +160,10 @@ Attachment attach_point(const Ancestry& tree, std::span<const float> thresholds,
   return replay.run(tree, thresholds, comparison, targets, weights);
 }
 
-// The fixed-point format in which the edge weights of one new point are summed exactly.
-// It is the format that `fixed_point_for` in src/agglo/rounds/linkage.py returns.
-struct RowFixedPoint {
-  int shift, count_shift;
-  bool is_long;  // exact sums need more than 64 bits
-};
-
-RowFixedPoint fixed_point_for(const Ancestry& tree, std::span<const std::int32_t> targets,
-                              std::span<const float> weights) {
+// Sets the fixed-point format in which the edge weights of one new point are summed exactly.
+// It is the format that `choose_fixed_point` in src/agglo/rounds/linkage.py returns.
+void set_fixed_point(LinkageSpec& spec, const Ancestry& tree, std::span<const std::int32_t> targets,
+                     std::span<const float> weights) {
   const auto exponent_of = [](double value) {
     int exponent;
     std::frexp(value, &exponent);
@@ -194,34 +188,9 @@ RowFixedPoint fixed_point_for(const Ancestry& tree, std::span<const std::int32_t
   }
   const int room = 62 - total, shift = room - exponent_of(largest);
   const bool is_long = largest > 0 && shift + one < kFloatBits - exponent_of(smallest);
-  return {shift + (is_long ? 64 * (static_cast<int>(Int384::kLimbs) - 1) : 0), weighted ? room : 0, is_long};
-}
-
-// Calls run(linkage) with the average linkage for the edges of one point.
-template <class Sum, class Run>
-auto with_average(const EdgeAttachment& rule, const RowFixedPoint& fixed, const Run& run) {
-  if (rule.missing)
-    return run(CountedAverageLinkage<Sum, false>(rule.kind, *rule.missing, fixed.shift, fixed.count_shift));
-  return run(CountedAverageLinkage<Sum, true>(rule.kind, 0, fixed.shift, fixed.count_shift));
-}
-
-// Calls run(linkage) with the linkage for the edges of one point.
-template <class Run>
-auto with_linkage(const Ancestry& tree, const EdgeAttachment& rule, std::span<const std::int32_t> targets,
-                  std::span<const float> weights, const Run& run) {
-  switch (rule.linkage) {
-    case Linkage::average: {
-      const RowFixedPoint fixed = fixed_point_for(tree, targets, weights);
-      if (fixed.is_long) return with_average<Int384>(rule, fixed, run);
-      return with_average<std::int64_t>(rule, fixed, run);
-    }
-    case Linkage::single:
-      return run(SingleLinkage(rule.kind));
-    case Linkage::complete:
-      if (rule.missing) return run(CompleteLinkage(rule.kind, *rule.missing));
-      return run(EdgeCompleteLinkage(rule.kind));
-  }
-  throw std::logic_error("unknown linkage");
+  spec.limbs = is_long ? Int384::kLimbs : 1;
+  spec.shift = shift + 64 * (static_cast<int>(spec.limbs) - 1);
+  spec.count_shift = weighted ? room : 0;
 }
 
 // Calls attach(point, targets, weights) for each new point. Returns all results.
@@ -258,7 +227,9 @@ Attachments attach_points(const AttachTree& tree, const DirectedView& edges, con
                           ThreadPool& pool, const Report& report) {
   const Ancestry ancestry(tree, rule.weights);
   const auto attach = [&](std::int64_t, Targets targets, Weights weights) {
-    return with_linkage(ancestry, rule, targets, weights, [&]<class Linkage>(const Linkage& linkage) {
+    LinkageSpec spec = rule;
+    if (rule.linkage == Linkage::average) set_fixed_point(spec, ancestry, targets, weights);
+    return with_linkage(spec, [&]<class Linkage>(const Linkage& linkage) {
       return attach_point(ancestry, rule.thresholds, EdgeComparison<Linkage>{ancestry, linkage}, targets,
                           weights);
     });

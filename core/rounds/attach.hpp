@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -21,10 +20,7 @@ struct AttachTree {
 };
 
 // The parameters for attaching points by a linkage of edge weights.
-struct EdgeAttachment {
-  Kind kind = Kind::similarity;
-  Linkage linkage = Linkage::average;
-  std::optional<double> missing;  // weight of a pair of points without an edge; if unset, they are ignored
+struct EdgeAttachment : LinkageSpec {  // shift, limbs and count_shift are set for each point
   // By round of the tree: the linkage that a point must reach to be attached in this round.
   // A larger value means closer, and thresholds never increase.
   // The last threshold applies after the last round.

@@ -49,7 +49,7 @@ class ClusterNeighbors {
  public:
   static constexpr bool kEager = false;
   using Size = Number;
-  using UnionBound = double;  // an upper bound on the linkage of a merged cluster to any neighbour
+  using Bound = double;  // an upper bound on the linkage of a merged cluster to any neighbour
 
   virtual ~ClusterNeighbors() = default;
 
@@ -136,10 +136,10 @@ class ClusterNeighbors {
 
   // 3. Appends the lists of the parts to the list of the merged cluster.
   // Returns an upper bound on the linkage of the merged cluster to any neighbour.
-  virtual UnionBound absorb_lists(Id cluster, std::span<const Part<Size>> parts) = 0;
+  virtual Bound absorb_lists(Id cluster, std::span<const Part<Size>> parts) = 0;
 
   // 4. Stores this bound for the merged cluster, whose nearest neighbour is not known yet.
-  void finish_merge(Id cluster, UnionBound bound) {
+  void finish_merge(Id cluster, Bound bound) {
     set_bound(cluster, bound);
     --clusters_;
   }

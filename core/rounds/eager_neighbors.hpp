@@ -36,7 +36,7 @@ class EagerNeighbors {
  public:
   static constexpr bool kEager = true;
   using Size = double;
-  struct UnionBound {};  // empty, because merged clusters are compared with their neighbours at once
+  struct Bound {};  // empty, because merged clusters are compared with their neighbours at once
 
   EagerNeighbors(const GraphView& graph, const Vectors& vectors, const ConstraintTracker* constraints,
                  int n_threads)
@@ -131,7 +131,7 @@ class EagerNeighbors {
   }
 
   // 5. Updates the number of clusters after a merge.
-  void finish_merge(Id, UnionBound) { --clusters_; }
+  void finish_merge(Id, Bound) { --clusters_; }
 
   // 6. Ends a round. Calls body(x) for clusters x whose new nearest neighbour may be a merged cluster.
   // It may be called several times for the same x.

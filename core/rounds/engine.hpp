@@ -331,7 +331,7 @@ class Engine {
         neighbors_.resize(merged.clusters[k], size);
       }
     });
-    std::vector<typename Neighbors::UnionBound> bounds(n);
+    std::vector<typename Neighbors::Bound> bounds(n);
     for_each_cluster([&](std::size_t k, std::span<const Part> parts, int) {
       const Id cluster = merged.clusters[k];
       double farthest = std::numeric_limits<double>::infinity();

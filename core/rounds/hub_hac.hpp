@@ -19,29 +19,88 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <set>
 #include <span>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "rounds/adjacency.hpp"
 #include "rounds/cluster_neighbors.hpp"
 #include "rounds/constraints.hpp"
-#include "rounds/hub_list.hpp"
 #include "rounds/linkage.hpp"
 
 namespace agglo {
 
-template <class Linkage, class Size>
+// The neighbours of a hub, sorted by linkage.
+// If `ties_by_size` is true, neighbours with equal keys are sorted by size, then statistics, then id.
+// Otherwise they are sorted by id.
+template <class Stat>
+class HubList {
+ public:
+  explicit HubList(bool ties_by_size) : order_(Closer{ties_by_size}) {}
+
+  // A neighbour. Except for rounding errors, sorting by `key` is the same as sorting by linkage.
+  // For linkages of Growth::once, `key` may be too large if the hub has grown after the insertion.
+  struct Entry {
+    double key;
+    double size;
+    Stat stat;
+    Id id, to;
+  };
+
+  // Sorts neighbours from the closest to the farthest.
+  struct Closer {
+    bool ties_by_size;
+    bool operator()(const Entry& a, const Entry& b) const {
+      if (a.key != b.key) return a.key > b.key;
+      if (ties_by_size) {
+        if (a.size != b.size) return a.size < b.size;
+        if (a.stat != b.stat) return a.stat < b.stat;
+      }
+      return a.id < b.id;
+    }
+  };
+  using Order = std::set<Entry, Closer>;
+
+  std::size_t size() const { return position_.size(); }
+  const Order& order() const { return order_; }
+
+  // Returns the entry of neighbour y, or null if y is not in the list.
+  const Entry* find(Id y) const {
+    const auto found = position_.find(y);
+    return found == position_.end() ? nullptr : &*found->second;
+  }
+
+  // Inserts an entry. If the list has an entry for the same neighbour, replaces it.
+  void put(const Entry& entry) {
+    const auto [found, is_new] = position_.try_emplace(entry.to);
+    if (!is_new) order_.erase(found->second);
+    found->second = order_.insert(entry).first;
+  }
+
+  void erase(Id y) {
+    const auto found = position_.find(y);
+    order_.erase(found->second);
+    position_.erase(found);
+  }
+
+ private:
+  Order order_;
+  std::unordered_map<Id, typename Order::iterator> position_;  // indexed by neighbour
+};
+
+template <class Linkage>
 class HubHac {
  public:
   using Stat = typename Linkage::Stat;
 
   // If `constraints` is null, any two clusters may merge.
   HubHac(const Linkage& linkage, const ConstraintTracker* constraints)
-      : linkage_(linkage), constraints_(constraints) {}
+      : linkage_(linkage), is_gradual_(linkage.growth() == Growth::gradual), constraints_(constraints) {}
 
   // Adds a cluster. The k-th call adds cluster number k, counted from 0.
-  void add(Id id, Size size) {
+  void add(Id id, double size) {
     Cluster& cluster = clusters_.emplace_back();
     cluster.id = id;
     cluster.size = size;
@@ -92,15 +151,14 @@ class HubHac {
 
  private:
   static constexpr std::size_t kMaxEdges = 32;  // a cluster with more neighbours becomes a hub
-  static constexpr bool kGradual = Linkage::kGrowth == Growth::gradual;
-  static constexpr double kRounding = 1e-14;  // larger than the relative rounding error of a linkage
+  static constexpr double kRounding = 1e-14;    // larger than the relative rounding error of a linkage
 
   struct Edge {
     Id to;
     Stat stat;
   };
 
-  using Hub = HubList<Stat, Size, kGradual>;
+  using Hub = HubList<Stat>;
   using Entry = typename Hub::Entry;
 
   // An entry in the `watchers` or `rivals` of a neighbour.
@@ -115,7 +173,7 @@ class HubHac {
 
   struct Cluster {
     Id id = kNoCluster;
-    Size size = 0;
+    double size = 0;
     Id nearest = kNoCluster;
     double value = kNoLinkage;   // linkage to `nearest`
     std::uint32_t searches = 0;  // number of searches so far
@@ -153,7 +211,7 @@ class HubHac {
 
   Entry make_entry(Id x, Id y, const Stat& stat) const {
     const Cluster& neighbor = clusters_[y];
-    const double own = kGradual ? 1.0 : static_cast<double>(clusters_[x].size);
+    const double own = is_gradual_ ? 1.0 : clusters_[x].size;
     return {linkage_.value(stat, own, neighbor.size), neighbor.size, stat, neighbor.id, y};
   }
 
@@ -179,7 +237,7 @@ class HubHac {
 
   void make_hub(Id x) {
     const std::vector<Edge> edges = std::exchange(clusters_[x].edges, {});
-    clusters_[x].hub = std::make_unique<Hub>();
+    clusters_[x].hub = std::make_unique<Hub>(is_gradual_);
     for (const Edge& edge : edges) add_to_list(x, edge.to, edge.stat);
   }
 
@@ -224,13 +282,13 @@ class HubHac {
 
     Cluster& cluster = clusters_[a];
     cluster.hubs.insert(cluster.hubs.end(), merged.hubs.begin(), merged.hubs.end());
-    if (id_changed || constraints_ != nullptr || Linkage::kGrowth != Growth::none) {
+    if (id_changed || constraints_ != nullptr || linkage_.growth() != Growth::none) {
       std::sort(cluster.hubs.begin(), cluster.hubs.end());
       cluster.hubs.erase(std::unique(cluster.hubs.begin(), cluster.hubs.end()), cluster.hubs.end());
       std::erase_if(cluster.hubs, [&](Id x) { return !update_entry(x, a); });
       for (const Id x : cluster.hubs) mark_stale(x);
     }
-    if (id_changed || kGradual) update_rivals(a);
+    if (id_changed || is_gradual_) update_rivals(a);
     update_watchers(a);
     mark_stale(a);
   }
@@ -297,7 +355,7 @@ class HubHac {
 
   // Returns an upper bound on the rounding error of a linkage near `value`.
   double rounding(double value) const {
-    return kRounding * (std::fabs(value) + (kGradual ? std::fabs(linkage_.floor) : 0.0));
+    return kRounding * (std::fabs(value) + (is_gradual_ ? std::fabs(linkage_.floor) : 0.0));
   }
 
   void find_nearest_of_hub(Id x) {
@@ -309,14 +367,14 @@ class HubHac {
       const double value = linkage_.value(first.stat, size, first.size);
       if (!allows(x, first.to)) {
         remove_edge(x, first.to);
-      } else if (Linkage::kGrowth == Growth::once && value != first.key) {
+      } else if (linkage_.growth() == Growth::once && value != first.key) {
         update_entry(x, first.to);
       } else {
         offer(cluster, first.to, value);
         break;
       }
     }
-    if (!kGradual || order.empty()) return;
+    if (!is_gradual_ || order.empty()) return;
     // Rounding may sort keys differently from linkages, so all entries with nearly the largest key are read.
     const double least = order.begin()->key - size * rounding(cluster.value);
     for (auto it = order.begin(); it != order.end() && it->key >= least;) {
@@ -347,7 +405,7 @@ class HubHac {
     if (cluster.edges.size() < 2) return;  // a single neighbour is always the nearest
 
     // If a neighbour is farther than `floor`, its linkage may rise up to `floor` when it grows.
-    const double floor = kGradual ? linkage_.floor : kNoLinkage;
+    const double floor = is_gradual_ ? linkage_.floor : kNoLinkage;
     double others = floor;
     const Stat* nearest = nullptr;
     for (const Edge& edge : cluster.edges) {
@@ -357,7 +415,7 @@ class HubHac {
       }
       const double bound = std::max(value_of(edge), floor);
       others = std::max(others, bound);
-      if (bound >= cluster.value - (kGradual ? rounding(cluster.value) : 0.0))
+      if (bound >= cluster.value - (is_gradual_ ? rounding(cluster.value) : 0.0))
         clusters_[edge.to].rivals.push_back({0, x, cluster.searches});
     }
     watch_nearest(x, *nearest, others);
@@ -369,12 +427,12 @@ class HubHac {
   void watch_nearest(Id x, const Stat& stat, double others) {
     const Cluster& cluster = clusters_[x];
     Cluster& nearest = clusters_[cluster.nearest];
-    double holds = static_cast<double>(nearest.size), fails = static_cast<double>(total_);
+    double holds = nearest.size, fails = total_;
     if (constraints_ == nullptr) {
-      if constexpr (Linkage::kGrowth == Growth::none) return;
-      if constexpr (Linkage::kGrowth == Growth::once)
+      if (linkage_.growth() == Growth::none) return;
+      if (linkage_.growth() == Growth::once)
         if (linkage_.value(stat, cluster.size, 2 * total_) == cluster.value) return;
-      if constexpr (kGradual) {
+      if (is_gradual_) {
         const double least = others + rounding(others);
         const auto stays = [&](double size) { return linkage_.value(stat, cluster.size, size) > least; };
         if (stays(fails)) return;
@@ -390,6 +448,7 @@ class HubHac {
   }
 
   const Linkage linkage_;
+  const bool is_gradual_;
   const ConstraintTracker* const constraints_;
   std::vector<Cluster> clusters_;
   double total_ = 0;  // sum of the sizes of all clusters

@@ -98,7 +98,7 @@ class LazyNeighbors final : public ClusterNeighbors<Size> {
   }
 
   void run_hub_hac(const std::function<void(std::span<const Merge>)>& record) override {
-    HubHac<Linkage, Size> hac(linkage_, constraints_);
+    HubHac<Linkage> hac(linkage_, constraints_);
     std::vector<Id> index(nodes_.size(), kNoCluster);
     Id count = 0;
     for (Id x = 0; x < static_cast<Id>(nodes_.size()); ++x) {
@@ -118,7 +118,7 @@ class LazyNeighbors final : public ClusterNeighbors<Size> {
   }
 
   double absorb_lists(Id cluster, std::span<const Part<Size>> parts) override {
-    typename Linkage::UnionBound bound;
+    UnionBound bound(linkage_.bound_rule());
     for (const auto& [x, size] : parts) {
       const Nearest& nearest = nearest_[x];
       const bool best_is_inside = nearest.best != kNoCluster && root(nearest.best) == cluster;
@@ -158,7 +158,7 @@ class LazyNeighbors final : public ClusterNeighbors<Size> {
     nearest.value = search.value;
     nearest.best_size = search.best == kNoCluster ? 0 : nodes_[search.best].size;
     nearest.second = round_up_with_errors(search.others);
-    nearest.is_final = search.count == 1 || (Linkage::kGrowthInvariant && constraints_ == nullptr &&
+    nearest.is_final = search.count == 1 || (linkage_.is_growth_invariant() && constraints_ == nullptr &&
                                              nearest.second < nearest.value);
   }
 
@@ -175,7 +175,7 @@ class LazyNeighbors final : public ClusterNeighbors<Size> {
   // Tries to update the nearest neighbour of x without reading lists.
   // Succeeds if the nearest neighbour is exact, or if a bound shows that it does not reach the threshold.
   bool refresh_without_search(Id x, float threshold) {
-    if constexpr (Linkage::kGrowthInvariant)
+    if (linkage_.is_growth_invariant())
       if (nearest_[x].best != kNoCluster) nearest_[x].best = root(nearest_[x].best);
     if (is_exact(x)) return true;
     const double bound = current_bound(x);
@@ -188,7 +188,7 @@ class LazyNeighbors final : public ClusterNeighbors<Size> {
     const Nearest& nearest = nearest_[x];
     const Id y = nearest.best;
     return y != kNoCluster && nearest.second < nearest.value && is_cluster(y) &&
-           (nodes_[y].size == nearest.best_size || (Linkage::kGrowthInvariant && allows(x, y)));
+           (nodes_[y].size == nearest.best_size || (linkage_.is_growth_invariant() && allows(x, y)));
   }
 
   bool allows(Id x, Id y) const { return constraints_ == nullptr || constraints_->allows(x, y); }

@@ -10,10 +10,10 @@
 //   floor                        the value of a pair of points without an edge; -inf: such pairs are ignored
 //
 // All linkages are reducible, so linkages after merges have upper bounds. The rounds use these members:
-//   UnionBound                   upper bound on the linkage of a merged cluster, from the bounds of its parts
+//   bound_rule()                 the rule for the UnionBound of a merged cluster
 //   bound_after_growth(...)      upper bound on the linkage to a neighbour that has grown
-//   kGrowthInvariant             whether the linkage to a neighbour stays the same if the neighbour grows
-//   kGrowth                      how the linkage changes if a cluster grows without getting new edges
+//   growth()                     how the linkage changes if a cluster grows without getting new edges
+//   is_growth_invariant()        whether the linkage to a neighbour stays the same if the neighbour grows
 #pragma once
 
 #include <algorithm>
@@ -21,8 +21,8 @@
 #include <compare>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <span>
-#include <type_traits>
 
 #include "base/int384.hpp"
 #include "neighbors/graph.hpp"
@@ -44,25 +44,32 @@ enum class Growth { none, once, gradual };
 
 constexpr double kNoLinkage = -std::numeric_limits<double>::infinity();
 
-// Upper bound for linkages where a merged cluster may be as close as its closest part.
-struct MaxBound {
-  double max = kNoLinkage;
-  void add(double bound, double, double) { max = std::max(max, bound); }
-  double get(double) const { return max; }
-};
+// An upper bound on the linkage of a merged cluster, computed from the bounds of its parts.
+class UnionBound {
+ public:
+  // max: a merged cluster may be as close as its closest part.
+  // min: a merged cluster is never closer than its farthest part.
+  // mean: the linkage is a mean over the parts of a merged cluster, weighted by size.
+  enum Rule { max, min, mean };
 
-// Upper bound for linkages where a merged cluster is never closer than its farthest part.
-struct MinBound {
-  double min = std::numeric_limits<double>::infinity();
-  void add(double bound, double, double floor) { min = std::min(min, std::max(bound, floor)); }
-  double get(double) const { return min; }
-};
+  explicit UnionBound(Rule rule)
+      : rule_(rule),
+        total_(rule == max   ? kNoLinkage
+               : rule == min ? -kNoLinkage
+                             : 0.0) {}
+  void add(double bound, double size, double floor) {
+    if (rule_ == max)
+      total_ = std::max(total_, bound);
+    else if (rule_ == min)
+      total_ = std::min(total_, std::max(bound, floor));
+    else
+      total_ += std::max(bound, floor) * size;
+  }
+  double get(double size) const { return rule_ == mean ? total_ / size : total_; }
 
-// Upper bound for linkages that are a mean over the parts of a merged cluster, weighted by size.
-struct MeanBound {
-  double sum = 0;
-  void add(double bound, double size, double floor) { sum += std::max(bound, floor) * size; }
-  double get(double size) const { return sum / size; }
+ private:
+  Rule rule_;
+  double total_;
 };
 
 // Conversion to fixed-point numbers: multiples of 2^-shift, stored as integers of type Sum.
@@ -96,47 +103,22 @@ class FixedPoint {
   double scale_, step_;  // scale_ is negative for distances
 };
 
-// Average linkage: the mean weight over all pairs of points. A pair without an edge has weight 0.
+// Average linkage: the mean weight over pairs of points.
+//
+// A pair without an edge has weight `missing`. If `missing` is not set, the mean is over pairs with an edge.
+// If points have weights, a pair counts as the product of its two weights, in multiples of 2^-count_shift.
 template <class Sum>
 class AverageLinkage {
  public:
-  using Stat = Sum;
-
-  AverageLinkage(Kind kind, int shift) : fixed_point_(kind, shift) {}
-
-  Stat stat(float weight) const { return fixed_point_.from_double(weight); }
-  Stat stat(float weight, double pairs) const { return fixed_point_.from_double(weight * pairs); }
-  static Stat stat(const CombinedEdges& edges) { return FixedPoint<Sum>::from_limbs(edges.sum); }
-  static void combine(Stat& a, const Stat& b) { a += b; }
-  double value(const Stat& sum, double a, double b) const { return fixed_point_.to_double(sum) / (a * b); }
-
-  using UnionBound = MeanBound;
-  static double bound_after_growth(double value, double others, double old_size, double size) {
-    return (value * old_size + others * (size - old_size)) / size;
-  }
-  static constexpr bool kGrowthInvariant = false;
-  static constexpr Growth kGrowth = Growth::gradual;
-  static constexpr double floor = 0;
-
- private:
-  FixedPoint<Stat> fixed_point_;
-};
-
-// Average linkage that also stores the number of pairs with an edge.
-//
-// If EdgesOnly is true, the mean is over these pairs. Otherwise a pair without an edge has weight `missing`.
-// If points have weights, a pair counts as the product of its two weights, in multiples of 2^-count_shift.
-template <class Sum, bool EdgesOnly>
-class CountedAverageLinkage {
- public:
   struct Stat {
     Sum sum;
-    std::int64_t count;
+    std::int64_t count;  // number of pairs with an edge
     auto operator<=>(const Stat&) const = default;
   };
 
-  CountedAverageLinkage(Kind kind, double missing, int shift, int count_shift = 0)
-      : floor(EdgesOnly ? kNoLinkage : (kind == Kind::similarity ? missing : -missing)),
+  AverageLinkage(Kind kind, std::optional<double> missing, int shift, int count_shift)
+      : edges_only_(!missing),
+        floor(edges_only_ ? kNoLinkage : (kind == Kind::similarity ? *missing : -*missing)),
         sums_(kind, shift),
         counts_(Kind::similarity, count_shift) {}
 
@@ -150,16 +132,21 @@ class CountedAverageLinkage {
   static void combine(Stat& a, const Stat& b) { a.sum += b.sum, a.count += b.count; }
   double value(const Stat& stat, double a, double b) const {
     const double count = counts_.to_double(stat.count);
-    if constexpr (EdgesOnly) return sums_.to_double(stat.sum) / count;
+    if (edges_only_) return sums_.to_double(stat.sum) / count;
     return (sums_.to_double(stat.sum) + floor * (a * b - count)) / (a * b);
   }
 
-  using UnionBound = std::conditional_t<EdgesOnly, MaxBound, MeanBound>;
-  static double bound_after_growth(double value, double others, double old_size, double size) {
-    return EdgesOnly ? value : AverageLinkage<Sum>::bound_after_growth(value, others, old_size, size);
+  double bound_after_growth(double value, double others, double old_size, double size) const {
+    return edges_only_ ? value : (value * old_size + others * (size - old_size)) / size;
   }
-  static constexpr bool kGrowthInvariant = false;
-  static constexpr Growth kGrowth = EdgesOnly ? Growth::none : Growth::gradual;
+  UnionBound::Rule bound_rule() const { return edges_only_ ? UnionBound::max : UnionBound::mean; }
+  Growth growth() const { return edges_only_ ? Growth::none : Growth::gradual; }
+  static constexpr bool is_growth_invariant() { return false; }
+
+ private:
+  const bool edges_only_;
+
+ public:
   const double floor;
 
  private:
@@ -171,34 +158,29 @@ class CountedAverageLinkage {
 template <class Linkage>
 concept UsesPointWeights = requires(const Linkage& linkage) { linkage.stat(1.0f, 1.0); };
 
-// Single linkage: the weight of the closest pair of points with an edge.
-class SingleLinkage {
+// Linkages by one edge: single linkage takes the closest edge between two clusters.
+// Complete linkage over edges only takes the farthest one.
+class EdgeLinkage {
  public:
-  using Stat = float;
+  using Stat = float;  // the weight, negated if that makes the edge to take the largest one
 
-  explicit SingleLinkage(Kind kind) : sign_(kind == Kind::similarity ? 1.0f : -1.0f) {}
+  EdgeLinkage(Kind kind, bool is_single)
+      : is_single_(is_single), sign_((kind == Kind::similarity) == is_single ? 1.0f : -1.0f) {}
 
   Stat stat(float weight) const { return sign_ * weight; }
   Stat stat(const CombinedEdges& edges) const { return stat(edges.weight); }
   static void combine(Stat& a, Stat b) { a = std::max(a, b); }
-  static double value(Stat stat, double, double) { return stat; }
+  double value(Stat stat, double, double) const { return is_single_ ? stat : -stat; }
 
-  using UnionBound = MaxBound;
   static double bound_after_growth(double value, double, double, double) { return value; }
-  static constexpr bool kGrowthInvariant = true;
-  static constexpr Growth kGrowth = Growth::none;
+  static constexpr UnionBound::Rule bound_rule() { return UnionBound::max; }
+  static constexpr Growth growth() { return Growth::none; }
+  bool is_growth_invariant() const { return is_single_; }
   static constexpr double floor = kNoLinkage;
 
  private:
+  bool is_single_;
   float sign_;
-};
-
-// Complete linkage over edges only: the weight of the farthest pair of points with an edge.
-class EdgeCompleteLinkage : public SingleLinkage {
- public:
-  using SingleLinkage::SingleLinkage;
-  static void combine(Stat& a, Stat b) { a = std::min(a, b); }
-  static constexpr bool kGrowthInvariant = false;
 };
 
 // Complete linkage: the weight of the farthest pair of points. A pair without an edge has weight `missing`.
@@ -207,6 +189,7 @@ class CompleteLinkage {
   struct Stat {
     std::int64_t count;
     float farthest;
+    auto operator<=>(const Stat&) const = default;
   };
 
   CompleteLinkage(Kind kind, double missing)
@@ -220,10 +203,10 @@ class CompleteLinkage {
     return static_cast<double>(stat.count) == a * b ? farthest : std::min(farthest, floor);
   }
 
-  using UnionBound = MinBound;
   static double bound_after_growth(double value, double, double, double) { return value; }
-  static constexpr bool kGrowthInvariant = false;
-  static constexpr Growth kGrowth = Growth::once;
+  static constexpr UnionBound::Rule bound_rule() { return UnionBound::min; }
+  static constexpr Growth growth() { return Growth::once; }
+  static constexpr bool is_growth_invariant() { return false; }
 
  private:
   float sign_;
@@ -231,5 +214,33 @@ class CompleteLinkage {
  public:
   const double floor;
 };
+
+enum class Linkage { average, single, complete };
+
+// A linkage of edge weights and its parameters.
+struct LinkageSpec {
+  Kind kind = Kind::similarity;
+  Linkage linkage = Linkage::average;
+  std::optional<double> missing;  // weight of a pair of points without an edge; if unset, they are ignored
+  int shift = 0;                  // average linkage: the unit of sums is 2^-shift, see FixedPoint
+  std::size_t limbs = 1;          // average linkage: number of 64-bit limbs per sum (1, 2 or 6)
+  int count_shift = 0;            // average linkage of weighted points: the unit of counts is 2^-count_shift
+};
+
+// Calls run(linkage) with the linkage that `spec` describes.
+template <class Run>
+auto with_linkage(const LinkageSpec& spec, const Run& run) {
+  const auto run_average = [&]<class Sum>(Sum) {
+    return run(AverageLinkage<Sum>(spec.kind, spec.missing, spec.shift, spec.count_shift));
+  };
+  if (spec.linkage == Linkage::average) {
+    if (spec.limbs == FixedPoint<std::int64_t>::kLimbs) return run_average(std::int64_t{});
+    if (spec.limbs == FixedPoint<__int128>::kLimbs) return run_average(__int128{});
+    return run_average(Int384{});
+  }
+  if (spec.linkage == Linkage::complete && spec.missing)
+    return run(CompleteLinkage(spec.kind, *spec.missing));
+  return run(EdgeLinkage(spec.kind, spec.linkage == Linkage::single));
+}
 
 }  // namespace agglo

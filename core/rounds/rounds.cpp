@@ -13,37 +13,6 @@
 namespace agglo {
 namespace {
 
-// Calls run(linkage) with the average linkage that `plan` selects.
-template <class Sum, class Run>
-Forest with_average(const RoundPlan& plan, const Run& run) {
-  if (!plan.missing) return run(CountedAverageLinkage<Sum, true>(plan.kind, 0, plan.shift, plan.count_shift));
-  if (*plan.missing == 0) return run(AverageLinkage<Sum>(plan.kind, plan.shift));
-  return run(CountedAverageLinkage<Sum, false>(plan.kind, *plan.missing, plan.shift, plan.count_shift));
-}
-
-// Calls run(linkage) with the linkage that `plan` selects.
-template <class Run>
-Forest with_linkage(const RoundPlan& plan, const Run& run) {
-  switch (plan.linkage) {
-    case Linkage::average:
-      switch (plan.limbs) {
-        case FixedPoint<std::int64_t>::kLimbs:
-          return with_average<std::int64_t>(plan, run);
-        case FixedPoint<__int128>::kLimbs:
-          return with_average<__int128>(plan, run);
-        case FixedPoint<Int384>::kLimbs:
-          return with_average<Int384>(plan, run);
-      }
-      throw std::logic_error("no integers of " + std::to_string(plan.limbs) + " limbs");
-    case Linkage::single:
-      return run(SingleLinkage(plan.kind));
-    case Linkage::complete:
-      if (plan.missing) return run(CompleteLinkage(plan.kind, *plan.missing));
-      return run(EdgeCompleteLinkage(plan.kind));
-  }
-  throw std::logic_error("unknown linkage");
-}
-
 void check_size(const GraphView& graph) {
   if (graph.size() > std::numeric_limits<Id>::max() / 2)
     throw std::invalid_argument("at most 2^30 points can be clustered, got " + std::to_string(graph.size()));

@@ -1,31 +1,22 @@
 // The rounds of SCC, Affinity and HAC: they turn a neighbour graph into a forest.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <vector>
 
 #include "neighbors/graph.hpp"
 #include "rounds/constraints.hpp"
+#include "rounds/linkage.hpp"
 #include "rounds/moments.hpp"
 
 namespace agglo {
-
-enum class Linkage { average, single, complete };
 
 // The parameters of one run: linkage, thresholds and advance rule.
 //
 // In a round, a cluster merges with its nearest neighbour if their linkage reaches the round's threshold.
 // Before the comparison, both are rounded to float32, the precision of the edge weights.
-struct RoundPlan {
-  Kind kind = Kind::similarity;
-  Linkage linkage = Linkage::average;
-  std::optional<double> missing;  // weight of a pair of points without an edge; if unset, they are ignored
-  int shift = 0;                  // average linkage: the unit of sums is 2^-shift, see FixedPoint
-  std::size_t limbs = 1;          // average linkage: number of 64-bit limbs per sum (1, 2 or 6)
-  int count_shift = 0;            // average linkage of weighted points: the unit of counts is 2^-count_shift
+struct RoundPlan : LinkageSpec {
   std::span<const double> thresholds;  // from near to far; if empty, all linkages may merge
   bool until_stable = false;           // repeat each threshold until a round merges nothing
   bool mutual = false;                 // merge only mutual nearest neighbours

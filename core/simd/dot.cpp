@@ -181,13 +181,13 @@ template <class Number, class T>
 #endif
 
 template <class Term, class T>
-double exact(const T* x, const T* y, std::int64_t n) {
-  AGGLO_DISPATCH(sum, <Term, double>(x, y, n));
+double exact(const void* x, const void* y, std::int64_t n) {
+  AGGLO_DISPATCH(sum, <Term, double>(static_cast<const T*>(x), static_cast<const T*>(y), n));
 }
 
 template <class Term, class T>
-float quick(const T* x, const T* y, std::int64_t n) {
-  AGGLO_DISPATCH(quick_sum, <Term>(x, y, n));
+float quick(const void* x, const void* y, std::int64_t n) {
+  AGGLO_DISPATCH(quick_sum, <Term>(static_cast<const T*>(x), static_cast<const T*>(y), n));
 }
 
 template <class Number, class T>
@@ -195,48 +195,69 @@ void shifted(const T* x, const Wide<T>* center, Number factor, std::int64_t n, f
   AGGLO_DISPATCH(shift, (x, center, factor, n, out));
 }
 
+template <class T>
+void shift_to_float(const void* row, [[maybe_unused]] const float* center32,
+                    [[maybe_unused]] const double* center, double factor, std::int64_t n, float* out) {
+  const T* x = static_cast<const T*>(row);
+  if constexpr (std::is_same_v<T, double>)
+    shifted(x, center, factor, n, out);
+  else if (1e-30 < factor && factor < 1e30)
+    shifted(x, center32, static_cast<float>(factor), n, out);
+  else
+    shifted(x, center32, factor, n, out);
+}
+
+template <class T>
+void shift_to_double(const void* row, const double* center, double factor, std::int64_t n, double* out) {
+  const T* x = static_cast<const T*>(row);
+  for (std::int64_t j = 0; j < n; ++j) out[j] = (static_cast<double>(x[j]) - center[j]) * factor;
+}
+
+template <class T>
+RowKernels kernels() {
+  RowKernels result{exact<Product, T>, exact<SquaredDifference, T>, nullptr,
+                    nullptr,           shift_to_float<T>,           shift_to_double<T>};
+  if constexpr (!std::is_same_v<T, double>) {
+    result.quick_dot = quick<Product, T>;
+    result.quick_squared_distance = quick<SquaredDifference, T>;
+  }
+  return result;
+}
+
 }  // namespace
 
 template <class T>
 double dot(const T* x, const T* y, std::int64_t n) {
-  return exact<Product>(x, y, n);
+  return exact<Product, T>(x, y, n);
 }
-
 template <class T>
 double squared_distance(const T* x, const T* y, std::int64_t n) {
-  return exact<SquaredDifference>(x, y, n);
+  return exact<SquaredDifference, T>(x, y, n);
+}
+template double dot(const float*, const float*, std::int64_t);
+template double dot(const double*, const double*, std::int64_t);
+template double squared_distance(const float*, const float*, std::int64_t);
+template double squared_distance(const double*, const double*, std::int64_t);
+
+float quick_dot(const float* x, const float* y, std::int64_t n) { return quick<Product, float>(x, y, n); }
+float quick_squared_distance(const float* x, const float* y, std::int64_t n) {
+  return quick<SquaredDifference, float>(x, y, n);
 }
 
-template <class T>
-float quick_dot(const T* x, const T* y, std::int64_t n) {
-  return quick<Product>(x, y, n);
+RowKernels row_kernels(NumberType type) {
+  switch (type) {
+    case NumberType::float32:
+      return kernels<float>();
+    case NumberType::float64:
+      return kernels<double>();
+    case NumberType::float16:
+      return kernels<Half>();
+    case NumberType::int8:
+      return kernels<std::int8_t>();
+    default:
+      return kernels<std::uint8_t>();
+  }
 }
-
-template <class T>
-float quick_squared_distance(const T* x, const T* y, std::int64_t n) {
-  return quick<SquaredDifference>(x, y, n);
-}
-
-template <class T>
-void shift_and_scale(const T* x, const Wide<T>* center, double factor, std::int64_t n, float* out) {
-  if (!std::is_same_v<T, double> && 1e-30 < factor && factor < 1e30)
-    shifted(x, center, static_cast<float>(factor), n, out);
-  else
-    shifted(x, center, factor, n, out);
-}
-
-#define AGGLO_KERNELS(T)                                              \
-  template double dot(const T*, const T*, std::int64_t);              \
-  template double squared_distance(const T*, const T*, std::int64_t); \
-  template void shift_and_scale(const T*, const Wide<T>*, double, std::int64_t, float*);
-AGGLO_EACH_NUMBER(AGGLO_KERNELS)
-#define AGGLO_QUICK_KERNELS(T)                                \
-  template float quick_dot(const T*, const T*, std::int64_t); \
-  template float quick_squared_distance(const T*, const T*, std::int64_t);
-AGGLO_QUICK_KERNELS(float)
-AGGLO_QUICK_KERNELS(Half)
-AGGLO_QUICK_KERNELS(std::int8_t)
-AGGLO_QUICK_KERNELS(std::uint8_t)
 
 float top_k_threshold(std::int64_t k, const float* values, std::int64_t n) {
   AGGLO_DISPATCH(bisect, (k, values, n));

@@ -7,7 +7,7 @@
 
 namespace agglo {
 
-// Return the dot product or the squared distance of two rows, summed in float64.
+// Return the dot product or the squared distance of two rows of float or double, summed in float64.
 // The order of the sum depends only on n. So the bits are the same on every machine, and for (y, x).
 template <class T>
 double dot(const T* x, const T* y, std::int64_t n);
@@ -16,16 +16,23 @@ double squared_distance(const T* x, const T* y, std::int64_t n);
 
 // Return the dot product or the squared distance in float32, which is faster.
 // No term is rounded more than n / 8 + 12 times.
-// Not available for float64.
-template <class T>
-float quick_dot(const T* x, const T* y, std::int64_t n);
-template <class T>
-float quick_squared_distance(const T* x, const T* y, std::int64_t n);
+float quick_dot(const float* x, const float* y, std::int64_t n);
+float quick_squared_distance(const float* x, const float* y, std::int64_t n);
 
-// Set out = (x - center) * factor, in float32.
-// float64 points and extreme factors are computed in float64.
-template <class T>
-void shift_and_scale(const T* x, const Wide<T>* center, double factor, std::int64_t n, float* out);
+// The kernels for rows of one number type.
+struct RowKernels {
+  template <class Result>
+  using Compare = Result(const void* x, const void* y, std::int64_t n);
+  Compare<double>*dot, *squared_distance;
+  Compare<float>*quick_dot, *quick_squared_distance;  // null for float64
+  // Sets out = (x - center) * factor, in float32. `center32` is the center in float32.
+  // float64 points and extreme factors are computed in float64.
+  void (*shift_to_float)(const void* x, const float* center32, const double* center, double factor,
+                         std::int64_t n, float* out);
+  // Sets out = (x - center) * factor, in float64.
+  void (*shift_to_double)(const void* x, const double* center, double factor, std::int64_t n, double* out);
+};
+RowKernels row_kernels(NumberType type);
 
 // Return a threshold that at least k of n values reach.
 // More than k values reach it only if values are equal or nearly equal.

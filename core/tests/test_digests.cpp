@@ -152,11 +152,11 @@ void add_cells(Metric metric, std::span<const float> basis, const Blas& gemms, T
   constexpr std::int64_t n = 1200, d = 48, k = 5, held = 100;
   const auto numbers = some_points<T>(n + held, d, 3);
   const Points<T> points{numbers.data(), n, d}, queries{numbers.data() + n * d, held, d};
-  const auto found = ivf_neighbors(points, k, metric, 0.9, {}, basis, 50, 2, true, 5, gemms, pool);
+  const auto found = ivf_neighbors(points, k, metric, 0.9, {}, basis, 50, 2, true, 5, gemms.sgemm, pool);
   digest.add(found.neighbors).add(found.lists);
   digest.add(
       std::vector<std::int64_t>{found.params.list_size, found.params.n_probes, found.params.n_candidates});
-  const IvfIndex<T> index(points, k, metric, 0.9, {}, {}, basis, 5, gemms, pool);
+  const IvfIndex index(points, k, metric, 0.9, {}, {}, basis, 5, gemms.sgemm, pool);
   digest.add(index.query(queries, pool));
 }
 

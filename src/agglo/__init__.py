@@ -17,6 +17,7 @@ __all__ = [
     "hac",
     "load",
     "metrics",
+    "modularity_path",
     "neighbor_graph",
     "reference",
     "scc",
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from agglo.rounds.linkage import Linkage
     from agglo.tree.dp_means_path import dp_means_path
     from agglo.tree.hierarchy import Hierarchy
+    from agglo.tree.modularity_path import modularity_path
 else:
     # Names are imported at first use, because SciPy and scikit-learn would slow down `agglo --help`.
     _CLASSES_AND_FUNCTIONS = {
@@ -49,6 +51,7 @@ else:
         "dp_means_path": "tree.dp_means_path",
         "hac": "rounds.algorithms",
         "load": "estimators.load",
+        "modularity_path": "tree.modularity_path",
         "neighbor_graph": "neighbors.search",
         "scc": "rounds.algorithms",
     }

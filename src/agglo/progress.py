@@ -1,15 +1,20 @@
-"""Progress reports of long computations, and a progress bar for the terminal."""
+"""Progress reports of long computations, and progress bars for terminals and notebooks."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
+from html import escape
+from importlib import import_module
 from typing import Any
 
 Progress = Callable[[str, int, int], None]
 """A function, called as ``progress(phase, done, total)`` from time to time, in the caller's thread."""
+
+_SECONDS_PER_UPDATE = 0.2  # minimum time between two updates of a bar in a notebook
 
 
 def bind_phase(progress: Progress | None, name: str) -> Callable[[int, int], None] | None:
@@ -19,7 +24,11 @@ def bind_phase(progress: Progress | None, name: str) -> Callable[[int, int], Non
 
 @contextmanager
 def progress_bar(enabled: bool = True) -> Iterator[Progress | None]:
-    """Show a progress bar on stderr, one line per phase; yield None if disabled or stderr is no terminal."""
+    """Show a progress bar per phase, in a notebook or on stderr; yield None if disabled or without a terminal."""
+    if enabled and _is_notebook():
+        with _notebook_bar() as report:
+            yield report
+        return
     if not enabled or not sys.stderr.isatty():
         yield None
         return
@@ -45,3 +54,46 @@ def progress_bar(enabled: bool = True) -> Iterator[Progress | None]:
 
         yield report
         complete_tasks()
+
+
+def _is_notebook() -> bool:
+    """Return whether this program is the kernel of a notebook."""
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    return hasattr(shell, "kernel")
+
+
+@contextmanager
+def _notebook_bar() -> Iterator[Progress]:
+    """Display progress bars below the cell that runs; yield the function that updates them."""
+    module: Any = import_module("IPython.display")
+    phases: dict[str, tuple[int, int]] = {}
+    shown_at = 0.0
+    handle = module.display(module.HTML(""), display_id=True)
+
+    def complete_phases() -> None:
+        phases.update({name: (total, total) for name, (_, total) in phases.items()})
+
+    def report(name: str, done: int, total: int) -> None:
+        nonlocal shown_at
+        if name not in phases:
+            complete_phases()
+        is_milestone = name not in phases or done >= total
+        phases[name] = (done, total)
+        if is_milestone or time.monotonic() - shown_at > _SECONDS_PER_UPDATE:
+            handle.update(module.HTML(_render_bars(phases)))
+            shown_at = time.monotonic()
+
+    yield report
+    complete_phases()
+    handle.update(module.HTML(_render_bars(phases)))
+
+
+def _render_bars(phases: Mapping[str, tuple[int, int]]) -> str:
+    """Render one HTML progress bar per phase."""
+    rows = [
+        f'<div><span style="display:inline-block;width:7em">{escape(name)}</span>'
+        f'<progress value="{done}" max="{max(total, 1)}" style="width:20em;vertical-align:middle"></progress> '
+        f"{100 * done // max(total, 1)} %</div>"
+        for name, (done, total) in phases.items()
+    ]
+    return "".join(rows)

@@ -39,10 +39,10 @@ void check_partition(std::int64_t n, std::int64_t size, std::int64_t least, bool
   std::fill_n(data.begin(), n / 3 * d, 1.0f);  // equal points, which k-means cannot separate
   const Points<float> points{data.data(), n, d};
   ThreadPool pool(3);
-  const agglo::Space<float> space(points, Metric::sqeuclidean, pool);
+  const agglo::Space space(points, Metric::sqeuclidean, pool);
   std::vector<std::int32_t> ids(n);
   for (std::int64_t i = 0; i < n; ++i) ids[i] = static_cast<std::int32_t>(i);
-  const agglo::FullRows<float> source(space, ids);
+  const agglo::FullRows source(space, ids);
   const Partition partition(source, size, least, false, by_product, 1, pool, {});
   std::vector<int> seen(n, 0);
   for (std::int64_t c = 0; c < partition.count(); ++c) {
@@ -71,7 +71,7 @@ void check_search(std::int64_t n, std::int64_t d, std::int64_t k, Metric metric)
     ThreadPool pool(threads);
     const auto exact = agglo::exact_neighbors(points, k, metric, {}, blas, pool);
     const auto found =
-        agglo::ivf_neighbors(points, k, metric, 0.95, {60, 0, 0, 0}, {}, 100, 4, true, 11, blas, pool);
+        agglo::ivf_neighbors(points, k, metric, 0.95, {60, 0, 0, 0}, {}, 100, 4, true, 11, blas.sgemm, pool);
     double right = 0;
     for (std::int64_t i = 0; i < n; ++i) {
       const float last = exact.values[i * k + k - 1];
@@ -104,19 +104,19 @@ int main() {
   const std::vector<float> same(50 * 3, 2.0f);
   ThreadPool pool(2);
   const auto copies = agglo::ivf_neighbors(Points<float>{same.data(), 50, 3}, 4, Metric::euclidean, 0.95, {},
-                                           {}, 10, 4, true, 0, blas, pool);
+                                           {}, 10, 4, true, 0, blas.sgemm, pool);
   CHECK(std::all_of(copies.neighbors.values.begin(), copies.neighbors.values.end(),
                     [](float value) { return value == 0; }));
   CHECK(throws<std::invalid_argument>([&] {
     agglo::ivf_neighbors(Points<float>{same.data(), 50, 3}, 50, Metric::dot, 0.95, {}, {}, 10, 4, true, 0,
-                         blas, pool);
+                         blas.sgemm, pool);
   }));
 
   // An exception in the progress function stops the search.
   const auto data = make_points<float>(3000, 4, 1);
   CHECK(throws<std::runtime_error>([&] {
     agglo::ivf_neighbors(Points<float>{data.data(), 3000, 4}, 5, Metric::cosine, 0.95, {}, {}, 10, 4, true, 0,
-                         blas, pool, stop);
+                         blas.sgemm, pool, stop);
   }));
   return 0;
 }

@@ -61,7 +61,7 @@ void check_pair_similarity() {
   for (std::size_t e = 0; e < columns.size(); ++e) dense[e / 3 * 12 + columns[e]] = numbers[e];
   ThreadPool pool(1);
   for (const auto metric : {agglo::Metric::dot, agglo::Metric::cosine}) {
-    const agglo::Space<double> space({dense.data(), 3, 12}, metric, pool);
+    const agglo::Space space(agglo::Points<double>{dense.data(), 3, 12}, metric, pool);
     const auto similarity = agglo::pair_similarity(rows, metric);
     for (const std::int32_t i : {0, 1, 2})
       for (const std::int32_t j : {0, 1, 2}) CHECK(similarity(i, j) == space.similarity(i, j));

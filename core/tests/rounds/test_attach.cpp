@@ -22,7 +22,7 @@ agglo::Attachments attach(const std::vector<std::int64_t>& indptr, const std::ve
                           const std::vector<float>& thresholds, int threads) {
   ThreadPool pool(threads);
   return agglo::attach_points({parent, size, merge_round, 4}, {indptr, targets, weights},
-                              {Kind::similarity, linkage, missing, thresholds}, pool);
+                              {{Kind::similarity, linkage, missing}, thresholds, {}}, pool);
 }
 
 void check_rounds() {

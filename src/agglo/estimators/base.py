@@ -20,6 +20,7 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import check_is_fitted
 
+from agglo._html import render_facts
 from agglo._validation import RandomStateLike, effective_n_threads
 from agglo.estimators.duplicates import (
     collapse_duplicates,
@@ -236,6 +237,21 @@ class Clusterer(PredictionMixin, ClusterMixin, BaseEstimator, ABC):  # type: ign
             rule = cut_rule(self.n_clusters, self.round, self.height)
             self.round_ = self._select_round(rule["n_clusters"], rule["round"])
         self._set_labels(progress)
+
+    def _repr_html_inner(self) -> str:
+        """Return scikit-learn's diagram of the parameters and, after ``fit``, a summary of the result."""
+        diagram: str = super()._repr_html_inner()
+        if not hasattr(self, "labels_"):
+            return diagram
+        sizes = np.bincount(self.labels_[self.labels_ >= 0])
+        largest = f", the largest with {sizes.max():,} points" if len(sizes) else ""
+        facts = {"points": f"{len(self.labels_):,}", "clusters": f"{len(sizes):,}{largest}"}
+        return diagram + render_facts("Labels", facts) + self.tree_._repr_html_()
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        """Return the representations for notebooks."""
+        bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)
+        return bundle | ({"text/html": self._repr_html_inner()} if "text/html" in bundle else {})
 
     def _add_points(self, X: Any, sample_weight: npt.ArrayLike | None) -> None:
         """Add points to this estimator, a draft of :meth:`_all_or_nothing`; see :meth:`partial_fit`."""

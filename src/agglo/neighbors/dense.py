@@ -164,7 +164,6 @@ def search_cells(
             stop_early=params.stop_early,
             seed=params.seed,
             sgemm=sgemm(),
-            dgemm=dgemm(),
             n_threads=params.n_threads,
             progress=params.report,
         )

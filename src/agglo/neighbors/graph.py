@@ -14,6 +14,7 @@ import scipy.sparse as sp
 
 from agglo import _core
 from agglo._arrays import Immutable, check_column, convert_column, read_only, release
+from agglo._html import render_facts
 from agglo._validation import effective_n_threads
 from agglo.points.validation import check_compressed
 
@@ -375,6 +376,18 @@ class NeighborGraph(Immutable):
         if len(self.indices) <= np.iinfo(np.int32).max:
             indptr = release(indptr.astype(np.int32))  # SciPy copies index arrays of different dtypes
         return sp.csr_array((self.weights, self.indices, indptr), shape=(n, n))
+
+    def _repr_html_(self) -> str:
+        """Return a summary for notebooks."""
+        weights = f"{self.min_weight:.4g} to {self.max_weight:.4g}" if len(self.weights) else "none"
+        facts = {
+            "points": f"{self.n_points:,}",
+            "edges": f"{self.n_edges:,}, {2 * self.n_edges / max(self.n_points, 1):.1f} per point",
+            "weights": f"{self.kind}, {weights}",
+            "pairs without an edge": self.missing if isinstance(self.missing, str) else f"{self.missing:.4g}",
+            "memory": f"{self.nbytes / 1e6:,.1f} MB",
+        }
+        return render_facts("NeighborGraph", facts)
 
     def __repr__(self) -> str:
         span = f" from {self.min_weight:.4g} to {self.max_weight:.4g}" if len(self.weights) else ""

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from agglo import _core
-from agglo._native import dgemm, one_blas_thread, sgemm
+from agglo._native import one_blas_thread, sgemm
 from agglo.neighbors.dense import Candidates, DensePoints, Lists, Report, to_rows
 from agglo.neighbors.sparse import BINARY_METRICS, SparsePoints
 from agglo.neighbors.validation import check_finite
@@ -143,7 +143,6 @@ class NeighborIndex:
                     basis=basis,
                     seed=self.seed,
                     sgemm=sgemm(),
-                    dgemm=dgemm(),
                     n_threads=n_threads,
                     progress=report,
                 )

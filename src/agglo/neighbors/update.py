@@ -123,8 +123,7 @@ def _search_among_new(
 def _estimate_recall(index: NeighborIndex, lists: npt.NDArray[np.int32], n_threads: int) -> RecallEstimate:
     """Measure recall, the share of the true neighbours that ``lists`` contains, on a sample of the points."""
     with one_blas_thread():
-        *_, recall = _core.rescore_lists(
-            *(as_core_array(index.X), lists, lists.shape[1], index.metric, SAMPLE, index.seed, sgemm()),
-            *(n_threads, None),
+        recall = _core.measure_recall(
+            *(as_core_array(index.X), lists, index.metric, SAMPLE, index.seed, sgemm(), n_threads)
         )
     return RecallEstimate(*recall)

@@ -5,6 +5,7 @@ Figures are created without pyplot, so that no window opens and no global state 
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -40,6 +41,15 @@ _MAX_POINTS = 20_000  # maximum number of points in a scatter plot; more would c
 _MAX_ROUNDS = 2_000  # maximum number of rounds in a curve
 _PCA_POINTS = 2_000  # number of sampled points from which the principal axes are computed
 _TITLE: dict[str, Any] = {"loc": "left", "fontsize": 10, "color": INK}
+
+
+class Picture(Figure):
+    """A matplotlib figure that a notebook shows as an image, with or without ``%matplotlib inline``."""
+
+    def _repr_png_(self) -> bytes:
+        stream = io.BytesIO()
+        self.savefig(stream, format="png")
+        return stream.getvalue()
 
 
 def icicle(axes: Axes, tree: Hierarchy, labels: Labels, colours: Colours | None = None) -> None:
@@ -158,8 +168,8 @@ KINDS = ("overview", "icicle", "dendrogram", "rounds", "dp-means")
 
 def draw(
     tree: Hierarchy, kind: str = "overview", labels: Labels | None = None, X: npt.ArrayLike | None = None
-) -> Figure:
-    """Create a figure of a tree.
+) -> Picture:
+    """Draw a tree; as the last line of a notebook's cell, the figure is shown.
 
     Parameters
     ----------
@@ -191,7 +201,7 @@ def draw(
     labels = tree.cut(round="persistent") if labels is None else labels
     if kind == "overview":
         return overview(tree, labels, X)
-    figure = Figure(figsize=(8.0, 4.4), dpi=110, facecolor="white")
+    figure = Picture(figsize=(8.0, 4.4), dpi=110, facecolor="white")
     if kind == "dp-means":
         assert X is not None
         upper, lower = figure.subplots(2, 1, sharex=True, gridspec_kw={"hspace": 0.12})
@@ -212,7 +222,7 @@ def overview(
     *,
     title: str = "",
     pictures: Mapping[int, npt.ArrayLike] | None = None,
-) -> Figure:
+) -> Picture:
     """Create a figure with an icicle plot, the curve of the rounds and, if ``X`` is given, a scatter plot.
 
     Parameters
@@ -240,7 +250,7 @@ def overview(
     """
     colours = cluster_colours(labels, tree)
     n_clusters = int(labels.max()) + 1
-    figure = Figure(figsize=(11.0 if X is not None else 6.8, 4.4), dpi=110, facecolor="white")
+    figure = Picture(figsize=(11.0 if X is not None else 6.8, 4.4), dpi=110, facecolor="white")
     ratios = [3.4, 0.9, 3.0][: 3 if X is not None else 2]
     grid = figure.add_gridspec(
         *(1, len(ratios)), width_ratios=ratios, wspace=0.1, left=0.065, right=0.985, top=0.83, bottom=0.16

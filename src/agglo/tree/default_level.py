@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from agglo import _core
 from agglo._math import exp, log
-from agglo.tree.validation import check_integer
+from agglo.tree.validation import check_integer, n_given_rounds
 
 if TYPE_CHECKING:
     from agglo.tree.hierarchy import Hierarchy
@@ -112,12 +112,7 @@ def layer_rounds(tree: Hierarchy, n: int) -> list[int]:
 def _candidate_rounds(tree: Hierarchy) -> npt.NDArray[np.intp]:
     """Return the rounds that :func:`persistent_round` may select."""
     rounds = np.flatnonzero(tree.rounds.after[: _n_graph_rounds(tree)] > 1) + 1
-    return rounds[rounds > _n_given_rounds(tree)]
-
-
-def _n_given_rounds(tree: Hierarchy) -> int:
-    """Return 1 if the first round merged duplicates or must-link constraints, else 0."""
-    return int(len(tree.rounds) > 0 and ("copies" in tree.about or "must_link" in tree.about))
+    return rounds[rounds > n_given_rounds(tree)]
 
 
 def _n_graph_rounds(tree: Hierarchy) -> int:
@@ -139,7 +134,7 @@ def _persistence(tree: Hierarchy, weights: Floats | None = None) -> tuple[Floats
     if weights is not None:
         mass = _core.sum_descendants(tree.parent, np.append(weights, np.zeros(tree.n_nodes - tree.n_leaves)))
     total = mass[-1]
-    n_given = _n_given_rounds(tree)
+    n_given = n_given_rounds(tree)
     is_single = (round[:-1] <= n_given) & (end_round > n_given)
     merged_share = np.cumsum(np.bincount(end_round[is_single], mass[:-1][is_single], last + 2))[: last + 1] / total
     persistence = np.diff(_rescale(tree, np.maximum.accumulate(reached))) * merged_share

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from agglo import _core
 from agglo._arrays import Column, Immutable, check_column, release
+from agglo._html import render_facts
 from agglo.neighbors.graph import KINDS, Kind, Missing, NeighborGraph
 from agglo.tree import export
 from agglo.tree.cut import Noise, RoundRule, accept_old_names, cut, find_cluster_nodes
@@ -416,6 +417,19 @@ class Hierarchy(Immutable):
         # Imported by name at run time, so that the tree does not depend on its viewer.
         viewer = importlib.import_module("agglo.explore")
         return viewer.Explorer(viewer.open_tree(self, texts, columns)).start()
+
+    def _repr_html_(self) -> str:
+        """Return a summary for notebooks."""
+        children = np.bincount(self.parent[:-1])[self.n_leaves :]
+        facts = {
+            "points": f"{self.n_leaves:,}",
+            "clusters": f"{len(children):,}, {children.mean() if len(children) else 0:.1f} children on average",
+            "rounds": f"{len(self.rounds):,}",
+            "height": f"{self.height[-1]:.4g}",
+        }
+        names = ("method", "linkage", "metric")
+        facts |= {name: str(self.about[name]) for name in names if self.about.get(name) is not None}
+        return render_facts("Hierarchy", facts)
 
     def __repr__(self) -> str:
         return (

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from agglo._math import geomspace, log
 from agglo.neighbors.graph import NeighborGraph
+from agglo.tree.validation import weight_reference
 
 if TYPE_CHECKING:
     from agglo.tree.hierarchy import Hierarchy
@@ -21,7 +22,8 @@ def silhouette_round(tree: Hierarchy, graph: NeighborGraph, *, random_state: int
     """Select the round whose clusters are best separated in the graph, by a score similar to the silhouette.
 
     1. The weight of an edge is the difference between its value and the value of a pair without an edge. If such
-       pairs are ignored, the difference is taken to similarity 0, or to the distance of the farthest edge.
+       pairs are ignored, the difference is taken to similarity 0, or to the distance of the farthest edge. If all
+       edges have this distance, their weight is 1.
     2. The margin of a point compares the weights of its edges. It is the share of this weight inside its own
        cluster, minus the largest share in any other cluster. It is 1 if all neighbours are in the point's cluster,
        and negative if another cluster has a larger share.
@@ -84,11 +86,8 @@ def _sample_edges(graph: NeighborGraph, sample: npt.NDArray[np.int64]) -> tuple[
     first = np.cumsum(degree) - degree
     edge = np.arange(len(which)) - first[which] + graph.indptr[sample][which]
     values = graph.weights[edge].astype(np.float64)
-    if graph.kind == "similarity":
-        weight = values - (0.0 if graph.missing == "ignore" else graph.missing)
-    else:
-        weight = (graph.weights.max(initial=0.0) if graph.missing == "ignore" else graph.missing) - values
-    weight = np.maximum(weight, 0.0)
+    reference, scale = weight_reference(graph)
+    weight = np.maximum(scale * (values - reference), 0.0)
     total = np.bincount(which, weight, len(sample))[which]
     return which, graph.indices[edge], np.divide(weight, total, out=np.zeros(len(total)), where=total > 0)
 

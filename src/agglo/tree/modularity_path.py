@@ -1,0 +1,219 @@
+"""Partitions with the largest modularity: the best cut of a tree on a graph, for every resolution at once.
+
+The resolution (γ in docs) is the factor of the null model in the modularity.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, SupportsFloat, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from agglo import _core
+from agglo._arrays import Immutable, release
+from agglo.neighbors.graph import NeighborGraph
+from agglo.tree.validation import check_graph, n_given_rounds, weight_reference
+
+if TYPE_CHECKING:
+    from agglo.tree.hierarchy import Hierarchy
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+def modularity_path(
+    tree: Hierarchy, graph: NeighborGraph, *, sample_weight: npt.ArrayLike | None = None
+) -> ModularityPath:
+    """Compute the cut of the tree with the largest modularity on a graph, for every resolution at once.
+
+    The modularity of a cut is the share of the edge weight inside clusters, minus ``resolution`` times the share
+    that chance would give: the sum over clusters of the squared share of all degrees. A cut may use any nodes of
+    the tree, from any rounds. Ties go to the cut with the fewest clusters. The exception is a node whose parts no
+    edge connects: it is merged at resolution 0 only.
+
+    Only the ratios of weights matter, so the cuts are the same for weights times any factor.
+
+    Parameters
+    ----------
+    tree : Hierarchy
+        The tree.
+    graph : NeighborGraph
+        The graph that the tree was built from, or another graph over the same points. The weight of an edge is the
+        difference between its value and ``graph.missing``, the value of a pair without an edge. Edges that are
+        farther than that have weight 0. If ``missing`` is ``"ignore"``, the difference is taken to similarity 0,
+        or to the distance of the farthest edge. If all edges of a graph have this largest distance, their
+        weight is 1. If the tree has duplicates, the graph may contain each group of duplicates as one point, as
+        the attribute ``graph_`` of the estimators does.
+    sample_weight : array-like of shape (n_leaves,), optional
+        The weight of each leaf. A point of weight 3 counts as three points, each with the edges of the point.
+
+    Returns
+    -------
+    ModularityPath
+        The largest modularity as a function of the resolution, and the cuts.
+
+    Notes
+    -----
+    Divide the modularity by the resolution γ. A node then costs the squared share of its degrees, plus 1 / γ times
+    the share of the weight of the edges that leave it. This is the form of the DP-means objective, with 1 / γ
+    instead of λ, so the path is computed in the same way; see :func:`agglo.dp_means_path`. It takes
+    O(N log N + M) time for N nodes and M edges, and O(N) memory.
+
+    Duplicates and must-link constraints are always merged.
+
+    Examples
+    --------
+    >>> import agglo
+    >>> graph = agglo.NeighborGraph.from_edges(
+    ...     [0, 0, 1, 3, 3, 4, 2], [1, 2, 2, 4, 5, 5, 3], [1.0, 1, 1, 1, 1, 1, 0.5], kind="similarity"
+    ... )
+    >>> tree = agglo.scc(graph)
+    >>> path = agglo.modularity_path(tree, graph)
+    >>> path
+    ModularityPath(6 leaves, 1 to 6 clusters, breakpoints 0.1538, 2.786, inf)
+    >>> path.n_clusters
+    array([1, 2, 6])
+    >>> path.cut(1.0)
+    array([0, 0, 0, 1, 1, 1])
+    >>> round(path.modularity(1.0), 4)
+    0.4231
+    """
+    if not hasattr(tree, "n_leaves"):  # isinstance(tree, Hierarchy) would need a circular import
+        raise TypeError(f"expected a Hierarchy, got {type(tree).__name__}")
+    leaf_of = check_graph(tree, graph)
+    mass = _check_leaf_weights(sample_weight, tree.n_leaves)
+    given = (tree.round <= n_given_rounds(tree)).view(np.uint8)
+    # The weight of a group of duplicates is the sum of the weights of its points.
+    group = tree.parent[leaf_of] if len(leaf_of) else leaf_of
+    point_weights = mass
+    if len(leaf_of):
+        leaf_weights = np.ones(tree.n_leaves) if not len(mass) else mass
+        sums = _core.sum_descendants(tree.parent, np.append(leaf_weights, np.zeros(tree.n_nodes - tree.n_leaves)))
+        is_group = given[group] == 1
+        point_weights = np.where(is_group, sums[group], sums[leaf_of])
+    reference, scale = weight_reference(graph)
+    meets, volume = _core.compute_node_modularity(
+        tree.parent,
+        tree.size,
+        graph.indptr,
+        graph.indices,
+        graph.weights,
+        leaf_of.astype(np.int32),
+        reference,
+        scale,
+        point_weights,
+    )
+    critical, lams, costs, prices, n_clusters = _core.compute_modularity_path(
+        tree.parent, tree.n_leaves, meets, volume, given
+    )
+    total = volume[-1] if volume[-1] > 0 else 1.0
+    with np.errstate(divide="ignore"):
+        resolutions, node_resolution = 1.0 / lams[::-1], 1.0 / critical
+    is_first = np.append(True, resolutions[1:] > resolutions[:-1])  # two λ may have the same rounded inverse
+    chance = ((volume[: tree.n_leaves] / total) ** 2).sum() + costs
+    return ModularityPath(
+        tree=tree,
+        resolutions=resolutions[is_first],
+        n_clusters=n_clusters[::-1][is_first].view(np.int64),
+        inside=prices[::-1][is_first],
+        chance=chance[::-1][is_first],
+        node_resolution=node_resolution,
+        node_inside=_core.sum_descendants(tree.parent, meets) * 2 / total,
+        node_volume=volume / total,
+    )
+
+
+def best_modularity_cut(tree: Hierarchy, graph: NeighborGraph, resolution: SupportsFloat = 1.0) -> Ints:
+    """Return the labels of the cut with the largest modularity at one resolution; see :func:`modularity_path`."""
+    gamma = check_resolution(resolution)
+    return modularity_path(tree, graph).cut(gamma)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ModularityPath(Immutable):
+    """The best cuts of a tree and their modularity, as functions of the resolution; see :func:`modularity_path`.
+
+    The largest modularity is a piecewise linear, convex and decreasing function of the resolution. On each piece,
+    the best cut does not change. The cuts become finer as the resolution grows, and they are nested.
+    """
+
+    tree: Hierarchy
+    resolutions: Floats
+    """The resolution at which each piece ends, ascending to infinity. The piece includes its end."""
+    n_clusters: Ints
+    """The number of clusters for each piece, strictly increasing."""
+    inside: Floats
+    """The share of the edge weight inside clusters, for each piece."""
+    chance: Floats
+    """The sum of the squared shares of all degrees, for each piece. It is minus the slope of the modularity."""
+    node_resolution: Floats
+    """For each node, the largest resolution at which merging it is at least as good as any split."""
+    node_inside: Floats
+    """For each node, the share of the edge weight between its points."""
+    node_volume: Floats
+    """For each node, the share of all degrees that its points have."""
+
+    def __post_init__(self) -> None:
+        for name in self.__dataclass_fields__:
+            if name != "tree":
+                object.__setattr__(self, name, release(getattr(self, name)))
+
+    @overload
+    def modularity(self, resolution: SupportsFloat) -> float: ...
+    @overload
+    def modularity(self, resolution: npt.ArrayLike) -> float | Floats: ...
+    def modularity(self, resolution: npt.ArrayLike | SupportsFloat) -> float | Floats:
+        """Return the largest modularity of a cut at ``resolution``, a number or an array."""
+        gammas = _check_resolutions(resolution)
+        piece = np.searchsorted(self.resolutions, gammas)
+        best = self.inside[piece] - gammas * self.chance[piece]
+        return best if gammas.ndim else float(best)
+
+    def cut(self, resolution: SupportsFloat) -> Ints:
+        """Return the labels of the cut with the largest modularity, numbered in order of first appearance.
+
+        At resolution 0 the result is one cluster. If the resolution is infinite, only duplicates and must-link
+        constraints are merged.
+        """
+        return self.tree.partition(self.node_resolution >= check_resolution(resolution))
+
+    def __repr__(self) -> str:
+        shown = [f"{gamma:.4g}" for gamma in self.resolutions]
+        if len(shown) > 5:
+            shown[2:-2] = ["..."]
+        span = f"{self.n_clusters[0]} to {self.n_clusters[-1]} clusters"
+        return f"ModularityPath({self.tree.n_leaves} leaves, {span}, breakpoints {', '.join(shown)})"
+
+
+def check_resolution(resolution: SupportsFloat) -> float:
+    """Return ``resolution`` as a float; raise unless it is a nonnegative number."""
+    gammas = _check_resolutions(resolution)
+    if gammas.ndim:
+        raise TypeError(f"resolution must be one number, got an array of shape {gammas.shape}")
+    return float(gammas)
+
+
+def _check_resolutions(resolution: npt.ArrayLike | SupportsFloat) -> Floats:
+    """Return ``resolution`` as an array of floats; raise unless all are nonnegative numbers."""
+    try:
+        gammas = np.asarray(resolution, np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"resolution={resolution!r} is not a number: pass 0 or more") from None
+    is_wrong = ~(gammas >= 0)  # true for NaN
+    if is_wrong.any():
+        raise ValueError(f"resolution={gammas[is_wrong][0]:g} is not allowed: pass 0 or more")
+    return gammas
+
+
+def _check_leaf_weights(sample_weight: npt.ArrayLike | None, n_leaves: int) -> Floats:
+    """Return the weights of the leaves, an empty array if all are 1; raise unless they are finite and positive."""
+    if sample_weight is None:
+        return np.empty(0)
+    weights = np.asarray(sample_weight, np.float64)
+    if weights.shape != (n_leaves,):
+        raise ValueError(f"sample_weight must have one number for each of {n_leaves} leaves, got {weights.shape}")
+    if not (np.isfinite(weights) & (weights > 0)).all():
+        raise ValueError("sample_weight must be finite and positive: leave out points of weight 0")
+    return weights
