@@ -1,4 +1,5 @@
 import os
+import signal
 
 import numpy as np
 import pytest
@@ -8,6 +9,9 @@ from xdist.scheduler import LoadScopeScheduling
 # No wall-clock bounds: the machine may be busy with something else.
 settings.register_profile("agglo", deadline=None, print_blob=True)
 settings.load_profile("agglo")
+
+# Shells start background jobs with SIGINT ignored, which processes inherit. Tests of Ctrl-C need the default.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 class Together(LoadScopeScheduling):
