@@ -34,6 +34,22 @@ def test_other_ranges_come_from_the_weights():
     assert threshold_range(graph([], "distance", metric="euclidean")) == (0.0, 0.0)
 
 
+@pytest.mark.parametrize("thresholds", ["odds", "geometric", "linear", "doubling"])
+@pytest.mark.parametrize("linkage", ["average", "single", "complete", "exact-average"])
+def test_the_tree_of_dot_products_does_not_depend_on_the_scale_of_the_points(thresholds, linkage):
+    rng = np.random.default_rng(0)
+    X = (3 * rng.normal(size=(5, 6))[np.arange(100) % 5] + rng.normal(size=(100, 6))).astype(np.float32)
+
+    def grow(scale):
+        points = X * np.float32(scale)
+        tree = agglo.scc(agglo.neighbor_graph(points, 8, "dot"), thresholds=thresholds, linkage=linkage, X=points)
+        return tree.parent.tolist(), tree.round.tolist()
+
+    expected = grow(1)
+    assert len(set(expected[1])) > 2
+    assert grow(2.0**-20) == grow(2.0**20) == expected  # powers of two, so that all roundings are the same
+
+
 def odds(values, closest, missing):
     distances = np.abs(values - closest) / abs(missing - closest)
     return (1 - distances) / distances

@@ -28,14 +28,13 @@ def threshold_range(graph: WeightSummary) -> tuple[float, float]:
     """Return the nearest and the farthest threshold for ``graph``.
 
     Similarities range from 1, or the largest weight if that is larger, down to a thousandth of it. The paper uses
-    this range for cosines. Squared Euclidean distances of unit vectors range from 0.001 to 4, as in the paper.
-    Other distances range from the 0.1 % quantile of the positive weights to the largest weight, or to ``missing``
-    if that is larger. The quantile keeps a few near duplicates from stretching the range.
+    this range for cosines. Dot products have no upper bound, so their range starts at the largest weight. Squared
+    Euclidean distances of unit vectors range from 0.001 to 4, as in the paper. Other distances range from the 0.1
+    % quantile of the positive weights to the largest weight, or to ``missing`` if that is larger. The quantile
+    keeps a few near duplicates from stretching the range.
     """
     if graph.kind == "similarity":
-        if -1 <= graph.min_weight <= graph.max_weight <= 1:
-            return _COSINE
-        nearest = max(1.0, graph.max_weight)
+        nearest = _closest_similarity(graph)
         return nearest, nearest * _COSINE[1]
     if not graph.n_edges:
         return 0.0, 0.0
@@ -48,6 +47,13 @@ def threshold_range(graph: WeightSummary) -> tuple[float, float]:
         return graph.min_weight, farthest
     low = graph.quantile_above(0.0, True, _FEW)
     return farthest if low is None else low, farthest
+
+
+def _closest_similarity(graph: WeightSummary) -> float:
+    """Return the similarity at which the thresholds for ``graph`` start."""
+    if graph.metric == "dot" and graph.max_weight > 0:
+        return graph.max_weight  # so that the tree does not depend on the scale of the points
+    return max(1.0, graph.max_weight)
 
 
 def schedule(
@@ -137,7 +143,7 @@ def _odds(graph: WeightSummary, number: int | None, linkage: str, mass: float) -
     """Compute the thresholds of the schedule ``"odds"``; see :func:`schedule`."""
     up = graph.kind == "distance"  # whether far pairs have larger weights
     sign = 1.0 if up else -1.0
-    closest = min(0.0, graph.min_weight) if up else max(1.0, graph.max_weight)
+    closest = min(0.0, graph.min_weight) if up else _closest_similarity(graph)
 
     def distance(weight: float | None, otherwise: float) -> float:
         return otherwise if weight is None else sign * (weight - closest)
