@@ -38,7 +38,7 @@ import pyarrow.parquet as pq
 import agglo
 import agglo.spark
 from agglo.rounds.linkage import LINKAGES
-from agglo.rounds.plan import ADVANCES
+from agglo.rounds.schedule import ADVANCES
 from agglo.spark.driver_graph import load_driver_graph
 from agglo.testing import assert_same_hierarchy
 from benchmarks.process_tree import cpu_seconds, run_measured

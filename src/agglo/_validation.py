@@ -1,15 +1,18 @@
-"""Validation of common parameters: random seed, number of threads, counts."""
+"""Validation of common parameters, such as random seeds and numbers of threads, and of read-only arrays."""
 
 from __future__ import annotations
 
 import operator
 import os
+from dataclasses import fields
 from typing import Any, SupportsIndex
 
 import numpy as np
+import numpy.typing as npt
 
 _MAX_THREADS = 1024  # more threads could exceed the limit of the machine
 
+Column = npt.NDArray[Any]
 RandomStateLike = SupportsIndex | np.random.RandomState | None
 
 
@@ -55,3 +58,79 @@ def check_positive(name: str, number: SupportsIndex) -> int:
     if index < 1:
         raise ValueError(f"{name}={index} is too small: pass 1 or more")
     return index
+
+
+# ---- read-only arrays, which are validated once and cannot change afterwards ----
+
+
+class Immutable:
+    """Base class of frozen dataclasses with read-only arrays; copies and unpickled objects are read-only, too.
+
+    Only the fields are copied and pickled, not cached properties.
+    """
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for name, value in state.items():
+            object.__setattr__(self, name, release(value) if isinstance(value, np.ndarray) else value)
+
+
+def convert_column(name: str, values: Any, dtype: np.dtype[Any]) -> Column:
+    """Convert ``values`` to a contiguous array of ``dtype``; raise if a number changes by more than rounding."""
+    given = np.asarray(values)
+    if given.ndim != 1:
+        raise ValueError(f"{name} must be one-dimensional, got shape {given.shape}")
+    if given.size and given.dtype.kind not in ("iuf" if dtype.kind == "f" else "iu"):
+        raise TypeError(f"{name} must be numbers of dtype {dtype}, got dtype {given.dtype}")
+    with np.errstate(over="ignore"):
+        column = np.ascontiguousarray(given, dtype)
+    if dtype.kind == "i" and given.dtype.itemsize >= dtype.itemsize and not np.array_equal(column, given):
+        raise ValueError(f"{name} holds {given.max()}, which does not fit {dtype}")
+    return column
+
+
+def check_column(name: str, values: Any, dtype: np.dtype[Any]) -> Column:
+    """Convert ``values`` like :func:`convert_column`, to a read-only array."""
+    return read_only(convert_column(name, values, dtype), values)
+
+
+def is_read_only(array: Column) -> bool:
+    """Return whether the array, and every array or buffer that it is a view of, is read-only."""
+    base: Any = array
+    while isinstance(base, np.ndarray):
+        if base.flags.writeable:
+            return False
+        if base.base is None:
+            return True
+        base = base.base
+    try:
+        owner = memoryview(base).obj  # a read-only memoryview can have a writable owner
+        return is_read_only(owner) if isinstance(owner, np.ndarray) else memoryview(owner).readonly
+    except TypeError:  # another library owns the memory and may change it
+        return False
+
+
+def read_only(column: Column, source: Any) -> Column:
+    """Return ``column``, which was converted from ``source``, as a read-only array.
+
+    The array is copied only if it shares writable memory with ``source``.
+    """
+    if is_read_only(column):
+        return column.view(np.ndarray)
+    # NumPy copies lists and tuples. Other objects may still refer to the memory of the array.
+    if not isinstance(source, list | tuple) and np.may_share_memory(column, np.asarray(source)):
+        column = column.copy()
+    return release(column)
+
+
+def release(column: Column) -> Column:
+    """Return an array as read-only without a copy; the caller must own the array and not use it any more.
+
+    A view of writable memory, such as the buffer of a pickle, is copied.
+    """
+    if column.base is not None or type(column) is not np.ndarray:
+        return column if is_read_only(column) else release(np.array(column, order="K"))
+    column.flags.writeable = False
+    return column.view()  # a view, because its writeable flag cannot be set again

@@ -6,7 +6,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
 from html import escape
 from importlib import import_module
 from typing import Any
@@ -15,11 +14,6 @@ Progress = Callable[[str, int, int], None]
 """A function, called as ``progress(phase, done, total)`` from time to time, in the caller's thread."""
 
 _SECONDS_PER_UPDATE = 0.2  # minimum time between two updates of a bar in a notebook
-
-
-def bind_phase(progress: Progress | None, name: str) -> Callable[[int, int], None] | None:
-    """Return a function ``report(done, total)`` that calls ``progress`` with the phase ``name``."""
-    return None if progress is None else partial(progress, name)
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from agglo import _core, cli
 from agglo.estimators.labels import number_clusters
 from agglo.neighbors.search import METHODS, METRICS
 from agglo.rounds.linkage import LINKAGES
-from agglo.rounds.plan import ADVANCES
+from agglo.rounds.schedule import ADVANCES
 from agglo.rounds.vector_linkage import VECTOR_LINKAGES
 from agglo.testing import assert_same_hierarchy
 

@@ -9,7 +9,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 import agglo
 from agglo import Hierarchy, contents
 from agglo.evaluation.clusters import MEDOID_METRICS
-from agglo.tree.forest import Rounds
+from agglo.tree.hierarchy import Rounds
 
 
 @st.composite

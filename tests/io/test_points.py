@@ -468,7 +468,7 @@ def test_a_full_temporary_folder_is_no_damage(tmp_path, frame, monkeypatch):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     frame[["x", "y"]].to_parquet(tmp_path / "a.parquet")
-    monkeypatch.setattr("agglo._memory.physical_memory", lambda: 1)
+    monkeypatch.setattr("agglo._native.physical_memory", lambda: 1)
     monkeypatch.setattr(os, "posix_fallocate", reserve, raising=False)
     with pytest.raises(OSError, match="TMPDIR") as caught:
         read_points(tmp_path / "a.parquet")

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agglo._math import exp, geomspace, log
+from agglo._native import exp, geomspace, log
 
 LEVELS = ("plain", "avx2", "avx512")
 DIGESTS = Path(__file__).with_name("digests.json")

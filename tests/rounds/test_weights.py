@@ -10,10 +10,10 @@ from test_attach import rows_for
 
 import agglo
 from agglo import NeighborGraph
+from agglo.neighbors.graph import FixedPoint, fixed_point_for
 from agglo.rounds import reference_attach, reference_constraints
 from agglo.rounds.attach import Rows, attach_rows
 from agglo.rounds.constraints import check_weights
-from agglo.rounds.linkage import FixedPoint, fixed_point_for
 from agglo.testing import assert_same_hierarchy, check_hierarchy
 
 

@@ -4,10 +4,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import agglo
-from agglo.rounds.linkage import fixed_point_for
-from agglo.rounds.plan import scc_plan
+from agglo.neighbors.graph import fixed_point_for
 from agglo.rounds.reference_linkage import GraphLinkage
 from agglo.rounds.reference_tree import build_forest
+from agglo.rounds.schedule import scc_plan
 from agglo.spark.contracted_graph import ContractedGraph, run_remaining_rounds
 
 

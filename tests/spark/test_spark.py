@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 import agglo
-from agglo.rounds.linkage import FixedPoint, fixed_point_for
-from agglo.rounds.plan import affinity_plan, scc_plan
+from agglo.neighbors.graph import FixedPoint, fixed_point_for
+from agglo.rounds.schedule import affinity_plan, scc_plan
 from agglo.spark.handoff import plan_handoff, warn_many_rounds
 from agglo.spark.linkage import SqlLinkage
 from agglo.spark.round import contract, find_hubs

@@ -10,7 +10,7 @@ from scipy.cluster.hierarchy import fcluster
 import agglo
 from agglo import Hierarchy
 from agglo.testing import random_forest
-from agglo.tree.forest import Rounds
+from agglo.tree.hierarchy import Rounds
 
 # 6 points merge into 4 clusters, then 2; the explicit root over them is not a merge.
 FOREST = Hierarchy(

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 import agglo
 from agglo import Hierarchy
 from agglo.testing import random_forest
-from agglo.tree.forest import Rounds
+from agglo.tree.hierarchy import Rounds
 
 # A node of three points, one of two, and a root over both and a sixth point.
 TREE = Hierarchy(

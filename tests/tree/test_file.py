@@ -13,7 +13,7 @@ from hypothesis import given
 from agglo import Hierarchy
 from agglo.io.checksum import add_checksum
 from agglo.testing import assert_same_hierarchy
-from agglo.tree.forest import Rounds
+from agglo.tree.hierarchy import Rounds
 
 ROUNDS = Rounds(threshold=[0.5, 1.0], before=[4, 3], after=[3, 1], seconds=[0.1, 0.2])
 COLUMNS = {

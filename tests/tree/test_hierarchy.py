@@ -13,7 +13,8 @@ from scipy.spatial.distance import squareform
 
 from agglo import Hierarchy
 from agglo.testing import assert_same_hierarchy, check_hierarchy, random_forest
-from agglo.tree.forest import Forest, Round, Rounds
+from agglo.tree.forest import Forest
+from agglo.tree.hierarchy import Round, Rounds
 
 ROUNDS = Rounds(threshold=[0.5, 1.0], before=[4, 3], after=[3, 1], seconds=[0.1, 0.2])
 COLUMNS = {

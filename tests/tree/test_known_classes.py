@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agglo import Hierarchy
-from agglo.tree.forest import Rounds
+from agglo.tree.hierarchy import Rounds
 from agglo.tree.known_classes import cut_by_known_classes
 
 # 0 and 1 are a node, 2 and 3 another, and the root has both and 4.

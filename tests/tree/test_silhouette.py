@@ -7,7 +7,7 @@ from hypothesis import given
 
 import agglo
 from agglo import Hierarchy, NeighborGraph
-from agglo.tree.forest import Rounds
+from agglo.tree.hierarchy import Rounds
 from agglo.tree.silhouette import silhouette_round
 
 # 0 and 1 are a node, 2 and 3 another, and the root has both and 4.

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from agglo._arrays import is_read_only, release
+from agglo._validation import is_read_only, release
 from agglo.evaluation import metrics
 from agglo.io.files import ReadError
 from agglo.io.points import read_labels, read_points

@@ -13,8 +13,7 @@ import numpy.typing as npt
 from agglo import _core
 from agglo.points.duplicates import Duplicates, Ids, find_duplicates, find_first_equal, group_by, no_duplicates
 from agglo.rounds.constraints import Constraints
-from agglo.tree.forest import Rounds
-from agglo.tree.hierarchy import Hierarchy
+from agglo.tree.hierarchy import Hierarchy, Rounds
 
 
 def collapse_duplicates(X: Any, constraints: Constraints, n_jobs: int | None = None) -> Duplicates:

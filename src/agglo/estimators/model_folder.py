@@ -21,7 +21,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from agglo import __version__
-from agglo._arrays import release
+from agglo._validation import release
 from agglo.estimators.run_folder import (
     GRAPH,
     GRAPH_TREE,

@@ -12,8 +12,7 @@ from agglo.neighbors.missing import check_missing
 from agglo.neighbors.search import METHODS, METRICS
 from agglo.neighbors.validation import check_n_neighbors, check_recall
 from agglo.rounds.linkage import check_linkage
-from agglo.rounds.plan import ADVANCES
-from agglo.rounds.schedule import check_schedule
+from agglo.rounds.schedule import ADVANCES, check_schedule
 from agglo.rounds.vector_linkage import VECTOR_LINKAGES, check_vector_linkage, vector_linkage_kind
 from agglo.tree.cut import check_rule
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import partial
 from typing import Any, SupportsFloat, SupportsIndex
 
 import numpy as np
@@ -10,14 +11,13 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
-from agglo._arrays import release
-from agglo._validation import effective_n_threads
+from agglo._validation import effective_n_threads, release
 from agglo.estimators.duplicates import map_nodes, sum_weights
 from agglo.estimators.labels import number_clusters, order_of_appearance
 from agglo.neighbors.graph import NeighborGraph
 from agglo.neighbors.index import NeighborIndex
 from agglo.points.duplicates import Duplicates, take_rows
-from agglo.progress import Progress, bind_phase, progress_bar
+from agglo.progress import Progress, progress_bar
 from agglo.rounds.attach import Attached, QueryVectors, Rows, attach_rows, node_moments
 from agglo.rounds.constraints import Constraints
 from agglo.rounds.vector_linkage import VECTOR_LINKAGES
@@ -95,7 +95,7 @@ class PredictionMixin(ABC):
         index, new = self._index.convert_queries(new)
         k = self.graph_.parameters["n_neighbors"]
         k = len(index) if k == "all" else min(k, len(index))
-        neighbors, values = index.search(new, k, n_threads, bind_phase(progress, "neighbours"))
+        neighbors, values = index.search(new, k, n_threads, progress and partial(progress, "neighbours"))
         rows = Rows(np.arange(len(neighbors) + 1, dtype=np.int64) * k, neighbors.ravel(), values.ravel())
         duplicates = index.find_equal(new, n_threads)
         vectors = None

@@ -13,8 +13,7 @@ from agglo.neighbors.missing import MissingRule
 from agglo.progress import Progress
 from agglo.rounds.algorithms import affinity, hac, scc
 from agglo.rounds.linkage import Linkage, LinkageName
-from agglo.rounds.plan import Advance
-from agglo.rounds.schedule import ScheduleName
+from agglo.rounds.schedule import Advance, ScheduleName
 from agglo.rounds.vector_linkage import ConnectName
 from agglo.tree.cut import RoundRule
 from agglo.tree.hierarchy import Hierarchy

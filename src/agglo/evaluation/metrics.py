@@ -58,7 +58,7 @@ def dendrogram_purity(tree: Hierarchy, y: npt.ArrayLike) -> float:
     Examples
     --------
     >>> from agglo import Hierarchy, metrics
-    >>> from agglo.tree.forest import Rounds
+    >>> from agglo.tree.hierarchy import Rounds
     >>> rounds = Rounds(threshold=[0.5, 1.0], before=[4, 3], after=[3, 1], seconds=[0.0, 0.0])
     >>> parent, height = [4, 4, 5, 5, 5, -1], [0, 0, 0, 0, 0.4, 0.9]
     >>> tree = Hierarchy(parent, height, size=[1, 1, 1, 1, 2, 4], round=[0, 0, 0, 0, 1, 2], rounds=rounds)

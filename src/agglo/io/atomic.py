@@ -31,7 +31,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from agglo._memory import NO_SPACE, explain_full_disk
+from agglo._native import NO_SPACE, explain_full_disk
 
 T = TypeVar("T")
 

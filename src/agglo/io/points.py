@@ -16,7 +16,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import scipy.sparse as sp
 
-from agglo._memory import empty_maybe_mapped
+from agglo._native import empty_maybe_mapped
 from agglo.io.atomic import replace_file, write_array
 from agglo.io.columns import (
     check_row_numbers,

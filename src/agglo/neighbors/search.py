@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -21,7 +22,7 @@ from agglo.neighbors.validation import (
 )
 from agglo.points.frames import to_array
 from agglo.points.validation import check_points, release_pages
-from agglo.progress import Progress, bind_phase
+from agglo.progress import Progress
 
 METRICS: dict[str, Kind] = {
     "cosine": "similarity",
@@ -156,7 +157,7 @@ def neighbor_graph(
     if metric == "cosine":
         warn_zero_rows(points.zero_rows(), len(points), stacklevel=3)
     farthest = farthest_value(points.X, metric)  # before the search, which releases the pages of mapped files
-    report = bind_phase(progress, "neighbours")
+    report = progress and partial(progress, "neighbours")
     if n_neighbors == "all":
         if method not in ("auto", "exact"):
             raise ValueError("n_neighbors='all' compares all pairs, which is method='exact': pass that, or 'auto'")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from agglo.neighbors.search import METRICS
 from agglo.neighbors.sparse import SparsePoints
 from agglo.neighbors.validation import warn_low_recall, warn_zero_rows
 from agglo.points.validation import as_core_array, check_points
-from agglo.progress import Progress, bind_phase
+from agglo.progress import Progress
 
 _REVERSE_FACTOR = 2  # with cells, each new point is a candidate for this factor times n_neighbors old points
 
@@ -53,7 +54,7 @@ def add_points(
     missing, n_jobs, progress
         As in :func:`agglo.neighbor_graph`.
     """
-    n_threads, report = effective_n_threads(n_jobs), bind_phase(progress, "neighbours")
+    n_threads, report = effective_n_threads(n_jobs), progress and partial(progress, "neighbours")
     n_old, n_new = len(index), new.shape[0]
     settings: Any = (index.metric, index.method, {}, index.recall, index.seed)
     X = index.concatenate(new)

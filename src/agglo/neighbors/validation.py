@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from agglo._memory import physical_memory
+from agglo._native import physical_memory
 from agglo.neighbors.graph import RecallEstimate
 from agglo.points.validation import Points, iter_blocks
 

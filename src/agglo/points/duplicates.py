@@ -14,9 +14,8 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from agglo import _core
-from agglo._arrays import Immutable, is_read_only, release
-from agglo._memory import empty_maybe_mapped
-from agglo._validation import effective_n_threads
+from agglo._native import empty_maybe_mapped
+from agglo._validation import Immutable, effective_n_threads, is_read_only, release
 
 Ids = npt.NDArray[np.int64]
 

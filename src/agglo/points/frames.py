@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from agglo._arrays import release
+from agglo._validation import release
 
 Array = npt.NDArray[Any]
 

@@ -13,14 +13,13 @@ from scipy.sparse.csgraph import connected_components
 
 from agglo import _core
 from agglo._validation import effective_n_threads
-from agglo.neighbors.graph import Missing, NeighborGraph
-from agglo.progress import Progress, bind_phase
+from agglo.neighbors.graph import Missing, NeighborGraph, fixed_point_for
+from agglo.progress import Progress
 from agglo.rounds import numpy_engine
 from agglo.rounds.connect import choose_connect, merge_roots
 from agglo.rounds.constraints import Constraints, Groups, check_constraints
-from agglo.rounds.linkage import GraphLinkageName, Linkage, LinkageName, check_linkage, fixed_point_for
-from agglo.rounds.plan import Advance, RoundPlan, affinity_plan, hac_plan, scc_plan
-from agglo.rounds.schedule import ScheduleName
+from agglo.rounds.linkage import GraphLinkageName, Linkage, LinkageName, check_linkage
+from agglo.rounds.schedule import Advance, RoundPlan, ScheduleName, affinity_plan, hac_plan, scc_plan
 from agglo.rounds.vector_linkage import VECTOR_LINKAGES, ConnectName, VectorLinkage
 from agglo.tree.forest import Forest, sort_merges
 from agglo.tree.hierarchy import Hierarchy
@@ -272,7 +271,7 @@ def run_core(
         "mutual": plan.mutual,
         **_constraint_arrays(constraints),
         "n_threads": effective_n_threads(n_jobs),
-        "progress": bind_phase(progress, "rounds"),
+        "progress": progress and partial(progress, "rounds"),
     }
     if isinstance(plan.linkage, VectorLinkage):
         columns = _core.run_vector_rounds(

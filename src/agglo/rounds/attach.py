@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple, SupportsFloat, SupportsIndex
 
 import numpy as np
@@ -12,7 +13,7 @@ from agglo import _core
 from agglo._validation import effective_n_threads
 from agglo.neighbors.graph import NeighborGraph
 from agglo.points.validation import check_labels
-from agglo.progress import Progress, bind_phase
+from agglo.progress import Progress
 from agglo.rounds.constraints import check_weights
 from agglo.rounds.linkage import GRAPH_LINKAGES
 from agglo.rounds.vector_linkage import VECTOR_LINKAGES, MetricSpec, VectorLinkage
@@ -221,7 +222,7 @@ def attach_rows(
             "those of the tree, and X_new, the new ones"
         )
     similarity = tree.about["kind"] == "similarity"
-    shared = {"n_threads": effective_n_threads(n_jobs), "progress": bind_phase(progress, "attaching")}
+    shared = {"n_threads": effective_n_threads(n_jobs), "progress": progress and partial(progress, "attaching")}
     shape = (tree.parent, tree.size, tree.round, tree.n_leaves)
     if vectors is not None:
         if len(vectors.points) != len(rows):

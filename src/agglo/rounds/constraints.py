@@ -17,7 +17,7 @@ import numpy.typing as npt
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from agglo._arrays import Immutable, read_only
+from agglo._validation import Immutable, read_only
 
 Ids = npt.NDArray[np.int32]
 Groups = npt.ArrayLike | Iterable[Sequence[int]]

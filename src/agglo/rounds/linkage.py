@@ -9,18 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from agglo import _core
-from agglo.neighbors.graph import Kind, Missing, NeighborGraph, WeightSummary
+from agglo.neighbors.graph import Kind, Missing, NeighborGraph
 
 GraphLinkageName = Literal["average", "single", "complete"]
 LinkageName = Literal["average", "single", "complete", "exact-average", "centroid", "ward"]
 GRAPH_LINKAGES: tuple[GraphLinkageName, ...] = ("average", "single", "complete")
 LINKAGES: tuple[LinkageName, ...] = (*GRAPH_LINKAGES, "exact-average", "centroid", "ward")
-
-_MAX_BITS = 60  # each edge must have at least 2^-60 of the total weight of all edges
-_LIMB_BITS = 62  # usable bits of the highest 64-bit limb: one bit is the sign, one is spare
-_FLOAT_BITS = 24  # significant bits of a float32
-_LIMBS = (1, 2, 6)  # allowed numbers of 64-bit limbs of a sum in the rounds
-ROW_LIMBS = (1, 6)  # allowed numbers of limbs of a sum over the edges of one new point
 
 Float = npt.NDArray[np.float64]
 Int = npt.NDArray[np.int64]
@@ -190,69 +184,3 @@ class EdgeStatistics(NamedTuple):
 
     combined: npt.NDArray[Any]  # linkage average: fixed-point sum; single: closest edge; complete: farthest edge
     number: npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class FixedPoint:
-    """Fixed-point format for sums of edge weights: each sum is an integer times 2^-shift.
-
-    Integer sums are exact in any order, so all engines agree to the last bit. An integer consists of ``limbs``
-    words of 64 bits: 1, 2 or 6.
-    """
-
-    shift: int
-    limbs: int
-    count_shift: int = 0
-    """If points have weights, edge counts are integer multiples of 2^-count_shift."""
-
-    @property
-    def is_long(self) -> bool:
-        """Whether sums need more than 64 bits."""
-        return self.limbs > 1
-
-
-def fixed_point_for(graph: WeightSummary, weights: Float | None = None) -> FixedPoint:
-    """Choose the shortest fixed-point format in which sums of the graph's edge weights are exact.
-
-    For most graphs, 64 bits are enough, and for nearly all others 128 bits. 384 bits hold any float32 weights.
-
-    If points have ``weights``, an edge counts with the product of its two points' weights. The format keeps all 24
-    bits of each edge weight, even between the lightest points.
-    """
-    largest, smallest = max(graph.max_weight, -graph.min_weight, 0.0), smallest_weight(graph)
-    total, one = graph.n_edges.bit_length(), 0  # log2 of the count of all edges, and of one edge
-    if weights is not None:
-        assert isinstance(graph, NeighborGraph)
-        # The product of two weights is at most the mean of their squares.
-        total = int(np.frexp((weights**2 * np.diff(graph.indptr)).sum() / 2)[1])
-        one = int(np.frexp(weights.min() ** 2)[1]) - 1
-        if graph.n_edges and total - one > _MAX_BITS:
-            raise ValueError(
-                f"sample_weight goes from {weights.min():g} to {weights.max():g}, and sums over {graph.n_edges} "
-                "edges of so different weights lose the lightest: lower the largest weights or raise the smallest"
-            )
-    return choose_fixed_point(largest, smallest, total, one, 0 if weights is None else _LIMB_BITS - total)
-
-
-def choose_fixed_point(
-    largest: float, smallest: float, total: int, one: int, count_shift: int, choices: tuple[int, ...] = _LIMBS
-) -> FixedPoint:
-    """Choose the fixed-point format for sums of weights with magnitudes from ``smallest`` to ``largest``.
-
-    Zero weights are ignored. Each weight counts at least 2^one times, and all weights together less than 2^total
-    times. ``choices`` are the allowed numbers of limbs, in ascending order.
-    """
-    shift = _LIMB_BITS - total - int(np.frexp(largest)[1])
-    needed = 0 if largest == 0 else _FLOAT_BITS - int(np.frexp(smallest)[1]) - one  # bits after the binary point
-    limbs = next(limbs for limbs in choices if needed <= shift + 64 * (limbs - 1))
-    return FixedPoint(shift + 64 * (limbs - 1), limbs, count_shift)
-
-
-def smallest_weight(graph: WeightSummary) -> float:
-    """Return the smallest magnitude of the nonzero edge weights; infinity if all are zero."""
-    if graph.min_weight > 0:
-        return graph.min_weight
-    if graph.max_weight < 0:
-        return -graph.max_weight
-    found = [graph.quantile_above(0.0, up, 0.0) for up in (True, False)]
-    return min((abs(weight) for weight in found if weight is not None), default=np.inf)

@@ -19,7 +19,7 @@ from agglo.neighbors.graph import NeighborGraph
 from agglo.progress import Progress
 from agglo.rounds.constraints import Constraints
 from agglo.rounds.linkage import Linkage, rows
-from agglo.rounds.plan import RoundPlan
+from agglo.rounds.schedule import RoundPlan
 from agglo.tree.forest import Forest
 
 Ints = npt.NDArray[np.int64]

@@ -12,9 +12,9 @@ import numpy as np
 
 from agglo.neighbors.graph import NeighborGraph
 from agglo.rounds.linkage import Linkage
-from agglo.rounds.plan import RoundPlan, affinity_plan, hac_plan, scc_plan
 from agglo.rounds.reference_linkage import bind_points, make_linkage, merge_clusters, point_pairs, select, starts
 from agglo.rounds.reference_tree import Floats, Ints, RoundRecord, build_tree, farthest_merge, plan_thresholds
+from agglo.rounds.schedule import RoundPlan, affinity_plan, hac_plan, scc_plan
 from agglo.tree.hierarchy import Hierarchy
 
 

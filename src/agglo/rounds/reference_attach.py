@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from agglo.neighbors.graph import ROW_LIMBS, FixedPoint, choose_fixed_point
 from agglo.rounds import vector_linkage as vectors
 from agglo.rounds.attach import Attached, Rows, check_rows, round_thresholds, to_attachments
-from agglo.rounds.linkage import ROW_LIMBS, FixedPoint, choose_fixed_point
 from agglo.rounds.reference_linkage import Floats, select
 from agglo.tree.hierarchy import Hierarchy
 

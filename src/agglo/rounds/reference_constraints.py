@@ -16,10 +16,10 @@ import numpy.typing as npt
 from agglo.neighbors.graph import NeighborGraph
 from agglo.rounds.algorithms import build_hierarchy
 from agglo.rounds.constraints import Constraints, check_constraints
-from agglo.rounds.plan import RoundPlan, affinity_plan, hac_plan, scc_plan
 from agglo.rounds.reference import contract, nearest_neighbors
 from agglo.rounds.reference_linkage import make_linkage, merge_clusters, point_pairs, select
 from agglo.rounds.reference_tree import Floats, Ints, RoundRecord, build_forest, farthest_merge, plan_thresholds
+from agglo.rounds.schedule import RoundPlan, affinity_plan, hac_plan, scc_plan
 from agglo.tree.forest import Forest
 from agglo.tree.hierarchy import Hierarchy
 

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from agglo.neighbors.graph import NeighborGraph
-from agglo.rounds.linkage import GRAPH_LINKAGES, EdgeStatistics, Linkage, check_linkage, fixed_point_for
+from agglo.neighbors.graph import NeighborGraph, fixed_point_for
+from agglo.rounds.linkage import GRAPH_LINKAGES, EdgeStatistics, Linkage, check_linkage
 from agglo.rounds.vector_linkage import VectorLinkage
 
 Ints = npt.NDArray[np.int64]
@@ -70,7 +70,7 @@ class GraphLinkage:
     A pair without an edge has the value ``missing`` of the graph; with ``"ignore"`` it does not count. If points
     have weights, an edge counts in an average with the product of its two points' weights.
 
-    Averages use integer sums, in multiples of 2^-shift (:func:`agglo.rounds.linkage.fixed_point_for`). Integer
+    Averages use integer sums, in multiples of 2^-shift (:func:`agglo.neighbors.graph.fixed_point_for`). Integer
     sums are exact, so averages do not depend on the order of the edges.
     """
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agglo.neighbors.graph import NeighborGraph
-from agglo.rounds.plan import RoundPlan
+from agglo.rounds.schedule import RoundPlan
 from agglo.tree.forest import Forest
 from agglo.tree.hierarchy import Hierarchy
 

@@ -9,8 +9,7 @@ from pyspark.sql import DataFrame
 from agglo.neighbors.graph import Kind, Missing, WeightSummary
 from agglo.progress import Progress
 from agglo.rounds.linkage import GraphLinkageName
-from agglo.rounds.plan import Advance, RoundPlan, affinity_plan, scc_plan
-from agglo.rounds.schedule import ScheduleName
+from agglo.rounds.schedule import Advance, RoundPlan, ScheduleName, affinity_plan, scc_plan
 from agglo.spark.driver import Driver
 from agglo.spark.edges import check_supported
 from agglo.spark.hierarchy import SparkHierarchy

@@ -10,9 +10,9 @@ import scipy.sparse as sp
 
 from agglo import _core
 from agglo._validation import effective_n_threads
-from agglo.neighbors.graph import Kind, Missing
-from agglo.rounds.linkage import EdgeStatistics, FixedPoint
-from agglo.rounds.plan import RoundPlan
+from agglo.neighbors.graph import FixedPoint, Kind, Missing
+from agglo.rounds.linkage import EdgeStatistics
+from agglo.rounds.schedule import RoundPlan
 from agglo.tree.forest import Forest
 
 Ints = npt.NDArray[np.int64]

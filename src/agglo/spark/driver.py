@@ -13,10 +13,10 @@ import numpy as np
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
-from agglo.neighbors.graph import WeightSummary
+from agglo.neighbors.graph import FixedPoint, WeightSummary, fixed_point_for
 from agglo.progress import Progress
-from agglo.rounds.linkage import GRAPH_LINKAGES, FixedPoint, GraphLinkageName, check_linkage, fixed_point_for
-from agglo.rounds.plan import RoundPlan
+from agglo.rounds.linkage import GRAPH_LINKAGES, GraphLinkageName, check_linkage
+from agglo.rounds.schedule import RoundPlan
 from agglo.spark.driver_graph import DriverGraph, load_driver_graph, prepare_driver_graph
 from agglo.spark.edges import (
     GraphSummary,
@@ -32,7 +32,7 @@ from agglo.spark.handoff import CoreResult, edges_between, plan_handoff, run_cor
 from agglo.spark.hierarchy import SparkHierarchy, plan_from_header
 from agglo.spark.linkage import SqlLinkage, check_sums
 from agglo.spark.round import build_merges, contract, find_components, find_hubs, find_nearest, within_threshold
-from agglo.tree.forest import Round
+from agglo.tree.hierarchy import Round
 
 _MAX_BROADCAST = 200_000  # maximum number of merges that are broadcast to every machine
 

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from agglo.neighbors.graph import Kind, Missing, NeighborGraph
 from agglo.progress import Progress
 from agglo.rounds import algorithms
-from agglo.rounds.plan import RoundPlan
+from agglo.rounds.schedule import RoundPlan
 from agglo.spark.folder import GRAPH, POINTS, Folder
 from agglo.spark.handoff import CoreResult
 

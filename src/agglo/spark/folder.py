@@ -20,7 +20,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from agglo.tree.forest import Round
+from agglo.tree.hierarchy import Round
 
 _ACTIVE_TOKENS: set[str] = set()  # the tokens of the drivers that run in this process
 

@@ -21,12 +21,13 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from agglo.neighbors.graph import Kind, Missing, WeightSummary
-from agglo.rounds.linkage import EdgeStatistics, FixedPoint
-from agglo.rounds.plan import RoundPlan
+from agglo.neighbors.graph import FixedPoint, Kind, Missing, WeightSummary
+from agglo.rounds.linkage import EdgeStatistics
+from agglo.rounds.schedule import RoundPlan
 from agglo.spark.contracted_graph import ContractedGraph, run_remaining_rounds
 from agglo.spark.linkage import SqlLinkage
-from agglo.tree.forest import Forest, Round
+from agglo.tree.forest import Forest
+from agglo.tree.hierarchy import Round
 
 Ints = npt.NDArray[np.int64]
 

@@ -11,12 +11,12 @@ import numpy.typing as npt
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from agglo.rounds.plan import RoundPlan
+from agglo.rounds.schedule import RoundPlan
 from agglo.spark.edges import GraphSummary
 from agglo.spark.folder import GRAPH, POINTERS, POINTS, Folder, State
 from agglo.spark.round import pointer_jump
-from agglo.tree.forest import Forest, Rounds
-from agglo.tree.hierarchy import Hierarchy
+from agglo.tree.forest import Forest
+from agglo.tree.hierarchy import Hierarchy, Rounds
 
 Ints = npt.NDArray[np.int64]
 _MERGES = {

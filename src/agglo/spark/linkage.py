@@ -19,8 +19,8 @@ import numpy.typing as npt
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from agglo.neighbors.graph import Kind, Missing, WeightSummary
-from agglo.rounds.linkage import FixedPoint, GraphLinkageName, smallest_weight
+from agglo.neighbors.graph import FixedPoint, Kind, Missing, WeightSummary, smallest_weight
+from agglo.rounds.linkage import GraphLinkageName
 
 _DECIMAL = "decimal(38,0)"
 _MAX_LIMBS = 2  # maximum number of 64-bit limbs of a sum that fits a decimal

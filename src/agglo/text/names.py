@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from agglo._math import log
+from agglo._native import log
 from agglo.progress import Progress
 from agglo.tree.hierarchy import Hierarchy
 

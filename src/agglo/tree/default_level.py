@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from agglo import _core
-from agglo._math import exp, log
-from agglo.tree.validation import check_integer, n_given_rounds
+from agglo._native import exp, log
+from agglo.tree.validation import check_integer
 
 if TYPE_CHECKING:
     from agglo.tree.hierarchy import Hierarchy
@@ -107,6 +107,11 @@ def layer_rounds(tree: Hierarchy, n: int) -> list[int]:
     for predecessor in reversed(predecessors):
         selected.append(int(predecessor[selected[-1]]))
     return [int(rounds[index]) for index in reversed(selected)]
+
+
+def n_given_rounds(tree: Hierarchy) -> int:
+    """Return 1 if the first round merged duplicates or must-link constraints, else 0."""
+    return int(len(tree.rounds) > 0 and ("copies" in tree.about or "must_link" in tree.about))
 
 
 def _candidate_rounds(tree: Hierarchy) -> npt.NDArray[np.intp]:

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Literal, SupportsFloat, SupportsIndex, cast, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from agglo import _core
-from agglo._arrays import Immutable, release
-from agglo._validation import effective_n_threads
+from agglo._validation import Immutable, effective_n_threads, release
 from agglo.points.validation import as_core_array, check_leaf_points
-from agglo.progress import Progress, bind_phase
+from agglo.progress import Progress
 from agglo.tree.validation import check_n_clusters
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def dp_means_path(
         tree.size,
         centers == "points",
         effective_n_threads(n_jobs),
-        bind_phase(progress, "costs"),
+        progress and partial(progress, "costs"),
     )
     critical, lambdas, within, n_clusters = _core.compute_price_path(tree.parent, node_cost, tree.n_leaves)
     return DPMeansPath(

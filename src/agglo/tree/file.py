@@ -17,10 +17,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from agglo._arrays import Column
+from agglo._validation import Column
 from agglo.io.atomic import replace_file
 from agglo.io.checksum import add_checksum, has_valid_checksum
-from agglo.tree.forest import Rounds
 
 if TYPE_CHECKING:
     from agglo.tree.hierarchy import Hierarchy
@@ -55,6 +54,8 @@ def read_tree(
     store: Callable[[Column], Column] = lambda column: column,
 ) -> Tree:
     """Read the file ``path`` and return ``build(parent=, height=, size=, round=, rounds=, about=)``.
+
+    ``rounds`` is a mapping of the columns of the rounds.
 
     Columns are read one by one. Each is passed to ``store``, whose result replaces the column.
     """
@@ -119,8 +120,8 @@ def _read_record(name: Path, schema: Any, n_nodes: int) -> dict[str, Any]:
     return checked
 
 
-def _derive_rounds(columns: dict[str, Any], n_rounds: int) -> Rounds:
-    """Derive the record of each round from the columns of the nodes; the caller validates the result."""
+def _derive_rounds(columns: dict[str, Any], n_rounds: int) -> dict[str, Column]:
+    """Derive the columns of the rounds from the columns of the nodes; the caller validates the result."""
     parent, round = columns["parent"], columns["round"]
     n_children = np.bincount(parent[parent >= 0], minlength=len(parent))[: len(parent)]
     is_merge = (round >= 1) & (round <= n_rounds)
@@ -130,7 +131,7 @@ def _derive_rounds(columns: dict[str, Any], n_rounds: int) -> Rounds:
     values = {name: np.full(n_rounds, np.nan) for name in ROUND_COLUMNS}
     for name, column in values.items():
         column[round_index] = columns[name][is_merge]
-    return Rounds(values["threshold"], after + fewer, after, values["seconds"])
+    return {**values, "before": after + fewer, "after": after}
 
 
 def _read_error(name: Path, cause: str) -> ValueError:

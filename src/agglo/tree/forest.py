@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple, overload
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from agglo import _core
-from agglo._arrays import Immutable, read_only
 
 
 class Forest(NamedTuple):
@@ -36,50 +33,6 @@ class Forest(NamedTuple):
     """The number of clusters after each round."""
     seconds: npt.NDArray[np.float64]
     """The duration of each round in seconds."""
-
-
-class Round(NamedTuple):
-    """The record of one round."""
-
-    threshold: float
-    before: int
-    after: int
-    seconds: float
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Rounds(Immutable, Sequence[Round]):
-    """The records of all rounds that merged clusters, stored as one array per field."""
-
-    threshold: npt.NDArray[np.float64]
-    before: npt.NDArray[np.int64]
-    after: npt.NDArray[np.int64]
-    seconds: npt.NDArray[np.float64]
-
-    def __post_init__(self) -> None:
-        for name, dtype in (("threshold", "f8"), ("before", "i8"), ("after", "i8"), ("seconds", "f8")):
-            given = getattr(self, name)
-            object.__setattr__(self, name, read_only(np.ascontiguousarray(given, dtype), given))
-        shapes = {self.threshold.shape, self.before.shape, self.after.shape, self.seconds.shape}
-        if len(shapes) != 1 or self.threshold.ndim != 1:
-            raise ValueError(f"the columns of Rounds must be one-dimensional and of the same length, got {shapes}")
-
-    def __len__(self) -> int:
-        return len(self.threshold)
-
-    @overload
-    def __getitem__(self, index: int) -> Round: ...
-    @overload
-    def __getitem__(self, index: slice) -> Rounds: ...
-    def __getitem__(self, index: int | slice) -> Round | Rounds:
-        if isinstance(index, slice):
-            return Rounds(self.threshold[index], self.before[index], self.after[index], self.seconds[index])
-        columns = (self.threshold[index], self.before[index], self.after[index], self.seconds[index])
-        return Round(*(column.item() for column in columns))
-
-    def __repr__(self) -> str:
-        span = f", {self.before[0]} to {self.after[-1]} clusters" if len(self) else ""
-        return f"Rounds({len(self)} rounds{span})"
 
 
 def sort_merges(forest: Forest, is_similarity: bool) -> Forest:

@@ -8,21 +8,65 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, SupportsFloat, SupportsIndex
+from typing import Any, NamedTuple, SupportsFloat, SupportsIndex, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from agglo import _core
-from agglo._arrays import Column, Immutable, check_column, release
 from agglo._html import render_facts
+from agglo._validation import Column, Immutable, check_column, read_only, release
 from agglo.neighbors.graph import KINDS, Kind, Missing, NeighborGraph
 from agglo.tree import export
 from agglo.tree.cut import Noise, RoundRule, accept_old_names, cut, find_cluster_nodes
 from agglo.tree.default_level import layers
 from agglo.tree.dp_means_path import Centers
-from agglo.tree.forest import Forest, Rounds
+from agglo.tree.forest import Forest
 from agglo.tree.validation import check_integer, check_round
+
+
+class Round(NamedTuple):
+    """The record of one round."""
+
+    threshold: float
+    before: int
+    after: int
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Rounds(Immutable, Sequence[Round]):
+    """The records of all rounds that merged clusters, stored as one array per field."""
+
+    threshold: npt.NDArray[np.float64]
+    before: npt.NDArray[np.int64]
+    after: npt.NDArray[np.int64]
+    seconds: npt.NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        for name, dtype in (("threshold", "f8"), ("before", "i8"), ("after", "i8"), ("seconds", "f8")):
+            given = getattr(self, name)
+            object.__setattr__(self, name, read_only(np.ascontiguousarray(given, dtype), given))
+        shapes = {self.threshold.shape, self.before.shape, self.after.shape, self.seconds.shape}
+        if len(shapes) != 1 or self.threshold.ndim != 1:
+            raise ValueError(f"the columns of Rounds must be one-dimensional and of the same length, got {shapes}")
+
+    def __len__(self) -> int:
+        return len(self.threshold)
+
+    @overload
+    def __getitem__(self, index: int) -> Round: ...
+    @overload
+    def __getitem__(self, index: slice) -> Rounds: ...
+    def __getitem__(self, index: int | slice) -> Round | Rounds:
+        if isinstance(index, slice):
+            return Rounds(self.threshold[index], self.before[index], self.after[index], self.seconds[index])
+        columns = (self.threshold[index], self.before[index], self.after[index], self.seconds[index])
+        return Round(*(column.item() for column in columns))
+
+    def __repr__(self) -> str:
+        span = f", {self.before[0]} to {self.after[-1]} clusters" if len(self) else ""
+        return f"Rounds({len(self)} rounds{span})"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -63,7 +107,7 @@ class Hierarchy(Immutable):
     Examples
     --------
     >>> from agglo import Hierarchy
-    >>> from agglo.tree.forest import Rounds
+    >>> from agglo.tree.hierarchy import Rounds
     >>> rounds = Rounds(threshold=[0.5, 1.0], before=[4, 3], after=[3, 1], seconds=[0.0, 0.0])
     >>> parent, height = [4, 4, 5, 5, 5, -1], [0, 0, 0, 0, 0.4, 0.9]
     >>> tree = Hierarchy(parent, height, size=[1, 1, 1, 1, 2, 4], round=[0, 0, 0, 0, 1, 2], rounds=rounds)
@@ -155,7 +199,12 @@ class Hierarchy(Immutable):
         """Load the tree that :meth:`save` wrote to ``path``."""
         from agglo.tree.file import read_tree  # PyArrow is slow to import
 
-        return read_tree(path, cls)
+        return read_tree(path, cls.from_columns)
+
+    @classmethod
+    def from_columns(cls, rounds: Mapping[str, Column], **nodes: Any) -> Hierarchy:
+        """Build the tree from the columns of its rounds and of its nodes, as tree files store them."""
+        return cls(rounds=Rounds(**rounds), **nodes)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the tree to ``path`` as one Parquet file; if writing fails, an existing file does not change.

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from agglo._arrays import Column
-from agglo._memory import open_scratch
+from agglo._native import open_scratch
+from agglo._validation import Column
 from agglo.points import validation
 from agglo.tree.file import read_tree
 from agglo.tree.hierarchy import Hierarchy
@@ -29,7 +29,7 @@ def load_mapped(path: str | os.PathLike[str]) -> Hierarchy:
     >>> load_mapped("tree.parquet")
     Hierarchy(3 leaves, 5 nodes, 2 rounds, height 4.5)
     """
-    tree = read_tree(path, Hierarchy, store=_map_column)
+    tree = read_tree(path, Hierarchy.from_columns, store=_map_column)
     # The children and leaves of each node are computed now, and mapped, too.
     tree.__dict__["_traversal"] = tuple(_map_column(column) for column in tree._traversal)
     pa.default_memory_pool().release_unused()

@@ -12,9 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from agglo import _core
-from agglo._arrays import Immutable, release
+from agglo._validation import Immutable, release
 from agglo.neighbors.graph import NeighborGraph
-from agglo.tree.validation import check_graph, n_given_rounds, weight_reference
+from agglo.tree.default_level import n_given_rounds
+from agglo.tree.validation import check_graph, weight_reference
 
 if TYPE_CHECKING:
     from agglo.tree.hierarchy import Hierarchy

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from agglo._math import geomspace, log
+from agglo._native import geomspace, log
 from agglo.neighbors.graph import NeighborGraph
 from agglo.tree.validation import weight_reference
 

@@ -112,11 +112,6 @@ def check_graph(tree: Hierarchy, graph: NeighborGraph) -> npt.NDArray[np.int32]:
     return np.flatnonzero(~is_copy | (first[above] == np.arange(tree.n_leaves))).astype(np.int32)
 
 
-def n_given_rounds(tree: Hierarchy) -> int:
-    """Return 1 if the first round merged duplicates or must-link constraints, else 0."""
-    return int(len(tree.rounds) > 0 and ("copies" in tree.about or "must_link" in tree.about))
-
-
 def weight_reference(graph: NeighborGraph) -> tuple[float, float]:
     """Return ``(reference, scale)``: an edge supports a merge by ``scale * (weight - reference)``, if positive.
 

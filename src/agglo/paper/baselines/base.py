@@ -14,8 +14,7 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from agglo import _core
 from agglo.points.validation import Points, check_points, validate_points
 from agglo.tree.cut import check_rule
-from agglo.tree.forest import Rounds
-from agglo.tree.hierarchy import Hierarchy
+from agglo.tree.hierarchy import Hierarchy, Rounds
 
 
 class TreeBaseline(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no types
