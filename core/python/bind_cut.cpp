@@ -1,6 +1,7 @@
-// Bindings of the best cuts: node costs, the paths of DP-means and modularity, and cuts into exactly k
-// clusters.
+// Bindings of the best cuts: node costs, the paths of DP-means and modularity, cuts into exactly k clusters,
+// and condensed trees.
 #include "python.hpp"
+#include "tree/condense.hpp"
 #include "tree/dp_means_path.hpp"
 #include "tree/exact_k.hpp"
 #include "tree/modularity.hpp"
@@ -80,6 +81,14 @@ nb::object select_k_nodes(const In<std::int32_t>& parent, const In<double>& cost
   }));
 }
 
+nb::object select_kept_nodes(const In<std::int32_t>& parent, const In<double>& level,
+                             const In<double>& weight, const In<double>& price,
+                             const In<std::uint8_t>& allowed) {
+  return to_numpy(without_gil([&] {
+    return agglo::select_kept_nodes(span(parent), {span(level), span(weight), span(price), span(allowed)});
+  }));
+}
+
 }  // namespace
 
 void bind_cut(nb::module_& module) {
@@ -95,6 +104,8 @@ void bind_cut(nb::module_& module) {
   module.def("min_over_ancestors", &min_over_ancestors, "parent"_a, "values"_a);
   module.def("find_possible_counts", &find_possible_counts, "parent"_a, "leaves"_a);
   module.def("select_k_nodes", &select_k_nodes, "parent"_a, "costs"_a, "leaves"_a, "clusters"_a, "lam"_a);
+  module.def("select_kept_nodes", &select_kept_nodes, "parent"_a, "level"_a, "weight"_a, "price"_a,
+             "allowed"_a);
 }
 
 }  // namespace agglo::python

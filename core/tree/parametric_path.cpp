@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <limits>
 #include <tuple>
-#include <utility>
+
+#include "base/pairing_heap.hpp"
 
 namespace agglo {
 namespace {
@@ -16,66 +17,6 @@ struct Change {
   double cost;            // increase of the total cost
   double price;           // decrease of the total price
   std::int64_t clusters;  // decrease of the number of clusters
-};
-
-// Pairing heaps of changes, with the largest λ on top.
-// A change is linked to its first child and its next sibling.
-// No function is recursive, because a heap may be very deep.
-class Heaps {
- public:
-  explicit Heaps(std::size_t n) : changes_(n), child_(n, kNoChange), sibling_(n, kNoChange) {}
-
-  Change& operator[](std::int32_t i) { return changes_[i]; }
-
-  // Merges two heaps.
-  std::int32_t merge(std::int32_t a, std::int32_t b) {
-    if (a == kNoChange) return b;
-    if (b == kNoChange) return a;
-    if (changes_[a].lam < changes_[b].lam) std::swap(a, b);
-    sibling_[b] = child_[a];
-    child_[a] = b;
-    return a;
-  }
-
-  // Removes the top. Returns the rest of the heap.
-  std::int32_t pop(std::int32_t top) {
-    std::int32_t pairs = kNoChange;  // merged pairs, linked by sibling_ in reverse order
-    for (std::int32_t a = child_[top]; a != kNoChange;) {
-      const std::int32_t b = sibling_[a];
-      const std::int32_t next = b == kNoChange ? kNoChange : sibling_[b];
-      sibling_[a] = kNoChange;
-      if (b != kNoChange) sibling_[b] = kNoChange;
-      const std::int32_t pair = merge(a, b);
-      sibling_[pair] = pairs;
-      pairs = pair;
-      a = next;
-    }
-    std::int32_t heap = kNoChange;
-    while (pairs != kNoChange) {
-      const std::int32_t next = sibling_[pairs];
-      sibling_[pairs] = kNoChange;
-      heap = merge(heap, pairs);
-      pairs = next;
-    }
-    return heap;
-  }
-
-  // Calls visit(change) for all changes of a heap, in no particular order.
-  template <class Visit>
-  void for_each(std::int32_t heap, const Visit& visit) const {
-    std::vector<std::int32_t> waiting;
-    if (heap != kNoChange) waiting.push_back(heap);
-    while (!waiting.empty()) {
-      const std::int32_t i = waiting.back();
-      waiting.pop_back();
-      visit(changes_[i]);
-      for (std::int32_t j = child_[i]; j != kNoChange; j = sibling_[j]) waiting.push_back(j);
-    }
-  }
-
- private:
-  std::vector<Change> changes_;
-  std::vector<std::int32_t> child_, sibling_;
 };
 
 }  // namespace
@@ -93,7 +34,8 @@ ParametricPath compute_parametric_path(std::span<const std::int32_t> parent, std
   const auto n = static_cast<std::int64_t>(parent.size());
   std::vector<std::int32_t> below(n - leaves, kNoChange);  // by inner node: the changes of its descendants
   std::vector<std::int32_t> children(n - leaves, 0);
-  Heaps heaps(n - leaves);
+  std::vector<Change> all(n - leaves);  // by inner node
+  PairingHeaps heaps(all.size(), [&](std::int32_t a, std::int32_t b) { return all[a].lam > all[b].lam; });
   ParametricPath path;
   path.critical.assign(n, 0.0);
   std::int32_t changes = kNoChange;
@@ -106,10 +48,10 @@ ParametricPath compute_parametric_path(std::span<const std::int32_t> parent, std
       if (given.empty() || !given[v]) {
         change.lam = kInfinity;
         if (change.price > 0) {
-          while (changes != kNoChange && heaps[changes].lam * change.price >= change.cost) {
-            change.cost += heaps[changes].cost;
-            change.price += heaps[changes].price;
-            change.clusters += heaps[changes].clusters;
+          while (changes != kNoChange && all[changes].lam * change.price >= change.cost) {
+            change.cost += all[changes].cost;
+            change.price += all[changes].price;
+            change.clusters += all[changes].clusters;
             changes = heaps.pop(changes);
           }
           change.cost = std::max(0.0, change.cost);  // negative only by rounding
@@ -117,7 +59,7 @@ ParametricPath compute_parametric_path(std::span<const std::int32_t> parent, std
         }
       }
       path.critical[v] = change.lam;
-      heaps[i] = change;
+      all[i] = change;
       changes = heaps.merge(i, changes);
     }
     if (v + 1 == n) break;
@@ -127,7 +69,7 @@ ParametricPath compute_parametric_path(std::span<const std::int32_t> parent, std
   }
 
   std::vector<Change> sorted;
-  heaps.for_each(changes, [&](const Change& change) { sorted.push_back(change); });
+  heaps.for_each(changes, [&](std::int32_t i) { sorted.push_back(all[i]); });
   // Compare all fields, so that changes of equal λ are always summed in the same order.
   std::sort(sorted.begin(), sorted.end(), [](const Change& a, const Change& b) {
     return std::tie(a.lam, a.cost, a.price, a.clusters) < std::tie(b.lam, b.cost, b.price, b.clusters);

@@ -142,7 +142,7 @@ def _persistence(tree: Hierarchy, weights: Floats | None = None) -> tuple[Floats
     n_given = n_given_rounds(tree)
     is_single = (round[:-1] <= n_given) & (end_round > n_given)
     merged_share = np.cumsum(np.bincount(end_round[is_single], mass[:-1][is_single], last + 2))[: last + 1] / total
-    persistence = np.diff(_rescale(tree, np.maximum.accumulate(reached))) * merged_share
+    persistence = np.diff(rescale_heights(tree, np.maximum.accumulate(reached))) * merged_share
     # The entropy of the shares m / total is log(total) - sum(m log m) / total. To sum over the clusters after a
     # round, add all nodes created by then, and subtract all nodes that have been merged into a parent.
     information = mass * log(mass)
@@ -152,7 +152,7 @@ def _persistence(tree: Hierarchy, weights: Floats | None = None) -> tuple[Floats
     return n_clusters, persistence
 
 
-def _rescale(tree: Hierarchy, heights: Floats) -> Floats:
+def rescale_heights(tree: Hierarchy, heights: Floats) -> Floats:
     """Map heights to the logarithmic scale of :func:`persistent_round`.
 
     Most pairs of points between two large clusters have no edge, so their average similarity falls with size.

@@ -18,6 +18,7 @@ from agglo._html import render_facts
 from agglo._validation import Column, Immutable, check_column, read_only, release
 from agglo.neighbors.graph import KINDS, Kind, Missing, NeighborGraph
 from agglo.tree import export
+from agglo.tree.condense import condense
 from agglo.tree.cut import Noise, RoundRule, accept_old_names, cut, find_cluster_nodes
 from agglo.tree.default_level import layers
 from agglo.tree.dp_means_path import Centers
@@ -358,6 +359,41 @@ class Hierarchy(Immutable):
         [199, 48, 11]
         """
         return layers(self, n)
+
+    def condense(self, *, branching: SupportsFloat = 2.0, min_size: SupportsIndex | None = None) -> Hierarchy:
+        """Return a smaller tree with the nodes that matter: large nodes that persist.
+
+        The full tree is nearly binary. The condensed tree keeps the set of nodes that describes it best, by an
+        exact optimization over the whole tree; :func:`agglo.tree.condense.select_nodes` has the definition. A
+        child of a dropped node becomes a child of the lowest kept ancestor. So the points of small parts become
+        single points of a kept node.
+
+        Parameters
+        ----------
+        branching : float
+            The typical number of children of a kept node; above 1. Larger numbers keep fewer nodes. The default
+            keeps nearly all quality of the tree; pass 4 to 10 for a tree to read.
+        min_size : int, optional
+            The smallest number of points of a kept node. By default, an eighth of the cube root of the number of
+            points, at least 2; see :func:`agglo.tree.condense.default_min_size`.
+
+        Returns
+        -------
+        Hierarchy
+            A tree with the same leaves. Kept nodes have the height of the full tree. ``about["condensed"]`` has
+            both parameters.
+
+        Examples
+        --------
+        >>> import agglo
+        >>> from sklearn.datasets import load_digits
+        >>> tree = agglo.scc(agglo.neighbor_graph(load_digits().data))
+        >>> tree
+        Hierarchy(1797 leaves, 3584 nodes, 1558 rounds, height 0.3104)
+        >>> tree.condense(branching=5, min_size=50)
+        Hierarchy(1797 leaves, 1834 nodes, 37 rounds, height 0.3104)
+        """
+        return condense(self, branching, min_size)
 
     def partition(self, merged: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
         """Return the labels of the points after merging some nodes, numbered in order of first appearance.

@@ -1,0 +1,135 @@
+#include "tree/condense.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "base/pairing_heap.hpp"
+
+namespace agglo {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// The least cost of the descendants of a node, as a function of the level x of their lowest kept ancestor.
+//
+// The function is concave and piecewise linear, and it does not decrease. Each breakpoint belongs to a node:
+// the level from which keeping the node is the better choice. The slope falls there. The function is known
+// from both ends. On the left, it has a value and a slope at the level `x`. To the right of all breakpoints,
+// it is base + growth * x.
+struct Cost {
+  double value = 0, slope = 0;
+  double base = 0, growth = 0;
+  std::int32_t lowest = -1, highest = -1;  // heaps of breakpoints, by ascending and by descending level
+};
+
+// Compares breakpoints by level: the lowest first if `sign` is 1, the highest first if it is -1.
+struct CompareLevels {
+  const std::vector<double>& levels;
+  double sign;
+  bool operator()(std::int32_t a, std::int32_t b) const { return sign * levels[a] < sign * levels[b]; }
+};
+
+class Selection {
+ public:
+  Selection(std::span<const std::int32_t> parent, const CondenseCosts& costs)
+      : parent_(parent),
+        costs_(costs),
+        keep_from_(parent.size(), kInfinity),
+        fall_(parent.size(), 0.0),
+        ascending_(parent.size(), {keep_from_, 1}),
+        descending_(parent.size(), {keep_from_, -1}) {}
+
+  std::vector<std::uint8_t> run() {
+    const std::size_t n = parent_.size();
+    std::vector<Cost> sums(n);
+    for (std::size_t v = 0; v + 1 < n; ++v) {
+      Cost& cost = sums[v];
+      add_merge(cost, static_cast<std::int32_t>(v));
+      const std::size_t above = parent_[v];
+      move_left_end(cost, costs_.level[v], costs_.level[above]);
+      add(sums[above], cost);
+    }
+    std::vector<double> level_above(n);  // by node: the level of its lowest kept ancestor, or its own if kept
+    std::vector<std::uint8_t> kept(n, 0);
+    for (std::size_t v = n; v-- > 0;) {
+      kept[v] = v + 1 == n || level_above[parent_[v]] > keep_from_[v];
+      level_above[v] = kept[v] ? costs_.level[v] : level_above[parent_[v]];
+    }
+    return kept;
+  }
+
+ private:
+  // Adds the cost of node v to the sum of its children's functions, and decides from which level to keep v.
+  void add_merge(Cost& cost, std::int32_t v) {
+    cost.slope += costs_.weight[v];
+    cost.growth += costs_.weight[v];
+    cost.base -= costs_.weight[v] * costs_.level[v];
+    if (!costs_.allowed[v]) return;
+    const double if_kept = cost.value + costs_.price[v];
+    // Keeping v costs a constant. Where the function is larger, it is replaced by this constant.
+    for (;;) {
+      while (cost.highest >= 0 && is_removed(cost.highest)) cost.highest = descending_.pop(cost.highest);
+      if (cost.highest < 0) break;
+      const double x = keep_from_[cost.highest], fall = fall_[cost.highest];
+      if (cost.base + cost.growth * x < if_kept) break;
+      cost.base -= fall * x;
+      cost.growth += fall;
+      remove(cost.highest);
+      cost.highest = descending_.pop(cost.highest);
+    }
+    if (cost.highest < 0) {  // no breakpoint is left: avoid the rounding errors of earlier sums
+      cost.growth = cost.slope;
+      cost.base = cost.value - cost.slope * costs_.level[v];
+    }
+    if (!(cost.growth > 0)) return;
+    keep_from_[v] = std::max(costs_.level[v], (if_kept - cost.base) / cost.growth);
+    fall_[v] = cost.growth;
+    cost.base = if_kept;
+    cost.growth = 0;
+    cost.lowest = ascending_.merge(cost.lowest, v);
+    cost.highest = descending_.merge(cost.highest, v);
+  }
+
+  // Moves the left end of a function from level `x` to level `end`.
+  void move_left_end(Cost& cost, double x, double end) {
+    for (;;) {
+      while (cost.lowest >= 0 && is_removed(cost.lowest)) cost.lowest = ascending_.pop(cost.lowest);
+      if (cost.lowest < 0 || keep_from_[cost.lowest] > end) break;
+      cost.value += cost.slope * (keep_from_[cost.lowest] - x);
+      cost.slope = std::max(0.0, cost.slope - fall_[cost.lowest]);
+      x = keep_from_[cost.lowest];
+      remove(cost.lowest);
+      cost.lowest = ascending_.pop(cost.lowest);
+    }
+    if (cost.lowest < 0) cost.slope = cost.growth;  // without rounding errors of earlier differences
+    cost.value += cost.slope * (end - x);
+  }
+
+  void add(Cost& sum, const Cost& cost) {
+    sum.value += cost.value;
+    sum.slope += cost.slope;
+    sum.base += cost.base;
+    sum.growth += cost.growth;
+    sum.lowest = ascending_.merge(sum.lowest, cost.lowest);
+    sum.highest = descending_.merge(sum.highest, cost.highest);
+  }
+
+  // A removed breakpoint stays in the other heap until it is at the top there.
+  void remove(std::int32_t v) { fall_[v] = -1; }
+  bool is_removed(std::int32_t v) const { return fall_[v] < 0; }
+
+  std::span<const std::int32_t> parent_;
+  const CondenseCosts& costs_;
+  std::vector<double> keep_from_;  // by node: the level from which it is kept
+  std::vector<double> fall_;       // by node: the decrease of the slope at its breakpoint; -1 if removed
+  PairingHeaps<CompareLevels> ascending_, descending_;
+};
+
+}  // namespace
+
+std::vector<std::uint8_t> select_kept_nodes(std::span<const std::int32_t> parent,
+                                            const CondenseCosts& costs) {
+  return Selection(parent, costs).run();
+}
+
+}  // namespace agglo
