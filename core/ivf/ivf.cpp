@@ -23,7 +23,7 @@ namespace {
 
 // How it works. An IVF index with int8 residual codes and exact re-ranking:
 //  1. Partition the points into inverted lists of a few hundred points (ivf/partition.hpp).
-//     Encode the residual of each point to the centroid of its list in int8 (ivf/codes.hpp).
+//     Encode the residual of each point to the centroid of its list in int8 (simd/codes.hpp).
 //  2. Find the true neighbours of a sample of points (neighbors/recall.hpp).
 //     Choose n_probes and n_candidates so that this sample reaches the recall (ivf/tuning.hpp).
 //  3. For every point, scan the inverted lists with the nearest centroids (ivf/scan.hpp).

@@ -9,9 +9,9 @@
 
 #include "base/memory.hpp"
 #include "base/thread_pool.hpp"
-#include "ivf/codes.hpp"
 #include "ivf/partition.hpp"
 #include "points/rows.hpp"
+#include "simd/codes.hpp"
 
 namespace agglo {
 

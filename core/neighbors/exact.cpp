@@ -5,12 +5,14 @@
 #include <limits>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
 #include "base/blas.hpp"
 #include "neighbors/candidates.hpp"
+#include "neighbors/exact_codes.hpp"
 #include "neighbors/exact_sketch.hpp"
 #include "points/duplicates.hpp"
 #include "points/expand.hpp"
@@ -23,18 +25,21 @@ namespace {
 // The points are sorted so that nearby points are close in memory.
 // The sorted points are cut into blocks, and the blocks into leaves.
 // A tile is a pair of blocks. Its products are computed once, by sgemm, for the candidate lists of both.
-// A tile halves the work of a search row by row. Three techniques save most of the remaining work:
+// A tile halves the work of a search row by row. Four techniques save most of the remaining work:
 //  - The distance of two leaves minus their radii may exclude all pairs of their points.
+//  - The product of int8 codes is an upper bound of the product of the rows, apart from a small slack.
+//    Pairs are compared in full only if this bound passes the threshold.
 //  - A sketch has a few coordinates of a row, and the length of the remainder.
 //    The product of two sketches is an upper bound of the product of the rows.
-//    Pairs are compared in full only if their sketches pass the threshold.
+//    If there are sketches, their codes are compared.
 //  - Tiles of nearby blocks come first, so that the thresholds of the candidate lists are high early.
 
 constexpr std::int64_t kLeaf = 64;             // points per leaf
 constexpr std::int64_t kStrip = 4 * kLeaf;     // rows of a tile per matrix product: 1 MB of products
 constexpr std::int64_t kBlock = 16 * kLeaf;    // maximum number of points per block
-constexpr std::int64_t kPanel = 1 << 20;       // maximum numbers per block, unless it has only one leaf
+constexpr std::int64_t kMaxNumbers = 1 << 20;  // maximum numbers per block, unless it has only one leaf
 constexpr std::int64_t kMaxColumns = 1 << 22;  // with more columns, the float32 error bound is useless
+constexpr std::int64_t kRows = 8;              // rows whose codes are multiplied at once
 constexpr std::int64_t kDense =
     8;  // if more than one pair in kDense passes by its sketch, compare all pairs in full
 
@@ -85,14 +90,13 @@ class BoundingBalls {
 
 // Buffers of one worker.
 struct Scratch {
-  std::vector<float> rows, columns, products;
+  std::vector<float> rows, columns, products, thresholds;
+  std::vector<std::int8_t> codes;
+  std::vector<std::int32_t> code_products;
   std::int64_t block = -1;  // the block whose rows are in `columns`
   std::vector<std::int32_t> found;
-  struct Pair {
-    std::int32_t p, q;
-    float upper_bound;
-  };
-  std::vector<Pair> pairs;
+  std::vector<std::pair<std::int32_t, std::int32_t>> pairs;  // pairs of positions to compare in full
+  std::vector<float> bounds;                                 // upper bounds of their similarities
 };
 
 // Compares pairs of blocks. Pairs of points that may be close are offered to the candidate lists of both.
@@ -114,11 +118,11 @@ class Tiles {
         locks_(std::make_unique<std::mutex[]>(blocks_)),
         scratch_(pool.size()),
         leaves_(n_, kLeaf, rows.width()) {
+    if (codes_are_fast(rows.width())) codes_.emplace(rows, n_, candidates.offset(), pool);
     pool.run(leaves_.count(), [&](std::int64_t leaf, int worker) {
       const std::int64_t first = leaf * kLeaf, last = std::min(n_, first + kLeaf);
-      const float* it =
-          rows_.has_sketches() ? rows_.sketch(first) : rows_.normalized(first, last, scratch_[worker].rows);
-      leaves_.set(leaf, it, last - first, candidates_.slack() + first);
+      leaves_.set(leaf, rows_.comparable(first, last, scratch_[worker].rows), last - first,
+                  candidates_.slack() + first);
     });
   }
 
@@ -147,10 +151,13 @@ class Tiles {
         std::int64_t to = from;
         while (to < right && (needed >> (to - left) / kLeaf & 1)) to += kLeaf;
         to = std::min(to, right);
-        if (rows_.has_sketches())
-          compare_sketches({top, bottom, from, to}, a, b, scratch);
+        const Piece piece{top, bottom, from, to};
+        if (codes_)
+          compare_codes(piece, a, b, scratch);
+        else if (rows_.has_sketches())
+          compare_sketches(piece, a, b, scratch);
         else
-          compare_in_full({top, bottom, from, to}, a, b, scratch);
+          compare_in_full(piece, a, b, scratch);
         from = to;
       }
     }
@@ -240,25 +247,66 @@ class Tiles {
     });
   }
 
+  // Compares by codes first, and in full only the pairs whose upper bounds reach a threshold.
+  // Thresholds only rise, so a copy of earlier thresholds excludes no pair of close points.
+  void compare_codes(const Piece& piece, std::int64_t a, std::int64_t b, Scratch& scratch) {
+    scratch.thresholds.resize(piece.height() + piece.width());
+    float *row_thresholds = scratch.thresholds.data(), *thresholds = row_thresholds + piece.height();
+    {
+      const BlockLock lock(locks_.get(), a, b);
+      std::copy_n(candidates_.threshold() + piece.top, piece.height(), row_thresholds);
+      std::copy_n(candidates_.threshold() + piece.left, piece.width(), thresholds);
+    }
+    const std::size_t most = static_cast<std::size_t>(piece.height() * piece.width() / kDense);
+    const std::int64_t stride = (piece.width() + kPanel - 1) / kPanel * kPanel;
+    const float *scale = codes_->scale(), *bias = codes_->bias();
+    scratch.found.resize(kBlock);
+    scratch.pairs.clear();
+    for (std::int64_t first = piece.top; first < piece.bottom; first += kRows) {
+      const std::int64_t last = std::min(piece.bottom, first + kRows);
+      codes_->multiply(first, last, piece.left, stride, scratch.codes, scratch.code_products);
+      for (std::int64_t p = first; p < last; ++p) {
+        const int count =
+            select_bounds(scratch.code_products.data() + (p - first) * stride, scale + piece.left,
+                          bias + piece.left, thresholds, scale[p], bias[p], row_thresholds[p - piece.top], 0,
+                          static_cast<int>(piece.width()), scratch.found.data());
+        for (int s = 0; s < count; ++s)
+          scratch.pairs.push_back(
+              {static_cast<std::int32_t>(p), static_cast<std::int32_t>(piece.left + scratch.found[s])});
+      }
+      if (scratch.pairs.size() > most) return compare_in_full(piece, a, b, scratch);
+    }
+    offer_pairs(a, b, scratch);
+  }
+
+  // Compares by sketches first, and in full only the pairs whose upper bounds reach a threshold.
   void compare_sketches(const Piece& piece, std::int64_t a, std::int64_t b, Scratch& scratch) {
-    multiply(piece, rows_.sketch(piece.top), rows_.sketch(piece.left), rows_.width(), scratch);
+    multiply(piece, rows_.comparable(piece.top, piece.bottom, scratch.rows),
+             rows_.comparable(piece.left, piece.right, scratch.columns), rows_.width(), scratch);
     const std::size_t most = static_cast<std::size_t>(piece.height() * piece.width() / kDense);
     scratch.pairs.clear();
     {
       const BlockLock lock(locks_.get(), a, b);
-      filter_pairs(piece, scratch, [&](std::int64_t p, std::int64_t q, float upper_bound) {
-        scratch.pairs.push_back({static_cast<std::int32_t>(p), static_cast<std::int32_t>(q), upper_bound});
+      filter_pairs(piece, scratch, [&](std::int64_t p, std::int64_t q, float) {
+        scratch.pairs.push_back({static_cast<std::int32_t>(p), static_cast<std::int32_t>(q)});
         return scratch.pairs.size() <= most;
       });
     }
     if (scratch.pairs.size() > most) return compare_in_full(piece, a, b, scratch);
-    for (auto& [p, q, upper_bound] : scratch.pairs)
-      upper_bound = static_cast<float>(space_.quick_similarity(ids_[p], ids_[q])) +
-                    (candidates_.slack()[p] + candidates_.slack()[q]);
+    offer_pairs(a, b, scratch);
+  }
+
+  // Compares the pairs of `scratch` in full, one by one, and offers them to the candidate lists.
+  void offer_pairs(std::int64_t a, std::int64_t b, Scratch& scratch) {
+    scratch.bounds.clear();
+    for (const auto& [p, q] : scratch.pairs)
+      scratch.bounds.push_back(static_cast<float>(space_.quick_similarity(ids_[p], ids_[q])) +
+                               (candidates_.slack()[p] + candidates_.slack()[q]));
     const BlockLock lock(locks_.get(), a, b);
-    for (const auto& [p, q, upper_bound] : scratch.pairs) {
-      candidates_.offer(p, q, upper_bound);
-      candidates_.offer(q, p, upper_bound);
+    for (std::size_t s = 0; s < scratch.pairs.size(); ++s) {
+      const auto& [p, q] = scratch.pairs[s];
+      candidates_.offer(p, q, scratch.bounds[s]);
+      candidates_.offer(q, p, scratch.bounds[s]);
     }
   }
 
@@ -272,6 +320,7 @@ class Tiles {
   const std::unique_ptr<std::mutex[]> locks_;  // one lock per block, for its candidate lists
   std::vector<Scratch> scratch_;
   BoundingBalls leaves_;
+  std::optional<CodedRows> codes_;
 };
 
 void check(const AnyPoints& points) {
@@ -298,7 +347,7 @@ Neighbors exact_neighbors(const AnyPoints& points, std::int64_t k, Metric metric
   const std::int64_t distinct = static_cast<std::int64_t>(ids.size());
   // The k nearest points are duplicates of the k nearest distinct points, or of the point itself.
   const std::int64_t wanted = std::min(k, distinct - 1);
-  const std::int64_t block = std::min(kBlock, std::max(kLeaf, kPanel / points.d / kLeaf * kLeaf));
+  const std::int64_t block = std::min(kBlock, std::max(kLeaf, kMaxNumbers / points.d / kLeaf * kLeaf));
   const OrderedRows rows(space, ids, basis, block, kLeaf, blas.dgemm, pool);
   CandidateLists candidates(space, ids, wanted);
   std::int64_t count = 0;

@@ -28,7 +28,7 @@ struct Neighbors {
 // If the basis is empty, all pairs are compared in full.
 //
 // Memory besides points and result: 8 * (k + max(16, k / 4)) + 80 bytes per point,
-// 4 bytes per coordinate in the basis, and about 10 MB per thread.
+// 4 bytes per coordinate in the basis, 1 byte per column for codes, and about 10 MB per thread.
 Neighbors exact_neighbors(const AnyPoints& points, std::int64_t k, Metric metric,
                           std::span<const double> basis, const Blas& blas, ThreadPool& pool,
                           const Report& report = {});

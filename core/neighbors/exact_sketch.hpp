@@ -35,8 +35,10 @@ class OrderedRows {
   bool has_sketches() const { return !sketch_.empty(); }
   std::int64_t width() const { return has_sketches() ? width_ : space_.d(); }
 
-  // Return the sketches of the rows that start at position p.
-  const float* sketch(std::int64_t p) const { return sketch_.data() + p * width_; }
+  // Return the sketches of positions [first, last), or their normalized rows if there are no sketches.
+  const float* comparable(std::int64_t first, std::int64_t last, std::vector<float>& scratch) const {
+    return has_sketches() ? sketch_.data() + first * width_ : normalized(first, last, scratch);
+  }
 
   // Write the normalized rows of positions [first, last) to `scratch` and return them.
   const float* normalized(std::int64_t first, std::int64_t last, std::vector<float>& scratch) const {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <random>
 #include <stdexcept>
 #include <utility>
@@ -7,6 +8,7 @@
 #include "blas.hpp"
 #include "check.hpp"
 #include "neighbors/exact.hpp"
+#include "simd/dispatch.hpp"
 
 namespace {
 
@@ -61,12 +63,14 @@ void lists_are_those_of_the_definition(std::int64_t n, std::int64_t d, std::int6
   const Points<T> points{data.data(), n, d};
   for (const Metric metric : {Metric::dot, Metric::sqeuclidean}) {
     const auto expected = by_definition(points, k, is_similarity(metric));
-    for (const int threads : {1, 2, 8})
-      for (const std::int64_t width : {std::int64_t{0}, std::min<std::int64_t>(d / 2, 4)}) {
-        ThreadPool pool(threads);
-        const Neighbors found = exact_neighbors(points, k, metric, unit_vectors(width, d), blas, pool);
-        CHECK(found.indices == expected);
-      }
+    for (const agglo::Simd level : agglo::available_levels())
+      for (const int threads : {1, 2, 8})
+        for (const std::int64_t width : {std::int64_t{0}, std::min<std::int64_t>(d / 2, 4)}) {
+          agglo::set_simd_level(level);
+          ThreadPool pool(threads);
+          const Neighbors found = exact_neighbors(points, k, metric, unit_vectors(width, d), blas, pool);
+          CHECK(found.indices == expected);
+        }
   }
 }
 
@@ -102,6 +106,33 @@ void compact_numbers_are_as_wide_ones(T (*number)(std::uint32_t)) {
     const Neighbors a = exact_neighbors(Points<T>{data.data(), n, d}, k, metric, basis, blas, pool);
     const Neighbors b = exact_neighbors(Points<float>{wide.data(), n, d}, k, metric, basis, blas, pool);
     CHECK(a.indices == b.indices && a.values == b.values);
+  }
+}
+
+// The bounds of int8 codes must not exclude a near neighbour: rows with outliers have coarse codes, and a
+// common offset must not make them coarser. Random points do not tie, so that plain C++ is the reference.
+void codes_lose_no_neighbour() {
+  std::mt19937 rng(11);
+  std::normal_distribution<float> normal;
+  const std::int64_t n = 2500, d = 37, k = 9;
+  std::vector<float> data(n * d);
+  for (std::int64_t i = 0; i < n; ++i) {
+    const float length = std::exp(normal(rng));
+    for (std::int64_t j = 0; j < d; ++j) {
+      const float outlier = rng() % 50 == 0 ? 30.0f : 1.0f;
+      data[i * d + j] = length * (outlier * normal(rng) + (j < 5 ? 8.0f : 0.0f));
+    }
+  }
+  const Points<float> points{data.data(), n, d};
+  ThreadPool pool(2);
+  for (const Metric metric : {Metric::dot, Metric::cosine, Metric::sqeuclidean, Metric::euclidean}) {
+    agglo::set_simd_level(agglo::Simd::plain);
+    const Neighbors expected = exact_neighbors(points, k, metric, {}, blas, pool);
+    for (const agglo::Simd level : agglo::available_levels()) {
+      agglo::set_simd_level(level);
+      const Neighbors found = exact_neighbors(points, k, metric, {}, blas, pool);
+      CHECK(found.indices == expected.indices && found.values == expected.values);
+    }
   }
 }
 
@@ -142,6 +173,7 @@ int main() {
     return agglo::Half{static_cast<std::uint16_t>((bits & 0x8000u) | (0x3000u + bits % 0x1000u))};
   });
   values_of_all_metrics_are_the_same_for_any_threads();
+  codes_lose_no_neighbour();
   nothing_but_copies();
   a_report_may_stop_the_search(1);
   a_report_may_stop_the_search(2);

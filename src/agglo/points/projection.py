@@ -24,7 +24,7 @@ _WIDTHS = (4, 8, 12, 16, 24, 32, 48, 64, 80, 96, 128, 160, 192, 256)  # possible
 _SAMPLE = 4096  # points that the directions are computed from; also a block size
 _REFERENCE = 16 * _SAMPLE  # reference points, which estimate the bars of the queries
 _QUERIES = 64  # number of queries, the points whose bars are estimated
-_MIN_SECONDS = 2.0  # use directions only if a full search takes longer than this
+_MIN_SECONDS = 3.0  # use directions only if a full search takes longer than this
 _EARLY_FACTOR = 1.7  # bars rise during a search, so more pairs pass at the start
 _MAX_COST_RATIO = 0.85  # use sketches only below this share of the cost of a full search
 
@@ -41,7 +41,7 @@ def choose_sketch_basis(points: Points, metric: str, n_neighbors: int) -> Floats
     """
     n, d = points.shape
     no_basis = np.empty((0, d))
-    if estimate_search_seconds(n, d) < _MIN_SECONDS or d < 2 * _WIDTHS[0]:
+    if n * n / 2 * _filter_seconds_per_pair(d) < _MIN_SECONDS or d < 2 * _WIDTHS[0]:
         return no_basis
     rng = np.random.default_rng(0)
     reference = rng.choice(n, min(n, _REFERENCE), replace=False)
@@ -56,7 +56,7 @@ def choose_sketch_basis(points: Points, metric: str, n_neighbors: int) -> Floats
     shares = _passing_shares(queries, rows[_QUERIES:], bars, basis, widths, metric)
     costs = [_sketch_seconds_per_pair(width, share, d) for width, share in zip(widths, shares, strict=True)]
     best = int(np.argmin(costs))
-    return basis[: widths[best]] if costs[best] < _MAX_COST_RATIO * _seconds_per_pair(d) else no_basis
+    return basis[: widths[best]] if costs[best] < _MAX_COST_RATIO * _filter_seconds_per_pair(d) else no_basis
 
 
 def find_main_directions(points: Points, metric: str) -> npt.NDArray[np.float32]:
@@ -167,10 +167,16 @@ def _seconds_per_pair(n_columns: int) -> float:
     return 1e-9 * (0.35 + 0.026 * n_columns)
 
 
+def _filter_seconds_per_pair(n_columns: int) -> float:
+    """Estimate the seconds to bound the score of one pair, by int8 codes if the processor has fast products."""
+    is_coded = _core.simd_level() != "plain"
+    return 1e-9 * (0.4 + 0.008 * n_columns) if is_coded else _seconds_per_pair(n_columns)
+
+
 def _sketch_seconds_per_pair(width: int, passing: float, n_columns: int) -> float:
     """Estimate the mean seconds per pair of a search with sketches.
 
     Pairs that pass the bound are compared in full: one by one, or by matrix products if many pairs pass.
     """
     full = min(passing * 1e-9 * (15 + 0.11 * n_columns), _seconds_per_pair(n_columns))
-    return _seconds_per_pair(width + 1) + full
+    return _filter_seconds_per_pair(width + 1) + full

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "check.hpp"
-#include "ivf/codes.hpp"
+#include "simd/codes.hpp"
 #include "simd/dispatch.hpp"
 
 namespace {
@@ -12,7 +12,8 @@ namespace {
 using agglo::kPanel;
 
 // Every SIMD level must give the same products and candidates as plain C++.
-void check_width(std::int64_t width, std::int64_t n_rows, std::int64_t n_panels, unsigned seed) {
+void check_width(std::int64_t width, std::int64_t n_rows, std::int64_t n_panels,
+                 const agglo::CodeFormat& format, unsigned seed) {
   std::mt19937 rng(seed);
   std::normal_distribution<float> normal;
   const std::int64_t coded = agglo::code_width(width), columns = n_panels * kPanel;
@@ -24,7 +25,7 @@ void check_width(std::int64_t width, std::int64_t n_rows, std::int64_t n_panels,
   const auto make = [&](bool product) {
     for (float& x : row) x = normal(rng);
     const agglo::Code made =
-        agglo::encode(row.data(), center.data(), width, product, left.data(), code.data());
+        agglo::encode(row.data(), center.data(), width, product, left.data(), code.data(), format);
     float bias = 0;
     for (std::int64_t j = 0; j < width; ++j) {
       CHECK(left[j] == row[j] - center[j]);
@@ -36,8 +37,11 @@ void check_width(std::int64_t width, std::int64_t n_rows, std::int64_t n_panels,
   };
   for (std::int64_t c = 0; c < columns; ++c) {
     make(false);
-    agglo::store_code(code.data(), coded, c, panels.data());
+    agglo::store_code(code.data(), coded, c, panels.data(), format);
     store_code[c] = code;
+    std::vector<std::int8_t> loaded(coded);
+    agglo::load_code(panels.data(), coded, c, loaded.data(), format);
+    CHECK(loaded == code);
     scales[c] = std::abs(normal(rng));
     biases[c] = normal(rng);
   }
@@ -50,7 +54,8 @@ void check_width(std::int64_t width, std::int64_t n_rows, std::int64_t n_panels,
   for (const agglo::Simd level : agglo::available_levels()) {
     agglo::set_simd_level(level);
     std::vector<std::int32_t> products(n_rows * columns);
-    agglo::code_products(rows.data(), n_rows, coded, panels.data(), n_panels, products.data(), columns);
+    agglo::code_products(rows.data(), n_rows, coded, panels.data(), n_panels, products.data(), columns,
+                         format);
     for (std::int64_t i = 0; i < n_rows; ++i)
       for (std::int64_t c = 0; c < columns; ++c) {
         std::int32_t sum = 0;
@@ -76,6 +81,16 @@ void check_width(std::int64_t width, std::int64_t n_rows, std::int64_t n_panels,
     }
     CHECK(all_scores == first_scores);
     CHECK(all_slots == first_slots);
+    for (const int begin : {0, 5}) {
+      std::vector<std::int32_t> found(columns), expected;
+      found.resize(agglo::select_bounds(products.data(), scales.data(), biases.data(), biases.data(), 1e-3f,
+                                        0.5f, 0.1f, begin, static_cast<int>(end), found.data()));
+      for (int c = begin; c < end; ++c)
+        if (static_cast<float>(products[c]) * scales[c] * 1e-3f + biases[c] + 0.5f >=
+            std::min(0.1f, biases[c]))
+          expected.push_back(c);
+      CHECK(found == expected && !found.empty());
+    }
   }
 }
 
@@ -84,6 +99,8 @@ void check_width(std::int64_t width, std::int64_t n_rows, std::int64_t n_panels,
 int main() {
   for (const std::int64_t width : {1, 3, 4, 17, 64, 130})
     for (const std::int64_t n_rows : {1, 2, 3, 7, 8, 13})
-      for (const std::int64_t n_panels : {1, 2, 5}) check_width(width, n_rows, n_panels, 7);
+      for (const std::int64_t n_panels : {1, 2, 5})
+        for (const auto& format : {agglo::kLongCodes, agglo::kShortCodes})
+          check_width(width, n_rows, n_panels, format, 7);
   return 0;
 }
