@@ -475,6 +475,9 @@ def cut_results():
             )
             for number in (1, 4):
                 yield f"layers {start} {number}", digest(tree.layers(number))
+            condensed = tree.condense(branching=3)
+            yield f"condense {start}", digest(condensed.parent, condensed.height)
+            yield f"taxonomy {start}", digest(tree.taxonomy([2, 5, 20], min_children=3, max_size=30).labels)
             yield f"to_scipy {start}", digest(tree.to_scipy())
             yield f"to_newick {start}", digest(tree.to_newick())
             yield f"order {start}", digest(tree.order, tree.start, tree.leaves(tree.n_nodes - 1))

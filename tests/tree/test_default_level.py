@@ -1,17 +1,15 @@
-"""The most persistent round, and layers."""
+"""The most persistent round."""
 
-import itertools
 import math
 
 import numpy as np
 import pytest
 from forests import trees
 from hypothesis import given
-from hypothesis import strategies as st
 
 import agglo
 from agglo import NeighborGraph
-from agglo.tree.default_level import layer_rounds, persistent_round
+from agglo.tree.default_level import persistent_round
 
 
 def same_partition(a, b):
@@ -110,37 +108,3 @@ def test_trees_without_a_round_between_single_points_and_one_cluster():
 def test_duplicates_without_other_neighbours_are_the_clusters():
     graph = NeighborGraph.from_edges([0, 1, 3], [1, 2, 4], [0, 0, 0], kind="distance")  # missing is 0 as well
     assert agglo.scc(graph, thresholds=[0.0]).cut(round="persistent").tolist() == [0, 0, 0, 1, 1]
-
-
-@given(trees(max_points=12), st.integers(1, 4))
-def test_no_other_rounds_have_a_higher_score_than_the_layers(tree, n):
-    between = [index for index, record in enumerate(tree.rounds, start=1) if record.after > 1]
-    rounds = layer_rounds(tree, n)
-    layers = tree.layers(n)
-    assert layers.shape == (len(rounds), tree.n_leaves)
-    for labels, round_ in zip(layers, rounds, strict=True):
-        np.testing.assert_array_equal(labels, tree.labels(round=round_))
-    if not between:
-        assert rounds == [len(tree.rounds)]
-        return
-    assert rounds == sorted(set(rounds))
-    assert set(rounds) <= set(between)
-    assert len(rounds) == min(n, len(between))
-    persistence, numbers = plain_persistence(tree)
-
-    def score(chosen):
-        near = [max(min(k, numbers[r]) / max(k, numbers[r]) for r in chosen) for k in numbers]
-        return sum(length * ratio for length, ratio in zip(persistence, near, strict=True))
-
-    best = max(score(chosen) for chosen in itertools.combinations(between, len(rounds)))
-    assert score(rounds) >= best - 1e-9
-    assert layer_rounds(tree, 1) == [persistent_round(tree)]
-
-
-def test_layers_of_a_tree_with_one_round_per_merge():
-    X, _ = planted(np.random.default_rng(3), 2000, np.eye(8), 0.2)
-    tree = agglo.hac(agglo.neighbor_graph(X, 10))
-    counts = tree.layers(5).max(axis=1) + 1
-    assert len(counts) == 5
-    assert (np.diff(counts) < 0).all()
-    assert tree.layers().shape == (4, 2000)

@@ -105,11 +105,8 @@ def keep_nodes(tree: Hierarchy, nodes: npt.NDArray[np.int64], about: dict[str, A
     n = tree.n_leaves
     if n == 1:
         return dataclasses.replace(tree, about=_describe(tree, about))
-    ids = np.full(tree.n_nodes, np.inf)
-    ids[nodes] = n + np.arange(len(nodes))
-    lowest_kept = _core.min_over_ancestors(tree.parent, ids)  # ids grow towards the root
     old = np.concatenate([np.arange(n), nodes])
-    parent = np.append(lowest_kept[tree.parent[old[:-1]]], -1.0).astype(np.int32)
+    parent = contract(tree, nodes)
     old_rounds, round = np.unique(tree.round[old], return_inverse=True)
     old_rounds = old_rounds[(old_rounds > 0) & (old_rounds <= len(tree.rounds))]  # without an explicit root
     n_merged = np.bincount(round[parent[:-1]]) - np.bincount(round)  # children of a round's nodes, minus the nodes
@@ -126,6 +123,15 @@ def keep_nodes(tree: Hierarchy, nodes: npt.NDArray[np.int64], about: dict[str, A
         rounds=rounds,
         about=_describe(tree, about),
     )
+
+
+def contract(tree: Hierarchy, nodes: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
+    """Return the parents of the leaves and of ``nodes`` in the tree of :func:`keep_nodes`."""
+    ids = np.full(tree.n_nodes, np.inf)
+    ids[nodes] = tree.n_leaves + np.arange(len(nodes))
+    lowest_kept = _core.min_over_ancestors(tree.parent, ids)  # ids grow towards the root
+    children = np.concatenate([np.arange(tree.n_leaves), nodes[:-1]])
+    return np.append(lowest_kept[tree.parent[children]], -1.0).astype(np.int32)
 
 
 def _describe(tree: Hierarchy, about: dict[str, Any]) -> dict[str, Any]:

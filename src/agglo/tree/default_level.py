@@ -1,15 +1,14 @@
-"""Select the most persistent round of a tree, and layers of rounds from fine to coarse."""
+"""Select the most persistent round of a tree."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, SupportsIndex
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from agglo import _core
 from agglo._native import exp, log
-from agglo.tree.validation import check_integer
 
 if TYPE_CHECKING:
     from agglo.tree.hierarchy import Hierarchy
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float64]
 
 _MIN_SIMILARITY = 1e-3  # as a share of the similarity at height 0; the default thresholds end there
-_MAX_ROUNDS = 500  # largest number of candidate rounds for layers; the search takes quadratic time
 
 
 def persistent_round(tree: Hierarchy, weights: Floats | None = None) -> int:
@@ -57,56 +55,6 @@ def persistent_round(tree: Hierarchy, weights: Floats | None = None) -> int:
     coarser = np.cumsum((persistence * n_clusters)[::-1])[::-1] - persistence * n_clusters
     scores = (n_clusters * finer + coarser / n_clusters)[candidates]
     return int(candidates[len(scores) - 1 - scores[::-1].argmax()])
-
-
-def layers(tree: Hierarchy, n: SupportsIndex) -> npt.NDArray[np.int64]:
-    """Return the labels of up to ``n`` rounds, from fine to coarse; see :meth:`agglo.Hierarchy.layers`."""
-    n_layers = check_integer("n", n, "a number of layers")
-    if n_layers < 1:
-        raise ValueError(f"n={n_layers} is not a number of layers: pass 1 or more")
-    return np.stack([tree.labels(round=round) for round in layer_rounds(tree, n_layers)])
-
-
-def layer_rounds(tree: Hierarchy, n: int) -> list[int]:
-    """Select the set of ``n`` rounds with the highest persistence score; all rounds if there are fewer.
-
-    The score of a set is the sum of the scores of its rounds, as in :func:`persistent_round`, with one difference:
-    each round of the tree counts only for the round of the set with the closest number of clusters. Dynamic
-    programming finds the best set exactly. If there are more than 500 rounds, the candidates are the most
-    persistent round and up to 499 others, whose numbers of clusters are in geometric progression.
-    """
-    best = persistent_round(tree)
-    rounds = _candidate_rounds(tree)
-    if len(rounds) == 0 or n == 1:
-        return [best]
-    n_clusters, persistence = _persistence(tree)
-    n_clusters = np.minimum.accumulate(n_clusters)  # rounding errors must not make the numbers increase
-    finer, coarser = np.cumsum(persistence / n_clusters), np.cumsum(persistence * n_clusters)
-    if len(rounds) > _MAX_ROUNDS:
-        logs = log(n_clusters[rounds])
-        wanted = np.linspace(logs[0], logs[-1], _MAX_ROUNDS - 1)
-        rounds = np.union1d(rounds[np.searchsorted(-logs, -wanted).clip(max=len(rounds) - 1)], [best])
-    if len(rounds) <= n:
-        return [int(round) for round in rounds]
-    # Of the rounds between two selected rounds, those before `turn` are closer to the finer selected round.
-    # They have more clusters than the geometric mean of the two.
-    k = n_clusters[rounds]
-    turn = np.searchsorted(-n_clusters, -np.sqrt(k[:, None] * k), side="right").clip(rounds[:, None] + 1, rounds)
-    near_finer = (coarser[turn - 1] - coarser[rounds][:, None]) / k[:, None]
-    between = near_finer + k * (finer[rounds] - finer[turn - 1])
-    between[np.tril_indices(len(rounds))] = -np.inf
-    # scores[j] is the best score of a set whose coarsest round is j, summed over the rounds up to j.
-    scores = k * finer[rounds]
-    predecessors = []
-    for _ in range(n - 1):
-        totals = scores[:, None] + between
-        predecessors.append(totals.argmax(axis=0))
-        scores = totals.max(axis=0)
-    scores = scores + (coarser[-1] - coarser[rounds]) / k
-    selected = [len(scores) - 1 - int(scores[::-1].argmax())]
-    for predecessor in reversed(predecessors):
-        selected.append(int(predecessor[selected[-1]]))
-    return [int(rounds[index]) for index in reversed(selected)]
 
 
 def n_given_rounds(tree: Hierarchy) -> int:

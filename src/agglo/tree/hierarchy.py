@@ -20,9 +20,9 @@ from agglo.neighbors.graph import KINDS, Kind, Missing, NeighborGraph
 from agglo.tree import export
 from agglo.tree.condense import condense
 from agglo.tree.cut import Noise, RoundRule, accept_old_names, cut, find_cluster_nodes
-from agglo.tree.default_level import layers
 from agglo.tree.dp_means_path import Centers
 from agglo.tree.forest import Forest
+from agglo.tree.taxonomy import Taxonomy, layers, taxonomy
 from agglo.tree.validation import check_integer, check_round
 
 
@@ -344,11 +344,12 @@ class Hierarchy(Immutable):
         return cut(self, rules, inputs, n_jobs)
 
     def layers(self, n: SupportsIndex = 4) -> npt.NDArray[np.int64]:
-        """Return the labels of up to ``n`` rounds, one row per round, from fine to coarse.
+        """Return the labels of up to ``n`` nested levels to browse, one row per level, from fine to coarse.
 
-        :func:`agglo.tree.default_level.layer_rounds` selects the set of rounds that is most persistent. With
-        ``n=1``, the layer is the cut ``round="persistent"``. The partitions into single points and into one
-        cluster are not layers. A tree with fewer rounds has fewer layers.
+        The levels are those of :meth:`taxonomy` for numbers of clusters in geometric progression. The finest layer
+        has about as many clusters as the cut ``round="persistent"``, where small clusters hardly count. The ratio
+        is at least 2, and such that another layer would have 2.5 clusters. If there are few clusters, some layers
+        are finer instead. Small trees may have fewer layers.
 
         Examples
         --------
@@ -356,9 +357,54 @@ class Hierarchy(Immutable):
         >>> from sklearn.datasets import load_digits
         >>> tree = agglo.scc(agglo.neighbor_graph(load_digits().data))
         >>> [len(set(labels)) for labels in tree.layers(3)]
-        [199, 48, 11]
+        [10, 5, 3]
         """
         return layers(self, n)
+
+    def taxonomy(
+        self,
+        n_clusters: Sequence[SupportsIndex],
+        *,
+        min_children: SupportsIndex = 2,
+        max_size: SupportsIndex | None = None,
+    ) -> Taxonomy:
+        """Cut the tree into nested levels with about the given numbers of clusters.
+
+        All clusters are nodes of the tree, from any rounds. A cut has the least cost among all cuts with at most
+        as many clusters: the k-means cost with heights as squared distances, see
+        :func:`agglo.tree.taxonomy.compute_cophenetic_costs`. Such cuts are nested. Outliers are rarely clusters of
+        their own, unlike in a round of the tree. Not every number has such a cut; the level has the nearest number
+        by ratio.
+
+        Parameters
+        ----------
+        n_clusters : sequence of int
+            The wanted numbers of clusters, increasing, such as ``[8, 50, 500]``.
+        min_children : int
+            The smallest number of clusters of the next finer level into which a cluster is split. A cluster may
+            also stay whole. If this is more than 2, levels are selected from fine to coarse, and each has the
+            least cost for its finer level.
+        max_size : int, optional
+            The largest number of points of a cluster of the finest level. There may then be more clusters.
+
+        Returns
+        -------
+        Taxonomy
+            ``labels``, one row per level in the order of ``n_clusters``, and ``tree``, a hierarchy of the clusters
+            of all levels.
+
+        Examples
+        --------
+        >>> import agglo
+        >>> from sklearn.datasets import load_digits
+        >>> tree = agglo.scc(agglo.neighbor_graph(load_digits().data))
+        >>> levels = tree.taxonomy([4, 12, 60])
+        >>> [len(set(labels)) for labels in levels.labels]
+        [5, 12, 60]
+        >>> levels.tree
+        Hierarchy(1797 leaves, 1871 nodes, 73 rounds, height 0.3104)
+        """
+        return taxonomy(self, n_clusters, min_children, max_size)
 
     def condense(self, *, branching: SupportsFloat = 2.0, min_size: SupportsIndex | None = None) -> Hierarchy:
         """Return a smaller tree with the nodes that matter: large nodes that persist.
