@@ -68,6 +68,11 @@ class ConstraintTracker {
                         [&](Id group) { return has_group_.contains(key(t, group)); });
   }
 
+  bool has_max_weight() const { return !weight_.empty(); }
+  double weight(Id cluster) const { return weight_[cluster]; }  // only if there is a maximum weight
+  // Returns whether cannot-link pairs or groups forbid some merges of a cluster.
+  bool has_conflicts(Id cluster) const { return !tag_.empty() && tag_[cluster] != kNoCluster; }
+
   // Records that clusters a and b have merged. The merged cluster has the smaller of the two ids.
   void merge(Id a, Id b) {
     const Id id = std::min(a, b);

@@ -12,6 +12,11 @@
 //  3. A rival, which is a neighbour as close as the nearest, has got a smaller id.
 //     The same holds if rounding may have made the linkage to the rival larger.
 //  4. The cluster is a hub, and the size or the id of a neighbour has changed.
+//  5. It may no longer merge with its nearest neighbour, because of constraints.
+//
+// Each cluster has heaps of the clusters to mark when it merges, so a merge reads only those that may be
+// stale. This matters if all linkages tie: then each merge of a hub leaves the nearest neighbours of all
+// others.
 #pragma once
 
 #include <algorithm>
@@ -104,7 +109,9 @@ class HubHac {
     Cluster& cluster = clusters_.emplace_back();
     cluster.id = id;
     cluster.size = size;
-    total_ += size;
+    cluster.has_conflicts = constraints_ != nullptr && constraints_->has_conflicts(id);
+    sizes_.total += size;
+    while (std::fmod(size, sizes_.unit) != 0) sizes_.unit /= 2;
   }
 
   // Adds an edge between clusters number x and y. `stat` combines all edges between them.
@@ -152,6 +159,7 @@ class HubHac {
  private:
   static constexpr std::size_t kMaxEdges = 32;  // a cluster with more neighbours becomes a hub
   static constexpr double kRounding = 1e-14;    // larger than the relative rounding error of a linkage
+  static constexpr double kAlways = std::numeric_limits<double>::infinity();  // key of entries always due
 
   struct Edge {
     Id to;
@@ -161,15 +169,14 @@ class HubHac {
   using Hub = HubList<Stat>;
   using Entry = typename Hub::Entry;
 
-  // An entry in the `watchers` or `rivals` of a neighbour.
-  // `cluster` may become stale when this neighbour merges.
-  // A watcher is checked only once the neighbour is larger than `size`.
+  // An entry in a list of a neighbour. `cluster` may become stale when this neighbour merges.
   struct Watch {
-    double size;
+    double key;  // the list is a heap with the largest key first
     Id cluster;
     std::uint32_t searches;  // Cluster::searches at insertion; if it has increased, the entry is void
-    bool operator<(const Watch& other) const { return size > other.size; }
+    bool operator<(const Watch& other) const { return key < other.key; }
   };
+  using Heap = std::vector<Watch>;
 
   struct Cluster {
     Id id = kNoCluster;
@@ -178,15 +185,43 @@ class HubHac {
     double value = kNoLinkage;   // linkage to `nearest`
     std::uint32_t searches = 0;  // number of searches so far
     bool is_alive = true, is_stale = false, is_merging = false;
-    std::vector<Edge> edges;      // edges to all neighbours; empty if the cluster is a hub
-    std::unique_ptr<Hub> hub;     // edges to all neighbours, if there are or were more than kMaxEdges
-    std::vector<Id> hubs;         // neighbours that are hubs; may contain duplicates and former neighbours
-    std::vector<Watch> rivals;    // clusters that are as close to this one as to their nearest neighbour
-    std::vector<Watch> watchers;  // clusters whose nearest neighbour is this one, as a heap
+    bool has_conflicts = false;  // whether cannot-link pairs or groups forbid some merges
+    std::vector<Edge> edges;     // edges to all neighbours; empty if the cluster is a hub
+    std::unique_ptr<Hub> hub;    // edges to all neighbours, if there are or were more than kMaxEdges
+    std::vector<Id> hubs;        // neighbours that are hubs; may contain duplicates and former neighbours
+    // Clusters that are as close to this one as to their nearest neighbour.
+    // The key is the id of their nearest neighbour, or infinity if every merge may change the linkage.
+    Heap rivals;
+    // Clusters whose nearest neighbour is this one. There are up to three reasons to check them:
+    Heap watchers;     // this cluster is larger than -key, so another neighbour may be closer
+    Heap heavy;        // the two together may exceed the maximum weight; the key is the watcher's weight
+    Heap conflicting;  // both have conflicts, so they may not be allowed to merge; the key is unused
   };
 
   void mark_stale(Id x) {
     if (!std::exchange(clusters_[x].is_stale, true)) stale_.push_back(x);
+  }
+
+  // Adds x to a heap of its neighbour y. Void entries never outnumber the neighbours of y by much.
+  void watch(Id x, Id y, Heap& heap, double key) {
+    if (heap.size() > 2 * degree(y) + kMaxEdges) {
+      std::erase_if(heap, [&](const Watch& watch) { return is_void(watch); });
+      std::make_heap(heap.begin(), heap.end());
+    }
+    heap.push_back({key, x, clusters_[x].searches});
+    std::push_heap(heap.begin(), heap.end());
+  }
+
+  // Removes the entries for which is_due(entry) holds, starting with the largest key. Calls check(x) for
+  // each.
+  template <class IsDue, class Check>
+  void pop_due(Heap& heap, const IsDue& is_due, const Check& check) {
+    std::vector<Id> due;  // check() may insert into the heap, so it is called at the end
+    for (; !heap.empty() && (is_void(heap.front()) || is_due(heap.front())); heap.pop_back()) {
+      if (!is_void(heap.front())) due.push_back(heap.front().cluster);
+      std::pop_heap(heap.begin(), heap.end());
+    }
+    for (const Id x : due) check(x);
   }
 
   bool is_void(const Watch& watch) const {
@@ -288,42 +323,35 @@ class HubHac {
       std::erase_if(cluster.hubs, [&](Id x) { return !update_entry(x, a); });
       for (const Id x : cluster.hubs) mark_stale(x);
     }
+    cluster.has_conflicts |= merged.has_conflicts;
     if (id_changed || is_gradual_) update_rivals(a);
-    update_watchers(a);
+    update_watchers(a, merged.has_conflicts);
     mark_stale(a);
   }
 
   // Cluster a has merged. Marks clusters as stale if their rival a may now be their nearest neighbour.
   void update_rivals(Id a) {
-    std::erase_if(clusters_[a].rivals, [&](const Watch& rival) {
-      if (is_void(rival)) return true;
-      const Cluster& cluster = clusters_[rival.cluster];
-      const double now = value(rival.cluster, a);
-      if (now < cluster.value) return false;
-      if (now == cluster.value && clusters_[a].id > clusters_[cluster.nearest].id) return false;
-      mark_stale(rival.cluster);
-      return true;
+    const auto is_due = [&](const Watch& rival) { return rival.key > clusters_[a].id; };
+    pop_due(clusters_[a].rivals, is_due, [&](Id x) {
+      const Cluster& cluster = clusters_[x];
+      const double now = value(x, a);
+      if (now > cluster.value || (now == cluster.value && clusters_[a].id < clusters_[cluster.nearest].id))
+        mark_stale(x);
+      else
+        watch_rival(x, *find_edge(x, a));
     });
   }
 
-  // Cluster a has grown. Marks clusters as stale if a may no longer be their nearest neighbour.
-  void update_watchers(Id a) {
-    std::vector<Watch>& watchers = clusters_[a].watchers;
-    const double size = clusters_[a].size;
-    std::vector<Watch> kept;
-    for (; !watchers.empty() && watchers.front().size < size; watchers.pop_back()) {
-      std::pop_heap(watchers.begin(), watchers.end());
-      const Watch watch = watchers.back();
-      if (is_void(watch)) continue;
-      if (constraints_ == nullptr && value(watch.cluster, a) == clusters_[watch.cluster].value)
-        kept.push_back({size, watch.cluster, watch.searches});
-      else
-        mark_stale(watch.cluster);
-    }
-    for (const Watch& watch : kept) {
-      watchers.push_back(watch);
-      std::push_heap(watchers.begin(), watchers.end());
-    }
+  // Cluster a has merged. Marks clusters as stale if a may no longer be their nearest neighbour.
+  // `new_conflicts` says whether a has taken over conflicts from the other cluster.
+  void update_watchers(Id a, bool new_conflicts) {
+    Cluster& cluster = clusters_[a];
+    const auto mark = [&](Id x) { mark_stale(x); };
+    pop_due(cluster.watchers, [&](const Watch& watch) { return -watch.key < cluster.size; }, mark);
+    pop_due(cluster.heavy, [&](const Watch& watch) { return !allows(watch.cluster, a); }, mark);
+    if (!new_conflicts) return;
+    for (const Watch& watch : cluster.conflicting)
+      if (!is_void(watch) && !allows(watch.cluster, a)) mark_stale(watch.cluster);
   }
 
   // Returns the linkage of x and its neighbour y. x must not be a hub.
@@ -404,21 +432,44 @@ class HubHac {
     for (const Edge& edge : cluster.edges) offer(cluster, edge.to, value_of(edge));
     if (cluster.edges.size() < 2) return;  // a single neighbour is always the nearest
 
-    // If a neighbour is farther than `floor`, its linkage may rise up to `floor` when it grows.
-    const double floor = is_gradual_ ? linkage_.floor : kNoLinkage;
-    double others = floor;
+    double others = growth_limit();
     const Stat* nearest = nullptr;
     for (const Edge& edge : cluster.edges) {
       if (edge.to == cluster.nearest) {
         nearest = &edge.stat;
         continue;
       }
-      const double bound = std::max(value_of(edge), floor);
-      others = std::max(others, bound);
-      if (bound >= cluster.value - (is_gradual_ ? rounding(cluster.value) : 0.0))
-        clusters_[edge.to].rivals.push_back({0, x, cluster.searches});
+      others = std::max(others, value_of(edge));
+      watch_rival(x, edge);
     }
     watch_nearest(x, *nearest, others);
+    if (constraints_ != nullptr) watch_constraints(x);
+  }
+
+  // Linkages below this limit may rise up to it when the neighbour grows.
+  double growth_limit() const { return is_gradual_ ? linkage_.floor : kNoLinkage; }
+
+  bool is_constant(Id x, const Edge& edge) const {
+    return linkage_.is_constant(edge.stat, clusters_[x].size, clusters_[edge.to].size, sizes_);
+  }
+
+  // Adds x to the rivals of a neighbour, if this neighbour may become the nearest one by merging.
+  void watch_rival(Id x, const Edge& edge) {
+    const Cluster& cluster = clusters_[x];
+    const double now = linkage_.value(edge.stat, cluster.size, clusters_[edge.to].size);
+    const double least = cluster.value - (is_gradual_ ? rounding(cluster.value) : 0.0);
+    if (std::max(now, growth_limit()) < least) return;
+    const double key = !is_gradual_ || is_constant(x, edge) ? clusters_[cluster.nearest].id : kAlways;
+    watch(x, edge.to, clusters_[edge.to].rivals, key);
+  }
+
+  // Watches whether constraints forbid x to merge with its nearest neighbour.
+  void watch_constraints(Id x) {
+    const Cluster& cluster = clusters_[x];
+    Cluster& nearest = clusters_[cluster.nearest];
+    if (constraints_->has_max_weight())
+      watch(x, cluster.nearest, nearest.heavy, constraints_->weight(cluster.id));
+    if (cluster.has_conflicts) watch(x, cluster.nearest, nearest.conflicting, 0);
   }
 
   // Adds x to the watchers of its nearest neighbour.
@@ -427,31 +478,26 @@ class HubHac {
   void watch_nearest(Id x, const Stat& stat, double others) {
     const Cluster& cluster = clusters_[x];
     Cluster& nearest = clusters_[cluster.nearest];
-    double holds = nearest.size, fails = total_;
-    if (constraints_ == nullptr) {
-      if (linkage_.growth() == Growth::none) return;
-      if (linkage_.growth() == Growth::once)
-        if (linkage_.value(stat, cluster.size, 2 * total_) == cluster.value) return;
-      if (is_gradual_) {
-        const double least = others + rounding(others);
-        const auto stays = [&](double size) { return linkage_.value(stat, cluster.size, size) > least; };
-        if (stays(fails)) return;
-        if (stays(holds))
-          for (int step = 0; step < 40 && fails - holds > 1e-6 * holds; ++step) {
-            const double middle = holds + (fails - holds) / 2;
-            (stays(middle) ? holds : fails) = middle;
-          }
-      }
+    if (linkage_.is_constant(stat, cluster.size, nearest.size, sizes_)) return;
+    double holds = nearest.size, fails = sizes_.total;
+    if (is_gradual_) {
+      const double least = others + rounding(others);
+      const auto stays = [&](double size) { return linkage_.value(stat, cluster.size, size) > least; };
+      if (stays(fails)) return;
+      if (stays(holds))
+        for (int step = 0; step < 40 && fails - holds > 1e-6 * holds; ++step) {
+          const double middle = holds + (fails - holds) / 2;
+          (stays(middle) ? holds : fails) = middle;
+        }
     }
-    nearest.watchers.push_back({holds, x, cluster.searches});
-    std::push_heap(nearest.watchers.begin(), nearest.watchers.end());
+    watch(x, cluster.nearest, nearest.watchers, -holds);
   }
 
   const Linkage linkage_;
   const bool is_gradual_;
   const ConstraintTracker* const constraints_;
   std::vector<Cluster> clusters_;
-  double total_ = 0;  // sum of the sizes of all clusters
+  SizeRange sizes_;  // of all clusters that the run can make
   std::vector<Id> stale_;
 };
 

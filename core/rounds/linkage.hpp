@@ -14,6 +14,8 @@
 //   bound_after_growth(...)      upper bound on the linkage to a neighbour that has grown
 //   growth()                     how the linkage changes if a cluster grows without getting new edges
 //   is_growth_invariant()        whether the linkage to a neighbour stays the same if the neighbour grows
+//   is_constant(stat, a, b, ...) whether value(stat, a, b) stays the same, bit for bit, if b grows without
+//   new edges
 #pragma once
 
 #include <algorithm>
@@ -41,6 +43,11 @@ constexpr int kFloatBits = 24;  // significant bits of a float
 // How a linkage changes while a cluster grows without new edges.
 // none: it stays the same; once: it decreases at most once; gradual: it may change at every merge.
 enum class Growth { none, once, gradual };
+
+// The sizes of the clusters of a run: multiples of `unit`, a power of two, up to `total`.
+struct SizeRange {
+  double total = 0, unit = 1;
+};
 
 constexpr double kNoLinkage = -std::numeric_limits<double>::infinity();
 
@@ -120,7 +127,8 @@ class AverageLinkage {
       : edges_only_(!missing),
         floor(edges_only_ ? kNoLinkage : (kind == Kind::similarity ? *missing : -*missing)),
         sums_(kind, shift),
-        counts_(Kind::similarity, count_shift) {}
+        counts_(Kind::similarity, count_shift),
+        floor_steps_(edges_only_ ? 0.0 : odd_part(floor)) {}
 
   Stat stat(float weight) const { return {sums_.from_double(weight), 1}; }
   Stat stat(float weight, double pairs) const {
@@ -141,6 +149,14 @@ class AverageLinkage {
   }
   UnionBound::Rule bound_rule() const { return edges_only_ ? UnionBound::max : UnionBound::mean; }
   Growth growth() const { return edges_only_ ? Growth::none : Growth::gradual; }
+  // If the mean weight of the edges is `floor`, so is the linkage for any b, unless value() rounds.
+  // It does not round if all its products of `floor` with numbers of pairs, at most a * total, have 53 bits.
+  bool is_constant(const Stat& stat, double a, double, const SizeRange& sizes) const {
+    if (edges_only_) return true;
+    const double count = counts_.to_double(stat.count), unit = sizes.unit * sizes.unit;
+    return sums_.to_double(stat.sum) == floor * count && std::fmod(count, unit) == 0 &&
+           floor_steps_ * (a * sizes.total / unit) <= std::ldexp(1.0, std::numeric_limits<double>::digits);
+  }
   static constexpr bool is_growth_invariant() { return false; }
 
  private:
@@ -150,8 +166,17 @@ class AverageLinkage {
   const double floor;
 
  private:
+  // Returns the odd integer m with |value| = m * 2^e; 1 for 0.
+  static double odd_part(double value) {
+    int exponent;
+    double part = std::fabs(std::frexp(value, &exponent));
+    while (part != std::floor(part)) part *= 2;
+    return std::max(part, 1.0);
+  }
+
   FixedPoint<Sum> sums_;
   FixedPoint<std::int64_t> counts_;
+  double floor_steps_;  // |floor| as a multiple of its lowest bit
 };
 
 // Whether a linkage depends on the weights of the points.
@@ -176,6 +201,7 @@ class EdgeLinkage {
   static constexpr UnionBound::Rule bound_rule() { return UnionBound::max; }
   static constexpr Growth growth() { return Growth::none; }
   bool is_growth_invariant() const { return is_single_; }
+  static constexpr bool is_constant(Stat, double, double, const SizeRange&) { return true; }
   static constexpr double floor = kNoLinkage;
 
  private:
@@ -206,6 +232,9 @@ class CompleteLinkage {
   static double bound_after_growth(double value, double, double, double) { return value; }
   static constexpr UnionBound::Rule bound_rule() { return UnionBound::min; }
   static constexpr Growth growth() { return Growth::once; }
+  bool is_constant(Stat stat, double a, double b, const SizeRange& sizes) const {
+    return value(stat, a, b) == value(stat, a, 2 * sizes.total);
+  }
   static constexpr bool is_growth_invariant() { return false; }
 
  private:

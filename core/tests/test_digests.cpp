@@ -266,7 +266,7 @@ constexpr Expected kExpected[] = {
 };
 
 // Compares products of many shapes, from one row to several blocks of rows, columns and terms.
-void products_are_the_same_at_every_level() {
+TEST_CASE("matrix products are the same at every SIMD level") {
   Random random(10);
   for (const std::int64_t n : {1, 5, 97})
     for (const std::int64_t m : {1, 31, 1030})
@@ -287,8 +287,7 @@ void products_are_the_same_at_every_level() {
 
 }  // namespace
 
-int main() {
-  products_are_the_same_at_every_level();
+TEST_CASE("results have the same digests at every SIMD level and with every BLAS") {
   bool same = true;
   for (const Simd level : available_levels()) {
     set_simd_level(level);
@@ -307,5 +306,4 @@ int main() {
       }
   }
   CHECK(same);
-  return 0;
 }

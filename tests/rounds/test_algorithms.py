@@ -335,6 +335,18 @@ def caterpillar(n, legs):
     return NeighborGraph.from_edges(*ends, np.r_[1 + spine[1:] / n, legs], kind="similarity")
 
 
+def wheel(n, weights, kind):
+    """A graph of a path of n - 1 points and a hub, which is their common neighbour."""
+    rim = np.arange(1, n)
+    return NeighborGraph.from_edges(np.r_[0 * rim, rim[:-1]], np.r_[rim, rim[1:]], weights, kind=kind)
+
+
+def bipartite(n, weights, kind):
+    """A complete bipartite graph with 4 points on one side."""
+    left, right = np.repeat(np.arange(4), n - 4), np.tile(np.arange(4, n), 4)
+    return NeighborGraph.from_edges(left, right, weights, kind=kind)
+
+
 def random_hubs(n, rng, decimals, kind, missing):
     ends = np.r_[rng.integers(0, n, n), rng.integers(0, 3, n)], np.r_[rng.integers(0, n, n), rng.integers(0, n, n)]
     weights = np.round(rng.random(2 * n), decimals) + 0.1
@@ -351,6 +363,8 @@ def hub_graphs():
     for kind in ("similarity", "distance"):
         yield f"grid, {kind}", tied_grid(18, np.arange(18 * 18), kind)
         yield f"shuffled grid, {kind}", tied_grid(18, rng.permutation(18 * 18), kind)
+        yield f"wheel with ties, {kind}", wheel(n, np.full(2 * n - 3, 0.1), kind)
+        yield f"bipartite with ties, {kind}", bipartite(80, rng.choice([0.1, 0.7], 4 * 76), kind)
         for decimals in (1, 7):
             for missing in (None, "ignore", 0.6):
                 graph = random_hubs(n, rng, decimals, kind, missing)
@@ -361,7 +375,9 @@ def hub_graphs():
 @pytest.mark.parametrize("graph", [pytest.param(graph, id=name) for name, graph in hub_graphs()])
 def test_hac_of_hubs_is_its_reference(graph, linkage):
     n = graph.n_points
-    for known in ({}, {"max_cluster_size": n // 3}, {"sample_weight": 1 + np.arange(n) % 3 / 2}):
+    pairs = np.arange(n // 2 * 2).reshape(2, -1).T[:: n // 40]
+    options = {"max_cluster_size": n // 3}, {"cannot_link": pairs}, {"sample_weight": 1 + np.arange(n) % 3 / 2}
+    for known in ({}, *options):
         tree = agglo.hac(graph, linkage=linkage, **known)
         assert_same_hierarchy(tree, reference_constraints.hac(graph, linkage=linkage, **known))
 
@@ -375,3 +391,13 @@ def test_hac_of_a_large_star_reads_no_list_of_all_leaves_for_each_merge(linkage)
     assert len(tree.rounds) == n
     if linkage == "single":
         np.testing.assert_allclose(tree.height[n + 1 :], 1 - np.sort(weights)[::-1], rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("known", [{}, {"cannot_link": [[0, 1]]}, {"max_cluster_size": 50_000}])
+def test_hac_of_tied_distances_reads_no_list_of_all_neighbours_for_each_merge(known):
+    # All linkages equal `missing`, so a hub grows by one point per round. The core's tests count its steps.
+    side = 250
+    graph = tied_grid(side, np.random.default_rng(0).permutation(side * side), "distance")
+    tree = agglo.hac(graph, **known)
+    assert len(tree.rounds) > side * side // 10
+    np.testing.assert_array_equal(tree.height[side * side : -1], 0.5)

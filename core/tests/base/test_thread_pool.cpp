@@ -55,11 +55,18 @@ void reports_may_stop_the_work(int threads) {
 
 }  // namespace
 
-int main() {
-  for (const int threads : {1, 2, 8}) {
-    every_chunk_is_done_once(threads);
-    exceptions_reach_the_caller(threads);
-    reports_may_stop_the_work(threads);
-  }
+TEST_CASE("every chunk is processed once") {
+  for (const int threads : {1, 2, 8}) every_chunk_is_done_once(threads);
+}
+
+TEST_CASE("exceptions of workers reach the caller, and the pool stays usable") {
+  for (const int threads : {1, 2, 8}) exceptions_reach_the_caller(threads);
+}
+
+TEST_CASE("an exception of the progress function stops the work") {
+  for (const int threads : {1, 2, 8}) reports_may_stop_the_work(threads);
+}
+
+TEST_CASE("a pool has at least one thread") {
   CHECK(throws<std::invalid_argument>([&] { ThreadPool pool(0); }));
 }

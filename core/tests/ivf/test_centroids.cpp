@@ -87,23 +87,30 @@ void check_nearest_centroids(std::int64_t n, std::int64_t reach) {
 
 }  // namespace
 
-int main() {
+TEST_CASE("probing all groups finds the nearest centroids exactly") {
+  for (const bool squares : {true, false}) check_probes(25, squares, 1);
+}
+
+TEST_CASE("probing few groups finds most of the nearest centroids") {
   for (const bool squares : {true, false}) {
-    check_probes(25, squares, 1);  // probes all groups
     check_probes(6, squares, 0.9);
     check_probes(1, squares, 0.3);
   }
+}
+
+TEST_CASE("the list of nearest centroids starts with the centroid itself and has no duplicates") {
   check_nearest_centroids(1, 1);
   check_nearest_centroids(40, 40);
   check_nearest_centroids(5000, 7);  // enough centroids for several groups
+}
 
+TEST_CASE("equal centroids are all found, although all groups but one are empty") {
   const std::vector<float> same(200 * 3, 1.0f);
   ThreadPool pool(1);
-  const CentroidIndex groups(centroids_of(same, 3, true), 20, 2, pool);  // all groups but one are empty
+  const CentroidIndex groups(centroids_of(same, 3, true), 20, 2, pool);
   CentroidIndex::Scratch scratch;
   std::vector<std::int32_t> several(2 * 200);
   groups.find_k_nearest(same.data(), 2, 200, scratch, several.data());
   std::sort(several.begin(), several.begin() + 200);
   for (std::int32_t c = 0; c < 200; ++c) CHECK(several[c] == c);
-  return 0;
 }

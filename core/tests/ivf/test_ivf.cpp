@@ -93,30 +93,41 @@ void check_search(std::int64_t n, std::int64_t d, std::int64_t k, Metric metric)
 
 }  // namespace
 
-int main() {
+TEST_CASE("a partition has each point once, in lists of allowed sizes") {
   check_partition(1500, 40, 10, false);
   check_partition(1500, 40, 10, true);
   check_partition(300, 400, 10, false);
+}
+
+TEST_CASE("the search reaches the recall asked for, with any number of threads") {
   check_search<float>(1200, 6, 5, Metric::sqeuclidean);
   check_search<double>(900, 3, 5, Metric::cosine);
   check_search<float>(900, 5, 4, Metric::dot);
+}
 
+TEST_CASE("equal points have neighbours at distance 0") {
   const std::vector<float> same(50 * 3, 2.0f);
   ThreadPool pool(2);
   const auto copies = agglo::ivf_neighbors(Points<float>{same.data(), 50, 3}, 4, Metric::euclidean, 0.95, {},
                                            {}, 10, 4, true, 0, blas.sgemm, pool);
   CHECK(std::all_of(copies.neighbors.values.begin(), copies.neighbors.values.end(),
                     [](float value) { return value == 0; }));
+}
+
+TEST_CASE("a point cannot have more neighbours than there are other points") {
+  const std::vector<float> same(50 * 3, 2.0f);
+  ThreadPool pool(2);
   CHECK(throws<std::invalid_argument>([&] {
     agglo::ivf_neighbors(Points<float>{same.data(), 50, 3}, 50, Metric::dot, 0.95, {}, {}, 10, 4, true, 0,
                          blas.sgemm, pool);
   }));
+}
 
-  // An exception in the progress function stops the search.
+TEST_CASE("an exception of the progress function stops the search") {
   const auto data = make_points<float>(3000, 4, 1);
+  ThreadPool pool(2);
   CHECK(throws<std::runtime_error>([&] {
     agglo::ivf_neighbors(Points<float>{data.data(), 3000, 4}, 5, Metric::cosine, 0.95, {}, {}, 10, 4, true, 0,
                          blas.sgemm, pool, stop);
   }));
-  return 0;
 }

@@ -14,7 +14,7 @@ namespace {
 using agglo::Kind;
 using agglo::ThreadPool;
 
-void check_rows() {
+TEST_CASE("each row keeps its nearest candidates, without absent ones") {
   const std::vector<std::int64_t> indptr{0, 5, 5, 7};
   const std::vector<std::int32_t> targets{2, 1, -1, 2, 0, 0, 1};
   const std::vector<float> weights{3, 1, 9, 2, 0, 5, 5};
@@ -30,7 +30,7 @@ void check_rows() {
 }
 
 // Row 0 has one closer candidate, three candidates with equal weights and a farther candidate.
-void check_ties() {
+TEST_CASE("only a tie at the end of the list needs exact similarities") {
   const std::vector<std::int64_t> indptr{0, 6, 6, 6, 6, 6, 6};
   const std::vector<std::int32_t> targets{5, 3, 2, 1, 4, 2};
   const std::vector<float> weights{7, 5, 5, 1, 5, 5};
@@ -52,7 +52,7 @@ void check_ties() {
 }
 
 // Exact similarities give the order of the searches, which distinguishes more values than float32.
-void check_pair_similarity() {
+TEST_CASE("exact similarities distinguish more values than float32") {
   const std::vector<std::int64_t> indptr{0, 3, 6, 9};
   const std::vector<std::int32_t> columns{0, 8, 9, 0, 8, 9, 0, 8, 11};
   const std::vector<double> numbers{1, 2, 3, 1, 2, 3 + 1e-12, 1, 2, 3};
@@ -81,10 +81,3 @@ void check_pair_similarity() {
 }
 
 }  // namespace
-
-int main() {
-  check_rows();
-  check_ties();
-  check_pair_similarity();
-  return 0;
-}

@@ -74,7 +74,7 @@ void lists_are_those_of_the_definition(std::int64_t n, std::int64_t d, std::int6
   }
 }
 
-void values_of_all_metrics_are_the_same_for_any_threads() {
+TEST_CASE("lists and values of all metrics are the same for any number of threads") {
   const std::vector<float> data = make_points<float>(1100, 6, 1);
   const Points<float> points{data.data(), 1100, 6};
   for (const Metric metric : {Metric::dot, Metric::cosine, Metric::sqeuclidean, Metric::euclidean}) {
@@ -109,9 +109,9 @@ void compact_numbers_are_as_wide_ones(T (*number)(std::uint32_t)) {
   }
 }
 
-// The bounds of int8 codes must not exclude a near neighbour: rows with outliers have coarse codes, and a
-// common offset must not make them coarser. Random points do not tie, so that plain C++ is the reference.
-void codes_lose_no_neighbour() {
+// Rows with outliers have coarse codes, and a common offset must not make them coarser. Random points do not
+// tie, so that plain C++ is the reference.
+TEST_CASE("the bounds of int8 codes lose no neighbour") {
   std::mt19937 rng(11);
   std::normal_distribution<float> normal;
   const std::int64_t n = 2500, d = 37, k = 9;
@@ -136,7 +136,7 @@ void codes_lose_no_neighbour() {
   }
 }
 
-void nothing_but_copies() {
+TEST_CASE("equal points have the smallest ids as neighbours") {
   const std::vector<float> data(300 * 5, 2.5f);
   ThreadPool pool(2);
   const Neighbors found =
@@ -157,7 +157,7 @@ void a_report_may_stop_the_search(int threads) {
 
 }  // namespace
 
-int main() {
+TEST_CASE("the neighbour lists are those of the definition") {
   lists_are_those_of_the_definition<float>(2, 1, 1);
   lists_are_those_of_the_definition<float>(3, 2, 2);
   lists_are_those_of_the_definition<float>(700, 4, 12);
@@ -165,6 +165,9 @@ int main() {
   lists_are_those_of_the_definition<double>(1300, 3, 5);
   lists_are_those_of_the_definition<float>(66, 8300, 50);  // leaves as large as blocks
   lists_are_those_of_the_definition<std::int8_t>(700, 9, 12);
+}
+
+TEST_CASE("compact number types give the same lists as widened numbers") {
   compact_numbers_are_as_wide_ones<std::int8_t>(
       [](std::uint32_t bits) { return static_cast<std::int8_t>(bits); });
   compact_numbers_are_as_wide_ones<std::uint8_t>(
@@ -172,9 +175,9 @@ int main() {
   compact_numbers_are_as_wide_ones<agglo::Half>([](std::uint32_t bits) {
     return agglo::Half{static_cast<std::uint16_t>((bits & 0x8000u) | (0x3000u + bits % 0x1000u))};
   });
-  values_of_all_metrics_are_the_same_for_any_threads();
-  codes_lose_no_neighbour();
-  nothing_but_copies();
+}
+
+TEST_CASE("an exception of the progress function stops the search") {
   a_report_may_stop_the_search(1);
   a_report_may_stop_the_search(2);
 }

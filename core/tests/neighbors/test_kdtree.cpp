@@ -38,10 +38,13 @@ void the_tree_finds_what_the_exact_search_does(std::int64_t n, std::int64_t d, s
 
 }  // namespace
 
-int main() {
+TEST_CASE("the k-d tree finds the same neighbours as the exact search") {
   the_tree_finds_what_the_exact_search_does<float>(2, 1, 1, 5);
   the_tree_finds_what_the_exact_search_does<float>(600, 3, 7, 9);
   the_tree_finds_what_the_exact_search_does<double>(500, 2, 20, 1000);
   the_tree_finds_what_the_exact_search_does<std::uint8_t>(400, 5, 3, 250);
-  the_tree_finds_what_the_exact_search_does<float>(300, 2, 5, 1);  // all points are equal
+}
+
+TEST_CASE("the k-d tree finds the same neighbours as the exact search if all points are equal") {
+  the_tree_finds_what_the_exact_search_does<float>(300, 2, 5, 1);
 }

@@ -88,7 +88,7 @@ void check_ivf_index(Metric metric) {
   CHECK(right > 0.9 * 300 * k);
 }
 
-void check_sparse() {
+TEST_CASE("queries of sparse rows, sets and bits find their neighbours") {
   // Rows {0, 1}, {}, {1}, {2}, and the queries {1}, {} and {3}.
   const std::vector<std::int64_t> indptr{0, 2, 2, 3, 4, 5, 5, 6};
   const std::vector<std::int32_t> indices{0, 1, 1, 2, 1, 3};
@@ -109,18 +109,22 @@ void check_sparse() {
 
 }  // namespace
 
-int main() {
+TEST_CASE("a query finds the same neighbours as if it were added to the points") {
   check_points<float>(200, 3, 5, Metric::sqeuclidean);
   check_points<double>(100, 4, 7, Metric::cosine);
   check_points<std::int8_t>(1100, 2, 3, Metric::dot);
+}
+
+TEST_CASE("an IVF index finds nine of ten neighbours, also with lists of an earlier search") {
   check_ivf_index(Metric::euclidean);
   check_ivf_index(Metric::dot);
-  check_sparse();
+}
+
+TEST_CASE("a query cannot have more neighbours than there are points") {
   const std::vector<float> few{1, 2, 3};
   CHECK(throws<std::invalid_argument>([&] {
     ThreadPool pool(1);
     const Points<float> points{few.data(), 3, 1};
     agglo::exact_query(points, points, 4, Metric::dot, blas.sgemm, pool);
   }));
-  return 0;
 }

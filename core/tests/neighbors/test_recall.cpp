@@ -28,15 +28,18 @@ double covered(double often, double much) {
 
 }  // namespace
 
-int main() {
+TEST_CASE("the confidence interval contains the true recall in 98.5 % of samples") {
   for (const double much : {1.0 / kLists, 0.2, 0.5, 1.0})
     for (const double often : {0.02, 0.05, 0.2, 0.5}) CHECK(covered(often, much) > 0.985);
-  // Misses are so rare that a sample may contain no miss.
+}
+
+TEST_CASE("so it does if misses are so rare that a sample may contain none") {
   for (const double much : {1.0 / kLists, 0.2, 0.5, 1.0})
     for (const double often : {0.0005, 0.002}) CHECK(covered(often, much) > 0.985);
+}
 
+TEST_CASE("a perfect sample has recall 1 with a positive margin of error") {
   const std::vector<std::int64_t> all(100, kLists);
   const agglo::Recall perfect = agglo::estimate_recall(all, kLists);
   CHECK(perfect.value == 1 && perfect.error > 0.001 && perfect.error < 0.02);
-  return 0;
 }

@@ -121,7 +121,7 @@ void test_seeds(std::int64_t n, std::int64_t d, double lam, SeedRule rule, unsig
   }
 }
 
-void test_reports_can_stop() {
+TEST_CASE("an exception of the progress function stops the solvers") {
   const Data data = random_data(3000, 3, 1);
   ThreadPool pool(2);
   CHECK(throws<std::runtime_error>([&] {
@@ -134,7 +134,7 @@ void test_reports_can_stop() {
 
 }  // namespace
 
-int main() {
+TEST_CASE("the passes of DP-means are those of the definition, and the cost never rises") {
   for (const std::int64_t epoch : {1, 10, 300, 5000})
     for (const double lam : {0.0, 5.0, 40.0, 1e9}) {
       test_passes(1, 2, lam, epoch, 1);
@@ -142,11 +142,12 @@ int main() {
       test_passes(700, 5, lam, epoch, 3);
     }
   test_passes(1300, 5, 40.0, 300, 3);  // several chunks of parallel work
+}
+
+TEST_CASE("every point has the label of its nearest seed, with any number of threads") {
   for (const SeedRule rule : {SeedRule::cost, SeedRule::bound})
     for (const double lam : {0.0, 2.0, 100.0}) {
       test_seeds(1, 2, lam, rule, 4);
       test_seeds(1100, 4, lam, rule, 5);
     }
-  test_reports_can_stop();
-  return 0;
 }

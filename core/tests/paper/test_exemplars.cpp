@@ -72,19 +72,17 @@ void test_solution(std::int64_t n, std::int64_t d, double lam, unsigned seed) {
   }
 }
 
-void test_reports_can_stop() {
+TEST_CASE("an exception of the progress function stops the solver") {
   const Data data = random_data(600, 2, 1);
   CHECK(throws<std::runtime_error>([&] { solve(data, 10.0, 2, stop); }));
 }
 
 }  // namespace
 
-int main() {
+TEST_CASE("every point has its nearest exemplar, and the lower bound holds") {
   for (const double lam : {1.0, 200.0, 1e5}) {
     test_solution(1, 2, lam, 1);
     test_solution(60, 1, lam, 2);
   }
   test_solution(600, 3, 200.0, 3);
-  test_reports_can_stop();
-  return 0;
 }

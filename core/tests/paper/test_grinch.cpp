@@ -109,7 +109,7 @@ void test_trees(std::int64_t n, unsigned seed) {
       line);
 }
 
-void test_reports_can_stop() {
+TEST_CASE("an exception of the progress function stops Grinch") {
   const Line line = random_line(50, 1);
   CHECK(throws<std::runtime_error>([&] {
     build_grinch_tree(line.points(), near_before(line.points()), kNear,
@@ -119,9 +119,7 @@ void test_reports_can_stop() {
 
 }  // namespace
 
-int main() {
+TEST_CASE("Grinch builds binary trees, and with single linkage every separated cluster is a node") {
   for (const std::int64_t n : {1, 2, 3, 4, 30, 90})
     for (unsigned seed = 0; seed < 3; ++seed) test_trees(n, seed);
-  test_reports_can_stop();
-  return 0;
 }

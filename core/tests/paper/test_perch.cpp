@@ -80,7 +80,7 @@ void test_trees(std::int64_t n, std::int64_t d, unsigned seed) {
       }
 }
 
-void test_reports_can_stop() {
+TEST_CASE("an exception of the progress function stops Perch") {
   const Data data = random_data(100, 2, 1);
   CHECK(throws<std::runtime_error>([&] {
     build_perch_tree(data.points(), nearest_before(data), {PerchSearch::given, 1, true, true, 0}, stop);
@@ -89,9 +89,7 @@ void test_reports_can_stop() {
 
 }  // namespace
 
-int main() {
+TEST_CASE("Perch builds trees in which every separated class is a node") {
   for (const std::int64_t n : {1, 2, 3, 50, 400})
     for (const std::int64_t d : {1, 3}) test_trees(n, d, static_cast<unsigned>(n + d));
-  test_reports_can_stop();
-  return 0;
 }

@@ -7,7 +7,7 @@
 
 using namespace agglo;
 
-int main() {
+TEST_CASE("every row finds its first duplicate; 0 and -0 are equal") {
   // Rows have up to three small numbers, and each row is compared with all previous rows. Some zeros are -0.
   std::mt19937 random(1);
   std::vector<std::int64_t> indptr{0};
@@ -30,9 +30,11 @@ int main() {
       CHECK(found[i] == static_cast<std::int32_t>(first));
     }
   }
+}
 
+TEST_CASE("integers with the bits of -0 are not 0") {
   ThreadPool pool(1);
-  const std::vector<std::uint8_t> bytes{128, 0, 128};  // integers, so that the bits of 128 do not mean -0
+  const std::vector<std::uint8_t> bytes{128, 0, 128};
   CHECK(first_duplicates<std::uint8_t>(std::vector<std::int64_t>{0, 1, 2, 3}, bytes, false, pool) ==
         (std::vector<std::int32_t>{0, 1, 0}));
 }

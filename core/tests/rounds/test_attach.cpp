@@ -25,7 +25,7 @@ agglo::Attachments attach(const std::vector<std::int64_t>& indptr, const std::ve
                               {{Kind::similarity, linkage, missing}, thresholds, {}}, pool);
 }
 
-void check_rounds() {
+TEST_CASE("a query joins the first cluster whose linkage reaches the threshold of a round") {
   for (const int threads : {1, 3}) {
     // With an edge to leaf 0 only, the average is the weight, then half of it, then a quarter of it.
     const std::vector<float> thresholds{0.9f, 0.8f, 0.5f, 0.2f};
@@ -42,7 +42,7 @@ void check_rounds() {
   }
 }
 
-void check_linkages() {
+TEST_CASE("the value of an attachment is the linkage; ties go to the cluster of the smaller leaf") {
   // Both leaves of a pair are neighbours. Ties go to the cluster of the smaller leaf.
   const std::vector<float> late{kInfinity, kInfinity, 0.1f, -kInfinity};
   const std::vector<std::int64_t> indptr{0, 4};
@@ -64,7 +64,7 @@ void check_linkages() {
 }
 
 // On a line, the mean of {0, 1} is 0.5, and the mean of {2, 3} is 11.
-void check_means() {
+TEST_CASE("queries attach to cluster means by the centroid linkage") {
   std::vector<float> points{0, 1, 10, 12};
   agglo::Vectors vectors;
   vectors.means = points;
@@ -101,10 +101,3 @@ void check_means() {
 }
 
 }  // namespace
-
-int main() {
-  check_rounds();
-  check_linkages();
-  check_means();
-  return 0;
-}

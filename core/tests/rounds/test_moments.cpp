@@ -74,7 +74,7 @@ void threads_do_not_matter(VectorLinkage linkage, Metric metric, bool mutual) {
 }
 
 // Compares the linkages of two points, and of the mean of two other points, with values computed by hand.
-void linkages_by_hand() {
+TEST_CASE("the linkages of points and of a mean are those computed by hand") {
   std::vector<float> means{0, 0, 4, 0, 1, 0, 1, 2};  // points (0, 0), (4, 0), (1, 0), (1, 2) in a plane
   Vectors vectors;
   vectors.means = means;
@@ -94,8 +94,7 @@ void linkages_by_hand() {
 
 }  // namespace
 
-int main() {
-  linkages_by_hand();
+TEST_CASE("forests of vector linkages do not depend on the number of threads") {
   for (const bool mutual : {false, true}) {
     for (const Metric metric : {Metric::dot, Metric::sqeuclidean})
       threads_do_not_matter(VectorLinkage::average, metric, mutual);

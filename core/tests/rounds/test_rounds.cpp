@@ -74,8 +74,8 @@ struct SomeConstraints {
   Constraints view(double max_weight) const { return {must_link, cannot_link, groups, max_weight, weights}; }
 };
 
-// No cluster may violate a constraint. The roots are the largest clusters, so only they are tested.
-void constraints_hold() {
+// The roots are the largest clusters, so only they are tested.
+TEST_CASE("no cluster violates a constraint") {
   ThreadPool pool(2);
   const Graph graph = random_graph(400, 4, 7, Kind::similarity, pool);
   const SomeConstraints given;
@@ -97,7 +97,6 @@ void constraints_hold() {
     CHECK(++members[top(given.groups[k]) * 20 + given.groups[k + 1]] == 1);
 }
 
-// A run from initial clusters of one point each must give the same forest as a run from points.
 void initial_clusters_of_one_point(Kind kind, Linkage linkage, std::optional<double> missing,
                                    std::size_t limbs) {
   ThreadPool pool(2);
@@ -126,8 +125,8 @@ void initial_clusters_of_one_point(Kind kind, Linkage linkage, std::optional<dou
         std::vector(expected.value.begin() + 300, expected.value.end()));
 }
 
-// Sums of powers of two from 2^0 to 2^380 are exact. They are rounded only when they are converted to double.
-void long_integers_are_exact() {
+// Sums are rounded only when they are converted to double.
+TEST_CASE("sums of powers of two from 2^0 to 2^380 are exact") {
   for (const double sign : {1.0, -1.0})
     for (int high = 60; high <= 380; ++high) {
       Int384 sum(sign * std::ldexp(1.0, high));
@@ -146,29 +145,50 @@ void long_integers_are_exact() {
 
 }  // namespace
 
-int main() {
-  constraints_hold();
-  const SomeConstraints given;
+// Calls body(kind, linkage, missing, limbs) for all graph linkages.
+template <class Body>
+void for_each_linkage(const Body& body) {
   for (const Kind kind : {Kind::similarity, Kind::distance})
     for (const Linkage linkage : {Linkage::average, Linkage::single, Linkage::complete})
       for (const std::optional<double> missing :
            {std::optional<double>(), std::optional(0.0), std::optional(1.0)})
-        for (const std::size_t limbs : {1, 2, 6}) {
-          const bool option = limbs > 1;
-          threads_do_not_matter(kind, linkage, missing, limbs, option, false);
-          threads_do_not_matter(kind, linkage, missing, limbs, false, true);
-          threads_do_not_matter(kind, linkage, missing, limbs, option, false, given.view(option ? 40 : 1e9));
-          initial_clusters_of_one_point(kind, linkage, missing, limbs);
-        }
-  long_integers_are_exact();
+        for (const std::size_t limbs : {1, 2, 6}) body(kind, linkage, missing, limbs);
+}
 
-  ThreadPool pool(2);  // nothing to merge
+TEST_CASE("forests of SCC do not depend on the number of threads") {
+  for_each_linkage([](Kind kind, Linkage linkage, std::optional<double> missing, std::size_t limbs) {
+    threads_do_not_matter(kind, linkage, missing, limbs, limbs > 1, false);
+  });
+}
+
+TEST_CASE("forests of HAC do not depend on the number of threads") {
+  for_each_linkage([](Kind kind, Linkage linkage, std::optional<double> missing, std::size_t limbs) {
+    threads_do_not_matter(kind, linkage, missing, limbs, false, true);
+  });
+}
+
+TEST_CASE("forests with constraints do not depend on the number of threads") {
+  const SomeConstraints given;
+  for_each_linkage([&](Kind kind, Linkage linkage, std::optional<double> missing, std::size_t limbs) {
+    const bool option = limbs > 1;
+    threads_do_not_matter(kind, linkage, missing, limbs, option, false, given.view(option ? 40 : 1e9));
+  });
+}
+
+TEST_CASE("a run from initial clusters of one point each is the run from points") {
+  for_each_linkage(initial_clusters_of_one_point);
+}
+
+TEST_CASE("points without edges do not merge") {
+  ThreadPool pool(2);
   const std::vector<std::int64_t> indptr{0, 0, 0};
   const Forest forest = run_rounds({indptr, {}, {}}, RoundPlan{}, pool);
   CHECK(forest.parent == (std::vector<std::int32_t>{-1, -1}));
   CHECK(forest.rounds.empty());
+}
 
-  const std::vector<std::int64_t> ends{0, 1, 2, 2};  // a pair without neighbours after its merge
+TEST_CASE("HAC ends when a merged pair has no neighbours") {
+  const std::vector<std::int64_t> ends{0, 1, 2, 2};
   const std::vector<std::int32_t> other{1, 0};
   const std::vector<float> weights{1, 1};
   ThreadPool one(1);

@@ -96,11 +96,10 @@ void check_width(std::int64_t width, std::int64_t n_rows, std::int64_t n_panels,
 
 }  // namespace
 
-int main() {
+TEST_CASE("every SIMD level gives the same products and candidates as plain C++") {
   for (const std::int64_t width : {1, 3, 4, 17, 64, 130})
     for (const std::int64_t n_rows : {1, 2, 3, 7, 8, 13})
       for (const std::int64_t n_panels : {1, 2, 5})
         for (const auto& format : {agglo::kLongCodes, agglo::kShortCodes})
           check_width(width, n_rows, n_panels, format, 7);
-  return 0;
 }

@@ -99,7 +99,7 @@ void lists_are_those_of_the_definition(std::int64_t n, std::int64_t d, std::int6
   }
 }
 
-void values_are_those_of_all_pairs() {
+TEST_CASE("the values of neighbours are those of all pairs") {
   const Made made(300, 40, 3);
   ThreadPool one(1), many(8);
   for (const Metric metric : {Metric::dot, Metric::cosine}) {
@@ -142,15 +142,20 @@ void a_report_may_stop_the_search(int threads) {
 
 }  // namespace
 
-int main() {
+TEST_CASE("the neighbour lists are those of the definition") {
   lists_are_those_of_the_definition(2, 1, 1);
   lists_are_those_of_the_definition(60, 5, 59);
   lists_are_those_of_the_definition(400, 60, 12);
   lists_are_those_of_the_definition(900, 300, 7);
-  values_are_those_of_all_pairs();
+}
+
+TEST_CASE("Hamming neighbours of bits are those of the definition") {
   bits_are_compared(150, 1, 6);
   bits_are_compared(150, 2, 149);
   bits_are_compared(200, 5, 10);
+}
+
+TEST_CASE("an exception of the progress function stops the search") {
   a_report_may_stop_the_search(1);
   a_report_may_stop_the_search(2);
 }

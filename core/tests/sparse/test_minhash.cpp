@@ -68,7 +68,7 @@ void most_neighbours_are_found(const Made& made, std::int64_t k) {
   CHECK(right > 0.8 * static_cast<double>(wanted));
 }
 
-void few_are_searched_exactly() {
+TEST_CASE("few sets are searched exactly") {
   const Made made(400, 20, 12, 3);
   ThreadPool pool(2);
   const auto exact = jaccard_neighbors(made.sets(), 9, pool);
@@ -86,14 +86,19 @@ void a_report_may_stop_the_search(int threads) {
 
 }  // namespace
 
-int main() {
+TEST_CASE("lists and recall do not depend on the number of threads") {
   const Made made(3000, 60, 24, 1);
   threads_do_not_matter(made, 10, {});
   threads_do_not_matter(made, 10, {64, 6});
   threads_do_not_matter(Alike(2000), 5, {100, 3});
-  most_neighbours_are_found(made, 10);
+}
+
+TEST_CASE("most neighbours are found") {
+  most_neighbours_are_found(Made(3000, 60, 24, 1), 10);
   most_neighbours_are_found(Alike(2000), 5);
-  few_are_searched_exactly();
+}
+
+TEST_CASE("an exception of the progress function stops the search") {
   a_report_may_stop_the_search(1);
   a_report_may_stop_the_search(2);
 }

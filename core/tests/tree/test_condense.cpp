@@ -49,10 +49,9 @@ void test_no_set_costs_less(const Tree& tree, unsigned seed) {
 
 }  // namespace
 
-int main() {
+TEST_CASE("no set of allowed nodes costs less than the kept nodes") {
   for (unsigned seed = 0; seed < 300; ++seed) {
     test_no_set_costs_less(make_tree(2 + seed % 9, 2 + seed % 3, false, seed), seed);
     test_no_set_costs_less(make_tree(2 + seed % 9, 2, true, seed), seed);
   }
-  return 0;
 }

@@ -74,7 +74,7 @@ void test_against_all_partitions(const Tree& tree, const std::vector<double>& co
   }
 }
 
-void test_cheapest_nodes() {
+TEST_CASE("the cheapest nodes cost at most the total of their parts") {
   const std::vector<std::int32_t> parent{4, 4, 5, 5, 6, 6, -1};
   const std::vector<double> costs{1, 1, 1, 1, 2, 3, 5};
   // A node is merged if its cost is at most the total cost of its parts.
@@ -86,8 +86,7 @@ void test_cheapest_nodes() {
       (agglo::sum_descendants<std::int64_t>(parent, ones) == std::vector<std::int64_t>{1, 1, 1, 1, 3, 3, 7}));
 }
 
-// If every node has three children, no even number of clusters is possible.
-void test_many_count_ranges() {
+TEST_CASE("if every node has three children, no even number of clusters is possible") {
   Tree tree;
   tree.leaves = 2187;
   std::vector<std::int32_t> level;
@@ -107,7 +106,7 @@ void test_many_count_ranges() {
     CHECK(runs[i].first == runs[i].last && runs[i].first == 2 * static_cast<std::int64_t>(i) + 1);
 }
 
-void test_depth() {
+TEST_CASE("a chain of 100,000 nodes needs no recursion") {
   const std::int64_t n = 100000;
   const Tree chain = make_tree(n, 2, true, 0);
   const std::vector<double> costs = random_costs(chain, 1, 9);
@@ -119,13 +118,9 @@ void test_depth() {
 
 }  // namespace
 
-int main() {
-  test_cheapest_nodes();
+TEST_CASE("the path and the cuts with exactly k clusters are optimal among all partitions") {
   for (unsigned seed = 0; seed < 300; ++seed) {
     const Tree tree = make_tree(1 + seed % 40, 2 + seed % 7, seed % 5 == 4, seed);
     test_against_all_partitions(tree, random_costs(tree, seed, 2 + seed % 9 * (seed % 9)));
   }
-  test_many_count_ranges();
-  test_depth();
-  return 0;
 }

@@ -52,8 +52,7 @@ void test_node_sums(const Tree& tree, unsigned seed) {
 
 }  // namespace
 
-int main() {
+TEST_CASE("node sums are those of the definition, and the path goes from all leaves to one cluster") {
   for (unsigned seed = 0; seed < 200; ++seed)
     test_node_sums(make_tree(2 + seed % 30, 2 + seed % 5, seed % 4 == 3, seed), seed);
-  return 0;
 }

@@ -78,7 +78,7 @@ void test_threads(bool deep) {
   }
 }
 
-void test_half() {
+TEST_CASE("every finite float16 converts exactly") {
   for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
     if ((bits >> 10 & 31) == 31) continue;  // not finite
     const int exponent = static_cast<int>(bits >> 10 & 31), fraction = static_cast<int>(bits & 1023);
@@ -91,13 +91,14 @@ void test_half() {
 
 }  // namespace
 
-int main() {
+TEST_CASE("the costs of nodes are those of the definition") {
   test_small_trees<float>([](auto& random) { return static_cast<float>(random() % 5); });
   test_small_trees<double>([](auto& random) { return static_cast<double>(random() % 1000) / 1000; });
   test_small_trees<Half>(
       [](auto& random) { return Half{static_cast<std::uint16_t>(0x3c00 + random() % 512)}; });
+}
+
+TEST_CASE("the costs of nodes do not depend on the number of threads") {
   test_threads(false);
   test_threads(true);
-  test_half();
-  return 0;
 }

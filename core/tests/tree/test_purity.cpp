@@ -31,7 +31,7 @@ double plain_purity(const Tree& tree, const Classes& classes) {
   return sum / static_cast<double>(pairs);
 }
 
-void test_purity() {
+TEST_CASE("dendrogram purity is that of the definition, pair by pair") {
   std::mt19937 random(7);
   for (unsigned seed = 0; seed < 80; ++seed) {
     const Tree tree = make_tree(1 + seed % 40, 2 + seed % 9, seed % 4 == 3, seed);
@@ -50,7 +50,7 @@ void test_purity() {
   CHECK(std::abs(purity(make_tree(n, 2, true, 0), classes, 2) - 0.5) < 1e-4);
 }
 
-void test_pairs_by_lca() {
+TEST_CASE("pairs of the same class are counted at their lowest common ancestor") {
   std::mt19937 random(11);
   for (unsigned seed = 0; seed < 40; ++seed) {
     const Tree tree = make_tree(1 + seed % 30, 2 + seed % 9, seed % 4 == 3, seed);
@@ -78,12 +78,8 @@ void test_sum_within_clusters(double offset) {
 
 }  // namespace
 
-int main() {
-  test_purity();
-  test_pairs_by_lca();
+TEST_CASE("the sum of squares within clusters is exact, also far from the origin") {
   test_sum_within_clusters<float>(0);
   test_sum_within_clusters<double>(0);
-  test_sum_within_clusters<double>(
-      1 << 28);  // far from the origin, where the one-pass formula loses all digits
-  return 0;
+  test_sum_within_clusters<double>(1 << 28);  // the one-pass formula loses all digits there
 }

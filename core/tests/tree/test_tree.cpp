@@ -21,7 +21,7 @@ std::vector<std::int64_t> label_leaves(const Tree& tree, double height) {
   return agglo::label_leaves(tree.parent, {merged.get(), n}, tree.leaves);
 }
 
-void test_violations() {
+TEST_CASE("every violated invariant of a tree is reported") {
   const Tree good = make_tree(20, 4, false, 1);
   CHECK(find_violation(good).empty());
   const auto breaks = [&](const char* words, const auto& change) {
@@ -56,7 +56,7 @@ void test_violations() {
   CHECK(find_violation(forest).empty());
 }
 
-void test_monotone_heights() {
+TEST_CASE("heights are raised to those of the children; wrong parents are errors") {
   const std::vector<std::int32_t> parent{2, 2, 4, 4, -1};
   CHECK((agglo::make_heights_monotone(parent, std::vector<double>{0, 0, 5, 0, 3}) ==
          std::vector<double>{0, 0, 5, 0, 5}));
@@ -120,7 +120,7 @@ void test_scipy_linkage(const Tree& tree) {
   }
 }
 
-void test_depth() {
+TEST_CASE("a chain of 200,000 nodes needs no recursion") {
   const std::int64_t n = 200000;
   const Tree chain = make_tree(n, 2, true, 0);
   CHECK(find_violation(chain).empty());
@@ -131,16 +131,26 @@ void test_depth() {
 
 }  // namespace
 
-int main() {
-  test_violations();
-  test_monotone_heights();
-  for (unsigned seed = 0; seed < 60; ++seed) {
-    const Tree tree = make_tree(1 + seed, 2 + seed % 7, seed % 5 == 4, seed);
-    CHECK(find_violation(tree).empty());
-    test_label_leaves(tree);
-    test_descendants(tree);
+// Calls body(tree) for random trees of all shapes.
+template <class Body>
+void for_each_tree(const Body& body) {
+  for (unsigned seed = 0; seed < 60; ++seed) body(make_tree(1 + seed, 2 + seed % 7, seed % 5 == 4, seed));
+}
+
+TEST_CASE("random trees have no violation") {
+  for_each_tree([](const Tree& tree) { CHECK(find_violation(tree).empty()); });
+}
+
+TEST_CASE("two leaves have the same label if their common ancestor is below the height") {
+  for_each_tree(test_label_leaves);
+}
+
+TEST_CASE("the index of descendants has the leaves and children of every node") {
+  for_each_tree(test_descendants);
+}
+
+TEST_CASE("the SciPy linkage merges the same clusters at the same heights") {
+  for_each_tree([](const Tree& tree) {
     if (tree.leaves > 1) test_scipy_linkage(tree);
-  }
-  test_depth();
-  return 0;
+  });
 }
