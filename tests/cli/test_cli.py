@@ -89,10 +89,19 @@ def test_top_is_a_deprecated_alias_of_connect(folder):
     assert_same_hierarchy(*trees)
 
 
-def test_without_a_rule_labels_are_of_the_persistent_round(fitted, blobs):
+def test_without_a_rule_labels_are_of_the_persistent_resolution(fitted, blobs):
     tree = agglo.Hierarchy.load(fitted / "tree.parquet")
     labels = pq.read_table(fitted / "labels.parquet")["label"].to_numpy()
-    np.testing.assert_array_equal(labels, number_clusters(tree.cut(round="persistent"), X=blobs[0]))
+    cut = tree.cut(resolution="persistent", graph=agglo.neighbor_graph(blobs[0], missing="mean"))
+    np.testing.assert_array_equal(labels, number_clusters(cut, X=blobs[0]))
+
+
+def test_a_resolution(folder):
+    out, _ = run("fit", "X.npy", "--resolution", "persistent", "-o", "persistent")
+    assert "(resolution" in out
+    assert ", persistent)" in out
+    many = json.loads(run("fit", "X.npy", "--resolution", "inf", "-o", "inf", "--json")[0])["labels"]
+    assert (many["resolution"], many["round"], many["clusters"]) == ("inf", None, 120)
 
 
 def test_all_formats_give_the_same_tree(folder):
@@ -146,7 +155,9 @@ def test_json_is_all_that_is_on_stdout_and_says_what_the_record_says(folder):
     assert record["data"]["points"] == 120
     assert record["rounds"][0]["before"] == 120
     assert record["rounds"][-1]["after"] == record["tree"]["fewest_clusters"]
-    assert record["labels"]["rule"] == {"round": "persistent"}
+    assert record["labels"]["rule"] == {"resolution": "persistent"}
+    assert record["labels"]["round"] is None
+    assert record["labels"]["resolution"] > 0
     assert set(record["versions"]) == {"python", "numpy", "scipy", "pyarrow", "instructions"}
     assert err == ""
     for words in (["cut", "out", "--round", "-1"], ["eval", "out", "--labels", "y.npy"], ["info", "out"]):

@@ -40,9 +40,9 @@ def test_wrong_parameters_are_errors_without_data(parameters, error, match):
 
 
 @pytest.mark.parametrize("clusterer", [SCC, Affinity, HAC])
-def test_defaults_are_valid_and_select_the_persistent_round(clusterer):
+def test_defaults_are_valid_and_select_the_persistent_resolution(clusterer):
     made = FitOptions.from_params(clusterer().get_params(deep=False))
-    assert made.rule == {"n_clusters": None, "round": "persistent", "height": None}
+    assert made.rule == {"n_clusters": None, "round": None, "height": None, "resolution": "persistent"}
     assert made.seed == 0
 
 

@@ -110,7 +110,8 @@ def test_a_precomputed_model_takes_values(clusterer, kind):
     full = neighbor_graph(X, "all", metric).to_scipy().toarray()
     other = clusterer(metric="precomputed", kind=kind).fit(full[:50, :50])
     # A graph has no rows to order equally large clusters by.
-    expected = model.predict(X[50:], labels=number_clusters(model.tree_.cut(round=model.round_)))
+    clusters = model.tree_.cut(resolution=model.resolution_, graph=model.graph_)
+    expected = model.predict(X[50:], labels=number_clusters(clusters))
     np.testing.assert_array_equal(other.predict(full[50:, :50]), expected)
     np.testing.assert_array_equal(other.predict(sp.csr_array(full[50:, :50])), expected)
     with pytest.raises(ValueError, match=r"X has 60 features, but .* is expecting 50 features"):

@@ -111,13 +111,26 @@ def test_the_schedule_goes_to_the_rounds(thresholds, advance):
 
 
 @each
-def test_with_nothing_said_labels_are_those_of_the_persistent_round(clusterer):
+def test_without_a_rule_labels_are_those_of_the_persistent_resolution(clusterer):
     X, y = blobs()
     fitted = clusterer(n_neighbors=10).fit(X)
+    assert fitted.round_ is None
+    cut = fitted.tree_.cut(resolution=fitted.resolution_, graph=fitted.graph_)
+    np.testing.assert_array_equal(fitted.labels_, number_clusters(cut, X=X))
+    np.testing.assert_array_equal(fitted.labels_, number_clusters(y, X=X))
+    same = clusterer(n_neighbors=10, resolution="persistent").fit(X)
+    np.testing.assert_array_equal(same.labels_, fitted.labels_)
+    assert same.resolution_ == fitted.resolution_
+
+
+@each
+def test_the_persistent_round(clusterer):
+    X, y = blobs()
+    fitted = clusterer(n_neighbors=10, round="persistent").fit(X)
+    assert fitted.resolution_ is None
     assert fitted.round_ == persistent_round(fitted.tree_)
     np.testing.assert_array_equal(fitted.labels_, number_clusters(fitted.tree_.labels(round=fitted.round_), X=X))
     np.testing.assert_array_equal(fitted.labels_, number_clusters(y, X=X))
-    np.testing.assert_array_equal(clusterer(n_neighbors=10, round="persistent").fit_predict(X), fitted.labels_)
 
 
 @each
@@ -144,7 +157,7 @@ def test_hac_meets_any_number_of_clusters(n_clusters):
 def test_one_point_and_two(clusterer):
     one = clusterer().fit([[1.0, 2.0]])
     assert one.labels_.tolist() == [0]
-    assert (one.tree_.n_nodes, one.graph_.n_edges, one.round_) == (1, 0, 0)
+    assert (one.tree_.n_nodes, one.graph_.n_edges, one.round_, one.resolution_) == (1, 0, None, 1.0)
     for rule, labels in (
         ({}, [0, 0]),
         ({"n_clusters": 2}, [0, 1]),
@@ -493,8 +506,8 @@ def test_a_graph_has_no_points_of_weight_zero():
 
 def test_duplicates_are_no_clusters_of_the_persistent_round():
     X = np.repeat(np.array([[0.0], [1.0], [10.0], [12.0], [30.0], [31.0], [42.0], [44.0]]), 3, axis=0)
-    model = SCC(metric="euclidean").fit(X)
-    weighted = SCC(metric="euclidean").fit(X[::3], sample_weight=[3] * 8)
+    model = SCC(metric="euclidean", round="persistent").fit(X)
+    weighted = SCC(metric="euclidean", round="persistent").fit(X[::3], sample_weight=[3] * 8)
     np.testing.assert_array_equal(model.labels_[::3], weighted.labels_)
     assert model.round_ == persistent_round(model.tree_) == weighted.round_ + 1
 

@@ -455,6 +455,9 @@ def cut_results():
             own_graph = build_graph(points, metric, 1) if name == "forest" else graph
             labels = tree.cut(round="silhouette", graph=own_graph, random_state=0)
             yield f"cut {start} round silhouette", digest(labels)
+            for number in (0.5, 2, "persistent"):
+                labels = tree.cut(resolution=number, graph=own_graph)
+                yield f"cut {start} resolution {number}", digest(labels)
             for share in (0.6, 0.8, 0.95):
                 height = float(tree.height[int(share * tree.n_nodes)])
                 yield f"cut {start} height {share}", digest(tree.cut(height=height))

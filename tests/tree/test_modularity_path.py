@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 import agglo
 from agglo import NeighborGraph
-from agglo.tree.modularity_path import best_modularity_cut
 
 
 @st.composite
@@ -72,7 +71,7 @@ def test_the_path_is_the_largest_modularity_of_all_partitions(given_, resolution
         nodes = tree.nodes(labels)
         assert plain_modularity(tree, weights, nodes, gamma) == pytest.approx(values.max(), abs=close)
         assert len(nodes) == path.n_clusters[np.searchsorted(path.resolutions, gamma)]
-        np.testing.assert_array_equal(best_modularity_cut(tree, graph, gamma), labels)
+        np.testing.assert_array_equal(tree.cut(resolution=gamma, graph=graph), labels)
     assert path.resolutions[-1] == np.inf
     assert (np.diff(path.resolutions) > 0).all()
     assert (np.diff(path.n_clusters) > 0).all()

@@ -38,6 +38,7 @@ from agglo.cli.options import (
     NpzArray,
     Out,
     Quiet,
+    Resolution,
     Round,
     csv_options,
     parse_columns,
@@ -51,8 +52,8 @@ if TYPE_CHECKING:  # slow imports are inside the commands, so that --help is fas
     from agglo.cli.data import Data
     from agglo.estimators.base import Clusterer
 
-PERSISTENT = {"round": "persistent"}
-"""The default cut: the most persistent round."""
+PERSISTENT = {"resolution": "persistent"}
+"""The default cut: the most persistent number of clusters on the modularity path."""
 
 
 @app.command(epilog=EPILOG)
@@ -171,6 +172,7 @@ def fit(
     n_clusters: NClusters = None,
     round: Round = None,
     height: Height = None,
+    resolution: Resolution = None,
     out: Out,
     keep_model: Annotated[
         bool, typer.Option("--keep-model", help="Also write the model, for agglo predict.", rich_help_panel=OUTPUT)
@@ -182,9 +184,10 @@ def fit(
 ) -> None:
     """Cluster the points of a file; write the tree and its labels to a folder.
 
-    The labels are a cut of the tree, which --n-clusters, --round or --height
-    selects. By default the tree is cut at the most persistent round, whose
-    number of clusters survives the longest range of thresholds.
+    The labels are a cut of the tree, which --n-clusters, --round, --height or
+    --resolution selects. The default is --resolution persistent: the cut with
+    the largest modularity whose number of clusters survives the longest range
+    of resolutions.
 
     Example: agglo fit points.npy --metric euclidean --n-clusters 10 -o out
     """
@@ -202,7 +205,7 @@ def fit(
         if algorithm != "scc" and schedule:
             options = ", ".join("--" + name.replace("_", "-") for name in schedule)
             raise ValueError(f"--algorithm {algorithm} has no thresholds: leave out {options}")
-        rule = parse_rule(n_clusters, round, height) or PERSISTENT
+        rule = parse_rule(n_clusters, round, height, resolution) or PERSISTENT
         model = build_model(
             algorithm,
             metric=metric,

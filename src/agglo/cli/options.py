@@ -35,6 +35,13 @@ Height = Annotated[
     float | None,
     typer.Option(help="Cut at a height: a distance, or 1 - cosine.", rich_help_panel=LABELS),
 ]
+Resolution = Annotated[
+    str | None,
+    typer.Option(
+        help="Cut with the largest modularity at a resolution (the larger, the more clusters), or 'persistent'.",
+        rich_help_panel=LABELS,
+    ),
+]
 Columns = Annotated[str | None, typer.Option(help="Columns to use as features: a,b,c.", rich_help_panel=INPUT)]
 Drop = Annotated[
     str | None, typer.Option(help="Columns to leave out of the features: a,b.", rich_help_panel=INPUT)
@@ -94,12 +101,15 @@ def parse_columns(columns: str | None, drop: str | None) -> dict[str, Any]:
     return names
 
 
-def parse_rule(n_clusters: int | None, round: str | None, height: float | None) -> dict[str, Any] | None:
+def parse_rule(
+    n_clusters: int | None, round: str | None, height: float | None, resolution: str | None = None
+) -> dict[str, Any] | None:
     """Return the given cut option as a dict, or None if there is none; raise if there are several."""
     given = {
         "n_clusters": n_clusters,
         "round": None if round is None else parse_integer("--round", round, "persistent"),
         "height": height,
+        "resolution": None if resolution is None else parse_float("--resolution", resolution, "persistent"),
     }
     rules = {name: value for name, value in given.items() if value is not None}
     if len(rules) > 1:

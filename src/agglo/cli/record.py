@@ -69,6 +69,8 @@ def summarize_labels(about: Mapping[str, Any]) -> Rows:
     (name, value), *_ = about["rule"].items()
     if name == "height":
         how = f"height {value}"
+    elif name == "resolution":
+        how = f"resolution {float(about['resolution']):.4g}" + (f", {value}" if isinstance(value, str) else "")
     elif name == "n_clusters":
         how = f"round {about['round']}, closest to {value}"
     else:
@@ -136,7 +138,7 @@ def describe_run(model: Any, data: Data, rule: Mapping[str, Any], schedule: Mapp
         },
         "graph": describe_graph(model.graph_),
         **describe_tree(model.tree_),
-        "labels": describe_labels(model.labels_, rule, model.round_),
+        "labels": describe_labels(model.labels_, rule, model.round_, model.resolution_),
         "scores": None if data.y is None else compute_scores(model.tree_, model.labels_, data.y),
         "seconds": {name: round(seconds, 3) for name, seconds in model._seconds.items()},
         "versions": {
@@ -197,12 +199,15 @@ def cut_tree(tree: Hierarchy, rule: Mapping[str, Any]) -> tuple[npt.NDArray[np.i
     return labels, describe_labels(labels, rule, selected)
 
 
-def describe_labels(labels: npt.NDArray[np.int64], rule: Mapping[str, Any], round: int | None) -> dict[str, Any]:
+def describe_labels(
+    labels: npt.NDArray[np.int64], rule: Mapping[str, Any], round: int | None, resolution: float | None = None
+) -> dict[str, Any]:
     """Return the part of a record that describes the clusters of a cut."""
     sizes = np.sort(np.bincount(labels))[::-1]
     return {
         "rule": {name: str(value) if value in (np.inf, -np.inf) else value for name, value in rule.items()},
         "round": round,
+        "resolution": str(resolution) if resolution == np.inf else resolution,
         "clusters": len(sizes),
         "largest": sizes[:10].tolist(),
         "single_points": int((sizes == 1).sum()),

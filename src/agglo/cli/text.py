@@ -37,6 +37,7 @@ from agglo.cli.options import (
     NClusters,
     Out,
     Quiet,
+    Resolution,
     Round,
     csv_options,
     parse_integer,
@@ -78,6 +79,7 @@ def text(
     n_clusters: NClusters = None,
     round: Round = None,
     height: Height = None,
+    resolution: Resolution = None,
     out: Out = Path("agglo-text"),
     explore: Annotated[
         bool,
@@ -111,7 +113,7 @@ def text(
         if embeddings is not None and model is not None:
             raise ValueError("--embeddings and --model are two ways to get vectors: pass one of them")
         csv = csv_options(None, encoding, delimiter)
-        rule = parse_rule(n_clusters, round, height) or PERSISTENT
+        rule = parse_rule(n_clusters, round, height, resolution) or PERSISTENT
         k = parse_integer("--n-neighbors", n_neighbors, "all")
         clusterer = build_model("scc", n_neighbors=k, n_jobs=jobs, **rule)
     with exit_with(CANNOT_WRITE):

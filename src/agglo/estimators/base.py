@@ -46,6 +46,7 @@ from agglo.rounds.linkage import Linkage, LinkageName
 from agglo.rounds.vector_linkage import VECTOR_LINKAGES, ConnectName
 from agglo.tree.cut import RoundRule
 from agglo.tree.hierarchy import Hierarchy
+from agglo.tree.modularity_path import ResolutionRule
 
 
 class Clusterer(PredictionMixin, ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no types
@@ -69,6 +70,7 @@ class Clusterer(PredictionMixin, ClusterMixin, BaseEstimator, ABC):  # type: ign
         connect: ConnectName | None = "auto",
         round: SupportsIndex | RoundRule | None = None,
         height: SupportsFloat | None = None,
+        resolution: SupportsFloat | ResolutionRule | None = None,
         kind: Kind | None = None,
         max_cluster_size: float | None = None,
         random_state: RandomStateLike = 0,
@@ -86,6 +88,7 @@ class Clusterer(PredictionMixin, ClusterMixin, BaseEstimator, ABC):  # type: ign
         self.connect = connect
         self.round = round
         self.height = height
+        self.resolution = resolution
         self.kind = kind
         self.max_cluster_size = max_cluster_size
         self.random_state = random_state
@@ -232,11 +235,8 @@ class Clusterer(PredictionMixin, ClusterMixin, BaseEstimator, ABC):  # type: ign
         )
         self.tree_ = expand_duplicates(self._graph_tree, self._duplicates, self._constraints)
         self._seconds["rounds"] = time.perf_counter() - start
-        self.round_ = None
-        if self.height is None:
-            rule = cut_rule(self.n_clusters, self.round, self.height)
-            self.round_ = self._select_round(rule["n_clusters"], rule["round"])
-        self._set_labels(progress)
+        path = self._select_cut(**cut_rule(self.n_clusters, self.round, self.height, self.resolution))
+        self._set_labels(progress, path)
 
     def _repr_html_inner(self) -> str:
         """Return scikit-learn's diagram of the parameters and, after ``fit``, a summary of the result."""
@@ -405,6 +405,7 @@ class Clusterer(PredictionMixin, ClusterMixin, BaseEstimator, ABC):  # type: ign
             tree=self.tree_,
             graph_tree=self._graph_tree,
             round=self.round_,
+            resolution=self.resolution_,
             index=self._index,
             seed=self._seed,
             constraints=self._constraints,
@@ -419,7 +420,7 @@ class Clusterer(PredictionMixin, ClusterMixin, BaseEstimator, ABC):  # type: ign
         if state.feature_names:
             self.feature_names_in_ = np.array(state.feature_names, object)
         self.graph_, self.tree_, self._graph_tree = state.graph, state.tree, state.graph_tree
-        self.round_, self._seed = state.round, state.seed
+        self.round_, self.resolution_, self._seed = state.round, state.resolution, state.seed
         self._index = state.index
         self.query_method_ = None if state.index is None else state.index.method
         self._constraints, self._duplicates = state.constraints, state.duplicates

@@ -69,6 +69,7 @@ class ModelState:
     tree: Hierarchy
     graph_tree: Hierarchy
     round: int | None
+    resolution: float | None
     index: NeighborIndex | None  # None if the clusterer was fitted to a graph
     seed: int
     constraints: Constraints
@@ -125,6 +126,7 @@ def model_files(
         "class": state.class_name,
         "parameters": {name: _to_json(name, value) for name, value in state.parameters.items()},
         "round": state.round,
+        "resolution": _to_json("resolution", state.resolution),
         "features": state.n_features,
         "feature_names": state.feature_names,
         "graph": _describe_graph(state.graph),
@@ -184,6 +186,7 @@ def _read_state(home: Path, record: dict[str, Any]) -> ModelState:
         tree=tree,
         graph_tree=graph_tree,
         round=record["round"],
+        resolution=_from_json(record.get("resolution")),  # not in models of earlier versions
         index=index,
         seed=seed,
         constraints=constraints,

@@ -54,11 +54,10 @@ _CHECKS: dict[str, Callable[[Any], object]] = {
 """For each parameter, a function that raises if its value is invalid for all data."""
 
 
-def cut_rule(n_clusters: Any, round: Any, height: Any) -> dict[str, Any]:
-    """Return the rule that selects ``labels_`` from the tree; by default, the most persistent round."""
-    if n_clusters is None and round is None and height is None:
-        round = "persistent"
-    return {"n_clusters": n_clusters, "round": round, "height": height}
+def cut_rule(n_clusters: Any, round: Any, height: Any, resolution: Any) -> dict[str, Any]:
+    """Return the rule that selects ``labels_`` from the tree; by default, the most persistent resolution."""
+    rule = {"n_clusters": n_clusters, "round": round, "height": height, "resolution": resolution}
+    return rule if any(value is not None for value in rule.values()) else rule | {"resolution": "persistent"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +74,7 @@ class FitOptions:
     thresholds: Any
     n_thresholds: int | None
     rule: dict[str, Any]
-    """The rule that selects ``labels_``: exactly one of n_clusters, round and height is not None."""
+    """The rule that selects ``labels_``: exactly one of n_clusters, round, height and resolution is not None."""
     seed: int
 
     @classmethod
@@ -94,7 +93,7 @@ class FitOptions:
             given["kind"],
             given.get("thresholds", "odds"),
             given.get("n_thresholds"),
-            cut_rule(given["n_clusters"], given["round"], given["height"]),
+            cut_rule(given["n_clusters"], given["round"], given["height"], given["resolution"]),
             check_seed(given["random_state"]),
         )
         if options.metric in METRICS:

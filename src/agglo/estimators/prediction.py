@@ -23,6 +23,7 @@ from agglo.rounds.constraints import Constraints
 from agglo.rounds.vector_linkage import VECTOR_LINKAGES
 from agglo.tree.cut import RoundRule, check_rule, select_round
 from agglo.tree.hierarchy import Hierarchy
+from agglo.tree.modularity_path import ModularityPath, modularity_path
 
 
 class PredictionMixin(ABC):
@@ -33,6 +34,7 @@ class PredictionMixin(ABC):
     graph_: NeighborGraph
     graph_index_: npt.NDArray[np.int64]
     round_: int | None
+    resolution_: float | None
     query_method_: str | None
     height: SupportsFloat | None
     metric: str
@@ -118,10 +120,16 @@ class PredictionMixin(ABC):
         n_before = np.int32(len(self.tree_.rounds) - len(self._graph_tree.rounds))  # rounds that merge duplicates
         return Attached(self.tree_, node, np.where(new.round > 0, new.round + n_before, new.round), new.height)
 
-    def _set_labels(self, progress: Progress | None) -> None:
-        """Set ``labels_`` and ``graph_index_``; both have an entry for every point, even with weight 0."""
+    def _set_labels(self, progress: Progress | None, path: ModularityPath | None = None) -> None:
+        """Set ``labels_`` and ``graph_index_``; both have an entry for every point, even with weight 0.
+
+        ``path`` is the result of :meth:`_path`, if it is known.
+        """
         X = None if self._index is None else self._index.X
-        clusters = self.tree_.cut(**self._default_rule())
+        if self.resolution_ is None:
+            clusters = self.tree_.cut(**self._default_rule())
+        else:
+            clusters = (path or self._path()).cut(self.resolution_)[self._duplicates.inverse]
         self.labels_ = number_clusters(clusters, self._constraints.weights, X, self._duplicates.inverse)
         self.graph_index_ = self._duplicates.inverse
         if self._weighted is not None:
@@ -133,11 +141,13 @@ class PredictionMixin(ABC):
             self.labels_, self.graph_index_ = labels, index
 
     def _default_rule(self) -> dict[str, Any]:
-        """Return the rule that selects ``labels_`` from the tree."""
+        """Return the rule that selects ``labels_`` from the tree, if they are the cut of a round or height."""
         return {"round": self.round_, "height": self.height if self.round_ is None else None}
 
     def _label_new(self, new: Attached, leaf_labels: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return the labels of new points in the default cut, with the cluster numbers of ``leaf_labels``."""
+        if self.resolution_ is not None:
+            return new.labels(labels=leaf_labels)
         clusters = new.labels(**self._default_rule())  # numbered in order of first appearance
         return np.where(clusters < 0, -1, order_of_appearance(leaf_labels)[clusters])
 
@@ -151,6 +161,21 @@ class PredictionMixin(ABC):
         weightless = take_rows(X, np.flatnonzero(~has_weight))
         self._weightless = weightless if self._weightless is None else _stack(self._weightless, weightless)
         return take_rows(X, np.flatnonzero(has_weight))
+
+    def _select_cut(self, n_clusters: Any, round: Any, height: Any, resolution: Any) -> ModularityPath | None:
+        """Set ``round_`` and ``resolution_``, both to None for ``height``; return the path if it is used."""
+        self.round_, self.resolution_ = None, None
+        if resolution is None:
+            self.round_ = self._select_round(n_clusters, round) if height is None else None
+            return None
+        path = self._path()
+        self.resolution_ = path.persistent_resolution() if resolution == "persistent" else float(resolution)
+        return path
+
+    def _path(self) -> ModularityPath:
+        """Return the modularity path of the tree over the points of the graph, which weigh as their duplicates."""
+        weights = sum_weights(self._duplicates, self._constraints)
+        return modularity_path(self._graph_tree, self.graph_, sample_weight=weights)
 
     def _select_round(self, n_clusters: SupportsIndex | None, round: SupportsIndex | RoundRule | None) -> int:
         """Return the round of ``tree_`` that ``n_clusters`` or ``round`` selects."""

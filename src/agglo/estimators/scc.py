@@ -17,6 +17,7 @@ from agglo.rounds.schedule import Advance, ScheduleName
 from agglo.rounds.vector_linkage import ConnectName
 from agglo.tree.cut import RoundRule
 from agglo.tree.hierarchy import Hierarchy
+from agglo.tree.modularity_path import ResolutionRule
 
 
 class SCC(Clusterer):
@@ -55,16 +56,20 @@ class SCC(Clusterer):
         After the rounds on the graph, clusters without edges between them may remain. ``connect`` is the linkage
         that merges them. ``"auto"`` selects ``"exact-average"``, or ``"centroid"`` for the metric ``euclidean``,
         if the points are dense and ``linkage`` is ``"average"``, ``"single"`` or ``"complete"``. Otherwise, and
-        with None, these clusters are not merged. The rule ``"persistent"`` selects only among the rounds on the
+        with None, these clusters are not merged. Both rules ``"persistent"`` select only among merges on the
         graph.
     advance : {"every-round", "until-stable"}, default="every-round"
         When to go to the next threshold: after every round, or only after a round that merges nothing.
     round : int, "persistent" or "silhouette", optional
         Select a round by its number, as in :meth:`agglo.Hierarchy.labels`, or by a rule. ``labels_`` are the
-        labels after this round. ``"persistent"`` selects the most persistent round, see the notes. It is the
-        default if ``n_clusters``, ``round`` and ``height`` are None.
+        labels after this round. ``"persistent"`` selects the most persistent round; see
+        :meth:`agglo.Hierarchy.cut`.
     height : float, optional
         Apply all merges up to this height. ``labels_`` are the resulting clusters.
+    resolution : float or "persistent", optional
+        Select the nodes of the tree with the largest modularity on the graph at this resolution. ``labels_`` are
+        these clusters. The larger the resolution, the more clusters. ``"persistent"`` selects the resolution, see
+        the notes. It is the default if ``n_clusters``, ``round``, ``height`` and ``resolution`` are None.
     kind : {"distance", "similarity"}, optional
         Whether a precomputed matrix has distances or similarities. It is required for such a matrix, and not
         allowed otherwise.
@@ -96,7 +101,10 @@ class SCC(Clusterer):
     graph_index_ : ndarray of int64 of shape (n_points,)
         The point of the graph that represents each point; -1 for points of weight 0.
     round_ : int or None
-        The round that ``labels_`` are from; None if ``height`` was given.
+        The round that ``labels_`` are from; None if ``height`` or ``resolution`` selected them.
+    resolution_ : float or None
+        The largest resolution at which ``labels_`` are the cut with the largest modularity; None if another rule
+        selected them.
     query_method_ : str or None
         The search method of ``predict``: "exact", "kdtree" or "cells"; None for a precomputed graph.
     n_features_in_ : int
@@ -111,11 +119,13 @@ class SCC(Clusterer):
 
     Notes
     -----
-    A tree contains many partitions. By default, ``labels_`` is the partition after the most persistent round. As
-    the threshold moves from near to far, the number of clusters falls quickly where clusters touch, and slowly
-    where they are well separated. The most persistent round has the number of clusters that survives the longest
-    range of thresholds; :func:`agglo.tree.default_level.persistent_round` defines it. It is never the partition
-    into single points or into one cluster, unless the tree has no other round.
+    A tree contains many partitions. By default, ``labels_`` is the most persistent of the partitions with the
+    largest modularity. The modularity compares the edge weight inside clusters with the weight that chance would
+    give, times a resolution. As the resolution grows, the number of clusters grows quickly where clusters touch,
+    and slowly where they are well separated. The selected partition has the number of clusters that survives the
+    longest range of resolutions; see
+    :meth:`agglo.tree.modularity_path.ModularityPath.persistent_resolution`. Only the tree and the ratios of edge
+    weights matter, so the rule suits all linkages, metrics and precomputed graphs.
 
     Examples
     --------
@@ -124,8 +134,8 @@ class SCC(Clusterer):
     >>> clusterer = SCC(metric="euclidean").fit(X)
     >>> clusterer.labels_
     array([0, 0, 0, 0, 1, 1, 1, 1])
-    >>> clusterer.tree_.rounds.after, clusterer.round_
-    (array([6, 4, 3, 2, 1]), 4)
+    >>> clusterer.tree_.rounds.after, round(clusterer.resolution_, 3)
+    (array([6, 4, 3, 2, 1]), 1.654)
     >>> clusterer.tree_.cut(n_clusters=4)
     array([0, 0, 1, 1, 2, 2, 3, 3])
     """
@@ -146,6 +156,7 @@ class SCC(Clusterer):
         advance: Advance = "every-round",
         round: SupportsIndex | RoundRule | None = None,
         height: SupportsFloat | None = None,
+        resolution: SupportsFloat | ResolutionRule | None = None,
         kind: Kind | None = None,
         max_cluster_size: float | None = None,
         random_state: RandomStateLike = 0,
@@ -164,6 +175,7 @@ class SCC(Clusterer):
             connect=connect,
             round=round,
             height=height,
+            resolution=resolution,
             kind=kind,
             max_cluster_size=max_cluster_size,
             random_state=random_state,

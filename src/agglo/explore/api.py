@@ -53,7 +53,10 @@ class Run:
     kind: str
     """Whether the tree was built from similarities or distances: "similarity" or "distance"."""
     start: int
-    """The round of the run's labels if they are the cut of a round; otherwise the most persistent round."""
+    """The round of the run's labels, or the round with the closest number of clusters.
+
+    If a tree has no labels, it is the most persistent round.
+    """
     rounds: list[Step]
     """The rounds, from many clusters to few; a sample if there are more than 300 rounds."""
     columns: list[str]

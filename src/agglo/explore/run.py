@@ -17,6 +17,7 @@ from agglo.explore.items import MAX_LABEL, Items, make_table, read_table
 from agglo.explore.values import truncate
 from agglo.io.arrow_file import map_arrow
 from agglo.text.names import NAMES_SCHEMA, name_nodes
+from agglo.tree.cut import select_round
 from agglo.tree.default_level import persistent_round
 from agglo.tree.hierarchy import Hierarchy
 from agglo.tree.mapped import load_mapped, release_pages
@@ -114,7 +115,10 @@ def _open_files(path: Path, files: runfolder.RunFiles, items: Path | None, colum
     names_path = files.find(runfolder.NAMES)
     if names_path is not None:
         names = check_names(map_arrow(names_path), tree, names_path)
-    start = ((files.record or {}).get("labels") or {}).get("round")
+    labels = (files.record or {}).get("labels") or {}
+    start, n_clusters = labels.get("round"), labels.get("clusters")
+    if start is None and isinstance(n_clusters, int) and 1 <= n_clusters <= tree.n_leaves:
+        start = select_round(tree, n_clusters, None)
     return _build_run(path, tree, table, source, names, start)
 
 

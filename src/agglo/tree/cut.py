@@ -15,6 +15,7 @@ from agglo import _core
 from agglo.tree.default_level import persistent_round
 from agglo.tree.dp_means_path import check_lam, dp_means_path
 from agglo.tree.known_classes import cut_by_known_classes
+from agglo.tree.modularity_path import ResolutionRule, check_resolution_rule, modularity_path
 from agglo.tree.silhouette import silhouette_round
 from agglo.tree.validation import check_cluster_size, check_height, check_n_clusters, check_round
 
@@ -33,7 +34,7 @@ _INPUTS: dict[str, tuple[Any, tuple[str, ...]]] = {  # parameter: (its default, 
     "exact": (False, (EXACT,)),
     "X": (None, ("dp_means", EXACT)),
     "centers": ("means", ("dp_means", EXACT)),
-    "graph": (None, (SILHOUETTE,)),
+    "graph": (None, ("resolution", SILHOUETTE)),
     "random_state": (0, (SILHOUETTE,)),
     "noise": ("merge", ("min_size",)),
 }
@@ -62,6 +63,10 @@ def cut(
             check_n_clusters(value, tree.n_leaves)
         path = dp_means_path(tree, inputs["X"], centers=inputs["centers"], n_jobs=n_jobs)
         return path.cut(value) if rule == "dp_means" else path.cut_exactly(value)
+    if rule == "resolution":
+        resolution = check_resolution_rule(value)
+        modularity = modularity_path(tree, inputs["graph"])
+        return modularity.cut(modularity.persistent_resolution() if resolution == "persistent" else resolution)
     check_rule(tree.n_leaves, rules["n_clusters"], rules["round"], rules["height"])
     if rule == "height":
         # The explicit root of a forest has the round after the last. It is not a merge.
@@ -93,6 +98,8 @@ def _check_inputs(rule: str, rules: Mapping[str, Any], inputs: Mapping[str, Any]
             raise ValueError(f"{name} is given, but the rule {rule} does not use it: leave it out")
         if is_default and name == "X" and rule in users:
             raise ValueError(f"the rule {rule} needs the points that the tree was built from: pass X")
+        if is_default and name == "graph" and rule in users:
+            raise ValueError(f"the rule {rule} needs the graph that the tree was built from: pass graph")
 
 
 def check_rule(
@@ -100,9 +107,10 @@ def check_rule(
     n_clusters: SupportsIndex | None,
     round: SupportsIndex | RoundRule | None,
     height: SupportsFloat | None,
+    resolution: SupportsFloat | ResolutionRule | None = None,
 ) -> None:
     """Raise unless exactly one rule is given and its value is valid for a tree with ``n_leaves`` leaves."""
-    _find_rule({"n_clusters": n_clusters, "round": round, "height": height})
+    _find_rule({"n_clusters": n_clusters, "round": round, "height": height, "resolution": resolution})
     if n_clusters is not None:
         check_n_clusters(n_clusters, n_leaves)
     elif isinstance(round, str) and round not in ROUND_RULES:
@@ -116,6 +124,8 @@ def check_rule(
         )
     elif height is not None:
         check_height(height)
+    elif resolution is not None:
+        check_resolution_rule(resolution)
 
 
 def select_round(

@@ -22,6 +22,7 @@ from agglo.tree.condense import condense
 from agglo.tree.cut import Noise, RoundRule, accept_old_names, cut, find_cluster_nodes
 from agglo.tree.dp_means_path import Centers
 from agglo.tree.forest import Forest
+from agglo.tree.modularity_path import ResolutionRule
 from agglo.tree.taxonomy import Taxonomy, layers, taxonomy
 from agglo.tree.validation import check_integer, check_round
 
@@ -242,6 +243,7 @@ class Hierarchy(Immutable):
         *,
         round: SupportsIndex | RoundRule | None = None,
         height: SupportsFloat | None = None,
+        resolution: SupportsFloat | ResolutionRule | None = None,
         dp_means: SupportsFloat | None = None,
         min_size: SupportsIndex | None = None,
         max_size: SupportsIndex | None = None,
@@ -270,6 +272,11 @@ class Hierarchy(Immutable):
             :func:`agglo.tree.silhouette.silhouette_round`.
         height : float
             Apply all merges up to this height. The explicit root of a forest is not a merge.
+        resolution : float or "persistent"
+            Select the nodes with the largest modularity on ``graph`` at this resolution: the larger, the more
+            clusters. ``"persistent"`` selects the number of clusters that survives the longest range of
+            resolutions. The clusterers use this rule by default. See :func:`agglo.modularity_path` and
+            :meth:`agglo.tree.modularity_path.ModularityPath.persistent_resolution`.
         dp_means : float
             Select the nodes with the lowest DP-means cost: the sum of squared distances to the centers, plus this
             value (λ) for each cluster. Needs ``X``. For several values of λ, see :func:`agglo.dp_means_path`.
@@ -291,7 +298,7 @@ class Hierarchy(Immutable):
         centers : {"means", "points"}
             For ``dp_means`` and ``exact``: the center of a cluster is its mean, or its point with the lowest cost.
         graph : NeighborGraph
-            The graph that the tree was built from, for ``round="silhouette"``.
+            The graph that the tree was built from, for ``resolution`` and ``round="silhouette"``.
         noise : {"merge", "label"}
             For ``min_size``: ``"merge"`` keeps a node whole if one of its children is too small. ``"label"``
             splits a node as soon as two of its children are large enough, and labels the points of its small
@@ -328,6 +335,7 @@ class Hierarchy(Immutable):
             "n_clusters": n_clusters,
             "round": round,
             "height": height,
+            "resolution": resolution,
             "dp_means": dp_means,
             "min_size": min_size,
             "max_size": max_size,

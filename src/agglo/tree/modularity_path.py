@@ -6,12 +6,13 @@ The resolution (γ in docs) is the factor of the null model in the modularity.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, SupportsFloat, overload
+from typing import TYPE_CHECKING, Literal, SupportsFloat, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from agglo import _core
+from agglo._native import exp, log
 from agglo._validation import Immutable, release
 from agglo.neighbors.graph import NeighborGraph
 from agglo.tree.default_level import n_given_rounds
@@ -22,6 +23,11 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+ResolutionRule = Literal["persistent"]
+
+_LEAST = 0.25  # clusters with less than a quarter of the edge weight of chance are separate; less proves no more
+_FEW = 1.1  # below this effective number of clusters, one cluster has about 98 % of the points
+_ROUNDING = 1e-9  # scores that differ by less are equal; a sum depends on the order of the points
 
 
 def modularity_path(
@@ -87,13 +93,13 @@ def modularity_path(
     mass = _check_leaf_weights(sample_weight, tree.n_leaves)
     given = (tree.round <= n_given_rounds(tree)).view(np.uint8)
     # The weight of a group of duplicates is the sum of the weights of its points.
-    group = tree.parent[leaf_of] if len(leaf_of) else leaf_of
+    node_weight = tree.size.astype(np.float64)
+    if len(mass):
+        node_weight = _core.sum_descendants(tree.parent, np.append(mass, np.zeros(tree.n_nodes - tree.n_leaves)))
     point_weights = mass
     if len(leaf_of):
-        leaf_weights = np.ones(tree.n_leaves) if not len(mass) else mass
-        sums = _core.sum_descendants(tree.parent, np.append(leaf_weights, np.zeros(tree.n_nodes - tree.n_leaves)))
-        is_group = given[group] == 1
-        point_weights = np.where(is_group, sums[group], sums[leaf_of])
+        group = tree.parent[leaf_of]
+        point_weights = node_weight[np.where(given[group] == 1, group, leaf_of)]
     reference, scale = weight_reference(graph)
     meets, volume = _core.compute_node_modularity(
         tree.parent,
@@ -123,13 +129,8 @@ def modularity_path(
         node_resolution=node_resolution,
         node_inside=_core.sum_descendants(tree.parent, meets) * 2 / total,
         node_volume=volume / total,
+        node_weight=node_weight,
     )
-
-
-def best_modularity_cut(tree: Hierarchy, graph: NeighborGraph, resolution: SupportsFloat = 1.0) -> Ints:
-    """Return the labels of the cut with the largest modularity at one resolution; see :func:`modularity_path`."""
-    gamma = check_resolution(resolution)
-    return modularity_path(tree, graph).cut(gamma)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -155,6 +156,8 @@ class ModularityPath(Immutable):
     """For each node, the share of the edge weight between its points."""
     node_volume: Floats
     """For each node, the share of all degrees that its points have."""
+    node_weight: Floats
+    """For each node, the total weight of its points."""
 
     def __post_init__(self) -> None:
         for name in self.__dataclass_fields__:
@@ -180,12 +183,72 @@ class ModularityPath(Immutable):
         """
         return self.tree.partition(self.node_resolution >= check_resolution(resolution))
 
+    def persistent_resolution(self) -> float:
+        """Select the most persistent cut; return the largest resolution at which it is the best cut.
+
+        1. The persistence of a cut is the length of its range of resolutions, on a logarithmic scale. Ranges start
+           at 1/4. Below that, the best cut separates only clusters with less than a quarter of the edge weight
+           between them that chance would give. Such clusters are separate, and a lower ratio is no further proof.
+        2. The persistence is multiplied by the share of points that are not alone. Duplicates and points that a
+           must-link constraint merges count as one point.
+        3. Clusters are counted by their effective number: the exponential of the entropy of the cluster sizes.
+        4. The score of a cut is a weighted sum of the persistence of all cuts. The weight of another cut is the
+           ratio of the two numbers of clusters, the smaller divided by the larger. The cut with the highest score
+           is selected. Ties go to the coarser cut.
+
+        Cuts whose effective number of clusters is below 1.1 are ignored: one cluster has about 98 % of the points.
+        If no cut is left, the result is the coarsest cut at a positive resolution. Only ratios of weights matter,
+        so the result is the same for weights times any factor.
+
+        Examples
+        --------
+        >>> import agglo
+        >>> from sklearn.datasets import load_digits
+        >>> graph = agglo.neighbor_graph(load_digits().data)
+        >>> path = agglo.modularity_path(agglo.scc(graph), graph)
+        >>> resolution = path.persistent_resolution()
+        >>> round(resolution, 2), len(set(path.cut(resolution)))
+        (1.44, 11)
+        """
+        tree, ends = self.tree, self.node_resolution
+        # A node is a cluster from the largest resolution at which a node above it is merged, to its own.
+        merged = -_core.min_over_ancestors(tree.parent, -ends)
+        starts = np.append(merged[tree.parent[:-1]], 0.0)
+        is_cluster = ends > starts
+        lower, first = np.unique(starts[is_cluster], return_inverse=True)  # piece i starts at lower[i]
+        n_pieces = len(lower)
+        last = np.searchsorted(lower, ends[is_cluster])  # the first piece without the cluster
+        weight, total = self.node_weight[is_cluster], self.node_weight[-1]
+        information = weight * log(weight / total)
+        changes = np.bincount(first, information, n_pieces + 1) - np.bincount(last, information, n_pieces + 1)
+        n_clusters = exp(-np.cumsum(changes)[:n_pieces] / total)
+        is_alone = tree.round[is_cluster] <= n_given_rounds(tree)
+        alone = np.cumsum(np.bincount(first[is_alone], weight[is_alone], n_pieces)) / total
+        logs = log(np.maximum(lower, _LEAST))
+        persistence = np.append(np.diff(logs), 0.0) * np.maximum(0.0, 1 - alone) * (n_clusters > _FEW)
+        if not persistence.any():
+            return float(lower[1]) if n_pieces > 1 else 1.0
+        finer = np.cumsum((persistence / n_clusters)[::-1])[::-1] - persistence / n_clusters
+        scores = np.cumsum(persistence * n_clusters) / n_clusters + finer * n_clusters
+        scores[persistence == 0] = 0.0
+        selected = int((scores >= (1 - _ROUNDING) * scores.max()).argmax())
+        return float(lower[selected + 1])
+
     def __repr__(self) -> str:
         shown = [f"{gamma:.4g}" for gamma in self.resolutions]
         if len(shown) > 5:
             shown[2:-2] = ["..."]
         span = f"{self.n_clusters[0]} to {self.n_clusters[-1]} clusters"
         return f"ModularityPath({self.tree.n_leaves} leaves, {span}, breakpoints {', '.join(shown)})"
+
+
+def check_resolution_rule(resolution: SupportsFloat | ResolutionRule) -> float | ResolutionRule:
+    """Return ``resolution`` as a float, or ``"persistent"``; raise if it is neither."""
+    if isinstance(resolution, str):
+        if resolution != "persistent":
+            raise ValueError(f"resolution={resolution!r} is unknown: pass a number or 'persistent'")
+        return "persistent"
+    return check_resolution(resolution)
 
 
 def check_resolution(resolution: SupportsFloat) -> float:
