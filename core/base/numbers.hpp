@@ -43,15 +43,15 @@ constexpr double kMaxScale = 0x1p150;
 enum class NumberType { float32, float64, float16, int8, uint8 };
 
 template <class T>
-constexpr NumberType kNumberType = NumberType::float32;
+inline constexpr NumberType kNumberType = NumberType::float32;
 template <>
-constexpr NumberType kNumberType<double> = NumberType::float64;
+inline constexpr NumberType kNumberType<double> = NumberType::float64;
 template <>
-constexpr NumberType kNumberType<Half> = NumberType::float16;
+inline constexpr NumberType kNumberType<Half> = NumberType::float16;
 template <>
-constexpr NumberType kNumberType<std::int8_t> = NumberType::int8;
+inline constexpr NumberType kNumberType<std::int8_t> = NumberType::int8;
 template <>
-constexpr NumberType kNumberType<std::uint8_t> = NumberType::uint8;
+inline constexpr NumberType kNumberType<std::uint8_t> = NumberType::uint8;
 
 // Return the number of bytes per number.
 inline std::int64_t size_of(NumberType type) {

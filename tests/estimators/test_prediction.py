@@ -5,6 +5,7 @@ import joblib
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn import get_config
 from sklearn.metrics import adjusted_rand_score
 
 import agglo
@@ -346,6 +347,16 @@ def test_an_exception_leaves_the_old_model_or_the_new_one(start, linkage):
             interrupted = some
     assert old in outcomes
     assert state(change(interrupted)) == new  # the second try takes each point once
+
+
+def test_fit_does_not_change_the_settings_of_scikit_learn():
+    expected, found = get_config(), []
+    sys.setprofile(lambda *event: found.append(get_config()))
+    try:
+        SCC(n_neighbors=3).fit(groups(24)[0])
+    finally:
+        sys.setprofile(None)
+    assert all(settings == expected for settings in found)  # so Ctrl-C cannot leave other settings behind
 
 
 def test_what_is_saved_after_an_exception_can_be_loaded(tmp_path):

@@ -15,7 +15,6 @@ from typing import Any, Literal, Self, SupportsFloat, SupportsIndex
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from sklearn import config_context
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import check_is_fitted
@@ -336,8 +335,8 @@ class Clusterer(PredictionMixin, ClusterMixin, BaseEstimator, ABC):  # type: ign
             return X
         forms = "csr" if self.metric in SPARSE_METRICS else precomputed
         if reset and self._compares_numbers() and not sp.issparse(X):
-            with config_context(assume_finite=True):  # check_points below checks all numbers
-                data = validate_points(self, X, accept_sparse=forms)
+            # check_points below checks all numbers.
+            data = validate_points(self, X, accept_sparse=forms, ensure_all_finite=False)
             return data if sp.issparse(data) else self._check_numbers(data)
         data = validate_points(self, X, reset=reset, accept_sparse=forms)
         if precomputed and reset and data.shape[0] != data.shape[1]:

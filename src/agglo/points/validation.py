@@ -73,10 +73,13 @@ def check_points(X: Any, *, half: bool = False, compact: bool = False, metric: s
     return points
 
 
-def validate_points(estimator: Any, X: Any, *, reset: bool = True, accept_sparse: Any = False) -> Any:
-    """Validate ``X`` as input of a scikit-learn estimator; return an array or CSR matrix of finite numbers.
+def validate_points(
+    estimator: Any, X: Any, *, reset: bool = True, accept_sparse: Any = False, ensure_all_finite: bool = True
+) -> Any:
+    """Validate ``X`` as input of a scikit-learn estimator; return an array or CSR matrix of numbers.
 
-    With ``reset``, set ``n_features_in_`` and ``feature_names_in_``; otherwise compare ``X`` with them.
+    With ``reset``, set ``n_features_in_`` and ``feature_names_in_``; otherwise compare ``X`` with them. With
+    ``ensure_all_finite``, raise if a number is not finite.
     """
     from sklearn.utils import check_array
     from sklearn.utils.validation import validate_data
@@ -84,7 +87,7 @@ def validate_points(estimator: Any, X: Any, *, reset: bool = True, accept_sparse
     table = to_array(X)
     if sp.issparse(table):
         check_compressed("X", table)
-    settings = {"accept_sparse": accept_sparse}
+    settings = {"accept_sparse": accept_sparse, "ensure_all_finite": ensure_all_finite}
     if table is X or holds_vectors(X, table):
         checked = validate_data(estimator, table, reset=reset, **settings)
     else:

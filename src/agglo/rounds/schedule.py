@@ -34,8 +34,8 @@ def threshold_range(graph: WeightSummary) -> tuple[float, float]:
 
     Similarities range from 1, or the largest weight if that is larger, down to a thousandth of it. The paper uses
     this range for cosines. Dot products have no upper bound, so their range starts at the largest weight. Squared
-    Euclidean distances of unit vectors range from 0.001 to 4, as in the paper. Other distances range from the 0.1
-    % quantile of the positive weights to the largest weight, or to ``missing`` if that is larger. The quantile
+    Euclidean distances of unit vectors range from 0.001 to 4, as in the paper. Other distances range from the
+    0.1 % quantile of the positive weights to the largest weight, or to ``missing`` if that is larger. The quantile
     keeps a few near duplicates from stretching the range.
     """
     if graph.kind == "similarity":
