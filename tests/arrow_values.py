@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 _UNITS = ("s", "ms", "us", "ns")
 _LARGE = 2**62
+PYARROW = int(pa.__version__.partition(".")[0])
 
 
 def _numbers():
@@ -49,7 +50,9 @@ def _times():
         far_text = f"<value out of range: {-_LARGE}>" if unit == "s" else f"1970-01-01 00:00:00{digits}"
         yield f"timestamp {unit}", raw.view(pa.timestamp(unit)), [f"1970-01-01 00:00:00{digits}", far_text, None]
         raw = pa.array([0, 0, None], pa.int64())
-        for zone, text in (("+02:00", f"02:00:00{digits}+0200"), ("No/Where", f"00:00:00{digits}Z")):
+        utc = f"00:00:00{digits}Z"
+        shifted = f"02:00:00{digits}+0200" if PYARROW >= 22 else utc  # earlier versions write no offsets
+        for zone, text in (("+02:00", shifted), ("No/Where", utc)):
             expected = [f"1970-01-01 {text}"] * 2 + [None]
             yield f"timestamp {unit} {zone}", raw.view(pa.timestamp(unit, zone)), expected
         spans = pa.array([_LARGE, -90, None], pa.int64()).view(pa.duration(unit))

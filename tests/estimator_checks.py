@@ -5,6 +5,9 @@ import os
 import subprocess
 import sys
 
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
 
 @functools.cache
 def run_with_array_api(path):
@@ -14,8 +17,18 @@ def run_with_array_api(path):
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False).stdout
 
 
+def parametrize_checks(estimators):
+    """Mark a test to run with every check of every estimator: ``parametrize_with_checks`` with a list of cases.
+
+    scikit-learn 1.6 passes a generator, which pytest 9 refuses.
+    """
+    mark = parametrize_with_checks(estimators)
+    names, cases = mark.args
+    return pytest.mark.parametrize(names, list(cases), **mark.kwargs)
+
+
 def run_check(estimator, check, request):
-    """Run a check of ``parametrize_with_checks`` for the test whose ``request`` is given."""
+    """Run a check of :func:`parametrize_checks` for the test whose ``request`` is given."""
     name = getattr(check, "func", check).__name__
     if name == "check_array_api_input" and "SCIPY_ARRAY_API" not in os.environ:
         report = run_with_array_api(str(request.path))

@@ -7,7 +7,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse as sp
-from estimator_checks import run_check
+from estimator_checks import parametrize_checks, run_check
 from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.metrics import pairwise_distances
@@ -18,7 +18,6 @@ from sklearn.utils.estimator_checks import (
     check_sample_weight_equivalence_on_dense_data,
     check_sample_weight_equivalence_on_sparse_data,
     estimator_checks_generator,
-    parametrize_with_checks,
 )
 from sklearn.utils.validation import check_is_fitted
 
@@ -41,7 +40,7 @@ def blobs(n=90, seed=0):
 
 
 @pytest.mark.filterwarnings("ignore:[0-9]+ of [0-9]+ points are all zero:UserWarning")  # and so are some of theirs
-@parametrize_with_checks([SCC(), Affinity(), HAC()])
+@parametrize_checks([SCC(), Affinity(), HAC()])
 def test_scikit_learns_own_checks(estimator, check, request):
     run_check(estimator, check, request)
 

@@ -1,6 +1,7 @@
 import csv
 import io
 import json
+import re
 import tracemalloc
 from typing import get_type_hints
 
@@ -8,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from arrow_values import NESTED, VALUES
+from arrow_values import NESTED, PYARROW, VALUES
 from explorable import assert_has_type
 from forests import chain
 from hypothesis import given
@@ -109,6 +110,8 @@ def check_requests(array, column, is_counted=False):
         text = texts[int(row[2])]
         assert row[3].removeprefix("'") == ("" if text is None else text)
     content = b"".join(api.export(run, nodes=[root], format="parquet").parts)
+    if PYARROW < 26 and re.search("fixed_size_list|fixed_shape_tensor", str(array.type)):
+        return  # earlier versions write nulls of these types to Parquet, but cannot read them
     table = pq.read_table(io.BytesIO(content))
     stored = [text and text.replace(".000", "") for text in to_text(table[column].combine_chunks()).to_pylist()]
     expected = [texts[point] and texts[point].replace(".000", "") for point in table["point"].to_pylist()]

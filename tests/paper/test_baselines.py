@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import sklearn.cluster
-from estimator_checks import run_check
+from estimator_checks import parametrize_checks, run_check
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.spatial.distance import cdist
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from agglo import HAC
 from agglo.evaluation.metrics import dendrogram_purity
@@ -40,7 +39,7 @@ def blobs(n=300, k=6, d=5, apart=8.0, seed=0):
     return apart * rng.standard_normal((k, d))[y] + rng.standard_normal((n, d)), y
 
 
-@parametrize_with_checks([make_estimator(name) for name in TREES])
+@parametrize_checks([make_estimator(name) for name in TREES])
 def test_scikit_learns_own_checks(estimator, check, request):
     run_check(estimator, check, request)
 

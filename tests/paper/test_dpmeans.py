@@ -11,12 +11,11 @@ import sys
 
 import numpy as np
 import pytest
-from estimator_checks import run_check
+from estimator_checks import parametrize_checks, run_check
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sklearn.base import clone
-from sklearn.utils.estimator_checks import parametrize_with_checks
 from test_dpmeans_parts import blobs, points_with_ties
 
 import agglo
@@ -28,7 +27,7 @@ SOLVERS = [SerialDPMeans, OCCDPMeans, DPMeansPlusPlus, LowRankALBCD, TreeDPMeans
 each = pytest.mark.parametrize("solver", SOLVERS)
 
 
-@parametrize_with_checks([solver() for solver in SOLVERS] + [DPMeansPlusPlus(refine=True)])
+@parametrize_checks([solver() for solver in SOLVERS] + [DPMeansPlusPlus(refine=True)])
 def test_scikit_learns_own_checks(estimator, check, request):
     run_check(estimator, check, request)
 

@@ -88,7 +88,7 @@ def iter_tables(run: ExplorableRun, nodes: Sequence[int]) -> Iterator[Any]:
             ]
             piece = pa.table([*own, *run.items.rows(chosen).values()], names)
             pieces.append(piece)
-            rows, size = rows + len(chosen), size + piece.nbytes
+            rows, size = rows + len(chosen), size + piece.get_total_buffer_size()
             if rows >= _MAX_ROWS or size >= _MAX_BYTES:
                 yield pa.concat_tables(pieces)
                 pieces, rows, size = [], 0, 0
