@@ -47,15 +47,15 @@ void check(Input& input) {
     std::sort(own.begin(), own.end(), [&](float a, float b) { return sign * a < sign * b; });
     CHECK(std::equal(own.begin(), own.begin() + k, exact.values.begin() + i * k));
   }
-  const auto cells = ivf_neighbors(points, k, metric, 0.9, {}, {}, 8, 2, true, 1, blas.sgemm, one_thread());
+  const auto cells = ivf_neighbors(points, k, metric, {}, {0.9, 8, 2}, {}, 1, blas.sgemm, one_thread());
   if (both)
-    CHECK(same(
-        cells.neighbors,
-        ivf_neighbors(points, k, metric, 0.9, {}, {}, 8, 2, true, 1, blas.sgemm, two_threads()).neighbors));
+    CHECK(
+        same(cells.neighbors,
+             ivf_neighbors(points, k, metric, {}, {0.9, 8, 2}, {}, 1, blas.sgemm, two_threads()).neighbors));
   const Points<T> queries{numbers.data(), 2, d};
   const Neighbors found = exact_query(queries, points, k, metric, blas.sgemm, one_thread());
   CHECK(same(found, kdtree_query(queries, points, k, metric, one_thread())));
-  const IvfIndex index(points, k, metric, 0.9, {}, {}, {}, 1, blas.sgemm, one_thread());
+  const IvfIndex index(points, k, metric, {}, 0.9, {}, {}, 1, blas.sgemm, one_thread());
   CHECK(index.query(queries, one_thread()).indices.size() == found.indices.size());
 }
 

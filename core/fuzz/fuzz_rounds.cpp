@@ -39,7 +39,7 @@ void check_validation(Input& input) {
     indices.push_back(static_cast<std::int32_t>(input.integer(0, 6) - 1));
     weights.push_back(input.read<float>());
   }
-  violation({indptr, indices, weights}, one_thread());
+  find_graph_violation({indptr, indices, weights}, one_thread());
 }
 
 }  // namespace
@@ -106,10 +106,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     CHECK(std::equal(graph.weights.begin(), graph.weights.end(), other.weights.begin(), other.weights.end()));
   }
   const GraphView view{graph.indptr, graph.indices, graph.weights};
-  CHECK(violation(view, one_thread()).empty());
+  CHECK(find_graph_violation(view, one_thread()).empty());
   for (const bool up : {false, true})
     for (const double share : {0.0, 0.3, 1.0}) {
-      const float found = quantile_beyond(view.weights, 1.0, up, share);
+      const float found = weight_quantile(view.weights, 1.0, up, share);
       CHECK(std::isnan(found) || (up ? found > 1 : found < 1));
     }
   for (const Linkage linkage : {Linkage::average, Linkage::single, Linkage::complete})

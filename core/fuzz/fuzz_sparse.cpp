@@ -46,10 +46,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const Sets sets{indptr, indices, {}, columns};
   const Neighbors overlaps = jaccard_neighbors(sets, k, one_thread());
   if (both) CHECK(same(overlaps, jaccard_neighbors(sets, k, two_threads())));
-  const auto nearly = minhash_neighbors(sets, k, 0.9, {0, 2, true}, 4, 4, 1, one_thread());
+  const auto nearly = minhash_neighbors(sets, k, {0, 2}, {0.9, 4, 4}, 1, one_thread());
   if (both)
-    CHECK(same(nearly.neighbors,
-               minhash_neighbors(sets, k, 0.9, {0, 2, true}, 4, 4, 1, two_threads()).neighbors));
+    CHECK(
+        same(nearly.neighbors, minhash_neighbors(sets, k, {0, 2}, {0.9, 4, 4}, 1, two_threads()).neighbors));
 
   const std::int64_t width = input.integer(1, 5);
   std::vector<std::uint64_t> words(n * width);

@@ -66,9 +66,8 @@ struct Trial {
 
 }  // namespace
 
-IvfResult ivf_neighbors(const AnyPoints& points, std::int64_t k, Metric metric, double recall,
-                        const IvfParams& given, std::span<const float> basis, std::int64_t sample,
-                        std::int64_t max_passes, bool accept_lower_recall, std::uint64_t seed,
+IvfResult ivf_neighbors(const AnyPoints& points, std::int64_t k, Metric metric, const IvfParams& given,
+                        const RecallGoal& goal, std::span<const float> basis, std::uint64_t seed,
                         Gemm<float>* sgemm, ThreadPool& pool, const Report& report) {
   const std::int64_t n = points.n;
   if (n > std::numeric_limits<std::int32_t>::max() / 2)
@@ -126,13 +125,14 @@ IvfResult ivf_neighbors(const AnyPoints& points, std::int64_t k, Metric metric, 
   };
   // One sample tunes the parameters. A separate sample measures the recall, so the measurement is unbiased.
   const std::int64_t tuning = given.n_probes == 0 ? std::min(kTuning, n) : 0;
-  std::vector<std::int32_t> both = random_sample(n, tuning, rng()), chosen = random_sample(n, sample, rng());
+  std::vector<std::int32_t> both = random_sample(n, tuning, rng()),
+                            chosen = random_sample(n, goal.sample, rng());
   both.insert(both.end(), chosen.begin(), chosen.end());
   std::optional<TrueNeighbors> truth;
   truth.emplace(find_truth(both, part(220, 260)));
   const auto try_lists = [&] {
     lists->tuner.measure_sample(*truth, lists->partition, lists->coded, tuning, lists->scanners, pool);
-    const ProbeTuner::Choice choice = lists->tuner.choose(recall);
+    const ProbeTuner::Choice choice = lists->tuner.choose(goal.recall);
     return Trial{choice.is_enough, lists->tuner.sample_recall(choice).value, params.list_size,
                  lists->partition.is_thorough()};
   };
@@ -147,7 +147,7 @@ IvfResult ivf_neighbors(const AnyPoints& points, std::int64_t k, Metric metric, 
     };
     if (given.list_size == 0 && first.size > min_size) attempt(min_size, false);
     if (!first.thorough) attempt(first.size, true);
-    if (accept_lower_recall && best != last) {
+    if (goal.accept_lower && best != last) {
       build_lists(best.size, best.thorough);
       try_lists();
     }
@@ -155,12 +155,12 @@ IvfResult ivf_neighbors(const AnyPoints& points, std::int64_t k, Metric metric, 
   source->drop();  // a scan reads every row once, so storing rows does not pay
   allocate_result();
   const auto n_nearest = static_cast<std::int64_t>(lists->partition.nearest(0).size());
-  double target = recall;  // recall to reach on the tuning sample
+  double target = goal.recall;  // recall to reach on the tuning sample
   for (bool is_enough = false; !is_enough;) {
     ProbeTuner::Choice choice{std::min(given.n_probes, n_nearest),
                               wanted + 1 + std::max<std::int64_t>(8, wanted / 2), false};
     if (given.n_probes == 0) choice = lists->tuner.choose(target);
-    if (tuning > 0 && !choice.is_enough && !accept_lower_recall) {
+    if (tuning > 0 && !choice.is_enough && !goal.accept_lower) {
       if (params.n_passes == 0) {
         found.recall = lists->tuner.sample_recall(choice);
         found.neighbors = {};
@@ -190,12 +190,13 @@ IvfResult ivf_neighbors(const AnyPoints& points, std::int64_t k, Metric metric, 
         params.n_passes == 1 ? part(300, all) : part(all, all));
     std::size_t from = tuning;
     if (params.n_passes > 1) {  // the previous sample caused this pass, so measure on a new one
-      chosen = random_sample(n, sample, rng());
+      chosen = random_sample(n, goal.sample, rng());
       truth.emplace(find_truth(chosen, part(all, all)));
       from = 0;
     }
     found.recall = measure_recall(*truth, found.neighbors, space, duplicates, chosen, from, k);
-    is_enough = found.recall.value >= recall || !choice.is_enough || params.n_passes >= max_passes;
+    is_enough =
+        found.recall.value >= goal.recall || !choice.is_enough || params.n_passes >= goal.max_attempts;
     target += (1 - target) / 2;
   }
   for (std::int64_t i = 0; i < n; ++i) found.lists[i] = lists->partition.list(duplicates.inverse[i]);

@@ -28,12 +28,11 @@ struct IvfResult {
 
 // Return approximate nearest neighbours with exact values: nearly the result of `exact_neighbors`.
 //
-// Parameters that are 0 are tuned until a sample of points reaches `recall`.
-// The recall of the result is then measured on another sample of `sample` points.
+// Parameters that are 0 are tuned until a sample of points reaches the recall of the goal.
+// The recall of the result is then measured on another sample.
 // If the recall is too low, all points are searched again with more probes or candidates.
-// There are at most `max_passes` searches.
-// If no parameters reach `recall` and `accept_lower_recall` is true, the best parameters are used.
-// If `accept_lower_recall` is false, the result of an earlier pass is returned, if there is one.
+// If no parameters reach the recall and the goal accepts a lower one, the best parameters are used.
+// If it does not, the result of an earlier pass is returned, if there is one.
 // Otherwise `neighbors` is empty, and `recall` is the recall of the tuning sample.
 //
 // The result depends on the points, the arguments and the seed, but not on the number of threads.
@@ -45,9 +44,8 @@ struct IvfResult {
 // Memory besides points and result:
 // one byte per number of the rows, 60 bytes per point, and a few MB per thread.
 // A basis needs four more bytes per number, which are freed before the result is allocated.
-IvfResult ivf_neighbors(const AnyPoints& points, std::int64_t k, Metric metric, double recall,
-                        const IvfParams& given, std::span<const float> basis, std::int64_t sample,
-                        std::int64_t max_passes, bool accept_lower_recall, std::uint64_t seed,
+IvfResult ivf_neighbors(const AnyPoints& points, std::int64_t k, Metric metric, const IvfParams& given,
+                        const RecallGoal& goal, std::span<const float> basis, std::uint64_t seed,
                         Gemm<float>* sgemm, ThreadPool& pool, const Report& report = {});
 
 }  // namespace agglo

@@ -177,7 +177,7 @@ Graph symmetrize(const DirectedView& rows, Kind kind, ThreadPool& pool) {
   return graph;
 }
 
-float quantile_beyond(std::span<const float> weights, double bound, bool up, double share) {
+float weight_quantile(std::span<const float> weights, double bound, bool up, double share) {
   // Integer keys have the same order as the weights, counted from the bound.
   // Find the upper half of the key with the wanted rank, then its lower half.
   const auto key = [up](float weight) {
@@ -205,7 +205,7 @@ float quantile_beyond(std::span<const float> weights, double bound, bool up, dou
   return std::bit_cast<float>(ascending >> 31 ? ascending & 0x7fffffffu : ~ascending);
 }
 
-std::string violation(const GraphView& graph, ThreadPool& pool) {
+std::string find_graph_violation(const GraphView& graph, ThreadPool& pool) {
   const std::int64_t n = graph.size();
   if (n < 0 || graph.indptr[0] != 0) return "indptr must start at 0";
   for (std::int64_t i = 0; i < n; ++i)

@@ -56,9 +56,9 @@ Graph symmetrize(const DirectedView& rows, Kind kind, ThreadPool& pool);
 // The `count` selected weights are ranked by their distance from the bound.
 // The result is the weight with rank floor(share * (count - 1)), or NaN if count is 0.
 // The weights are not copied.
-float quantile_beyond(std::span<const float> weights, double bound, bool up, double share);
+float weight_quantile(std::span<const float> weights, double bound, bool up, double share);
 
 // Return a description of the first violated invariant of GraphView, or an empty string.
-std::string violation(const GraphView& graph, ThreadPool& pool);
+std::string find_graph_violation(const GraphView& graph, ThreadPool& pool);
 
 }  // namespace agglo

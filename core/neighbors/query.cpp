@@ -157,8 +157,8 @@ struct IvfIndex::Batch {
   std::vector<std::int32_t> list;
 };
 
-IvfIndex::IvfIndex(const AnyPoints& points, std::int64_t k, Metric metric, double recall,
-                   const IvfParams& params, std::span<const std::int32_t> known, std::span<const float> basis,
+IvfIndex::IvfIndex(const AnyPoints& points, std::int64_t k, Metric metric, const IvfParams& params,
+                   double recall, std::span<const std::int32_t> known, std::span<const float> basis,
                    std::uint64_t seed, Gemm<float>* sgemm, ThreadPool& pool, const Report& report)
     : points_(points),
       k_(k),

@@ -31,7 +31,7 @@ class IvfIndex {
   // Build the index. Parameters that are 0 are chosen so that a sample of the points reaches `recall`.
   // `known` is empty, or the inverted list of each point from `ivf_neighbors` with the same `basis`.
   // Known lists are used if all of them are large enough.
-  IvfIndex(const AnyPoints& points, std::int64_t k, Metric metric, double recall, const IvfParams& params,
+  IvfIndex(const AnyPoints& points, std::int64_t k, Metric metric, const IvfParams& params, double recall,
            std::span<const std::int32_t> known, std::span<const float> basis, std::uint64_t seed,
            Gemm<float>* sgemm, ThreadPool& pool, const Report& report = {});
   IvfIndex(const IvfIndex&) = delete;

@@ -23,6 +23,14 @@ struct Recall {
   std::int64_t sample;
 };
 
+// The recall that an approximate search shall reach.
+struct RecallGoal {
+  double recall;
+  std::int64_t sample;        // number of points to measure the recall on
+  std::int64_t max_attempts;  // maximum number of passes over all points (IVF) or of bands (MinHash)
+  bool accept_lower = true;   // whether to continue if the recall seems out of reach
+};
+
 // Estimate the recall from the number of true neighbours (at most k) that each sample point found.
 Recall estimate_recall(std::span<const std::int64_t> right, std::int64_t k);
 // Estimate the recall from the share of true neighbours that each sample point found.

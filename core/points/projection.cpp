@@ -150,15 +150,15 @@ Eigen symmetric_eigen(std::vector<double> matrix, std::int64_t n) {
   return eigen;
 }
 
-PrincipalDirections principal_directions(const float* rows, std::int64_t n, std::int64_t d,
-                                         std::int64_t count, int iterations) {
-  const std::vector<float> columns = transpose(rows, n, d);
+PrincipalDirections find_principal_directions(const Points<float>& rows, std::int64_t count, int iterations) {
+  const auto [data, n, d] = rows;
+  const std::vector<float> columns = transpose(data, n, d);
   std::vector<float> basis(count * d), inside, next;
   std::uint64_t state = 0;
   for (float& x : basis)  // uniform in [-1, 1)
     x = static_cast<float>(static_cast<std::int64_t>(next_splitmix64(state) >> 40)) * 0x1p-23f - 1;
   const auto coordinates = [&] {  // coordinates of all rows, one direction after the other
-    multiply_rows(basis.data(), count, rows, n, d, inside);
+    multiply_rows(basis.data(), count, rows.data, rows.n, rows.d, inside);
   };
   for (int iteration = 0; iteration < iterations; ++iteration) {
     coordinates();

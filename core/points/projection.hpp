@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "points/space.hpp"
+
 namespace agglo {
 
 struct PrincipalDirections {
@@ -11,10 +13,9 @@ struct PrincipalDirections {
   std::vector<double> squares;  // for each direction, the sum of squared coordinates over all points
 };
 
-// Approximate the `count` principal directions of n rows of d numbers, 1 <= count <= d.
+// Approximate the `count` principal directions of rows, 1 <= count <= rows.d.
 // No number may be larger than 1. The method is subspace iteration from a fixed start.
-PrincipalDirections principal_directions(const float* rows, std::int64_t n, std::int64_t d,
-                                         std::int64_t count, int iterations);
+PrincipalDirections find_principal_directions(const Points<float>& rows, std::int64_t count, int iterations);
 
 // The eigenvalues of a symmetric matrix in descending order, and its eigenvectors, one per row.
 struct Eigen {

@@ -12,18 +12,19 @@
 namespace agglo::python {
 namespace {
 
-nb::object map(const In<double>& values, double (*function)(double)) {
-  std::vector<double> results(values.shape(0));
-  std::transform(values.data(), values.data() + values.shape(0), results.begin(), function);
-  return to_numpy(std::move(results));
+template <double (*function)(double)>
+std::vector<double> map(std::span<const double> values) {
+  std::vector<double> results(values.size());
+  std::transform(values.begin(), values.end(), results.begin(), function);
+  return results;
 }
 
 }  // namespace
 
 void bind_base(nb::module_& module) {
-  module.def("simd_level", [] { return std::string(agglo::name_of(agglo::simd_level())); });
-  module.def("log", [](const In<double>& values) { return map(values, agglo::portable_log); });
-  module.def("exp", [](const In<double>& values) { return map(values, agglo::portable_exp); });
+  module.def("simd_level", [] { return std::string(name_of(simd_level())); });
+  module.def("log", &map<portable_log>, "values"_a);
+  module.def("exp", &map<portable_exp>, "values"_a);
 }
 
 }  // namespace agglo::python

@@ -13,7 +13,6 @@ NB_MODULE(_core, module) {
   bind_neighbors(module);
   bind_sparse(module);
   bind_rounds(module);
-  bind_attach(module);
   bind_tree(module);
   bind_cut(module);
   bind_paper(module);

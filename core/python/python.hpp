@@ -1,71 +1,86 @@
-// Conversions between NumPy and the core, and calls that release the GIL.
+// Conversions between Python and the core. Only the files of this folder include Python headers.
 //
-// Only the files of this folder include Python headers.
+// The conversions let nanobind bind most functions of the core as they are, and write their types into the
+// stub:
+//  - A span, Points or AnyPoints reads a NumPy array without a copy. A vector is moved into a NumPy array.
+//  - An enumeration is a string. A ThreadPool is its number of threads. A Report is a function or None.
+//  - Small views, such as GraphView, are tuples of their members. So are structs of results.
 // Python code validates all arguments before it calls the core, which does not check them again.
 #pragma once
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/tuple.h>
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <span>
-#include <stdexcept>
-#include <string>
+#include <string_view>
+#include <tuple>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
+#include "base/blas.hpp"
 #include "base/thread_pool.hpp"
 #include "neighbors/exact.hpp"
 #include "neighbors/graph.hpp"
 #include "neighbors/recall.hpp"
 #include "points/space.hpp"
-#include "rounds/moments.hpp"
-#include "rounds/rounds.hpp"
 
 namespace agglo::python {
 
 namespace nb = nanobind;
 using namespace nb::literals;
 
+// Releases the GIL while a bound function runs. Its arguments are converted before, and its result after.
+using ReleaseGil = nb::call_guard<nb::gil_scoped_release>;
+
+// ---- enumerations ----
+
+// The names of the values of an enumeration, in their order. They are its values in Python.
+template <class Enum>
+inline constexpr std::array<std::string_view, 0> names{};
+template <>
+inline constexpr std::array<std::string_view, 2> names<Kind>{"similarity", "distance"};
+template <>
+inline constexpr std::array<std::string_view, 4> names<Metric>{"dot", "cosine", "sqeuclidean", "euclidean"};
+
+// ---- results ----
+
+// Values that become a read-only array, which Python code cannot make writable.
+// Columns of graphs and trees are read-only, because the core does not validate them again.
+template <class Values>
+struct ReadOnly {
+  Values values;
+};
+template <class Values>
+ReadOnly(Values) -> ReadOnly<Values>;
+
+// Moves a vector into a NumPy array. `Element` is the element type of the vector, or its const version.
+template <class Element, class Values>
+nb::handle move_to_numpy(Values&& values, nb::detail::cleanup_list* cleanup) {
+  auto* owned = new Values(std::move(values));
+  nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<Values*>(p); });
+  using Array = nb::ndarray<nb::numpy, Element, nb::ndim<1>>;
+  return nb::detail::make_caster<Array>::from_cpp(Array(owned->data(), {owned->size()}, owner),
+                                                  nb::rv_policy::automatic, cleanup);
+}
+
 // ---- arguments ----
 
-// A contiguous one-dimensional array.
-template <class T>
-using In = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
-// A contiguous two-dimensional array.
-template <class T>
-using Rows = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-
-// A contiguous two-dimensional array that the core writes to.
-template <class T>
-using WritableRows = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+// A contiguous array that the core only reads.
+template <class T, class... Shape>
+using Input = nb::ndarray<const T, Shape..., nb::c_contig, nb::device::cpu>;
 
 // The element type in Python for arrays of T. float16 arrays are passed as views of type uint16.
 template <class T>
-using Bits = std::conditional_t<std::is_same_v<T, agglo::Half>, std::uint16_t, T>;
+using Bits = std::conditional_t<std::is_same_v<T, Half>, std::uint16_t, T>;
 
-template <class T>
-std::span<const T> span(const In<T>& array) {
-  return {array.data(), array.shape(0)};
-}
-
-template <class T>
-std::span<const T> flatten(const Rows<T>& array) {
-  return {array.data(), array.size()};
-}
-
-template <class T>
-agglo::Points<T> to_points(const Rows<Bits<T>>& X) {
-  return {reinterpret_cast<const T*>(X.data()), static_cast<std::int64_t>(X.shape(0)),
-          static_cast<std::int64_t>(X.shape(1))};
-}
-
-// A contiguous two-dimensional array of any number type that points may have.
-using AnyRows = nb::ndarray<nb::ro, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-
-inline agglo::AnyPoints to_points(const AnyRows& X) {
+inline AnyPoints to_points(const nb::ndarray<nb::ro, nb::ndim<2>, nb::c_contig, nb::device::cpu>& X) {
   const auto type = [&] {
     if (X.dtype() == nb::dtype<float>()) return NumberType::float32;
     if (X.dtype() == nb::dtype<double>()) return NumberType::float64;
@@ -77,89 +92,34 @@ inline agglo::AnyPoints to_points(const AnyRows& X) {
   return {X.data(), type, static_cast<std::int64_t>(X.shape(0)), static_cast<std::int64_t>(X.shape(1))};
 }
 
-inline agglo::GraphView to_graph(const In<std::int64_t>& indptr, const In<std::int32_t>& indices,
-                                 const In<float>& weights) {
-  return {span(indptr), span(indices), span(weights)};
-}
-
-inline agglo::Vectors to_vectors(const WritableRows<float>& means) {
-  agglo::Vectors vectors;
-  vectors.means = {means.data(), means.size()};
-  vectors.d = static_cast<std::int64_t>(means.shape(1));
-  return vectors;
-}
-
-inline agglo::Kind to_kind(bool similarity) {
-  return similarity ? agglo::Kind::similarity : agglo::Kind::distance;
-}
-
-inline agglo::Metric to_metric(const std::string& name) {
-  if (name == "dot") return agglo::Metric::dot;
-  if (name == "cosine") return agglo::Metric::cosine;
-  if (name == "sqeuclidean") return agglo::Metric::sqeuclidean;
-  if (name == "euclidean") return agglo::Metric::euclidean;
-  throw std::invalid_argument("unknown metric " + name);
-}
-
-inline agglo::Linkage to_linkage(const std::string& name) {
-  if (name == "average") return agglo::Linkage::average;
-  if (name == "single") return agglo::Linkage::single;
-  if (name == "complete") return agglo::Linkage::complete;
-  throw std::invalid_argument("unknown linkage " + name);
-}
-
-inline agglo::VectorLinkage to_vector_linkage(const std::string& name) {
-  if (name == "exact-average") return agglo::VectorLinkage::average;
-  if (name == "centroid") return agglo::VectorLinkage::centroid;
-  if (name == "ward") return agglo::VectorLinkage::ward;
-  throw std::invalid_argument("unknown linkage " + name);
+// Call run(points) with the number type of the points, which must be one of `T`.
+template <class... T, class Run>
+auto with_number_type(const AnyPoints& points, const Run& run) {
+  using Result = std::common_type_t<decltype(run(std::declval<Points<T>>()))...>;
+  std::optional<Result> result;
+  const auto try_type = [&]<class Number>(const Number*) {
+    if (points.type != kNumberType<Number>) return false;
+    result = run(Points<Number>{reinterpret_cast<const Number*>(points.data), points.n, points.d});
+    return true;
+  };
+  if (!(try_type(static_cast<const T*>(nullptr)) || ...))
+    throw nb::type_error("points have a number type that this function does not support");
+  return *std::move(result);
 }
 
 // BLAS functions are passed as capsules from scipy.linalg.cython_blas.
-inline agglo::Gemm<float>* to_sgemm(const nb::capsule& sgemm) {
-  return reinterpret_cast<agglo::Gemm<float>*>(sgemm.data());
+template <class Real>
+Gemm<Real>* to_gemm(const nb::capsule& gemm) {
+  return reinterpret_cast<Gemm<Real>*>(gemm.data());
 }
-inline agglo::Blas to_blas(const nb::capsule& sgemm, const nb::capsule& dgemm) {
-  return {to_sgemm(sgemm), reinterpret_cast<agglo::Gemm<double>*>(dgemm.data())};
-}
-
-// ---- results ----
-
-// Moves a vector into a NumPy array. `Element` is the element type of the vector, or its const version.
-template <class Element, class Values>
-nb::object move_to_numpy(Values&& values) {
-  using Owned = std::remove_cvref_t<Values>;
-  auto* owned = new Owned(std::forward<Values>(values));
-  nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<Owned*>(p); });
-  return nb::cast(nb::ndarray<nb::numpy, Element, nb::ndim<1>>(owned->data(), {owned->size()}, owner));
+inline Blas to_blas(nb::capsule sgemm, nb::capsule dgemm) {
+  return {to_gemm<float>(sgemm), to_gemm<double>(dgemm)};
 }
 
-template <class Values>
-nb::object to_numpy(Values&& values) {
-  return move_to_numpy<typename std::remove_cvref_t<Values>::value_type>(std::forward<Values>(values));
-}
-
-// Returns a read-only array, which Python code cannot make writable.
-// Columns of graphs and trees are read-only, because the core does not validate them again.
-template <class Values>
-nb::object to_read_only(Values&& values) {
-  return move_to_numpy<const typename std::remove_cvref_t<Values>::value_type>(std::forward<Values>(values));
-}
-
-inline nb::tuple to_lists(Neighbors neighbors) {
-  return nb::make_tuple(to_numpy(std::move(neighbors.indices)), to_numpy(std::move(neighbors.values)));
-}
-
-inline nb::tuple to_tuple(const Recall& recall) {
-  return nb::make_tuple(recall.value, recall.error, recall.sample);
-}
-
-// ---- calls ----
-
-// Returns a Report that checks for Ctrl-C and calls a Python progress function, at most every 50 ms.
-inline agglo::Report make_report(const nb::object& progress) {
+// Return a Report that checks for Ctrl-C and calls a Python progress function, at most every 50 ms.
+inline Report make_report(nb::handle progress) {
   using clock = std::chrono::steady_clock;
-  return [&progress, last = clock::time_point{}](std::int64_t done, std::int64_t total) mutable {
+  return [progress, last = clock::time_point{}](std::int64_t done, std::int64_t total) mutable {
     const auto now = clock::now();
     if (now - last < std::chrono::milliseconds(50)) return;
     last = now;
@@ -169,31 +129,193 @@ inline agglo::Report make_report(const nb::object& progress) {
   };
 }
 
-// Calls work() with the GIL released.
-template <class Work>
-auto without_gil(const Work& work) {
-  nb::gil_scoped_release release;
-  return work();
-}
-
-// Calls work(pool, report) with the GIL released. A work with the parameter pack `run` passes both on.
-template <class Work>
-auto without_gil(int n_threads, const nb::object& progress, const Work& work) {
-  nb::gil_scoped_release release;
-  agglo::ThreadPool pool(n_threads);
-  const Report report = make_report(progress);
-  return work(pool, report);
-}
-
 void bind_base(nb::module_& module);
 void bind_points(nb::module_& module);
 void bind_graph(nb::module_& module);
 void bind_neighbors(nb::module_& module);
 void bind_sparse(nb::module_& module);
 void bind_rounds(nb::module_& module);
-void bind_attach(nb::module_& module);
 void bind_tree(nb::module_& module);
 void bind_cut(nb::module_& module);
 void bind_paper(nb::module_& module);
 
 }  // namespace agglo::python
+
+namespace agglo {
+
+// Return the members of a result. A result with an overload of this function is a tuple in Python.
+inline auto to_tuple(Neighbors&& found) {
+  return std::tuple(std::move(found.indices), std::move(found.values));
+}
+inline auto to_tuple(Recall&& recall) { return std::tuple(recall.value, recall.error, recall.sample); }
+inline auto to_tuple(Graph&& graph) {
+  return std::tuple(python::ReadOnly{std::move(graph.indptr)}, python::ReadOnly{std::move(graph.indices)},
+                    python::ReadOnly{std::move(graph.weights)});
+}
+
+}  // namespace agglo
+
+namespace nanobind::detail {
+
+template <class T>
+inline constexpr auto array_name =
+    const_name("numpy.ndarray[dtype=") + dtype_traits<T>::name + const_name("]");
+
+template <class Enum>
+struct enum_caster {
+  NB_TYPE_CASTER(Enum, const_name("str"))
+
+  bool from_python(handle source, auto, cleanup_list*) noexcept {
+    const auto& names = agglo::python::names<Enum>;
+    const auto is_source = [&](std::string_view name) {
+      return PyUnicode_Check(source.ptr()) &&
+             PyUnicode_CompareWithASCIIString(source.ptr(), name.data()) == 0;
+    };
+    const auto name = std::find_if(names.begin(), names.end(), is_source);
+    value = static_cast<Enum>(name - names.begin());
+    return name != names.end();
+  }
+};
+
+template <>
+struct type_caster<agglo::Kind> : enum_caster<agglo::Kind> {};
+template <>
+struct type_caster<agglo::Metric> : enum_caster<agglo::Metric> {};
+
+// Base of the casters of arguments. A caster converts to T and owns what T refers to during the call.
+template <class T>
+struct argument_caster {
+  template <class>
+  using Cast = T;
+  template <class>
+  static constexpr bool can_cast() {
+    return true;
+  }
+};
+
+template <class T, class Array>
+struct array_caster : argument_caster<T> {
+  bool from_python(handle source, auto flags, cleanup_list* cleanup) noexcept {
+    return array.from_python(source, flags, cleanup);
+  }
+
+  type_caster<Array> array;
+};
+
+// A span reads the numbers of an array of any shape in C order.
+template <class T>
+struct type_caster<std::span<const T>> : array_caster<std::span<const T>, agglo::python::Input<T>> {
+  static constexpr auto Name = array_name<T>;
+  explicit operator std::span<const T>() { return {this->array.value.data(), this->array.value.size()}; }
+};
+
+template <class T>
+struct type_caster<agglo::Points<T>>
+    : array_caster<agglo::Points<T>, agglo::python::Input<agglo::python::Bits<T>, ndim<2>>> {
+  static constexpr auto Name = array_name<agglo::python::Bits<T>>;
+  explicit operator agglo::Points<T>() {
+    const auto& X = this->array.value;
+    return {reinterpret_cast<const T*>(X.data()), static_cast<std::int64_t>(X.shape(0)),
+            static_cast<std::int64_t>(X.shape(1))};
+  }
+};
+
+template <>
+struct type_caster<agglo::AnyPoints>
+    : array_caster<agglo::AnyPoints, ndarray<ro, ndim<2>, c_contig, device::cpu>> {
+  static constexpr auto Name = const_name("numpy.typing.NDArray[typing.Any]");
+  explicit operator agglo::AnyPoints() { return agglo::python::to_points(array.value); }
+};
+
+// An argument that the function `convert` builds from the members of a Python tuple.
+template <auto convert>
+struct tuple_argument;
+template <class T, class... Members, T (*convert)(Members...)>
+struct tuple_argument<convert> : argument_caster<T> {
+  static constexpr auto Name = make_caster<std::tuple<Members...>>::Name;
+  bool from_python(handle source, auto flags, cleanup_list* cleanup) noexcept {
+    return members.from_python(source, flags, cleanup);
+  }
+  explicit operator T() { return std::apply(convert, members.operator std::tuple<Members...>()); }
+
+  make_caster<std::tuple<Members...>> members;
+};
+
+// Return a view of the members of a Python tuple.
+template <class View, class... Members>
+View to_view(Members... members) {
+  return {members...};
+}
+
+template <>
+struct type_caster<agglo::GraphView>
+    : tuple_argument<&to_view<agglo::GraphView, std::span<const std::int64_t>, std::span<const std::int32_t>,
+                              std::span<const float>>> {};
+template <>
+struct type_caster<agglo::DirectedView>
+    : tuple_argument<&to_view<agglo::DirectedView, std::span<const std::int64_t>,
+                              std::span<const std::int32_t>, std::span<const float>>> {};
+
+template <>
+struct type_caster<agglo::Gemm<float>> : argument_caster<agglo::Gemm<float>*> {
+  static constexpr auto Name = make_caster<capsule>::Name;
+  bool from_python(handle source, auto flags, cleanup_list* cleanup) noexcept {
+    return sgemm.from_python(source, flags, cleanup);
+  }
+  explicit operator agglo::Gemm<float>*() { return agglo::python::to_gemm<float>(sgemm.value); }
+
+  type_caster<capsule> sgemm;
+};
+template <>
+struct type_caster<agglo::Blas> : tuple_argument<&agglo::python::to_blas> {};
+
+template <>
+struct type_caster<agglo::ThreadPool> : argument_caster<agglo::ThreadPool&> {
+  static constexpr auto Name = const_name("int");
+  bool from_python(handle source, auto flags, cleanup_list* cleanup) noexcept {
+    return n_threads.from_python(source, flags, cleanup);
+  }
+  explicit operator agglo::ThreadPool&() { return pool.emplace(n_threads.value); }
+
+  type_caster<int> n_threads;
+  std::optional<agglo::ThreadPool> pool;
+};
+
+template <>
+struct type_caster<agglo::Report> {
+  NB_TYPE_CASTER(agglo::Report, const_name("collections.abc.Callable[[int, int], None]"))
+
+  bool from_python(handle source, auto, cleanup_list*) noexcept {
+    value = agglo::python::make_report(source);
+    return source.is_none() || PyCallable_Check(source.ptr());
+  }
+};
+
+template <class T, class Allocator>
+struct type_caster<std::vector<T, Allocator>> {
+  static constexpr auto Name = array_name<T>;
+  static handle from_cpp(std::vector<T, Allocator>&& values, rv_policy, cleanup_list* cleanup) noexcept {
+    return agglo::python::move_to_numpy<T>(std::move(values), cleanup);
+  }
+};
+
+template <class T, class Allocator>
+struct type_caster<agglo::python::ReadOnly<std::vector<T, Allocator>>> {
+  static constexpr auto Name = array_name<T>;
+  static handle from_cpp(agglo::python::ReadOnly<std::vector<T, Allocator>>&& column, rv_policy,
+                         cleanup_list* cleanup) noexcept {
+    return agglo::python::move_to_numpy<const T>(std::move(column.values), cleanup);
+  }
+};
+
+template <class Result>
+  requires requires(Result&& result) { to_tuple(std::move(result)); }
+struct type_caster<Result> {
+  using Members = decltype(to_tuple(std::declval<Result>()));
+  static constexpr auto Name = make_caster<Members>::Name;
+  static handle from_cpp(Result&& result, rv_policy policy, cleanup_list* cleanup) noexcept {
+    return make_caster<Members>::from_cpp(to_tuple(std::move(result)), policy, cleanup);
+  }
+};
+
+}  // namespace nanobind::detail

@@ -285,38 +285,38 @@ class TrueLists {
 
 }  // namespace
 
-MinHashResult minhash_neighbors(const Sets& sets, std::int64_t k, double recall, const MinHashParams& given,
-                                std::int64_t max_bands, std::int64_t sample, std::uint64_t seed,
-                                ThreadPool& pool, const Report& report) {
+MinHashResult minhash_neighbors(const Sets& sets, std::int64_t k, const MinHashParams& given,
+                                const RecallGoal& goal, std::uint64_t seed, ThreadPool& pool,
+                                const Report& report) {
   const Overlaps overlaps(sets, find_duplicates(sets, pool));
   const auto& ids = overlaps.duplicates.first;
   std::mt19937_64 rng(seed);
   MinHashSearch search(sets, overlaps, k, pool);
-  MinHashResult found{
-      {}, {}, {std::max(given.bucket == 0 ? kBucket : given.bucket, k + 1), 0, given.never_give_up}};
-  std::int64_t& bands = found.params.bands;
+  MinHashResult found{{}, {}, {std::max(given.bucket_size == 0 ? kBucket : given.bucket_size, k + 1), 0}};
+  std::int64_t& bands = found.params.n_bands;
+  const std::int64_t max_bands = goal.max_attempts;
   const auto add = [&](std::int64_t count) {
     std::vector<std::uint64_t> seeds(count);
     for (std::uint64_t& it : seeds) it = rng();
     const Report part = [&](std::int64_t done, std::int64_t) {
-      if (report) report(bands + done, std::max(max_bands, given.bands));
+      if (report) report(bands + done, std::max(max_bands, given.n_bands));
     };
-    search.add_bands(seeds, found.params.bucket, recall == 1, part);
+    search.add_bands(seeds, found.params.bucket_size, goal.recall == 1, part);
     bands += count;
   };
   const auto measure = [&] {
-    return TrueLists(overlaps, random_sample(sets.n(), sample, rng()), k, pool).measure_recall(search);
+    return TrueLists(overlaps, random_sample(sets.n(), goal.sample, rng()), k, pool).measure_recall(search);
   };
 
-  if (given.bands > 0) {
-    add(given.bands);
+  if (given.n_bands > 0) {
+    add(given.n_bands);
     found.recall = measure();
   } else if (static_cast<std::int64_t>(ids.size()) <= kFew) {
     search.compare_all();
     found.recall = measure();
   } else {
     const TrueLists tuning(overlaps, random_sample(sets.n(), kTuning, rng()), k, pool);
-    double target = recall;
+    double target = goal.recall;
     for (bool enough = false; !enough;) {
       add(std::min(kBands, max_bands - bands));
       const double missed = 1 - tuning.measure_recall(search).value;
@@ -326,11 +326,11 @@ MinHashResult minhash_neighbors(const Sets& sets, std::int64_t k, double recall,
                                 ? static_cast<double>(bands) * portable_log(1 - target) / portable_log(missed)
                                 : 0;
       const bool last =
-          bands >= max_bands || (!given.never_give_up && needed > kHopeless * static_cast<double>(max_bands));
+          bands >= max_bands || (!goal.accept_lower && needed > kHopeless * static_cast<double>(max_bands));
       if (1 - missed < target && !last) continue;
       // Measure the recall on a new sample. The tuning sample is biased, because it decided when to stop.
       found.recall = measure();
-      enough = last || found.recall.value >= recall;
+      enough = last || found.recall.value >= goal.recall;
       target += (1 - target) / 4;
     }
   }

@@ -11,9 +11,8 @@ namespace agglo {
 
 // Parameters of the MinHash search. If a number is 0, the search chooses it.
 struct MinHashParams {
-  std::int64_t bucket = 0;    // maximum number of sets per bucket
-  std::int64_t bands = 0;     // number of bands, which are partitions of all sets into buckets
-  bool never_give_up = true;  // whether to continue even if the recall seems out of reach
+  std::int64_t bucket_size = 0;  // maximum number of sets per bucket
+  std::int64_t n_bands = 0;      // number of bands, which are partitions of all sets into buckets
 };
 
 struct MinHashResult {
@@ -25,14 +24,14 @@ struct MinHashResult {
 // Return approximate nearest neighbours with exact values: nearly the result of `jaccard_neighbors`.
 //
 // Sets that share a bucket in any band are compared if their sketches are close.
-// Unless the number of bands is given, bands are added until a sample of sets reaches `recall`.
-// The search stops at `max_bands`. If `never_give_up` is false, it stops as soon as max_bands seems too few.
+// Unless the number of bands is given, bands are added until a sample of sets reaches the recall of the goal.
+// If the goal does not accept a lower recall, the search stops as soon as the allowed bands seem too few.
 // If there are few sets, all pairs are compared.
 // The result depends on the sets, the arguments and the seed, but not on the number of threads.
 //
 // Memory besides sets and result: 4 bytes per member, 16 * k + 200 bytes per set, and 8 per set and thread.
-MinHashResult minhash_neighbors(const Sets& sets, std::int64_t k, double recall, const MinHashParams& given,
-                                std::int64_t max_bands, std::int64_t sample, std::uint64_t seed,
-                                ThreadPool& pool, const Report& report = {});
+MinHashResult minhash_neighbors(const Sets& sets, std::int64_t k, const MinHashParams& given,
+                                const RecallGoal& goal, std::uint64_t seed, ThreadPool& pool,
+                                const Report& report = {});
 
 }  // namespace agglo

@@ -152,11 +152,11 @@ void add_cells(Metric metric, std::span<const float> basis, const Blas& gemms, T
   constexpr std::int64_t n = 1200, d = 48, k = 5, held = 100;
   const auto numbers = some_points<T>(n + held, d, 3);
   const Points<T> points{numbers.data(), n, d}, queries{numbers.data() + n * d, held, d};
-  const auto found = ivf_neighbors(points, k, metric, 0.9, {}, basis, 50, 2, true, 5, gemms.sgemm, pool);
+  const auto found = ivf_neighbors(points, k, metric, {}, {0.9, 50, 2}, basis, 5, gemms.sgemm, pool);
   digest.add(found.neighbors).add(found.lists);
   digest.add(
       std::vector<std::int64_t>{found.params.list_size, found.params.n_probes, found.params.n_candidates});
-  const IvfIndex index(points, k, metric, 0.9, {}, {}, basis, 5, gemms.sgemm, pool);
+  const IvfIndex index(points, k, metric, {}, 0.9, {}, basis, 5, gemms.sgemm, pool);
   digest.add(index.query(queries, pool));
 }
 
@@ -166,7 +166,7 @@ std::uint64_t cell_searches(const Blas& gemms, ThreadPool& pool) {
     add_cells<float>(metric, {}, gemms, pool, digest);
   add_cells<std::int8_t>(Metric::euclidean, {}, gemms, pool, digest);
   const auto rows = some_points<float>(200, 48, 4);
-  const PrincipalDirections found = principal_directions(rows.data(), 200, 48, 16, 2);
+  const PrincipalDirections found = find_principal_directions({rows.data(), 200, 48}, 16, 2);
   digest.add(found.rows).add(found.squares);
   add_cells<float>(Metric::sqeuclidean, found.rows, gemms, pool, digest);
   return digest.value();
@@ -192,7 +192,7 @@ std::uint64_t feature_searches(const Blas&, ThreadPool& pool) {
     digest.add(exact_neighbors(rows, 6, metric, pool));
   const Sets sets{indptr, indices, {}, columns};
   digest.add(jaccard_neighbors(sets, 6, pool));
-  digest.add(minhash_neighbors(sets, 6, 0.8, {}, 24, 60, 7, pool).neighbors);
+  digest.add(minhash_neighbors(sets, 6, {}, {0.8, 60, 24}, 7, pool).neighbors);
   constexpr std::int64_t width = 3;
   std::vector<std::uint64_t> words(n * width);
   for (std::uint64_t& word : words) word = random.next() & random.next();

@@ -144,7 +144,7 @@ def test_the_size_of_epochs_matters_and_one_point_an_epoch_is_serial():
 @given(X=points_with_ties, seed=st.integers(0, 2**40))
 def test_seeds_and_their_distances(X, seed):
     with one_blas_thread():
-        seeds, labels, distances = _core.draw_dp_seeds(X, 0.0, False, seed, sgemm(), 2, None)
+        seeds, labels, distances = _core.draw_dp_seeds(X, 0.0, "cost", seed, sgemm(), 2, None)
     table = ((X[:, None].astype(np.float64) - X[seeds]) ** 2).sum(axis=2)
     assert len(seeds) == len(np.unique(X, axis=0))  # lam is 0: all that differ
     np.testing.assert_array_equal(labels, table.argmin(axis=1))
@@ -172,7 +172,7 @@ def test_seeds_are_drawn_by_squared_distance():
     draws = 4000
     with one_blas_thread():
         X = x[:, None]
-        last = [_core.draw_dp_seeds(X, 0.0, False, seed, sgemm(), 1, None)[0][-1] for seed in range(draws)]
+        last = [_core.draw_dp_seeds(X, 0.0, "cost", seed, sgemm(), 1, None)[0][-1] for seed in range(draws)]
     counts = np.bincount(last, minlength=7)
     assert ((counts - draws * chance) ** 2 / (draws * chance)).sum() < 22.5  # 0.1 % of chi-square with 6 degrees
 
@@ -182,12 +182,12 @@ def test_seeds_stop_where_the_rule_says(lam):
     X = blobs(1200)
     k = np.arange(1, len(X) + 1)
     with one_blas_thread():
-        everything, _, distances = _core.draw_dp_seeds(X, 0.0, False, 7, sgemm(), 2, None)
-        for bound in (False, True):
-            seeds, labels, shorter = _core.draw_dp_seeds(X, lam, bound, 7, sgemm(), 2, None)
+        everything, _, distances = _core.draw_dp_seeds(X, 0.0, "cost", 7, sgemm(), 2, None)
+        for rule in ("cost", "bound"):
+            seeds, labels, shorter = _core.draw_dp_seeds(X, lam, rule, 7, sgemm(), 2, None)
             np.testing.assert_array_equal(seeds, everything[: len(seeds)])
             np.testing.assert_allclose(shorter, distances[: len(seeds)], rtol=1e-9)
-            if bound:
+            if rule == "bound":
                 enough = distances <= 16 * lam * k * (np.log2(k) + 2)
                 assert len(seeds) == 1 + enough.argmax()
             else:

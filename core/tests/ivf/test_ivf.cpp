@@ -71,7 +71,7 @@ void check_search(std::int64_t n, std::int64_t d, std::int64_t k, Metric metric)
     ThreadPool pool(threads);
     const auto exact = agglo::exact_neighbors(points, k, metric, {}, blas, pool);
     const auto found =
-        agglo::ivf_neighbors(points, k, metric, 0.95, {60, 0, 0, 0}, {}, 100, 4, true, 11, blas.sgemm, pool);
+        agglo::ivf_neighbors(points, k, metric, {60, 0, 0, 0}, {0.95, 100, 4}, {}, 11, blas.sgemm, pool);
     double right = 0;
     for (std::int64_t i = 0; i < n; ++i) {
       const float last = exact.values[i * k + k - 1];
@@ -108,8 +108,8 @@ TEST_CASE("the search reaches the recall asked for, with any number of threads")
 TEST_CASE("equal points have neighbours at distance 0") {
   const std::vector<float> same(50 * 3, 2.0f);
   ThreadPool pool(2);
-  const auto copies = agglo::ivf_neighbors(Points<float>{same.data(), 50, 3}, 4, Metric::euclidean, 0.95, {},
-                                           {}, 10, 4, true, 0, blas.sgemm, pool);
+  const auto copies = agglo::ivf_neighbors(Points<float>{same.data(), 50, 3}, 4, Metric::euclidean, {},
+                                           {0.95, 10, 4}, {}, 0, blas.sgemm, pool);
   CHECK(std::all_of(copies.neighbors.values.begin(), copies.neighbors.values.end(),
                     [](float value) { return value == 0; }));
 }
@@ -118,7 +118,7 @@ TEST_CASE("a point cannot have more neighbours than there are other points") {
   const std::vector<float> same(50 * 3, 2.0f);
   ThreadPool pool(2);
   CHECK(throws<std::invalid_argument>([&] {
-    agglo::ivf_neighbors(Points<float>{same.data(), 50, 3}, 50, Metric::dot, 0.95, {}, {}, 10, 4, true, 0,
+    agglo::ivf_neighbors(Points<float>{same.data(), 50, 3}, 50, Metric::dot, {}, {0.95, 10, 4}, {}, 0,
                          blas.sgemm, pool);
   }));
 }
@@ -127,7 +127,7 @@ TEST_CASE("an exception of the progress function stops the search") {
   const auto data = make_points<float>(3000, 4, 1);
   ThreadPool pool(2);
   CHECK(throws<std::runtime_error>([&] {
-    agglo::ivf_neighbors(Points<float>{data.data(), 3000, 4}, 5, Metric::cosine, 0.95, {}, {}, 10, 4, true, 0,
+    agglo::ivf_neighbors(Points<float>{data.data(), 3000, 4}, 5, Metric::cosine, {}, {0.95, 10, 4}, {}, 0,
                          blas.sgemm, pool, stop);
   }));
 }

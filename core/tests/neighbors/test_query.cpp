@@ -51,7 +51,7 @@ void check_points(std::int64_t n, std::int64_t d, std::int64_t k, Metric metric)
     }
   }
   // With a single inverted list, all points are compared.
-  const agglo::IvfIndex one(points, k, metric, 0.9, {n + 4 * (k + 1), 0, 0, 0}, {}, {}, 7, blas.sgemm, pool);
+  const agglo::IvfIndex one(points, k, metric, {n + 4 * (k + 1), 0, 0, 0}, 0.9, {}, {}, 7, blas.sgemm, pool);
   CHECK(one.query(queries, pool).values == first.values);
 }
 
@@ -64,16 +64,16 @@ void check_ivf_index(Metric metric) {
   for (float& x : query_data) x = normal(rng);
   const Points<float> points{data.data(), n, d}, queries{query_data.data(), 300, d};
   ThreadPool pool(3), alone(1);
-  const agglo::IvfIndex index(points, k, metric, 0.95, {50, 0, 0, 0}, {}, {}, 7, blas.sgemm, pool);
+  const agglo::IvfIndex index(points, k, metric, {50, 0, 0, 0}, 0.95, {}, {}, 7, blas.sgemm, pool);
   const auto found = index.query(queries, pool), same = index.query(queries, alone);
   CHECK(found.indices == same.indices && found.values == same.values);
   // Tests known lists, and known lists that are too small, so that new lists are built.
   const auto known =
-      agglo::ivf_neighbors(points, k, metric, 0.95, {50, 0, 0, 0}, {}, 10, 4, true, 7, blas.sgemm, pool);
+      agglo::ivf_neighbors(points, k, metric, {50, 0, 0, 0}, {0.95, 10, 4}, {}, 7, blas.sgemm, pool);
   std::vector<std::int32_t> tiny(n, 0);
   tiny[0] = 1;
   for (const auto& cells : {known.lists, tiny}) {
-    const agglo::IvfIndex other(points, k, metric, 0.95, {50, 0, 0, 0}, cells, {}, 7, blas.sgemm, pool);
+    const agglo::IvfIndex other(points, k, metric, {50, 0, 0, 0}, 0.95, cells, {}, 7, blas.sgemm, pool);
     const auto lists = other.query(queries, pool);
     CHECK(std::all_of(lists.indices.begin(), lists.indices.end(), [](std::int32_t j) { return j >= 0; }));
     CHECK(cells == known.lists || lists.values == found.values);

@@ -31,7 +31,7 @@ void threads_do_not_matter(Kind kind, Linkage linkage, std::optional<double> mis
   ThreadPool one(1);
   const Graph graph = random_graph(400, 4, 7, kind, one);
   const GraphView view{graph.indptr, graph.indices, graph.weights};
-  CHECK(violation(view, one).empty());
+  CHECK(find_graph_violation(view, one).empty());
   std::vector<double> thresholds;
   for (int i = 0; i < 30; ++i) thresholds.push_back(kind == Kind::similarity ? 1 - i / 30.0 : i / 30.0);
   RoundPlan plan;

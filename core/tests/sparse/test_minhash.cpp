@@ -44,10 +44,10 @@ struct Alike : Made {
 
 void threads_do_not_matter(const Made& made, std::int64_t k, const MinHashParams& wish) {
   ThreadPool one(1);
-  const auto first = minhash_neighbors(made.sets(), k, 0.95, wish, 32, 100, 7, one);
+  const auto first = minhash_neighbors(made.sets(), k, wish, {0.95, 100, 32}, 7, one);
   for (const int threads : {2, 8}) {
     ThreadPool pool(threads);
-    const auto other = minhash_neighbors(made.sets(), k, 0.95, wish, 32, 100, 7, pool);
+    const auto other = minhash_neighbors(made.sets(), k, wish, {0.95, 100, 32}, 7, pool);
     CHECK(first.neighbors.indices == other.neighbors.indices);
     CHECK(first.neighbors.values == other.neighbors.values);
     CHECK(first.recall.value == other.recall.value);
@@ -57,7 +57,7 @@ void threads_do_not_matter(const Made& made, std::int64_t k, const MinHashParams
 void most_neighbours_are_found(const Made& made, std::int64_t k) {
   ThreadPool pool(2);
   const auto exact = jaccard_neighbors(made.sets(), k, pool);
-  const auto found = minhash_neighbors(made.sets(), k, 0.9, {}, 128, 256, 1, pool).neighbors;
+  const auto found = minhash_neighbors(made.sets(), k, {}, {0.9, 256, 128}, 1, pool).neighbors;
   std::int64_t wanted = 0, right = 0;
   for (std::size_t i = 0; i < exact.indices.size() / k; ++i) {
     std::int64_t last = (i + 1) * k - 1;
@@ -72,16 +72,16 @@ TEST_CASE("few sets are searched exactly") {
   const Made made(400, 20, 12, 3);
   ThreadPool pool(2);
   const auto exact = jaccard_neighbors(made.sets(), 9, pool);
-  const auto found = minhash_neighbors(made.sets(), 9, 0.5, {}, 128, 64, 0, pool);
+  const auto found = minhash_neighbors(made.sets(), 9, {}, {0.5, 64, 128}, 0, pool);
   CHECK(found.neighbors.indices == exact.indices && found.neighbors.values == exact.values);
-  CHECK(found.recall.value == 1 && found.params.bands == 0);
+  CHECK(found.recall.value == 1 && found.params.n_bands == 0);
 }
 
 void a_report_may_stop_the_search(int threads) {
   const Made made(1500, 20, 30, 2);
   ThreadPool pool(threads);
   CHECK(throws<std::runtime_error>(
-      [&] { minhash_neighbors(made.sets(), 5, 0.9, {}, 128, 64, 0, pool, stop); }));
+      [&] { minhash_neighbors(made.sets(), 5, {}, {0.9, 64, 128}, 0, pool, stop); }));
 }
 
 }  // namespace

@@ -48,6 +48,11 @@ class SearchParams:
     seed: int = 0
     stop_early: bool = False
 
+    def recall_goal(self, sample: int, max_attempts: int) -> _core.RecallGoal:
+        """Return the goal of an approximate search that measures its recall on ``sample`` points."""
+        accept_lower = not self.stop_early
+        return _core.RecallGoal(self.recall, sample=sample, max_attempts=max_attempts, accept_lower=accept_lower)
+
 
 class NeighborLists(NamedTuple):
     """The neighbours of all points, with the recall and the parameters of the search."""
@@ -103,7 +108,7 @@ class DensePoints:
 
         If values are equal in float32, they are compared in float64, as in a search.
         """
-        lists = _core.select_closest(as_core_array(self.X), self.metric, *candidates, n_neighbors, n_threads)
+        lists = _core.select_closest(as_core_array(self.X), self.metric, candidates, n_neighbors, n_threads)
         return to_rows(lists, n_neighbors)
 
 
@@ -112,8 +117,13 @@ def search_exact(points: Points, params: SearchParams) -> NeighborLists:
     with one_blas_thread():
         basis = choose_sketch_basis(points, params.metric, params.n_neighbors)
         lists = _core.search_exact(
-            *(as_core_array(points), params.n_neighbors, params.metric, basis),
-            *(sgemm(), dgemm(), params.n_threads, params.report),
+            as_core_array(points),
+            params.n_neighbors,
+            params.metric,
+            basis,
+            (sgemm(), dgemm()),
+            params.n_threads,
+            params.report,
         )
     return NeighborLists(*to_rows(lists, params.n_neighbors), None, {})
 
@@ -150,30 +160,30 @@ def search_cells(
     """
     with one_blas_thread():
         basis = find_main_directions(points, params.metric)
-        indices, values, recall, effort, cells = _core.search_ivf(
+        lists, recall, used, cells = _core.search_ivf(
             as_core_array(points),
             k=params.n_neighbors,
             metric=params.metric,
-            recall=params.recall,
-            list_size=list_size,
-            n_probes=n_probes,
-            n_candidates=n_candidates,
+            params=_core.IvfParams(list_size=list_size, n_probes=n_probes, n_candidates=n_candidates),
+            goal=params.recall_goal(sample, MAX_ATTEMPTS),
             basis=basis,
-            sample=sample,
-            max_attempts=MAX_ATTEMPTS,
-            stop_early=params.stop_early,
             seed=params.seed,
             sgemm=sgemm(),
             n_threads=params.n_threads,
             progress=params.report,
         )
-    parameters = {"recall": params.recall, "random_state": params.seed}
-    # These keys are part of the format of saved models.
-    parameters |= dict(zip(("cell_size", "visits", "candidates", "rounds"), effort, strict=True))
+    parameters = {
+        "recall": params.recall,
+        "random_state": params.seed,
+        # These keys are part of the format of saved models.
+        "cell_size": used.list_size,
+        "visits": used.n_probes,
+        "candidates": used.n_candidates,
+        "rounds": used.n_passes,
+    }
     if len(basis):
         parameters["directions"] = len(basis)
-    lists = to_rows((indices, values), params.n_neighbors)
-    return NeighborLists(*lists, RecallEstimate(*recall), parameters, cells)
+    return NeighborLists(*to_rows(lists, params.n_neighbors), RecallEstimate(*recall), parameters, cells)
 
 
 _SEARCHES: dict[str, Callable[[Points, SearchParams], NeighborLists]] = {

@@ -157,7 +157,7 @@ class NeighborGraph(Immutable):
         message = (
             ""
             if checked is TRUSTED
-            else _core.find_graph_violation(self.indptr, self.indices, self.weights, effective_n_threads(None))
+            else _core.find_graph_violation((self.indptr, self.indices, self.weights), effective_n_threads(None))
         )
         if message:
             raise ValueError(
@@ -333,9 +333,7 @@ class NeighborGraph(Immutable):
         """Build an undirected graph from directed edges in CSR format: the union of both directions."""
         if kind not in KINDS:
             raise ValueError(f"kind={kind!r} is unknown: pass 'similarity' or 'distance'")
-        rows, indices, merged = _core.symmetrize(
-            indptr, targets, weights, kind == "similarity", effective_n_threads(n_jobs)
-        )
+        rows, indices, merged = _core.symmetrize((indptr, targets, weights), kind, effective_n_threads(n_jobs))
         return cls(rows, indices, merged, kind=kind, missing=missing, checked=TRUSTED, **record)
 
     @property

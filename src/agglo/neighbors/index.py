@@ -131,15 +131,17 @@ class NeighborIndex:
         else:
             if n_neighbors not in self._cell_indexes:
                 basis = find_main_directions(self.X, self.metric)
-                self._cell_indexes[n_neighbors] = _core.build_ivf_index(
+                self._cell_indexes[n_neighbors] = _core.IvfIndex(
                     points,
                     k=n_neighbors,
                     metric=self.metric,
+                    params=_core.IvfParams(
+                        list_size=self.parameters["cell_size"],
+                        n_probes=self.parameters["visits"],
+                        n_candidates=self.parameters["candidates"],
+                    ),
                     recall=self.recall,
-                    list_size=self.parameters["cell_size"],
-                    n_probes=self.parameters["visits"],
-                    n_candidates=self.parameters["candidates"],
-                    cells=self._cells,
+                    lists=self._cells,
                     basis=basis,
                     seed=self.seed,
                     sgemm=sgemm(),

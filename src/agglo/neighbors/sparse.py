@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,6 +38,22 @@ _BLOCK_ROWS = 4096  # number of rows that are packed into bits at a time
 # The cost of an exact search is measured by the number of pairs of sets that share a member.
 _CHEAP_PAIRS = 1e9  # this number takes about 3 CPU seconds
 _CHEAP_PAIRS_PER_SET = 4e4  # up to this number, an exact search is faster than MinHash
+
+
+class _Functions(NamedTuple):
+    """The functions of the core for a kind of points, which is the type of their first argument."""
+
+    search: Callable[..., Any]
+    query: Callable[..., Any]
+    all_pairs: Callable[..., Any]
+    select_closest: Callable[..., Any]
+
+
+_OF_ROWS = _Functions(
+    _core.search_sparse, _core.query_sparse, _core.compute_all_pairs_sparse, _core.select_closest_sparse
+)
+_OF_SETS = _Functions(_core.search_sets, _core.query_sets, _core.compute_all_pairs_sets, _core.select_closest_sets)
+_OF_BITS = _Functions(_core.search_bits, _core.query_bits, _core.compute_all_pairs_bits, _core.select_closest_bits)
 
 
 class SparseRows(NamedTuple):
@@ -81,15 +98,15 @@ class SparsePoints:
         self.X = X if sp.issparse(X) else check_points(X, compact=True)
         self.metric = metric
         self.rows: SparseRows | Bits
-        self._arrays: tuple[Any, ...]  # the points, as arguments of the core
         if metric == "hamming":
-            self.rows = self._arrays = check_bits(self.X)
+            self.rows = check_bits(self.X)
         elif metric == "jaccard":
             self.rows = check_sets(self.X)
-            self._arrays = (self.rows.indptr, self.rows.indices, self.rows.n_columns)
         else:
-            self.rows = self._arrays = check_sparse(self.X, metric if check_scale else None)
-        self._options = () if metric in BINARY_METRICS else (metric == "cosine",)
+            self.rows = check_sparse(self.X, metric if check_scale else None)
+        self._arrays: Any = tuple(self.rows)  # the points, as an argument of the core
+        self._functions = {"hamming": _OF_BITS, "jaccard": _OF_SETS}.get(metric, _OF_ROWS)
+        self._options = () if metric in BINARY_METRICS else (metric,)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -119,32 +136,29 @@ class SparsePoints:
         """
         if method == "minhash":
             return search_minhash(self, params)
-        search = {"hamming": _core.search_bits, "jaccard": _core.search_sets}.get(self.metric, _core.search_sparse)
-        lists = search(*self._arrays, params.n_neighbors, *self._options, params.n_threads, params.report)
+        lists = self._functions.search(
+            self._arrays, params.n_neighbors, *self._options, params.n_threads, params.report
+        )
         check_finite(lists[1], self.X)
         return NeighborLists(*to_rows(lists, params.n_neighbors), None, {})
 
     def search_queries(self, n_fitted: int, n_neighbors: int, n_threads: int, report: Report | None) -> Lists:
         """Find neighbours of the queries, the points from ``n_fitted`` on, among the first ``n_fitted`` points."""
-        search = {"hamming": _core.query_bits, "jaccard": _core.query_sets}.get(self.metric, _core.query_sparse)
-        lists = search(*self._arrays, n_fitted, n_neighbors, *self._options, n_threads, report)
+        lists = self._functions.query(self._arrays, n_fitted, n_neighbors, *self._options, n_threads, report)
         return to_rows(lists, n_neighbors)
 
     def all_pairs(self, n_threads: int, report: Report | None = None) -> npt.NDArray[np.float32]:
         """Compute the similarities or distances of all pairs of distinct points, row by row."""
-        compute = {"hamming": _core.compute_all_pairs_bits, "jaccard": _core.compute_all_pairs_sets}.get(
-            self.metric, _core.compute_all_pairs_sparse
+        values: npt.NDArray[np.float32] = self._functions.all_pairs(
+            self._arrays, *self._options, n_threads, report
         )
-        values: npt.NDArray[np.float32] = compute(*self._arrays, *self._options, n_threads, report)
         check_finite(values, self.X)
         return values
 
     def select_closest(self, candidates: Candidates, n_neighbors: int, n_threads: int) -> Lists:
         """Select the closest candidates of each point; see :class:`agglo.neighbors.dense.DensePoints`."""
-        select = {"hamming": _core.select_closest_bits, "jaccard": _core.select_closest_sets}.get(
-            self.metric, _core.select_closest_sparse
-        )
-        return to_rows(select(*self._arrays, *self._options, *candidates, n_neighbors, n_threads), n_neighbors)
+        lists = self._functions.select_closest(self._arrays, *self._options, candidates, n_neighbors, n_threads)
+        return to_rows(lists, n_neighbors)
 
 
 def search_minhash(
@@ -162,22 +176,22 @@ def search_minhash(
     sample : int
         The number of sets to measure recall on.
     """
-    indices, values, recall, effort = _core.search_minhash(
-        *points._arrays,
+    lists, recall, used = _core.search_minhash(
+        points._arrays,
         k=params.n_neighbors,
-        recall=params.recall,
-        bucket_size=bucket_size,
-        n_bands=n_bands,
-        stop_early=params.stop_early,
-        max_bands=MAX_BANDS,
-        sample=sample,
+        params=_core.MinHashParams(bucket_size=bucket_size, n_bands=n_bands),
+        goal=params.recall_goal(sample, MAX_BANDS),
         seed=params.seed,
         n_threads=params.n_threads,
         progress=params.report,
     )
-    parameters = {"recall": params.recall, "random_state": params.seed}
-    parameters |= dict(zip(("bucket_size", "bands"), effort, strict=True))
-    return NeighborLists(*to_rows((indices, values), params.n_neighbors), RecallEstimate(*recall), parameters)
+    parameters = {
+        "recall": params.recall,
+        "random_state": params.seed,
+        "bucket_size": used.bucket_size,
+        "bands": used.n_bands,
+    }
+    return NeighborLists(*to_rows(lists, params.n_neighbors), RecallEstimate(*recall), parameters)
 
 
 def check_sparse(X: Any, metric: str | None = None) -> SparseRows:
@@ -219,7 +233,7 @@ def check_sparse(X: Any, metric: str | None = None) -> SparseRows:
 
 
 def check_sets(X: Any) -> SparseRows:
-    """Convert a sparse matrix, or a validated array of zeros and ones, to sets of nonzero columns."""
+    """Convert a sparse matrix, or a validated array of zeros and ones, to sets of columns, without values."""
     if not sp.issparse(X):
         _check_zeros_and_ones(X)
         X = sp.csr_array(X)
@@ -227,7 +241,7 @@ def check_sets(X: Any) -> SparseRows:
     largest = int(np.diff(rows.indptr).max())
     if largest > _LARGEST_SET:
         raise ValueError(f"X has a set of {largest} members, but at most 2^24 can be compared: use smaller sets")
-    return rows
+    return SparseRows(rows.indptr, rows.indices, np.empty(0, np.float32), rows.n_columns)
 
 
 def check_bits(X: Any) -> Bits:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from functools import partial
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -265,61 +265,53 @@ def run_core(
     constraints: Constraints | None,
 ) -> Forest:
     """Run the rounds in the core, or in NumPy for a custom linkage; return the forest."""
-    shared = {
-        "thresholds": np.empty(0) if plan.thresholds is None else plan.thresholds,
-        "until_stable": plan.until_stable,
-        "mutual": plan.mutual,
-        **_constraint_arrays(constraints),
-        "n_threads": effective_n_threads(n_jobs),
-        "progress": progress and partial(progress, "rounds"),
-    }
-    if isinstance(plan.linkage, VectorLinkage):
-        columns = _core.run_vector_rounds(
-            graph.indptr,
-            graph.indices,
-            graph.weights,
-            similarity=plan.linkage.kind == "similarity",
-            means=plan.linkage.release_points(),
-            linkage=plan.linkage.linkage,
-            metric=plan.linkage.metric,
-            spreads=np.empty(0) if plan.linkage.spreads is None else plan.linkage.spreads,
-            **shared,
+    linkage, rows = plan.linkage, (graph.indptr, graph.indices, graph.weights)
+    n_threads, report = effective_n_threads(n_jobs), progress and partial(progress, "rounds")
+    limits = _core_constraints(constraints)
+    if isinstance(linkage, VectorLinkage):
+        vectors = _core.Vectors(
+            linkage.release_points(),
+            linkage=linkage.linkage,
+            metric=linkage.metric,
+            weights=_or_empty(None if constraints is None else constraints.weights),
+            spreads=_or_empty(linkage.spreads),
         )
-        return Forest(*columns)
-    if not isinstance(plan.linkage, str):
+        core_plan = _core_plan(plan, _core.LinkageSpec(linkage.kind))
+        return Forest(*_core.run_vector_rounds(rows, vectors, core_plan, limits, n_threads, report))
+    if not isinstance(linkage, str):
         return numpy_engine.run(graph, plan, constraints, progress)
-    weights = None if constraints is None or plan.linkage != "average" else constraints.weights
+    weights = None if constraints is None or linkage != "average" else constraints.weights
     fixed = fixed_point_for(graph, weights)
-    columns = _core.run_rounds(
-        graph.indptr,
-        graph.indices,
-        graph.weights,
-        similarity=graph.kind == "similarity",
-        linkage=plan.linkage,
+    spec = _core.LinkageSpec(
+        graph.kind,
+        linkage,
         missing=None if graph.missing == "ignore" else graph.missing,
         shift=fixed.shift,
         limbs=fixed.limbs,
         count_shift=fixed.count_shift,
-        **shared,
     )
-    return Forest(*columns)
+    return Forest(*_core.run_rounds(rows, _core_plan(plan, spec), limits, n_threads, report))
 
 
-def _constraint_arrays(constraints: Constraints | None) -> dict[str, Any]:
-    """Convert the constraints to arguments of the core: flat arrays, which are empty without constraints."""
-    if constraints is None:
-        none = np.empty(0, np.int32)
-        return {
-            "must_link": none,
-            "cannot_link": none,
-            "groups": none,
-            "max_weight": np.inf,
-            "point_weights": np.empty(0),
-        }
-    return {
-        "must_link": constraints.must.ravel(),
-        "cannot_link": constraints.cannot.ravel(),
-        "groups": constraints.groups.ravel(),
-        "max_weight": constraints.most,
-        "point_weights": np.empty(0) if constraints.weights is None else constraints.weights,
-    }
+def _core_plan(plan: RoundPlan, linkage: _core.LinkageSpec) -> _core.RoundPlan:
+    """Convert a plan to an argument of the core."""
+    return _core.RoundPlan(
+        linkage, thresholds=_or_empty(plan.thresholds), until_stable=plan.until_stable, mutual=plan.mutual
+    )
+
+
+def _core_constraints(constraints: Constraints | None) -> _core.Constraints:
+    """Convert the constraints to an argument of the core, whose arrays are empty without constraints."""
+    none = np.empty(0, np.int32)
+    return _core.Constraints(
+        must_link=none if constraints is None else constraints.must.ravel(),
+        cannot_link=none if constraints is None else constraints.cannot.ravel(),
+        groups=none if constraints is None else constraints.groups.ravel(),
+        max_weight=np.inf if constraints is None else constraints.most,
+        weights=_or_empty(None if constraints is None else constraints.weights),
+    )
+
+
+def _or_empty(values: npt.NDArray[np.float64] | None) -> npt.NDArray[np.float64]:
+    """Return the values, or an empty array for the core if there are none."""
+    return np.empty(0) if values is None else values

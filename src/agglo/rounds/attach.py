@@ -201,8 +201,14 @@ def node_moments(tree: Hierarchy, X: Any, leaf_weights: npt.NDArray[np.float64] 
     _check_leaf_weights(tree, leaf_weights)
     compared = MetricSpec(tree.about.get("metric"), tree.n_leaves)
     linkage = VectorLinkage(compared, tree.about["linkage"], X, leaf_weights)
-    given = np.empty(0) if leaf_weights is None else leaf_weights
-    return NodeMoments(linkage, *_core.compute_node_moments(tree.parent, linkage.release_points(), given))
+    vectors = _core.Vectors(
+        linkage.release_points(),
+        linkage=linkage.linkage,
+        metric=linkage.metric,
+        weights=np.empty(0) if leaf_weights is None else leaf_weights,
+        spreads=np.empty(0),
+    )
+    return NodeMoments(linkage, *_core.compute_node_moments(tree.parent, tree.n_leaves, vectors))
 
 
 def attach_rows(
@@ -221,9 +227,7 @@ def attach_rows(
             f"linkage={tree.about['linkage']!r} made the tree, which compares the points themselves: pass X, "
             "those of the tree, and X_new, the new ones"
         )
-    similarity = tree.about["kind"] == "similarity"
-    shared = {"n_threads": effective_n_threads(n_jobs), "progress": progress and partial(progress, "attaching")}
-    shape = (tree.parent, tree.size, tree.round, tree.n_leaves)
+    rule: _core.EdgeAttachment | _core.MeanAttachment
     if vectors is not None:
         if len(vectors.points) != len(rows):
             raise ValueError(
@@ -231,31 +235,32 @@ def attach_rows(
                 "these are"
             )
         linkage, weight, squared_norm, spread, mean = vectors.known
-        node, round, close = _core.attach_points_by_means(
-            *shape,
-            *rows,
+        rule = _core.MeanAttachment(
+            linkage=linkage.linkage,
+            metric=linkage.metric,
+            n_columns=vectors.points.shape[1],
             points=vectors.points,
             weight=weight,
             squared_norm=squared_norm,
             spread=spread,
             mean=mean,
             thresholds=round_thresholds(tree),
-            linkage=linkage.linkage,
-            metric=linkage.metric,
-            **shared,
         )
     else:
-        node, round, close = _core.attach_points(
-            *shape,
-            *rows,
-            leaf_weights=np.empty(0) if leaf_weights is None else leaf_weights,
+        missing = None if tree.about["missing"] == "ignore" else tree.about["missing"]
+        rule = _core.EdgeAttachment(
+            _core.LinkageSpec(tree.about["kind"], tree.about["linkage"], missing=missing),
             thresholds=round_thresholds(tree),
-            similarity=similarity,
-            linkage=tree.about["linkage"],
-            missing=None if tree.about["missing"] == "ignore" else tree.about["missing"],
-            **shared,
+            weights=np.empty(0) if leaf_weights is None else leaf_weights,
         )
-    return to_attachments(tree, node, round, close if similarity else -close, copies)
+    node, round, close = _core.attach_points(
+        (tree.parent, tree.size, tree.round, tree.n_leaves),
+        (rows.indptr, rows.targets, rows.weights),
+        rule,
+        effective_n_threads(n_jobs),
+        progress and partial(progress, "attaching"),
+    )
+    return to_attachments(tree, node, round, close if tree.about["kind"] == "similarity" else -close, copies)
 
 
 def to_attachments(

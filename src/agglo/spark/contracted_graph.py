@@ -73,24 +73,27 @@ def run_remaining_rounds(
     pair = matrix.data
     combined = graph.edges.combined
     is_average = plan.linkage == "average"
-    return Forest(
-        *_core.run_cluster_rounds(
-            matrix.indptr.astype(np.int64),
-            matrix.indices.astype(np.int32),
-            np.zeros(2 * m, np.float32) if is_average else (sign * combined).astype(np.float32)[pair],
-            sizes=graph.sizes.astype(np.float64),
-            counts=graph.edges.number[pair],
-            sums=_limbs(combined, fixed.limbs)[pair].ravel() if is_average else _NONE,
-            similarity=sign == 1,
-            linkage=plan.linkage,
+    weights = np.zeros(2 * m, np.float32) if is_average else (sign * combined).astype(np.float32)[pair]
+    sums = _limbs(combined, fixed.limbs)[pair].ravel() if is_average else _NONE
+    core_plan = _core.RoundPlan(
+        _core.LinkageSpec(
+            kind,
+            str(plan.linkage),
             missing=None if missing == "ignore" else missing,
             shift=fixed.shift,
             limbs=fixed.limbs,
-            thresholds=np.asarray(thresholds, np.float64),
-            until_stable=plan.until_stable,
-            mutual=plan.mutual,
-            n_threads=effective_n_threads(n_jobs),
-            progress=None,
+        ),
+        thresholds=np.asarray(thresholds, np.float64),
+        until_stable=plan.until_stable,
+        mutual=plan.mutual,
+    )
+    return Forest(
+        *_core.run_cluster_rounds(
+            (matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), weights),
+            (graph.sizes.astype(np.float64), graph.edges.number[pair], sums),
+            core_plan,
+            effective_n_threads(n_jobs),
+            None,
         )
     )
 

@@ -79,7 +79,7 @@ def select_nodes(tree: Hierarchy, branching: float, min_size: int) -> npt.NDArra
     size = tree.size.astype(np.float64)
     allowed = (tree.size >= min_size) & (tree.round > 0)
     price = size * (log(branching) ** 2 / 2)
-    kept = _core.select_kept_nodes(tree.parent, level, information, price, allowed.view(np.uint8))
+    kept = _core.select_kept_nodes(tree.parent, (level, information, price, allowed.view(np.uint8)))
     return np.flatnonzero(kept)
 
 

@@ -85,7 +85,8 @@ def _persistence(tree: Hierarchy, weights: Floats | None = None) -> tuple[Floats
     end_round = round[tree.parent[:-1]]  # the round that merges each node into its parent; the root has none
     mass = tree.size.astype(np.float64)
     if weights is not None:
-        mass = _core.sum_descendants(tree.parent, np.append(weights, np.zeros(tree.n_nodes - tree.n_leaves)))
+        node_weights: Floats = np.append(weights, np.zeros(tree.n_nodes - tree.n_leaves))
+        mass = _core.sum_descendants(tree.parent, node_weights)
     total = mass[-1]
     n_given = n_given_rounds(tree)
     is_single = (round[:-1] <= n_given) & (end_round > n_given)

@@ -100,7 +100,7 @@ def dp_means_path(
         as_core_array(points),
         tree.parent,
         tree.size,
-        centers == "points",
+        centers,
         effective_n_threads(n_jobs),
         progress and partial(progress, "costs"),
     )
@@ -196,8 +196,9 @@ class DPMeansPath(Immutable):
         merged = self._select_tied_merges(piece, number)
         if merged is None:
             lam = float(self.lambdas[piece])
-            merged = _core.select_k_nodes(self.tree.parent, self.node_cost, self.tree.n_leaves, number, lam)
-        return self.tree.partition(merged.view(np.bool_))
+            tree, costs = self.tree, self.node_cost
+            merged = _core.select_k_nodes(tree.parent, costs, tree.n_leaves, number, lam, None).view(np.bool_)
+        return self.tree.partition(merged)
 
     def best_round(self, lam: SupportsFloat) -> int:
         """Return the round whose partition has the lowest cost for ``lam``; ties go to the coarser round.

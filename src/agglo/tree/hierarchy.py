@@ -138,7 +138,7 @@ class Hierarchy(Immutable):
         if len(set(lengths)) != 1:
             raise ValueError(f"parent, height, size and round must have the same length, got lengths {lengths}")
         message = _core.find_tree_violation(
-            self.parent, self.height, self.size, self.round, self.rounds.before, self.rounds.after
+            (self.parent, self.height, self.size, self.round), self.rounds.before, self.rounds.after
         )
         if message:
             raise ValueError(f"not a hierarchy: {message}; see the invariants in the notes of Hierarchy")
@@ -457,8 +457,9 @@ class Hierarchy(Immutable):
         mask = np.ascontiguousarray(merged, np.bool_)
         if mask.shape != self.parent.shape:
             raise ValueError(f"merged has shape {mask.shape}: pass one entry for each of {self.n_nodes} nodes")
-        labels: npt.NDArray[np.int64] = _core.label_leaves(self.parent, mask, self.n_leaves)
-        return labels.view(np.int64)  # its repr shows no dtype, unlike that of the other 64-bit integer
+        return _core.label_leaves(self.parent, mask, self.n_leaves).view(
+            np.int64
+        )  # its repr shows no dtype, unlike that of the other 64-bit integer
 
     def nodes(self, labels: npt.ArrayLike) -> npt.NDArray[np.int32]:
         """Return the tree node of each cluster in ``labels``.
@@ -517,10 +518,8 @@ class Hierarchy(Immutable):
         """
         if self.n_leaves < 2:
             raise ValueError("a tree of 1 leaf has no linkage matrix: SciPy's format needs 2 leaves or more")
-        rows: npt.NDArray[np.float64] = _core.to_scipy_linkage(
-            self.parent, self.height, self.size, self.round, self.n_leaves
-        )
-        return rows.reshape(-1, 4)
+        columns = (self.parent, self.height, self.size, self.round)
+        return _core.to_scipy_linkage(columns, self.n_leaves).reshape(-1, 4)
 
     def to_networkx(self) -> Any:
         """Return the tree as a networkx.DiGraph with edges from parent to child.

@@ -100,17 +100,12 @@ def modularity_path(
     if len(leaf_of):
         group = tree.parent[leaf_of]
         point_weights = node_weight[np.where(given[group] == 1, group, leaf_of)]
-    reference, scale = weight_reference(graph)
     meets, volume = _core.compute_node_modularity(
         tree.parent,
         tree.size,
-        graph.indptr,
-        graph.indices,
-        graph.weights,
+        (graph.indptr, graph.indices, graph.weights),
         leaf_of.astype(np.int32),
-        reference,
-        scale,
-        point_weights,
+        (*weight_reference(graph), point_weights),
     )
     critical, lams, costs, prices, n_clusters = _core.compute_modularity_path(
         tree.parent, tree.n_leaves, meets, volume, given

@@ -96,7 +96,7 @@ def hierarchy_from_parents(
     size = _core.sum_descendants(up, is_leaf.astype(np.int64)).astype(np.int32)
     given = np.asarray(height)
     if given.ndim == 2:
-        heights, _ = _core.compute_node_costs(height, up, size, False, 1, None)
+        heights, _ = _core.compute_node_costs(given, up, size, "means", 1, None)
     else:
         heights = np.where(is_leaf, 0.0, given[kept])
     monotone = _core.make_heights_monotone(up, np.asarray(heights, np.float64)) + 0.0  # -0.0 becomes 0.0

@@ -109,7 +109,7 @@ class LowRankALBCD(DPMeansSolver):
             cost = lam + within
             return _solution(np.zeros(len(points), np.int32), np.array([medoid]), np.array([cost]), cost, cost)
         with one_blas_thread():
-            seeds, start, _ = _core.draw_dp_seeds(rows, lam, False, seed, sgemm(), n_threads, None)
+            seeds, start, _ = _core.draw_dp_seeds(rows, lam, "cost", seed, sgemm(), n_threads, None)
             exemplars, nearest, history, _, relaxed, bound, converged = _core.solve_exemplars(
                 rows,
                 counts.astype(np.float64),

@@ -96,9 +96,7 @@ class DPMeansPlusPlus(DPMeansSolver):
     def _solve(self, points: Points, lam: float, rng: np.random.RandomState, n_threads: int) -> Solution:
         seed = rng.randint(np.iinfo(np.int64).max, dtype=np.int64)
         with one_blas_thread():
-            seeds, labels, _ = _core.draw_dp_seeds(
-                points, lam, self.stop == "bound", int(seed), sgemm(), n_threads, None
-            )
+            seeds, labels, _ = _core.draw_dp_seeds(points, lam, self.stop, int(seed), sgemm(), n_threads, None)
         cost = finite_cost(points, labels, lam)
         if not self.refine:
             return Solution(labels, np.array([cost]), True, {"seed_indices_": seeds.astype(np.int64)})
