@@ -121,12 +121,13 @@ KINDS = Hierarchy(
 )
 
 
-def plain_weight(counts, cluster, compared, term):
+def plain_weight(counts, sizes, cluster, compared, term):
     """Compute the weight of a term by the definition."""
-    share = counts[cluster][term] / sum(counts[cluster].values())
-    everywhere = [counts[other] for other in compared]
-    whole = sum(c.get(term, 0) for c in everywhere) / sum(sum(c.values()) for c in everywhere)
-    return share * np.log(share / whole)
+    count, size = counts[cluster][term], sizes[cluster]
+    if count == 1 and size >= 4:
+        return 0
+    whole = sum(counts[other].get(term, 0) for other in compared) / sum(sizes[other] for other in compared)
+    return count / size * np.log(count / (size * whole + 0.25))
 
 
 @given(trees(min_points=2, max_points=12), st.data())
@@ -141,16 +142,16 @@ def test_terms_are_those_of_the_highest_weight(tree, data):
     for text, cluster in zip(texts, labels, strict=True):
         for word in set(text.split()):
             counts[cluster][word] = counts[cluster].get(word, 0) + 1
-    nodes = tree.nodes(labels)
+    nodes, sizes = tree.nodes(labels), np.bincount(labels)
     for given_tree in (None, tree):
-        found = contents.terms(texts, labels, tree=given_tree, n=3)
+        found = contents.terms(texts, labels, tree=given_tree, n=3, vectorizer=CountVectorizer())
         assert len(found) == k
         for cluster in range(k):
             compared = range(k)
             if given_tree is not None and k > 1:
                 parent = tree.parent[nodes[cluster]]
                 compared = [other for other in range(k) if parent in ancestors(tree, nodes[other])]
-            weights = {word: plain_weight(counts, cluster, compared, word) for word in counts[cluster]}
+            weights = {word: plain_weight(counts, sizes, cluster, compared, word) for word in counts[cluster]}
             positive = sorted((w for w in weights.values() if w > 1e-9), reverse=True)[:3]
             np.testing.assert_allclose([weights[word] for word in found[cluster]], positive)
 
@@ -164,6 +165,16 @@ def test_siblings_are_compared_by_other_terms_than_all_clusters():
     assert "fur" not in siblings[0]
     assert siblings[2] == overall[2]  # its parent is the root
     assert contents.terms(texts, np.zeros(6, int), tree=KINDS) == [[]]
+
+
+def test_by_default_terms_are_phrases_without_stop_words_and_related_words():
+    texts = ["lost credit card", "my credit cards were lost", "bake a cake", "baking the cakes", "cake and Tea"]
+    labels = [0, 0, 1, 1, 1]
+    assert contents.terms(texts, labels) == [["credit card", "lost"], ["cake", "bake", "Tea"]]
+    assert contents.terms(texts, labels, stop_words=["lost", "tea"]) == [["credit card"], ["cake", "bake"]]
+    assert "the" in contents.terms(["the cat", "the dog", "a fox"], [0, 0, 1], language="none")[0]
+    with pytest.raises(ValueError, match="language='latin' is not known: pass one of english"):
+        contents.terms(texts, labels, language="latin")
 
 
 def test_a_vectorizer_selects_the_terms():

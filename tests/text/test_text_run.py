@@ -46,8 +46,8 @@ def test_texts_become_a_run_that_can_be_explored(folder):
     assert labels.tolist() == [frogs] * 5 + [skies] * 5
     assert {frogs, skies} == {0, 1}
     nodes = opened.tree.nodes(labels)[[frogs, skies]]
-    assert [opened.terms(node)[0] for node in nodes] == ["frog", "blue"]
-    assert opened.name(nodes[0]).startswith("frog, ")
+    assert [opened.terms(node)[0] for node in nodes] == ["frog", "sky"]
+    assert opened.name(nodes[0]).startswith("frog")
     record = json.loads((folder / "agglo-text/run.json").read_text())
     assert record["data"]["features_from"] == "words and letters"
     assert (record["data"]["rows"], record["data"]["rows_without_text"]) == (12, 1)

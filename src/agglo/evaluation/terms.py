@@ -1,15 +1,18 @@
-"""Terms that distinguish clusters of texts, by class-based TF-IDF."""
+"""Terms that distinguish clusters of texts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from agglo._native import log
 from agglo._validation import check_positive
+from agglo.evaluation.phrases import extract_terms
+from agglo.evaluation.stop_words import check_language
 from agglo.points.validation import check_labels
 from agglo.tree.hierarchy import Hierarchy
 
@@ -17,6 +20,9 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 _MIN_WEIGHT = 1e-12  # smaller weights are rounding errors
+_MIN_SIZE = 4  # in clusters with at least this number of texts, a term must occur twice
+_UNCERTAINTY = 0.25  # added to the expected number of texts with a term, so that rare terms need evidence
+_PHRASE_FACTOR = np.array([0.0, 1.0, 1.5, 1.7])  # by number of words: a phrase says more than its words
 
 
 def terms(
@@ -26,12 +32,15 @@ def terms(
     tree: Hierarchy | None = None,
     n: SupportsIndex = 10,
     vectorizer: Any = None,
+    language: str = "auto",
+    stop_words: Collection[str] = (),
 ) -> list[list[str]]:
-    """Find the terms that distinguish each cluster, by class-based TF-IDF; terms are sorted by falling weight.
+    """Find the words and phrases that distinguish each cluster, sorted by falling weight.
 
-    The weight of a term in a cluster is ``f log(f / g)``. Here ``f`` is its relative frequency in the cluster, and
-    ``g`` its relative frequency in all compared clusters together. Words that are equally common everywhere have
-    weight 0, so no list of stop words is needed, in any language. Only terms with positive weight are returned.
+    The weight of a term in a cluster of ``s`` texts is ``n / s * log(n / (s g + 0.25))``, times 1.5 for phrases
+    of two words and 1.7 for three. Here ``n`` is the number of the cluster's texts that contain the term, and
+    ``g`` is the share of such texts in all compared clusters together. Only terms with positive weight are
+    returned. A term that has a word of an earlier one is left out.
 
     Parameters
     ----------
@@ -46,8 +55,14 @@ def terms(
         The largest number of terms per cluster.
     vectorizer : object, optional
         Extracts terms from texts, with the methods of :class:`sklearn.feature_extraction.text.CountVectorizer`.
-        The default counts the texts that contain each word. Pass another vectorizer for phrases
-        (``ngram_range=(1, 2)``), other tokens or parts of words.
+        By default, terms are words and phrases of up to three words without stop words. Inflections of an English
+        word are one term.
+    language : str
+        The language of the stop words: ``"english"``, ``"german"``, ``"french"``, ``"spanish"``, ``"italian"``,
+        ``"dutch"``, ``"portuguese"``, ``"none"``, or ``"auto"`` to recognize it. Words that are equally
+        frequent in all parts of a large set of texts are stop words in any language.
+    stop_words : collection of str
+        Further stop words.
 
     Returns
     -------
@@ -57,46 +72,91 @@ def terms(
     Examples
     --------
     >>> from agglo.contents import terms
-    >>> texts = ["the red apple", "the green apple", "the red car", "the fast car"]
+    >>> texts = ["the red apple", "the green apples", "the red car", "the fast car"]
     >>> terms(texts, [0, 0, 1, 1])
     [['apple', 'green'], ['car', 'fast']]
     """
-    from sklearn.feature_extraction.text import CountVectorizer  # slow to import
-
     given = list(texts)
     clusters, size = check_labels(labels, len(given), "texts")
     wanted = check_positive("n", n)
-    wrong = next((i for i, text in enumerate(given) if not isinstance(text, str)), None)
-    if wrong is not None and vectorizer is None:
-        raise TypeError(f"texts[{wrong}] is {given[wrong]!r}, not a text: pass one string per point")
+    check_language(language)
+    keys: Sequence[frozenset[str]] | None = None
+    names: Sequence[str]
     if vectorizer is None:
-        vectorizer = CountVectorizer(binary=True)
-    try:
-        counts = sp.csr_array(vectorizer.fit_transform(given))
-    except ValueError as error:
-        raise ValueError(f"texts contain no terms ({error}): pass a vectorizer that finds some") from error
-    names = vectorizer.get_feature_names_out()
+        wrong = next((i for i, text in enumerate(given) if not isinstance(text, str)), None)
+        if wrong is not None:
+            raise TypeError(f"texts[{wrong}] is {given[wrong]!r}, not a text: pass one string per point")
+        order = np.argsort(clusters, kind="stable")  # so that similar texts are neighbours
+        found = extract_terms([given[i] for i in order], language, stop_words)
+        if not found.keys:
+            raise ValueError(
+                "texts contain no terms (only stop words or signs): pass a vectorizer that finds some"
+            )
+        counts = found.counts[np.argsort(order, kind="stable")]
+        bonus, keys, names = phrase_factor(found.n_words), found.keys, found.names
+    else:
+        try:
+            counts = sp.csr_array(vectorizer.fit_transform(given)) > 0
+        except ValueError as error:
+            raise ValueError(f"texts contain no terms ({error}): pass a vectorizer that finds some") from error
+        names = vectorizer.get_feature_names_out()
+        bonus = np.ones(len(names))
     kept = np.flatnonzero(clusters >= 0)
     members = sp.csr_array((np.ones(len(kept)), (clusters[kept], kept)), shape=(len(size), len(given)))
     by_cluster = sp.csr_array(members @ counts)
-    found: list[list[str]] = [[] for _ in size]
-    for group, total_counts in _comparison_groups(by_cluster, clusters, tree):
-        whole = total_counts / max(total_counts.sum(), 1.0)
+    selected: list[list[str]] = [[] for _ in size]
+    for group, total_counts, total in _comparison_groups(by_cluster, size, clusters, tree):
         for cluster in group:
             row = by_cluster[[cluster]]
-            share = row.data / max(row.data.sum(), 1.0)
-            weight = share * np.log(share / whole[row.indices])
-            best = np.lexsort((row.indices, -weight))[:wanted]
-            found[cluster] = [str(names[row.indices[i]]) for i in best if weight[i] > _MIN_WEIGHT]
-    return found
+            weight = weigh_terms(row.data, size[cluster], total_counts[row.indices] / total) * bonus[row.indices]
+            best = np.lexsort((row.indices, -weight))
+            listed = row.indices[best[weight[best] > _MIN_WEIGHT]].tolist()
+            chosen = listed[:wanted] if keys is None else select_distinct(listed, keys, wanted)
+            selected[cluster] = [str(names[term]) for term in chosen]
+    return selected
+
+
+def phrase_factor(n_words: Ints) -> Floats:
+    """Return the factor of the weight of terms with the given number of words; it is larger for phrases."""
+    return _PHRASE_FACTOR[n_words]
+
+
+def weigh_terms(count: npt.NDArray[Any], size: Any, reference: Floats) -> Floats:
+    """Return the weights of terms, coverage times the logarithm of the lift; -inf for single occurrences.
+
+    Parameters
+    ----------
+    count : ndarray
+        The number of texts of a cluster that contain each term.
+    size : int or ndarray
+        The number of texts of the cluster.
+    reference : ndarray
+        The share of the texts with the term to compare with.
+    """
+    coverage = count / size
+    weight: Floats = coverage * log(count / (size * reference + _UNCERTAINTY))
+    return np.where((count > 1) | (np.asarray(size) < _MIN_SIZE), weight, -np.inf)
+
+
+def select_distinct(candidates: Iterable[int], keys: Sequence[frozenset[str]], n: int) -> list[int]:
+    """Return the first ``n`` terms that have no word, in any inflection, of an earlier selected term."""
+    selected: list[int] = []
+    used: set[str] = set()
+    for term in candidates:
+        if used.isdisjoint(keys[term]):
+            selected.append(term)
+            used |= keys[term]
+            if len(selected) == n:
+                break
+    return selected
 
 
 def _comparison_groups(
-    by_cluster: Any, clusters: Ints, tree: Hierarchy | None
-) -> Iterator[tuple[npt.NDArray[np.int64], Floats]]:
-    """Yield groups of clusters to compare with each other, and the total term counts for each group."""
+    by_cluster: Any, size: Ints, clusters: Ints, tree: Hierarchy | None
+) -> Iterator[tuple[Ints, Floats, int]]:
+    """Yield groups of clusters to compare with each other, their term counts and their number of texts."""
     if tree is None:
-        yield np.arange(by_cluster.shape[0]), np.asarray(by_cluster.sum(axis=0)).ravel()
+        yield np.arange(len(size)), np.asarray(by_cluster.sum(axis=0)).ravel(), int(size.sum())
         return
     nodes = tree.nodes(clusters)
     parents = tree.parent[nodes] if len(nodes) > 1 else nodes
@@ -106,4 +166,5 @@ def _comparison_groups(
     for parent in np.unique(parents):
         start = tree.start[parent]
         first, last = np.searchsorted(starts, [start, start + tree.size[parent]])
-        yield np.flatnonzero(parents == parent), np.asarray(counts[first:last].sum(axis=0)).ravel()
+        totals = np.asarray(counts[first:last].sum(axis=0)).ravel()
+        yield np.flatnonzero(parents == parent), totals, int(size[order[first:last]].sum())

@@ -147,7 +147,9 @@ def open_tree(tree: Hierarchy, texts: Sequence[str] | None, columns: Mapping[str
 def check_names(names: Any, tree: Hierarchy, path: Path) -> Any:
     """Cast the table of names to its column types; raise ``ValueError`` if it does not match the tree."""
     inner = tree.n_nodes - tree.n_leaves
-    missing = {"name", "terms", "examples"} - set(names.column_names)
+    if "typical_text" not in names.column_names:  # a run of an earlier version
+        names = names.append_column("typical_text", pa.repeat(pa.scalar("", pa.large_string()), names.num_rows))
+    missing = set(NAMES_SCHEMA.names) - set(names.column_names)
     if missing or names.num_rows != inner:
         cause = (
             f"it has no column {min(missing)!r}" if missing else f"it has {names.num_rows} rows for {inner} nodes"

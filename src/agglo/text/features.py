@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from agglo.evaluation.phrases import MAX_CHARACTERS
 from agglo.progress import Progress
-from agglo.text.names import MAX_CHARACTERS
 
 _NGRAM_RANGE = (3, 4)  # smallest and largest number of characters
 

@@ -1,27 +1,43 @@
-"""Name the clusters of a tree of texts by their characteristic terms and their most central text."""
+"""Name the clusters of a tree of texts by the terms that distinguish them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import scipy.sparse as sp
 
 from agglo._native import log
+from agglo.evaluation.phrases import Terms, extract_terms
+from agglo.evaluation.stop_words import check_language
+from agglo.evaluation.terms import phrase_factor, select_distinct, weigh_terms
 from agglo.progress import Progress
+from agglo.tree.default_level import persistent_round
 from agglo.tree.hierarchy import Hierarchy
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
+Namer = Callable[[Mapping[str, Any]], str]
 
-MAX_CHARACTERS = 10_000  # only the first characters of a text are used
+MAX_NAME = 40  # characters
+MAX_TYPICAL_TEXT = 80  # characters
 _N_TERMS = 8  # number of terms per node
 _N_TERMS_IN_NAME = 3
+_MIN_PART = 0.4  # terms of a name have at least this part of the weight of the first one
 _N_EXAMPLES = 5
-_MAX_SIZE_WITHOUT_TERMS = 3  # nodes with at most this number of texts have no terms
+_N_CANDIDATES = 24  # terms per node whose exact weights are computed
+_MAX_TEXTS = 1000  # texts per node among which candidate terms are selected
+_MAX_EXAMPLES = 200  # texts per node among which examples are selected
+_MAX_PAIRS = 2_000_000  # pairs of a node and a text whose terms are counted at once
+_MAX_VECTORS = 1 << 15  # pairs of a node and a text whose vectors are compared at once
 _MIN_WEIGHT = 1e-12  # a smaller weight of a term is rounding error
+_LEVEL_RATIO = 8  # numbers of clusters of neighbouring levels
+_ROOT = "all texts"
+_SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s")
 
 
 NAMES_SCHEMA = pa.schema(
@@ -29,6 +45,7 @@ NAMES_SCHEMA = pa.schema(
         ("name", pa.large_string()),
         ("terms", pa.large_list(pa.large_string())),
         ("examples", pa.large_list(pa.int32())),
+        ("typical_text", pa.large_string()),
     ]
 )
 
@@ -38,9 +55,11 @@ class Names(NamedTuple):
 
     name: list[str]
     terms: list[list[str]]
-    """The characteristic terms of each node, sorted by falling weight."""
+    """The terms that distinguish each node, sorted by falling weight."""
     examples: list[list[int]]
     """The most central points of each node, sorted by falling centrality."""
+    typical_text: list[str]
+    """A central text of each node, with at most 80 characters."""
 
     def to_table(self) -> Any:
         """Return a pyarrow.Table with one row per inner node."""
@@ -48,17 +67,31 @@ class Names(NamedTuple):
         return pa.table(columns, NAMES_SCHEMA)
 
 
-def name_nodes(tree: Hierarchy, texts: Sequence[str], X: Any = None, *, progress: Progress | None = None) -> Names:
-    """Name all inner nodes of ``tree`` by characteristic terms and central texts.
+def name_nodes(
+    tree: Hierarchy,
+    texts: Sequence[str],
+    X: Any = None,
+    *,
+    levels: Sequence[npt.ArrayLike] | None = None,
+    language: str = "auto",
+    stop_words: Collection[str] = (),
+    namer: Namer | None = None,
+    progress: Progress | None = None,
+) -> Names:
+    """Name all inner nodes of ``tree`` by the terms that distinguish them.
 
-    The weight of a term in a node is ``share * log(share / sqrt(parent_share * total_share)) * rarity``. The three
-    shares are the relative frequencies of the term in the node, in its parent and in all texts. Terms with a large
-    weight distinguish the node from its siblings and from all texts. ``rarity`` is the decimal logarithm of the
-    inverse document frequency, at most 1. It reduces the weight of terms that more than a tenth of all texts
-    contain, such as "the".
+    Terms are words and phrases of up to three words without stop words, see :func:`agglo.contents.terms`. The
+    weight of a term in a node of ``s`` texts is ``n / s * log(n / (s * sqrt(p g) + 0.25))``, times 1.5 for
+    phrases of two words and 1.7 for three. Here ``n`` is the number of the node's texts that contain the term.
+    The share of such texts is ``p`` in the parent and ``g`` in all texts.
+
+    A name has up to three terms and at most 40 characters. No word occurs twice in it, or in the name of the
+    parent, not even in another inflection. Where nodes compete for a word, nodes of ``levels`` come first, then
+    nodes that persist for many rounds. If the texts of a node share no terms, the name has words of the most
+    central text.
 
     The centrality of a text is its mean cosine similarity to all texts of the node. Equally central texts keep
-    their order in the tree.
+    their order in the tree. In large nodes, 200 texts are compared.
 
     Parameters
     ----------
@@ -67,7 +100,19 @@ def name_nodes(tree: Hierarchy, texts: Sequence[str], X: Any = None, *, progress
     texts : sequence of str
         One text per leaf.
     X : ndarray of shape (n_leaves, n_features), optional
-        Vectors whose cosines define the central texts. By default, TF-IDF vectors of the words are compared.
+        Vectors whose cosines define the central texts. By default, TF-IDF vectors of the terms are compared.
+    levels : sequence of array-like of shape (n_leaves,), optional
+        Labels of the cuts that people look at, the most important first. A cluster of a level is compared with the
+        next larger cluster of these levels, instead of its parent. By default, the most persistent round and
+        cuts into 1/64, 1/8, 8 and 64 times as many clusters.
+    language : str
+        The language of the stop words, as for :func:`agglo.contents.terms`.
+    stop_words : collection of str
+        Further words that no name contains.
+    namer : callable, optional
+        Names the clusters of the first level and the clusters of other levels above it. It is called with a
+        dict: ``"terms"``, ``"examples"`` (texts), ``"size"``, and ``"path"``, the names of the clusters above,
+        from the top. It returns a name.
     progress : callable, optional
         Called as ``progress("names", done, total)``.
 
@@ -76,127 +121,272 @@ def name_nodes(tree: Hierarchy, texts: Sequence[str], X: Any = None, *, progress
     >>> import agglo
     >>> from agglo.text.names import name_nodes
     >>> tree = agglo.hac(agglo.neighbor_graph([[0.0], [1.0], [5.0], [6.0]], "all", "euclidean"))
-    >>> names = name_nodes(tree, ["red apple", "green apple", "red car", "fast car"])
-    >>> names.terms[:2]
-    [['apple', 'green'], ['car', 'fast']]
-    >>> names.name[2]
-    'red apple'
+    >>> names = name_nodes(tree, ["red apple", "green apples", "red car", "fast car"])
+    >>> names.name
+    ['apple', 'car', 'all texts']
+    >>> names.typical_text[1]
+    'red car'
     """
-    words = _WordCounts(tree, texts)
-    centrality = _Centrality(tree, words, X)
+    check_language(language)
+    found = extract_terms([texts[i] for i in tree.order.tolist()], language, stop_words)
+    cuts = _default_levels(tree) if levels is None else [np.asarray(labels, np.int64) for labels in levels]
+    rank = _rank_nodes(tree, cuts)
+    reference = _find_reference(tree, rank)
+    terms = _list_terms(tree, found, reference, progress)
+    examples = _select_examples(tree, found, X, progress)
+    typical = [_find_typical_text(texts, own) for own in examples]
+    place = np.argsort(tree.order)[[own[0] for own in examples]].tolist()  # of the most central text
+    chosen = _choose_names(tree, found, terms, place, rank, reference)
+    name = [
+        ", ".join(found.names[term] for term in own) or text[:MAX_NAME]
+        for own, text in zip(chosen, typical, strict=True)
+    ]
+    name[-1] = _ROOT
+    listed = [[found.names[term] for term in own[0][:_N_TERMS]] for own in terms]
+    names = Names(name, listed, examples, typical)
+    if namer is not None:
+        _apply_namer(namer, tree, texts, names, cuts, rank, reference)
+    return names
+
+
+def _sample_texts(tree: Hierarchy, nodes: Ints, n: int) -> tuple[Ints, Ints]:
+    """Return pairs of a position in ``nodes`` and a leaf position: all texts of a node, or ``n`` spread evenly."""
+    size = tree.size[nodes].astype(np.int64)
+    taken = np.minimum(size, n)
+    row = np.repeat(np.arange(len(nodes)), taken)
+    within = np.arange(len(row)) - np.repeat(np.cumsum(taken) - taken, taken)
+    return row, tree.start[nodes][row] + within * size[row] // taken[row]
+
+
+def _blocks(tree: Hierarchy, n: int, max_pairs: int) -> list[Ints]:
+    """Divide the inner nodes into blocks with a limited number of sampled texts, at most ``n`` per node."""
+    nodes = np.arange(tree.n_leaves, tree.n_nodes)
+    pairs = np.cumsum(np.minimum(tree.size[nodes], n).astype(np.int64))
+    return np.split(nodes, np.flatnonzero(np.diff(pairs // max_pairs)) + 1)
+
+
+def _list_terms(
+    tree: Hierarchy, found: Terms, reference: Ints, progress: Progress | None
+) -> list[tuple[list[int], list[float]]]:
+    """Return the terms of each inner node, without related ones, and their weights, sorted by falling weight."""
+    n_texts, n_terms = found.counts.shape
+    share = np.maximum(found.n_texts_with, 1.0) / n_texts
+    factor = phrase_factor(found.n_words) if len(found.n_words) else np.ones(n_terms)
+    by_term = found.counts.tocsc()
+    # The texts with each term, as sorted numbers: a range of texts is a range of this array.
+    postings = np.repeat(np.arange(n_terms), np.diff(by_term.indptr)) * n_texts + by_term.indices
+    listed: list[tuple[list[int], list[float]]] = []
+    for nodes in _blocks(tree, _MAX_TEXTS, _MAX_PAIRS):
+        if progress is not None:
+            progress("names", len(listed), tree.n_nodes - tree.n_leaves)
+        row, leaf = _sample_texts(tree, nodes, _MAX_TEXTS)
+        sample = np.bincount(row, minlength=len(nodes))
+        members = sp.csr_array((np.ones(len(row)), (row, leaf)), shape=(len(nodes), n_texts))
+        counts = members @ found.counts
+        node, term = np.repeat(np.arange(len(nodes)), np.diff(counts.indptr)), counts.indices.astype(np.int64)
+        weight = weigh_terms(counts.data, sample[node], share[term]) * factor[term]
+        node, term, _ = _sort_by_weight(node, term, weight, -np.inf)
+        above = reference[nodes[node]]
+        own = _count_in_nodes(postings, term, nodes[node], tree, n_texts)
+        around = _count_in_nodes(postings, term, above, tree, n_texts) / tree.size[above]
+        weight = weigh_terms(own, tree.size[nodes[node]], np.sqrt(around * share[term])) * factor[term]
+        node, term, weight = _sort_by_weight(node, term, weight, _MIN_WEIGHT)
+        ends = np.cumsum(np.bincount(node, minlength=len(nodes))).tolist()
+        all_terms, all_weights = term.tolist(), weight.tolist()
+        first = 0
+        for end in ends:
+            weight_of = dict(zip(all_terms[first:end], all_weights[first:end], strict=True))
+            distinct = select_distinct(weight_of, found.keys, _N_CANDIDATES)
+            listed.append((distinct, [weight_of[own_term] for own_term in distinct]))
+            first = end
+    listed[-1] = ([], [])  # the root has no siblings
+    return listed
+
+
+def _sort_by_weight(node: Ints, term: Ints, weight: Floats, least: float) -> tuple[Ints, Ints, Floats]:
+    """Sort entries above the weight ``least`` by node and falling weight; keep the first 24 of each node."""
+    kept = np.flatnonzero(weight > least)
+    kept = kept[np.lexsort((term[kept], -weight[kept], node[kept]))]
+    node = node[kept]
+    rank = np.arange(len(kept)) - np.searchsorted(node, node)
+    best = rank < _N_CANDIDATES
+    return node[best], term[kept[best]], weight[kept[best]]
+
+
+def _count_in_nodes(postings: Ints, term: Ints, node: Ints, tree: Hierarchy, n_texts: int) -> Ints:
+    """Return the number of texts of each node that contain the paired term."""
+    first = term * n_texts + tree.start[node]
+    return np.searchsorted(postings, first + tree.size[node]) - np.searchsorted(postings, first)
+
+
+def _default_levels(tree: Hierarchy) -> list[npt.NDArray[np.int64]]:
+    """Return the labels of the most persistent round, and of coarser and finer cuts."""
+    round = persistent_round(tree)
+    n_clusters = int(tree.rounds.after[round - 1]) if round else tree.n_leaves
+    numbers = {n_clusters * _LEVEL_RATIO**i // _LEVEL_RATIO**2 for i in range(5)}
+    return [tree.labels(round), *(tree.cut(n_clusters=k) for k in sorted(numbers) if 1 < k <= tree.n_leaves)]
+
+
+def _rank_nodes(tree: Hierarchy, levels: Sequence[npt.NDArray[Any]]) -> Ints:
+    """Return 0 for nodes of the first level, 1 for nodes of other levels and the root, 2 for all other nodes."""
+    rank = np.full(tree.n_nodes, 2)
+    for labels in levels[1:]:
+        rank[tree.nodes(labels)] = 1
+    rank[-1] = 1
+    rank[tree.nodes(levels[0])] = 0
+    return rank
+
+
+def _find_reference(tree: Hierarchy, rank: Ints) -> Ints:
+    """Return the node to compare each node with: its parent, or for nodes of levels the next such ancestor."""
+    is_level_node = rank < 2
+    above = tree.parent.astype(np.int64)
+    above[-1] = tree.n_nodes - 1
+    reference = above.copy()
+    while not is_level_node[above].all():  # pointer jumping: each pass doubles the steps
+        above = np.where(is_level_node[above], above, above[above])
+    reference[is_level_node] = above[is_level_node]
+    return reference
+
+
+def _choose_names(
+    tree: Hierarchy,
+    found: Terms,
+    listed: Sequence[tuple[list[int], list[float]]],
+    central: Sequence[int],
+    rank: Ints,
+    reference: Ints,
+) -> list[list[int]]:
+    """Select the terms in the name of each inner node; a node and its parent share no word."""
     n_leaves, n_inner = tree.n_leaves, tree.n_nodes - tree.n_leaves
-    terms: list[list[str]] = [[] for _ in range(n_inner)]  # the root has no terms, because it has no siblings
-    examples: list[list[int]] = []
-    for done, node in enumerate(range(n_leaves, tree.n_nodes)):
-        children = tree.children(node)
-        children = children[children >= n_leaves].tolist()
-        if children:
-            parent_words, parent_share = words.compute_shares(node)
-            words.scratch[parent_words] = parent_share
-            for child in children:
-                terms[child - n_leaves] = words.select_terms(child, words.scratch)
-            words.scratch[parent_words] = 0.0
-        examples.append(centrality.select_examples(node))
-        if progress is not None and done % 500 == 0:
-            progress("names", done, n_inner)
-    name = []
-    for node in range(n_inner):
-        text = " ".join(texts[examples[node][0]][:200].split())
-        is_text_enough = tree.size[n_leaves + node] <= _MAX_SIZE_WITHOUT_TERMS or not terms[node]
-        name.append(text if is_text_enough else f"{', '.join(terms[node][:_N_TERMS_IN_NAME])} — {text}")
-    return Names(name, terms, examples)
+    nodes = np.arange(n_leaves, tree.n_nodes)
+    persistence = tree.round[reference[nodes]] - tree.round[nodes]
+    persistence[rank[nodes] < 2] = 0  # levels are named from the root downwards
+    order = np.lexsort((nodes, -tree.size[nodes], -persistence, rank[nodes])).tolist()
+    parent = np.maximum(tree.parent[nodes] - n_leaves, -1).tolist()
+    above = (reference[nodes] - n_leaves).tolist()
+    keys: list[frozenset[str]] = [frozenset()] * (n_inner + 1)  # the root's parent, -1, has no words
+    child_keys: list[set[str]] = [set() for _ in range(n_inner + 1)]
+    chosen: list[list[int]] = [[] for _ in range(n_inner)]
+    for node in order:
+        used = keys[parent[node]] | keys[above[node]] | child_keys[node]
+        chosen[node] = _compose_name(found, listed[node][0], listed[node][1], used)
+        if not chosen[node]:  # the texts share no words; take the most frequent words of the most central text
+            own = _terms_of_text(found, central[node])
+            chosen[node] = _compose_name(found, own, [1.0] * len(own), used)
+        keys[node] = frozenset().union(*(found.keys[term] for term in chosen[node]))
+        child_keys[parent[node]] |= keys[node]
+        child_keys[above[node]] |= keys[node]
+    return chosen
 
 
-class _WordCounts:
-    """The words of all texts, in the order of the tree's leaves: the words of each node are contiguous."""
-
-    def __init__(self, tree: Hierarchy, texts: Sequence[str]) -> None:
-        from sklearn.feature_extraction.text import CountVectorizer  # slow to import
-
-        vectorizer = CountVectorizer(binary=True, dtype=np.int32)
-        try:
-            counts = vectorizer.fit_transform([texts[i][:MAX_CHARACTERS] for i in tree.order.tolist()]).tocsr()
-            self.vocabulary = vectorizer.get_feature_names_out()
-        except ValueError:  # no text contains a word; punctuation and emoji are not words
-            import scipy.sparse as sp
-
-            counts, self.vocabulary = sp.csr_array((tree.n_leaves, 1), dtype=np.int32), np.array([""])
-        counts.sort_indices()
-        self.indptr: Ints = counts.indptr.astype(np.int64)
-        self.indices: npt.NDArray[np.int32] = counts.indices
-        self.start, self.size = tree.start, tree.size
-        self.n_texts_with = np.bincount(self.indices, minlength=len(self.vocabulary)).astype(np.float64)
-        self.total_share = self.n_texts_with / max(self.n_texts_with.sum(), 1.0)
-        self.rarity = np.minimum(log(tree.n_leaves / np.maximum(self.n_texts_with, 1.0)) / log(10.0), 1.0)
-        self.scratch = np.zeros(len(self.vocabulary))  # one entry per word; all zero between calls
-
-    def word_range(self, node: int) -> tuple[int, int]:
-        """Return the start and end of the words of a node in ``indices``."""
-        first = int(self.start[node])
-        return int(self.indptr[first]), int(self.indptr[first + int(self.size[node])])
-
-    def compute_shares(self, node: int) -> tuple[Ints, Floats]:
-        """Return the distinct words of a node, and the relative frequency of each word in the node."""
-        begin, end = self.word_range(node)
-        words = self.indices[begin:end]
-        if len(words) * 4 > len(self.vocabulary):
-            counts = np.bincount(words, minlength=len(self.vocabulary))
-            distinct = np.flatnonzero(counts)
-            counts = counts[distinct]
-        else:
-            distinct, counts = np.unique(words, return_counts=True)
-        return distinct.astype(np.int64), counts / max(len(words), 1)
-
-    def select_terms(self, node: int, parent_share: Floats) -> list[str]:
-        """Return the terms of a node with the largest weights; ``parent_share`` has word shares in the parent."""
-        words, share = self.compute_shares(node)
-        if not len(words):
-            return []
-        weight = share * log(share / np.sqrt(parent_share[words] * self.total_share[words])) * self.rarity[words]
-        return [str(self.vocabulary[words[i]]) for i in _argtop(weight, _N_TERMS) if weight[i] > _MIN_WEIGHT]
+def _apply_namer(
+    namer: Namer,
+    tree: Hierarchy,
+    texts: Sequence[str],
+    names: Names,
+    levels: Sequence[npt.NDArray[Any]],
+    rank: Ints,
+    reference: Ints,
+) -> None:
+    """Replace the names of the first level and of clusters of other levels above it, from the root downwards."""
+    n_leaves, root = tree.n_leaves, tree.n_nodes - 1
+    nodes = np.flatnonzero(rank[:root] < 2)
+    nodes = nodes[nodes >= n_leaves]
+    first_leaf = tree.order[tree.start[nodes]]
+    nodes = nodes[tree.size[nodes] >= np.bincount(levels[0])[levels[0][first_leaf]]]
+    for node in nodes[np.argsort(-tree.size[nodes], kind="stable")].tolist():
+        path: list[str] = []
+        above = int(reference[node])
+        while above != root:
+            path.insert(0, names.name[above - n_leaves])
+            above = int(reference[above])
+        row = node - n_leaves
+        examples = [texts[i] for i in names.examples[row]]
+        answer = namer(
+            {"terms": names.terms[row], "examples": examples, "size": int(tree.size[node]), "path": path}
+        )
+        name = answer.strip().partition("\n")[0] if isinstance(answer, str) else ""
+        if not name:
+            raise ValueError(
+                f"namer returned {answer!r} for the terms {names.terms[row]}: return a name, as a str"
+            )
+        names.name[row] = name
 
 
-class _Centrality:
-    """Mean cosine similarity of each text to all texts of a node."""
-
-    def __init__(self, tree: Hierarchy, words: _WordCounts, X: Any) -> None:
-        self.tree, self.words = tree, words
-        self.vectors: npt.NDArray[np.float32] | None = None
-        if X is not None:
-            vectors = np.asarray(X, np.float32)[tree.order]
-            self.vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-30)
-            return
-        idf = log((1.0 + tree.n_leaves) / (1.0 + words.n_texts_with)) + 1.0
-        weight = idf[words.indices]
-        self.row = np.repeat(np.arange(tree.n_leaves), np.diff(words.indptr))
-        norm = np.sqrt(np.bincount(self.row, weight**2, minlength=tree.n_leaves))
-        self.weight = weight / norm[self.row]
-
-    def select_examples(self, node: int) -> list[int]:
-        """Return the most central points of a node, sorted by falling centrality."""
-        first, size = int(self.tree.start[node]), int(self.tree.size[node])
-        scores: npt.NDArray[Any]
-        if size == 2:  # both are equally central, but rounding could make their scores differ
-            scores = np.zeros(size)
-        elif self.vectors is not None:
-            own = self.vectors[first : first + size]
-            scores = own @ own.mean(axis=0)
-        else:
-            begin, end = self.words.word_range(node)
-            words = self.words.indices[begin:end].astype(np.int64)
-            weight = self.weight[begin:end]
-            if len(words) * 4 <= len(self.words.vocabulary):
-                words = np.unique(words, return_inverse=True)[1]
-            sums = np.bincount(words, weight)
-            scores = np.bincount(self.row[begin:end] - first, weight * sums[words], minlength=size)
-        return [int(point) for point in self.tree.order[first + _argtop(scores, _N_EXAMPLES)]]
+def _terms_of_text(found: Terms, text: int) -> list[int]:
+    """Return the terms of a text without related ones, the most frequent of all texts first."""
+    own = found.counts.indices[found.counts.indptr[text] : found.counts.indptr[text + 1]].astype(np.int64)
+    order = np.lexsort((own, -found.n_texts_with[own]))
+    return select_distinct(own[order].tolist(), found.keys, _N_CANDIDATES)
 
 
-def _argtop(values: npt.NDArray[Any], k: int) -> Ints:
-    """Return the positions of the k largest values, sorted by falling value; ties are in order of position."""
-    if len(values) > k:
-        # Unlike this, argpartition would break ties at the k-th value differently on different processors.
-        candidates = np.flatnonzero(values >= np.partition(values, -k)[-k])
+def _compose_name(found: Terms, terms: list[int], weights: list[float], used: Collection[str]) -> list[int]:
+    """Return up to three terms without used words that fit into a name."""
+    name: list[int] = []
+    length, best = -2, 0.0
+    for term, weight in zip(terms, weights, strict=True):
+        longer = length + 2 + len(found.names[term])
+        if longer > MAX_NAME or not found.keys[term].isdisjoint(used):
+            continue
+        best = best or weight
+        if weight < _MIN_PART * best:
+            break
+        name.append(term)
+        length = longer
+        if len(name) == _N_TERMS_IN_NAME:
+            break
+    return name
+
+
+def _find_typical_text(texts: Sequence[str], examples: Sequence[int]) -> str:
+    """Return the first sentence of an example, of the first example where it is short; cut it off if none is."""
+    lines = (" ".join(texts[example][: 5 * MAX_TYPICAL_TEXT].split()) for example in examples)
+    sentences = [_SENTENCE_END.split(line, maxsplit=1)[0] for line in lines]
+    short = next((sentence for sentence in sentences if 0 < len(sentence) <= MAX_TYPICAL_TEXT), None)
+    return short or sentences[0][: MAX_TYPICAL_TEXT - 1] + "…" * bool(sentences[0])
+
+
+def _select_examples(tree: Hierarchy, found: Terms, X: Any, progress: Progress | None) -> list[list[int]]:
+    """Return the most central points of each inner node, sorted by falling centrality."""
+    vectors: Any
+    if X is not None:
+        vectors = np.asarray(X, np.float32)[tree.order]
+        vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-30)
     else:
-        candidates = np.arange(len(values))
-    return candidates[np.argsort(-values[candidates], kind="stable")[:k]]
+        idf = log((1.0 + tree.n_leaves) / (1.0 + found.n_texts_with)) + 1.0
+        vectors = found.counts.copy()
+        vectors.data = idf[vectors.indices]
+        rows = np.repeat(np.arange(tree.n_leaves), np.diff(vectors.indptr))
+        norm = np.sqrt(np.bincount(rows, vectors.data**2, minlength=tree.n_leaves))
+        vectors.data /= norm[rows]
+    examples: list[list[int]] = []
+    for nodes in _blocks(tree, _MAX_EXAMPLES, _MAX_PAIRS if X is None else _MAX_VECTORS):
+        row, leaf = _sample_texts(tree, nodes, _MAX_EXAMPLES)
+        score = _mean_cosines(vectors, row, leaf, len(nodes))
+        score[np.bincount(row)[row] == 2] = (
+            0.0  # both texts are equally central, but rounding could make them differ
+        )
+        order = np.lexsort((leaf, -score, row))
+        first = np.searchsorted(row, np.arange(len(nodes)))
+        points = tree.order[leaf[order]].tolist()
+        taken = np.minimum(tree.size[nodes], _N_EXAMPLES)
+        examples += [points[a : a + k] for a, k in zip(first.tolist(), taken.tolist(), strict=True)]
+    return examples
+
+
+def _mean_cosines(vectors: Any, row: Ints, leaf: Ints, n_rows: int) -> Floats:
+    """Return the product of the vector of each leaf with the sum of the vectors of its row."""
+    members = sp.csr_array((np.ones(len(row), vectors.dtype), (row, leaf)), shape=(n_rows, vectors.shape[0]))
+    sums = members @ vectors
+    if not sp.issparse(vectors):
+        return np.asarray(np.einsum("ij,ij->i", vectors[leaf], sums[row]), np.float64)
+    sums.sort_indices()
+    n_terms = vectors.shape[1]
+    keys = np.repeat(np.arange(n_rows), np.diff(sums.indptr)) * n_terms + sums.indices
+    length = np.diff(vectors.indptr)[leaf].astype(np.int64)
+    pair = np.repeat(np.arange(len(leaf)), length)
+    entry = vectors.indptr[leaf][pair] + np.arange(len(pair)) - np.repeat(np.cumsum(length) - length, length)
+    found = np.searchsorted(keys, row[pair] * n_terms + vectors.indices[entry])
+    products: Floats = vectors.data[entry] * sums.data[found]
+    return np.asarray(np.bincount(pair, products, minlength=len(leaf)), np.float64)
