@@ -5,7 +5,7 @@
 // By this small-to-large merging an edge moves O(log n) times.
 // The neighbours of a hub are sorted by linkage.
 //
-// Nearest neighbours are exact at the start of every round.
+// Nearest neighbours are exact at the start of every round, except those of deferred clusters.
 // A cluster becomes stale, and its nearest neighbour is searched again, in these cases:
 //  1. The cluster has merged, or its edges to a neighbour have changed.
 //  2. Its nearest neighbour has grown so much that another neighbour may be closer.
@@ -13,6 +13,11 @@
 //     The same holds if rounding may have made the linkage to the rival larger.
 //  4. The cluster is a hub, and the size or the id of a neighbour has changed.
 //  5. It may no longer merge with its nearest neighbour, because of constraints.
+//
+// A stale cluster is searched only if the result may matter in this round. Otherwise it is deferred.
+// It is deferred if all its neighbours are hubs, and it is the nearest neighbour of none of them.
+// Of two neighbours, one is always exact: hubs are never deferred, and a deferred cluster has no deferred
+// neighbour. So a deferred cluster has no mutual nearest neighbour before a hub finds it.
 //
 // Each cluster has heaps of the clusters to mark when it merges, so a merge reads only those that may be
 // stale. This matters if all linkages tie: then each merge of a hub leaves the nearest neighbours of all
@@ -131,10 +136,13 @@ class HubHac {
     do {
       pairs.clear();
       merges.clear();
-      const std::vector<Id> stale = std::exchange(stale_, {});
-      for (const Id x : stale) {
-        clusters_[x].is_stale = false;
-        if (clusters_[x].is_alive) find_nearest(x);
+      std::vector<Id> stale = std::exchange(stale_, {});
+      for (std::size_t k = 0; k < stale.size(); ++k) {
+        Cluster& cluster = clusters_[stale[k]];
+        cluster.is_stale = false;
+        if (cluster.is_alive) find_nearest(stale[k]);
+        if (cluster.nearest != kNoCluster && std::exchange(clusters_[cluster.nearest].is_deferred, false))
+          stale.push_back(cluster.nearest);
       }
       for (const Id x : stale) {
         const Id y = clusters_[x].nearest;
@@ -184,7 +192,9 @@ class HubHac {
     Id nearest = kNoCluster;
     double value = kNoLinkage;   // linkage to `nearest`
     std::uint32_t searches = 0;  // number of searches so far
+    Id pointers = 0;  // number of clusters whose last search found this one as their nearest neighbour
     bool is_alive = true, is_stale = false, is_merging = false;
+    bool is_deferred = false;    // stale, but not to be searched yet
     bool has_conflicts = false;  // whether cannot-link pairs or groups forbid some merges
     std::vector<Edge> edges;     // edges to all neighbours; empty if the cluster is a hub
     std::unique_ptr<Hub> hub;    // edges to all neighbours, if there are or were more than kMaxEdges
@@ -199,7 +209,12 @@ class HubHac {
   };
 
   void mark_stale(Id x) {
-    if (!std::exchange(clusters_[x].is_stale, true)) stale_.push_back(x);
+    Cluster& cluster = clusters_[x];
+    if (std::exchange(cluster.is_stale, true)) return;
+    const auto is_hub = [&](const Edge& edge) { return clusters_[edge.to].hub != nullptr; };
+    cluster.is_deferred = cluster.pointers == 0 && !cluster.hub && !cluster.edges.empty() &&
+                          std::all_of(cluster.edges.begin(), cluster.edges.end(), is_hub);
+    if (!cluster.is_deferred) stale_.push_back(x);
   }
 
   // Adds x to a heap of its neighbour y. Void entries never outnumber the neighbours of y by much.
@@ -306,6 +321,8 @@ class HubHac {
     const Cluster merged = std::exchange(clusters_[b], {});
     clusters_[b].is_alive = false;
     clusters_[b].is_stale = merged.is_stale;
+    clusters_[b].pointers = merged.pointers;
+    --clusters_[a].pointers;  // b was the nearest neighbour of a, and a that of b
     const auto move_edge = [&](Id x, const Stat& stat) {
       remove_from_list(x, b);
       add_edge(x, a, stat);
@@ -364,12 +381,14 @@ class HubHac {
   void find_nearest(Id x) {
     Cluster& cluster = clusters_[x];
     ++cluster.searches;
+    if (cluster.nearest != kNoCluster) --clusters_[cluster.nearest].pointers;
     cluster.nearest = kNoCluster;
     cluster.value = kNoLinkage;
     if (cluster.hub)
       find_nearest_of_hub(x);
     else
       find_nearest_in_edges(x);
+    if (cluster.nearest != kNoCluster) ++clusters_[cluster.nearest].pointers;
   }
 
   void offer(Cluster& cluster, Id y, double value) const {

@@ -243,6 +243,14 @@ TEST_CASE("if all linkages tie, the work per edge grows at most like log n") {
   }
 }
 
+TEST_CASE("common neighbours of hubs are searched only when a hub finds them") {
+  for (const double missing : {0.5, 1.0}) {
+    std::mt19937 random(7);
+    for (const Id n : {1'600, 6'400, 25'600})
+      CHECK(linkages_per_edge(make_bipartite(n, {0.5f, 1.0f}, random), missing) < 4 * std::log2(n));
+  }
+}
+
 TEST_CASE("constraints do not add a pass over the neighbours of a hub to each merge") {
   for (const auto maker : kMakers) {
     std::mt19937 random(7);
