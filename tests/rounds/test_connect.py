@@ -48,10 +48,10 @@ def far_apart():
     return np.repeat(centres, 10, axis=0) + rng.normal(size=(120, 2)), np.repeat(np.arange(3), 40)
 
 
-@pytest.mark.parametrize(("metric", "connect"), [("sqeuclidean", "exact-average"), ("euclidean", "centroid")])
-def test_means_that_float32_does_not_tell_apart_are_reported(metric, connect):
+@pytest.mark.parametrize("metric", ["sqeuclidean", "euclidean"])
+def test_means_that_float32_does_not_tell_apart_are_reported(metric):
     X, groups = far_apart()
-    message = rf"connect='{connect}' merges 12 clusters by their means in float32, but .* pass connect=None"
+    message = r"connect='ward' merges 12 clusters by their means in float32, but .* pass connect=None"
     for scale, is_reported in ((1e6, False), (1e9, True)):
         # Points are rounded to about 0.1 or 100, and means of clusters are 50 apart.
         points = X + scale * (groups == 2)[:, None]
@@ -145,7 +145,7 @@ def test_clusterers_join_what_the_graph_leaves_apart_and_label_as_if_they_did_no
     X, groups = far_apart()
     settings = {"metric": "sqeuclidean", "n_neighbors": 5}
     fitted, plain = clusterer(**settings).fit(X), clusterer(**settings, connect=None).fit(X)
-    assert fitted.tree_.about["connect"] == "exact-average"
+    assert fitted.tree_.about["connect"] == "ward"
     assert fitted.tree_.about["graph_clusters"] == plain.tree_.rounds.after[-1] > 3
     assert fitted.tree_.rounds.after[-1] == 1
     assert "connect" not in plain.tree_.about
@@ -160,7 +160,7 @@ def test_clusterers_join_what_the_graph_leaves_apart_and_label_as_if_they_did_no
 def test_auto_merges_roots_only_if_the_graph_has_no_more_edges_and_points_have_means():
     X, _ = far_apart()
     graph = agglo.neighbor_graph(X, 5, "euclidean")
-    assert agglo.scc(graph, X=X, connect="auto").about["connect"] == "centroid"
+    assert agglo.scc(graph, X=X, connect="auto").about["connect"] == "ward"
     assert "connect" not in agglo.scc(graph, connect="auto").about
     near = agglo.scc(graph, thresholds=[1.0, 2.0], X=X, connect="auto")  # whose thresholds end before the edges
     assert "connect" not in near.about
@@ -212,3 +212,132 @@ def test_all_but_the_graph_are_keywords(method):
     graph = agglo.NeighborGraph.from_edges([0], [1], [0.5], kind="distance")
     with pytest.raises(TypeError, match="positional argument"):
         getattr(agglo, method)(graph, 10)
+
+
+def nested_clusters():
+    """Twelve clusters in three directions, with some edges between them."""
+    rng = np.random.default_rng(5)
+    groups = np.repeat(np.arange(3), 4)
+    centres = np.eye(8)[groups] + 0.35 * rng.normal(size=(12, 8))
+    y = rng.integers(0, 12, 1500)
+    X = centres[y] + 0.22 * rng.normal(size=(1500, 8))
+    return X, groups[y]
+
+
+def slowly_supported(tree, graph, weights):
+    """Return for each node whether the graph supports it and all its descendants, by the definition."""
+    A = np.maximum(graph.to_scipy().toarray() - graph.missing, 0) * (graph.to_scipy().toarray() != 0)
+    A = A * np.outer(weights, weights)
+    total, degree = A.sum(), A.sum(axis=1)
+    best_cut = agglo.modularity_path(tree, graph, sample_weight=weights).cut(2 / 3)
+    result = np.ones(tree.n_nodes, bool)
+    for node in range(tree.n_leaves, tree.n_nodes):
+        children = [tree.leaves(child) for child in tree.children(node)]
+        if len(np.unique(best_cut[tree.leaves(node)])) == 1:
+            continue
+        weight = [A[np.ix_(own, np.setdiff1d(tree.leaves(node), own))].sum() for own in children]
+        leaving = [degree[own].sum() - A[np.ix_(own, own)].sum() for own in children]
+        volume = [degree[own].sum() / total for own in children]
+        siblings = [sum(volume) - own for own in volume]
+        if len(children) == 2:
+            pairs = list(zip(weight, leaving, siblings, [1 - own for own in volume], strict=True))
+        else:
+            products = [(a * b, a * (1 - a)) for a, b in zip(volume, siblings, strict=True)]
+            pairs = [(sum(weight), sum(leaving), sum(a for a, _ in products), sum(b for _, b in products))]
+        excess = [(w / out - c / t) / (1 - c / t) if out > 0 and c < t else -1 for w, out, c, t in pairs]
+        result[node] = max(excess) >= 0.4 and sum(weight) > 0 and result[tree.children(node)].all()
+    return result
+
+
+@pytest.mark.parametrize("is_weighted", [False, True])
+@pytest.mark.parametrize("method", METHODS)
+def test_auto_keeps_the_supported_nodes_and_merges_them_by_ward(method, is_weighted):
+    X, _ = nested_clusters()
+    X = X[:300]
+    weights = np.random.default_rng(0).choice([1.0, 2.0, 3.0], 300) if is_weighted else np.ones(300)
+    known = {"sample_weight": weights} if is_weighted else {}
+    graph = agglo.neighbor_graph(X, 8)
+    plain = getattr(agglo, method)(graph, connect=None, **known)
+    tree = getattr(agglo, method)(graph, X=X, connect="auto", **known)
+    check_hierarchy(tree)
+    kept = slowly_supported(plain, graph, weights)
+
+    def members(tree, nodes):
+        return {tuple(tree.leaves(node).tolist()) for node in nodes}
+
+    expected = members(plain, np.flatnonzero(kept))
+    top = np.flatnonzero(kept[:-1] & ~kept[plain.parent[:-1]])
+    assert tree.about["graph_clusters"] == len(top) > 1
+    assert tree.about["connect"] == "ward"
+    n_rounds = int((tree.rounds.after >= len(top)).sum())
+    assert members(tree, np.flatnonzero(tree.round <= n_rounds)) == expected
+    assert members(tree, tree.nodes(tree.labels(round=n_rounds))) == members(plain, top)
+    # Ward's linkage of the unit vectors, from the means of the clusters.
+    unit = X / np.linalg.norm(X, axis=1, keepdims=True)
+    clusters = [np.array(own) for own in members(plain, top)]
+    while len(clusters) > 1:
+        sizes = np.array([weights[own].sum() for own in clusters])
+        means = np.array([np.average(unit[own], axis=0, weights=weights[own]) for own in clusters])
+        cost = ((means[:, None] - means) ** 2).sum(axis=2) / (1 / sizes[:, None] + 1 / sizes)
+        np.fill_diagonal(cost, np.inf)
+        first, second = np.unravel_index(cost.argmin(), cost.shape)
+        clusters[first] = np.sort(np.concatenate([clusters[first], clusters[second]]))
+        del clusters[second]
+        labels = tree.cut(n_clusters=len(clusters))
+        assert members(tree, tree.nodes(labels)) == {tuple(own.tolist()) for own in clusters}
+
+
+def test_auto_has_coarse_levels_worth_reading():
+    X, groups = nested_clusters()
+    graph = agglo.neighbor_graph(X, 10)
+    tree = agglo.scc(graph, X=X)
+    labels = tree.cut(n_clusters=3)
+    assert agglo.metrics.pairwise_f1(labels, groups).f1 > 0.9
+    assert (tree.height[tree.parent[:-1]] >= tree.height[:-1]).all()
+    above = tree.round > np.count_nonzero(tree.rounds.after >= tree.about["graph_clusters"])
+    assert above.sum() == tree.about["graph_clusters"] - 1
+    assert tree.height.max() <= 1 - graph.missing  # the height of a pair without an edge
+    assert tree.height[above].min() >= tree.height[~above].max()
+    assert (np.diff(tree.height[above]) >= 0).all()
+
+
+@pytest.mark.parametrize("metric", ["cosine", "sqeuclidean", "euclidean"])
+@pytest.mark.parametrize("clusterer", [agglo.SCC, agglo.HAC])
+def test_models_with_replaced_merges_do_all_that_others_do(clusterer, metric, tmp_path):
+    X, _ = nested_clusters()
+    model = clusterer(metric=metric, n_neighbors=10).fit(X[:1000])
+    tree = model.tree_
+    assert tree.about["connect"] == "ward"
+    assert tree.rounds.after[-1] == 1
+    for k in (1, 2, 5, 12, 100):
+        assert abs(tree.cut(n_clusters=k).max() + 1 - k) <= (0 if k <= tree.about["graph_clusters"] else 20)
+    tree.save(tmp_path / "tree.parquet")
+    assert_same_hierarchy(agglo.Hierarchy.load(tmp_path / "tree.parquet"), tree)
+    np.testing.assert_array_equal(model.predict(X[:1000]), model.labels_)
+    assert (model.predict(X[1000:]) >= 0).mean() > 0.9
+    assert (model.predict(X[1000:], n_clusters=3) >= 0).mean() > 0.9
+    assert len(tree.layers(3)) == 3
+    assert tree.condense().n_leaves == 1000
+    both = clusterer(metric=metric, n_neighbors=10).fit(X[:700]).partial_fit(X[700:1000])
+    assert agglo.metrics.pairwise_f1(both.labels_, model.labels_).f1 == 1
+    apart = clusterer(metric=metric, n_neighbors=10).fit(X[:1000], cannot_link=[[0, 1]])
+    assert apart.tree_.labels(round=-1)[0] != apart.tree_.labels(round=-1)[1]
+    linked = clusterer(metric=metric, n_neighbors=10).fit(X[:1000], must_link=[[0, 1], [2, 3]])
+    assert linked.labels_[0] == linked.labels_[1]
+    order = np.random.default_rng(0).permutation(1000)
+    moved = clusterer(metric=metric, n_neighbors=10).fit(X[:1000][order])
+    np.testing.assert_array_equal(moved.labels_, model.labels_[order])
+    for k in (3, 8):
+        pair = moved.tree_.cut(n_clusters=k), tree.cut(n_clusters=k)[order]
+        assert agglo.metrics.pairwise_f1(*pair).f1 == 1
+
+
+def test_auto_changes_nothing_on_a_complete_graph_or_without_means():
+    X, _ = nested_clusters()
+    X = X[:60]
+    graph = agglo.neighbor_graph(X, "all")
+    assert_same_hierarchy(agglo.scc(graph, X=X), agglo.scc(graph, connect=None))
+    graph = agglo.neighbor_graph(X, 5, "dot")
+    assert agglo.scc(graph, X=X).about.get("connect") in (None, "exact-average")
+    graph = agglo.neighbor_graph(X, 5)
+    assert agglo.scc(graph, linkage="single", X=X).about.get("connect") in (None, "exact-average")

@@ -125,7 +125,7 @@ def fit(
         typer.Option(
             metavar="NAME",
             help="Linkage that merges clusters without edges between them: exact-average, centroid, ward, "
-            "auto (depends on the metric), or none.",
+            "auto (ward above the merges that the graph supports), or none.",
             rich_help_panel=TREE,
         ),
     ] = "auto",

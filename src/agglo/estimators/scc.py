@@ -54,10 +54,9 @@ class SCC(Clusterer):
         The similarity or distance of two clusters; see :func:`agglo.scc`.
     connect : {"auto", "exact-average", "centroid", "ward"} or None, default="auto"
         After the rounds on the graph, clusters without edges between them may remain. ``connect`` is the linkage
-        that merges them. ``"auto"`` selects ``"exact-average"``, or ``"centroid"`` for the metric ``euclidean``,
-        if the points are dense and ``linkage`` is ``"average"``, ``"single"`` or ``"complete"``. Otherwise, and
-        with None, these clusters are not merged. Both rules ``"persistent"`` select only among merges on the
-        graph.
+        that merges them. With None, they are not merged. With ``"auto"`` and ``linkage="average"``, Ward's linkage
+        merges them, and it also replaces the coarse merges that the graph does not support; see
+        :func:`agglo.scc`.
     advance : {"every-round", "until-stable"}, default="every-round"
         When to go to the next threshold: after every round, or only after a round that merges nothing.
     round : int, "persistent" or "silhouette", optional

@@ -16,13 +16,14 @@ from agglo._validation import effective_n_threads
 from agglo.neighbors.graph import Missing, NeighborGraph, fixed_point_for
 from agglo.progress import Progress
 from agglo.rounds import numpy_engine
-from agglo.rounds.connect import choose_connect, merge_roots
+from agglo.rounds.connect import choose_connect, drop_unsupported_merges, extend_heights, merge_roots
 from agglo.rounds.constraints import Constraints, Groups, check_constraints
 from agglo.rounds.linkage import GraphLinkageName, Linkage, LinkageName, check_linkage
 from agglo.rounds.schedule import Advance, RoundPlan, ScheduleName, affinity_plan, hac_plan, scc_plan
 from agglo.rounds.vector_linkage import VECTOR_LINKAGES, ConnectName, VectorLinkage
 from agglo.tree.forest import Forest, sort_merges
 from agglo.tree.hierarchy import Hierarchy
+from agglo.tree.modularity_path import modularity_path
 
 Engine = Callable[[NeighborGraph, RoundPlan, Constraints | None], Forest]
 Planner = Callable[[GraphLinkageName | Linkage, npt.NDArray[np.float64] | None], RoundPlan]
@@ -70,9 +71,11 @@ def scc(
         The points. Vector linkages and ``connect`` need them.
     connect : {"auto", "exact-average", "centroid", "ward"} or None, default="auto"
         After the rounds on the graph, clusters without edges between them may remain. ``connect`` is the linkage
-        that merges them, one merge per round. ``"auto"`` selects ``"exact-average"``, or ``"centroid"`` for the
-        metric ``euclidean``, if ``X`` is dense and ``linkage`` is ``"average"``, ``"single"`` or ``"complete"``.
-        Otherwise, and with None, these clusters become children of one root. See :mod:`agglo.rounds.connect`.
+        that merges them, one merge per round. With None, they become children of one root. ``"auto"`` is the same
+        as None if there is no dense ``X``, if thresholds or constraints ended the rounds, or for vector linkages.
+        For ``linkage="average"`` and a metric that has ward, ``"auto"`` first drops the merges that the graph does
+        not support, see :func:`agglo.rounds.connect.drop_unsupported_merges`. Then ``"ward"`` merges the clusters
+        that remain. Otherwise, ``"auto"`` is ``"exact-average"``, or ``"centroid"`` for the metric ``euclidean``.
     must_link : array-like of shape (n_links, 2) or list of groups, optional
         Groups of point indices. The points of a group are merged before the first round, at height 0.
     cannot_link : array-like of shape (n_links, 2) or list of groups, optional
@@ -237,24 +240,36 @@ def build_hierarchy(
             about["linkage"] = type(rule).__name__
     if plan.mutual:
         forest = sort_merges(forest, kind == "similarity")
+    if constraints is not None:
+        about |= constraints.about()
+    origin = max(1.0, float(closest))
     n_clusters = int(forest.after[-1]) if len(forest.after) else graph.n_points
-    if connect == "auto" and n_clusters > 1:
+    if connect == "auto":
         chosen = choose_connect(graph.metric, linkage, X)
         # If thresholds or constraints ended the rounds while edges were left, the roots are not merged.
-        if chosen is not None and n_clusters == connected_components(graph.to_scipy(), False, return_labels=False):
-            root_linkage = VectorLinkage(graph, chosen, X, weights)
+        if chosen is not None and (n_clusters == 1 or n_clusters == _count_components(graph)):
+            if chosen == "ward" and 2 * graph.n_edges < graph.n_points * (graph.n_points - 1):
+                tree = Hierarchy.from_forest(forest, kind=kind, missing=missing, origin=origin, about=about)
+                forest = drop_unsupported_merges(forest, modularity_path(tree, graph, sample_weight=weights))
+                n_clusters = int(np.count_nonzero(forest.parent < 0))
+            if n_clusters > 1:
+                root_linkage = VectorLinkage(graph, chosen, X, weights)
     if root_linkage is not None:
+        n_below = len(forest.parent)
 
         def run_hac(roots: NeighborGraph, linkage: VectorLinkage, constraints: Constraints | None) -> Forest:
             merged = engine(roots, hac_plan(linkage), constraints)
             return sort_merges(merged, linkage.kind == "similarity")
 
         forest = merge_roots(forest, root_linkage, kind, constraints, run_hac)
+        if connect == "auto" and root_linkage.linkage == "ward":
+            forest = extend_heights(forest, n_below, kind, missing)
         about |= {"connect": str(root_linkage), "graph_clusters": n_clusters}
-    if constraints is not None:
-        about |= constraints.about()
-    origin = max(1.0, float(closest))
     return Hierarchy.from_forest(forest, kind=kind, missing=missing, origin=origin, about=about)
+
+
+def _count_components(graph: NeighborGraph) -> int:
+    return int(connected_components(graph.to_scipy(), False, return_labels=False))
 
 
 def run_core(

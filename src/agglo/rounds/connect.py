@@ -1,7 +1,8 @@
 """Merge the roots of a forest: the clusters without edges between them that remain after the rounds.
 
 If the graph has several connected components, the rounds end with a forest. HAC then merges its roots by a linkage
-of :mod:`agglo.rounds.vector_linkage`, on a new graph of their means. Each of these merges is a round.
+of :mod:`agglo.rounds.vector_linkage`, on a new graph of their means. Each of these merges is a round. With
+``connect="auto"``, merges that the graph does not support are dropped first, so that there are more roots.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from scipy.spatial import cKDTree
 
-from agglo.neighbors.graph import Kind, NeighborGraph
+from agglo import _core
+from agglo.neighbors.graph import Kind, Missing, NeighborGraph
 from agglo.neighbors.search import neighbor_graph
 from agglo.rounds.constraints import Constraints
 from agglo.rounds.linkage import GRAPH_LINKAGES
 from agglo.rounds.vector_linkage import CLEAR, EPSILON, FEW, VECTOR_LINKAGES, VectorLinkage, VectorLinkageName
 from agglo.tree.forest import Forest
+from agglo.tree.modularity_path import ModularityPath
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -28,20 +31,124 @@ Floats = npt.NDArray[np.float64]
 ALL_PAIRS = 2000  # compare all pairs of roots up to this number of roots
 _NEIGHBORS = 25
 _ROWS = 65536  # points that are summed at a time
+_LEAST_RESOLUTION = 2 / 3  # the graph supports merges with this share of the edge weight of chance
+_LEAST_EXCESS = 2 / 5  # it also supports a clear neighbour: beyond chance, 2 : 3 of the weight to all others
+_NO_EDGE = 1e-12  # a smaller share of all edge weight is a rounding error
+_ROUNDING = 1e-9  # the order of the points changes sums by less
 
 Run = Callable[[NeighborGraph, VectorLinkage, Constraints | None], Forest]
 """A function that runs HAC on a graph and returns a forest with one round per merge."""
 
 
 def choose_connect(metric: str | None, linkage: object, X: Any) -> VectorLinkageName | None:
-    """Choose the linkage for ``connect="auto"``: exact-average, or centroid for metrics without exact-average.
+    """Choose the linkage for ``connect="auto"``: ward after averages, otherwise exact-average or centroid.
 
-    Return None if ``X`` is None or sparse, or if ``linkage`` is not a graph linkage.
+    Return None if ``X`` is None or sparse, or if ``linkage`` is not a graph linkage. The choice is the first of
+    these linkages that the metric supports.
     """
     if X is None or sp.issparse(X) or linkage not in GRAPH_LINKAGES:
         return None
     names: tuple[VectorLinkageName, ...] = ("exact-average", "centroid")
+    if linkage == "average":
+        names = ("ward", *names)
     return next((name for name in names if metric in VECTOR_LINKAGES[name]), None)
+
+
+def drop_unsupported_merges(forest: Forest, path: ModularityPath) -> Forest:
+    """Return the forest without the merges that the graph does not support, and without all merges above them.
+
+    Where clusters have hardly any edges between them, averages over the graph are almost equal, and the nearest
+    cluster is arbitrary. A merge is supported in two cases:
+
+    1. The best cut at resolution 2/3 merges it, so the edge weight is at least about 2/3 of that of chance. See
+       :func:`agglo.modularity_path`.
+    2. One of the two children has a clear neighbour. Of the edge weight that leaves it, the share that goes to the
+       other child exceeds the share by chance, by at least 2/5 of the largest possible excess. So beyond chance,
+       this weight is 2/3 of the weight to all other clusters. Chance is the other child's share of all degrees
+       outside. This rule keeps the parts of long or curved clusters together: they have few edges between them,
+       but hardly any to other clusters. If a node has more children, their leaving edges are counted together.
+
+    ``path`` is the modularity path of the tree of ``forest``.
+    """
+    tree, up = path.tree, path.tree.parent[:-1]
+    inside, volume = path.node_inside, path.node_volume
+    leaving = np.maximum(volume - inside, 0.0)
+
+    def add_children(values: Floats) -> Floats:
+        return np.bincount(up, values, tree.n_nodes).astype(np.float64, copy=False)
+
+    between = inside - add_children(inside[:-1])  # counts each edge twice, as `inside` does
+    between[between < _NO_EDGE] = 0.0
+    siblings = volume[up] - volume[:-1]
+    outside = 1 - volume[:-1]
+    best = np.full(tree.n_nodes, -np.inf)  # of two children, each has half of `between`
+    np.maximum.at(best, up, _excess(between[up] / 2, leaving[:-1], siblings, outside))
+    pooled = _excess(
+        between,
+        add_children(leaving[:-1]),
+        add_children(volume[:-1] * siblings),
+        add_children(volume[:-1] * outside),
+    )
+    n_children = np.bincount(up, minlength=tree.n_nodes)
+    has_clear_neighbor = np.where(n_children == 2, best, pooled) >= _LEAST_EXCESS - _ROUNDING
+    merged = -_core.min_over_ancestors(tree.parent, -path.node_resolution) >= _LEAST_RESOLUTION * (1 - _ROUNDING)
+    is_supported = merged | (has_clear_neighbor & (between > 0)) | (tree.round == 0)
+    is_kept = _core.sum_descendants(tree.parent, (~is_supported).astype(np.int64))[: len(forest.parent)] == 0
+    return _select_nodes(forest, is_kept)
+
+
+def _excess(weight: Floats, leaving: Floats, chance: Floats, total: Floats) -> Floats:
+    """Return by how much weight / leaving exceeds chance / total, as a share of the largest possible excess."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        excess: Floats = (weight / leaving - chance / total) / (1 - chance / total)
+    return np.where(np.isfinite(excess), excess, -np.inf)
+
+
+def _select_nodes(forest: Forest, is_kept: npt.NDArray[np.bool_]) -> Forest:
+    """Return the forest of some nodes, which include all descendants of each; leave out rounds without nodes."""
+    if is_kept.all():
+        return forest
+    nodes = np.flatnonzero(is_kept)
+    place = np.full(len(is_kept) + 1, -1, np.int32)  # the last entry is that of parent -1
+    place[nodes] = np.arange(len(nodes), dtype=np.int32)
+    parent = place[forest.parent[nodes]]
+    rounds, round = np.unique(forest.round[nodes], return_inverse=True)  # starts with 0, the round of the leaves
+    children = np.bincount(parent[parent >= 0], minlength=len(nodes))
+    n_leaves = int(np.count_nonzero(round == 0))
+    removed = np.bincount(round, np.maximum(children - 1, 0))[1:].astype(np.int64)
+    after = n_leaves - np.cumsum(removed)
+    return Forest(
+        parent,
+        forest.value[nodes],
+        forest.size[nodes],
+        round.astype(np.int32),
+        forest.threshold[rounds[1:] - 1],
+        after + removed,
+        after,
+        forest.seconds[rounds[1:] - 1],
+    )
+
+
+def extend_heights(forest: Forest, n_below: int, kind: Kind, missing: Missing) -> Forest:
+    """Return the forest with new linkage values for the merges after the first ``n_below`` nodes.
+
+    Values of Ward's linkage grow with the number of points, so they do not compare with averages. The new values
+    continue those of the graph: the difference to ``missing``, the value of a pair without an edge, is inversely
+    proportional to Ward's value. It starts at the farthest value on the graph. If ``missing`` is ``"ignore"``,
+    values do not change.
+    """
+    if missing == "ignore" or len(forest.value) == n_below:
+        return forest
+    is_merge = (forest.round[:n_below] > 0) & np.isfinite(forest.value[:n_below])
+    sign = 1.0 if kind == "similarity" else -1.0
+    differences = sign * (forest.value[:n_below][is_merge] - missing)
+    closer = max(0.0, float(differences.min())) if len(differences) else 0.0
+    ward = 2 - 2 * forest.value[n_below:] if kind == "similarity" else forest.value[n_below:]
+    smallest = np.min(ward, initial=np.inf, where=ward > 0)
+    ratio = np.where(ward > 0, smallest / np.where(ward > 0, ward, 1.0), 1.0)
+    value = forest.value.copy()
+    value[n_below:] = missing + sign * closer * ratio
+    return forest._replace(value=value)
 
 
 def merge_roots(
