@@ -13,7 +13,7 @@
 
 #include "base/disjoint_set.hpp"
 #include "base/memory.hpp"
-#include "rounds/adjacency.hpp"
+#include "rounds/edge_order.hpp"
 #include "rounds/linkage.hpp"
 
 namespace agglo {
@@ -23,12 +23,6 @@ template <class Size>
 struct Part {
   Id id;
   Size size;
-};
-
-// A merge of clusters `low` < `high`, whose linkage is `value`.
-struct Merge {
-  Id low, high;
-  double value;
 };
 
 // Returns the smallest float that is not smaller than `value`.
@@ -99,7 +93,7 @@ class ClusterNeighbors {
     for (std::vector<Push>& pushes : pushes_)
       for (const Push& push : std::exchange(pushes, {})) {
         Nearest& nearest = nearest_[push.to];
-        if (!is_nearer(push.cluster, push.value, nearest)) continue;
+        if (!is_nearer(push.value, push.cluster, nearest.value, nearest.best)) continue;
         nearest.second = std::max(nearest.second, round_up(nearest.value));
         nearest.value = push.value;
         nearest.best = push.cluster;
@@ -163,10 +157,6 @@ class ClusterNeighbors {
     Id to, cluster;
     double value;
   };
-
-  static bool is_nearer(Id cluster, double value, const Nearest& than) {
-    return value > than.value || (value == than.value && cluster < than.best);
-  }
 
   ClusterNeighbors(std::int64_t n, std::int64_t edges, std::span<const double> weights, int n_threads)
       : entries_(n + edges), clusters_(n), nodes_(n), nearest_(n), pushes_(n_threads), reads_(n_threads) {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/disjoint_set.hpp"
-#include "rounds/adjacency.hpp"
+#include "base/ids.hpp"
 
 namespace agglo {
 

@@ -23,12 +23,12 @@
 #include "base/disjoint_set.hpp"
 #include "base/memory.hpp"
 #include "neighbors/graph.hpp"
-#include "rounds/adjacency.hpp"
-#include "rounds/chains.hpp"
 #include "rounds/cluster_neighbors.hpp"
 #include "rounds/constraints.hpp"
+#include "rounds/edge_order.hpp"
 #include "rounds/linkage.hpp"
 #include "rounds/moments.hpp"
+#include "rounds/neighbor_lists.hpp"
 
 namespace agglo {
 
@@ -186,7 +186,7 @@ class EagerNeighbors {
 
   // Updates `nearest` by one candidate. The result does not depend on the order of the candidates.
   static void offer(Nearest& nearest, Id candidate, double value) {
-    const bool closer = value > nearest.value || (value == nearest.value && candidate < nearest.best);
+    const bool closer = is_nearer(value, candidate, nearest.value, nearest.best);
     const double other = closer ? nearest.value : value;
     if (other > nearest.second) nearest.second = round_up(other);
     if (closer) nearest.value = value, nearest.best = candidate;

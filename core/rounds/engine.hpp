@@ -24,6 +24,7 @@
 #include "base/wait_lists.hpp"
 #include "rounds/cluster_neighbors.hpp"
 #include "rounds/constraints.hpp"
+#include "rounds/edge_order.hpp"
 #include "rounds/rounds.hpp"
 
 namespace agglo {
@@ -252,9 +253,7 @@ class Engine {
       const auto [low, high] = std::minmax({x, neighbors_.best(x)});
       pairs.push_back({low, high, neighbors_.value(x)});
     }
-    std::sort(pairs.begin(), pairs.end(), [](const Merge& a, const Merge& b) {
-      return a.value != b.value ? a.value > b.value : std::pair(a.low, a.high) < std::pair(b.low, b.high);
-    });
+    std::sort(pairs.begin(), pairs.end(), merges_first);
     for (const Merge& pair : pairs) merge_pair(pair.low, pair.high);
     std::erase_if(merging, [&](Id x) {
       if (neighbors_.root(x) == neighbors_.root(neighbors_.best(x))) return false;

@@ -29,76 +29,17 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
-#include <set>
 #include <span>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
-#include "rounds/adjacency.hpp"
-#include "rounds/cluster_neighbors.hpp"
+#include "base/ids.hpp"
 #include "rounds/constraints.hpp"
+#include "rounds/edge_order.hpp"
+#include "rounds/hub_list.hpp"
 #include "rounds/linkage.hpp"
 
 namespace agglo {
-
-// The neighbours of a hub, sorted by linkage.
-// If `ties_by_size` is true, neighbours with equal keys are sorted by size, then statistics, then id.
-// Otherwise they are sorted by id.
-template <class Stat>
-class HubList {
- public:
-  explicit HubList(bool ties_by_size) : order_(Closer{ties_by_size}) {}
-
-  // A neighbour. Except for rounding errors, sorting by `key` is the same as sorting by linkage.
-  // For linkages of Growth::once, `key` may be too large if the hub has grown after the insertion.
-  struct Entry {
-    double key;
-    double size;
-    Stat stat;
-    Id id, to;
-  };
-
-  // Sorts neighbours from the closest to the farthest.
-  struct Closer {
-    bool ties_by_size;
-    bool operator()(const Entry& a, const Entry& b) const {
-      if (a.key != b.key) return a.key > b.key;
-      if (ties_by_size) {
-        if (a.size != b.size) return a.size < b.size;
-        if (a.stat != b.stat) return a.stat < b.stat;
-      }
-      return a.id < b.id;
-    }
-  };
-  using Order = std::set<Entry, Closer>;
-
-  std::size_t size() const { return position_.size(); }
-  const Order& order() const { return order_; }
-
-  // Returns the entry of neighbour y, or null if y is not in the list.
-  const Entry* find(Id y) const {
-    const auto found = position_.find(y);
-    return found == position_.end() ? nullptr : &*found->second;
-  }
-
-  // Inserts an entry. If the list has an entry for the same neighbour, replaces it.
-  void put(const Entry& entry) {
-    const auto [found, is_new] = position_.try_emplace(entry.to);
-    if (!is_new) order_.erase(found->second);
-    found->second = order_.insert(entry).first;
-  }
-
-  void erase(Id y) {
-    const auto found = position_.find(y);
-    order_.erase(found->second);
-    position_.erase(found);
-  }
-
- private:
-  Order order_;
-  std::unordered_map<Id, typename Order::iterator> position_;  // indexed by neighbour
-};
 
 template <class Linkage>
 class HubHac {
@@ -352,7 +293,7 @@ class HubHac {
     pop_due(clusters_[a].rivals, is_due, [&](Id x) {
       const Cluster& cluster = clusters_[x];
       const double now = value(x, a);
-      if (now > cluster.value || (now == cluster.value && clusters_[a].id < clusters_[cluster.nearest].id))
+      if (is_nearer(now, clusters_[a].id, cluster.value, clusters_[cluster.nearest].id))
         mark_stale(x);
       else
         watch_rival(x, *find_edge(x, a));
@@ -392,10 +333,8 @@ class HubHac {
   }
 
   void offer(Cluster& cluster, Id y, double value) const {
-    if (value < cluster.value) return;
-    if (value == cluster.value && cluster.nearest != kNoCluster &&
-        clusters_[y].id > clusters_[cluster.nearest].id)
-      return;
+    const Id nearest = cluster.nearest == kNoCluster ? kNoCluster : clusters_[cluster.nearest].id;
+    if (!is_nearer(value, clusters_[y].id, cluster.value, nearest)) return;
     cluster.nearest = y;
     cluster.value = value;
   }

@@ -23,12 +23,12 @@
 
 #include "base/memory.hpp"
 #include "neighbors/graph.hpp"
-#include "rounds/adjacency.hpp"
-#include "rounds/chains.hpp"
 #include "rounds/cluster_neighbors.hpp"
 #include "rounds/constraints.hpp"
+#include "rounds/edge_order.hpp"
 #include "rounds/hub_hac.hpp"
 #include "rounds/linkage.hpp"
+#include "rounds/neighbor_lists.hpp"
 
 namespace agglo {
 
@@ -92,7 +92,8 @@ class LazyNeighbors final : public ClusterNeighbors<Size> {
         const Id x = list.ids()[k];
         if (nearest_[x].is_final) continue;
         const double value = linkage_.value(list.stats()[k], nodes_[y].size, nodes_[x].size);
-        if (Base::is_nearer(y, value, nearest_[x])) pushes_[worker].push_back({x, y, value});
+        if (is_nearer(value, y, nearest_[x].value, nearest_[x].best))
+          pushes_[worker].push_back({x, y, value});
       }
     }
   }
@@ -139,7 +140,7 @@ class LazyNeighbors final : public ClusterNeighbors<Size> {
     explicit Search(double floor) : others(floor) {}
     void offer(Id candidate, double candidate_value) {
       ++count;
-      if (candidate_value > value || (candidate_value == value && candidate < best)) {
+      if (is_nearer(candidate_value, candidate, value, best)) {
         others = std::max(others, value);
         value = candidate_value;
         best = candidate;

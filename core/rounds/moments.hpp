@@ -7,9 +7,9 @@
 #include <span>
 #include <vector>
 
+#include "base/ids.hpp"
 #include "base/memory.hpp"
 #include "points/space.hpp"
-#include "rounds/adjacency.hpp"
 #include "rounds/linkage.hpp"
 #include "simd/dot.hpp"
 

@@ -1,8 +1,11 @@
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <optional>
 #include <random>
-#include <tuple>
+#include <set>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "check.hpp"
