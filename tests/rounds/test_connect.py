@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import agglo
-from agglo.rounds import reference_constraints
+from agglo.rounds import reference_connect, reference_constraints
 from agglo.rounds.vector_linkage import VECTOR_LINKAGES
 from agglo.testing import assert_same_hierarchy, check_hierarchy
 
@@ -38,6 +38,50 @@ def test_merged_roots_are_those_of_the_reference_and_leave_the_rounds_below(data
         assert last[0] != last[-1]
     else:
         assert last.max() == 0
+
+
+@pytest.mark.parametrize("known", [{}, {"sample_weight": 1}, {"cannot_link": [(0, 59), (3, 20)]}])
+@pytest.mark.parametrize(("connect", "metric"), CASES)
+def test_roots_merge_as_the_definitions_say(connect, metric, known):
+    rng = np.random.default_rng(4)
+    X = (np.repeat(rng.normal(size=(12, 4)), 5, axis=0) + 0.01 * rng.normal(size=(60, 4))) * 3
+    if "sample_weight" in known:
+        known = {"sample_weight": rng.choice([0.5, 1, 3], len(X))}
+    # Each block of five points is a component of the graph, so that all linkages of blocks are those of `connect`.
+    source, target = (
+        np.concatenate([first + ends for first in range(0, 60, 5)]) for ends in np.triu_indices(5, 1)
+    )
+    pair = {
+        "cosine": lambda x, y: x @ y / np.linalg.norm(x) / np.linalg.norm(y),
+        "dot": lambda x, y: x @ y,
+        "sqeuclidean": lambda x, y: np.square(x - y).sum(),
+        "euclidean": lambda x, y: np.linalg.norm(x - y),
+    }[metric]
+    kind = "similarity" if metric in ("cosine", "dot") else "distance"
+    weights = [pair(X[i], X[j]) for i, j in zip(source, target, strict=True)]
+    graph = agglo.NeighborGraph.from_edges(source, target, weights, kind=kind, metric=metric)
+    blocks = agglo.hac(graph, linkage="single", **known)
+    roots = blocks.labels(round=len(blocks.rounds))
+    tree = agglo.hac(graph, linkage="single", X=X, connect=connect, **known)
+    expected = reference_connect.merge_roots(
+        X, roots, connect, metric, known.get("sample_weight"), known.get("cannot_link", ())
+    )
+
+    leaves = [frozenset([i]) for i in range(tree.n_leaves)]
+    leaves += [frozenset()] * (len(tree.parent) - tree.n_leaves)
+    height = np.zeros(len(tree.parent))  # the largest height of the children
+    for node, parent in enumerate(tree.parent[:-1]):
+        leaves[parent] |= leaves[node]
+        height[parent] = max(height[parent], tree.height[node])
+    above = [node for node in range(len(leaves)) if tree.round[node] > len(blocks.rounds)]
+    merged = [node for node in above if leaves[node] in expected]
+    assert {leaves[node] for node in merged} == set(expected)
+    assert len(above) - len(merged) == ("cannot_link" in known)  # the root of a forest is no merge
+    for node in merged:
+        value = expected[leaves[node]]
+        if kind == "similarity":  # heights of similarities are distances from the largest edge weight
+            value = value / 2 if connect == "ward" else max(1, graph.weights.max()) - value
+        np.testing.assert_allclose(tree.height[node], max(value, height[node]), rtol=1e-4, atol=1e-5)
 
 
 def far_apart():

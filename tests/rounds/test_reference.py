@@ -14,7 +14,7 @@ def test_no_module_of_the_product_imports_the_specification():
 
 
 def test_the_specification_of_the_rounds_imports_no_engine():
-    for name in ("reference", "reference_linkage", "reference_tree"):
+    for name in ("reference", "reference_connect", "reference_linkage", "reference_tree"):
         text = (SOURCES / "rounds" / f"{name}.py").read_text("utf-8")
         assert not re.search(
             r"import .*(_core|numpy_engine|forest_builder)|rounds\.(algorithms|numpy_engine)", text
