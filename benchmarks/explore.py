@@ -75,7 +75,7 @@ def walk(served: Served, zooms: int) -> list[float]:
     run, _ = served.get("run")
     node, seconds = run["root"], []
     for _ in range(zooms):
-        view, took = served.get(f"view?node={node}&round={int(rng.integers(0, run['rounds'][-1]['round']))}")
+        view, took = served.get(f"view?node={node}&clusters={int(rng.integers(2, 500))}")
         _, more = served.get(f"node?node={node}")
         _, items = served.get(f"items?node={node}")
         seconds.append(max(took, more, items))

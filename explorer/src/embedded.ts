@@ -1,10 +1,14 @@
 import { formatNumber } from "./dom";
+import { MAX_CLUSTERS } from "./state";
 import type { Box, Crumb, Details, Item, Items, Run, Source, View } from "./types";
 
 /** The data of a self-contained page: the top of a tree. */
 export interface Embedded {
   run: Run;
   boxes: Box[];
+  /** One entry per box: the order in which boxes are split (largest first), and whether it may enclose others. */
+  limits: number[];
+  kept: boolean[];
   /** One entry per box: its height, its terms, and points that represent it. */
   heights: number[];
   terms: string[][];
@@ -14,8 +18,7 @@ export interface Embedded {
   origin: number | null;
 }
 
-const MAX_BOXES = 700;
-const MAX_DEPTH = 5;
+const STEP = 1.1; // smallest ratio of the numbers of clusters of two positions of the slider
 
 /** Computes responses from the data in the page, for pages without a server. */
 export class EmbeddedSource implements Source {
@@ -41,23 +44,52 @@ export class EmbeddedSource implements Source {
 
   run = async () => this.data.run;
 
-  view = async (node: number, round: number): Promise<View> => {
-    const { boxes } = this.data;
+  view = async (node: number, clusters: number): Promise<View> => {
+    const { boxes, kept } = this.data;
     const first = this.positionOf(node);
-    const floor = Math.min(round, boxes[first]!.round - 1);
+    const { order, steps } = this.splitBoxes(first);
+    const distance = (step: { clusters: number }): number => Math.abs(Math.log(step.clusters / clusters));
+    const step = steps.reduce((best, other) => (distance(other) < distance(best) ? other : best));
+    const split = new Set(order.slice(0, step.splits));
     const found: Box[] = [{ ...boxes[first]!, parent: -1 }];
-    const open: [number, number, number][] = [[first, 0, 0]]; // position in the file, position in the view, depth
-    while (open.length && found.length < MAX_BOXES) {
-      open.sort((a, b) => boxes[b[0]]!.size - boxes[a[0]]!.size);
-      const [from, to, depth] = open.shift()!;
-      for (const child of this.children[from]!) {
-        const box = boxes[child]!;
-        found.push({ ...box, parent: to });
-        if (box.node >= 0 && box.round > floor && depth + 1 < MAX_DEPTH) open.push([child, found.length - 1, depth + 1]);
+    const open: [number, number][] = [[first, 0]]; // position in the file, position in the view
+    for (const [from, to] of open) {
+      const pending = split.has(from) ? [...this.children[from]!] : [];
+      for (let i = 0; i < pending.length; i++) {
+        const part = pending[i]!;
+        if (split.has(part) && !kept[part]) {
+          pending.push(...this.children[part]!);
+        } else {
+          found.push({ ...boxes[part]!, parent: to });
+          open.push([part, found.length - 1]);
+        }
       }
     }
-    return { node, round, path: await this.path(node), boxes: found, legend: [], span: [] };
+    const numbers = steps.map((entry) => entry.clusters);
+    return { node, clusters: step.clusters, steps: numbers, path: await this.path(node), boxes: dropRepeatedNames(found), legend: [], span: [] };
   };
+
+  /** Splits boxes below a box in their order; the same as split_nodes and thin_steps in agglo/explore/view.py. */
+  private splitBoxes(first: number): { order: number[]; steps: { clusters: number; splits: number }[] } {
+    const { limits } = this.data;
+    const order: number[] = [];
+    const steps: { clusters: number; splits: number }[] = [];
+    const waiting = this.children[first]!.length ? [first] : [];
+    let clusters = 1;
+    while (waiting.length && clusters < MAX_CLUSTERS) {
+      const value = Math.max(...waiting.map((box) => limits[box]!));
+      // Boxes of equal limits are split together.
+      for (let at = waiting.findIndex((box) => limits[box] === value); at >= 0; at = waiting.findIndex((box) => limits[box] === value)) {
+        const [box] = waiting.splice(at, 1);
+        const children = this.children[box!]!;
+        order.push(box!);
+        clusters += children.length - 1;
+        waiting.push(...children.filter((child) => this.children[child]!.length));
+      }
+      if (!steps.length || clusters >= STEP * steps.at(-1)!.clusters) steps.push({ clusters, splits: order.length });
+    }
+    return { order, steps: steps.length ? steps : [{ clusters, splits: 0 }] };
+  }
 
   details = async (node: number): Promise<Details> => {
     const { boxes, heights, terms, examples, origin } = this.data;
@@ -93,7 +125,7 @@ export class EmbeddedSource implements Source {
   };
 
   path = async (node: number): Promise<Crumb[]> => {
-    const { boxes } = this.data;
+    const { boxes, kept } = this.data;
     const steps: Crumb[] = [];
     let i = this.positions.get(node) ?? -1;
     if (i < 0) {
@@ -104,7 +136,7 @@ export class EmbeddedSource implements Source {
     }
     for (; i >= 0; i = boxes[i]!.parent) {
       const { node, name, size, round } = boxes[i]!;
-      steps.unshift({ node, name, size, round });
+      if (kept[i] || !steps.length) steps.unshift({ node, name, size, round });
     }
     return steps;
   };
@@ -138,6 +170,19 @@ export class EmbeddedSource implements Source {
     }
     return [...found].map((point) => this.points.get(point)!);
   }
+}
+
+/** Drops each enclosing box, except the first, that has the name of a box directly inside it. */
+function dropRepeatedNames(boxes: Box[]): Box[] {
+  const dropped = new Set(boxes.filter((box) => box.parent > 0 && box.name === boxes[box.parent]!.name).map((box) => box.parent));
+  const place = new Map([[-1, -1]]); // the new position of each box, or of the box that encloses a dropped one
+  const kept: Box[] = [];
+  boxes.forEach((box, i) => {
+    const parent = place.get(box.parent)!;
+    place.set(i, dropped.has(i) ? parent : kept.length);
+    if (!dropped.has(i)) kept.push({ ...box, parent });
+  });
+  return kept;
 }
 
 /** Prefixes an apostrophe to a text that a spreadsheet would run as a formula; see agglo/explore/export.py. */

@@ -1,13 +1,13 @@
 import "./app.css";
 import { nameHue, numberPaint } from "./colours";
-import { create, debounce, formatCount, formatNumber, getById } from "./dom";
+import { create, debounce, formatCount, getById } from "./dom";
 import { type Embedded, EmbeddedSource } from "./embedded";
 import type { Mode, PlacedBox } from "./layout";
 import { Panel } from "./panel";
 import { Search } from "./search";
 import { ServerSource } from "./server";
 import { Stage } from "./stage";
-import { readState, type State, writeState } from "./state";
+import { MAX_CLUSTERS, readState, type State, writeState } from "./state";
 import { Theme } from "./theme";
 import type { Run, Source, View } from "./types";
 
@@ -21,6 +21,8 @@ class Explorer {
   private state: State;
   private view: View | undefined;
   private request = 0;
+  /** Whether to show as many clusters as possible, so that a point is visible. */
+  private reveals = false;
 
   constructor(
     private readonly source: Source,
@@ -73,13 +75,13 @@ class Explorer {
   }
 
   private addControls(): void {
-    const { rounds, columns } = this.run;
-    const slider = getById<HTMLInputElement>("round");
-    slider.max = String(rounds.length - 1);
+    const { columns } = this.run;
+    const slider = getById<HTMLInputElement>("clusters");
     const later = debounce(() => void this.refresh(), 60);
     slider.addEventListener("input", () => {
-      this.state.round = rounds[Number(slider.value)]!.round;
-      this.updateSlider();
+      this.reveals = false;
+      this.state.clusters = this.view?.steps[Number(slider.value)] ?? this.state.clusters;
+      this.updateSlider(this.state.clusters);
       writeState(this.state, false);
       later();
     });
@@ -120,9 +122,9 @@ class Explorer {
   /** Loads the view of the state, and shows it. */
   private async refresh(details = this.state.node): Promise<void> {
     const request = ++this.request;
-    const { node, round, mode, colour } = this.state;
+    const { node, clusters, mode, colour } = this.state;
     try {
-      const view = await this.source.view(node, round, colour);
+      const view = await this.source.view(node, this.reveals ? MAX_CLUSTERS : clusters, colour);
       if (request !== this.request) return;
       getById("message").hidden = true;
       this.view = view;
@@ -131,11 +133,11 @@ class Explorer {
       Object.assign(this.stage, { mode, colour, selected: new Set(this.state.selected) });
       this.stage.show(view);
       this.drawPath(view);
-      this.updateSlider();
+      this.updateSlider(view.clusters);
       this.drawLegend(view);
       this.panel.drawSelection(this.selection());
       await this.showDetails(details === this.run.root ? node : details);
-      document.body.dataset.shown = `${node}/${round}`;
+      document.body.dataset.shown = `${node}/${view.clusters}`;
     } catch (error) {
       this.fail(error);
     }
@@ -166,6 +168,7 @@ class Explorer {
 
   private zoom(node: number, marked = -1): void {
     this.stage.marked = marked;
+    this.reveals = marked >= 0;
     if (node !== this.state.node) {
       this.state.node = node;
       writeState(this.state, true);
@@ -223,18 +226,16 @@ class Explorer {
     getById("crumbs").replaceChildren(...steps);
   }
 
-  private updateSlider(): void {
-    const { rounds } = this.run;
-    const found = rounds.findIndex((step) => step.round >= this.state.round);
-    const at = found < 0 ? rounds.length - 1 : found;
-    const step = rounds[at]!;
-    const slider = getById<HTMLInputElement>("round");
+  private updateSlider(clusters: number): void {
+    const steps = this.view?.steps ?? [];
+    const at = Math.max(steps.indexOf(clusters), 0);
+    const slider = getById<HTMLInputElement>("clusters");
+    slider.max = String(Math.max(steps.length - 1, 0));
     slider.value = String(at);
-    slider.style.setProperty("--at", `${(100 * at) / Math.max(rounds.length - 1, 1)}%`);
-    const text = step.round === 0 ? `single items, ${formatNumber(step.clusters)}` : formatCount(step.clusters, "cluster");
+    slider.style.setProperty("--at", `${(100 * at) / Math.max(steps.length - 1, 1)}%`);
+    const text = formatCount(clusters, "cluster");
     getById("granularity").textContent = text;
-    slider.setAttribute("aria-valuetext", `round ${step.round}, ${text}`);
-    slider.title = `Round ${step.round} of ${rounds.at(-1)!.round}`;
+    slider.setAttribute("aria-valuetext", text);
   }
 
   private drawLegend(view: View): void {

@@ -7,7 +7,7 @@ export class ServerSource implements Source {
   private readonly token = new URLSearchParams(location.search).get("token") ?? "";
 
   run = () => this.getJson<Run>("run", {});
-  view = (node: number, round: number, colour: string) => this.getJson<View>("view", { node, round, colour });
+  view = (node: number, clusters: number, colour: string) => this.getJson<View>("view", { node, clusters, colour });
   details = (node: number) => this.getJson<Details>("node", { node });
   items = (node: number, offset: number, limit: number) => this.getJson<Items>("items", { node, offset, limit });
   search = (text: string) => this.getJson<Items>("search", { text });

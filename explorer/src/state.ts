@@ -1,10 +1,14 @@
 import type { Mode } from "./layout";
 import type { Run } from "./types";
 
+const START = 20; // clusters of the first view
+export const MAX_CLUSTERS = 500;
+
 /** The state of the page that a link contains. */
 export interface State {
   node: number;
-  round: number;
+  /** The wanted number of clusters in the view. */
+  clusters: number;
   mode: Mode;
   colour: string;
   selected: number[];
@@ -21,7 +25,7 @@ export function readState(run: Run): State {
   const selected = (given.get("selected") ?? "").split(",").filter(Boolean).map(Number);
   return {
     node: integer("node", run.root, run.root),
-    round: integer("round", run.start, run.rounds.at(-1)!.round),
+    clusters: Math.max(integer("clusters", Math.min(START, Math.ceil(run.points / 3)), MAX_CLUSTERS), 1),
     mode: given.get("mode") === "icicle" ? "icicle" : "boxes",
     colour: run.columns.includes(colour) ? colour : "",
     selected: selected.filter((node) => Number.isInteger(node) && node >= 0 && node <= run.root),
@@ -30,7 +34,7 @@ export function readState(run: Run): State {
 
 /** Writes the state to the URL, as a new entry of the history if `isStep`. */
 export function writeState(state: State, isStep: boolean): void {
-  const kept = new URLSearchParams({ node: String(state.node), round: String(state.round), mode: state.mode });
+  const kept = new URLSearchParams({ node: String(state.node), clusters: String(state.clusters), mode: state.mode });
   if (state.colour) kept.set("colour", state.colour);
   if (state.selected.length) kept.set("selected", state.selected.join(","));
   const address = `${location.pathname}${location.search}#${kept}`;

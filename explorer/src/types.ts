@@ -1,19 +1,11 @@
 // Types of the responses; the same as in agglo/explore/api.py.
 
-export interface Step {
-  round: number;
-  clusters: number;
-  threshold: number | null;
-}
-
 export interface Run {
   title: string;
   points: number;
   nodes: number;
   root: number;
   kind: string;
-  start: number;
-  rounds: Step[];
   columns: string[];
   texts: boolean;
 }
@@ -38,7 +30,9 @@ export interface Box {
 
 export interface View {
   node: number;
-  round: number;
+  clusters: number;
+  /** The numbers of clusters to choose from, ascending. */
+  steps: number[];
   path: Crumb[];
   boxes: Box[];
   legend: string[];
@@ -78,7 +72,7 @@ export interface Source {
   /** The formats in which clusters can be exported. */
   readonly formats: readonly ("csv" | "parquet")[];
   run(): Promise<Run>;
-  view(node: number, round: number, colour: string): Promise<View>;
+  view(node: number, clusters: number, colour: string): Promise<View>;
   details(node: number): Promise<Details>;
   items(node: number, offset: number, limit: number): Promise<Items>;
   search(text: string): Promise<Items>;

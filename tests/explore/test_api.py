@@ -73,8 +73,7 @@ def test_the_tree_is_that_of_the_folder(served, tmp_path):
     assert_same_hierarchy(open_run(tmp_path / "run").tree, tree)
     run = got(served, "run")
     assert (run["points"], run["nodes"], run["root"]) == (tree.n_leaves, tree.n_nodes, tree.n_nodes - 1)
-    assert [step["clusters"] for step in run["rounds"]] == [tree.n_leaves, *tree.rounds.after.tolist()]
-    assert (run["title"], run["start"], run["texts"]) == ("animals", 2, True)
+    assert (run["title"], run["texts"]) == ("animals", True)
     assert run["columns"] == ["count", "source", "score"]
 
 
@@ -83,17 +82,20 @@ def test_views_have_names_paths_and_colours(served):
     view = got(served, "view", node=root)
     assert view["boxes"][0]["name"].startswith("cluster of ")
     assert [crumb["node"] for crumb in view["path"]] == [root]
-    inner = next(box for box in view["boxes"][1:] if box["round"] > 0)
+    coarse = got(served, "view", node=root, clusters=4)
+    inner = next(box for box in coarse["boxes"][1:] if box["round"] > 0)
     deeper = got(served, "view", node=inner["node"], colour="source")
     assert deeper["path"][-1]["node"] == inner["node"]
     assert deeper["legend"] == ["web", "book"]
     leaves = [box for box in deeper["boxes"] if box["round"] == 0 and box["node"] >= 0]
     for box in leaves:
         assert (box["value"], box["share"]) == ([0, 1, -1][box["node"] % 3], 1.0)
-    numbers = got(served, "view", node=root, colour="score", depth=1, round=0)
+    numbers = got(served, "view", node=root, colour="score", clusters=5)
     assert numbers["span"] == [0.0, (len(TEXTS) - 1) / 2]
     tree = served.run.tree
-    for box in numbers["boxes"][1:]:
+    innermost = [box for box in numbers["boxes"] if box["value"] is not None]
+    assert len(innermost) > 1
+    for box in innermost:
         scores = [leaf / 2 for leaf in tree.leaves(box["node"]).tolist() if leaf != 4]
         assert box["value"] == pytest.approx(np.mean(scores))
 
@@ -274,7 +276,7 @@ def test_no_file_is_read_by_its_name(served, target):
         ("view", {"node": -1}, "node=-1 is too small: pass at least 0"),
         ("view", {"node": 10**6}, "there is no node 1000000: the tree has nodes 0 to"),
         ("view", {"node": 10**40}, "is too large or not finite"),
-        ("view", {"node": 0, "limit": 10**6}, "limit=1000000 is too large: pass at most 5000"),
+        ("view", {"node": 0, "clusters": 10**6}, "clusters=1000000 is too large: pass at most 500"),
         ("view", {"node": 0, "share": "nan"}, "share=nan is too large or not finite"),
         (
             "view",
@@ -308,7 +310,7 @@ WORDS = st.one_of(
 @settings(max_examples=60)
 @given(
     st.sampled_from(sorted(ROUTES)),
-    st.dictionaries(st.sampled_from(["node", "round", "limit", "text", "nodes", "colour", "offset", "x"]), WORDS),
+    st.dictionaries(st.sampled_from(["node", "clusters", "limit", "text", "nodes", "colour", "x"]), WORDS),
 )
 def test_any_question_has_an_answer_or_a_reason(served, path, query):
     status, content = ask(served, path.removeprefix("/api/"), **query)

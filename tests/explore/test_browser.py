@@ -14,9 +14,8 @@ from browser import chromium
 from explorable import TEXTS, write_run
 from forests import chain
 
-from agglo.explore import Explorer, open_run, open_tree
+from agglo.explore import Explorer, api, open_run, open_tree
 from agglo.explore.page import save_page
-from agglo.explore.view import visible_boxes
 from agglo.text.names import Names
 
 pytestmark = pytest.mark.browser
@@ -63,8 +62,8 @@ def visit(page, url):
     page.wait_for_selector("body[data-shown]")
 
 
-def shown(page, node, round=""):
-    page.wait_for_function("at => document.body.dataset.shown?.startsWith(at)", arg=f"{node}/{round}")
+def shown(page, node, clusters=""):
+    page.wait_for_function("at => document.body.dataset.shown?.startsWith(at)", arg=f"{node}/{clusters}")
 
 
 def click(page, node, **options):
@@ -86,7 +85,7 @@ def crumbs(page):
 
 def largest(opened):
     """Return the largest box below the root."""
-    box = visible_boxes(opened.tree, opened.tree.n_nodes - 1, 0, limit=100, depth=1, share=0.0)[1]
+    box = api.view(opened, node=opened.tree.n_nodes - 1, clusters=7).boxes[1]
     assert box.size > 2
     return box.node
 
@@ -151,21 +150,24 @@ def test_what_is_not_there_is_not_found(page, served):
     page.wait_for_function("() => document.querySelector('#hits .said')?.textContent === 'No items found'")
 
 
-def test_the_slider_goes_through_the_rounds(page, served, opened):
+def test_every_position_of_the_slider_shows_other_clusters(page, served, opened):
     visit(page, served.url)
-    slider = page.locator("#round")
-    last = len(opened.tree.rounds)
-    assert slider.input_value() == str(opened.start)
+    slider = page.locator("#clusters")
+    root = opened.tree.n_nodes - 1
+    steps = api.view(opened, node=root).steps
+    assert slider.get_attribute("max") == str(len(steps) - 1)
     slider.focus()
     page.keyboard.press("Home")
-    shown(page, opened.tree.n_nodes - 1, 0)
-    assert page.locator("#granularity").inner_text() == "single items, 20"
+    pictures = set()
+    for clusters in steps:
+        shown(page, root, f"{clusters}")
+        assert page.locator("#granularity").inner_text() == f"{clusters} clusters"
+        page.wait_for_timeout(50)  # the page draws in the next frame
+        pictures.add(page.evaluate("() => document.querySelector('#view').toDataURL()"))
+        page.keyboard.press("ArrowRight")
+    assert len(pictures) == len(steps) > 3
     assert page.evaluate("() => agglo.rectangle(0) !== undefined"), "items are seen"
-    page.keyboard.press("End")
-    shown(page, opened.tree.n_nodes - 1, last)
-    number = int(opened.tree.rounds.after[-1])
-    assert page.locator("#granularity").inner_text() == f"{number} cluster{'s' if number > 1 else ''}"
-    assert f"round={last}" in page.url
+    assert f"clusters={steps[-1]}" in page.url
 
 
 @pytest.mark.parametrize("form", ["CSV", "Parquet"])
@@ -234,9 +236,10 @@ def test_the_keyboard_is_enough(page, served, opened):
     page.keyboard.press("Space")
     assert page.locator(".chosen h2").inner_text() == "1 cluster selected"
     page.keyboard.press("Enter")
-    page.wait_for_function("() => document.querySelectorAll('#crumbs button').length === 2")
+    page.wait_for_function("() => document.querySelectorAll('#crumbs button').length > 1")
+    depth = len(crumbs(page))
     page.keyboard.press("Backspace")
-    page.wait_for_function("() => document.querySelectorAll('#crumbs button').length === 1")
+    page.wait_for_function("n => document.querySelectorAll('#crumbs button').length === n", arg=depth - 1)
     nameless = page.evaluate(
         """() => [...document.querySelectorAll("button, input, select, canvas")].filter(e => e.checkVisibility()
         && !(e.getAttribute("aria-label") || e.innerText || e.labels?.[0]?.innerText)).map(e => e.outerHTML)"""
@@ -283,9 +286,6 @@ def test_one_file_works_from_a_disk(page, opened, tmp_path):
     page.wait_for_function("() => document.querySelector('#panel h1').textContent.startsWith('<script>')")
     page.locator("#crumbs button").first.click()
     shown(page, opened.tree.n_nodes - 1)
-    page.locator("#round").focus()
-    page.keyboard.press("Home")
-    shown(page, opened.tree.n_nodes - 1, 0)
     click(page, node, modifier="Shift")
     with page.expect_download() as waiting:
         page.get_by_role("button", name="Export CSV").click()
@@ -353,11 +353,7 @@ def test_no_text_breaks_out_of_the_page(page, hostile, where, tmp_path):
         assert own == (1 if where == "server" else 2)
         root = hostile.tree.n_nodes - 1
         assert page.title() == "</title></script>\u202e<b> – agglo explore"
-        seen = [
-            box.node
-            for box in visible_boxes(hostile.tree, root, 0, limit=100, depth=5, share=0.0)
-            if box.node >= 0
-        ]
+        seen = [box.node for box in api.view(hostile, node=root).boxes if box.node >= 0]
         for node in (*seen[1:7], root):
             page.evaluate("node => { location.hash = `node=${node}` }", node)
             shown(page, node)

@@ -269,7 +269,7 @@ def test_a_reader_may_leave_in_the_middle_of_an_export(caplog):
     n = 3000
     items = Items(n, pa.table({"text": ["x" * 5000] * n}))
     tree = chain(n)
-    with Explorer(ExplorableRun(tree, items, None, "title", 1)) as explorer:
+    with Explorer(ExplorableRun(tree, items, None, "title")) as explorer:
         nodes = ",".join(map(str, range(tree.n_nodes - 50, tree.n_nodes)))
         for _ in range(3):
             with socket.create_connection(("127.0.0.1", explorer.port), timeout=60) as connection:

@@ -30,7 +30,7 @@ def read_csv(content):
 
 
 def opened(table):
-    return ExplorableRun(chain(table.num_rows), Items(table.num_rows, table), None, "title", 1)
+    return ExplorableRun(chain(table.num_rows), Items(table.num_rows, table), None, "title")
 
 
 def described(function, value):
@@ -128,7 +128,7 @@ def test_any_floats_have_colours_that_json_can_hold(values):
 
 def test_the_mean_of_huge_numbers_is_finite():
     run = opened(pa.table({"x": [1.5e308, 1.5e308, 1.5e308]}))
-    view = api.view(run, node=run.tree.n_nodes - 1, colour="x", round=4, depth=1)
+    view = api.view(run, node=run.tree.n_nodes - 1, colour="x", clusters=2)
     values = [box.value for box in view.boxes if box.value is not None]
     assert values
     assert values == pytest.approx([1.5e308] * len(values))

@@ -1,22 +1,33 @@
 import numpy as np
-from forests import chain, trees
+from forests import chain, partitions, trees
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agglo.explore.view import path_from_root, visible_boxes
+from agglo.explore.view import (
+    MAX_CLUSTERS,
+    Box,
+    Outline,
+    drop_repeated_names,
+    expand_largest,
+    path_from_root,
+    split_nodes,
+    thin_steps,
+    visible_boxes,
+)
+from agglo.tree.taxonomy import compute_cophenetic_costs
 
 
 @given(trees(max_points=60), st.data())
 def test_boxes_nest_and_count_every_point_once(tree, data):
+    outline = Outline.of(tree)
     node = data.draw(st.integers(0, tree.n_nodes - 1))
-    round = data.draw(st.integers(0, len(tree.rounds) + 1))
-    limit = data.draw(st.integers(2, 40))
+    order, steps = split_nodes(outline, node)
+    step = data.draw(st.sampled_from(steps))
     share = data.draw(st.sampled_from([0.0, 0.05, 0.3]))
-    depth = data.draw(st.integers(1, 5))
-    found = visible_boxes(tree, node, round, limit=limit, depth=depth, share=share)
+    found = visible_boxes(outline, node, set(order[: step.splits]), share)
     assert found[0] == (node, -1, tree.size[node], 1)
     shown = [box.node for box in found if box.node >= 0]
-    assert len(set(shown)) == len(shown) <= limit
+    assert len(set(shown)) == len(shown)
     inside = {}
     for place, box in enumerate(found[1:], start=1):
         assert 0 <= box.parent < place
@@ -28,41 +39,65 @@ def test_boxes_nest_and_count_every_point_once(tree, data):
     for place, parts in inside.items():
         assert sum(part.size for part in parts) == found[place].size
         assert [part.number == 1 or part.node == -1 for part in parts] == [True] * len(parts)
-        assert place == 0 or tree.round[found[place].node] > round, "a cluster of the round was opened"
+        assert place == 0 or outline.is_kept[found[place].node], "only nodes of the condensed tree enclose boxes"
         sizes = [part.size for part in parts if part.node >= 0]
         assert sizes == sorted(sizes, reverse=True)
+    if share == 0:
+        assert sum(box.number for place, box in enumerate(found) if place not in inside) == step.clusters
 
 
-@given(trees(min_points=2), st.data())
-def test_with_room_for_all_the_innermost_boxes_are_the_partition_of_the_round(tree, data):
-    round = data.draw(st.integers(0, len(tree.rounds)))
-    root = tree.n_nodes - 1
-    found = visible_boxes(tree, root, round, limit=5000, depth=20, share=0.0)
-    outer = {box.parent for box in found}
-    innermost = [box.node for place, box in enumerate(found) if place not in outer]
-    if round < tree.round[root]:  # else the root alone would be seen, and is opened
-        expected = set(tree.nodes(tree.labels(round=round)).tolist())
-        assert set(innermost) == expected
+@given(trees(min_points=2, max_points=10))
+def test_the_clusters_of_a_step_are_the_best_cut(tree):
+    outline, costs = Outline.of(tree), compute_cophenetic_costs(tree)
+    order, steps = split_nodes(outline, tree.n_nodes - 1)
+    for step in steps:
+        split = set(order[: step.splits])
+        clusters = [v for v in range(tree.n_nodes - 1) if v not in split and tree.parent[v] in split]
+        assert len(clusters) == step.clusters
+        rivals = [cut for cut in partitions(tree) if len(cut) <= step.clusters]
+        assert costs[clusters].sum() <= min(costs[list(cut)].sum() for cut in rivals) + 1e-9
+
+
+@given(trees(max_points=60))
+def test_every_position_of_the_slider_has_more_clusters(tree):
+    steps = thin_steps(split_nodes(Outline.of(tree), tree.n_nodes - 1)[1])
+    clusters = np.array([step.clusters for step in steps])
+    assert (clusters[1:] >= 1.1 * clusters[:-1]).all()
+
+
+def test_a_view_has_a_bounded_number_of_clusters():
+    tree = chain(30_000)
+    order, steps = split_nodes(Outline.of(tree), tree.n_nodes - 1)
+    assert len(order) <= 5000
+    assert steps[0].clusters >= 2
+    assert steps[-1].clusters >= MAX_CLUSTERS or len(steps) == 1
 
 
 @given(trees(), st.data())
 def test_crumbs_lead_from_the_root_to_a_node_by_steps_that_shrink(tree, data):
     node = data.draw(st.integers(0, tree.n_nodes - 1))
-    path = path_from_root(tree, node)
+    path = path_from_root(Outline.of(tree), node)
     assert (path[0], path[-1]) == (tree.n_nodes - 1, node)
     assert (np.diff(tree.size[path]) < 0).all()
 
 
-def test_a_child_that_is_nearly_all_of_a_node_is_passed_over():
-    tree = chain(1000)  # each node is a point and the node before
-    found = visible_boxes(tree, tree.n_nodes - 1, 0, limit=400, depth=2, share=0.0)
-    assert found[1].node == tree.n_nodes - 1 - 200  # the first of no more than 0.8 of all
-    assert found[-1].node == -1 or found[-1].number == 1
-    assert sum(box.size for box in found if box.parent == 0) == 1000
+def test_the_path_in_a_long_chain_is_short():
+    assert len(path_from_root(Outline.of(chain(30_000)), 0)) < 50
 
 
-def test_very_long_chains_are_opened_in_steps():
-    tree = chain(30_000)
-    found = visible_boxes(tree, tree.n_nodes - 1, 0, limit=400, depth=3, share=0.0005)
-    assert found[1].size == 30_000 - 500 - 1
-    assert 10 < len(path_from_root(tree, 0)) < 50, "by ratios, not by single points"
+def test_a_box_with_the_name_of_its_part_is_dropped():
+    boxes = [Box(9, -1, 6, 1), Box(8, 0, 4, 1), Box(7, 0, 2, 1), Box(6, 1, 3, 1), Box(5, 1, 1, 1)]
+    names = {9: "frogs", 8: "tree frogs", 7: "rhinos", 6: "tree frogs", 5: "reed frogs"}
+    found = drop_repeated_names(boxes, names.__getitem__)
+    assert found == [Box(9, -1, 6, 1), Box(7, 0, 2, 1), Box(6, 0, 3, 1), Box(5, 0, 1, 1)]
+
+
+@given(trees(max_points=60), st.integers(2, 40))
+def test_the_top_of_a_tree_counts_every_point_once(tree, limit):
+    found = expand_largest(tree, limit)
+    inside = {}
+    for place, box in enumerate(found[1:], start=1):
+        assert 0 <= box.parent < place
+        inside.setdefault(box.parent, []).append(box.size)
+    assert all(sum(sizes) == found[place].size for place, sizes in inside.items())
+    assert len(inside) <= limit

@@ -6,6 +6,7 @@ them. docs/explore.md documents the API; explorer/src/types.ts declares the same
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from collections.abc import Callable, Iterator
@@ -20,23 +21,9 @@ from agglo.explore.export import iter_csv, iter_parquet
 from agglo.explore.query import BadRequestError, Bounds
 from agglo.explore.run import ExplorableRun
 
-_MAX_ROUNDS = 300  # maximum number of positions of the slider
-
 Node = Annotated[int, Bounds(0)]
 Offset = Annotated[int, Bounds(0)]
 Limit = Annotated[int, Bounds(1, 1000)]
-
-
-@dataclass(frozen=True)
-class Step:
-    """A round of the tree."""
-
-    round: int
-    """The number of the round; 0 is the state before the first round, with one cluster per point."""
-    clusters: int
-    """The number of clusters after the round."""
-    threshold: float | None
-    """The threshold of the round; None if the algorithm has no thresholds."""
 
 
 @dataclass(frozen=True)
@@ -52,13 +39,6 @@ class Run:
     """The root node."""
     kind: str
     """Whether the tree was built from similarities or distances: "similarity" or "distance"."""
-    start: int
-    """The round of the run's labels, or the round with the closest number of clusters.
-
-    If a tree has no labels, it is the most persistent round.
-    """
-    rounds: list[Step]
-    """The rounds, from many clusters to few; a sample if there are more than 300 rounds."""
     columns: list[str]
     """The names of the items' columns, except the text column."""
     texts: bool
@@ -103,8 +83,10 @@ class View:
     """The boxes to draw for a node and its descendants."""
 
     node: int
-    round: int
-    """The round whose clusters are the innermost boxes."""
+    clusters: int
+    """The number of clusters, which are the innermost boxes; groups of small ones share a box."""
+    steps: list[int]
+    """The numbers of clusters to choose from, ascending."""
     path: list[Crumb]
     """The path from the root to the node."""
     boxes: list[Box]
@@ -170,24 +152,14 @@ class File:
 
 
 def describe_run(run: ExplorableRun) -> Run:
-    """Return a summary of the run: points, rounds, columns."""
+    """Return a summary of the run: points, nodes, columns."""
     tree = run.tree
-    counts = np.concatenate([[tree.n_leaves], tree.rounds.after])
-    chosen = np.arange(len(counts))
-    if len(counts) > _MAX_ROUNDS:  # sample rounds evenly on a logarithmic scale of cluster counts
-        wanted = np.geomspace(counts[0], max(counts[-1], 1), _MAX_ROUNDS)
-        chosen = np.unique(np.searchsorted(-counts, -wanted).clip(max=len(counts) - 1))
-        chosen = np.union1d(chosen, [0, run.start, len(counts) - 1])
-    thresholds = np.concatenate([[np.nan], tree.rounds.threshold])[chosen].tolist()
-    steps = zip(chosen.tolist(), counts[chosen].tolist(), thresholds, strict=True)
     return Run(
         title=run.title,
         points=tree.n_leaves,
         nodes=tree.n_nodes,
         root=tree.n_nodes - 1,
         kind=str(tree.about.get("kind", "distance")),
-        start=run.start,
-        rounds=[Step(round, number, t if math.isfinite(t) else None) for round, number, t in steps],
         columns=run.items.columns,
         texts=run.items.has_text,
     )
@@ -197,17 +169,20 @@ def view(
     run: ExplorableRun,
     *,
     node: Node,
-    round: Annotated[int, Bounds(0)] = 0,
-    limit: Annotated[int, Bounds(2, 5000)] = 700,
-    depth: Annotated[int, Bounds(1, 20)] = 5,
+    clusters: Annotated[int, Bounds(1, layout.MAX_CLUSTERS)] = 20,
     share: Annotated[float, Bounds(0, 1)] = 0.0008,
     colour: str = "",
 ) -> View:
     """Return the boxes to draw for a node; if ``colour`` names a column, with colour values.
 
-    ``round``, ``limit``, ``depth`` and ``share`` are passed to :func:`agglo.explore.view.visible_boxes`.
+    The view has the possible number of clusters that is closest to ``clusters`` by ratio. ``share`` is passed to
+    :func:`agglo.explore.view.visible_boxes`.
     """
-    boxes = layout.visible_boxes(run.tree, _check_node(run, node), round, limit=limit, depth=depth, share=share)
+    order, cuts = layout.split_nodes(run.outline, _check_node(run, node))
+    steps = layout.thin_steps(cuts)
+    step = min(steps, key=lambda step: abs(math.log(step.clusters / clusters)))
+    boxes = layout.visible_boxes(run.outline, node, set(order[: step.splits]), share)
+    boxes = layout.drop_repeated_names(boxes, run.name)
     colouring = build_colouring(run, colour) if colour else None
     outer = {box.parent for box in boxes}  # only innermost boxes are coloured
     described = [
@@ -215,7 +190,7 @@ def view(
     ]
     legend = [] if colouring is None else colouring.legend
     span = [] if colouring is None else colouring.span
-    return View(node, round, _path(run, node), described, legend, span)
+    return View(node, step.clusters, [step.clusters for step in steps], _path(run, node), described, legend, span)
 
 
 def children(run: ExplorableRun, *, node: Node, offset: Offset = 0, limit: Limit = 100) -> list[Crumb]:
@@ -335,4 +310,7 @@ def _crumb(run: ExplorableRun, node: int) -> Crumb:
 
 
 def _path(run: ExplorableRun, node: int) -> list[Crumb]:
-    return [_crumb(run, step) for step in layout.path_from_root(run.tree, node)]
+    """Return the path from the root, without nodes that have the name of the next node."""
+    crumbs = [_crumb(run, step) for step in layout.path_from_root(run.outline, node)]
+    is_new = [crumb.name != following.name for crumb, following in itertools.pairwise(crumbs)]
+    return [crumb for i, crumb in enumerate(crumbs) if i in (0, len(crumbs) - 1) or is_new[i]]

@@ -12,7 +12,7 @@ import numpy as np
 from agglo.explore import api
 from agglo.explore.run import ExplorableRun
 from agglo.explore.values import truncate
-from agglo.explore.view import visible_boxes
+from agglo.explore.view import expand_largest
 from agglo.io.atomic import replace_file
 
 MAX_BYTES = 3_000_000
@@ -62,7 +62,7 @@ def save_page(run: ExplorableRun, path: str | os.PathLike[str], max_bytes: int =
 def page_data(run: ExplorableRun, limit: int) -> dict[str, Any]:
     """Return the data of a page with ``limit`` boxes, as the type Embedded of explorer/src/embedded.ts."""
     tree = run.tree
-    boxes = visible_boxes(tree, tree.n_nodes - 1, 0, limit=limit, depth=1000, share=0.0)
+    boxes = expand_largest(tree, limit)
     nodes = [box.node for box in boxes]
     examples = [run.examples(node).tolist() if node >= 0 else [] for node in nodes]
     points = np.unique(np.array([point for shown in examples for point in shown], np.int64))
@@ -70,6 +70,8 @@ def page_data(run: ExplorableRun, limit: int) -> dict[str, Any]:
     return {
         "run": replace(api.describe_run(run), columns=[]),
         "boxes": [api.describe_box(run, box) for box in boxes],
+        "limits": [float(run.outline.split_limit[node]) if node >= 0 else 0.0 for node in nodes],
+        "kept": [bool(run.outline.is_kept[node]) if node >= 0 else False for node in nodes],
         "heights": [float(tree.height[node]) if node >= 0 else 0.0 for node in nodes],
         "terms": [run.terms(node) if node >= 0 else [] for node in nodes],
         "examples": examples,

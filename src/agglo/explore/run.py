@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,9 @@ import pyarrow.compute as pc
 from agglo.estimators import run_folder as runfolder
 from agglo.explore.items import MAX_LABEL, Items, make_table, read_table
 from agglo.explore.values import truncate
+from agglo.explore.view import Outline
 from agglo.io.arrow_file import map_arrow
 from agglo.text.names import NAMES_SCHEMA, name_nodes
-from agglo.tree.cut import select_round
-from agglo.tree.default_level import persistent_round
 from agglo.tree.hierarchy import Hierarchy
 from agglo.tree.mapped import load_mapped, release_pages
 
@@ -41,15 +41,19 @@ class ExplorableRun:
         One row per inner node, in node order: ``name``, ``terms`` and ``examples``.
     title : str
         The title of the page.
-    start : int
-        The round that is shown first.
     """
 
     tree: Hierarchy
     items: Items
     names: Any
     title: str
-    start: int
+
+    @cached_property
+    def outline(self) -> Outline:
+        """The nodes to draw: the condensed tree, and the order of splits."""
+        outline = Outline.of(self.tree)
+        release_pages(self.tree)
+        return outline
 
     def name(self, node: int) -> str:
         """Return the name of a node; if the run has no names, the text of the node's first example."""
@@ -101,7 +105,7 @@ def open_run(path: Path, items: Path | None = None, column: str | None = None) -
         raise FileNotFoundError(f"cannot read {path}: there is no such folder or file; check its name")
     tree = load_mapped(path)
     table = None if items is None else read_table(items, column)
-    return _build_run(path, tree, table, items, None, None)
+    return _build_run(path, tree, table, items, None)
 
 
 def _open_files(path: Path, files: runfolder.RunFiles, items: Path | None, column: str | None) -> ExplorableRun:
@@ -115,24 +119,16 @@ def _open_files(path: Path, files: runfolder.RunFiles, items: Path | None, colum
     names_path = files.find(runfolder.NAMES)
     if names_path is not None:
         names = check_names(map_arrow(names_path), tree, names_path)
-    labels = (files.record or {}).get("labels") or {}
-    start, n_clusters = labels.get("round"), labels.get("clusters")
-    if start is None and isinstance(n_clusters, int) and 1 <= n_clusters <= tree.n_leaves:
-        start = select_round(tree, n_clusters, None)
-    return _build_run(path, tree, table, source, names, start)
+    return _build_run(path, tree, table, source, names)
 
 
-def _build_run(
-    path: Path, tree: Hierarchy, table: Any, source: Path | None, names: Any, start: Any
-) -> ExplorableRun:
+def _build_run(path: Path, tree: Hierarchy, table: Any, source: Path | None, names: Any) -> ExplorableRun:
     try:
         items = Items(tree.n_leaves, table)
     except ValueError as error:
         raise ValueError(f"{source} does not fit the tree: {error}") from None
-    if not isinstance(start, int) or not 0 <= start <= len(tree.rounds):
-        start = persistent_round(tree)
     release_pages(tree)
-    return ExplorableRun(tree, items, names, path.absolute().name, start)
+    return ExplorableRun(tree, items, names, path.absolute().name)
 
 
 def open_tree(tree: Hierarchy, texts: Sequence[str] | None, columns: Mapping[str, Any] | None) -> ExplorableRun:
@@ -141,7 +137,7 @@ def open_tree(tree: Hierarchy, texts: Sequence[str] | None, columns: Mapping[str
     names = None
     if texts is not None and tree.n_leaves > 1:
         names = name_nodes(tree, list(texts)).to_table()
-    return ExplorableRun(tree, items, names, "tree", persistent_round(tree))
+    return ExplorableRun(tree, items, names, "tree")
 
 
 def check_names(names: Any, tree: Hierarchy, path: Path) -> Any:

@@ -1,19 +1,42 @@
-"""Select the nodes to draw: the largest clusters below a node, as nested boxes."""
+"""Select the boxes to draw: a wanted number of clusters below a node, inside nodes of the condensed tree."""
 
 from __future__ import annotations
 
 import heapq
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from agglo.tree.condense import default_min_size, select_nodes
 from agglo.tree.hierarchy import Hierarchy
+from agglo.tree.taxonomy import compute_split_limits
 
-_SKIPPED_SHARE = 0.8  # a child with more than this share of its parent's points is skipped
-_MAX_SKIPS_PER_BOX = 500
-_MAX_SKIPS = 2000  # maximum number of skipped nodes in a view
+BRANCHING = 6.0  # typical number of boxes inside a box
+MAX_CLUSTERS = 500  # maximum number of clusters in a view; more would be too small to read
+_MAX_SPLITS = 5000  # maximum number of split nodes in a view, if many have to be split at once
 _MAX_SIBLINGS = 60  # maximum number of boxes inside one box; the remaining siblings share a box
+_STEP = 1.1  # smallest ratio of the numbers of clusters of two positions of the slider
+
+
+@dataclass(frozen=True, eq=False)
+class Outline:
+    """What a view needs to know about the nodes of a tree."""
+
+    tree: Hierarchy
+    split_limit: npt.NDArray[np.float64]
+    """The order in which nodes are split, largest value first; see :func:`compute_split_limits`."""
+    is_kept: npt.NDArray[np.bool_]
+    """Whether the condensed tree has the node. Only these nodes may enclose other boxes."""
+
+    @classmethod
+    def of(cls, tree: Hierarchy) -> Outline:
+        """Compute the outline of a tree."""
+        is_kept = np.zeros(tree.n_nodes, np.bool_)
+        is_kept[select_nodes(tree, BRANCHING, default_min_size(tree.n_leaves))] = True
+        return cls(tree, compute_split_limits(tree), is_kept)
 
 
 class Box(NamedTuple):
@@ -29,24 +52,122 @@ class Box(NamedTuple):
     """The number of nodes in the box: 1, or the size of the group."""
 
 
-def expand_node(
-    tree: Hierarchy, node: int, round: int, max_skips: int = _MAX_SKIPS_PER_BOX
-) -> tuple[npt.NDArray[np.int32], int]:
-    """Return the children to draw for a node, and the number of skipped nodes.
+class Step(NamedTuple):
+    """A cut of a node's descendants into clusters."""
 
-    If one child has nearly all points of the node, its own children replace it, up to ``max_skips`` times. Such
-    chains arise if a cluster absorbs one point per round. Clusters of ``round`` are not expanded.
+    clusters: int
+    """The number of clusters."""
+    splits: int
+    """The number of nodes that are split, in the order of :func:`split_nodes`."""
+
+
+def split_nodes(outline: Outline, node: int) -> tuple[list[int], list[Step]]:
+    """Return the nodes below ``node`` in the order in which they are split, and all cuts along the way.
+
+    The cuts are the best ones of :meth:`agglo.Hierarchy.taxonomy`, up to 500 clusters. Nodes of equal limits are
+    split together.
     """
+    tree, limit = outline.tree, outline.split_limit
+    order: list[int] = []
+    steps: list[Step] = []
+    clusters = 1
+    heap = [(-limit[node], node)] if node >= tree.n_leaves else []
+    while heap and len(order) < _MAX_SPLITS:
+        value, split = heapq.heappop(heap)
+        order.append(split)
+        children = tree.children(split)
+        clusters += len(children) - 1
+        for child in children[children >= tree.n_leaves].tolist():
+            heapq.heappush(heap, (-limit[child], child))
+        if not heap or heap[0][0] > value:
+            steps.append(Step(clusters, len(order)))
+            if clusters >= MAX_CLUSTERS:
+                break
+    return order, steps or [Step(clusters, len(order))]
+
+
+def thin_steps(steps: list[Step]) -> list[Step]:
+    """Return the positions of the slider, from few clusters to many: neighbours differ by a tenth at least."""
+    chosen = steps[:1]
+    for step in steps[1:]:
+        if step.clusters >= _STEP * chosen[-1].clusters:
+            chosen.append(step)
+    return chosen
+
+
+def visible_boxes(outline: Outline, node: int, split: set[int], share: float) -> list[Box]:
+    """Return the boxes to draw for ``node`` and its descendants; the first box is ``node`` itself.
+
+    The innermost boxes are the clusters that remain if the nodes of ``split`` are split. Split nodes of the
+    condensed tree enclose them. Siblings with less than ``share`` of the points of ``node`` share one box.
+    """
+    tree = outline.tree
+    boxes = [Box(node, -1, int(tree.size[node]), 1)]
+    min_size = share * boxes[0].size
+    position = 0
+    while position < len(boxes):
+        box = boxes[position]
+        if box.node in split:
+            parts = _expand(outline, box.node, split)
+            drawn = largest_nodes(tree, parts, _MAX_SIBLINGS)
+            if position:  # the parts of `node` itself are drawn even if they are small
+                drawn = drawn[tree.size[drawn] >= min_size]
+            sizes = tree.size[drawn].tolist()
+            boxes += [Box(part, position, size, 1) for part, size in zip(drawn.tolist(), sizes, strict=True)]
+            if 0 < len(drawn) < len(parts):
+                boxes.append(Box(-1, position, box.size - sum(sizes), len(parts) - len(drawn)))
+        position += 1
+    return boxes
+
+
+def _expand(outline: Outline, node: int, split: set[int]) -> npt.NDArray[np.int32]:
+    """Return the clusters and the nodes of the condensed tree directly below ``node``."""
+    tree = outline.tree
     parts: list[npt.NDArray[np.int32]] = []
-    children = tree.children(node)
-    while len(parts) < max_skips:
-        heaviest = int(children[np.argmax(tree.size[children])])
-        closed = heaviest < tree.n_leaves or tree.round[heaviest] <= round
-        if closed or tree.size[heaviest] <= _SKIPPED_SHARE * tree.size[node]:
-            break
-        parts.append(children[children != heaviest])
-        children = tree.children(heaviest)
-    return np.concatenate([*parts, children]), len(parts)
+    pending = [node]
+    while pending:
+        children = tree.children(pending.pop())
+        is_passed = np.array([child in split and not outline.is_kept[child] for child in children.tolist()])
+        parts.append(children[~is_passed])
+        pending += children[is_passed].tolist()
+    return np.concatenate(parts)
+
+
+def drop_repeated_names(boxes: list[Box], name: Callable[[int], str]) -> list[Box]:
+    """Drop each enclosing box, except the first, that has the name of a box directly inside it."""
+    names = [name(box.node) if box.node >= 0 else "" for box in boxes]
+    pairs = zip(boxes, names, strict=True)
+    dropped = {box.parent for box, own in pairs if box.parent > 0 and own == names[box.parent]}
+    kept: list[Box] = []
+    place: dict[int, int] = {-1: -1}  # the new position of each box, or of the box that encloses a dropped one
+    for position, box in enumerate(boxes):
+        place[position] = place[box.parent] if position in dropped else len(kept)
+        if position not in dropped:
+            kept.append(box._replace(parent=place[box.parent]))
+    return kept
+
+
+def expand_largest(tree: Hierarchy, limit: int) -> list[Box]:
+    """Return up to about ``limit`` nodes of the top of the tree; the largest node is expanded first.
+
+    If a node has many children, the smallest share a box.
+    """
+    root = tree.n_nodes - 1
+    boxes = [Box(root, -1, tree.n_leaves, 1)]
+    heap = [(-tree.n_leaves, 0)]
+    while heap and len(boxes) < limit:
+        _, position = heapq.heappop(heap)
+        if boxes[position].node < tree.n_leaves:
+            continue
+        children = tree.children(boxes[position].node)
+        drawn = largest_nodes(tree, children, _MAX_SIBLINGS)
+        for child, size in zip(drawn.tolist(), tree.size[drawn].tolist(), strict=True):
+            heapq.heappush(heap, (-size, len(boxes)))
+            boxes.append(Box(child, position, size, 1))
+        if len(drawn) < len(children):
+            rest = boxes[position].size - int(tree.size[drawn].sum())
+            boxes.append(Box(-1, position, rest, len(children) - len(drawn)))
+    return boxes
 
 
 def largest_nodes(tree: Hierarchy, nodes: npt.NDArray[np.int32], n: int) -> npt.NDArray[np.int32]:
@@ -58,44 +179,12 @@ def largest_nodes(tree: Hierarchy, nodes: npt.NDArray[np.int32], n: int) -> npt.
     return nodes[np.argsort(rank)]
 
 
-def visible_boxes(tree: Hierarchy, node: int, round: int, *, limit: int, depth: int, share: float) -> list[Box]:
-    """Return the boxes to draw for ``node`` and its descendants; the first box is ``node`` itself.
-
-    The largest box is expanded first, until there are ``limit`` boxes or ``depth`` levels. Clusters of ``round``
-    are not expanded, so the innermost boxes belong to its partition. ``node`` itself is always expanded. Siblings
-    with less than ``share`` of the points of ``node`` share one box.
-    """
-    boxes = [Box(node, -1, int(tree.size[node]), 1)]
-    min_size = share * boxes[0].size
-    queue = [(-boxes[0].size, 0, 0)] if node >= tree.n_leaves else []  # a heap with the largest box on top
-    floor = min(round, int(tree.round[node]) - 1)
-    skips_left = _MAX_SKIPS
-    while queue and len(boxes) < limit:
-        _, position, level = heapq.heappop(queue)
-        parts, skips = expand_node(tree, boxes[position].node, floor, min(skips_left, _MAX_SKIPS_PER_BOX))
-        skips_left -= skips
-        drawn = largest_nodes(tree, parts, min(_MAX_SIBLINGS, limit - len(boxes)))
-        if position:  # the children of `node` itself are drawn even if they are small
-            drawn = drawn[tree.size[drawn] >= min_size]
-            if not len(drawn):
-                continue
-        sizes = tree.size[drawn]
-        for part, size in zip(drawn.tolist(), sizes.tolist(), strict=True):
-            boxes.append(Box(part, position, size, 1))
-            if part >= tree.n_leaves and tree.round[part] > floor and level + 1 < depth:
-                heapq.heappush(queue, (-size, len(boxes) - 1, level + 1))
-        if len(drawn) < len(parts):
-            boxes.append(Box(-1, position, boxes[position].size - int(sizes.sum()), len(parts) - len(drawn)))
-    return boxes
-
-
-def path_from_root(tree: Hierarchy, node: int) -> list[int]:
-    """Return the path from the root to ``node``, without the nodes that :func:`expand_node` skips."""
-    ancestors = [node]
-    while tree.parent[ancestors[-1]] >= 0:
-        ancestors.append(int(tree.parent[ancestors[-1]]))
-    path = [ancestors[-1]]
-    for step in ancestors[-2::-1]:
-        if step == node or tree.size[step] <= _SKIPPED_SHARE * tree.size[path[-1]]:
-            path.append(step)
-    return path
+def path_from_root(outline: Outline, node: int) -> list[int]:
+    """Return the path from the root to ``node``: the nodes of the condensed tree, and ``node`` itself."""
+    path = [node]
+    above = int(outline.tree.parent[node])
+    while above >= 0:
+        if outline.is_kept[above]:
+            path.append(above)
+        above = int(outline.tree.parent[above])
+    return path[::-1]

@@ -127,6 +127,19 @@ def compute_cophenetic_costs(tree: Hierarchy) -> Floats:
     return costs
 
 
+def compute_split_limits(tree: Hierarchy) -> Floats:
+    """Return the order in which taxonomies with more and more clusters split the nodes: largest value first.
+
+    A node is split in the best cut at a price λ per cluster if its limit is larger than λ. No child has a larger
+    limit than its parent. Limits of leaves are 0.
+    """
+    if tree.n_leaves == 1:
+        return np.zeros(1)
+    critical = _core.compute_price_path(tree.parent, compute_cophenetic_costs(tree), tree.n_leaves)[0]
+    limits: Floats = _core.min_over_ancestors(tree.parent, critical)
+    return limits
+
+
 def _check_numbers(n_clusters: Sequence[SupportsIndex], n_leaves: int) -> list[int]:
     """Return the numbers as ints; raise unless they increase and are between 1 and ``n_leaves``."""
     numbers = [check_integer("n_clusters", number, "a number of clusters") for number in n_clusters]
