@@ -79,7 +79,8 @@ def plot(
             from agglo.plot import pictures
         except ImportError as error:
             raise ValueError(str(error)) from None
-        rule = parse_rule(n_clusters, round, height) or {"round": "persistent"}
+        given_rule = parse_rule(n_clusters, round, height)
+        rule = given_rule or {"round": "persistent"}
         if kind == "dp-means" and data is None:
             raise ValueError("--kind dp-means needs the points of the tree: pass --data")
         features = parse_columns(columns, drop)
@@ -91,8 +92,13 @@ def plot(
         tree = load_tree(run)
     with exit_with(USAGE):
         labels, about = cut_tree(tree, rule)
-    X = None
+    X = names = None
     with exit_with(BAD_INPUT):
+        if kind == "dendrogram" and run.is_dir():
+            from agglo.explore.run import open_run
+
+            shown = open_run(run)
+            names = shown.name if shown.items.has_text else None
         if data is not None:
             if columns is None and drop is None and data.suffix.lower() not in (".npy", ".npz"):
                 features["columns"] = _feature_columns(run)
@@ -104,7 +110,8 @@ def plot(
                     f"{data} has {len(X)} points, but the tree has {tree.n_leaves}: pass the points of the tree"
                 )
     with exit_with(USAGE):
-        figure = pictures.draw(tree, kind, labels, X)
+        shown_labels = labels if given_rule or kind != "dendrogram" else None  # a dendrogram shows few clusters
+        figure = pictures.draw(tree, kind, shown_labels, X, names=names)
     with exit_with(CANNOT_WRITE):
         pictures.save(figure, out)
     result = {"run": str(run), "kind": kind, "labels": about, "written": str(out)}

@@ -1,13 +1,16 @@
-"""Draw the top of a tree as a dendrogram with few branches."""
+"""Draw the condensed tree as a dendrogram with few branches."""
 
 from __future__ import annotations
 
 import heapq
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, PolyCollection
+from matplotlib.ticker import FuncFormatter, NullLocator
 
 from agglo.plot.style import (
     FAINT,
@@ -19,9 +22,11 @@ from agglo.plot.style import (
     format_count,
     remove_frame,
 )
+from agglo.tree.condense import keep_nodes, select_nodes
 from agglo.tree.hierarchy import Hierarchy
 
-_MIN_SIMILARITY = 1e-3  # the lowest similarity of the axis, relative to the largest
+_BRANCHING = 4.0  # typical number of children of a drawn node
+_MAX_NAME = 56  # maximum number of characters of a name
 
 
 class Branch(NamedTuple):
@@ -32,7 +37,7 @@ class Branch(NamedTuple):
     parent: int
     """The position of the parent branch in the list of branches; -1 for the root."""
     x: float
-    """The horizontal position. Ends have distance 1; a parent is centred above its children."""
+    """The position across the branches. Ends have distance 1; a parent is centred between its children."""
     height: float
     size: int
     """The number of points below the branch."""
@@ -46,7 +51,7 @@ def top_branches(tree: Hierarchy, n_ends: int) -> list[Branch]:
     """Return the branches of the top of the tree, with at most ``n_ends`` ends; parents precede children.
 
     The highest nodes are expanded first. If a node has too many children, the largest children are drawn
-    separately, and all others as one branch.
+    separately, and all others as one branch. So are single points, if the tree has more than ``n_ends`` of them.
     """
     if isinstance(n_ends, bool) or not isinstance(n_ends, int | np.integer) or n_ends < 2:
         raise ValueError(f"n_ends={n_ends!r} is too few to draw a tree: pass an integer of at least 2")
@@ -57,10 +62,12 @@ def top_branches(tree: Hierarchy, n_ends: int) -> list[Branch]:
     while heap and n_left > 0:
         _, node = heapq.heappop(heap)
         children = tree.children(node)
-        if not len(children):
-            continue
         children = children[np.argsort(-tree.size[children], kind="stable")]
-        own = children[: n_left + 1] if len(children) <= n_left + 1 else children[:n_left]
+        own = children if tree.n_leaves <= n_ends else children[children >= tree.n_leaves]
+        if not len(own):
+            continue
+        if len(own) + (len(own) < len(children)) > n_left + 1:
+            own = own[:n_left]
         others = children[len(own) :]
         n_left -= len(own) + (len(others) > 0) - 1
         expanded[node] = (own[np.argsort(tree.start[own])].tolist(), others.tolist())
@@ -98,62 +105,81 @@ def _layout(tree: Hierarchy, root: int, expanded: dict[int, tuple[list[int], lis
 
 
 def dendrogram(
-    axes: Axes, tree: Hierarchy, labels: Labels, colours: Colours | None = None, *, n_ends: int = 40
+    axes: Axes,
+    tree: Hierarchy,
+    labels: Labels,
+    colours: Colours | None = None,
+    *,
+    n_ends: int = 40,
+    names: Callable[[int], str] | None = None,
 ) -> None:
-    """Draw the top of the tree as a dendrogram with at most ``n_ends`` ends.
+    """Draw the condensed tree as a dendrogram with at most ``n_ends`` ends; the root is at the left.
 
-    The vertical axis is the height or, for a tree of similarities, the similarity on a logarithmic scale. Each end
-    is a wedge that represents a subtree: it starts at the subtree's height, with the number of points below it. If
-    a node has too many children, the smallest are drawn as one dashed branch.
+    The horizontal axis is the number of clusters that are left when a node is merged, on a logarithmic scale.
+    Heights would crowd at the top of a tree, where clusters have few edges between them. Each end is a wedge that
+    represents a subtree, with the number of points beside it. If a node has too many children, the smallest are
+    drawn as one dashed branch, and so are single points. ``names`` returns the name of a node of ``tree``, which
+    is written beside its end.
     """
     colours = cluster_colours(labels, tree) if colours is None else colours
     clusters = containing_clusters(tree, labels)
-    branches = top_branches(tree, n_ends)
-    ground, level = _vertical_axis(axes, tree, branches)
+    condensed, nodes = _condense(tree, n_ends)
+    branches = top_branches(condensed, n_ends)
+    counts = np.concatenate(
+        [[tree.n_leaves], tree.rounds.after, [1]]
+    )  # by round; 1: the explicit root of a forest
+    left = counts[tree.round[nodes]]  # by node: the number of clusters after its round
+    ground = tree.n_leaves
     lines, line_inks, styles, wedges, wedge_inks = [], [], [], [], []
     for branch in branches:
-        cluster = clusters[branch.node] if branch.n_nodes == 1 else -1
+        node = int(nodes[branch.node])
+        cluster = clusters[node] if branch.n_nodes == 1 else -1
         ink: Any = FAINT if cluster < 0 else tuple(colours[cluster])
         if branch.parent >= 0:
             above = branches[branch.parent]
-            top = level(above.height)
-            lines.append([(branch.x, level(branch.height)), (branch.x, top), (above.x, top)])
+            top = left[above.node]
+            lines.append([(left[branch.node], branch.x), (top, branch.x), (top, above.x)])
             line_inks.append(ink)
             styles.append("solid" if branch.n_nodes == 1 else (0, (2, 2)))
         if branch.is_end:
             half = 0.38 if branch.size > 1 else 0.06
-            wedges.append([(branch.x - half, ground), (branch.x + half, ground), (branch.x, level(branch.height))])
+            wedges.append([(ground, branch.x - half), (ground, branch.x + half), (left[branch.node], branch.x)])
             wedge_inks.append(ink)
             axes.annotate(
-                format_count(branch.size) + (f" in {branch.n_nodes}" if branch.n_nodes > 1 else ""),
-                (branch.x, ground),
-                xytext=(0, -4),
+                _describe_end(branch, "" if names is None or branch.n_nodes > 1 else names(node)),
+                (ground, branch.x),
+                xytext=(4, 0),
                 textcoords="offset points",
-                ha="center",
-                va="top",
-                fontsize=7,
+                va="center",
+                fontsize=7.5,
                 color=INK,
-                rotation=90,
             )
     axes.add_collection(LineCollection(lines, colors=line_inks, linewidths=1.3, linestyles=styles))
     axes.add_collection(PolyCollection(wedges, facecolors=wedge_inks, alpha=0.55, linewidths=0))
-    axes.set_xlim(0, sum(branch.is_end for branch in branches))
-    axes.set_xticks([])
+    axes.set_xscale("log")
+    axes.set_xlim(left[-1] / 1.05, max(ground, 2))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: format_count(value)))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_xlabel("clusters", color=INK, fontsize=9)
+    axes.set_ylim(sum(branch.is_end for branch in branches), 0)
+    axes.set_yticks([])
     remove_frame(axes)
+    axes.spines["left"].set_visible(False)
+    axes.spines["bottom"].set_visible(True)
 
 
-def _vertical_axis(axes: Axes, tree: Hierarchy, branches: list[Branch]) -> tuple[float, Any]:
-    """Set up the vertical axis; return the position of leaves, and a function from heights to positions."""
-    if tree.about.get("kind") != "similarity":
-        axes.set_ylim(0, max(branches[0].height * 1.03, 1e-12))
-        axes.set_ylabel("height", color=INK, fontsize=9)
-        return 0.0, float
-    origin = float(tree.about["origin"])
+def _condense(tree: Hierarchy, n_ends: int) -> tuple[Hierarchy, npt.NDArray[np.int64]]:
+    """Return the tree to draw, and the node of ``tree`` for each of its nodes."""
+    if tree.n_leaves <= n_ends:
+        return tree, np.arange(tree.n_nodes)
+    nodes = select_nodes(tree, _BRANCHING, max(2, tree.n_leaves // (5 * n_ends)))
+    return keep_nodes(tree, nodes, {}), np.concatenate([np.arange(tree.n_leaves), nodes])
 
-    def level(height: float) -> float:
-        return max(origin - height, _MIN_SIMILARITY * origin)
 
-    axes.set_yscale("log")
-    axes.set_ylim(origin, min(level(branches[0].height), 0.5 * origin) / 1.05)
-    axes.set_ylabel("similarity", color=INK, fontsize=9)
-    return origin, level
+def _describe_end(branch: Branch, name: str) -> str:
+    """Return the text beside an end: its name and its number of points."""
+    count = format_count(branch.size) + (f" in {branch.n_nodes}" if branch.n_nodes > 1 else "")
+    if len(name) > _MAX_NAME:
+        name = name[: _MAX_NAME - 1].rstrip() + "…"
+    name = name.replace("$", r"\$")  # matplotlib would read a formula between two dollar signs
+    return f"{name}  ({count})" if name else count

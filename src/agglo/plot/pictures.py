@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,7 @@ from agglo.tree.hierarchy import Hierarchy
 _MAX_POINTS = 20_000  # maximum number of points in a scatter plot; more would cover each other
 _MAX_ROUNDS = 2_000  # maximum number of rounds in a curve
 _PCA_POINTS = 2_000  # number of sampled points from which the principal axes are computed
+_N_COLOURED = 10  # the number of clusters that have a colour in a dendrogram by default
 _TITLE: dict[str, Any] = {"loc": "left", "fontsize": 10, "color": INK}
 
 
@@ -167,7 +168,12 @@ KINDS = ("overview", "icicle", "dendrogram", "rounds", "dp-means")
 
 
 def draw(
-    tree: Hierarchy, kind: str = "overview", labels: Labels | None = None, X: npt.ArrayLike | None = None
+    tree: Hierarchy,
+    kind: str = "overview",
+    labels: Labels | None = None,
+    X: npt.ArrayLike | None = None,
+    *,
+    names: Callable[[int], str] | None = None,
 ) -> Picture:
     """Draw a tree; as the last line of a notebook's cell, the figure is shown.
 
@@ -178,13 +184,16 @@ def draw(
     kind : {"overview", "icicle", "dendrogram", "rounds", "dp-means"}
         - ``overview``: an icicle plot, the curve of ``rounds`` and, if ``X`` is given, a scatter plot.
         - ``icicle``: the tree, with the number of clusters on the vertical axis.
-        - ``dendrogram``: the top of the tree, with the height on the vertical axis.
+        - ``dendrogram``: the condensed tree, with the number of clusters on the horizontal axis, and names.
         - ``rounds``: the number of clusters after each round.
         - ``dp-means``: the minimum DP-means cost and its number of clusters for every λ; needs ``X``.
     labels : ndarray of int64, optional
-        The cluster of each point, which determines the colours; ``tree.cut(round="persistent")`` by default.
+        The cluster of each point, which determines the colours. By default, ``tree.cut(round="persistent")``;
+        for ``dendrogram``, a level of ``tree.taxonomy`` with about ten clusters.
     X : array-like of shape (n_points, n_features), optional
         The points.
+    names : callable, optional
+        A function that returns the name of a node, for ``dendrogram``.
 
     Examples
     --------
@@ -198,7 +207,10 @@ def draw(
         raise ValueError(f"kind={kind!r} is unknown: pass one of {', '.join(KINDS)}")
     if kind == "dp-means" and X is None:
         raise ValueError("kind='dp-means' needs the points of the tree: pass X")
-    labels = tree.cut(round="persistent") if labels is None else labels
+    if labels is None and kind == "dendrogram":
+        labels = tree.taxonomy([min(_N_COLOURED, tree.n_leaves)]).labels[0]
+    elif labels is None:
+        labels = tree.cut(round="persistent")
     if kind == "overview":
         return overview(tree, labels, X)
     figure = Picture(figsize=(8.0, 4.4), dpi=110, facecolor="white")
@@ -210,8 +222,12 @@ def draw(
     axes = figure.subplots()
     if kind == "rounds":
         rounds(axes, tree)
+    elif kind == "icicle":
+        icicle(axes, tree, labels)
     else:
-        {"icicle": icicle, "dendrogram": dendrogram}[kind](axes, tree, labels)
+        dendrogram(axes, tree, labels, names=names)
+        figure.set_layout_engine("constrained")  # leaves room for names
+        figure.set_size_inches(8.0, 0.8 + 0.18 * axes.get_ylim()[0])
     return figure
 
 
