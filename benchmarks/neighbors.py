@@ -69,7 +69,7 @@ class Library:
 def agglo_search(recall: float, X: Floats, _: Any) -> Lists:
     from agglo._validation import effective_n_threads
     from agglo.neighbors.dense import SearchParams, search_cells
-    from agglo.points.validation import check_points
+    from agglo.points.points import check_points
 
     params = SearchParams(K, "sqeuclidean", effective_n_threads(None), recall=recall)
     return search_cells(check_points(X), params).indices

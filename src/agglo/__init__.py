@@ -26,8 +26,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from agglo import contents, metrics, topic_models
-    from agglo.estimators.load import load
-    from agglo.estimators.scc import HAC, SCC, Affinity
+    from agglo.estimators.scc import HAC, SCC, Affinity, load
     from agglo.neighbors.graph import NeighborGraph
     from agglo.neighbors.search import neighbor_graph
     from agglo.rounds import reference
@@ -50,7 +49,7 @@ else:
         "attach": "rounds.attach",
         "dp_means_path": "tree.dp_means_path",
         "hac": "rounds.algorithms",
-        "load": "estimators.load",
+        "load": "estimators.scc",
         "modularity_path": "tree.modularity_path",
         "neighbor_graph": "neighbors.search",
         "scc": "rounds.algorithms",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import os
+from collections.abc import Iterable
 from dataclasses import fields
 from typing import Any, SupportsIndex
 
@@ -49,6 +50,13 @@ def effective_n_threads(n_jobs: SupportsIndex | None) -> int:
     return wanted if wanted > 0 else max(1, available + 1 + wanted)
 
 
+def check_choice(name: str, value: object, choices: Iterable[object]) -> None:
+    """Raise unless ``value`` is one of ``choices``, which are strings or None."""
+    allowed = list(choices)
+    if not isinstance(value, str | None) or value not in allowed:
+        raise ValueError(f"{name}={value!r} is unknown: pass one of {', '.join(map(repr, allowed))}")
+
+
 def check_positive(name: str, number: SupportsIndex) -> int:
     """Return ``number`` as an integer; raise unless it is at least 1."""
     try:
@@ -58,6 +66,31 @@ def check_positive(name: str, number: SupportsIndex) -> int:
     if index < 1:
         raise ValueError(f"{name}={index} is too small: pass 1 or more")
     return index
+
+
+def check_labels(
+    labels: npt.ArrayLike, n_points: int, name: str
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Validate labels, where -1 means no cluster; return the labels as int64, and the size of each cluster."""
+    given = np.asarray(labels)
+    if given.ndim != 1 or given.dtype.kind not in "iu":
+        raise ValueError(f"labels must be one integer per point, got {given.dtype} of shape {given.shape}")
+    if len(given) != n_points:
+        raise ValueError(f"labels has {len(given)} entries, but {name} has {n_points}: pass one per point")
+    clusters = given.astype(np.int64)
+    if not len(clusters) or clusters.max() < 0 or clusters.min() < -1:
+        span = f"go from {clusters.min()} to {clusters.max()}" if len(clusters) else "are empty"
+        raise ValueError(
+            f"labels {span}, but clusters are numbered 0, 1, ...: pass -1 for points without a cluster"
+        )
+    present = np.unique(clusters[clusters >= 0])
+    if len(present) <= present[-1]:  # checked first, because np.bincount would allocate an entry for each gap
+        absent = int((present != np.arange(len(present))).argmax())
+        raise ValueError(
+            f"no label is {absent}, but labels go up to {present[-1]}: number clusters without gaps, "
+            "e.g. by np.unique(labels, return_inverse=True)[1]"
+        )
+    return clusters, np.bincount(clusters[clusters >= 0])
 
 
 # ---- read-only arrays, which are validated once and cannot change afterwards ----

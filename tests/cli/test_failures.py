@@ -290,7 +290,7 @@ def test_too_little_memory_is_an_error_of_its_own(folder, monkeypatch):
     def exhausted(*_args, **_kwargs):
         raise MemoryError("4 TB")
 
-    monkeypatch.setattr("agglo.estimators.base.neighbor_graph", exhausted)
+    monkeypatch.setattr("agglo.estimators.scc.neighbor_graph", exhausted)
     _, err = run("fit", "X.npy", "-o", "out", code=5)
     assert err == "error: not enough memory (4 TB): take fewer points or fewer neighbours\n"
     assert not (folder / "out").exists()

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from agglo import HAC, SCC, Affinity, NeighborGraph
-from agglo.estimators.options import FitOptions
+from agglo.estimators.scc import FitOptions
 
 
 def options(**parameters):
@@ -22,10 +22,10 @@ def options(**parameters):
         ({"recall": 2}, ValueError, "recall=2"),
         ({"missing": "median"}, ValueError, "missing='median'"),
         ({"linkage": "median"}, ValueError, "linkage='median' is unknown"),
-        ({"connect": "single"}, ValueError, "connect='single' is unknown: pass None, 'auto' or one of"),
+        ({"connect": "single"}, ValueError, "connect='single' is unknown: pass one of None, 'auto'"),
         ({"top": "single"}, ValueError, "connect='single' is unknown"),
         ({"advance": "never"}, ValueError, "advance='never' is unknown"),
-        ({"kind": "close"}, ValueError, "kind='close' is unknown: pass 'similarity' or 'distance'"),
+        ({"kind": "close"}, ValueError, "kind='close' is unknown: pass one of None, 'similarity', 'distance'"),
         ({"kind": "distance"}, ValueError, "kind='distance' is wrong, because metric='cosine' gives"),
         ({"thresholds": None}, ValueError, "thresholds must be a name or a one-dimensional array"),
         ({"thresholds": [1, 2]}, ValueError, "thresholds must be strictly decreasing"),
@@ -48,7 +48,7 @@ def test_defaults_are_valid_and_select_the_persistent_resolution(clusterer):
 
 @pytest.mark.parametrize("clusterer", [SCC, Affinity, HAC])
 def test_linkages_that_do_not_fit_the_data_are_found_before_the_search(clusterer, monkeypatch):
-    monkeypatch.setattr("agglo.estimators.base.neighbor_graph", lambda *_, **__: pytest.fail("searched"))
+    monkeypatch.setattr("agglo.estimators.scc.neighbor_graph", lambda *_, **__: pytest.fail("searched"))
     X = sp.csr_array(np.random.default_rng(0).integers(0, 2, (20, 5)).astype(float))
     for parameters in ({"linkage": "ward"}, {"connect": "ward"}):
         with pytest.raises(TypeError, match=r"sparse .* dense: pass X\.toarray"):

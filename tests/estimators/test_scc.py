@@ -326,7 +326,7 @@ def test_a_verbose_fit_reports_both_phases(clusterer, monkeypatch):
     def recording(enabled):
         yield (lambda phase, done, total: reports.append(phase)) if enabled else None
 
-    monkeypatch.setattr("agglo.estimators.base.progress_bar", recording)
+    monkeypatch.setattr("agglo.estimators.scc.progress_bar", recording)
     X, _ = blobs()
     clusterer().fit(X)
     assert reports == []
@@ -352,7 +352,7 @@ BAD = [
     ({"round": 1.5}, TypeError, "round=1.5 is not a round"),
     ({"height": "low"}, TypeError, "height='low' is not a number"),
     ({"height": float("nan")}, ValueError, "height must not be NaN"),
-    ({"kind": "close"}, ValueError, "kind='close' is unknown: pass 'similarity' or 'distance'"),
+    ({"kind": "close"}, ValueError, "kind='close' is unknown: pass one of None, 'similarity', 'distance'"),
     (
         {"kind": "distance"},
         ValueError,
@@ -376,14 +376,14 @@ def test_wrong_parameters_are_errors_at_fit(clusterer, parameters, error, match)
         ({"thresholds": "logarithmic"}, "thresholds='logarithmic' is unknown"),
         ({"thresholds": [0.1, 0.9]}, "thresholds must be strictly decreasing"),
         ({"n_thresholds": 0}, "n_thresholds=0 must be a positive integer"),
-        ({"advance": "never"}, "advance='never' is unknown: pass one of every-round, until-stable"),
+        ({"advance": "never"}, "advance='never' is unknown: pass one of 'every-round', 'until-stable'"),
         ({"linkage": "median"}, "linkage='median' is unknown"),
         ({"linkage": "exact-average", "metric": "euclidean"}, "make the graph with one of cosine, dot, sqeucl"),
         ({"n_clusters": 1000}, "n_clusters=1000 is impossible"),
     ],
 )
 def test_wrong_parameters_are_found_before_the_search(parameters, match, monkeypatch):
-    monkeypatch.setattr("agglo.estimators.base.neighbor_graph", lambda *_, **__: pytest.fail("searched"))
+    monkeypatch.setattr("agglo.estimators.scc.neighbor_graph", lambda *_, **__: pytest.fail("searched"))
     with pytest.raises(ValueError, match=match):
         SCC(**parameters).fit(blobs()[0])
 

@@ -11,7 +11,7 @@ import agglo
 from agglo.neighbors import dense
 from agglo.neighbors import search as neighbors
 from agglo.neighbors.dense import SearchParams, search_cells, search_exact
-from agglo.points.validation import check_points
+from agglo.points.points import check_points
 
 METRICS = ("cosine", "dot", "euclidean", "sqeuclidean")
 

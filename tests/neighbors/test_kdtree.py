@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as hnp
 
 import agglo
 from agglo.neighbors.dense import SearchParams, search_exact, search_kdtree
-from agglo.points.validation import check_points
+from agglo.points.points import check_points
 
 METRICS = ["cosine", "dot", "sqeuclidean", "euclidean"]
 

@@ -18,10 +18,8 @@ from threadpoolctl import threadpool_info
 
 import agglo
 from agglo.neighbors import dense
-from agglo.neighbors import validation as checks
 from agglo.neighbors.dense import SearchParams, search_exact
-from agglo.points import projection as sketch
-from agglo.points.validation import check_points
+from agglo.points.points import check_points
 
 METRICS = ["cosine", "dot", "sqeuclidean", "euclidean"]
 SIMILARITIES = ["cosine", "dot"]
@@ -178,14 +176,14 @@ def test_lists_do_not_depend_on_sketches(metric, width, monkeypatch):
 
 @pytest.mark.parametrize("metric", METRICS)
 def test_sketches_are_used_if_they_pay(metric, monkeypatch):
-    monkeypatch.setattr(sketch, "_MIN_SECONDS", 0)
+    monkeypatch.setattr(dense, "_MIN_SECONDS", 0)
     rng = np.random.default_rng(14)
     flat = rng.standard_normal((2000, 6)) @ rng.standard_normal((6, 100)) + 0.01 * rng.standard_normal((2000, 100))
-    basis = sketch.choose_sketch_basis(flat, metric, 10)
+    basis = dense.choose_sketch_basis(flat, metric, 10)
     assert 4 <= len(basis) <= 16
     np.testing.assert_allclose(basis @ basis.T, np.eye(len(basis)), atol=1e-13)
     check_close(flat.astype(np.float32), 10, metric)
-    assert len(sketch.choose_sketch_basis(rng.standard_normal((2000, 100)), metric, 10)) == 0
+    assert len(dense.choose_sketch_basis(rng.standard_normal((2000, 100)), metric, 10)) == 0
 
 
 @pytest.mark.parametrize("metric", METRICS)
@@ -270,7 +268,7 @@ def test_one_point_has_no_neighbours():
 
 
 def test_a_complete_graph_must_fit_into_memory(monkeypatch):
-    monkeypatch.setattr(checks, "physical_memory", lambda: 16e9)
+    monkeypatch.setattr("agglo.neighbors.search.physical_memory", lambda: 16e9)
     X = np.broadcast_to(np.float32(1), (50_000, 1))
     with pytest.raises(ValueError, match=r"50000 points, which takes 20.0 GB, more than half .*\(8.0 GB\): pass"):
         agglo.neighbor_graph(X, "all")

@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as hnp
 import agglo
 from agglo.neighbors.dense import SearchParams, search_exact
 from agglo.neighbors.sparse import SparsePoints
-from agglo.points.validation import check_points
+from agglo.points.points import check_points
 
 METRICS = ["cosine", "dot"]
 FORMATS = ["csr", "csc", "coo", "lil", "dok", "bsr"]

@@ -15,7 +15,7 @@ from cli_runs import run
 import agglo
 from agglo import cli
 from agglo.estimators import run_folder as runfolder
-from agglo.estimators.load import load
+from agglo.estimators.scc import load
 from agglo.explore.run import open_run
 from agglo.io.atomic import JOURNAL, resolve_file
 

@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import agglo
-from agglo import _memory
+from agglo import _native
 from agglo.io import points as files
-from agglo.points.validation import check_points
+from agglo.points.points import check_points
 
 COMPACT = [np.float16, np.int8, np.uint8, bool]
 
@@ -103,16 +103,15 @@ def test_a_search_of_a_file_needs_no_copy_of_it(tmp_path):
     X.flush()
     program = """
 import numpy as np, agglo
-from agglo.points.validation import iter_blocks, check_points
-from agglo.neighbors import validation as checks
 from agglo.neighbors.dense import DensePoints
+from agglo.neighbors.search import are_unit
 def anonymous():
     return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("RssAnon"))
 X = np.load("X.npy", mmap_mode="r")
-check_points(X[:50], compact=True)
+DensePoints.validate(X[:50], "cosine")
 before = anonymous()
-points = check_points(X, compact=True)
-DensePoints(points, 'cosine').zero_rows(), checks.are_unit(points)
+points = DensePoints.validate(X, "cosine", source=X)
+are_unit(points.X)
 print(anonymous() - before)
 """
     run = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
@@ -150,7 +149,7 @@ def test_what_was_written_to_a_copy_of_pages_stays(tmp_path):
 @pytest.mark.parametrize("form", ["fixed", "lists", "columns"])
 @pytest.mark.parametrize("large", [False, True])
 def test_parquet_is_read_by_row_groups_into_its_own_type(tmp_path, monkeypatch, dtype, form, large):
-    monkeypatch.setattr(_memory, "physical_memory", lambda: 0 if large else 2**40)
+    monkeypatch.setattr(_native, "physical_memory", lambda: 0 if large else 2**40)
     X = (np.random.default_rng(5).random((250, 6)) * 100).astype(dtype)
     if form == "columns":
         table = pa.table({f"c{j}": X[:, j] for j in range(6)})

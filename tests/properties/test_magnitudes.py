@@ -7,7 +7,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 import agglo
-from agglo.points.validation import MIN_LENGTH, MIN_SCALE
+from agglo.points.points import MIN_LENGTH, MIN_SCALE
 
 METRICS = ("cosine", "dot", "euclidean", "sqeuclidean")
 

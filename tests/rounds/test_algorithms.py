@@ -285,7 +285,7 @@ def test_ctrl_c_stops_the_rounds():
         (
             lambda g: agglo.scc(g, advance="never"),
             ValueError,
-            "advance='never' is unknown: pass one of every-round",
+            "advance='never' is unknown: pass one of 'every-round",
         ),
         (lambda g: agglo.scc(g.to_scipy()), TypeError, "expected a NeighborGraph, got csr_array.*from_scipy"),
         (

@@ -157,7 +157,7 @@ def test_values_of_cosines_and_of_distances_have_one_scale():
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"connect": "best"}, ValueError, "connect='best' is unknown: pass None, .auto. or one of exact-average"),
+        ({"connect": "best"}, ValueError, "connect='best' is unknown: pass one of None, .auto., .exact-average"),
         ({"connect": "centroid"}, ValueError, "linkage='centroid' compares the points themselves.*pass X"),
         (
             {"connect": "exact-average", "X": np.ones((2, 2))},

@@ -17,7 +17,7 @@ from agglo.io.files import ReadError
 from agglo.io.points import read_labels, read_points
 from agglo.io.tables import CsvOptions
 from agglo.neighbors.sparse import check_sparse
-from agglo.points.validation import check_points
+from agglo.points.points import check_points
 from agglo.rounds.constraints import check_constraints
 
 

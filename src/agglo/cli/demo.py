@@ -23,7 +23,7 @@ from agglo.cli.options import AsJson, Force, Jobs, Out, Quiet
 
 if TYPE_CHECKING:
     from agglo.cli.data import Data
-    from agglo.estimators.base import Clusterer
+    from agglo.estimators.scc import Clusterer
 
 
 @app.command(epilog=EPILOG)

@@ -50,7 +50,7 @@ from agglo.cli.options import (
 
 if TYPE_CHECKING:  # slow imports are inside the commands, so that --help is fast
     from agglo.cli.data import Data
-    from agglo.estimators.base import Clusterer
+    from agglo.estimators.scc import Clusterer
 
 PERSISTENT = {"resolution": "persistent"}
 """The default cut: the most persistent number of clusters on the modularity path."""
@@ -232,7 +232,7 @@ def fit(
     fit_model(model, points, quiet)
     record = records.describe_run(model, points, rule, schedule)
     with exit_with(CANNOT_WRITE, f"nothing was written to {out}: "):
-        saved = model_files(model._get_state()) if keep_model else None
+        saved = model_files(model) if keep_model else None
         paths = run_folder.save_run(out, model.tree_, model.labels_, record, model=saved)
     rows = [*report.summarize_run(record), ("written", ", ".join(map(str, paths)))]
     print_result(record, rows, as_json, quiet)
@@ -240,8 +240,7 @@ def fit(
 
 def build_model(algorithm: str, **parameters: Any) -> Clusterer:
     """Create an unfitted clusterer; raise if a parameter is invalid, before any file is read."""
-    from agglo.estimators.options import FitOptions
-    from agglo.estimators.scc import HAC, SCC, Affinity
+    from agglo.estimators.scc import HAC, SCC, Affinity, FitOptions
 
     clusterers: Mapping[str, type[Clusterer]] = {"scc": SCC, "affinity": Affinity, "hac": HAC}
     model = clusterers[algorithm](**parameters)

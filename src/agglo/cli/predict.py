@@ -61,8 +61,8 @@ def predict(
         from agglo._validation import effective_n_threads
         from agglo.cli.data import read_data
         from agglo.cli.record import cut_tree
-        from agglo.estimators.load import load
         from agglo.estimators.run_folder import MODEL
+        from agglo.estimators.scc import load
         from agglo.io.atomic import check_writable_file, resolve_file
         from agglo.io.points import check_label_format, write_labels
 

@@ -5,19 +5,20 @@ Duplicates behave like must-link points that share the edges of one point; see :
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from agglo import _core
-from agglo.points.duplicates import Duplicates, Ids, find_duplicates, find_first_equal, group_by, no_duplicates
+from agglo.points.points import Duplicates, Ids, find_duplicates, group_by, no_duplicates
 from agglo.rounds.constraints import Constraints
 from agglo.tree.hierarchy import Hierarchy, Rounds
 
 
-def collapse_duplicates(X: Any, constraints: Constraints, n_jobs: int | None = None) -> Duplicates:
-    """Group the equal rows of ``X`` that can be clustered as one point.
+def separate_constrained_points(duplicates: Duplicates, constraints: Constraints) -> Duplicates:
+    """Split groups of duplicates that cannot be clustered as one point.
 
     A point with a must-link or a cannot-link forms its own group. No group is heavier than the largest allowed
     cluster.
@@ -25,21 +26,19 @@ def collapse_duplicates(X: Any, constraints: Constraints, n_jobs: int | None = N
     Examples
     --------
     >>> import numpy as np
-    >>> from agglo.estimators.duplicates import collapse_duplicates
+    >>> from agglo.estimators.duplicates import separate_constrained_points
+    >>> from agglo.points.points import find_duplicates
     >>> from agglo.rounds.constraints import check_constraints
-    >>> X = np.array([[1.0], [3.0], [1.0], [1.0]])
-    >>> collapse_duplicates(X, check_constraints(4, cannot_link=[[1, 3]])).inverse
+    >>> duplicates = find_duplicates(np.array([[1.0], [3.0], [1.0], [1.0]]))
+    >>> separate_constrained_points(duplicates, check_constraints(4, cannot_link=[[1, 3]])).inverse
     array([0, 1, 0, 2])
     """
-    n = X.shape[0]
-    first = find_first_equal(X, n_jobs)
-    if (first == np.arange(n)).all():
-        return no_duplicates(n)
-    first[constraints.constrained_points()] = n + constraints.constrained_points()  # keys that no other point has
+    group, n = duplicates.inverse.copy(), len(duplicates.inverse)
+    group[constraints.constrained_points()] = n + constraints.constrained_points()  # keys that no other point has
     if np.isfinite(constraints.most):
         weights = np.ones(n) if constraints.weights is None else constraints.weights
-        first = _split_heavy_groups(first, weights, constraints.most)
-    return group_by(first)
+        group = _split_heavy_groups(group, weights, constraints.most)
+    return group_by(group)
 
 
 def extend_duplicates(
@@ -67,16 +66,17 @@ def sum_weights(duplicates: Duplicates, constraints: Constraints) -> npt.NDArray
     return np.bincount(duplicates.inverse, constraints.weights).astype(np.float64)
 
 
-def map_constraints(duplicates: Duplicates, constraints: Constraints) -> dict[str, Any]:
-    """Convert constraints on points to constraints on groups; return keyword arguments of :func:`agglo.scc`."""
-    groups = [duplicates.inverse[group] for group in constraints.large_groups()]
-    pairs = duplicates.inverse[constraints.cannot]
-    return {
-        "sample_weight": sum_weights(duplicates, constraints),
-        "must_link": duplicates.inverse[constraints.must],
-        "cannot_link": [*pairs.tolist(), *groups] if groups else pairs,
-        "max_cluster_size": constraints.most if np.isfinite(constraints.most) else None,
-    }
+def map_constraints(duplicates: Duplicates, constraints: Constraints) -> Constraints:
+    """Convert constraints on points to constraints on groups of duplicates."""
+    inverse = duplicates.inverse.astype(np.int32)
+    groups = np.column_stack([inverse[constraints.groups[:, 0]], constraints.groups[:, 1]])
+    return replace(
+        constraints,
+        must=inverse[constraints.must],
+        cannot=inverse[constraints.cannot],
+        groups=groups,
+        weights=sum_weights(duplicates, constraints),
+    )
 
 
 def map_nodes(tree: Hierarchy, duplicates: Duplicates) -> Ids:
@@ -139,12 +139,12 @@ def _is_link_node(tree: Hierarchy) -> npt.NDArray[np.bool_]:
     return np.asarray((tree.round == 1) & ("must_link" in tree.about))
 
 
-def _split_heavy_groups(first: Ids, weights: npt.NDArray[np.float64], max_weight: float) -> Ids:
+def _split_heavy_groups(group: Ids, weights: npt.NDArray[np.float64], max_weight: float) -> Ids:
     """Split groups heavier than ``max_weight``; return the new group of each point.
 
     All parts of a group have the same number of points, small enough for points as heavy as its heaviest point.
     """
-    _, inverse, count = np.unique(first, return_inverse=True, return_counts=True)
+    _, inverse, count = np.unique(group, return_inverse=True, return_counts=True)
     heaviest = np.zeros(len(count))
     np.maximum.at(heaviest, inverse, weights)
     order = np.argsort(inverse, kind="stable")

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from agglo.points.duplicates import canonical_rows
+from agglo.points.points import canonical_rows
 
 Ids = npt.NDArray[np.int64]
 

@@ -11,10 +11,9 @@ import json
 import math
 import os
 import zipfile
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -39,9 +38,13 @@ from agglo.io.atomic import read_consistently, resolve_file, write_array
 from agglo.io.checksum import has_valid_checksum, hash_file
 from agglo.neighbors.graph import NeighborGraph, RecallEstimate
 from agglo.neighbors.index import QUERY_METHODS, NeighborIndex
-from agglo.points.duplicates import Duplicates
+from agglo.neighbors.sparse import BINARY_METRICS
+from agglo.points.points import Duplicates, check_points
 from agglo.rounds.constraints import Constraints, check_constraints
 from agglo.tree.hierarchy import Hierarchy
+
+if TYPE_CHECKING:
+    from agglo.estimators.scc import Clusterer
 
 T = TypeVar("T")
 
@@ -50,36 +53,8 @@ VERSION = 1
 _CHUNK = 1 << 24  # bytes that are hashed at a time
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class ModelState:
-    """The state of a fitted clusterer that is saved.
-
-    1. ``duplicates.inverse`` has one entry per leaf of ``tree``. ``duplicates.first`` has one entry per leaf of
-       ``graph_tree``, which is also a point of ``graph`` and ``index``;
-    2. ``graph_tree`` is ``tree`` if there are no duplicates;
-    3. ``weighted`` has the ids of the points with positive weight, in ascending order, and ``weightless`` has the
-       rows of the points with weight 0; both are None if all weights are positive.
-    """
-
-    class_name: str
-    parameters: dict[str, Any]
-    n_features: int
-    feature_names: list[str]
-    graph: NeighborGraph
-    tree: Hierarchy
-    graph_tree: Hierarchy
-    round: int | None
-    resolution: float | None
-    index: NeighborIndex | None  # None if the clusterer was fitted to a graph
-    seed: int
-    constraints: Constraints
-    duplicates: Duplicates
-    weighted: npt.NDArray[np.int64] | None
-    weightless: Any
-
-
 def save_model(
-    state: ModelState, folder: str | os.PathLike[str], points: str | os.PathLike[str] | None = None
+    model: Clusterer, folder: str | os.PathLike[str], points: str | os.PathLike[str] | None = None
 ) -> list[Path]:
     """Write a fitted model to ``folder``; see :meth:`agglo.SCC.save`."""
     home = Path(folder)
@@ -90,53 +65,57 @@ def save_model(
         raise FileExistsError(
             f"will not write to {home}: it is not empty and holds no model; choose another folder"
         )
-    files, record = model_files(state, points)
+    files, record = model_files(model, points)
     return write_folder(home, files, {MODEL: record})
 
 
 def model_files(
-    state: ModelState, points: str | os.PathLike[str] | None = None
+    model: Clusterer, points: str | os.PathLike[str] | None = None
 ) -> tuple[dict[str, Write], dict[str, Any]]:
-    """Return the writers of a model's files, as functions by file name, and the record of the model."""
+    """Return the writers of a fitted model's files, as functions by file name, and the record of the model."""
+    index, duplicates = model._index, model._duplicates
     writers: dict[str, Write] = {
-        TREE: state.tree.save,
-        GRAPH: lambda path: _write_graph(state.graph, path),
-        KNOWN: lambda path: _write_known(state, path),
+        TREE: model.tree_.save,
+        GRAPH: lambda path: _write_graph(model.graph_, path),
+        KNOWN: lambda path: _write_known(model, path),
     }
-    if state.duplicates.n_duplicates:
-        writers[GRAPH_TREE] = state.graph_tree.save
+    if duplicates.n_duplicates:
+        writers[GRAPH_TREE] = model._graph_tree.save
     about: dict[str, Any] | None = None
-    if state.index is not None:
-        X = state.index.X
-        about = {"sparse": bool(sp.issparse(X)), "method": state.index.method, "effort": state.index.parameters}
-        about["seed"] = state.seed
+    if index is not None:
+        about = {"sparse": bool(sp.issparse(index.X)), "method": index.method, "effort": index.parameters}
+        about["seed"] = model._seed
         if points is not None:
-            if state.weighted is not None:
+            if model._weighted is not None:
                 raise ValueError("points is given, but some have weight 0 and are saved apart: leave it out")
-            about |= _describe_file(X, Path(points), state.duplicates)
-        elif sp.issparse(X):
-            writers[SPARSE_POINTS] = lambda path: _write_sparse(X, path)
+            about |= _describe_file(index.X, Path(points), duplicates)
+        elif sp.issparse(index.X):
+            writers[SPARSE_POINTS] = lambda path: _write_sparse(index.X, path)
         else:
-            writers[POINTS] = lambda path: write_array(X, path)
+            writers[POINTS] = lambda path: write_array(index.X, path)
     elif points is not None:
         raise ValueError("points is given, but the model is of a graph and has none: leave it out")
+    parameters = model.get_params(deep=False) | {"connect": model._resolve_connect()}
+    del parameters["top"]  # the deprecated alias of connect
+    if isinstance(model.random_state, np.random.RandomState):
+        parameters["random_state"] = model._seed  # the seed that was drawn from it
     record = {
         "agglo": __version__,
         "version": VERSION,
-        "class": state.class_name,
-        "parameters": {name: _to_json(name, value) for name, value in state.parameters.items()},
-        "round": state.round,
-        "resolution": _to_json("resolution", state.resolution),
-        "features": state.n_features,
-        "feature_names": state.feature_names,
-        "graph": _describe_graph(state.graph),
+        "class": type(model).__name__,
+        "parameters": {name: _to_json(name, value) for name, value in parameters.items()},
+        "round": model.round_,
+        "resolution": _to_json("resolution", model.resolution_),
+        "features": int(model.n_features_in_),
+        "feature_names": [str(name) for name in getattr(model, "feature_names_in_", [])],
+        "graph": _describe_graph(model.graph_),
         "points": about,
     }
     return writers, record
 
 
-def load_model(folder: str | os.PathLike[str], build: Callable[[ModelState], T]) -> T:
-    """Read and check the model in ``folder``; return ``build(state)``."""
+def load_model(folder: str | os.PathLike[str], classes: Mapping[str, type[T]]) -> T:
+    """Read and check the model in ``folder``; return an estimator of the class in ``classes`` that was saved."""
     home = Path(folder)
 
     def load() -> T:
@@ -148,15 +127,15 @@ def load_model(folder: str | os.PathLike[str], build: Callable[[ModelState], T])
             if hash_file(path) != digest:
                 raise ValueError(f"{path} is damaged, or not of the same save as {MODEL}: save the model again")
         try:
-            return build(_read_state(home, record))
+            return _read_model(home, record, classes[record["class"]])
         except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
             raise _invalid_record(home, f"{type(error).__name__}: {error}") from error
 
     return read_consistently(home, RECORDS, load)
 
 
-def _read_state(home: Path, record: dict[str, Any]) -> ModelState:
-    """Read the files of a model, and check that their sizes match."""
+def _read_model(home: Path, record: dict[str, Any], cls: type[T]) -> T:
+    """Read the files of a model, check that their sizes match, and return the fitted estimator."""
     parameters = {name: _from_json(value) for name, value in record["parameters"].items()}
     if "top" in parameters:  # the old name of connect, in models of earlier versions
         parameters["connect"] = parameters.pop("top")
@@ -169,6 +148,8 @@ def _read_state(home: Path, record: dict[str, Any]) -> ModelState:
         if about["method"] not in QUERY_METHODS:
             raise ValueError(f"method {about['method']!r} is unknown")
         X = _read_points(home, about, duplicates)
+        if not sp.issparse(X) and graph.metric not in BINARY_METRICS:
+            X = check_points(X, compact=True)
         seed = int(about.get("seed", parameters["random_state"]))
         settings = (about["method"], about["effort"], parameters["recall"], seed, graph.cells)
         index = NeighborIndex(X, str(graph.metric), *settings)
@@ -177,23 +158,18 @@ def _read_state(home: Path, record: dict[str, Any]) -> ModelState:
     leaves = tree.n_leaves, graph_tree.n_leaves
     if leaves != (len(duplicates.inverse), graph.n_points) or len(duplicates.first) != graph.n_points:
         raise ValueError(f"the tree has {tree.n_leaves} leaves, and the graph {graph.n_points} points")
-    return ModelState(
-        class_name=record["class"],
-        parameters=parameters,
-        n_features=int(record["features"]),
-        feature_names=record["feature_names"],
-        graph=graph,
-        tree=tree,
-        graph_tree=graph_tree,
-        round=record["round"],
-        resolution=_from_json(record.get("resolution")),  # not in models of earlier versions
-        index=index,
-        seed=seed,
-        constraints=constraints,
-        duplicates=duplicates,
-        weighted=weighted,
-        weightless=weightless,
-    )
+    model: Any = cls(**parameters)
+    model.n_features_in_ = int(record["features"])
+    if record["feature_names"]:
+        model.feature_names_in_ = np.array(record["feature_names"], object)
+    model.graph_, model.tree_, model._graph_tree, model.round_ = graph, tree, graph_tree, record["round"]
+    model.resolution_ = _from_json(record.get("resolution"))  # not in models of earlier versions
+    model._index, model._seed, model.query_method_ = index, seed, None if index is None else index.method
+    model._constraints, model._duplicates = constraints, duplicates
+    model._weighted, model._weightless = weighted, weightless
+    model._set_labels(None)
+    fitted: T = model
+    return fitted
 
 
 def _read_record(home: Path) -> dict[str, Any]:
@@ -269,32 +245,32 @@ def _read_arrays(path: Path, names: tuple[str, ...]) -> list[npt.NDArray[Any]]:
         raise ValueError(f"{path} cannot be read: {error}") from error
 
 
-def _write_known(state: ModelState, path: Path) -> None:
+def _write_known(model: Clusterer, path: Path) -> None:
     """Write constraints, groups of duplicates, and points of weight 0."""
-    constraints = state.constraints
+    constraints = model._constraints
     weights = np.empty(0) if constraints.weights is None else constraints.weights
     with path.open("wb") as file:
         np.savez(
             file,
-            place=state.duplicates.inverse,
+            place=model._duplicates.inverse,
             weights=weights,
             must=constraints.must,
             cannot=constraints.cannot,
             groups=constraints.groups,
             most=np.array(constraints.most),
-            **_weightless_arrays(state),  # type: ignore[arg-type]  # none of them is called allow_pickle
+            **_weightless_arrays(model),  # type: ignore[arg-type]  # none of them is called allow_pickle
         )
 
 
-def _weightless_arrays(state: ModelState) -> dict[str, npt.NDArray[Any]]:
+def _weightless_arrays(model: Clusterer) -> dict[str, npt.NDArray[Any]]:
     """Return the ids of points with positive weight and the rows of points with weight 0; empty if none has."""
-    if state.weighted is None:
+    if model._weighted is None:
         return {}
-    if not sp.issparse(state.weightless):
-        return {"counted": state.weighted, "uncounted": state.weightless}
-    rows = sp.csr_array(state.weightless)
+    if not sp.issparse(model._weightless):
+        return {"counted": model._weighted, "uncounted": model._weightless}
+    rows = sp.csr_array(model._weightless)
     columns = {name: getattr(rows, name) for name in ("data", "indices", "indptr")}
-    return {"counted": state.weighted} | {f"uncounted_{name}": column for name, column in columns.items()}
+    return {"counted": model._weighted} | {f"uncounted_{name}": column for name, column in columns.items()}
 
 
 def _read_weightless(path: Path, duplicates: Duplicates) -> tuple[npt.NDArray[np.int64] | None, Any]:

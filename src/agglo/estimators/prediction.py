@@ -13,17 +13,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from agglo._validation import effective_n_threads, release
 from agglo.estimators.duplicates import map_nodes, sum_weights
-from agglo.estimators.labels import number_clusters, order_of_appearance
+from agglo.estimators.labels import order_of_appearance
 from agglo.neighbors.graph import NeighborGraph
 from agglo.neighbors.index import NeighborIndex
-from agglo.points.duplicates import Duplicates, take_rows
+from agglo.points.points import Duplicates, take_rows
 from agglo.progress import Progress, progress_bar
 from agglo.rounds.attach import Attached, QueryVectors, Rows, attach_rows, node_moments
 from agglo.rounds.constraints import Constraints
 from agglo.rounds.vector_linkage import VECTOR_LINKAGES
 from agglo.tree.cut import RoundRule, check_rule, select_round
 from agglo.tree.hierarchy import Hierarchy
-from agglo.tree.modularity_path import ModularityPath, modularity_path
 
 
 class PredictionMixin(ABC):
@@ -50,16 +49,8 @@ class PredictionMixin(ABC):
     _weightless: Any = None  # the rows of the points with weight 0
 
     @abstractmethod
-    def _validate(self, X: Any, *, reset: bool = True) -> Any:
-        """Return ``X`` as an array of finite numbers."""
-
-    def _build_index(self, X: Any, graph: NeighborGraph) -> None:
-        """Build the index that finds neighbours of new points; set it to None if there are no points."""
-        self._index, self.query_method_ = None, None
-        if X is not None:
-            settings = (graph.method, graph.parameters, self.recall, self._seed, graph.cells)
-            self._index = NeighborIndex(X, self.metric, *settings)
-            self.query_method_ = self._index.method
+    def _validate_new(self, X: Any) -> Any:
+        """Return new points as an array of finite numbers."""
 
     def attach(self, X: Any) -> Attached:
         """Find the tree node that each new point joins, which determines its label in any cut.
@@ -86,7 +77,7 @@ class PredictionMixin(ABC):
         """
         check_is_fitted(self)
         with progress_bar(bool(self.verbose)) as progress:
-            return self._attach(self._validate(X, reset=False), progress)
+            return self._attach(self._validate_new(X), progress)
 
     def _attach(self, new: Any, progress: Progress | None) -> Attached:
         """Attach validated points; see :meth:`attach`."""
@@ -120,25 +111,15 @@ class PredictionMixin(ABC):
         n_before = np.int32(len(self.tree_.rounds) - len(self._graph_tree.rounds))  # rounds that merge duplicates
         return Attached(self.tree_, node, np.where(new.round > 0, new.round + n_before, new.round), new.height)
 
-    def _set_labels(self, progress: Progress | None, path: ModularityPath | None = None) -> None:
-        """Set ``labels_`` and ``graph_index_``; both have an entry for every point, even with weight 0.
-
-        ``path`` is the result of :meth:`_path`, if it is known.
-        """
-        X = None if self._index is None else self._index.X
-        if self.resolution_ is None:
-            clusters = self.tree_.cut(**self._default_rule())
-        else:
-            clusters = (path or self._path()).cut(self.resolution_)[self._duplicates.inverse]
-        self.labels_ = number_clusters(clusters, self._constraints.weights, X, self._duplicates.inverse)
-        self.graph_index_ = self._duplicates.inverse
-        if self._weighted is not None:
-            n_points = len(self._weighted) + self._weightless.shape[0]
-            rest = np.setdiff1d(np.arange(n_points), self._weighted, assume_unique=True)
-            labels, index = np.empty(n_points, np.int64), np.full(n_points, -1)
-            labels[self._weighted], index[self._weighted] = self.labels_, self.graph_index_
-            labels[rest] = self._label_new(self._attach(self._weightless, progress), self.labels_)
-            self.labels_, self.graph_index_ = labels, index
+    def _label_weightless(self, progress: Progress | None) -> None:
+        """Extend ``labels_`` and ``graph_index_`` to the points of weight 0, which are labelled as new points."""
+        assert self._weighted is not None
+        n_points = len(self._weighted) + self._weightless.shape[0]
+        rest = np.setdiff1d(np.arange(n_points), self._weighted, assume_unique=True)
+        labels, index = np.empty(n_points, np.int64), np.full(n_points, -1)
+        labels[self._weighted], index[self._weighted] = self.labels_, self.graph_index_
+        labels[rest] = self._label_new(self._attach(self._weightless, progress), self.labels_)
+        self.labels_, self.graph_index_ = labels, index
 
     def _default_rule(self) -> dict[str, Any]:
         """Return the rule that selects ``labels_`` from the tree, if they are the cut of a round or height."""
@@ -161,21 +142,6 @@ class PredictionMixin(ABC):
         weightless = take_rows(X, np.flatnonzero(~has_weight))
         self._weightless = weightless if self._weightless is None else _stack(self._weightless, weightless)
         return take_rows(X, np.flatnonzero(has_weight))
-
-    def _select_cut(self, n_clusters: Any, round: Any, height: Any, resolution: Any) -> ModularityPath | None:
-        """Set ``round_`` and ``resolution_``, both to None for ``height``; return the path if it is used."""
-        self.round_, self.resolution_ = None, None
-        if resolution is None:
-            self.round_ = self._select_round(n_clusters, round) if height is None else None
-            return None
-        path = self._path()
-        self.resolution_ = path.persistent_resolution() if resolution == "persistent" else float(resolution)
-        return path
-
-    def _path(self) -> ModularityPath:
-        """Return the modularity path of the tree over the points of the graph, which weigh as their duplicates."""
-        weights = sum_weights(self._duplicates, self._constraints)
-        return modularity_path(self._graph_tree, self.graph_, sample_weight=weights)
 
     def _select_round(self, n_clusters: SupportsIndex | None, round: SupportsIndex | RoundRule | None) -> int:
         """Return the round of ``tree_`` that ``n_clusters`` or ``round`` selects."""

@@ -1,23 +1,558 @@
-"""The clusterers SCC, Affinity and HAC, as scikit-learn estimators."""
+"""The clusterers SCC, Affinity and HAC, as scikit-learn estimators.
+
+``fit`` runs the stages in order: validate the parameters and the points, build the neighbour graph, run the
+rounds, and select the labels from the tree.
+"""
 
 from __future__ import annotations
 
-from typing import Any, Literal, SupportsFloat, SupportsIndex
+import os
+import time
+import warnings
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, Self, SupportsFloat, SupportsIndex
 
+import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.utils import assert_all_finite
+from sklearn.utils.validation import check_is_fitted
 
-from agglo._validation import RandomStateLike
-from agglo.estimators.base import Clusterer
-from agglo.neighbors.graph import Kind, NeighborGraph
-from agglo.neighbors.missing import MissingRule
-from agglo.progress import Progress
-from agglo.rounds.algorithms import affinity, hac, scc
+from agglo._html import render_facts
+from agglo._validation import RandomStateLike, check_choice, check_seed, effective_n_threads
+from agglo.estimators.duplicates import (
+    expand_duplicates,
+    extend_duplicates,
+    map_constraints,
+    separate_constrained_points,
+    sum_weights,
+)
+from agglo.estimators.labels import number_clusters
+from agglo.estimators.model_folder import load_model, save_model
+from agglo.estimators.prediction import PredictionMixin
+from agglo.neighbors.dense import DensePoints
+from agglo.neighbors.graph import KINDS, Kind, NeighborGraph
+from agglo.neighbors.index import QUERY_METHODS, NeighborIndex, add_points
+from agglo.neighbors.search import (
+    METRICS,
+    MissingRule,
+    check_n_neighbors,
+    check_search_options,
+    clip_n_neighbors,
+    neighbor_graph,
+)
+from agglo.neighbors.sparse import BINARY_METRICS, SPARSE_METRICS
+from agglo.points.points import Points, copy_if_shared, find_duplicates, no_duplicates, validate_points
+from agglo.progress import Progress, progress_bar
+from agglo.rounds.algorithms import Planner, build_hierarchy, check_round_options, run_core
+from agglo.rounds.constraints import NO_CONSTRAINTS, Constraints, Groups, check_constraints, check_weights
 from agglo.rounds.linkage import Linkage, LinkageName
-from agglo.rounds.schedule import Advance, ScheduleName
-from agglo.rounds.vector_linkage import ConnectName
-from agglo.tree.cut import RoundRule
-from agglo.tree.hierarchy import Hierarchy
-from agglo.tree.modularity_path import ResolutionRule
+from agglo.rounds.schedule import (
+    ADVANCES,
+    Advance,
+    ScheduleName,
+    affinity_plan,
+    check_schedule,
+    hac_plan,
+    scc_plan,
+)
+from agglo.rounds.vector_linkage import VECTOR_LINKAGES, ConnectName, check_vector_linkage, vector_linkage_kind
+from agglo.tree.cut import RoundRule, check_rule
+from agglo.tree.modularity_path import ModularityPath, ResolutionRule, modularity_path
+
+_MAX_POINTS = 2**31
+_DEFAULT_CUT = {"n_clusters": None, "round": None, "height": None, "resolution": "persistent"}
+
+
+@dataclass(frozen=True, eq=False)
+class FitOptions:
+    """Validated parameters of one fit.
+
+    :meth:`from_params` checks everything that does not depend on the data, and :meth:`check_data` checks the rest.
+    """
+
+    metric: str
+    linkage: Any
+    connect: str | None
+    kind: Kind | None
+    thresholds: Any
+    n_thresholds: int | None
+    rule: dict[str, Any]
+    """The rule that selects ``labels_``: exactly one of n_clusters, round, height and resolution is not None."""
+    seed: int
+
+    @classmethod
+    def from_params(cls, params: Mapping[str, Any]) -> FitOptions:
+        """Validate ``params``, a result of the clusterer's ``get_params``."""
+        given = dict(params)
+        if given.get("top", "deprecated") != "deprecated":
+            given["connect"] = given["top"]
+        check_choice("metric", given["metric"], [*METRICS, "precomputed"])
+        if given["n_neighbors"] != "all":  # "all" is checked later, because its memory depends on the data
+            check_n_neighbors(given["n_neighbors"], _MAX_POINTS)
+        check_search_options(given["method"], given["recall"], given["missing"])
+        check_round_options(given["linkage"], given["connect"])
+        check_choice("advance", given.get("advance", ADVANCES[0]), ADVANCES)
+        check_choice("kind", given["kind"], [None, *KINDS])
+        effective_n_threads(given["n_jobs"])
+        rule = {name: given[name] for name in _DEFAULT_CUT}
+        options = cls(
+            given["metric"],
+            given["linkage"],
+            given["connect"],
+            given["kind"],
+            given.get("thresholds", "odds"),
+            given.get("n_thresholds"),
+            _DEFAULT_CUT if all(value is None for value in rule.values()) else rule,
+            check_seed(given["random_state"]),
+        )
+        if options.metric in METRICS:
+            options._check_thresholds(options.graph_kind(None))
+        return options
+
+    def check_data(self, data: Points | NeighborGraph, n_points: int) -> None:
+        """Raise if a parameter does not fit the data: points or a graph.
+
+        ``n_points`` is the number of points with positive weight.
+        """
+        kind = self.graph_kind(data)
+        if self.rule is not _DEFAULT_CUT:
+            check_rule(n_points, **self.rule)
+        for name in (self.linkage, self.connect):
+            if isinstance(name, str) and name in VECTOR_LINKAGES:
+                check_vector_linkage(name, data.metric, None if isinstance(data, NeighborGraph) else data.X)
+        if isinstance(data, NeighborGraph):
+            self._check_thresholds(kind)
+
+    def graph_kind(self, data: Any) -> Kind:
+        """Return the kind of the neighbour graph of ``data``; raise if it is unknown or contradicts ``kind``."""
+        known: Kind
+        if isinstance(data, NeighborGraph):
+            known, cause = data.kind, f"the graph is one of kind {data.kind!r}"
+        elif self.metric in METRICS:
+            known = METRICS[self.metric]
+            cause = f"metric={self.metric!r} gives a graph of kind {known!r}"
+        elif self.kind is not None:
+            return self.kind
+        else:
+            raise ValueError(
+                "metric='precomputed' does not say what the numbers of the matrix mean: pass kind='distance' "
+                "(smaller is closer) or kind='similarity' (larger is closer)"
+            )
+        if self.kind not in (None, known):
+            raise ValueError(f"kind={self.kind!r} is wrong, because {cause}: leave kind out")
+        return known
+
+    def _check_thresholds(self, graph_kind: Kind) -> None:
+        """Raise if the thresholds are invalid for the linkage, which has similarities or distances."""
+        kind: Kind = graph_kind
+        if not isinstance(self.linkage, str):
+            kind = self.linkage.kind
+        elif self.linkage in VECTOR_LINKAGES:
+            kind = vector_linkage_kind(self.linkage, self.metric)
+        check_schedule(self.thresholds, self.n_thresholds, kind)
+
+
+class Clusterer(PredictionMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """Base class of SCC, Affinity and HAC. See :class:`agglo.SCC` for the parameters."""
+
+    n_features_in_: int
+    feature_names_in_: npt.NDArray[np.object_]
+    _seconds: dict[str, float]  # duration of each phase of the last fit
+
+    def __init__(
+        self,
+        n_clusters: SupportsIndex | None = None,
+        *,
+        metric: str = "cosine",
+        n_neighbors: int | Literal["all"] = 25,
+        method: str = "auto",
+        recall: float = 0.95,
+        missing: MissingRule = "mean",
+        linkage: LinkageName | Linkage = "average",
+        connect: ConnectName | None = "auto",
+        round: SupportsIndex | RoundRule | None = None,
+        height: SupportsFloat | None = None,
+        resolution: SupportsFloat | ResolutionRule | None = None,
+        kind: Kind | None = None,
+        max_cluster_size: float | None = None,
+        random_state: RandomStateLike = 0,
+        n_jobs: int | None = None,
+        verbose: bool | int = False,
+        top: ConnectName | Literal["deprecated"] | None = "deprecated",
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.metric = metric
+        self.n_neighbors = n_neighbors
+        self.method = method
+        self.recall = recall
+        self.missing = missing
+        self.linkage = linkage
+        self.connect = connect
+        self.round = round
+        self.height = height
+        self.resolution = resolution
+        self.kind = kind
+        self.max_cluster_size = max_cluster_size
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.top = top
+
+    def fit(
+        self,
+        X: Any,
+        y: object = None,
+        sample_weight: npt.ArrayLike | None = None,
+        *,
+        must_link: Groups | None = None,
+        cannot_link: Groups | None = None,
+    ) -> Self:
+        """Cluster ``X``; set ``labels_``, ``tree_`` and ``graph_``.
+
+        If ``fit`` raises an exception, including Ctrl-C, the estimator does not change. The estimator keeps a copy
+        of ``X``, so you may change ``X`` afterwards. Only a file that is mapped read-only is not copied.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_points, n_features), NeighborGraph or matrix of shape (n_points, n_points)
+            The points: dense, or sparse for ``cosine``, ``dot``, ``jaccard`` and ``hamming``. With
+            ``metric="precomputed"``, a graph, or a sparse or dense matrix of similarities or distances (``kind``).
+        y : object
+            Ignored; present for scikit-learn pipelines.
+        sample_weight : array-like of shape (n_points,), optional
+            The weight of each point; see :func:`agglo.scc`. A point of weight 0 does not influence the clustering.
+            It is not in ``tree_`` and ``graph_``, which contain the other points in their order. :meth:`predict`
+            assigns its label, which is -1 if no cluster is close enough. Constraints must not
+            refer to such a point, and a precomputed graph must not contain it.
+        must_link, cannot_link : array-like of shape (n_links, 2) or list of groups, optional
+            Groups of row numbers: points that must be in the same cluster, and points that must be in different
+            clusters; see :func:`agglo.scc`.
+        """
+        if self.top != "deprecated":
+            name = type(self).__name__
+            warnings.warn(f"top= of {name} is now called connect=: pass connect", FutureWarning, stacklevel=2)
+        with self._all_or_nothing() as draft:
+            draft._fit(X, sample_weight, must_link, cannot_link)
+        return self
+
+    def partial_fit(self, X: Any, y: object = None, sample_weight: npt.ArrayLike | None = None) -> Self:
+        """Add the points ``X`` to the fitted points, and cluster all of them.
+
+        The first call is the same as :meth:`fit`. Later calls search only for the neighbours of the new points.
+        New points replace farther neighbours of old points. Then the rounds run on the graph of all points. If the
+        search is exact, the result equals a fit of all points. If ``partial_fit`` raises an exception, including
+        Ctrl-C, the estimator does not change.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_new, n_features)
+            New points with the same features as the fitted points.
+        y : object
+            Ignored; present for scikit-learn pipelines.
+        sample_weight : array-like of shape (n_new,), optional
+            The weight of each new point, as in :meth:`fit`.
+
+        Examples
+        --------
+        >>> from agglo import SCC
+        >>> clusterer = SCC(metric="euclidean").partial_fit([[0.0], [1.0], [10.0], [12.0]])
+        >>> clusterer.partial_fit([[30.0], [31.0], [42.0], [44.0]]).labels_
+        array([0, 0, 0, 0, 1, 1, 1, 1])
+        """
+        if not hasattr(self, "tree_"):
+            return self.fit(X, sample_weight=sample_weight)
+        with self._all_or_nothing() as draft:
+            draft._add_points(X, sample_weight)
+        return self
+
+    def save(self, folder: str | os.PathLike[str], *, points: str | os.PathLike[str] | None = None) -> list[Path]:
+        """Write the fitted model to a folder, for :func:`agglo.load`; return the paths of the files.
+
+        Parameters, graph, tree and points are written as JSON, Parquet and NumPy files. If writing fails, no file
+        changes. Loading them executes no code.
+
+        Parameters
+        ----------
+        folder : path
+            A new or empty folder, or the folder of a saved model, which is replaced.
+        points : path, optional
+            A .npy file that contains the fitted points. The model then refers to this file, and
+            :func:`agglo.load` checks that the file has not changed. By default the points are written to the
+            folder.
+        """
+        check_is_fitted(self)
+        return save_model(self, folder, points)
+
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[Self]:
+        """Yield a draft, a copy of the estimator; on success, the estimator takes over the draft's state.
+
+        If an exception is raised, such as Ctrl-C or MemoryError, the estimator does not change.
+        """
+        draft = object.__new__(type(self))
+        draft.__dict__ = self.__dict__.copy()
+        yield draft
+        self.__dict__ = draft.__dict__
+
+    def _fit(
+        self, X: Any, sample_weight: npt.ArrayLike | None, must_link: Groups | None, cannot_link: Groups | None
+    ) -> None:
+        """Fit this estimator, a draft of :meth:`_all_or_nothing`."""
+        options = FitOptions.from_params(self.get_params(deep=False))
+        points = self._validate_fit(X, options)
+        constraints, n_points = NO_CONSTRAINTS, points.n_points
+        if not (must_link is cannot_link is self.max_cluster_size is sample_weight is None):
+            limits = (must_link, cannot_link, self.max_cluster_size)
+            constraints = check_constraints(n_points, *limits, sample_weight, allow_zero=True)
+        has_weight = np.ones(n_points, bool) if constraints.weights is None else constraints.weights > 0
+        options.check_data(points, int(has_weight.sum()))
+        for name in ("labels_", "_weighted", "_weightless"):  # attributes of an earlier fit
+            self.__dict__.pop(name, None)
+        if not has_weight.all():
+            points = self._check_weightless(points, int(has_weight.argmin()))
+            constraints = constraints.restrict(np.flatnonzero(has_weight), n_points)
+            points = self._to_points(self._set_weightless_aside(points.X, has_weight))
+        self._constraints, self._seed = constraints, options.seed
+        start = time.perf_counter()
+        self._duplicates = no_duplicates(points.n_points)
+        with self._progress_bar() as progress:
+            if isinstance(points, NeighborGraph):
+                graph, self._index = points, None
+            else:
+                if isinstance(self.linkage, str):  # a custom linkage may identify points by their rows
+                    self._duplicates = find_duplicates(points.X, self.n_jobs)
+                if self._duplicates.n_duplicates:
+                    self._duplicates = separate_constrained_points(self._duplicates, constraints)
+                    points = points.select(self._duplicates.first)
+                graph = self._search(points, progress)
+            self._seconds = {"search": time.perf_counter() - start}
+            self._fit_from_graph(graph, progress)
+
+    def _search(self, points: Points, progress: Progress | None) -> NeighborGraph:
+        """Build the neighbour graph of ``points``; set the index that finds the neighbours of new points."""
+        graph = neighbor_graph(
+            points,
+            clip_n_neighbors(self.n_neighbors, points.n_points),
+            self.metric,
+            self.method,
+            self.n_jobs,
+            recall=self.recall,
+            missing=self.missing,
+            random_state=self._seed,
+            progress=progress,
+        )
+        settings = (graph.method, graph.parameters, self.recall, self._seed, graph.cells)
+        self._index = NeighborIndex(points.X, self.metric, *settings)
+        return graph
+
+    def _fit_from_graph(self, graph: NeighborGraph, progress: Progress | None) -> None:
+        """Run the rounds on ``graph``; set ``tree_`` and ``labels_``."""
+        start = time.perf_counter()
+        self.graph_ = graph
+        self.query_method_ = None if self._index is None else QUERY_METHODS[self._index.fit_method]
+        constraints = None if self._constraints is NO_CONSTRAINTS else self._constraints
+        if self._duplicates.n_duplicates:
+            constraints = map_constraints(self._duplicates, self._constraints)
+        self.tree_ = self._graph_tree = build_hierarchy(
+            partial(run_core, self.n_jobs, progress),
+            self._plan_rounds(graph),
+            graph,
+            self.linkage,
+            None if self._index is None else self._index.X,
+            self._resolve_connect(),
+            constraints,
+        )
+        if self._duplicates.n_duplicates:
+            self.tree_ = expand_duplicates(self._graph_tree, self._duplicates, self._constraints)
+        self._seconds["rounds"] = time.perf_counter() - start
+        path = self._select_cut()
+        self._set_labels(progress, path)
+
+    def _select_cut(self) -> ModularityPath | None:
+        """Set ``round_`` and ``resolution_``, both to None for ``height``; return the path if it is used."""
+        self.round_ = self.resolution_ = None
+        if self.n_clusters is not None or self.round is not None:
+            self.round_ = self._select_round(self.n_clusters, self.round)
+        elif self.height is None:
+            path = self._modularity_path()
+            if self.resolution is None or isinstance(self.resolution, str):
+                self.resolution_ = path.persistent_resolution()
+            else:
+                self.resolution_ = float(self.resolution)
+            return path
+        return None
+
+    def _modularity_path(self) -> ModularityPath:
+        """Return the modularity path of the tree over the points of the graph, which weigh as their duplicates."""
+        weights = self._constraints.weights
+        if self._duplicates.n_duplicates:
+            weights = sum_weights(self._duplicates, self._constraints)
+        return modularity_path(self._graph_tree, self.graph_, sample_weight=weights)
+
+    def _set_labels(self, progress: Progress | None, path: ModularityPath | None = None) -> None:
+        """Set ``labels_`` and ``graph_index_``; both have an entry for every point, even with weight 0.
+
+        ``path`` is the result of :meth:`_modularity_path`, if it is known.
+        """
+        if self.resolution_ is not None:
+            clusters = (path or self._modularity_path()).cut(self.resolution_)[self._duplicates.inverse]
+        else:
+            clusters = self.tree_.cut(**self._default_rule())
+        X = None if self._index is None else self._index.X
+        self.labels_ = number_clusters(clusters, self._constraints.weights, X, self._duplicates.inverse)
+        self.graph_index_ = self._duplicates.inverse
+        if self._weighted is not None:
+            self._label_weightless(progress)
+
+    @abstractmethod
+    def _plan_rounds(self, graph: NeighborGraph) -> Planner:
+        """Return the function that plans the rounds on ``graph``; see :func:`build_hierarchy`."""
+
+    def _add_points(self, X: Any, sample_weight: npt.ArrayLike | None) -> None:
+        """Add points to this estimator, a draft of :meth:`_all_or_nothing`; see :meth:`partial_fit`."""
+        if self._index is None:
+            raise ValueError(
+                "metric='precomputed' has no points that new ones could be compared with: "
+                "build the graph of all points, and fit that"
+            )
+        data = self._validate_new(X)
+        has_weight = np.ones(data.shape[0], bool)
+        if sample_weight is not None:
+            check_weights(len(has_weight), sample_weight, allow_zero=True, allow_all=True)
+            has_weight = np.asarray(sample_weight) != 0
+            sample_weight = np.asarray(sample_weight)[has_weight]
+        data = self._set_weightless_aside(data, has_weight)
+        if not data.shape[0]:
+            with self._progress_bar() as progress:
+                self._set_labels(progress)
+            return
+        start = time.perf_counter()
+        old, new = self._index.convert_queries(data)
+        self._constraints = _add_weights(
+            self._constraints, len(self._duplicates.inverse), new.shape[0], sample_weight
+        )
+        if isinstance(self.linkage, str):
+            matches = old.find_equal(new, effective_n_threads(self.n_jobs))
+            self._duplicates, fresh = extend_duplicates(
+                self._duplicates, matches, new, self._constraints, self.n_jobs
+            )
+            new = new[fresh]
+        else:
+            self._duplicates = no_duplicates(len(self._duplicates.inverse) + new.shape[0])
+        n_neighbors = clip_n_neighbors(self.n_neighbors, len(self._duplicates.first))
+        with self._progress_bar() as progress:
+            graph = self.graph_
+            if n_neighbors == "all":
+                graph = self._search(self._to_points(old.concatenate(new)), progress)
+            elif new.shape[0]:
+                self._index, graph = add_points(old, graph, new, n_neighbors, self.missing, self.n_jobs, progress)
+            self._seconds = {"search": time.perf_counter() - start}
+            self._fit_from_graph(graph, progress)
+
+    def _progress_bar(self) -> AbstractContextManager[Progress | None]:
+        """Return a context that shows a progress bar if ``verbose`` is set."""
+        return progress_bar(True) if self.verbose else nullcontext()
+
+    def _resolve_connect(self) -> ConnectName | None:
+        """Return ``connect``, or the value of its deprecated alias ``top`` if ``top`` is given."""
+        return self.connect if self.top == "deprecated" else self.top
+
+    def _validate_fit(self, X: Any, options: FitOptions) -> Points | NeighborGraph:
+        """Return ``X`` as validated points or as a graph; set the number and names of its columns."""
+        is_precomputed = self.metric == "precomputed"
+        if isinstance(X, NeighborGraph):
+            if not is_precomputed:
+                raise TypeError(
+                    f"X is a NeighborGraph, but metric={self.metric!r} asks for points: "
+                    "pass metric='precomputed' for a graph"
+                )
+            if self.missing not in ("mean", None):
+                raise ValueError(
+                    f"missing={self.missing!r}, but the graph has a value of its own, {X.missing}: leave it "
+                    "out, or pass dataclasses.replace(graph, missing=...)"
+                )
+            self.n_features_in_ = X.n_points
+            return X
+        is_checked_later = self._compares_numbers() and not sp.issparse(X)  # by _to_points, in one pass
+        forms = self._accepted_formats()
+        data = validate_points(self, X, accept_sparse=forms, ensure_all_finite=not is_checked_later)
+        if not is_precomputed:
+            return self._to_points(data, X)
+        if data.shape[0] != data.shape[1]:
+            raise ValueError(
+                f"X has shape {data.shape}, but metric='precomputed' asks for a square matrix, with one row and "
+                "one column per point: pass a metric to compare points by"
+            )
+        about: Any = {"kind": options.graph_kind(None), "n_jobs": self.n_jobs}
+        about["missing"] = None if self.missing == "mean" else self.missing
+        if sp.issparse(data):
+            return NeighborGraph.from_scipy(data, **about)
+        columns = np.broadcast_to(np.arange(data.shape[1], dtype=np.int32), data.shape)
+        return NeighborGraph.from_neighbors(columns, data, **about)
+
+    def _validate_new(self, X: Any) -> Any:
+        """Return new points as an array or CSR matrix of finite numbers with the columns of the fitted points."""
+        return validate_points(self, X, reset=False, accept_sparse=self._accepted_formats())
+
+    def _accepted_formats(self) -> Any:
+        """Return the sparse formats of ``X`` that scikit-learn accepts without a conversion."""
+        return "csr" if self.metric in SPARSE_METRICS else self.metric == "precomputed"
+
+    def _compares_numbers(self) -> bool:
+        """Return whether the metric supports any numbers, and not only zeros and ones."""
+        return self.metric != "precomputed" and self.metric not in BINARY_METRICS
+
+    def _to_points(self, data: Any, source: Any = None) -> Points:
+        """Validate points that NumPy or SciPy has converted from ``source``; copy them if they share its memory.
+
+        The search itself validates sparse points, and points of zeros and ones.
+        """
+        if sp.issparse(data) or not self._compares_numbers():
+            return Points(data if source is None else copy_if_shared(data, source), self.metric)
+        try:
+            return DensePoints.validate(data, self.metric, source=source)
+        except ValueError:
+            assert_all_finite(data, input_name="X")  # raises scikit-learn's usual error
+            raise
+
+    def _check_weightless(self, points: Points | NeighborGraph, row: int) -> Points:
+        """Raise if points of weight 0, of which ``row`` is the first, cannot be labelled; return all points."""
+        if isinstance(points, NeighborGraph):
+            cause = "metric='precomputed' compares no points: leave it out of the graph or matrix"
+        elif not isinstance(self.linkage, str):
+            cause = "a linkage of your own cannot predict labels for such points: leave it out of X"
+        else:
+            return points
+        raise ValueError(f"sample_weight[{row}] is 0, but {cause}")
+
+    def _repr_html_inner(self) -> str:
+        """Return scikit-learn's diagram of the parameters and, after ``fit``, a summary of the result."""
+        diagram: str = super()._repr_html_inner()
+        if not hasattr(self, "labels_"):
+            return diagram
+        sizes = np.bincount(self.labels_[self.labels_ >= 0])
+        largest = f", the largest with {sizes.max():,} points" if len(sizes) else ""
+        facts = {"points": f"{len(self.labels_):,}", "clusters": f"{len(sizes):,}{largest}"}
+        return diagram + render_facts("Labels", facts) + self.tree_._repr_html_()
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        """Return the representations for notebooks."""
+        bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)
+        return bundle | ({"text/html": self._repr_html_inner()} if "text/html" in bundle else {})
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self.metric == "precomputed"
+        needs_dense = isinstance(self.linkage, str) and self.linkage in VECTOR_LINKAGES
+        tags.input_tags.sparse = tags.input_tags.pairwise or (self.metric in SPARSE_METRICS and not needs_dense)
+        return tags
 
 
 class SCC(Clusterer):
@@ -186,20 +721,9 @@ class SCC(Clusterer):
         self.n_thresholds = n_thresholds
         self.advance = advance
 
-    def _run_rounds(
-        self, graph: NeighborGraph, X: Any, progress: Progress | None, **constraints: Any
-    ) -> Hierarchy:
-        return scc(
-            graph,
-            thresholds=self.thresholds,
-            n_thresholds=self.n_thresholds,
-            linkage=self.linkage,
-            advance=self.advance,
-            n_jobs=self.n_jobs,
-            X=X,
-            connect=self._resolve_connect(),
-            **constraints,
-            progress=progress,
+    def _plan_rounds(self, graph: NeighborGraph) -> Planner:
+        return lambda rule, weights: scc_plan(
+            graph, self.thresholds, self.n_thresholds, rule, self.advance, weights
         )
 
 
@@ -217,18 +741,8 @@ class Affinity(Clusterer):
     array([0, 0, 0, 0, 1, 1, 1, 1])
     """
 
-    def _run_rounds(
-        self, graph: NeighborGraph, X: Any, progress: Progress | None, **constraints: Any
-    ) -> Hierarchy:
-        return affinity(
-            graph,
-            linkage=self.linkage,
-            n_jobs=self.n_jobs,
-            X=X,
-            connect=self._resolve_connect(),
-            **constraints,
-            progress=progress,
-        )
+    def _plan_rounds(self, graph: NeighborGraph) -> Planner:
+        return lambda rule, _: affinity_plan(rule)
 
 
 class HAC(Clusterer):
@@ -246,15 +760,37 @@ class HAC(Clusterer):
     array([0, 0, 0, 0, 1, 1, 2, 2])
     """
 
-    def _run_rounds(
-        self, graph: NeighborGraph, X: Any, progress: Progress | None, **constraints: Any
-    ) -> Hierarchy:
-        return hac(
-            graph,
-            linkage=self.linkage,
-            n_jobs=self.n_jobs,
-            X=X,
-            connect=self._resolve_connect(),
-            **constraints,
-            progress=progress,
-        )
+    def _plan_rounds(self, graph: NeighborGraph) -> Planner:
+        return lambda rule, _: hac_plan(rule)
+
+
+def load(folder: str | os.PathLike[str]) -> Clusterer:
+    """Load the model that :meth:`agglo.SCC.save` wrote to ``folder``.
+
+    Loading executes no code from the folder. It raises if files are damaged or come from different saves. It also
+    raises if the model refers to a file of points that has changed.
+
+    Examples
+    --------
+    >>> import agglo
+    >>> X = [[0.0], [1.0], [10.0], [12.0], [30.0], [31.0], [42.0], [44.0]]
+    >>> files = agglo.SCC(metric="euclidean").fit(X).save("model")
+    >>> model = agglo.load("model")
+    >>> model
+    SCC(metric='euclidean')
+    >>> model.predict([[0.4], [41.0]])
+    array([0, 1])
+    """
+    return load_model(folder, {"SCC": SCC, "Affinity": Affinity, "HAC": HAC})
+
+
+def _add_weights(
+    constraints: Constraints, n_old: int, n_new: int, sample_weight: npt.ArrayLike | None
+) -> Constraints:
+    """Return ``constraints`` with the weights of the new points appended to the weights of the old points."""
+    new = None if sample_weight is None else check_weights(n_new, sample_weight)
+    if constraints.weights is None and new is None:
+        return constraints
+    old = np.ones(n_old) if constraints.weights is None else constraints.weights
+    both = np.concatenate([old, np.ones(n_new) if new is None else new])
+    return replace(constraints, weights=check_weights(n_old + n_new, both))

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from agglo._validation import check_positive
+from agglo._validation import check_labels, check_positive
 from agglo.evaluation.terms import terms
 from agglo.neighbors.search import neighbor_graph
-from agglo.points.validation import Points, check_labels, check_points
+from agglo.points.points import PointArray, check_points
 from agglo.tree.hierarchy import Hierarchy
 
 Floats = npt.NDArray[np.float64]
@@ -266,13 +266,13 @@ def describe(
     return frame.sort_values("size", ascending=False, kind="stable")
 
 
-def _check_input(X: npt.ArrayLike, labels: npt.ArrayLike) -> tuple[Points, Ints, Ints]:
+def _check_input(X: npt.ArrayLike, labels: npt.ArrayLike) -> tuple[PointArray, Ints, Ints]:
     points = check_points(X, half=True)
     clusters, size = check_labels(labels, len(points), "X")
     return points, clusters, size
 
 
-def _compute_means(points: Points, clusters: Ints, size: Ints) -> Floats:
+def _compute_means(points: PointArray, clusters: Ints, size: Ints) -> Floats:
     kept = np.flatnonzero(clusters >= 0)
     share = 1.0 / size[clusters[kept]]
     members = sp.csr_array((share, (clusters[kept], kept)), shape=(len(size), len(points)))
@@ -283,7 +283,7 @@ def _compute_means(points: Points, clusters: Ints, size: Ints) -> Floats:
     return means
 
 
-def _squared_distances(points: Points, clusters: Ints, means: Floats) -> Floats:
+def _squared_distances(points: PointArray, clusters: Ints, means: Floats) -> Floats:
     """Return the squared distance of each point to its cluster center; undefined for points labelled -1."""
     squares = np.empty(len(points))
     for first in range(0, len(points), _ROWS):
@@ -293,7 +293,7 @@ def _squared_distances(points: Points, clusters: Ints, means: Floats) -> Floats:
     return squares
 
 
-def _negative_cosines(points: Points, clusters: Ints, size: Ints) -> Floats:
+def _negative_cosines(points: PointArray, clusters: Ints, size: Ints) -> Floats:
     """Return the negated mean cosine of each point to all points of its cluster."""
     lengths = np.sqrt(_squared_distances(points, np.zeros(len(points), np.int64), np.zeros((1, points.shape[1]))))
     scale = np.divide(1.0, lengths, out=np.zeros(len(lengths)), where=lengths > 0)
@@ -306,7 +306,7 @@ def _negative_cosines(points: Points, clusters: Ints, size: Ints) -> Floats:
     return -scale * cosines
 
 
-def _distance_sums(points: Points, clusters: Ints, size: Ints) -> Floats:
+def _distance_sums(points: PointArray, clusters: Ints, size: Ints) -> Floats:
     """Return, for each point, the sum of its Euclidean distances to all points of its cluster."""
     sums = np.zeros(len(points))
     order = np.argsort(clusters, kind="stable")[np.count_nonzero(clusters < 0) :]

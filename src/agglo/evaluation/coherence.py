@@ -7,8 +7,8 @@ from typing import Any, Literal, NamedTuple, SupportsIndex
 import numpy as np
 import numpy.typing as npt
 
-from agglo._validation import check_positive
-from agglo.points.validation import check_labels, check_points
+from agglo._validation import check_labels, check_positive
+from agglo.points.points import check_points
 
 Ints = npt.NDArray[np.int64]
 Sample = Literal["clusters", "points"]

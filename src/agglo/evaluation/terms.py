@@ -10,10 +10,9 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from agglo._native import log
-from agglo._validation import check_positive
+from agglo._validation import check_labels, check_positive
 from agglo.evaluation.phrases import extract_terms
 from agglo.evaluation.stop_words import check_language
-from agglo.points.validation import check_labels
 from agglo.tree.hierarchy import Hierarchy
 
 Floats = npt.NDArray[np.float64]

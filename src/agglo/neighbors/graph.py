@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from agglo import _core
 from agglo._html import render_facts
 from agglo._validation import Immutable, check_column, convert_column, effective_n_threads, read_only, release
-from agglo.points.validation import check_compressed
+from agglo.points.points import check_compressed
 
 Kind = Literal["similarity", "distance"]
 Missing = float | Literal["ignore"]

@@ -1,8 +1,10 @@
-"""Index of the fitted points, which finds the nearest neighbours of queries (new points)."""
+"""Index of the fitted points: find the nearest neighbours of queries (new points), or add them to the graph."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,11 +13,30 @@ import scipy.sparse as sp
 
 from agglo import _core
 from agglo._native import one_blas_thread, sgemm
-from agglo.neighbors.dense import Candidates, DensePoints, Lists, Report, to_rows
+from agglo._validation import effective_n_threads
+from agglo.neighbors.dense import (
+    SAMPLE,
+    Candidates,
+    DensePoints,
+    Lists,
+    Report,
+    SearchParams,
+    check_finite,
+    find_main_directions,
+    to_rows,
+)
+from agglo.neighbors.graph import NeighborGraph, RecallEstimate
+from agglo.neighbors.search import (
+    METRICS,
+    MissingRule,
+    farthest_value,
+    set_missing,
+    warn_low_recall,
+    warn_zero_rows,
+)
 from agglo.neighbors.sparse import BINARY_METRICS, SparsePoints
-from agglo.neighbors.validation import check_finite
-from agglo.points.projection import find_main_directions
-from agglo.points.validation import Points, as_core_array, check_points, iter_blocks
+from agglo.points.points import PointArray, as_core_array, check_points, iter_blocks
+from agglo.progress import Progress
 
 QUERY_METHODS = {
     "exact": "exact",
@@ -26,18 +47,25 @@ QUERY_METHODS = {
 """Maps the search method of the fitted points to the search method of queries."""
 
 _CELL_PARAMETERS = ("cell_size", "visits", "candidates")
+_REVERSE_FACTOR = 2  # with cells, each new point is a candidate for this factor times n_neighbors old points
+
+Edges = tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]
+"""Directed edges: sources, targets and values."""
 
 
+@dataclass(eq=False)
 class NeighborIndex:
     """Fitted points, prepared to find the neighbours of queries.
 
     Parameters
     ----------
     X : array or sparse matrix
-        The fitted points, stored without a copy if possible.
-    metric, method : str
-        The metric, and the search method of the fitted points.
-    parameters : mapping
+        The validated points, stored without a copy.
+    metric : str
+        The metric of the graph.
+    fit_method : str
+        The search method of the fitted points.
+    fit_parameters : mapping
         The parameters of that search. The index uses those of cells.
     recall, seed
         The share of the true neighbours to find, and the random seed.
@@ -50,34 +78,38 @@ class NeighborIndex:
     which is not pickled.
     """
 
-    def __init__(
-        self,
-        X: Any,
-        metric: str,
-        method: str,
-        parameters: Mapping[str, Any],
-        recall: float,
-        seed: int,
-        cells: npt.NDArray[np.int32] | None = None,
-    ) -> None:
-        self.is_sparse = sp.issparse(X) or metric in BINARY_METRICS
-        self.X = X if self.is_sparse else X.X if isinstance(X, DensePoints) else check_points(X, compact=True)
-        self.metric = metric
-        self.method = QUERY_METHODS[method]
-        self.recall = recall
-        self.seed = seed
-        self.parameters = {name: int(parameters.get(name, 0)) for name in _CELL_PARAMETERS}
-        self._cells = np.empty(0, np.int32) if cells is None else cells
-        self.moments: Any = None  # cache for vector linkages: a tree, and the moments of its nodes
-        self._cell_indexes: dict[int, Any] = {}  # built indexes, by n_neighbors
-        self._hashes: tuple[npt.NDArray[np.uint64], npt.NDArray[np.intp]] | None = None
-        self._as_floats: NeighborIndex | None = None
+    X: Any
+    metric: str
+    fit_method: str
+    fit_parameters: Mapping[str, Any]
+    recall: float
+    seed: int
+    cells: npt.NDArray[np.int32] | None = None
+    moments: Any = field(default=None, init=False)  # cache for vector linkages: a tree and its nodes
+    _cell_indexes: dict[int, Any] = field(default_factory=dict, init=False)  # built indexes, by n_neighbors
+    _hashes: tuple[npt.NDArray[np.uint64], npt.NDArray[np.intp]] | None = field(default=None, init=False)
+    _as_floats: NeighborIndex | None = field(default=None, init=False)
 
     def __len__(self) -> int:
         return int(self.X.shape[0])
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"moments": None, "_cell_indexes": {}, "_hashes": None, "_as_floats": None}
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether the points are searched as sparse rows, sets or bits."""
+        return sp.issparse(self.X) or self.metric in BINARY_METRICS
+
+    @property
+    def method(self) -> str:
+        """The search method of queries."""
+        return QUERY_METHODS[self.fit_method]
+
+    @property
+    def parameters(self) -> dict[str, int]:
+        """The parameters of a search by cells; 0 if the method is another."""
+        return {name: int(self.fit_parameters.get(name, 0)) for name in _CELL_PARAMETERS}
 
     def convert_queries(self, X: Any) -> tuple[NeighborIndex, Any]:
         """Convert queries to the type of the fitted points; return an index and the converted queries.
@@ -96,8 +128,7 @@ class NeighborIndex:
             return self, queries
         if self.X.dtype.kind != "f" and not np.array_equal(queries.astype(self.X.dtype), queries):
             if self._as_floats is None:
-                settings = (self.metric, self.method, self.parameters, self.recall, self.seed, self._cells)
-                self._as_floats = NeighborIndex(self.X.astype(np.float32), *settings)
+                self._as_floats = replace(self, X=self.X.astype(np.float32))
             return self._as_floats.convert_queries(queries)
         if self.metric == "cosine" and self.X.dtype.kind == "f":
             _check_rounded_lengths(queries, self.X.dtype)
@@ -121,7 +152,7 @@ class NeighborIndex:
         check_finite(lists[1], self.X, queries)
         return to_rows(lists, n_neighbors)
 
-    def _search_dense(self, queries: Points, n_neighbors: int, n_threads: int, report: Report | None) -> Lists:
+    def _search_dense(self, queries: PointArray, n_neighbors: int, n_threads: int, report: Report | None) -> Lists:
         points, rows = as_core_array(self.X), as_core_array(queries)
         lists: Lists
         if self.method == "kdtree":
@@ -130,18 +161,18 @@ class NeighborIndex:
             lists = _core.query_exact(rows, points, n_neighbors, self.metric, sgemm(), n_threads, report)
         else:
             if n_neighbors not in self._cell_indexes:
-                basis = find_main_directions(self.X, self.metric)
+                effort, basis = self.parameters, find_main_directions(self.X, self.metric)
                 self._cell_indexes[n_neighbors] = _core.IvfIndex(
                     points,
                     k=n_neighbors,
                     metric=self.metric,
                     params=_core.IvfParams(
-                        list_size=self.parameters["cell_size"],
-                        n_probes=self.parameters["visits"],
-                        n_candidates=self.parameters["candidates"],
+                        list_size=effort["cell_size"],
+                        n_probes=effort["visits"],
+                        n_candidates=effort["candidates"],
                     ),
                     recall=self.recall,
-                    lists=self._cells,
+                    lists=np.empty(0, np.int32) if self.cells is None else self.cells,
                     basis=basis,
                     seed=self.seed,
                     sgemm=sgemm(),
@@ -173,7 +204,7 @@ class NeighborIndex:
         return matches
 
 
-def _check_rounded_lengths(queries: Points, dtype: np.dtype[Any]) -> None:
+def _check_rounded_lengths(queries: PointArray, dtype: np.dtype[Any]) -> None:
     """Raise if a nonzero row is so short that rounding to ``dtype`` would change its direction."""
     least = float(np.finfo(dtype).tiny)
     for start, rows in iter_blocks(queries):
@@ -214,3 +245,109 @@ def _hash_sparse_rows(X: Any) -> npt.NDArray[np.uint64]:
         words = (words ^ (words >> np.uint64(29))) * np.uint64(0x94D049BB133111EB)
         sums = np.concatenate([[np.uint64(0)], np.cumsum(words ^ (words >> np.uint64(32)), dtype=np.uint64)])
         return np.asarray(sums[rows.indptr[1:]] - sums[rows.indptr[:-1]])
+
+
+# ---- new points in the graph ----
+
+
+def add_points(
+    index: NeighborIndex,
+    graph: NeighborGraph,
+    new: Any,
+    n_neighbors: int,
+    missing: MissingRule,
+    n_jobs: int | None = None,
+    progress: Progress | None = None,
+) -> tuple[NeighborIndex, NeighborGraph]:
+    """Add new points to an index and its graph; return the index and the graph of all points.
+
+    The candidates of a point are its neighbours in ``graph`` and the results of three searches: new points among
+    old points, old among new, and new among new. Each point gets edges to its ``n_neighbors`` closest candidates.
+    If the searches are exact, the result equals the graph of all points. With cells, old points are compared only
+    with close new points. Then recall is measured, and a low recall gives a warning.
+
+    Parameters
+    ----------
+    index, graph
+        The old points, and their graph.
+    new : array or sparse matrix
+        New points, as :meth:`agglo.neighbors.index.NeighborIndex.convert_queries` returns them.
+    n_neighbors : int
+        The number of neighbours of each point, less than the number of all points.
+    missing, n_jobs, progress
+        As in :func:`agglo.neighbor_graph`.
+    """
+    n_threads, report = effective_n_threads(n_jobs), progress and partial(progress, "neighbours")
+    n_old, n_new = len(index), new.shape[0]
+    settings: Any = (index.metric, index.method, {}, index.recall, index.seed)
+    X = index.concatenate(new)
+    both = NeighborIndex(X if index.is_sparse else check_points(X, compact=True, metric=index.metric), *settings)
+
+    new_ids = np.arange(n_old, n_old + n_new, dtype=np.int32)
+    sources = np.repeat(np.arange(n_old, dtype=np.int32), np.diff(graph.indptr))
+    edges: list[Edges] = [(sources, graph.indices, graph.weights)]
+    if index.method == "cells":
+        lists = index.search(new, min(_REVERSE_FACTOR * n_neighbors, n_old), n_threads, report)
+        heads, targets, values = _to_edges(new_ids, lists, 0)
+        edges += [(heads, targets, values), (targets, heads, values)]
+    else:
+        edges.append(_to_edges(new_ids, index.search(new, min(n_neighbors, n_old), n_threads, report), 0))
+        reverse = NeighborIndex(new, *settings).search(index.X, min(n_neighbors, n_new), n_threads, report)
+        edges.append(_to_edges(np.arange(n_old, dtype=np.int32), reverse, n_old))
+    if n_new > 1:
+        lists = _search_among_new(index, new, min(n_neighbors, n_new - 1), n_threads, report)
+        edges.append(_to_edges(new_ids, lists, n_old))
+
+    columns = (np.concatenate(column) for column in zip(*edges, strict=True))
+    candidates = _core.edges_to_csr(
+        n_old + n_new, *(np.ascontiguousarray(c, dtype) for c, dtype in zip(columns, "iif", strict=True))
+    )
+    edges.clear()  # free the memory of the separate edges
+    indices, values = both.select_closest(candidates, n_neighbors, n_threads)
+    estimate = _estimate_recall(both, indices, n_threads) if index.method == "cells" else None
+    if estimate is not None and estimate.value < index.recall:
+        warn_low_recall("partial_fit by cells", estimate, index.recall, stacklevel=5)
+    both_graph = NeighborGraph.from_neighbors(
+        indices,
+        values,
+        kind=METRICS[index.metric],
+        metric=index.metric,
+        method=graph.method,
+        parameters={**graph.parameters, "n_neighbors": n_neighbors},
+        recall_estimate=estimate,
+        n_jobs=n_jobs,
+    )
+    farthest = farthest_value(both.X, index.metric)
+    return both, set_missing(both_graph, both.X, missing, farthest, index.seed, n_threads)
+
+
+def _to_edges(sources: npt.NDArray[Any], lists: Lists, first_target: int) -> Edges:
+    """Convert the neighbour lists of ``sources`` to edges; add ``first_target`` to the indices in the lists."""
+    targets, values = lists
+    is_edge = targets >= 0
+    heads = np.repeat(sources, targets.shape[1])
+    return heads[is_edge.ravel()], targets[is_edge] + first_target, values[is_edge]
+
+
+def _search_among_new(
+    index: NeighborIndex, new: Any, n_neighbors: int, n_threads: int, report: Report | None
+) -> Lists:
+    """Find the neighbours of each new point among the other new points."""
+    params = SearchParams(n_neighbors, index.metric, n_threads, report, index.recall, index.seed)
+    if index.is_sparse:
+        rows = SparsePoints(new, index.metric)
+        if index.metric == "cosine":
+            warn_zero_rows(rows.zero_rows, len(rows), stacklevel=6)
+        return rows.search("exact", params)[:2]
+    points = DensePoints(new, index.metric)
+    method = points.choose_method(index.recall) if index.method == "cells" else index.method
+    return points.search(method, params)[:2]
+
+
+def _estimate_recall(index: NeighborIndex, lists: npt.NDArray[np.int32], n_threads: int) -> RecallEstimate:
+    """Measure recall, the share of the true neighbours that ``lists`` contains, on a sample of the points."""
+    with one_blas_thread():
+        recall = _core.measure_recall(
+            *(as_core_array(index.X), lists, index.metric, SAMPLE, index.seed, sgemm(), n_threads)
+        )
+    return RecallEstimate(*recall)

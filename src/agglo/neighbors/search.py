@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import logging
+import warnings
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 
-from agglo._validation import RandomStateLike, check_seed, effective_n_threads
+from agglo._native import physical_memory
+from agglo._validation import RandomStateLike, check_choice, check_seed, effective_n_threads
 from agglo.neighbors.dense import DENSE_METHODS, DensePoints, SearchParams
-from agglo.neighbors.graph import Kind, NeighborGraph
-from agglo.neighbors.missing import MissingRule, check_missing, farthest_value, set_missing
+from agglo.neighbors.graph import TRUSTED, Kind, Missing, NeighborGraph, RecallEstimate
 from agglo.neighbors.sparse import BINARY_METRICS, SPARSE_METRICS, SparsePoints
-from agglo.neighbors.validation import (
-    check_n_neighbors,
-    check_recall,
-    warn_low_recall,
-    warn_zero_rows,
-)
 from agglo.points.frames import to_array
-from agglo.points.validation import check_points, release_pages
+from agglo.points.points import PointArray, Points, iter_blocks, release_pages
 from agglo.progress import Progress
 
 METRICS: dict[str, Kind] = {
@@ -36,6 +33,11 @@ METRICS: dict[str, Kind] = {
 
 METHODS = ("auto", *DENSE_METHODS, "minhash")
 """The search methods."""
+
+MissingRule = Missing | Literal["mean"] | None
+
+_SAMPLE = 1000  # the mean of all pairs is estimated on this number of points
+_UNIT_TOLERANCE = 1e-3  # tolerance of squared lengths, for unit vectors in float16
 
 _log = logging.getLogger(__name__)
 
@@ -134,28 +136,13 @@ def neighbor_graph(
     >>> graph.to_scipy().toarray()[2]
     array([0., 0., 0., 2.], dtype=float32)
     """
-    if metric not in METRICS:
-        raise ValueError(f"metric={metric!r} is unknown: pass one of {', '.join(map(repr, METRICS))}")
-    if method not in METHODS:
-        raise ValueError(f"method={method!r} is unknown: pass one of {', '.join(map(repr, METHODS))}")
-    check_recall(recall)
-    check_missing(missing)
+    check_choice("metric", metric, METRICS)
+    check_search_options(method, recall, missing)
     seed, n_threads = check_seed(random_state), effective_n_threads(n_jobs)
-    X = to_array(X)
-    points: DensePoints | SparsePoints
-    if sp.issparse(X) or metric in BINARY_METRICS:
-        _check_sparse_method(X, metric, method)
-        points = SparsePoints(X, metric)
-    else:
-        if method == "minhash":
-            raise ValueError(
-                f"method='minhash' compares sets, but metric={metric!r}: pass metric='jaccard', or method='auto'"
-            )
-        is_valid = isinstance(X, DensePoints)  # clusterers pass points that they have validated
-        points = X if is_valid else DensePoints(check_points(X, compact=True, metric=metric), metric)
+    points = _validate(X, metric, method)
     check_n_neighbors(n_neighbors, len(points))
     if metric == "cosine":
-        warn_zero_rows(points.zero_rows(), len(points), stacklevel=3)
+        warn_zero_rows(points.zero_rows, len(points), stacklevel=3)
     farthest = farthest_value(points.X, metric)  # before the search, which releases the pages of mapped files
     report = progress and partial(progress, "neighbours")
     if n_neighbors == "all":
@@ -169,6 +156,31 @@ def neighbor_graph(
     graph = set_missing(graph, points.X, missing, farthest, seed, n_threads)
     release_pages(points.X)  # the mean of pairs reads a sample of the points
     return graph
+
+
+def check_search_options(method: str, recall: float, missing: MissingRule) -> None:
+    """Raise if a parameter of :func:`neighbor_graph` is invalid for all points."""
+    check_choice("method", method, METHODS)
+    if not 0 < recall <= 1:
+        raise ValueError(f"recall={recall!r} is not a share of the neighbours: pass a number above 0, at most 1")
+    if missing is None or (isinstance(missing, str) and missing in ("mean", "ignore")):
+        return
+    if isinstance(missing, bool) or not isinstance(missing, int | float | np.number) or not np.isfinite(missing):
+        raise ValueError(f"missing={missing!r} is neither a finite number nor 'mean', 'ignore' or None: pass one")
+
+
+def _validate(X: Any, metric: str, method: str) -> DensePoints | SparsePoints:
+    """Validate points, and check that ``method`` supports them; points that were validated before are trusted."""
+    if not isinstance(X, DensePoints):
+        X = X.X if isinstance(X, Points) else to_array(X)
+        if sp.issparse(X) or metric in BINARY_METRICS:
+            _check_sparse_method(X, metric, method)
+            return SparsePoints(X, metric)
+    if method == "minhash":
+        raise ValueError(
+            f"method='minhash' compares sets, but metric={metric!r}: pass metric='jaccard', or method='auto'"
+        )
+    return X if isinstance(X, DensePoints) else DensePoints.validate(X, metric)
 
 
 def _search(points: DensePoints | SparsePoints, method: str, params: SearchParams) -> NeighborGraph:
@@ -231,3 +243,110 @@ def _check_sparse_method(X: Any, metric: str, method: str) -> None:
             f"method={method!r} is for {other}, and X is {what} by metric={metric!r}: pass method="
             + " or ".join(map(repr, methods[::-1]))
         )
+
+
+def clip_n_neighbors(n_neighbors: Any, n: int) -> Any:
+    """Reduce ``n_neighbors`` to at most ``n - 1``; return ``"all"`` for a single point."""
+    if isinstance(n_neighbors, int | np.integer) and n_neighbors >= n:
+        return n - 1 if n > 1 else "all"
+    return n_neighbors
+
+
+def check_n_neighbors(n_neighbors: int | str, n: int) -> None:
+    """Raise unless ``n_neighbors`` is below ``n``; for ``"all"``, raise if the complete graph exceeds memory."""
+    if isinstance(n_neighbors, str):
+        if n_neighbors != "all":
+            raise ValueError(f"n_neighbors={n_neighbors!r} is unknown: pass a positive integer or 'all'")
+        needed, available = 8 * n * (n - 1), physical_memory() // 2
+        if needed > available:
+            raise ValueError(
+                f"n_neighbors='all' makes a complete graph of {n} points, which takes {needed / 1e9:.1f} GB, "
+                f"more than half of this machine's memory ({available / 1e9:.1f} GB): pass a number of "
+                "neighbours, such as 25"
+            )
+        return
+    if isinstance(n_neighbors, bool) or not isinstance(n_neighbors, (int, np.integer)):
+        raise TypeError(f"n_neighbors={n_neighbors!r} is not a number: pass a positive integer or 'all'")
+    if n_neighbors < 1:
+        raise ValueError(f"n_neighbors={n_neighbors} must be at least 1: pass a positive integer or 'all'")
+    if n_neighbors >= n:
+        remedy = "pass n_neighbors='all'" if n == 1 else f"pass at most {n - 1}, or 'all'"
+        raise ValueError(
+            f"n_neighbors={n_neighbors} is too many for {n} point{'s' if n > 1 else ''}, "
+            f"because a point is not its own neighbour: {remedy}"
+        )
+
+
+def warn_zero_rows(rows: npt.NDArray[np.intp], n: int, stacklevel: int) -> None:
+    """Warn about points that are all zero, given the indices ``rows`` of such points."""
+    if len(rows):
+        warnings.warn(
+            f"{len(rows)} of {n} points are all zero (the first is row {rows[0]}) and have no "
+            "direction: their cosine to every point is taken to be 0. Leave them out, or use another metric",
+            stacklevel=stacklevel,
+        )
+
+
+def warn_low_recall(method: str, estimate: RecallEstimate, recall: float, stacklevel: int) -> None:
+    """Warn that the measured recall of a search is below the requested recall."""
+    warnings.warn(
+        f"only {estimate} of the neighbours were found, less than recall={recall:g}: these points do not have the "
+        f"structure that {method} needs. Pass method='auto', which then searches exactly, or a lower recall",
+        stacklevel=stacklevel,
+    )
+
+
+# ---- the value of a pair without an edge ----
+
+
+def farthest_value(X: Any, metric: str) -> float | None:
+    """Return 0 for similarities, or the largest possible distance for distances; None if there is no bound."""
+    if metric in ("cosine", "dot"):
+        return 0.0
+    if metric in BINARY_METRICS:
+        return 1.0
+    if are_unit(X):
+        return 4.0 if metric == "sqeuclidean" else 2.0
+    return None
+
+
+def are_unit(points: PointArray) -> bool:
+    """Return whether all points have unit length, up to the precision of float16."""
+    with np.errstate(over="ignore"):
+        return all(
+            np.all(np.abs(np.square(rows).sum(axis=1) - 1) <= _UNIT_TOLERANCE) for _, rows in iter_blocks(points)
+        )
+
+
+def set_missing(
+    graph: NeighborGraph, X: Any, missing: MissingRule, farthest: float | None, seed: int, n_threads: int
+) -> NeighborGraph:
+    """Return the graph with its ``missing`` value, the similarity or distance of a pair without an edge.
+
+    ``"mean"`` is the mean over all pairs of points, or over all pairs of a sample of 1,000 points. If the farthest
+    edge is farther, its weight is used instead, because pairs without an edge are not among the nearest. None
+    means ``farthest``, or the farthest edge if ``farthest`` is None. If the graph is complete or has no edges,
+    ``"mean"`` is the same as None.
+    """
+    is_complete = 2 * graph.n_edges == graph.n_points * (graph.n_points - 1)
+    if missing is None or (missing == "mean" and (is_complete or not graph.n_edges)):
+        missing = farthest
+    elif missing == "mean":
+        mean = _mean_pair(X, graph.metric or "", seed, n_threads)
+        missing = min(mean, graph.min_weight) if graph.kind == "similarity" else max(mean, graph.max_weight)
+    return replace(graph, missing=missing, checked=TRUSTED)
+
+
+def _mean_pair(X: Any, metric: str, seed: int, n_threads: int) -> float:
+    """Return the mean similarity or distance over all pairs of a sample of points."""
+    n = X.shape[0]
+    rows: Any = slice(None)
+    if n > _SAMPLE:
+        rows = np.sort(np.random.default_rng(seed).choice(n, _SAMPLE, replace=False, shuffle=False))
+    points: DensePoints | SparsePoints
+    if sp.issparse(X) or metric in BINARY_METRICS:
+        sample = X.tocsr()[rows] if sp.issparse(X) else X[rows]
+        points = SparsePoints(sample, metric, check_scale=False)  # a sample may have a smaller scale
+    else:
+        points = DensePoints(X[rows], metric)
+    return float(points.all_pairs(n_threads).mean(dtype=np.float64))

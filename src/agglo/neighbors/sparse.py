@@ -10,10 +10,18 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from agglo import _core
-from agglo.neighbors.dense import SAMPLE, Candidates, Lists, NeighborLists, Report, SearchParams, to_rows
+from agglo.neighbors.dense import (
+    SAMPLE,
+    Candidates,
+    Lists,
+    NeighborLists,
+    Report,
+    SearchParams,
+    check_finite,
+    to_rows,
+)
 from agglo.neighbors.graph import RecallEstimate
-from agglo.neighbors.validation import check_finite
-from agglo.points.validation import (
+from agglo.points.points import (
     MAX_MAGNITUDE,
     check_compressed,
     check_lengths,
@@ -111,13 +119,12 @@ class SparsePoints:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def zero_rows(self) -> npt.NDArray[np.intp]:
-        """Return the indices of the rows that are all zero."""
-        return (
-            np.flatnonzero(np.diff(self.rows.indptr) == 0)
-            if isinstance(self.rows, SparseRows)
-            else np.empty(0, int)
-        )
+    @property
+    def zero_rows(self) -> npt.NDArray[np.int64]:
+        """The indices of the rows that are all zero, for sparse rows and sets."""
+        if not isinstance(self.rows, SparseRows):
+            return np.empty(0, np.int64)
+        return np.flatnonzero(np.diff(self.rows.indptr) == 0)
 
     def choose_method(self, recall: float) -> str:
         """Choose MinHash for sets if the exact search is slow, and the exact search otherwise."""

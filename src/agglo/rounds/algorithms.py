@@ -12,13 +12,13 @@ import numpy.typing as npt
 from scipy.sparse.csgraph import connected_components
 
 from agglo import _core
-from agglo._validation import effective_n_threads
+from agglo._validation import check_choice, effective_n_threads
 from agglo.neighbors.graph import Missing, NeighborGraph, fixed_point_for
 from agglo.progress import Progress
 from agglo.rounds import numpy_engine
 from agglo.rounds.connect import choose_connect, drop_unsupported_merges, extend_heights, merge_roots
 from agglo.rounds.constraints import Constraints, Groups, check_constraints
-from agglo.rounds.linkage import GraphLinkageName, Linkage, LinkageName, check_linkage
+from agglo.rounds.linkage import LINKAGES, GraphLinkageName, Linkage, LinkageName, check_linkage
 from agglo.rounds.schedule import Advance, RoundPlan, ScheduleName, affinity_plan, hac_plan, scc_plan
 from agglo.rounds.vector_linkage import VECTOR_LINKAGES, ConnectName, VectorLinkage
 from agglo.tree.forest import Forest, sort_merges
@@ -107,6 +107,7 @@ def scc(
     """
     constraints = _check_inputs(graph, must_link, cannot_link, max_cluster_size, sample_weight)
     engine, connect = partial(run_core, n_jobs, progress), _resolve_connect(connect, top)
+    check_round_options(linkage, connect)
 
     def plan(rule: GraphLinkageName | Linkage, weights: npt.NDArray[np.float64] | None) -> RoundPlan:
         return scc_plan(graph, thresholds, n_thresholds, rule, advance, weights)
@@ -141,6 +142,7 @@ def affinity(
     """
     constraints = _check_inputs(graph, must_link, cannot_link, max_cluster_size, sample_weight)
     engine, connect = partial(run_core, n_jobs, progress), _resolve_connect(connect, top)
+    check_round_options(linkage, connect)
     return build_hierarchy(engine, lambda rule, _: affinity_plan(rule), graph, linkage, X, connect, constraints)
 
 
@@ -172,6 +174,7 @@ def hac(
     """
     constraints = _check_inputs(graph, must_link, cannot_link, max_cluster_size, sample_weight)
     engine, connect = partial(run_core, n_jobs, progress), _resolve_connect(connect, top)
+    check_round_options(linkage, connect)
     return build_hierarchy(engine, lambda rule, _: hac_plan(rule), graph, linkage, X, connect, constraints)
 
 
@@ -201,6 +204,13 @@ def _resolve_connect(connect: ConnectName | None, top: str | None) -> ConnectNam
     return connect
 
 
+def check_round_options(linkage: object, connect: object) -> None:
+    """Raise if the linkage, or the linkage that connects the roots, is unknown."""
+    if not isinstance(linkage, str) or linkage not in LINKAGES:
+        check_linkage(linkage)
+    check_choice("connect", connect, (None, "auto", *VECTOR_LINKAGES))
+
+
 def build_hierarchy(
     engine: Engine,
     plan_rounds: Planner,
@@ -214,10 +224,6 @@ def build_hierarchy(
 
     ``plan_rounds(linkage, weights)`` returns the plan of the rounds; ``weights`` are the point weights or None.
     """
-    check_linkage(linkage)
-    if connect not in (None, "auto", *VECTOR_LINKAGES):
-        names = ", ".join(VECTOR_LINKAGES)
-        raise ValueError(f"connect={connect!r} is unknown: pass None, 'auto' or one of {names}")
     weights = None if constraints is None else constraints.weights
     rule: GraphLinkageName | Linkage
     if linkage == "exact-average" or linkage == "centroid" or linkage == "ward":

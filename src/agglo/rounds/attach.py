@@ -10,9 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from agglo import _core
-from agglo._validation import effective_n_threads
+from agglo._validation import check_labels, effective_n_threads
 from agglo.neighbors.graph import NeighborGraph
-from agglo.points.validation import check_labels
 from agglo.progress import Progress
 from agglo.rounds.constraints import check_weights
 from agglo.rounds.linkage import GRAPH_LINKAGES

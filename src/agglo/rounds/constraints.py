@@ -91,6 +91,10 @@ class Constraints(Immutable):
         return {name: value for name, value in given.items() if value}
 
 
+_NO_PAIRS = np.empty((0, 2), np.int32)
+NO_CONSTRAINTS = Constraints(_NO_PAIRS, _NO_PAIRS, _NO_PAIRS, np.inf, None)
+
+
 def check_constraints(
     n_points: int,
     must_link: Groups | None = None,

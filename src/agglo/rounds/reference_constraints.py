@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agglo.neighbors.graph import NeighborGraph
-from agglo.rounds.algorithms import build_hierarchy
+from agglo.rounds.algorithms import build_hierarchy, check_round_options
 from agglo.rounds.constraints import Constraints, check_constraints
 from agglo.rounds.reference import contract, nearest_neighbors
 from agglo.rounds.reference_linkage import make_linkage, merge_clusters, point_pairs, select
@@ -40,6 +40,7 @@ def scc(
     def plan(rule: Any, weights: Floats | None) -> RoundPlan:
         return scc_plan(graph, thresholds, n_thresholds, rule, advance, weights)
 
+    check_round_options(linkage, connect)
     checked = check_constraints(graph.n_points, **constraints)
     return build_hierarchy(run, plan, graph, linkage, X, connect, checked)
 
@@ -48,6 +49,7 @@ def affinity(
     graph: NeighborGraph, *, linkage: Any = "average", X: Any = None, connect: Any = "auto", **constraints: Any
 ) -> Hierarchy:
     """Build the tree of Affinity clustering, see :func:`agglo.affinity`."""
+    check_round_options(linkage, connect)
     checked = check_constraints(graph.n_points, **constraints)
     return build_hierarchy(run, lambda rule, _: affinity_plan(rule), graph, linkage, X, connect, checked)
 
@@ -56,6 +58,7 @@ def hac(
     graph: NeighborGraph, *, linkage: Any = "average", X: Any = None, connect: Any = "auto", **constraints: Any
 ) -> Hierarchy:
     """Build the tree of hierarchical agglomerative clustering, see :func:`agglo.hac`."""
+    check_round_options(linkage, connect)
     checked = check_constraints(graph.n_points, **constraints)
     return build_hierarchy(run, lambda rule, _: hac_plan(rule), graph, linkage, X, connect, checked)
 

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agglo._native import geomspace, log
+from agglo._validation import check_choice
 from agglo.neighbors.graph import Kind, NeighborGraph, WeightSummary
 from agglo.rounds.linkage import GraphLinkageName, Linkage, edge_linkages
 from agglo.rounds.vector_linkage import VectorLinkage
@@ -246,8 +247,7 @@ def scc_plan(
     weights: npt.NDArray[np.float64] | None = None,
 ) -> RoundPlan:
     """Plan the rounds of SCC: advance the threshold after every round, or when a round merges nothing."""
-    if advance not in ADVANCES:
-        raise ValueError(f"advance={advance!r} is unknown: pass one of {', '.join(ADVANCES)}")
+    check_choice("advance", advance, ADVANCES)
     if isinstance(linkage, str):
         mass = None if weights is None else float(weights.sum() / weights.min())
         values = schedule(graph, thresholds, n_thresholds, linkage, mass)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from agglo.neighbors.graph import Kind, NeighborGraph
-from agglo.points.validation import Points, check_points, iter_blocks
+from agglo.points.points import PointArray, check_points, iter_blocks
 from agglo.rounds.linkage import EdgeLinkages, Float, Int
 
 VectorLinkageName = Literal["exact-average", "centroid", "ward"]
@@ -274,13 +274,13 @@ def _squared_distances(a: Float, b: Float, inner: Float) -> Float:
     return np.maximum(a + b - 2 * inner, 0.0)
 
 
-def _dense(X: Any, metric: str | None) -> Points:
+def _dense(X: Any, metric: str | None) -> PointArray:
     """Check that ``X`` is dense and valid; return it as an array."""
     check_is_dense(X)
     return check_points(X, half=True, metric=metric)
 
 
-def _center(points: Points, metric: str) -> Float:
+def _center(points: PointArray, metric: str) -> Float:
     """Return the mean of the points if the metric is a distance, otherwise zeros."""
     center = np.zeros(points.shape[1])
     if metric in ("sqeuclidean", "euclidean"):
@@ -289,7 +289,7 @@ def _center(points: Points, metric: str) -> Float:
     return center
 
 
-def _normalize_or_center(points: Points, metric: str, center: Float) -> npt.NDArray[np.float32]:
+def _normalize_or_center(points: PointArray, metric: str, center: Float) -> npt.NDArray[np.float32]:
     """Return the points in float32: normalized for cosines, minus ``center`` for distances."""
     prepared = np.empty(points.shape, np.float32)
     for first, rows in iter_blocks(points):

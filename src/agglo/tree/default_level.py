@@ -57,15 +57,10 @@ def persistent_round(tree: Hierarchy, weights: Floats | None = None) -> int:
     return int(candidates[len(scores) - 1 - scores[::-1].argmax()])
 
 
-def n_given_rounds(tree: Hierarchy) -> int:
-    """Return 1 if the first round merged duplicates or must-link constraints, else 0."""
-    return int(len(tree.rounds) > 0 and ("copies" in tree.about or "must_link" in tree.about))
-
-
 def _candidate_rounds(tree: Hierarchy) -> npt.NDArray[np.intp]:
     """Return the rounds that :func:`persistent_round` may select."""
     rounds = np.flatnonzero(tree.rounds.after[: _n_graph_rounds(tree)] > 1) + 1
-    return rounds[rounds > n_given_rounds(tree)]
+    return rounds[rounds > tree.n_given_rounds]
 
 
 def _n_graph_rounds(tree: Hierarchy) -> int:
@@ -88,7 +83,7 @@ def _persistence(tree: Hierarchy, weights: Floats | None = None) -> tuple[Floats
         node_weights: Floats = np.append(weights, np.zeros(tree.n_nodes - tree.n_leaves))
         mass = _core.sum_descendants(tree.parent, node_weights)
     total = mass[-1]
-    n_given = n_given_rounds(tree)
+    n_given = tree.n_given_rounds
     is_single = (round[:-1] <= n_given) & (end_round > n_given)
     merged_share = np.cumsum(np.bincount(end_round[is_single], mass[:-1][is_single], last + 2))[: last + 1] / total
     persistence = np.diff(rescale_heights(tree, np.maximum.accumulate(reached))) * merged_share

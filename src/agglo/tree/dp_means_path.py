@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from agglo import _core
 from agglo._validation import Immutable, effective_n_threads, release
-from agglo.points.validation import as_core_array, check_leaf_points
+from agglo.points.points import as_core_array, check_points
 from agglo.progress import Progress
 from agglo.tree.validation import check_n_clusters
 
@@ -95,7 +95,12 @@ def dp_means_path(
         raise TypeError(f"expected a Hierarchy, got {type(tree).__name__}")
     if centers not in CENTERS:
         raise ValueError(f"centers={centers!r} is unknown: pass 'means' or 'points'")
-    points = check_leaf_points(X, tree.n_leaves)
+    points = check_points(X, half=True)
+    if len(points) != tree.n_leaves:
+        raise ValueError(
+            f"X has {len(points)} rows, but the tree has {tree.n_leaves} leaves: pass the points that it was "
+            "built from, in the same order"
+        )
     node_cost, node_center = _core.compute_node_costs(
         as_core_array(points),
         tree.parent,

@@ -228,6 +228,11 @@ class Hierarchy(Immutable):
         """The number of nodes, including the leaves and the root."""
         return len(self.parent)
 
+    @property
+    def n_given_rounds(self) -> int:
+        """1 if the first round merged duplicates or must-link constraints, else 0."""
+        return int(len(self.rounds) > 0 and ("copies" in self.about or "must_link" in self.about))
+
     def labels(self, round: SupportsIndex) -> npt.NDArray[np.int64]:
         """Return the labels of the points after a round, numbered in order of first appearance.
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from agglo._native import open_scratch
 from agglo._validation import Column
-from agglo.points import validation
+from agglo.points import points
 from agglo.tree.file import read_tree
 from agglo.tree.hierarchy import Hierarchy
 
@@ -40,7 +40,7 @@ def load_mapped(path: str | os.PathLike[str]) -> Hierarchy:
 def release_pages(tree: Hierarchy) -> None:
     """Drop the columns of a mapped tree from memory; they are read from disk again when needed."""
     for column in (tree.parent, tree.height, tree.size, tree.round, *tree._traversal):
-        validation.release_pages(column)
+        points.release_pages(column)
 
 
 def _map_column(column: Column) -> Column:

@@ -15,8 +15,6 @@ from agglo import _core
 from agglo._native import exp, log
 from agglo._validation import Immutable, release
 from agglo.neighbors.graph import NeighborGraph
-from agglo.tree.default_level import n_given_rounds
-from agglo.tree.validation import check_graph, weight_reference
 
 if TYPE_CHECKING:
     from agglo.tree.hierarchy import Hierarchy
@@ -89,9 +87,9 @@ def modularity_path(
     """
     if not hasattr(tree, "n_leaves"):  # isinstance(tree, Hierarchy) would need a circular import
         raise TypeError(f"expected a Hierarchy, got {type(tree).__name__}")
-    leaf_of = check_graph(tree, graph)
+    leaf_of = _check_graph(tree, graph)
     mass = _check_leaf_weights(sample_weight, tree.n_leaves)
-    given = (tree.round <= n_given_rounds(tree)).view(np.uint8)
+    given = (tree.round <= tree.n_given_rounds).view(np.uint8)
     # The weight of a group of duplicates is the sum of the weights of its points.
     node_weight = tree.size.astype(np.float64)
     if len(mass):
@@ -217,7 +215,7 @@ class ModularityPath(Immutable):
         information = weight * log(weight / total)
         changes = np.bincount(first, information, n_pieces + 1) - np.bincount(last, information, n_pieces + 1)
         n_clusters = exp(-np.cumsum(changes)[:n_pieces] / total)
-        is_alone = tree.round[is_cluster] <= n_given_rounds(tree)
+        is_alone = tree.round[is_cluster] <= tree.n_given_rounds
         alone = np.cumsum(np.bincount(first[is_alone], weight[is_alone], n_pieces)) / total
         logs = log(np.maximum(lower, _LEAST))
         persistence = np.append(np.diff(logs), 0.0) * np.maximum(0.0, 1 - alone) * (n_clusters > _FEW)
@@ -276,3 +274,45 @@ def _check_leaf_weights(sample_weight: npt.ArrayLike | None, n_leaves: int) -> F
     if not (np.isfinite(weights) & (weights > 0)).all():
         raise ValueError("sample_weight must be finite and positive: leave out points of weight 0")
     return weights
+
+
+def _check_graph(tree: Hierarchy, graph: NeighborGraph) -> npt.NDArray[np.int32]:
+    """Return the leaf of each point of ``graph``; empty if point ``i`` is leaf ``i``. Raise if they do not match.
+
+    If the tree has duplicates, the graph may contain each group of duplicates as one point. The leaf of a group is
+    its first point.
+    """
+    if not isinstance(graph, NeighborGraph):
+        raise TypeError(
+            f"graph must be a NeighborGraph, got {type(graph).__name__}: build one with NeighborGraph.from_scipy"
+        )
+    if graph.n_points == tree.n_leaves:
+        return np.empty(0, np.int32)
+    n_groups = tree.n_leaves - tree.about.get("copies", 0)
+    if graph.n_points != n_groups or "must_link" in tree.about:
+        groups = f", or {n_groups} without duplicates" if n_groups < tree.n_leaves else ""
+        raise ValueError(
+            f"the graph has {graph.n_points} points, but the tree has {tree.n_leaves} leaves{groups}: "
+            "pass the graph that the tree was built from"
+        )
+    above = tree.parent[: tree.n_leaves]
+    is_copy = tree.round[above] == 1
+    first = np.full(tree.n_nodes, tree.n_leaves)
+    np.minimum.at(first, above[is_copy], np.flatnonzero(is_copy))
+    return np.flatnonzero(~is_copy | (first[above] == np.arange(tree.n_leaves))).astype(np.int32)
+
+
+def weight_reference(graph: NeighborGraph) -> tuple[float, float]:
+    """Return ``(reference, scale)``: an edge supports a merge by ``scale * (weight - reference)``, if positive.
+
+    The reference is the value of a pair without an edge. If such pairs are ignored, it is similarity 0, or the
+    distance of the farthest edge. If all edges have that largest distance, only their presence is known. They then
+    all count 1.
+    """
+    if graph.kind == "similarity":
+        return (0.0 if graph.missing == "ignore" else float(graph.missing or 0.0)), 1.0
+    farthest = float(graph.weights.max(initial=0.0))
+    reference = farthest if graph.missing == "ignore" else float(graph.missing or 0.0)
+    if reference == farthest == graph.weights.min(initial=farthest):
+        reference += 1.0
+    return reference, -1.0

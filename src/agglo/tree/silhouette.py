@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from agglo._native import geomspace, log
 from agglo.neighbors.graph import NeighborGraph
-from agglo.tree.validation import weight_reference
+from agglo.tree.modularity_path import weight_reference
 
 if TYPE_CHECKING:
     from agglo.tree.hierarchy import Hierarchy

@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Any, SupportsFloat, SupportsIndex
 import numpy as np
 import numpy.typing as npt
 
-from agglo.neighbors.graph import NeighborGraph
-
 if TYPE_CHECKING:
-    from agglo.tree.hierarchy import Hierarchy
+    pass
 
 
 def check_integer(name: str, value: SupportsIndex, meaning: str) -> int:
@@ -84,45 +82,3 @@ def is_missing_label(value: Any) -> bool:
         return value is None or not bool(value == value)  # NaN does not equal itself
     except TypeError:  # bool(pandas.NA == pandas.NA) raises
         return True
-
-
-def check_graph(tree: Hierarchy, graph: NeighborGraph) -> npt.NDArray[np.int32]:
-    """Return the leaf of each point of ``graph``; empty if point ``i`` is leaf ``i``. Raise if they do not match.
-
-    If the tree has duplicates, the graph may contain each group of duplicates as one point. The leaf of a group is
-    its first point.
-    """
-    if not isinstance(graph, NeighborGraph):
-        raise TypeError(
-            f"graph must be a NeighborGraph, got {type(graph).__name__}: build one with NeighborGraph.from_scipy"
-        )
-    if graph.n_points == tree.n_leaves:
-        return np.empty(0, np.int32)
-    n_groups = tree.n_leaves - tree.about.get("copies", 0)
-    if graph.n_points != n_groups or "must_link" in tree.about:
-        groups = f", or {n_groups} without duplicates" if n_groups < tree.n_leaves else ""
-        raise ValueError(
-            f"the graph has {graph.n_points} points, but the tree has {tree.n_leaves} leaves{groups}: "
-            "pass the graph that the tree was built from"
-        )
-    above = tree.parent[: tree.n_leaves]
-    is_copy = tree.round[above] == 1
-    first = np.full(tree.n_nodes, tree.n_leaves)
-    np.minimum.at(first, above[is_copy], np.flatnonzero(is_copy))
-    return np.flatnonzero(~is_copy | (first[above] == np.arange(tree.n_leaves))).astype(np.int32)
-
-
-def weight_reference(graph: NeighborGraph) -> tuple[float, float]:
-    """Return ``(reference, scale)``: an edge supports a merge by ``scale * (weight - reference)``, if positive.
-
-    The reference is the value of a pair without an edge. If such pairs are ignored, it is similarity 0, or the
-    distance of the farthest edge. If all edges have that largest distance, only their presence is known. They then
-    all count 1.
-    """
-    if graph.kind == "similarity":
-        return (0.0 if graph.missing == "ignore" else float(graph.missing or 0.0)), 1.0
-    farthest = float(graph.weights.max(initial=0.0))
-    reference = farthest if graph.missing == "ignore" else float(graph.missing or 0.0)
-    if reference == farthest == graph.weights.min(initial=farthest):
-        reference += 1.0
-    return reference, -1.0

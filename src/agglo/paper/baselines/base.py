@@ -12,7 +12,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClusterMixin
 
 from agglo import _core
-from agglo.points.validation import Points, check_points, validate_points
+from agglo.points.points import PointArray, check_points, validate_points
 from agglo.tree.cut import check_rule
 from agglo.tree.hierarchy import Hierarchy, Rounds
 
@@ -47,10 +47,10 @@ class TreeBaseline(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]  # s
         """Check the parameters of the method."""
 
     @abstractmethod
-    def _build_tree(self, points: Points) -> Hierarchy:
+    def _build_tree(self, points: PointArray) -> Hierarchy:
         """Build the tree of the points."""
 
-    def _build_labels(self, points: Points) -> npt.NDArray[np.int64]:
+    def _build_labels(self, points: PointArray) -> npt.NDArray[np.int64]:
         """Cut the tree into at most ``n_clusters`` clusters, by default at the most persistent round."""
         if self.n_clusters is None:
             return self.tree_.cut(round="persistent")
@@ -61,7 +61,7 @@ class TreeBaseline(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]  # s
 def hierarchy_from_parents(
     parent: npt.ArrayLike,
     n_leaves: int,
-    height: npt.ArrayLike | Points,
+    height: npt.ArrayLike | PointArray,
     about: Mapping[str, Any],
 ) -> Hierarchy:
     """Build a Hierarchy from the parent of each node.

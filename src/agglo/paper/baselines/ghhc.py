@@ -14,7 +14,7 @@ from agglo.paper.baselines.base import TreeBaseline, hierarchy_from_parents
 from agglo.paper.baselines.hkm import draw_seeds, parents_from_top_down
 from agglo.paper.baselines.online import center_and_scale
 from agglo.paper.validation import check_count, check_nonnegative
-from agglo.points.validation import Points
+from agglo.points.points import PointArray
 from agglo.tree.hierarchy import Hierarchy
 
 Floats = npt.NDArray[np.float64]
@@ -110,7 +110,7 @@ class GHHC(TreeBaseline):
         check_nonnegative("learning_rate", self.learning_rate)
         check_nonnegative("margin", self.margin)
 
-    def _build_tree(self, points: Points) -> Hierarchy:
+    def _build_tree(self, points: PointArray) -> Hierarchy:
         n = len(points)
         rng = check_random_state(self.random_state)
         rows = _POINT_RADIUS * _normalize(center_and_scale(points)[0].astype(np.float64))

@@ -11,7 +11,7 @@ from sklearn.preprocessing import normalize
 from agglo import _core
 from agglo.paper.baselines.online import OnlineBaseline, center_and_scale, find_earlier_neighbors
 from agglo.paper.validation import check_count
-from agglo.points.validation import Points
+from agglo.points.points import PointArray
 
 LINKAGES = ("average", "centroid", "single", "complete")
 METRICS = ("cosine", "sqeuclidean")
@@ -103,7 +103,7 @@ class Grinch(OnlineBaseline):
             check_count("cap", self.cap)
 
     def _build_parents(
-        self, points: Points
+        self, points: PointArray
     ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float64], dict[str, Any]]:
         cosine = self.metric == "cosine"
         if cosine:

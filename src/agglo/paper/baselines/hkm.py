@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from agglo.paper.baselines.base import TreeBaseline, hierarchy_from_parents
 from agglo.paper.baselines.online import Rows, center_and_scale
 from agglo.paper.validation import check_count
-from agglo.points.validation import Points
+from agglo.points.points import PointArray
 from agglo.tree.hierarchy import Hierarchy
 
 Ints = npt.NDArray[np.int64]
@@ -75,7 +75,7 @@ class HKM(TreeBaseline):
         check_count("leaf_size", self.leaf_size)
         check_count("max_iter", self.max_iter)
 
-    def _build_tree(self, points: Points) -> Hierarchy:
+    def _build_tree(self, points: PointArray) -> Hierarchy:
         rows, _ = center_and_scale(points)
         above, node, self.n_iter_ = split_recursively(
             rows, self.branching, self.leaf_size, self.max_iter, check_random_state(self.random_state)

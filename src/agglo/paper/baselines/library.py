@@ -15,7 +15,7 @@ from sklearn.neighbors import NearestNeighbors
 
 from agglo.paper.baselines.base import TreeBaseline, hierarchy_from_parents
 from agglo.paper.validation import relabel_by_appearance
-from agglo.points.validation import Points
+from agglo.points.points import PointArray
 from agglo.tree.hierarchy import Hierarchy
 
 LINKAGES = ("average", "centroid", "complete", "single", "ward", "weighted")
@@ -73,7 +73,7 @@ class DenseHAC(TreeBaseline):
                 "(and normalize the points to compare directions)"
             )
 
-    def _build_tree(self, points: Points) -> Hierarchy:
+    def _build_tree(self, points: PointArray) -> Hierarchy:
         about = {"method": "dense HAC", "linkage": self.linkage, "metric": self.metric}
         n = len(points)
         if n == 1:
@@ -123,7 +123,7 @@ class Birch(TreeBaseline):
         self.threshold = threshold
         self.branching_factor = branching_factor
 
-    def _build_tree(self, points: Points) -> Hierarchy:
+    def _build_tree(self, points: PointArray) -> Hierarchy:
         model = sklearn.cluster.Birch(
             threshold=self.threshold, branching_factor=self.branching_factor, n_clusters=None
         ).fit(points)
@@ -152,7 +152,7 @@ class Birch(TreeBaseline):
         }
         return hierarchy_from_parents(np.concatenate([leaves, subclusters, [-1]]), len(points), points, about)
 
-    def _build_labels(self, points: Points) -> npt.NDArray[np.int64]:
+    def _build_labels(self, points: PointArray) -> npt.NDArray[np.int64]:
         if self.n_clusters is not None:
             self._model.set_params(n_clusters=operator.index(self.n_clusters)).partial_fit()
         return relabel_by_appearance(self._model.predict(points))[0]
@@ -211,7 +211,7 @@ class HDBSCAN(TreeBaseline):
         self.min_samples = min_samples
         self.cluster_selection_method = cluster_selection_method
 
-    def _build_tree(self, points: Points) -> Hierarchy:
+    def _build_tree(self, points: PointArray) -> Hierarchy:
         min_samples = self.min_cluster_size if self.min_samples is None else self.min_samples
         samples = min(min_samples, len(points))
         about = {"method": "hdbscan", "min_samples": int(samples)}
@@ -220,7 +220,7 @@ class HDBSCAN(TreeBaseline):
         near = NearestNeighbors(n_neighbors=samples).fit(points).kneighbors(points)[0]
         return hierarchy_from_linkage(_single_linkage(points, near[:, -1]), about)
 
-    def _build_labels(self, points: Points) -> npt.NDArray[np.int64]:
+    def _build_labels(self, points: PointArray) -> npt.NDArray[np.int64]:
         if self.n_clusters is not None:
             return super()._build_labels(points)
         if len(points) == 1:
@@ -243,7 +243,7 @@ def hierarchy_from_linkage(rows: npt.NDArray[np.float64], about: dict[str, Any])
     return hierarchy_from_parents(parent, n, np.concatenate([np.zeros(n), rows[:, 2]]), about)
 
 
-def _single_linkage(points: Points, core: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def _single_linkage(points: PointArray, core: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Compute the linkage matrix of single linkage on mutual reachability distances, by Prim's algorithm."""
     n = len(points)
     centered = points - points.mean(axis=0, dtype=np.float64)  # reduces rounding errors of the products

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from sklearn.utils import check_random_state
 
 from agglo.paper.baselines.base import TreeBaseline, hierarchy_from_parents
-from agglo.points.validation import Points
+from agglo.points.points import PointArray
 from agglo.tree.hierarchy import Hierarchy
 
 _BLOCK = 1024  # number of rows that are compared at a time, to limit memory
@@ -24,7 +24,7 @@ class OnlineBaseline(TreeBaseline):
     shuffle: bool
     random_state: int | np.random.RandomState | None
 
-    def _build_tree(self, points: Points) -> Hierarchy:
+    def _build_tree(self, points: PointArray) -> Hierarchy:
         n = len(points)
         order = check_random_state(self.random_state).permutation(n) if self.shuffle else np.arange(n)
         parent, height, about = self._build_parents(points[order])
@@ -34,12 +34,12 @@ class OnlineBaseline(TreeBaseline):
 
     @abstractmethod
     def _build_parents(
-        self, points: Points
+        self, points: PointArray
     ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float64] | None, dict[str, Any]]:
         """Return the parent of each node, the heights (None if not defined), and the parameters to record."""
 
 
-def center_and_scale(points: Points) -> tuple[Rows, float]:
+def center_and_scale(points: PointArray) -> tuple[Rows, float]:
     """Center the points and scale them to the range -1 to 1; return the float32 rows and the scale."""
     centered = points - points.mean(axis=0, dtype=np.float64)
     scale = float(np.abs(centered).max()) or 1.0

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from agglo import _core
 from agglo.paper.baselines.online import OnlineBaseline, center_and_scale, find_earlier_neighbors
 from agglo.paper.validation import check_count
-from agglo.points.validation import Points
+from agglo.points.points import PointArray
 
 Search = Literal["exact", "boxes", "beam"]
 SEARCHES = ("exact", "boxes", "beam")
@@ -98,7 +98,7 @@ class Perch(OnlineBaseline):
         if self.max_leaves is not None and check_count("max_leaves", self.max_leaves) < 2:
             raise ValueError("max_leaves=1 is too small for a tree: pass at least 2, or None for no limit")
 
-    def _build_parents(self, points: Points) -> tuple[npt.NDArray[np.int32], None, dict[str, Any]]:
+    def _build_parents(self, points: PointArray) -> tuple[npt.NDArray[np.int32], None, dict[str, Any]]:
         rows, _ = center_and_scale(points)
         nearest = np.empty(0, np.int32)
         if self.search == "exact":

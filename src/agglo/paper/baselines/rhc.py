@@ -12,7 +12,7 @@ from scipy.spatial.distance import cdist
 
 from agglo.paper.baselines.base import TreeBaseline, hierarchy_from_parents
 from agglo.paper.validation import check_nonnegative
-from agglo.points.validation import Points
+from agglo.points.points import PointArray
 from agglo.tree.hierarchy import Hierarchy
 
 Members = npt.NDArray[np.int64]
@@ -80,7 +80,7 @@ class RHC(TreeBaseline):
                 "pass shares whose sum is less than 1/6"
             )
 
-    def _build_tree(self, points: Points) -> Hierarchy:
+    def _build_tree(self, points: PointArray) -> Hierarchy:
         n = len(points)
         noise = (float(self.alpha) + float(self.nu)) * n
         clusters: list[Members] = [np.array([i]) for i in range(n)]
@@ -114,7 +114,7 @@ class _SharedNeighbors:
     A point is its own nearest neighbour.
     """
 
-    def __init__(self, points: Points) -> None:
+    def __init__(self, points: PointArray) -> None:
         distance = cdist(points, points)
         np.fill_diagonal(distance, -1.0)
         self.order = np.argsort(distance, axis=1, kind="stable").astype(np.int32)

@@ -16,7 +16,7 @@ from agglo import _core
 from agglo._validation import effective_n_threads
 from agglo.evaluation.metrics import dp_means_cost
 from agglo.paper.validation import check_count, check_lam, check_nonnegative, relabel_by_appearance
-from agglo.points.validation import Points, check_points, validate_points
+from agglo.points.points import PointArray, check_points, validate_points
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,13 +102,13 @@ class DPMeansSolver(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
         """Check the parameters that only this solver has."""
 
     @abstractmethod
-    def _solve(self, points: Points, lam: float, rng: np.random.RandomState, n_threads: int) -> Solution:
+    def _solve(self, points: PointArray, lam: float, rng: np.random.RandomState, n_threads: int) -> Solution:
         """Run the solver from one random start; ``lam`` has been validated."""
 
 
 _BY_CLUSTER = {"seed_indices_", "exemplar_indices_"}  # attributes with one entry per cluster
 
 
-def finite_cost(points: Points, labels: npt.NDArray[Any], lam: float) -> float:
+def finite_cost(points: PointArray, labels: npt.NDArray[Any], lam: float) -> float:
     """Return the DP-means cost of the labels; infinity if ``lam`` is infinite."""
     return dp_means_cost(points, labels, lam) if math.isfinite(lam) else math.inf

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from agglo import _core
 from agglo._native import one_blas_thread, sgemm
 from agglo.paper.dpmeans.base import DPMeansSolver, Solution
-from agglo.points.validation import Points
+from agglo.points.points import PointArray
 
 _BLOCK = 4096  # rows processed at a time, to bound the memory
 
@@ -95,7 +95,7 @@ class LowRankALBCD(DPMeansSolver):
     ) -> None:
         super().__init__(lam, n_init=n_init, max_iter=max_iter, tol=tol, random_state=random_state, n_jobs=n_jobs)
 
-    def _solve(self, points: Points, lam: float, rng: np.random.RandomState, n_threads: int) -> Solution:
+    def _solve(self, points: PointArray, lam: float, rng: np.random.RandomState, n_threads: int) -> Solution:
         seed = int(rng.randint(np.iinfo(np.int64).max, dtype=np.int64))
         # Replace duplicates by one point with the sum of their weights.
         rows, first, inverse, counts = np.unique(
@@ -149,7 +149,7 @@ def _solution(
     return Solution(labels, history, converged, attributes)
 
 
-def _find_medoid(points: Points, n_threads: int) -> tuple[int, float]:
+def _find_medoid(points: PointArray, n_threads: int) -> tuple[int, float]:
     """Find the point with the smallest sum of squared distances to all points; return its index and the sum."""
     mean = _core.compute_cluster_means(points, np.zeros(len(points), np.int32), 1, n_threads)
     squares = np.empty(len(points))

@@ -9,11 +9,11 @@ from agglo import _core
 from agglo._native import one_blas_thread, sgemm
 from agglo.paper.dpmeans.base import DPMeansSolver, Solution
 from agglo.paper.validation import check_count
-from agglo.points.validation import Points
+from agglo.points.points import PointArray
 
 
 def run_passes(
-    points: Points,
+    points: PointArray,
     start: npt.NDArray[np.float64],
     lam: float,
     rng: np.random.RandomState,
@@ -33,7 +33,7 @@ def run_passes(
 
 
 def refine_clusters(
-    points: Points,
+    points: PointArray,
     labels: npt.NDArray[np.int32],
     cost: float,
     lam: float,
@@ -114,7 +114,7 @@ class SerialDPMeans(DPMeansSolver):
     array([ 0.5, 10.5])
     """
 
-    def _solve(self, points: Points, lam: float, rng: np.random.RandomState, n_threads: int) -> Solution:
+    def _solve(self, points: PointArray, lam: float, rng: np.random.RandomState, n_threads: int) -> Solution:
         mean = _core.compute_cluster_means(points, np.zeros(len(points), np.int32), 1, n_threads).reshape(1, -1)
         return run_passes(
             points, mean, lam, rng, n_threads, epoch=1, max_iter=int(self.max_iter), tol=float(self.tol)
@@ -169,7 +169,7 @@ class OCCDPMeans(DPMeansSolver):
     def _check(self) -> None:
         check_count("epoch_size", self.epoch_size)
 
-    def _solve(self, points: Points, lam: float, rng: np.random.RandomState, n_threads: int) -> Solution:
+    def _solve(self, points: PointArray, lam: float, rng: np.random.RandomState, n_threads: int) -> Solution:
         no_centers = np.empty((0, points.shape[1]))
         return run_passes(
             points,

@@ -11,7 +11,7 @@ from agglo._native import one_blas_thread, sgemm
 from agglo.paper.dpmeans.base import DPMeansSolver, Solution, finite_cost
 from agglo.paper.dpmeans.passes import refine_clusters
 from agglo.paper.validation import check_bool
-from agglo.points.validation import Points
+from agglo.points.points import PointArray
 
 StopRule = Literal["cost", "bound"]
 STOPS = ("cost", "bound")
@@ -93,7 +93,7 @@ class DPMeansPlusPlus(DPMeansSolver):
             raise ValueError(f"stop={self.stop!r} is unknown: pass one of {', '.join(map(repr, STOPS))}")
         check_bool("refine", self.refine)
 
-    def _solve(self, points: Points, lam: float, rng: np.random.RandomState, n_threads: int) -> Solution:
+    def _solve(self, points: PointArray, lam: float, rng: np.random.RandomState, n_threads: int) -> Solution:
         seed = rng.randint(np.iinfo(np.int64).max, dtype=np.int64)
         with one_blas_thread():
             seeds, labels, _ = _core.draw_dp_seeds(points, lam, self.stop, int(seed), sgemm(), n_threads, None)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from agglo.neighbors.search import neighbor_graph
-from agglo.neighbors.validation import clip_n_neighbors
+from agglo.neighbors.search import clip_n_neighbors, neighbor_graph
 from agglo.paper.dpmeans.base import DPMeansSolver, Solution, finite_cost
 from agglo.paper.dpmeans.passes import refine_clusters
 from agglo.paper.validation import check_bool, check_count
-from agglo.points.validation import Points
+from agglo.points.points import PointArray
 from agglo.rounds.algorithms import scc
 from agglo.tree.dp_means_path import dp_means_path
 
@@ -71,7 +70,7 @@ class TreeDPMeans(DPMeansSolver):
         check_count("n_neighbors", self.n_neighbors)
         check_bool("refine", self.refine)
 
-    def _solve(self, points: Points, lam: float, rng: np.random.RandomState, n_threads: int) -> Solution:
+    def _solve(self, points: PointArray, lam: float, rng: np.random.RandomState, n_threads: int) -> Solution:
         n_neighbors = clip_n_neighbors(self.n_neighbors, len(points))
         graph = neighbor_graph(points, n_neighbors, "euclidean", n_jobs=n_threads, missing=None)
         tree = scc(graph, linkage="ward", X=points, n_jobs=n_threads)

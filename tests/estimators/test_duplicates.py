@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 import agglo
 from agglo import HAC, SCC, Affinity, NeighborGraph
-from agglo.estimators.duplicates import collapse_duplicates, expand_duplicates, map_constraints
+from agglo.estimators.duplicates import expand_duplicates, map_constraints, separate_constrained_points
 from agglo.estimators.labels import number_clusters
-from agglo.points.duplicates import Duplicates, find_duplicates
+from agglo.points.points import Duplicates, find_duplicates
 from agglo.rounds.constraints import check_constraints
 from agglo.testing import assert_same_hierarchy, check_hierarchy
 
@@ -21,6 +21,17 @@ def groups(places):
     """Sets of points with one place each, in order of first appearance."""
     seen = {}
     return [seen.setdefault(place, len(seen)) for place in places]
+
+
+def constraints_of_groups(duplicates, constraints):
+    """Constraints on groups of duplicates, as parameters of agglo.scc."""
+    mapped = map_constraints(duplicates, constraints)
+    return {
+        "must_link": mapped.must,
+        "cannot_link": mapped.cannot_pairs(),
+        "max_cluster_size": mapped.most if np.isfinite(mapped.most) else None,
+        "sample_weight": mapped.weights,
+    }
 
 
 @st.composite
@@ -55,13 +66,13 @@ def test_what_is_known_of_a_point_is_of_it_alone(data, X):
     weights = rng.integers(1, 4, len(X)).astype(float)
     known = data.draw(constraints_on(len(X), weights))
     checked = check_constraints(len(X), **known, sample_weight=weights)
-    duplicates = collapse_duplicates(X, checked)
+    duplicates = separate_constrained_points(find_duplicates(X), checked)
     assert np.bincount(duplicates.inverse, weights).max() <= checked.most
     rows = [tuple(row) for row in X.tolist()]
     assert all(rows[duplicates.first[place]] == row for place, row in zip(duplicates.inverse, rows, strict=True))
     for group in [*(known["must_link"] or []), *(known["cannot_link"] or [])]:
         assert all((duplicates.inverse == duplicates.inverse[point]).sum() == 1 for point in group)
-    check_constraints(len(duplicates.first), **map_constraints(duplicates, checked))  # can be met
+    check_constraints(len(duplicates.first), **constraints_of_groups(duplicates, checked))  # can be met
 
 
 def copied(graph, place):
@@ -85,7 +96,7 @@ def test_a_folded_tree_is_that_of_copies_that_are_linked(data, method, n):
     options = {"thresholds": [0.8, 0.5, 0.2, 0.05]} if method == "scc" else {}
     known = check_constraints(len(place), must_link=links)
     tree = expand_duplicates(
-        getattr(agglo, method)(graph, **options, **map_constraints(duplicates, known)), duplicates, known
+        getattr(agglo, method)(graph, **options, **constraints_of_groups(duplicates, known)), duplicates, known
     )
     check_hierarchy(tree)
     same = [group for group in sets if len(group) > 1]

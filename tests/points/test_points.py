@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 from agglo._validation import effective_n_threads
-from agglo.points.validation import as_core_array, check_points
+from agglo.points.points import as_core_array, check_points
 
 ROWS = [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]
 
