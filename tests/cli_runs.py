@@ -11,9 +11,9 @@ from agglo import cli
 FILES = ["labels.parquet", "run.json", "tree.parquet"]
 
 
-def run(*words, code=0):
+def run(*words, code=0, stdin=None):
     """What a command prints on stdout and stderr, in this process; it must end with ``code``."""
-    result = CliRunner().invoke(cli.app, [str(word) for word in words], prog_name="agglo")
+    result = CliRunner().invoke(cli.app, [str(word) for word in words], input=stdin, prog_name="agglo")
     assert result.exit_code == code, result.output
     assert "Traceback" not in result.output
     return result.stdout, result.stderr

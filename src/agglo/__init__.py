@@ -22,6 +22,7 @@ __all__ = [
     "reference",
     "scc",
     "topic_models",
+    "topics",
 ]
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from agglo.rounds.algorithms import affinity, hac, scc
     from agglo.rounds.attach import attach
     from agglo.rounds.linkage import Linkage
+    from agglo.text.topics import topics
     from agglo.tree.dp_means_path import dp_means_path
     from agglo.tree.hierarchy import Hierarchy
     from agglo.tree.modularity_path import modularity_path
@@ -53,6 +55,7 @@ else:
         "modularity_path": "tree.modularity_path",
         "neighbor_graph": "neighbors.search",
         "scc": "rounds.algorithms",
+        "topics": "text.topics",
     }
     _MODULES = {
         "contents": "contents",

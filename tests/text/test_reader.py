@@ -55,7 +55,7 @@ def test_lines_tables_and_parquet_hold_the_same_texts(folder):
         ("a,b\n1,2\n", "c", r"has no column 'c': name one of 'a', 'b'"),
         ("a,a\n1,2\n", "a", r"has two columns 'a': rename one of them"),
         ("a,b\n1,2\n", None, r"has the columns 'a', 'b': name the column of texts with --column"),
-        ("a;b\n1;2\n", None, r"has one column, 'a;b', that looks separated by ';': pass --delimiter ';', or"),
+        ("a;b\n1;2\n", None, r"has the columns 'a', 'b': name the column of texts with --column"),
         ("", None, r"texts.csv cannot be read: the file is empty: pass a file with rows"),
         ("a\n\n \n", "a", r"has 0 different texts in column 'a': pass a file with at least two"),
         ("a\nx\nX\n", "a", r"has 1 different texts in column 'a': pass a file with at least two"),

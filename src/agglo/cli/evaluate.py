@@ -55,14 +55,15 @@ def evaluate(
         from agglo.cli import record as report
         from agglo.cli.data import encode_classes
         from agglo.cli.record import compute_scores, cut_tree
-        from agglo.estimators.run_folder import load_tree
+        from agglo.estimators.run_folder import find_rows, load_tree
         from agglo.io.points import read_labels
 
         rule = parse_rule(n_clusters, round, height)
         csv = csv_options(header, encoding, delimiter)
     with exit_with(BAD_INPUT):
         tree = load_tree(run)
-        y = encode_classes(read_labels(labels, column=label_column, csv=csv), tree.n_leaves)
+        given = read_labels(labels, column=label_column, csv=csv)
+        y = encode_classes(given[find_rows(run, len(given))], tree.n_leaves)
     with exit_with(USAGE):
         clusters, about = cut_tree(tree, rule or {"n_clusters": int(y.max()) + 1})
     scores = compute_scores(tree, clusters, y)

@@ -23,10 +23,11 @@ from agglo.cli.options import (
     CONSTRAINTS,
     GRAPH,
     INPUT,
-    OUTPUT,
     TREE,
+    Algorithm,
     AsJson,
     Columns,
+    Connect,
     Delimiter,
     Drop,
     Encoding,
@@ -34,12 +35,19 @@ from agglo.cli.options import (
     Header,
     Height,
     Jobs,
+    KeepModel,
+    LinkageName,
+    Method,
+    Metric,
+    Missing,
     NClusters,
     NpzArray,
     Out,
     Quiet,
+    Recall,
     Resolution,
     Round,
+    Seed,
     csv_options,
     parse_columns,
     parse_float,
@@ -74,61 +82,20 @@ def fit(
     header: Header = None,
     encoding: Encoding = "utf-8",
     delimiter: Delimiter = None,
-    metric: Annotated[
-        Literal["cosine", "dot", "sqeuclidean", "euclidean", "jaccard", "hamming"],
-        typer.Option(
-            metavar="NAME", help="cosine, dot, sqeuclidean, euclidean, jaccard or hamming.", rich_help_panel=GRAPH
-        ),
-    ] = "cosine",
+    metric: Metric = "cosine",
     n_neighbors: Annotated[
         str,
         typer.Option(
             "--n-neighbors", "-k", help="Number of neighbours per point, or 'all'.", rich_help_panel=GRAPH
         ),
     ] = "25",
-    method: Annotated[
-        Literal["auto", "exact", "kdtree", "cells", "minhash"],
-        typer.Option(
-            metavar="NAME",
-            help="Search method: auto, exact, kdtree, cells or minhash.",
-            rich_help_panel=GRAPH,
-        ),
-    ] = "auto",
-    recall: Annotated[
-        float,
-        typer.Option(
-            help="Share of the true neighbours that an approximate search must find.", rich_help_panel=GRAPH
-        ),
-    ] = 0.95,
-    missing: Annotated[
-        str,
-        typer.Option(
-            help="Value of a pair without an edge: a number, 'mean' (the mean of all pairs), or 'ignore'.",
-            rich_help_panel=GRAPH,
-        ),
-    ] = "mean",
-    seed: Annotated[int, typer.Option(help="Random seed of an approximate search.", rich_help_panel=GRAPH)] = 0,
-    algorithm: Annotated[
-        Literal["scc", "affinity", "hac"],
-        typer.Option("--algorithm", "-a", metavar="NAME", help="scc, affinity or hac.", rich_help_panel=TREE),
-    ] = "scc",
-    linkage: Annotated[
-        Literal["average", "single", "complete", "exact-average", "centroid", "ward"],
-        typer.Option(
-            metavar="NAME",
-            help="On the graph: average, single or complete. On the points: exact-average, centroid or ward.",
-            rich_help_panel=TREE,
-        ),
-    ] = "average",
-    connect: Annotated[
-        Literal["auto", "none", "exact-average", "centroid", "ward"],
-        typer.Option(
-            metavar="NAME",
-            help="Linkage that merges clusters without edges between them: exact-average, centroid, ward, "
-            "auto (ward above the merges that the graph supports), or none.",
-            rich_help_panel=TREE,
-        ),
-    ] = "auto",
+    method: Method = "auto",
+    recall: Recall = 0.95,
+    missing: Missing = "mean",
+    seed: Seed = 0,
+    algorithm: Algorithm = "scc",
+    linkage: LinkageName = "average",
+    connect: Connect = "auto",
     top: Annotated[str | None, typer.Option(hidden=True)] = None,
     thresholds: Annotated[
         str | None,
@@ -174,9 +141,7 @@ def fit(
     height: Height = None,
     resolution: Resolution = None,
     out: Out,
-    keep_model: Annotated[
-        bool, typer.Option("--keep-model", help="Also write the model, for agglo predict.", rich_help_panel=OUTPUT)
-    ] = False,
+    keep_model: KeepModel = False,
     jobs: Jobs = None,
     force: Force = False,
     as_json: AsJson = False,

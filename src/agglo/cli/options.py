@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -74,6 +74,57 @@ AsJson = Annotated[
 ]
 Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", help="No progress bar and no summary.", rich_help_panel=OUTPUT)
+]
+
+Metric = Annotated[
+    Literal["cosine", "dot", "sqeuclidean", "euclidean", "jaccard", "hamming"],
+    typer.Option(
+        metavar="NAME", help="cosine, dot, sqeuclidean, euclidean, jaccard or hamming.", rich_help_panel=GRAPH
+    ),
+]
+Method = Annotated[
+    Literal["auto", "exact", "kdtree", "cells", "minhash"],
+    typer.Option(
+        metavar="NAME",
+        help="Search method: auto, exact, kdtree, cells or minhash.",
+        rich_help_panel=GRAPH,
+    ),
+]
+Recall = Annotated[
+    float,
+    typer.Option(help="Share of the true neighbours that an approximate search must find.", rich_help_panel=GRAPH),
+]
+Missing = Annotated[
+    str,
+    typer.Option(
+        help="Value of a pair without an edge: a number, 'mean' (the mean of all pairs), or 'ignore'.",
+        rich_help_panel=GRAPH,
+    ),
+]
+Seed = Annotated[int, typer.Option(help="Random seed of an approximate search.", rich_help_panel=GRAPH)]
+Algorithm = Annotated[
+    Literal["scc", "affinity", "hac"],
+    typer.Option("--algorithm", "-a", metavar="NAME", help="scc, affinity or hac.", rich_help_panel=TREE),
+]
+LinkageName = Annotated[
+    Literal["average", "single", "complete", "exact-average", "centroid", "ward"],
+    typer.Option(
+        metavar="NAME",
+        help="On the graph: average, single or complete. On the points: exact-average, centroid or ward.",
+        rich_help_panel=TREE,
+    ),
+]
+Connect = Annotated[
+    Literal["auto", "none", "exact-average", "centroid", "ward"],
+    typer.Option(
+        metavar="NAME",
+        help="Linkage that merges clusters without edges between them: exact-average, centroid, ward, "
+        "auto (ward above the merges that the graph supports), or none.",
+        rich_help_panel=TREE,
+    ),
+]
+KeepModel = Annotated[
+    bool, typer.Option("--keep-model", help="Also write the model, for agglo predict.", rich_help_panel=OUTPUT)
 ]
 
 

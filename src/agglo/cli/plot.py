@@ -72,7 +72,7 @@ def plot(
     with exit_with(USAGE):
         from agglo.cli.data import read_data
         from agglo.cli.record import cut_tree
-        from agglo.estimators.run_folder import load_tree
+        from agglo.estimators.run_folder import find_rows, load_tree
         from agglo.io.atomic import check_writable_file
 
         try:
@@ -105,6 +105,7 @@ def plot(
             X = read_data(data, None, label_column, **features, array=array, csv=csv).X
             if not hasattr(X, "__array__"):
                 raise ValueError(f"{data} holds sparse points, which cannot be drawn: leave out --data")
+            X = X[find_rows(run, len(X))]
             if len(X) != tree.n_leaves:
                 raise ValueError(
                     f"{data} has {len(X)} points, but the tree has {tree.n_leaves}: pass the points of the tree"

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import shlex
 import shutil
+import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -28,32 +35,49 @@ from agglo.cli.options import (
     GRAPH,
     INPUT,
     OUTPUT,
+    Algorithm,
     AsJson,
+    Connect,
     Delimiter,
     Encoding,
     Force,
     Height,
     Jobs,
+    KeepModel,
+    LinkageName,
+    Method,
+    Metric,
+    Missing,
     NClusters,
     Out,
     Quiet,
+    Recall,
     Resolution,
     Round,
+    Seed,
     csv_options,
+    parse_float,
     parse_integer,
     parse_rule,
 )
+
+NAMES = "Names"
+_N_PRINTED = 10  # clusters in the summary
 
 
 @app.command(epilog=EPILOG)
 @report_errors
 def text(
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="Texts: .csv, .tsv, .parquet, or .txt with one text per line.")
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="Texts: .csv, .tsv, .jsonl, .parquet, .txt with one text per line, or - for stdin.",
+        ),
     ],
     *,
     column: Annotated[
-        str | None, typer.Option(help="Text column, if FILE has several columns.", rich_help_panel=INPUT)
+        str | None, typer.Option(help="Text column; by default 'text' or the only one.", rich_help_panel=INPUT)
     ] = None,
     encoding: Encoding = "utf-8",
     delimiter: Delimiter = None,
@@ -70,12 +94,36 @@ def text(
             help="Folder of a sentence-transformers model that computes the vectors.", rich_help_panel=INPUT
         ),
     ] = None,
+    metric: Metric = "cosine",
     n_neighbors: Annotated[
         str,
         typer.Option(
             "--n-neighbors", "-k", help="Number of neighbours per text, or 'all'.", rich_help_panel=GRAPH
         ),
     ] = "25",
+    method: Method = "auto",
+    recall: Recall = 0.95,
+    missing: Missing = "mean",
+    seed: Seed = 0,
+    algorithm: Algorithm = "scc",
+    linkage: LinkageName = "average",
+    connect: Connect = "auto",
+    language: Annotated[
+        str,
+        typer.Option(help="Language of the stop words, 'auto' or 'none'.", rich_help_panel=NAMES),
+    ] = "auto",
+    stop_words: Annotated[
+        Path | None,
+        typer.Option(help="File of further stop words, separated by white space.", rich_help_panel=NAMES),
+    ] = None,
+    namer: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COMMAND",
+            help="Command that reads a cluster as JSON on stdin and prints its name.",
+            rich_help_panel=NAMES,
+        ),
+    ] = None,
     n_clusters: NClusters = None,
     round: Round = None,
     height: Height = None,
@@ -85,6 +133,7 @@ def text(
         bool,
         typer.Option("--explore", help="Afterwards, serve the explorer until Ctrl-C.", rich_help_panel=OUTPUT),
     ] = False,
+    keep_model: KeepModel = False,
     jobs: Jobs = None,
     force: Force = False,
     as_json: AsJson = False,
@@ -93,57 +142,152 @@ def text(
     """Cluster short texts; write a tree with named clusters for agglo explore.
 
     Texts are compared by their words and letters, or by the vectors of
-    --embeddings or --model.
+    --embeddings or --model. rows.parquet has the cluster of each row of FILE,
+    clusters.parquet one row per cluster.
 
     Example: agglo text queries.csv --column query -o out
     """
     with exit_with(USAGE):
         import numpy as np
+        import pyarrow.parquet as pq
 
         from agglo.cli import record as records
         from agglo.cli import record as report
         from agglo.cli.data import Data
         from agglo.estimators import run_folder
+        from agglo.estimators.model_folder import model_files
+        from agglo.evaluation.stop_words import check_language
         from agglo.io.arrow_file import write_arrow
         from agglo.progress import progress_bar
         from agglo.text.names import name_nodes
-        from agglo.text.reader import read_texts
+        from agglo.text.tables import cluster_table, find_paths, row_table
         from agglo.text.vectors import compute_vectors
 
         if embeddings is not None and model is not None:
             raise ValueError("--embeddings and --model are two ways to get vectors: pass one of them")
+        check_language(language)
         csv = csv_options(None, encoding, delimiter)
         rule = parse_rule(n_clusters, round, height, resolution) or PERSISTENT
-        k = parse_integer("--n-neighbors", n_neighbors, "all")
-        clusterer = build_model("scc", n_neighbors=k, n_jobs=jobs, **rule)
+        clusterer = build_model(
+            algorithm,
+            metric=metric,
+            n_neighbors=parse_integer("--n-neighbors", n_neighbors, "all"),
+            method=method,
+            recall=recall,
+            missing=parse_float("--missing", missing, "mean", "ignore"),
+            random_state=seed,
+            linkage=linkage,
+            connect=None if connect == "none" else connect,
+            n_jobs=jobs,
+            **rule,
+        )
     with exit_with(CANNOT_WRITE):
         run_folder.check_folder(out, force=force)
     with progress_bar(not quiet) as progress, exit_with(BAD_INPUT):
         if progress:
             progress("reading", 0, 1)
-        texts = read_texts(file, column, encoding, csv.delimiter)
+        words = [] if stop_words is None else stop_words.read_text(encoding="utf-8").split()
+        texts = _read(file, column, encoding, csv.delimiter)
         X, features_from = compute_vectors(texts, embeddings, model, progress)
     data = Data(X, None, {"path": str(file), "columns": column, "features_from": features_from})
     fit_model(clusterer, data, quiet)
+    tree, labels = clusterer.tree_, clusterer.labels_
     start = time.perf_counter()
+    cached = None if namer is None else _CachedCommand(namer, out / run_folder.NAMER)
     with progress_bar(not quiet) as progress, exit_with(USAGE):
         dense = X if isinstance(X, np.ndarray) else None
-        names = name_nodes(clusterer.tree_, texts.texts, dense, progress=progress)
+        levels = [labels, *tree.layers()]
+        names = name_nodes(
+            tree,
+            texts.texts,
+            dense,
+            levels=levels,
+            language=language,
+            stop_words=words,
+            namer=cached,
+            progress=progress,
+        )
+        found = find_paths(tree, labels, levels)
+        clusters = cluster_table(found, tree, names, texts.texts, texts.count)
+        rows_of_input = row_table(clusters, found, labels, texts.inverse)
     clusterer._seconds["names"] = time.perf_counter() - start
     if texts.n_empty:
         print_message("note", f"{texts.n_empty:,} of {texts.n_rows:,} rows have no text and were left out")
     record = records.describe_run(clusterer, data, rule, {})
     record["data"] |= {"rows": texts.n_rows, "rows_without_text": texts.n_empty}
     with exit_with(CANNOT_WRITE, f"nothing was written to {out}: "):
-        extra = {
+        extra: dict[str, Callable[[Path], None]] = {
             run_folder.ITEMS: partial(write_arrow, texts.table()),
             run_folder.NAMES: partial(write_arrow, names.to_table()),
+            run_folder.ROWS: partial(pq.write_table, rows_of_input),
+            run_folder.CLUSTERS: partial(pq.write_table, clusters),
         }
-        paths = run_folder.save_run(out, clusterer.tree_, clusterer.labels_, record, extra=extra)
+        if cached is not None:
+            extra[run_folder.NAMER] = cached.write
+        saved = model_files(clusterer._get_state()) if keep_model else None
+        paths = run_folder.save_run(out, tree, labels, record, extra=extra, model=saved)
     name = "agglo" if shutil.which("agglo") else sys.argv[0]  # the command to type
     rows = [("texts", f"{len(texts.texts):,} different ones in {texts.n_rows:,} rows of {file}")]
     rows += [row for row in report.summarize_run(record) if row[0] != "points"]
+    rows += _list_largest(clusters)
     rows += [("written", ", ".join(map(str, paths))), ("next", f"{name} explore {out}")]
     print_result(record, rows, as_json, quiet)
     if explore:
         serve(out)
+
+
+def _read(file: Path, column: str | None, encoding: str, delimiter: str | None) -> Any:
+    """Read texts from a file, or from stdin: one text per line, or a CSV table if a column is named."""
+    from agglo.text.reader import read_texts
+
+    if str(file) != "-":
+        return read_texts(file, column, encoding, delimiter)
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder, "stdin.txt" if column is None else "stdin.csv")
+        with copy.open("wb") as written:
+            shutil.copyfileobj(sys.stdin.buffer, written)
+        return read_texts(copy, column, encoding, delimiter)
+
+
+def _list_largest(clusters: Any) -> list[tuple[str, str]]:
+    """Return the sizes and names of the largest clusters of the cut, as rows of the summary."""
+    own = clusters.filter(clusters["cluster"].is_valid()).sort_by([("size", "descending")])[:_N_PRINTED]
+    lines = [
+        f"{size:>9,}  {name}"
+        for size, name in zip(*(own[key].to_pylist() for key in ("size", "name")), strict=True)
+    ]
+    return [("largest" if i == 0 else "", line) for i, line in enumerate(lines)]
+
+
+class _CachedCommand:
+    """A namer that runs a command, and remembers its answers in a file of the run."""
+
+    def __init__(self, command: str, path: Path) -> None:
+        self.command = shlex.split(command)
+        self.answers: dict[str, str] = {}
+        with suppress(OSError, ValueError):  # a new run, or a damaged cache
+            self.answers = json.loads(path.read_text(encoding="utf-8"))
+
+    def __call__(self, cluster: Mapping[str, Any]) -> str:
+        request = json.dumps(cluster, ensure_ascii=False)
+        key = hashlib.blake2b(f"{self.command}\n{request}".encode(), digest_size=16).hexdigest()
+        if key not in self.answers:
+            try:
+                done = subprocess.run(
+                    self.command, input=request, capture_output=True, text=True, encoding="utf-8"
+                )
+            except OSError as error:
+                raise ValueError(
+                    f"--namer {shlex.join(self.command)} cannot be run ({error}): check the command"
+                ) from None
+            if done.returncode:
+                cause = (done.stderr.strip().splitlines() or ["no message"])[-1]
+                raise ValueError(
+                    f"--namer {shlex.join(self.command)} ended with code {done.returncode} ({cause}): correct it"
+                )
+            self.answers[key] = done.stdout
+        return self.answers[key]
+
+    def write(self, path: Path) -> None:
+        """Write all answers."""
+        path.write_text(json.dumps(self.answers, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow.parquet as pq
 
 from agglo.io import atomic
 from agglo.io.checksum import add_checksum, has_valid_checksum, hash_file
@@ -29,6 +30,9 @@ RECORD = "run.json"
 PICTURE = "picture.png"
 ITEMS = "items.arrow"
 NAMES = "names.arrow"
+ROWS = "rows.parquet"
+CLUSTERS = "clusters.parquet"
+NAMER = "namer.json"
 # Files of a saved model, see agglo.estimators.model_folder.
 MODEL = "model.json"
 GRAPH_TREE = "graph_tree.parquet"
@@ -38,8 +42,8 @@ POINTS = "points.npy"
 SPARSE_POINTS = "points.npz"
 
 RECORDS = (MODEL, RECORD)
-FILES = {TREE, LABELS, PICTURE, ITEMS, NAMES, GRAPH_TREE, GRAPH, KNOWN, POINTS, SPARSE_POINTS, *RECORDS}
 MODEL_FILES = {TREE, GRAPH_TREE, GRAPH, KNOWN, POINTS, SPARSE_POINTS}
+FILES = {LABELS, PICTURE, ITEMS, NAMES, ROWS, CLUSTERS, NAMER, *MODEL_FILES, *RECORDS}
 _UNLISTED_FILES = {TREE, LABELS, ITEMS, NAMES}  # files of runs of early versions, whose record does not list files
 _REMEDY = {RECORD: "run agglo fit again", MODEL: "save the model again"}
 
@@ -193,6 +197,21 @@ def load_run(path: Path) -> tuple[Hierarchy, dict[str, Any] | None]:
     return read_run(
         path, lambda files: (Hierarchy.load(files.tree()), files.record if files.name == RECORD else None)
     )
+
+
+def find_rows(path: Path, n_rows: int) -> npt.NDArray[np.int64] | slice:
+    """Return the rows of a table that belong to the points of a run.
+
+    A run of texts merges duplicates and leaves out empty texts. If a table has one row for each row of its input,
+    the first row of each text is selected. Otherwise, all rows are.
+    """
+    file = read_run(path, lambda files: files.find(ROWS)) if path.is_dir() else None
+    if file is None:
+        return slice(None)
+    with file.open("rb") as opened:
+        point = pq.read_table(opened, columns=["point"])["point"].to_numpy()
+    distinct, first = np.unique(point, return_index=True)
+    return first[distinct >= 0] if len(point) == n_rows else slice(None)
 
 
 def load_tree(path: Path) -> Hierarchy:

@@ -114,6 +114,8 @@ def _open_files(path: Path, files: runfolder.RunFiles, items: Path | None, colum
     source = items or files.find(runfolder.ITEMS)
     if items is not None:
         table = read_table(items, column)
+        rows = runfolder.find_rows(path, table.num_rows)
+        table = table if isinstance(rows, slice) else table.take(rows)
     elif source is not None:
         table = map_arrow(source)
     names_path = files.find(runfolder.NAMES)

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.json
 
-from agglo.io.files import ReadError, check_readable
+from agglo.io.files import ReadError, check_readable, explain_read_errors, open_bytes
 from agglo.io.tables import (
     CSV_FORMATS,
     CsvOptions,
@@ -21,7 +22,12 @@ from agglo.io.tables import (
     format_names,
 )
 
-FORMATS = (*CSV_FORMATS, ".txt", ".txt.gz", ".parquet")
+_JSON_FORMATS = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
+FORMATS = (*CSV_FORMATS, ".txt", ".txt.gz", *_JSON_FORMATS, ".parquet")
+_TEXT_COLUMN = "text"  # the column of texts if none is named
+Ints = npt.NDArray[np.int64]
+
+_START = 2**20  # bytes in which the separator of columns is looked for
 _RESERVED = ("text", "count")  # names of columns that agglo writes
 
 
@@ -41,6 +47,8 @@ class Texts:
         The number of all rows, including those without a text.
     columns : dict of str to pyarrow.Array
         The values of the other columns in the first row of each text.
+    inverse : ndarray of int64 of shape (n_rows,)
+        The text of each row; -1 for rows without a text.
     """
 
     texts: list[str]
@@ -48,6 +56,7 @@ class Texts:
     row: npt.NDArray[np.int64]
     n_rows: int
     columns: dict[str, Any]
+    inverse: npt.NDArray[np.int64]
 
     @property
     def n_empty(self) -> int:
@@ -63,7 +72,7 @@ class Texts:
 def read_texts(
     path: Path, column: str | None = None, encoding: str = "utf-8", delimiter: str | None = None
 ) -> Texts:
-    r"""Read the texts in a column of a .csv, .tsv or .parquet file, or in the lines of a .txt file.
+    r"""Read the texts in a column of a .csv, .tsv, .jsonl or .parquet file, or in the lines of a .txt file.
 
     Texts are duplicates if they differ only in case, white space or Unicode normalization. Rows without a text are
     counted and skipped.
@@ -71,13 +80,14 @@ def read_texts(
     Parameters
     ----------
     path : Path
-        The file. Names that end in .csv.gz, .tsv.gz or .txt.gz are decompressed.
+        The file. Names that end in .gz are decompressed.
     column : str, optional
-        The name of the column with the texts. By default, the only column.
+        The name of the column with the texts. By default, the only column or the column ``text``.
     encoding : str
         The encoding of a text file.
     delimiter : str, optional
-        The separator of the cells of a .csv or .tsv file. By default, a comma or a tab.
+        The separator of the cells of a .csv or .tsv file. By default, a comma or a tab; if the first line has
+        none, a semicolon, a tab or a vertical bar that it has.
 
     Examples
     --------
@@ -90,12 +100,16 @@ def read_texts(
     """
     form = check_readable(path, FORMATS)
     options = CsvOptions(True, encoding, delimiter)
+    if form in CSV_FORMATS and delimiter is None:
+        options = CsvOptions(True, encoding, _find_delimiter(path, form, options))
     if form.startswith(".txt"):
         table, column = pa.table({"text": decode_text(path, options).splitlines()}), "text"
+    elif form in _JSON_FORMATS:
+        table, column = _read_json(path, column)
     else:
         table, column = _read_table(Table(path, form, options, has_texts=True), column)
     values = table[column].to_pylist()
-    texts, count, row = _merge_duplicates(values)
+    texts, count, row, inverse = merge_duplicates(values)
     if len(texts) < 2:
         raise ReadError(
             f"{path} has {len(texts)} different texts in column {column!r}", "pass a file with at least two"
@@ -107,18 +121,36 @@ def read_texts(
     }
     if form != ".parquet":
         columns = {name: _to_numbers(column) for name, column in columns.items()}
-    return Texts(texts, count, row, table.num_rows, columns)
+    return Texts(texts, count, row, table.num_rows, columns, inverse)
+
+
+def _find_delimiter(path: Path, form: str, options: CsvOptions) -> str | None:
+    """Return the sign that separates the names of columns if it is not the usual one."""
+    header = decode_text(path, options, _START).lstrip("\r\n").partition("\n")[0]
+    usual = "\t" if form.startswith(".tsv") else ","
+    return None if usual in header else next((sign for sign in ";\t|" if sign in header), None)
+
+
+def _read_json(path: Path, column: str | None) -> tuple[Any, str]:
+    """Read one JSON object per line; return the table and the name of the text column."""
+    with explain_read_errors(path), open_bytes(path) as file:
+        table = pa.json.read_json(file)
+    column = _choose_column(path, table.column_names, column)
+    if column not in table.column_names:
+        raise ReadError(f"{path} has no column {column!r}", f"name one of {format_names(table.column_names)}")
+    return table, column
+
+
+def _choose_column(path: Path, names: Sequence[str], column: str | None) -> str:
+    """Return the name of the text column: the given one, the only one, or ``text``."""
+    if column is None and len(names) > 1 and _TEXT_COLUMN not in names:
+        raise ReadError(f"{path} has the columns {format_names(names)}", "name the column of texts with --column")
+    return column or (names[0] if len(names) == 1 else _TEXT_COLUMN)
 
 
 def _read_table(table: Table, column: str | None) -> tuple[Any, str]:
     """Read all columns, and find the text column; return the table and the name of the text column."""
-    if column is None:
-        if len(table.names) > 1:
-            raise ReadError(
-                f"{table.path} has the columns {format_names(table.names)}",
-                "name the column of texts with --column",
-            )
-        column = table.names[0]
+    column = _choose_column(table.path, table.names, column)
     table.check_names([column])
     kind = table.schema.field(column).type
     is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_dictionary(kind)
@@ -130,27 +162,26 @@ def _read_table(table: Table, column: str | None) -> tuple[Any, str]:
     return table.read(table.names, types, empty_is_null=True), column
 
 
-def _merge_duplicates(
-    values: Sequence[Any],
-) -> tuple[list[str], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the distinct texts, their numbers of rows and their first rows; empty texts are skipped."""
+def merge_duplicates(values: Sequence[Any]) -> tuple[list[str], Ints, Ints, Ints]:
+    """Return the distinct texts, their numbers of rows and first rows, and the text of each row (-1 if empty)."""
     position: dict[str, int] = {}  # normalized text: its index in the result
     texts: list[str] = []
     count: list[int] = []
     first: list[int] = []
+    inverse = np.full(len(values), -1, np.int64)
     for row, value in enumerate(values):
         text = str(value or "").strip()
         key = " ".join(unicodedata.normalize("NFC", text).casefold().split())
         if not key:
             continue
-        index = position.setdefault(key, len(texts))
+        inverse[row] = index = position.setdefault(key, len(texts))
         if index < len(texts):
             count[index] += 1
         else:
             texts.append(text)
             count.append(1)
             first.append(row)
-    return texts, np.array(count, np.int64), np.array(first, np.int64)
+    return texts, np.array(count, np.int64), np.array(first, np.int64), inverse
 
 
 def _free_names(names: Sequence[str]) -> list[str]:
@@ -167,10 +198,12 @@ def _free_names(names: Sequence[str]) -> list[str]:
 
 
 def _to_numbers(column: Any) -> Any:
-    """Convert a column of text to float64 if all its entries are numbers."""
+    """Convert a column of text to int64 or float64 if all its entries are numbers."""
     if column.null_count == len(column):
         return column
-    try:
-        return column.cast(pa.float64())
-    except pa.ArrowInvalid:
-        return column
+    for kind in (pa.int64(), pa.float64()):
+        try:
+            return column.cast(kind)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            continue
+    return column

@@ -1,0 +1,129 @@
+"""Tables of results: one row per row of the input, and one row per cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from agglo.text.names import MAX_NAME, MAX_TYPICAL_TEXT, Names
+from agglo.tree.hierarchy import Hierarchy
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterPaths:
+    """The clusters of a cut, and the clusters of coarser levels that contain them.
+
+    Parameters
+    ----------
+    nodes : ndarray of int64
+        The nodes of all these clusters, the largest first.
+    parent : ndarray of int64
+        The position in ``nodes`` of the next larger cluster; -1 if there is none.
+    level : ndarray of int64
+        The number of clusters on the path to each cluster, itself included.
+    cluster : ndarray of int64
+        The number of each cluster in the cut; -1 for clusters of coarser levels.
+    """
+
+    nodes: Ints
+    parent: Ints
+    level: Ints
+    cluster: Ints
+
+
+def find_paths(tree: Hierarchy, labels: Ints, levels: Sequence[npt.NDArray[Any]]) -> ClusterPaths:
+    """Find the clusters of the cut ``labels``, and the clusters of ``levels`` that contain several of them."""
+    own = tree.nodes(labels)
+    is_chosen = np.zeros(tree.n_nodes, bool)
+    for level in levels:
+        is_chosen[tree.nodes(np.asarray(level))] = True
+    size_of_own = np.bincount(labels)[labels[tree.order[tree.start]]]
+    is_chosen &= tree.size > size_of_own
+    is_chosen[-1] = False
+    is_chosen[own] = True
+    nodes = np.flatnonzero(is_chosen)
+    nodes = nodes[np.lexsort((nodes, -tree.size[nodes]))]
+    position = np.full(tree.n_nodes, -1)
+    position[nodes] = np.arange(len(nodes))
+    above = tree.parent.astype(np.int64)
+    above[-1] = root = tree.n_nodes - 1
+    while not (is_chosen[above] | (above == root)).all():  # pointer jumping: each pass doubles the steps
+        above = np.where(is_chosen[above] | (above == root), above, above[above])
+    parent = np.where(nodes == root, -1, position[above[nodes]])
+    level = np.ones(len(nodes), np.int64)
+    for i, up in enumerate(parent.tolist()):  # parents come first
+        level[i] = 1 if up < 0 else level[up] + 1
+    cluster = np.full(len(nodes), -1)
+    cluster[position[own]] = np.arange(len(own))
+    return ClusterPaths(nodes, parent, level, cluster)
+
+
+def name_of(node: int, tree: Hierarchy, names: Names, texts: Sequence[str]) -> tuple[str, str]:
+    """Return the name and the typical text of a node; a single text is its own name."""
+    if node >= tree.n_leaves:
+        return names.name[node - tree.n_leaves], names.typical_text[node - tree.n_leaves]
+    line = " ".join(texts[node][:MAX_TYPICAL_TEXT].split())
+    return line[:MAX_NAME], line
+
+
+def cluster_table(paths: ClusterPaths, tree: Hierarchy, names: Names, texts: Sequence[str], count: Ints) -> Any:
+    """Return a pyarrow.Table with one row per cluster, the largest first.
+
+    The columns are ``id`` (the node of the tree), ``parent`` (null at the top), ``level``, ``cluster`` (its
+    label; null for coarser clusters), ``name``, ``size`` (rows of the input), ``texts`` (different texts),
+    ``typical_text`` and ``exemplars``.
+    """
+    n = tree.n_leaves
+    named = [name_of(node, tree, names, texts) for node in paths.nodes.tolist()]
+    examples = [names.examples[node - n] if node >= n else [node] for node in paths.nodes.tolist()]
+    rows_before = np.append(0, np.cumsum(count[tree.order]))
+    start, size = tree.start[paths.nodes], tree.size[paths.nodes]
+    return pa.table(
+        {
+            "id": pa.array(paths.nodes),
+            "parent": pa.array(paths.nodes[paths.parent], mask=paths.parent < 0),
+            "level": pa.array(paths.level),
+            "cluster": pa.array(paths.cluster, mask=paths.cluster < 0),
+            "name": pa.array([name for name, _ in named], pa.large_string()),
+            "size": pa.array(rows_before[start + size] - rows_before[start]),
+            "texts": pa.array(size.astype(np.int64)),
+            "typical_text": pa.array([text for _, text in named], pa.large_string()),
+            "exemplars": pa.array([[texts[i] for i in own] for own in examples], pa.large_list(pa.large_string())),
+        }
+    )
+
+
+def row_table(clusters: Any, paths: ClusterPaths, labels: Ints, inverse: Ints) -> Any:
+    """Return a pyarrow.Table with one row per row of the input, in its order.
+
+    The columns are ``row`` (from 0), ``point`` (the leaf of the tree), ``cluster``, ``name``, ``path`` (the names
+    from the top to the cluster) and ``depth`` (the number of these names). For rows without a text, ``point`` and
+    ``cluster`` are -1, ``depth`` is 0, and the others are null.
+    """
+    names = clusters["name"].to_pylist()
+    path = list(names)
+    for i, up in enumerate(paths.parent.tolist()):  # parents come first
+        path[i] = names[i] if up < 0 else f"{path[up]} > {names[i]}"
+    position = np.empty(int(labels.max()) + 1, np.int64)
+    position[paths.cluster[paths.cluster >= 0]] = np.flatnonzero(paths.cluster >= 0)
+    is_empty = inverse < 0
+    cluster = np.where(is_empty, -1, labels[inverse])
+    place = position[cluster]
+    texts = pa.array(place, mask=is_empty)
+    return pa.table(
+        {
+            "row": pa.array(np.arange(len(inverse))),
+            "point": pa.array(inverse),
+            "cluster": pa.array(cluster),
+            "name": clusters["name"].combine_chunks().take(texts),
+            "path": pa.array(path, pa.large_string()).take(texts),
+            "depth": pa.array(np.where(is_empty, 0, paths.level[place])),
+        }
+    )

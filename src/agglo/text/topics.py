@@ -1,0 +1,124 @@
+"""Nested topics of texts, in one call."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, SupportsIndex
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.csv
+
+from agglo.estimators.scc import SCC
+from agglo.text.features import lexical_features
+from agglo.text.names import Names, name_nodes
+from agglo.text.reader import merge_duplicates
+from agglo.text.tables import name_of
+from agglo.tree.hierarchy import Hierarchy
+
+
+@dataclass(frozen=True, eq=False)
+class Topics:
+    """Nested topics of texts.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+        One row per text, in the order of the texts: the column ``text`` and, for each level from coarse to fine,
+        the name of the topic (``level_1``, ``level_2``, …). Texts without characters have no topic: null.
+    labels : ndarray of shape (n_levels, n_texts)
+        The number of the topic of each text in each level; -1 for texts without characters.
+    tree : Hierarchy
+        The tree of the different texts.
+    names : Names
+        The names of all inner nodes of the tree.
+    texts : list of str
+        The different texts, the leaves of the tree.
+    """
+
+    table: Any
+    labels: npt.NDArray[np.int64]
+    tree: Hierarchy
+    names: Names
+    texts: list[str]
+
+    def __len__(self) -> int:
+        """Return the number of texts."""
+        return int(self.table.num_rows)
+
+    def to_pandas(self) -> Any:
+        """Return the table as a pandas.DataFrame."""
+        return self.table.to_pandas()
+
+    def to_csv(self, path: str | os.PathLike[str]) -> None:
+        """Write the table to a CSV file."""
+        with open(path, "wb") as file:
+            pa.csv.write_csv(self.table, file)
+
+    def explore(self, **options: Any) -> Any:
+        """Open the explorer of the tree with its texts; see :meth:`agglo.Hierarchy.explore`."""
+        return self.tree.explore(self.texts, **options)
+
+
+def topics(
+    texts: Iterable[str],
+    X: npt.ArrayLike | None = None,
+    levels: Sequence[SupportsIndex] = (10, 60, 300),
+    *,
+    language: str = "auto",
+    stop_words: Sequence[str] = (),
+) -> Topics:
+    """Find nested topics of texts, and name them.
+
+    Parameters
+    ----------
+    texts : iterable of str
+        The texts. Duplicates and empty texts are allowed.
+    X : array-like of shape (n_texts, n_features), optional
+        Vectors of the texts, such as sentence embeddings. By default, words and character n-grams are compared.
+    levels : sequence of int
+        The wanted numbers of topics, from coarse to fine; see :meth:`agglo.Hierarchy.taxonomy`. Numbers above the
+        number of different texts are left out.
+    language, stop_words
+        As for :func:`agglo.contents.terms`.
+
+    Examples
+    --------
+    >>> import agglo
+    >>> texts = ["red frog", "red frogs", "tree frog", "", "blue sky", "blue skies", "clear blue sky", "red frog"]
+    >>> found = agglo.topics(texts, levels=[2])
+    >>> found.table["level_1"].to_pylist()
+    ['frog, red', 'frog, red', 'frog, red', None, 'blue sky', 'blue sky', 'blue sky', 'frog, red']
+    """
+    given = list(texts)
+    wrong = next((i for i, text in enumerate(given) if not isinstance(text, str)), None)
+    if wrong is not None:
+        raise TypeError(f"texts[{wrong}] is {given[wrong]!r}, not a text: pass strings")
+    distinct, _, first, inverse = merge_duplicates(given)
+    if len(distinct) < 2:
+        raise ValueError(f"texts has {len(distinct)} different texts: pass at least two")
+    vectors: Any = None
+    if X is not None:
+        vectors = np.asarray(X)
+        if len(vectors) != len(given):
+            raise ValueError(f"X has {len(vectors)} rows, but there are {len(given)} texts: pass one row per text")
+        vectors = vectors[first]
+    model = SCC().fit(lexical_features(distinct) if vectors is None else vectors)
+    wanted = [k for k in levels if int(k) <= len(distinct)]
+    if not wanted:
+        raise ValueError(
+            f"levels={list(levels)}, but there are {len(distinct)} different texts: pass fewer topics"
+        )
+    cuts = list(model.tree_.taxonomy(wanted).labels)
+    tree = model.tree_
+    names = name_nodes(tree, distinct, vectors, levels=cuts, language=language, stop_words=stop_words)
+    columns: dict[str, Any] = {"text": pa.array(given, pa.large_string())}
+    is_empty = inverse < 0
+    for level, labels in enumerate(cuts, start=1):
+        named = pa.array([name_of(node, tree, names, distinct)[0] for node in tree.nodes(labels).tolist()])
+        columns[f"level_{level}"] = named.take(pa.array(labels[inverse], mask=is_empty))
+    labels = np.where(is_empty, -1, np.stack(cuts)[:, inverse])
+    return Topics(pa.table(columns), labels, tree, names, distinct)
