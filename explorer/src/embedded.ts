@@ -60,14 +60,22 @@ export class EmbeddedSource implements Source {
         if (split.has(part) && !kept[part]) {
           pending.push(...this.children[part]!);
         } else {
-          found.push({ ...boxes[part]!, parent: to });
+          found.push({ ...boxes[part]!, name: this.nameInside(part, found[to]!.name), parent: to });
           open.push([part, found.length - 1]);
         }
       }
     }
     const numbers = steps.map((entry) => entry.clusters);
-    return { node, clusters: step.clusters, steps: numbers, path: await this.path(node), boxes: dropRepeatedNames(found), legend: [], span: [] };
+    return { node, clusters: step.clusters, steps: numbers, path: await this.path(node), boxes: found, legend: [], span: [] };
   };
+
+  /** Returns the name of a box; if the box around it has the same name, other terms or an example. */
+  private nameInside(box: number, around: string): string {
+    const { name } = this.data.boxes[box]!;
+    if (name !== around) return name;
+    const terms = this.data.terms[box]!.filter((term) => !around.includes(term)).slice(0, 3);
+    return terms.join(", ") || (this.points.get(this.data.examples[box]![0]!)?.text ?? name);
+  }
 
   /** Splits boxes below a box in their order; the same as split_nodes and thin_steps in agglo/explore/view.py. */
   private splitBoxes(first: number): { order: number[]; steps: { clusters: number; splits: number }[] } {
@@ -170,19 +178,6 @@ export class EmbeddedSource implements Source {
     }
     return [...found].map((point) => this.points.get(point)!);
   }
-}
-
-/** Drops each enclosing box, except the first, that has the name of a box directly inside it. */
-function dropRepeatedNames(boxes: Box[]): Box[] {
-  const dropped = new Set(boxes.filter((box) => box.parent > 0 && box.name === boxes[box.parent]!.name).map((box) => box.parent));
-  const place = new Map([[-1, -1]]); // the new position of each box, or of the box that encloses a dropped one
-  const kept: Box[] = [];
-  boxes.forEach((box, i) => {
-    const parent = place.get(box.parent)!;
-    place.set(i, dropped.has(i) ? parent : kept.length);
-    if (!dropped.has(i)) kept.push({ ...box, parent });
-  });
-  return kept;
 }
 
 /** Prefixes an apostrophe to a text that a spreadsheet would run as a formula; see agglo/explore/export.py. */

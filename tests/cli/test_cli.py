@@ -247,6 +247,7 @@ def test_demo(tmp_path, monkeypatch):
     out, err = run("demo")
     assert err == ""
     assert "1,797 × 64" in out
+    assert re.search(r"nodes +1,\d{3} in the fine tree, .*\n +\d\d in the condensed tree, to read", out)
     assert names(tmp_path / "agglo-demo") == ["labels.parquet", "picture.png", "run.json", "tree.parquet"]
     assert (tmp_path / "agglo-demo/picture.png").read_bytes().startswith(b"\x89PNG")
     record = json.loads((tmp_path / "agglo-demo/run.json").read_text())

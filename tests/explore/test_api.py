@@ -5,6 +5,7 @@ import socket
 import urllib.error
 import urllib.parse
 import urllib.request
+from dataclasses import replace
 from typing import get_type_hints
 
 import numpy as np
@@ -17,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agglo import Hierarchy
-from agglo.explore import Explorer, open_run
+from agglo.explore import Explorer, api, open_run
 from agglo.explore.api import ROUTES
 from agglo.explore.items import Items, make_table
 from agglo.io.arrow_file import write_arrow
@@ -98,6 +99,23 @@ def test_views_have_names_paths_and_colours(served):
     for box in innermost:
         scores = [leaf / 2 for leaf in tree.leaves(box["node"]).tolist() if leaf != 4]
         assert box["value"] == pytest.approx(np.mean(scores))
+
+
+def test_no_box_has_the_name_of_the_box_around_it(served):
+    run = replace(served.run, names=None)  # the name of a cluster is then the text of its first example
+    assert run.name(run.tree.n_nodes - 1) in TEXTS
+    names = pa.table(
+        {
+            "name": ["frogs"] * (run.tree.n_nodes - run.tree.n_leaves),
+            "terms": [["frogs", "rare frogs", "pond"]] * (run.tree.n_nodes - run.tree.n_leaves),
+            "examples": served.run.names["examples"],
+        }
+    )
+    run = replace(run, names=names)
+    for clusters in (2, 5, 20):
+        boxes = api.view(run, node=run.tree.n_nodes - 1, clusters=clusters).boxes
+        assert boxes[0].name == "frogs"
+        assert all(box.name != boxes[box.parent].name for box in boxes[1:])
 
 
 def test_children_details_and_items_are_those_of_the_tree(served):

@@ -5,9 +5,7 @@ from hypothesis import strategies as st
 
 from agglo.explore.view import (
     MAX_CLUSTERS,
-    Box,
     Outline,
-    drop_repeated_names,
     expand_largest,
     path_from_root,
     split_nodes,
@@ -83,13 +81,6 @@ def test_crumbs_lead_from_the_root_to_a_node_by_steps_that_shrink(tree, data):
 
 def test_the_path_in_a_long_chain_is_short():
     assert len(path_from_root(Outline.of(chain(30_000)), 0)) < 50
-
-
-def test_a_box_with_the_name_of_its_part_is_dropped():
-    boxes = [Box(9, -1, 6, 1), Box(8, 0, 4, 1), Box(7, 0, 2, 1), Box(6, 1, 3, 1), Box(5, 1, 1, 1)]
-    names = {9: "frogs", 8: "tree frogs", 7: "rhinos", 6: "tree frogs", 5: "reed frogs"}
-    found = drop_repeated_names(boxes, names.__getitem__)
-    assert found == [Box(9, -1, 6, 1), Box(7, 0, 2, 1), Box(6, 0, 3, 1), Box(5, 0, 1, 1)]
 
 
 @given(trees(max_points=60), st.integers(2, 40))

@@ -59,8 +59,12 @@ def demo(
     with exit_with(CANNOT_WRITE, f"nothing was written to {out}: "):
         paths = run_folder.save_run(out, model.tree_, model.labels_, record, picture)
     name = "agglo" if shutil.which("agglo") else sys.argv[0]  # the command to type
+    tree = model.tree_
+    condensed = tree.condense(branching=5, min_size=50)
     rows = [
         *report.summarize_run(record),
+        ("nodes", f"{tree.n_nodes - tree.n_leaves:,} in the fine tree, nearly that of HAC: for cuts and scores"),
+        ("", f"{condensed.n_nodes - condensed.n_leaves:,} in the condensed tree, to read: tree.condense()"),
         ("written", ", ".join(map(str, paths))),
         ("next", f"{name} info {out}"),
         ("", f"{name} cut {out} --n-clusters 20 -o labels.csv"),

@@ -182,12 +182,12 @@ def view(
     steps = layout.thin_steps(cuts)
     step = min(steps, key=lambda step: abs(math.log(step.clusters / clusters)))
     boxes = layout.visible_boxes(run.outline, node, set(order[: step.splits]), share)
-    boxes = layout.drop_repeated_names(boxes, run.name)
     colouring = build_colouring(run, colour) if colour else None
     outer = {box.parent for box in boxes}  # only innermost boxes are coloured
-    described = [
-        describe_box(run, box, None if position in outer else colouring) for position, box in enumerate(boxes)
-    ]
+    described: list[Box] = []
+    for position, box in enumerate(boxes):
+        around = "" if box.parent < 0 else described[box.parent].name
+        described.append(describe_box(run, box, None if position in outer else colouring, around))
     legend = [] if colouring is None else colouring.legend
     span = [] if colouring is None else colouring.span
     return View(node, step.clusters, [step.clusters for step in steps], _path(run, node), described, legend, span)
@@ -267,12 +267,19 @@ ROUTES: dict[str, Callable[..., Any]] = {
 }
 
 
-def describe_box(run: ExplorableRun, box: layout.Box, colouring: Colouring | None = None) -> Box:
-    """Return a box with the name, round and colour value of its node."""
+def describe_box(run: ExplorableRun, box: layout.Box, colouring: Colouring | None = None, around: str = "") -> Box:
+    """Return a box with the name, round and colour value of its node; ``around`` is the name of the box around it.
+
+    If the two names are equal, the box has the name of other terms or of an example.
+    """
     if box.node < 0:
         return Box(*box, f"+ {box.number:,} more", 0, None, None)
     value, share = (None, None) if colouring is None else colouring.value(box.node)
-    return Box(*box, run.name(box.node), int(run.tree.round[box.node]), value, share)
+    name = run.name(box.node)
+    if name == around:
+        name = ", ".join([term for term in run.terms(box.node) if term not in around][:3])
+        name = name or run.items.texts(run.examples(box.node, 1))[0]
+    return Box(*box, name, int(run.tree.round[box.node]), value, share)
 
 
 def describe_items(run: ExplorableRun, points: Any) -> list[Item]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -131,20 +130,6 @@ def _expand(outline: Outline, node: int, split: set[int]) -> npt.NDArray[np.int3
         parts.append(children[~is_passed])
         pending += children[is_passed].tolist()
     return np.concatenate(parts)
-
-
-def drop_repeated_names(boxes: list[Box], name: Callable[[int], str]) -> list[Box]:
-    """Drop each enclosing box, except the first, that has the name of a box directly inside it."""
-    names = [name(box.node) if box.node >= 0 else "" for box in boxes]
-    pairs = zip(boxes, names, strict=True)
-    dropped = {box.parent for box, own in pairs if box.parent > 0 and own == names[box.parent]}
-    kept: list[Box] = []
-    place: dict[int, int] = {-1: -1}  # the new position of each box, or of the box that encloses a dropped one
-    for position, box in enumerate(boxes):
-        place[position] = place[box.parent] if position in dropped else len(kept)
-        if position not in dropped:
-            kept.append(box._replace(parent=place[box.parent]))
-    return kept
 
 
 def expand_largest(tree: Hierarchy, limit: int) -> list[Box]:
