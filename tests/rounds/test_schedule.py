@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -185,3 +187,20 @@ def test_weights_of_all_magnitudes_have_thresholds(kind):
     assert len(values) == 5
     assert np.isfinite(values).all()
     assert (np.diff(values) * (1 if kind == "distance" else -1) > 0).all()
+
+
+@pytest.mark.parametrize("missing", [None, "mean", "ignore"])
+@pytest.mark.parametrize("power", [1, 3, 40])
+def test_similarities_in_a_smaller_unit_have_the_same_tree(missing, power):
+    X = np.random.default_rng(3).normal(size=(200, 4))
+    full = agglo.neighbor_graph(X, 6, missing=missing)
+    scaled = replace(
+        full,
+        weights=np.ldexp(full.weights, -power),
+        missing=full.missing if missing == "ignore" else full.missing / 2**power,
+    )
+    np.testing.assert_allclose(schedule(scaled), np.ldexp(schedule(full), -power), rtol=1e-14)
+    tree, other = agglo.scc(full), agglo.scc(scaled)
+    np.testing.assert_array_equal(tree.parent, other.parent)
+    labels = [agglo.SCC(metric="precomputed").fit_predict(each) for each in (full, scaled)]
+    np.testing.assert_array_equal(*labels)

@@ -105,6 +105,10 @@ def schedule(
     For other linkages, and if pairs without an edge are ignored, distances are in equal ratios up to the farthest
     edge.
 
+    Distances of similarities are differences to 1, or to the largest weight if that is larger. If all weights are
+    at most 1/2, they are differences to the smallest power of two that no weight exceeds. So weights times 1/2,
+    1/4, ... give the same tree.
+
     With smaller steps, the tree is closer to the tree of HAC. A threshold at which nothing merges costs no time.
 
     Examples
@@ -150,6 +154,9 @@ def _odds(graph: WeightSummary, number: int | None, linkage: str, mass: float) -
     up = graph.kind == "distance"  # whether far pairs have larger weights
     sign = 1.0 if up else -1.0
     closest = min(0.0, graph.min_weight) if up else _closest_similarity(graph)
+    if closest == 1.0 and 0 < graph.max_weight <= 0.5:  # in a smaller unit, the tree must be the same
+        fraction, exponent = math.frexp(graph.max_weight)
+        closest = math.ldexp(1.0, exponent - (fraction == 0.5))
 
     def distance(weight: float | None, otherwise: float) -> float:
         return otherwise if weight is None else sign * (weight - closest)
