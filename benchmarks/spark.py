@@ -39,7 +39,7 @@ import agglo
 import agglo.spark
 from agglo.rounds.linkage import LINKAGES
 from agglo.rounds.schedule import ADVANCES
-from agglo.spark.driver_graph import load_driver_graph
+from agglo.spark.edges import load_driver_graph
 from agglo.testing import assert_same_hierarchy
 from benchmarks.process_tree import cpu_seconds, run_measured
 
@@ -152,7 +152,7 @@ def rounds_alone(folder: Path, memory: str, rounds: int) -> dict[str, float]:
 
 def load_graph(folder: Path) -> agglo.NeighborGraph:
     rows = pq.read_table(folder / "edges.parquet").rename_columns(["lo", "hi", "weight"])
-    return load_driver_graph(rows, "similarity", None, None).graph
+    return load_driver_graph(rows, kind="similarity").graph
 
 
 def compare_with_core(folder: Path, memory: str, share: float, part: str) -> dict[str, float]:

@@ -85,7 +85,7 @@ def test_a_run_that_fails_says_why_and_writes_nothing(folder, words, code, messa
         (
             "predict nope X.npy",
             3,
-            "nope holds no model: it is no folder; pass one that agglo fit --keep-model wrote",
+            "nope is not a folder with a model: pass a folder that agglo fit --keep-model wrote",
         ),
         ("explore out --html a.html --items latin.csv", 3, "not encoded as utf-8 .*: save it as UTF-8"),
         (

@@ -124,7 +124,7 @@ def test_a_precomputed_model_takes_values(clusterer, kind):
 def test_a_linkage_that_cannot_be_replayed_says_so():
     X, _ = groups(40)
     model = SCC(n_neighbors=5, linkage=GraphLinkage(neighbor_graph(X, 5), "average")).fit(X)
-    with pytest.raises(ValueError, match="linkage='GraphLinkage' made the tree, whose rounds cannot be replayed"):
+    with pytest.raises(ValueError, match="built with linkage='GraphLinkage', whose rounds cannot be replayed"):
         model.predict(X)
 
 

@@ -159,14 +159,14 @@ def test_what_cannot_be_attached_is_said():
             agglo.attach(tree, indices, values)
     with pytest.raises(TypeError, match=r"indices must be integers .*, got dtype float64"):
         agglo.attach(tree, [[0.0]], [[1.0]])
-    for copies, message in (([3], "names no leaf: pass numbers up to 2"), ([[0]], r"got int64 of \(1, 1\)")):
+    for copies, message in (([3], "must be leaves: pass numbers up to 2"), ([[0]], r"got int64 of \(1, 1\)")):
         with pytest.raises(ValueError, match=message):
             agglo.attach(tree, [[0]], [[1.0]], copies=copies)
     forest = random_forest(np.random.default_rng(0), 5)
     with pytest.raises(ValueError, match=r"no record of its linkage, .* pass a tree of agglo\.scc"):
         agglo.attach(Hierarchy.from_forest(forest, kind="distance", missing=1.0), [[0]], [[1.0]])
     tree_of_other = Hierarchy.from_forest(forest, kind="distance", missing=1.0, about={"linkage": "Mine"})
-    with pytest.raises(ValueError, match=r"linkage='Mine' made the tree, .* cannot be replayed .* average"):
+    with pytest.raises(ValueError, match=r"built with linkage='Mine', .* cannot be replayed .* average"):
         agglo.attach(tree_of_other, [[0]], [[1.0]])
     graph = agglo.neighbor_graph([[0.0], [1.0], [10.0]], 2, "euclidean")
     agglo.attach(agglo.scc(graph, linkage="single", sample_weight=[1, 2, 1]), [[0]], [[1.0]])

@@ -67,7 +67,7 @@ def test_nodes_are_what_the_rounds_made_of_them(linkage, metric):
     known = node_moments(tree, X, weights)
     rule = agglo.rounds.vector_linkage.VectorLinkage(agglo.neighbor_graph(X, 8, metric), linkage, X, weights)
     expected = reference_attach.node_moments(tree, rule, weights)
-    for column in ("weight", "square", "spread"):
+    for column in ("weight", "squared_norm", "spread"):
         values = np.concatenate([getattr(moments, column) for moments in expected])
         np.testing.assert_array_equal(getattr(known, column), values)
     means = np.concatenate([moments.mean for moments in expected[60:]])
@@ -166,11 +166,14 @@ def test_what_cannot_be_attached_is_said():
     graph = agglo.neighbor_graph(X, 2, "sqeuclidean")
     tree = agglo.scc(graph, linkage="ward", X=X)
     for points, message in (
-        ({}, "linkage='ward' made the tree, which compares the points themselves: pass X, .* and X_new"),
-        ({"X": X}, "pass X, those of the tree, and X_new, the new ones"),
-        ({"X": X[:2], "X_new": [[1.0]]}, "X has 2 rows, but the graph 3 points"),
+        ({}, "built with linkage='ward', which compares the points themselves: pass X, .* and X_new"),
+        ({"X": X}, "pass X, the points of the tree, and X_new, the new points"),
+        ({"X": X[:2], "X_new": [[1.0]]}, "X has 2 rows, but the graph has 3 points"),
         ({"X": X, "X_new": [[1.0], [2.0]]}, "X_new has 2 rows, but indices 1: pass the points"),
-        ({"X": X, "X_new": [[1.0, 2.0]]}, "the new points have 2 columns, but those of the tree 1: pass points"),
+        (
+            {"X": X, "X_new": [[1.0, 2.0]]},
+            "2 columns, but the points of the tree have 1: pass",
+        ),
         ({"X": X, "X_new": [[np.nan]]}, r"X\[0, 0\] is nan"),
         ({"X": X, "X_new": [[1e30]]}, "X holds numbers beyond 1e18.*scale X down"),
     ):
@@ -178,5 +181,5 @@ def test_what_cannot_be_attached_is_said():
             agglo.attach(tree, [[0]], [[1.0]], **points)
     assert agglo.attach(tree, [[0]], [[0.25]], X=X, X_new=[[0.5]]).labels(n_clusters=2).tolist() == [0]
     weighed = agglo.scc(graph, linkage="ward", X=X, sample_weight=[1, 2, 1])
-    with pytest.raises(ValueError, match=r"weigh 4 together.*pass sample_weight"):
+    with pytest.raises(ValueError, match=r"weights, 4 in total.*pass the same sample_weight"):
         agglo.attach(weighed, [[0]], [[1.0]], X=X, X_new=[[1.0]])

@@ -121,7 +121,7 @@ def test_no_constraints_change_nothing():
             r"must_link has the group \[2, 2\], which names a point twice",
         ),
         ({"cannot_link": [[1, 2, 1]]}, ValueError, r"cannot_link has the group \[1, 2, 1\], which names a point"),
-        ({"must_link": [[3]]}, ValueError, r"must_link has the group \[3\], which relates no points: pass two"),
+        ({"must_link": [[3]]}, ValueError, r"must_link has the group \[3\], a single point: pass two"),
         (
             {"must_link": [(0.5, 1)]},
             TypeError,
@@ -133,8 +133,8 @@ def test_no_constraints_change_nothing():
             TypeError,
             r"must_link\[0\] is 0, but must_link has groups of points: pass a list",
         ),
-        ({"cannot_link": 3}, TypeError, "cannot_link=3 is no list of groups"),
-        ({"cannot_link": "ab"}, TypeError, "cannot_link='ab' is no list of groups"),
+        ({"cannot_link": 3}, TypeError, "cannot_link=3 is not a list of groups"),
+        ({"cannot_link": "ab"}, TypeError, "cannot_link='ab' is not a list of groups"),
         (
             {"must_link": [(0, 1)], "cannot_link": [(1, 0)]},
             ValueError,

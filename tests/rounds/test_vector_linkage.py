@@ -187,7 +187,7 @@ def test_clusterers_take_their_points(linkage, metric):
     ("options", "error", "message"),
     [
         ({}, ValueError, "linkage='ward' compares the points themselves.*pass X"),
-        ({"X": np.ones((3, 2))}, ValueError, "X has 3 rows, but the graph 2 points"),
+        ({"X": np.ones((3, 2))}, ValueError, "X has 3 rows, but the graph has 2 points"),
         ({"X": sp.eye_array(2, format="csr")}, TypeError, "X is a SciPy sparse csr_array, but the mean"),
         ({"X": [[1.0], [np.nan]]}, ValueError, r"X\[1, 0\] is nan"),
         ({"X": [[1e30], [0.0]]}, ValueError, "X holds numbers beyond 1e18.*scale X down"),
@@ -207,7 +207,7 @@ def test_bad_points_are_told(options, error, message):
 )
 def test_what_is_no_function_of_means_is_told(linkage, metric):
     graph = NeighborGraph.from_edges([0], [1], [0.5], kind="distance", metric=metric)
-    with pytest.raises(ValueError, match=f"linkage='{linkage}' is not known for .* metric={metric!r}: make"):
+    with pytest.raises(ValueError, match=f"linkage='{linkage}' does not support metric={metric!r}: build"):
         agglo.scc(graph, linkage=linkage, X=np.ones((2, 2)))
 
 

@@ -1,7 +1,7 @@
 """The command line program ``agglo``: one module per command. docs/cli.md describes the input and output files."""
 
 # Importing a module registers its command. The order of the imports is the order in the help.
-from agglo.cli import fit, predict, text, cut, evaluate, info, plot, explore, spark, demo  # isort: skip
+from agglo.cli import fit, predict, text, cut, evaluate, info, plot, explore, spark, demo  # noqa: F401  # isort: skip
 from agglo.cli.app import (
     BAD_INPUT,
     CANNOT_WRITE,
@@ -23,15 +23,5 @@ __all__ = [
     "TERMINATED",
     "USAGE",
     "app",
-    "cut",
-    "demo",
-    "evaluate",
-    "explore",
-    "fit",
-    "info",
     "main",
-    "plot",
-    "predict",
-    "spark",
-    "text",
 ]

@@ -135,6 +135,11 @@ app = typer.Typer(
 )
 
 
+def command(name: str | None = None, group: typer.Typer = app) -> Callable[[Callable[P, None]], Callable[P, None]]:
+    """Register a function as a command whose errors are reported by :func:`report_errors`."""
+    return lambda function: group.command(name, epilog=EPILOG)(report_errors(function))
+
+
 def main() -> None:
     """Run the command ``agglo``."""
 

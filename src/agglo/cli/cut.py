@@ -5,38 +5,31 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from agglo.cli.app import BAD_INPUT, CANNOT_WRITE, EPILOG, USAGE, app, exit_with, print_result, report_errors
-from agglo.cli.options import OUTPUT, AsJson, Height, NClusters, Quiet, Round, RunPath, parse_rule
+from agglo.cli import options as opt
+from agglo.cli.app import BAD_INPUT, CANNOT_WRITE, USAGE, command, exit_with, print_result
 
 
-@app.command(epilog=EPILOG)
-@report_errors
+@command()
 def cut(
-    run: RunPath,
-    n_clusters: NClusters = None,
-    round: Round = None,
-    height: Height = None,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", help="File for labels: .parquet, .csv or .npy.", rich_help_panel=OUTPUT),
-    ] = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    run: opt.RunPath,
+    n_clusters: opt.NClusters = None,
+    round: opt.Round = None,
+    height: opt.Height = None,
+    out: Annotated[Path | None, opt.label_file] = None,
+    as_json: opt.AsJson = False,
+    quiet: opt.Quiet = False,
 ) -> None:
     """Cut a tree into flat clusters; write their labels with --out.
 
     Example: agglo cut out --n-clusters 100 -o labels.csv
     """
     with exit_with(USAGE):
-        from agglo.cli import record as report
-        from agglo.cli.record import cut_tree
+        from agglo.cli import record as records
         from agglo.estimators.run_folder import load_tree
         from agglo.io.atomic import check_writable_file
         from agglo.io.points import check_label_format, write_labels
 
-        rule = parse_rule(n_clusters, round, height)
+        rule = opt.parse_rule(n_clusters, round, height)
         if rule is None:
             raise ValueError("a cut needs a rule: pass one of --n-clusters, --round and --height")
         if out is not None:
@@ -47,10 +40,10 @@ def cut(
     with exit_with(BAD_INPUT):
         tree = load_tree(run)
     with exit_with(USAGE):
-        labels, about = cut_tree(tree, rule)
+        labels, about = records.cut_tree(tree, rule)
     if out is not None:
         with exit_with(CANNOT_WRITE):
             write_labels(labels, out)
     written = "nothing; --out labels.csv writes the labels" if out is None else str(out)
     result = {"run": str(run), "labels": about, "written": None if out is None else str(out)}
-    print_result(result, [*report.summarize_labels(about), ("written", written)], as_json, quiet)
+    print_result(result, [*records.summarize_labels(about), ("written", written)], as_json, quiet)

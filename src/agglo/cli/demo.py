@@ -8,32 +8,22 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agglo.cli.app import (
-    CANNOT_WRITE,
-    EPILOG,
-    USAGE,
-    app,
-    exit_with,
-    print_message,
-    print_result,
-    report_errors,
-)
+from agglo.cli import options as opt
+from agglo.cli.app import CANNOT_WRITE, USAGE, command, exit_with, print_message, print_result
 from agglo.cli.fit import build_model, fit_model
-from agglo.cli.options import AsJson, Force, Jobs, Out, Quiet
 
 if TYPE_CHECKING:
     from agglo.cli.data import Data
     from agglo.estimators.scc import Clusterer
 
 
-@app.command(epilog=EPILOG)
-@report_errors
+@command()
 def demo(
-    out: Out = Path("agglo-demo"),
-    jobs: Jobs = None,
-    force: Force = False,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    out: opt.Out = Path("agglo-demo"),
+    jobs: opt.Jobs = None,
+    force: opt.Force = False,
+    as_json: opt.AsJson = False,
+    quiet: opt.Quiet = False,
 ) -> None:
     """Cluster handwritten digits, score the tree and draw it.
 
@@ -41,8 +31,7 @@ def demo(
     """
     rule = {"n_clusters": 10}
     with exit_with(USAGE):
-        from agglo.cli import record as report
-        from agglo.cli.record import describe_run
+        from agglo.cli import record as records
         from agglo.estimators import run_folder
 
         model = build_model("scc", n_neighbors=10, n_jobs=jobs, **rule)  # there are few points
@@ -50,7 +39,7 @@ def demo(
         run_folder.check_folder(out, force=force)
     data = _load_digits()
     fit_model(model, data, quiet)
-    record = describe_run(model, data, rule, {})
+    record = records.describe_run(model, data, rule, {})
     picture = None
     try:
         picture = _draw_digits(data, model)
@@ -62,7 +51,7 @@ def demo(
     tree = model.tree_
     condensed = tree.condense(branching=5, min_size=50)
     rows = [
-        *report.summarize_run(record),
+        *records.summarize_run(record),
         ("nodes", f"{tree.n_nodes - tree.n_leaves:,} in the fine tree, nearly that of HAC: for cuts and scores"),
         ("", f"{condensed.n_nodes - condensed.n_leaves:,} in the condensed tree, to read: tree.condense()"),
         ("written", ", ".join(map(str, paths))),

@@ -5,51 +5,26 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from agglo.cli.app import (
-    BAD_INPUT,
-    CANNOT_WRITE,
-    EPILOG,
-    USAGE,
-    app,
-    exit_with,
-    print_message,
-    print_result,
-    report_errors,
-)
-from agglo.cli.options import INPUT, OUTPUT, AsJson, Quiet, RunPath
+from agglo.cli import options as opt
+from agglo.cli.app import BAD_INPUT, CANNOT_WRITE, USAGE, command, exit_with, print_message, print_result
 
 
-@app.command(epilog=EPILOG)
-@report_errors
+@command()
 def explore(
-    run: RunPath,
+    run: opt.RunPath,
     items: Annotated[
-        Path | None,
-        typer.Option(help="File with one row per point: .parquet, .csv, .tsv or .arrow.", rich_help_panel=INPUT),
+        Path | None, opt.input_option("File with one row per point: .parquet, .csv, .tsv or .arrow.")
     ] = None,
-    column: Annotated[
-        str | None, typer.Option(help="Text column of the file --items.", rich_help_panel=INPUT)
-    ] = None,
-    port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Port; by default a free one.", rich_help_panel=OUTPUT)
-    ] = 0,
-    browser: Annotated[
-        bool, typer.Option("--browser", "-b", help="Open the link in a browser.", rich_help_panel=OUTPUT)
-    ] = False,
+    column: Annotated[str | None, opt.input_option("Text column of the file --items.")] = None,
+    port: Annotated[int, opt.output_option("Port; by default a free one.", min=0, max=65535)] = 0,
+    browser: Annotated[bool, opt.output_option("Open the link in a browser.", "--browser", "-b")] = False,
     html: Annotated[
         Path | None,
-        typer.Option(
-            help="Write a single HTML page with the largest clusters to this file, and exit.",
-            rich_help_panel=OUTPUT,
-        ),
+        opt.output_option("Write a single HTML page with the largest clusters to this file, and exit."),
     ] = None,
-    html_size: Annotated[
-        float, typer.Option(min=0.1, help="For --html: maximum size in MB.", rich_help_panel=OUTPUT)
-    ] = 3.0,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    html_size: Annotated[float, opt.output_option("For --html: maximum size in MB.", min=0.1)] = 3.0,
+    as_json: opt.AsJson = False,
+    quiet: opt.Quiet = False,
 ) -> None:
     """Browse a tree: serve a web page on this machine until Ctrl-C.
 

@@ -2,59 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from agglo.cli.app import (
-    BAD_INPUT,
-    CANNOT_WRITE,
-    EPILOG,
-    USAGE,
-    app,
-    exit_with,
-    print_message,
-    print_result,
-    report_errors,
-)
-from agglo.cli.options import (
-    CONSTRAINTS,
-    GRAPH,
-    INPUT,
-    TREE,
-    Algorithm,
-    AsJson,
-    Columns,
-    Connect,
-    Delimiter,
-    Drop,
-    Encoding,
-    Force,
-    Header,
-    Height,
-    Jobs,
-    KeepModel,
-    LinkageName,
-    Method,
-    Metric,
-    Missing,
-    NClusters,
-    NpzArray,
-    Out,
-    Quiet,
-    Recall,
-    Resolution,
-    Round,
-    Seed,
-    csv_options,
-    parse_columns,
-    parse_float,
-    parse_integer,
-    parse_rule,
-    parse_thresholds,
-)
+from agglo.cli import options as opt
+from agglo.cli.app import BAD_INPUT, CANNOT_WRITE, USAGE, command, exit_with, print_message, print_result
 
 if TYPE_CHECKING:  # slow imports are inside the commands, so that --help is fast
     from agglo.cli.data import Data
@@ -64,88 +19,68 @@ PERSISTENT = {"resolution": "persistent"}
 """The default cut: the most persistent number of clusters on the modularity path."""
 
 
-@app.command(epilog=EPILOG)
-@report_errors
+@command()
 def fit(
     data: Annotated[Path, typer.Argument(metavar="DATA", help="Points: .npy, .npz, .parquet, .csv or .tsv.")],
     *,
-    labels: Annotated[
-        Path | None, typer.Option(help="File of known classes to score the tree with.", rich_help_panel=INPUT)
-    ] = None,
+    labels: Annotated[Path | None, opt.input_option("File of known classes to score the tree with.")] = None,
     label_column: Annotated[
-        str | None,
-        typer.Option(help="Column of known classes, in that file or in DATA.", rich_help_panel=INPUT),
+        str | None, opt.input_option("Column of known classes, in that file or in DATA.")
     ] = None,
-    columns: Columns = None,
-    drop: Drop = None,
-    array: NpzArray = None,
-    header: Header = None,
-    encoding: Encoding = "utf-8",
-    delimiter: Delimiter = None,
-    metric: Metric = "cosine",
+    columns: opt.Columns = None,
+    drop: opt.Drop = None,
+    array: opt.NpzArray = None,
+    header: opt.Header = None,
+    encoding: opt.Encoding = "utf-8",
+    delimiter: opt.Delimiter = None,
+    metric: opt.Metric = "cosine",
     n_neighbors: Annotated[
-        str,
-        typer.Option(
-            "--n-neighbors", "-k", help="Number of neighbours per point, or 'all'.", rich_help_panel=GRAPH
-        ),
+        str, opt.graph_option("Number of neighbours per point, or 'all'.", "--n-neighbors", "-k")
     ] = "25",
-    method: Method = "auto",
-    recall: Recall = 0.95,
-    missing: Missing = "mean",
-    seed: Seed = 0,
-    algorithm: Algorithm = "scc",
-    linkage: LinkageName = "average",
-    connect: Connect = "auto",
+    method: opt.Method = "auto",
+    recall: opt.Recall = 0.95,
+    missing: opt.Missing = "mean",
+    seed: opt.Seed = 0,
+    algorithm: opt.Algorithm = "scc",
+    linkage: opt.LinkageName = "average",
+    connect: opt.Connect = "auto",
     top: Annotated[str | None, typer.Option(hidden=True)] = None,
     thresholds: Annotated[
         str | None,
-        typer.Option(
-            help="For scc: odds (default), geometric, linear, doubling, or numbers: 0.9,0.5,0.1.",
-            rich_help_panel=TREE,
-        ),
+        opt.tree_option("For scc: odds (default), geometric, linear, doubling, or numbers: 0.9,0.5,0.1."),
     ] = None,
     n_thresholds: Annotated[
-        int | None,
-        typer.Option(help="For scc: number of thresholds; by default as many as needed.", rich_help_panel=TREE),
+        int | None, opt.tree_option("For scc: number of thresholds; by default as many as needed.")
     ] = None,
     advance: Annotated[
         Literal["every-round", "until-stable"] | None,
-        typer.Option(metavar="NAME", help="For scc: every-round (default) or until-stable.", rich_help_panel=TREE),
+        opt.tree_option("For scc: every-round (default) or until-stable.", metavar="NAME"),
     ] = None,
     must_link: Annotated[
         Path | None,
-        typer.Option(
-            help="Groups of points that belong to one cluster: a table of row numbers of DATA.",
-            rich_help_panel=CONSTRAINTS,
-        ),
+        opt.constraint_option("Groups of points that belong to one cluster: a table of row numbers of DATA."),
     ] = None,
     cannot_link: Annotated[
         Path | None,
-        typer.Option(
-            help="Groups of points that belong to different clusters: a table of row numbers of DATA.",
-            rich_help_panel=CONSTRAINTS,
+        opt.constraint_option(
+            "Groups of points that belong to different clusters: a table of row numbers of DATA."
         ),
     ] = None,
-    sample_weight: Annotated[
-        Path | None, typer.Option(help="File with the weight of each point.", rich_help_panel=CONSTRAINTS)
-    ] = None,
+    sample_weight: Annotated[Path | None, opt.constraint_option("File with the weight of each point.")] = None,
     max_cluster_size: Annotated[
         float | None,
-        typer.Option(
-            help="Maximum number of points of a cluster; with --sample-weight, its maximum weight.",
-            rich_help_panel=CONSTRAINTS,
-        ),
+        opt.constraint_option("Maximum number of points of a cluster; with --sample-weight, its maximum weight."),
     ] = None,
-    n_clusters: NClusters = None,
-    round: Round = None,
-    height: Height = None,
-    resolution: Resolution = None,
-    out: Out,
-    keep_model: KeepModel = False,
-    jobs: Jobs = None,
-    force: Force = False,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    n_clusters: opt.NClusters = None,
+    round: opt.Round = None,
+    height: opt.Height = None,
+    resolution: opt.Resolution = None,
+    out: opt.Out,
+    keep_model: opt.KeepModel = False,
+    jobs: opt.Jobs = None,
+    force: opt.Force = False,
+    as_json: opt.AsJson = False,
+    quiet: opt.Quiet = False,
 ) -> None:
     """Cluster the points of a file; write the tree and its labels to a folder.
 
@@ -160,24 +95,24 @@ def fit(
         print_message("warning", "--top is deprecated: use --connect")
     with exit_with(USAGE):
         from agglo.cli import record as records
-        from agglo.cli import record as report
         from agglo.cli.data import read_data
         from agglo.estimators import run_folder
         from agglo.estimators.model_folder import model_files
+        from agglo.progress import progress_bar
 
-        given = {"thresholds": parse_thresholds(thresholds), "n_thresholds": n_thresholds, "advance": advance}
+        given = {"thresholds": opt.parse_thresholds(thresholds), "n_thresholds": n_thresholds, "advance": advance}
         schedule = {name: value for name, value in given.items() if value is not None}
         if algorithm != "scc" and schedule:
             options = ", ".join("--" + name.replace("_", "-") for name in schedule)
             raise ValueError(f"--algorithm {algorithm} has no thresholds: leave out {options}")
-        rule = parse_rule(n_clusters, round, height, resolution) or PERSISTENT
+        rule = opt.parse_rule(n_clusters, round, height, resolution) or PERSISTENT
         model = build_model(
             algorithm,
             metric=metric,
-            n_neighbors=parse_integer("--n-neighbors", n_neighbors, "all"),
+            n_neighbors=opt.parse_integer("--n-neighbors", n_neighbors, "all"),
             method=method,
             recall=recall,
-            missing=parse_float("--missing", missing, "mean", "ignore"),
+            missing=opt.parse_float("--missing", missing, "mean", "ignore"),
             random_state=seed,
             linkage=linkage,
             connect=None if "none" in (top, connect) else top or connect,
@@ -186,20 +121,21 @@ def fit(
             **schedule,
             **rule,
         )
-        names = parse_columns(columns, drop)
-        csv = csv_options(header, encoding, delimiter)
+        names = opt.parse_columns(columns, drop)
+        csv = opt.csv_options(header, encoding, delimiter)
     with exit_with(CANNOT_WRITE):
         run_folder.check_folder(out, force=force)
     files = {"must_link": must_link, "cannot_link": cannot_link, "sample_weight": sample_weight}
-    points = read_with_bar(
-        lambda: read_data(data, labels, label_column, **names, array=array, csv=csv, constraints=files), quiet
-    )
+    with progress_bar(not quiet) as progress, exit_with(BAD_INPUT):
+        if progress:
+            progress("reading", 0, 1)
+        points = read_data(data, labels, label_column, **names, array=array, csv=csv, constraints=files)
     fit_model(model, points, quiet)
     record = records.describe_run(model, points, rule, schedule)
     with exit_with(CANNOT_WRITE, f"nothing was written to {out}: "):
         saved = model_files(model) if keep_model else None
         paths = run_folder.save_run(out, model.tree_, model.labels_, record, model=saved)
-    rows = [*report.summarize_run(record), ("written", ", ".join(map(str, paths)))]
+    rows = [*records.summarize_run(record), ("written", ", ".join(map(str, paths)))]
     print_result(record, rows, as_json, quiet)
 
 
@@ -211,16 +147,6 @@ def build_model(algorithm: str, **parameters: Any) -> Clusterer:
     model = clusterers[algorithm](**parameters)
     FitOptions.from_params(model.get_params(deep=False))
     return model
-
-
-def read_with_bar(read: Callable[[], Data], quiet: bool) -> Data:
-    """Call ``read`` and return its result; show a progress bar unless ``quiet``."""
-    from agglo.progress import progress_bar
-
-    with progress_bar(not quiet) as progress, exit_with(BAD_INPUT):
-        if progress:
-            progress("reading", 0, 1)
-        return read()
 
 
 def fit_model(model: Clusterer, data: Data, quiet: bool) -> None:

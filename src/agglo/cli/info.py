@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from agglo.cli.app import BAD_INPUT, EPILOG, USAGE, app, exit_with, print_result, report_errors
-from agglo.cli.options import AsJson, Quiet, RunPath
+from agglo.cli import options as opt
+from agglo.cli.app import BAD_INPUT, USAGE, command, exit_with, print_result
 
 
-@app.command(epilog=EPILOG)
-@report_errors
-def info(run: RunPath, as_json: AsJson = False, quiet: Quiet = False) -> None:
+@command()
+def info(run: opt.RunPath, as_json: opt.AsJson = False, quiet: opt.Quiet = False) -> None:
     """Describe a run: points, graph, tree, labels, and the number of clusters per round.
 
     Example: agglo info out
     """
     with exit_with(USAGE):
-        from agglo.cli import record as report
-        from agglo.cli.record import describe_tree
+        from agglo.cli import record as records
         from agglo.estimators.run_folder import load_run
     with exit_with(BAD_INPUT):
         tree, record = load_run(run)
-        record = record or describe_tree(tree)
-    print_result(record, [*report.summarize_run(record), *report.summarize_rounds(tree)], as_json, quiet)
+        record = record or records.describe_tree(tree)
+    print_result(record, [*records.summarize_run(record), *records.summarize_rounds(tree)], as_json, quiet)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -15,66 +16,43 @@ CONSTRAINTS = "Constraints and weights"
 LABELS = "Labels"
 OUTPUT = "Output and running"
 
+
+def option(panel: str, help: str, *names: str, **settings: Any) -> Any:
+    """Declare an option that the help lists in the group ``panel``."""
+    return typer.Option(*names, help=help, rich_help_panel=panel, **settings)
+
+
+input_option, graph_option, tree_option, constraint_option, label_option, output_option = (
+    partial(option, panel) for panel in (INPUT, GRAPH, TREE, CONSTRAINTS, LABELS, OUTPUT)
+)
+
 RunPath = Annotated[Path, typer.Argument(metavar="RUN", help="Folder that agglo fit wrote, or a tree file.")]
-Out = Annotated[Path, typer.Option("--out", "-o", help="Folder to write to.", rich_help_panel=OUTPUT)]
-LabelFile = Annotated[
-    Path, typer.Option("--out", "-o", help="File for labels: .parquet, .csv or .npy.", rich_help_panel=OUTPUT)
-]
-NClusters = Annotated[
-    int | None,
-    typer.Option(help="Cut at the round with the closest number of clusters.", rich_help_panel=LABELS),
-]
+Out = Annotated[Path, output_option("Folder to write to.", "--out", "-o")]
+label_file = output_option("File for labels: .parquet, .csv or .npy.", "--out", "-o")
+NClusters = Annotated[int | None, label_option("Cut at the round with the closest number of clusters.")]
 Round = Annotated[
     str | None,
-    typer.Option(
-        help="Cut after a round: its number, -1 for the last round, or 'persistent' for the most persistent.",
-        rich_help_panel=LABELS,
-    ),
+    label_option("Cut after a round: its number, -1 for the last round, or 'persistent' for the most persistent."),
 ]
-Height = Annotated[
-    float | None,
-    typer.Option(help="Cut at a height: a distance, or 1 - cosine.", rich_help_panel=LABELS),
-]
+Height = Annotated[float | None, label_option("Cut at a height: a distance, or 1 - cosine.")]
 Resolution = Annotated[
     str | None,
-    typer.Option(
-        help="Cut with the largest modularity at a resolution (the larger, the more clusters), or 'persistent'.",
-        rich_help_panel=LABELS,
+    label_option(
+        "Cut with the largest modularity at a resolution (the larger, the more clusters), or 'persistent'."
     ),
 ]
-Columns = Annotated[str | None, typer.Option(help="Columns to use as features: a,b,c.", rich_help_panel=INPUT)]
-Drop = Annotated[
-    str | None, typer.Option(help="Columns to leave out of the features: a,b.", rich_help_panel=INPUT)
-]
-NpzArray = Annotated[
-    str | None, typer.Option("--array", help="Name of the array in an .npz file.", rich_help_panel=INPUT)
-]
+Columns = Annotated[str | None, input_option("Columns to use as features: a,b,c.")]
+Drop = Annotated[str | None, input_option("Columns to leave out of the features: a,b.")]
+NpzArray = Annotated[str | None, input_option("Name of the array in an .npz file.", "--array")]
 Header = Annotated[
-    bool | None,
-    typer.Option(
-        "--header/--no-header",
-        help="Whether the first line of a CSV file has the column names.",
-        rich_help_panel=INPUT,
-    ),
+    bool | None, input_option("Whether the first line of a CSV file has the column names.", "--header/--no-header")
 ]
-Encoding = Annotated[str, typer.Option(help="Encoding of CSV files.", rich_help_panel=INPUT)]
-Delimiter = Annotated[
-    str | None,
-    typer.Option(help="Column separator of CSV files: ';', '|' or tab.", rich_help_panel=INPUT),
-]
-Jobs = Annotated[
-    int | None,
-    typer.Option("--jobs", "-j", help="Number of threads; all cores by default.", rich_help_panel=OUTPUT),
-]
-Force = Annotated[
-    bool, typer.Option("--force", help="Write even if the folder contains other files.", rich_help_panel=OUTPUT)
-]
-AsJson = Annotated[
-    bool, typer.Option("--json", help="Print the result as JSON on stdout.", rich_help_panel=OUTPUT)
-]
-Quiet = Annotated[
-    bool, typer.Option("--quiet", "-q", help="No progress bar and no summary.", rich_help_panel=OUTPUT)
-]
+Encoding = Annotated[str, input_option("Encoding of CSV files.")]
+Delimiter = Annotated[str | None, input_option("Column separator of CSV files: ';', '|' or tab.")]
+Jobs = Annotated[int | None, output_option("Number of threads; all cores by default.", "--jobs", "-j")]
+Force = Annotated[bool, output_option("Write even if the folder contains other files.", "--force")]
+AsJson = Annotated[bool, output_option("Print the result as JSON on stdout.", "--json")]
+Quiet = Annotated[bool, output_option("No progress bar and no summary.", "--quiet", "-q")]
 
 Metric = Annotated[
     Literal["cosine", "dot", "sqeuclidean", "euclidean", "jaccard", "hamming"],
@@ -169,25 +147,19 @@ def parse_rule(
     return rules or None
 
 
-def parse_integer(option: str, text: str, name: str) -> Any:
-    """Parse the value of ``option`` to an integer; the text ``name`` is also allowed and returned."""
-    if text == name:
-        return text
-    try:
-        return int(text)
-    except ValueError:
-        raise ValueError(f"{option} {text} is neither a whole number nor {name!r}: pass one of these") from None
-
-
-def parse_float(option: str, text: str, *names: str) -> Any:
-    """Parse the value of ``option`` to a float; the texts ``names`` are also allowed and returned."""
+def _parse_number(kind: type[int] | type[float], option: str, text: str, *names: str) -> Any:
+    """Parse the value of ``option`` to a number; the texts ``names`` are also allowed and returned."""
     if text in names:
         return text
     try:
-        return float(text)
+        return kind(text)
     except ValueError:
-        known = " or ".join(map(repr, names))
-        raise ValueError(f"{option} {text} is neither a number nor {known}: pass one of these") from None
+        expected, known = "whole number" if kind is int else "number", " or ".join(map(repr, names))
+        raise ValueError(f"{option} {text} is neither a {expected} nor {known}: pass one of these") from None
+
+
+parse_integer = partial(_parse_number, int)
+parse_float = partial(_parse_number, float)
 
 
 def parse_thresholds(text: str | None) -> Any:

@@ -7,60 +7,35 @@ from typing import Annotated, Literal
 
 import typer
 
-from agglo.cli.app import BAD_INPUT, CANNOT_WRITE, EPILOG, USAGE, app, exit_with, print_result, report_errors
-from agglo.cli.options import (
-    INPUT,
-    OUTPUT,
-    AsJson,
-    Columns,
-    Delimiter,
-    Drop,
-    Encoding,
-    Header,
-    Height,
-    NClusters,
-    NpzArray,
-    Quiet,
-    Round,
-    RunPath,
-    csv_options,
-    parse_columns,
-    parse_rule,
-)
+from agglo.cli import options as opt
+from agglo.cli.app import BAD_INPUT, CANNOT_WRITE, USAGE, command, exit_with, print_result
 
 
-@app.command(epilog=EPILOG)
-@report_errors
+@command()
 def plot(
-    run: RunPath,
+    run: opt.RunPath,
     kind: Annotated[
         Literal["overview", "icicle", "dendrogram", "rounds", "dp-means"],
         typer.Option(metavar="NAME", help="overview, icicle, dendrogram, rounds or dp-means."),
     ] = "overview",
     data: Annotated[
-        Path | None,
-        typer.Option(
-            help="File of the points: required for dp-means, optional for overview.", rich_help_panel=INPUT
-        ),
+        Path | None, opt.input_option("File of the points: required for dp-means, optional for overview.")
     ] = None,
-    columns: Columns = None,
-    drop: Drop = None,
-    array: NpzArray = None,
+    columns: opt.Columns = None,
+    drop: opt.Drop = None,
+    array: opt.NpzArray = None,
     label_column: Annotated[
-        str | None,
-        typer.Option(help="Column of known classes, which is not used as a feature.", rich_help_panel=INPUT),
+        str | None, opt.input_option("Column of known classes, which is not used as a feature.")
     ] = None,
-    header: Header = None,
-    encoding: Encoding = "utf-8",
-    delimiter: Delimiter = None,
-    n_clusters: NClusters = None,
-    round: Round = None,
-    height: Height = None,
-    out: Annotated[
-        Path, typer.Option("--out", "-o", help="File: .png, .svg or .pdf.", rich_help_panel=OUTPUT)
-    ] = Path("tree.png"),
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    header: opt.Header = None,
+    encoding: opt.Encoding = "utf-8",
+    delimiter: opt.Delimiter = None,
+    n_clusters: opt.NClusters = None,
+    round: opt.Round = None,
+    height: opt.Height = None,
+    out: Annotated[Path, opt.output_option("File: .png, .svg or .pdf.", "--out", "-o")] = Path("tree.png"),
+    as_json: opt.AsJson = False,
+    quiet: opt.Quiet = False,
 ) -> None:
     """Draw a tree, its rounds or its DP-means costs.
 
@@ -79,12 +54,12 @@ def plot(
             from agglo.plot import pictures
         except ImportError as error:
             raise ValueError(str(error)) from None
-        given_rule = parse_rule(n_clusters, round, height)
+        given_rule = opt.parse_rule(n_clusters, round, height)
         rule = given_rule or {"round": "persistent"}
         if kind == "dp-means" and data is None:
             raise ValueError("--kind dp-means needs the points of the tree: pass --data")
-        features = parse_columns(columns, drop)
-        csv = csv_options(header, encoding, delimiter)
+        features = opt.parse_columns(columns, drop)
+        csv = opt.csv_options(header, encoding, delimiter)
     with exit_with(CANNOT_WRITE):
         pictures.check_name(out)
         check_writable_file(out)

@@ -7,48 +7,29 @@ from typing import Annotated
 
 import typer
 
-from agglo.cli.app import BAD_INPUT, CANNOT_WRITE, EPILOG, USAGE, app, exit_with, print_result, report_errors
-from agglo.cli.options import (
-    AsJson,
-    Columns,
-    Delimiter,
-    Drop,
-    Encoding,
-    Header,
-    Height,
-    Jobs,
-    LabelFile,
-    NClusters,
-    NpzArray,
-    Quiet,
-    Round,
-    csv_options,
-    parse_columns,
-    parse_rule,
-)
+from agglo.cli import options as opt
+from agglo.cli.app import BAD_INPUT, CANNOT_WRITE, USAGE, command, exit_with, print_result
 
 
-@app.command(epilog=EPILOG)
-@report_errors
+@command()
 def predict(
     run: Annotated[
-        Path,
-        typer.Argument(metavar="RUN", help="Folder of agglo fit --keep-model, or of a saved model."),
+        Path, typer.Argument(metavar="RUN", help="Folder of agglo fit --keep-model, or of a saved model.")
     ],
     data: Annotated[Path, typer.Argument(metavar="NEW", help="File of new points, in the formats of agglo fit.")],
-    columns: Columns = None,
-    drop: Drop = None,
-    array: NpzArray = None,
-    header: Header = None,
-    encoding: Encoding = "utf-8",
-    delimiter: Delimiter = None,
-    n_clusters: NClusters = None,
-    round: Round = None,
-    height: Height = None,
-    out: LabelFile = Path("labels.parquet"),
-    jobs: Jobs = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    columns: opt.Columns = None,
+    drop: opt.Drop = None,
+    array: opt.NpzArray = None,
+    header: opt.Header = None,
+    encoding: opt.Encoding = "utf-8",
+    delimiter: opt.Delimiter = None,
+    n_clusters: opt.NClusters = None,
+    round: opt.Round = None,
+    height: opt.Height = None,
+    out: Annotated[Path, opt.label_file] = Path("labels.parquet"),
+    jobs: opt.Jobs = None,
+    as_json: opt.AsJson = False,
+    quiet: opt.Quiet = False,
 ) -> None:
     """Assign new points to the clusters of a model; -1 if no cluster is close enough.
 
@@ -66,16 +47,16 @@ def predict(
         from agglo.io.atomic import check_writable_file, resolve_file
         from agglo.io.points import check_label_format, write_labels
 
-        rule = parse_rule(n_clusters, round, height) or {}
+        rule = opt.parse_rule(n_clusters, round, height) or {}
         check_label_format(out)
-        features = parse_columns(columns, drop)
-        csv = csv_options(header, encoding, delimiter)
+        features = opt.parse_columns(columns, drop)
+        csv = opt.csv_options(header, encoding, delimiter)
     with exit_with(CANNOT_WRITE):
         check_writable_file(out)
     with exit_with(BAD_INPUT):
         if not run.is_dir():
             raise FileNotFoundError(
-                f"{run} holds no model: it is no folder; pass one that agglo fit --keep-model wrote"
+                f"{run} is not a folder with a model: pass a folder that agglo fit --keep-model wrote"
             )
         if not resolve_file(run, MODEL).exists():
             raise FileNotFoundError(

@@ -6,20 +6,14 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from agglo.cli.app import BAD_INPUT, EPILOG, USAGE, app, exit_with, print_result, report_errors
-from agglo.cli.options import INPUT, OUTPUT, TREE, AsJson, Quiet, parse_float, parse_thresholds
+from agglo.cli import options as opt
+from agglo.cli.app import BAD_INPUT, EPILOG, USAGE, app, command, exit_with, print_result
 
 spark = typer.Typer(help="Cluster tables of edges on Apache Spark.", no_args_is_help=True, epilog=EPILOG)
 app.add_typer(spark, name="spark")
 
-RunFolder = Annotated[
-    str,
-    typer.Option("--out", "-o", help="Folder for the run that all machines can access.", rich_help_panel=OUTPUT),
-]
 
-
-@spark.command(epilog=EPILOG)
-@report_errors
+@command(group=spark)
 def fit(
     edges: Annotated[
         list[str],
@@ -28,47 +22,37 @@ def fit(
         ),
     ],
     *,
-    out: RunFolder,
+    out: Annotated[str, opt.output_option("Folder for the run that all machines can access.", "--out", "-o")],
     kind: Annotated[
         Literal["similarity", "distance"],
-        typer.Option(
-            metavar="NAME", help="similarity or distance: the meaning of the weights.", rich_help_panel=INPUT
-        ),
+        opt.input_option("similarity or distance: the meaning of the weights.", metavar="NAME"),
     ],
     columns: Annotated[
-        str, typer.Option(help="Names of the columns src, dst and weight: a,b,w.", rich_help_panel=INPUT)
+        str, opt.input_option("Names of the columns src, dst and weight: a,b,w.")
     ] = "src,dst,weight",
     points: Annotated[
-        str | None,
-        typer.Option(help="Parquet file with all point ids, if some points have no edges.", rich_help_panel=INPUT),
+        str | None, opt.input_option("Parquet file with all point ids, if some points have no edges.")
     ] = None,
-    missing: Annotated[
-        str | None, typer.Option(help="Value of a pair without an edge, or 'ignore'.", rich_help_panel=INPUT)
-    ] = None,
-    metric: Annotated[str | None, typer.Option(help="Metric of the weights.", rich_help_panel=INPUT)] = None,
+    missing: Annotated[str | None, opt.input_option("Value of a pair without an edge, or 'ignore'.")] = None,
+    metric: Annotated[str | None, opt.input_option("Metric of the weights.")] = None,
     linkage: Annotated[
-        Literal["average", "single", "complete"],
-        typer.Option(metavar="NAME", help="average, single or complete.", rich_help_panel=TREE),
+        Literal["average", "single", "complete"], opt.tree_option("average, single or complete.", metavar="NAME")
     ] = "average",
     thresholds: Annotated[
-        str, typer.Option(help="odds, geometric, linear, doubling, or numbers: 0.9,0.5.", rich_help_panel=TREE)
+        str, opt.tree_option("odds, geometric, linear, doubling, or numbers: 0.9,0.5.")
     ] = "odds",
     n_thresholds: Annotated[
-        int | None, typer.Option(help="Number of thresholds; by default as many as needed.", rich_help_panel=TREE)
+        int | None, opt.tree_option("Number of thresholds; by default as many as needed.")
     ] = None,
     advance: Annotated[
-        Literal["every-round", "until-stable"],
-        typer.Option(metavar="NAME", help="every-round or until-stable.", rich_help_panel=TREE),
+        Literal["every-round", "until-stable"], opt.tree_option("every-round or until-stable.", metavar="NAME")
     ] = "every-round",
     handoff_edges: Annotated[
-        int | None,
-        typer.Option(help="Maximum number of edges that one machine clusters alone.", rich_help_panel=OUTPUT),
+        int | None, opt.output_option("Maximum number of edges that one machine clusters alone.")
     ] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Resume an interrupted run in the folder.", rich_help_panel=OUTPUT)
-    ] = False,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    resume: Annotated[bool, opt.output_option("Resume an interrupted run in the folder.", "--resume")] = False,
+    as_json: opt.AsJson = False,
+    quiet: opt.Quiet = False,
 ) -> None:
     """Cluster a graph, given as a table of edges; write the tree as tables.
 
@@ -78,7 +62,6 @@ def fit(
     """
     with exit_with(USAGE):
         from agglo import spark as engine
-        from agglo.spark.algorithms import HANDOFF_EDGES
 
         names = columns.split(",")
         if len(names) != 3:
@@ -87,15 +70,16 @@ def fit(
             )
         options: dict[str, Any] = {
             "kind": kind,
-            "missing": None if missing is None else parse_float("--missing", missing, "ignore"),
+            "missing": None if missing is None else opt.parse_float("--missing", missing, "ignore"),
             "metric": metric,
             "linkage": linkage,
-            "thresholds": parse_thresholds(thresholds),
+            "thresholds": opt.parse_thresholds(thresholds),
             "n_thresholds": n_thresholds,
             "advance": advance,
-            "handoff_edges": HANDOFF_EDGES if handoff_edges is None else handoff_edges,
             "resume": resume,
         }
+        if handoff_edges is not None:
+            options["handoff_edges"] = handoff_edges
     with exit_with(BAD_INPUT):
         session = _start_session()
         table = _read_parquet(session, *edges)
@@ -105,7 +89,7 @@ def fit(
                     f"{edges[0]} has no column {name!r}, only {', '.join(table.columns)}: "
                     "pass the names of three of its columns with --columns"
                 )
-        table = table.select(*(table[name].alias(to) for name, to in zip(names, _COLUMNS, strict=True)))
+        table = table.select(*names).toDF("src", "dst", "weight")
         tree = engine.scc(table, out, points=None if points is None else _read_parquet(session, points), **options)
     clusters = tree.clusters_per_round
     result = {"run": out, "points": tree.n_points, "rounds": len(tree.rounds), "clusters": clusters}
@@ -117,15 +101,14 @@ def fit(
     print_result(result, rows, as_json, quiet)
 
 
-@spark.command(epilog=EPILOG)
-@report_errors
+@command(group=spark)
 def labels(
     run: Annotated[str, typer.Argument(metavar="RUN", help="Folder that agglo spark fit wrote.")],
     *,
     round: Annotated[int, typer.Option(help="The round: a number, or -1 for the last.")],
     out: Annotated[str, typer.Option("--out", "-o", help="Folder for Parquet files with id and cluster.")],
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    as_json: opt.AsJson = False,
+    quiet: opt.Quiet = False,
 ) -> None:
     """Write the cluster of each point after a round of a run.
 
@@ -137,15 +120,8 @@ def labels(
         tree = SparkHierarchy(_start_session(), run)
         tree.labels(round).write.mode("overwrite").parquet(out)
     clusters = tree.clusters_per_round[round]
-    print_result(
-        {"run": run, "clusters": clusters, "written": out},
-        [("written", f"{out}: {clusters:,} clusters")],
-        as_json,
-        quiet,
-    )
-
-
-_COLUMNS = ("src", "dst", "weight")
+    result = {"run": run, "clusters": clusters, "written": out}
+    print_result(result, [("written", f"{out}: {clusters:,} clusters")], as_json, quiet)
 
 
 def _start_session() -> Any:

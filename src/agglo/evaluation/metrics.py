@@ -21,6 +21,16 @@ class PairwiseScores(NamedTuple):
     precision: float
     recall: float
 
+    @classmethod
+    def from_pairs(cls, together: float, of_class: float, of_cluster: float) -> PairwiseScores:
+        """Compute the scores from the number of pairs with the same class and cluster, class, and cluster."""
+        # Python integers are exact, so each ratio is rounded only once.
+        return cls(
+            f1=2 * together / (of_class + of_cluster) if of_class + of_cluster else 1.0,
+            precision=together / of_cluster if of_cluster else 1.0,
+            recall=together / of_class if of_class else 1.0,
+        )
+
 
 class RoundScores(NamedTuple):
     """Pairwise F1, precision and recall of every round: entry ``i`` scores ``tree.labels(round=i)``."""
@@ -28,6 +38,20 @@ class RoundScores(NamedTuple):
     f1: npt.NDArray[np.float64]
     precision: npt.NDArray[np.float64]
     recall: npt.NDArray[np.float64]
+
+    @classmethod
+    def from_pairs(cls, together: npt.NDArray[Any], of_class: float, of_cluster: npt.NDArray[Any]) -> RoundScores:
+        """Compute the scores from the numbers of pairs after each round; see :class:`PairwiseScores`."""
+
+        def divide(part: npt.NDArray[Any], whole: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+            return np.asarray(np.divide(part, whole, out=np.ones(len(whole)), where=whole > 0), np.float64)
+
+        same_class = np.full(len(together), of_class)
+        return cls(
+            f1=divide(2 * together, same_class + of_cluster),
+            precision=divide(together, of_cluster),
+            recall=divide(together, same_class),
+        )
 
 
 def dendrogram_purity(tree: Hierarchy, y: npt.ArrayLike) -> float:
@@ -105,12 +129,7 @@ def pairwise_f1(y: npt.ArrayLike, labels: npt.ArrayLike) -> PairwiseScores:
     both = classes.astype(np.int64) * (int(clusters.max()) + 1) + clusters
     together = _count_pairs(np.unique(both, return_counts=True)[1])
     of_class, of_cluster = _count_pairs(np.bincount(classes)), _count_pairs(np.bincount(clusters))
-    # Python integers are exact, so each ratio is rounded only once.
-    return PairwiseScores(
-        f1=2 * together / (of_class + of_cluster) if of_class + of_cluster else 1.0,
-        precision=together / of_cluster if of_cluster else 1.0,
-        recall=together / of_class if of_class else 1.0,
-    )
+    return PairwiseScores.from_pairs(together, of_class, of_cluster)
 
 
 def pairwise_f1_by_round(tree: Hierarchy, y: npt.ArrayLike) -> RoundScores:
@@ -141,19 +160,13 @@ def pairwise_f1_by_round(tree: Hierarchy, y: npt.ArrayLike) -> RoundScores:
     2
     """
     classes = _encode_classes(tree, y)
-    rounds = len(tree.rounds)
     met = _core.count_pairs_by_lca(tree.parent, tree.size, classes, int(classes.max()) + 1)
     sizes = tree.size.astype(np.int64)
     pairs = sizes * (sizes - 1) // 2
     new_pairs = pairs.copy()  # pairs of a node that are not pairs of one of its children
     np.subtract.at(new_pairs, tree.parent[:-1], pairs[:-1])
     together, of_cluster = (_sum_by_round(tree, column) for column in (met, new_pairs))
-    of_class = np.full(rounds + 1, _count_pairs(np.bincount(classes)))
-    return RoundScores(
-        f1=_divide(2 * together, of_class + of_cluster),
-        precision=_divide(together, of_cluster),
-        recall=_divide(together, of_class),
-    )
+    return RoundScores.from_pairs(together, _count_pairs(np.bincount(classes)), of_cluster)
 
 
 def dp_means_cost(X: npt.ArrayLike, labels: npt.ArrayLike, lam: SupportsFloat) -> float:
@@ -205,10 +218,6 @@ def _sum_by_round(tree: Hierarchy, column: npt.NDArray[np.int64]) -> npt.NDArray
     sums = np.zeros(len(tree.rounds) + 2, np.int64)
     np.add.at(sums, tree.round, column)
     return np.cumsum(sums[:-1])  # without the explicit root of a forest, which is not a merge
-
-
-def _divide(part: npt.NDArray[np.int64], whole: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-    return np.divide(part, whole, out=np.ones(len(whole)), where=whole > 0)
 
 
 def _encode_classes(tree: Hierarchy, y: npt.ArrayLike) -> npt.NDArray[np.int32]:

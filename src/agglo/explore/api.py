@@ -16,14 +16,16 @@ from typing import Annotated, Any, Literal
 import numpy as np
 
 from agglo.explore import view as layout
-from agglo.explore.colours import Colouring, build_colouring
 from agglo.explore.export import iter_csv, iter_parquet
 from agglo.explore.query import BadRequestError, Bounds
-from agglo.explore.run import ExplorableRun
+from agglo.explore.run import Colouring, ExplorableRun, build_colouring
 
 Node = Annotated[int, Bounds(0)]
 Offset = Annotated[int, Bounds(0)]
 Limit = Annotated[int, Bounds(1, 1000)]
+
+
+# The responses, as JSON objects. docs/explore.md explains their fields.
 
 
 @dataclass(frozen=True)
@@ -32,17 +34,11 @@ class Run:
 
     title: str
     points: int
-    """The number of points."""
     nodes: int
-    """The number of nodes, including points and root."""
     root: int
-    """The root node."""
     kind: str
-    """Whether the tree was built from similarities or distances: "similarity" or "distance"."""
     columns: list[str]
-    """The names of the items' columns, except the text column."""
     texts: bool
-    """Whether the items have texts."""
 
 
 @dataclass(frozen=True)
@@ -52,93 +48,68 @@ class Crumb:
     node: int
     name: str
     size: int
-    """The number of points of the node."""
     round: int
-    """The round that created the node; 0 for a point."""
 
 
 @dataclass(frozen=True)
 class Box:
-    """A node or a group of siblings to draw: an :class:`agglo.explore.view.Box` with its name and colour value."""
+    """An :class:`agglo.explore.view.Box` with its name, round and colour value."""
 
     node: int
-    """The id of the node; -1 for a group of siblings."""
     parent: int
-    """The position of the enclosing box in the list of boxes; -1 for the first box."""
     size: int
-    """The number of points in the box."""
     number: int
-    """The number of nodes in the box: 1, or the size of the group."""
     name: str
     round: int
-    """The round that created the node; 0 for a point or a group."""
     value: float | None
-    """The colour value: the mean of a numeric column, or the position of a category in the legend."""
     share: float | None
-    """The share of the node's points that have this category."""
 
 
 @dataclass(frozen=True)
 class View:
-    """The boxes to draw for a node and its descendants."""
+    """The boxes to draw for a node and its descendants; ``steps`` are the numbers of clusters to choose from."""
 
     node: int
     clusters: int
-    """The number of clusters, which are the innermost boxes; groups of small ones share a box."""
     steps: list[int]
-    """The numbers of clusters to choose from, ascending."""
     path: list[Crumb]
-    """The path from the root to the node."""
     boxes: list[Box]
     legend: list[str]
-    """The categories with a colour of their own; empty for a numeric column."""
     span: list[float]
-    """The smallest and the largest value of a numeric column; empty for other columns."""
 
 
 @dataclass(frozen=True)
 class Item:
-    """A point with its text, count and columns."""
+    """A point with its text, count and columns, as truncated texts."""
 
     point: int
     text: str
-    """The text, truncated if it is very long."""
     count: int
-    """The number of occurrences of the item in the data."""
     values: list[str | None]
-    """The values of the other columns as text, in the order of ``Run.columns``."""
 
 
 @dataclass(frozen=True)
 class Details:
-    """Details of a node."""
+    """Details of a node; ``cohesion`` is None for a tree of distances."""
 
     node: int
     name: str
     size: int
-    """The number of points of the node."""
     occurrences: int
-    """The sum of the counts of these points."""
     round: int
     height: float
-    """The height of the merge that created the node; 0 for a point."""
     cohesion: float | None
-    """The similarity of the merged children; None for a tree of distances."""
     clusters: int
-    """The number of children."""
     terms: list[str]
-    """The most distinctive terms of the node's texts, best term first."""
     examples: list[Item]
-    """Representative points of the node."""
     path: list[Crumb]
 
 
 @dataclass(frozen=True)
 class Items:
-    """One page of a list of points."""
+    """One page of a list of points; ``total`` counts the points on all pages."""
 
     total: int
-    """The number of points on all pages."""
     items: list[Item]
 
 
@@ -188,9 +159,9 @@ def view(
     for position, box in enumerate(boxes):
         around = "" if box.parent < 0 else described[box.parent].name
         described.append(describe_box(run, box, None if position in outer else colouring, around))
-    legend = [] if colouring is None else colouring.legend
-    span = [] if colouring is None else colouring.span
-    return View(node, step.clusters, [step.clusters for step in steps], _path(run, node), described, legend, span)
+    shown = ([], []) if colouring is None else (colouring.legend, colouring.span)
+    numbers = [step.clusters for step in steps]
+    return View(node, step.clusters, numbers, path(run, node=node), described, *shown)
 
 
 def children(run: ExplorableRun, *, node: Node, offset: Offset = 0, limit: Limit = 100) -> list[Crumb]:
@@ -219,7 +190,7 @@ def details(run: ExplorableRun, *, node: Node) -> Details:
         clusters=len(tree.children(node)),
         terms=run.terms(node),
         examples=describe_items(run, run.examples(node)),
-        path=_path(run, node),
+        path=path(run, node=node),
     )
 
 
@@ -238,8 +209,10 @@ def search(run: ExplorableRun, *, text: str, limit: Limit = 30) -> Items:
 
 
 def path(run: ExplorableRun, *, node: Node) -> list[Crumb]:
-    """Return the path from the root to a node or point."""
-    return _path(run, _check_node(run, node))
+    """Return the path from the root to a node or point, without nodes that have the name of the next node."""
+    crumbs = [_crumb(run, step) for step in layout.path_from_root(run.outline, _check_node(run, node))]
+    is_new = [crumb.name != following.name for crumb, following in itertools.pairwise(crumbs)]
+    return [crumb for i, crumb in enumerate(crumbs) if i in (0, len(crumbs) - 1) or is_new[i]]
 
 
 def export(
@@ -314,10 +287,3 @@ def _most_frequent(points: Any, count: Any, n: int) -> Any:
 
 def _crumb(run: ExplorableRun, node: int) -> Crumb:
     return Crumb(node, run.name(node), int(run.tree.size[node]), int(run.tree.round[node]))
-
-
-def _path(run: ExplorableRun, node: int) -> list[Crumb]:
-    """Return the path from the root, without nodes that have the name of the next node."""
-    crumbs = [_crumb(run, step) for step in layout.path_from_root(run.outline, node)]
-    is_new = [crumb.name != following.name for crumb, following in itertools.pairwise(crumbs)]
-    return [crumb for i, crumb in enumerate(crumbs) if i in (0, len(crumbs) - 1) or is_new[i]]

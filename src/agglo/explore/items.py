@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from agglo.explore.query import BadRequestError
 from agglo.explore.values import (
     decode,
-    is_number,
     is_text,
     select_rows,
     to_floats,
@@ -32,29 +30,14 @@ Ints = npt.NDArray[np.int64]
 TEXT, COUNT = "text", "count"  # names of the columns with a special meaning
 MAX_TEXT = 2000  # maximum number of characters of a displayed text; exports are not truncated
 MAX_LABEL = 80  # maximum number of characters of a name or category
-MAX_CATEGORIES = 10  # number of categories with a colour of their own; all others share one colour
-
-
-class ColourValues(NamedTuple):
-    """The values of a column for colouring: numbers, or codes of the most frequent categories."""
-
-    names: list[str] | None
-    """The categories, most frequent first; None for a numeric column."""
-    values: npt.NDArray[Any]
-    """One number per point, or the position of its category in ``names`` (-1 if null or not in ``names``)."""
 
 
 class Items:
-    """The text and the other columns of each point; a point without a text is shown by its number.
+    """The text and the other columns of ``n`` points; a point without a text is shown by its number.
 
-    Parameters
-    ----------
-    n : int
-        The number of points.
-    table : pyarrow.Table, optional
-        One row per point, with columns of any Arrow type. The explorer shows a point by its ``text``. If the
-        column ``count`` has integers without nulls, it is the number of occurrences of the point. Columns with
-        equal or empty names are renamed; see :func:`unique_names`.
+    ``table`` is an Arrow table with one row per point. The explorer shows a point by its ``text``. If the column
+    ``count`` has integers without nulls, it is the number of occurrences of the point. Columns with equal or empty
+    names are renamed; see :func:`unique_names`.
     """
 
     def __init__(self, n: int, table: Any = None) -> None:
@@ -112,25 +95,6 @@ class Items:
             found = np.concatenate([[point], found[found != point]])
         return found[:limit], len(found)
 
-    @lru_cache(maxsize=2)  # noqa: B019  # an instance lives as long as the program
-    def colour_values(self, column: str) -> ColourValues:
-        """Return the colour values of a column: its numbers, or codes of its most frequent texts."""
-        if column not in self.columns:
-            known = ", ".join(map(repr, self.columns)) or "none"
-            raise BadRequestError(f"there is no column {column!r} to colour by: pass one of {known}")
-        values = self._arrays[column]
-        if is_number(values.type) and column != "label":
-            return ColourValues(None, to_floats(values))
-        encoded = to_text(values, MAX_TEXT).dictionary_encode()
-        codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-        frequent = np.argsort(-np.bincount(codes[codes >= 0], minlength=len(encoded.dictionary)), kind="stable")
-        rank = np.full(len(encoded.dictionary) + 1, -1, np.int8)  # the last entry is for null, which has code -1
-        rank[frequent[:MAX_CATEGORIES]] = np.arange(min(len(frequent), MAX_CATEGORIES))
-        return ColourValues(
-            [truncate(encoded.dictionary[int(i)].as_py(), MAX_LABEL) for i in frequent[:MAX_CATEGORIES]],
-            rank[codes],
-        )
-
     def _display_texts(self, name: str, points: npt.NDArray[Any]) -> list[str | None]:
         found = select_rows(self._arrays[name], pa.array(points, pa.int64()))
         texts = to_text(found, MAX_TEXT).to_pylist()
@@ -168,27 +132,24 @@ def _to_counts(column: Any) -> Ints | None:
 
 
 def make_table(texts: Sequence[str] | None, columns: Mapping[str, Any] | None) -> Any:
-    """Build an Arrow table from texts and columns; return None if both are None.
-
-    Raises
-    ------
-    ValueError
-        If a text is not a str or not valid Unicode, or a column has no Arrow type.
-    """
-    arrays: dict[str, Any] = {} if texts is None else {TEXT: _text_array(texts)}
+    """Build an Arrow table from texts and columns; return None if both are None."""
+    arrays: dict[str, Any] = {}
+    if texts is not None:
+        for i, text in enumerate(texts):
+            _check_text(f"texts[{i}]", text)
+        arrays[TEXT] = pa.array(list(texts), pa.large_string())
     for name, values in (columns or {}).items():
         if name == TEXT and texts is not None:
             raise ValueError("columns has a column 'text', but texts is given, too: rename that column")
         _check_text("the name of a column", name)
-        arrays[name] = _column_array(name, values)
+        try:
+            arrays[name] = values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(values)
+        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+            raise ValueError(
+                f"the column {name!r} cannot be shown: Arrow has no type for its values ({error}); pass one value "
+                "per point, all of the same type: numbers, texts, dates or lists"
+            ) from error
     return pa.table(arrays) if arrays else None
-
-
-def _text_array(texts: Sequence[str]) -> Any:
-    listed = list(texts)
-    for i, text in enumerate(listed):
-        _check_text(f"texts[{i}]", text)
-    return pa.array(listed, pa.large_string())
 
 
 def _check_text(what: str, text: Any) -> None:
@@ -201,18 +162,6 @@ def _check_text(what: str, text: Any) -> None:
             f"{what} has the lone surrogate {text[error.start]!r} at position {error.start}, which UTF-8 cannot "
             'encode: replace it, for example by text.encode("utf-8", "replace").decode()'
         ) from None
-
-
-def _column_array(name: str, values: Any) -> Any:
-    if isinstance(values, pa.Array | pa.ChunkedArray):
-        return values
-    try:
-        return pa.array(values)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-        raise ValueError(
-            f"the column {name!r} cannot be shown: Arrow has no type for its values ({error}); pass one value per "
-            "point, all of the same type: numbers, texts, dates or lists"
-        ) from error
 
 
 def read_table(path: Path, column: str | None) -> Any:
@@ -230,7 +179,5 @@ def read_table(path: Path, column: str | None) -> Any:
         raise ValueError(f"{path} has no column {column!r}: pass one of {', '.join(map(repr, names))}")
     if column is None or column == TEXT:
         return table
-    free = [name if name != TEXT else "text (other)" for name in names]
-    return table.rename_columns(
-        [TEXT if name == column else other for name, other in zip(names, free, strict=True)]
-    )
+    renamed = {column: TEXT, TEXT: "text (other)"}
+    return table.rename_columns([renamed.get(name, name) for name in names])

@@ -24,13 +24,7 @@ _STYLE = '<link rel="stylesheet" crossorigin href="./app.css">'
 
 
 def render_page(run: ExplorableRun, max_bytes: int = MAX_BYTES) -> str:
-    """Render an HTML page of at most ``max_bytes`` with the largest clusters of a tree.
-
-    Raises
-    ------
-    ValueError
-        If ``max_bytes`` is too small for a page with two clusters.
-    """
+    """Render an HTML page of at most ``max_bytes`` with the largest clusters of a tree, at least two."""
     static = files("agglo.explore").joinpath("static")
     template = static.joinpath("index.html").read_text("utf-8")
     script = static.joinpath("app.js").read_text("utf-8").replace("</script", "<\\/script")

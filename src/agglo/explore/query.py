@@ -20,73 +20,54 @@ class BadRequestError(ValueError):
 class Bounds:
     """The smallest and largest allowed value of a numeric parameter."""
 
-    min: float | None = None
-    max: float | None = None
-
-
-@dataclass(frozen=True)
-class _Parameter:
-    name: str
-    type: Any
-    bounds: Bounds
-    is_required: bool
+    min: float = -math.inf
+    max: float = math.inf
 
 
 def parse_arguments(handler: Callable[..., Any], query: Mapping[str, list[str]]) -> dict[str, Any]:
-    """Convert query parameters to the keyword arguments of ``handler``, according to its annotations.
-
-    Raises
-    ------
-    BadRequestError
-        If a parameter is unknown, missing, repeated, of a wrong type or out of bounds.
-    """
-    known = {parameter.name: parameter for parameter in _parameters(handler)}
+    """Convert query parameters to the keyword arguments of ``handler``, according to its annotations."""
+    known = _parameters(handler)
     unknown = next((name for name in query if name not in known), None)
     if unknown is not None:
         listed = ", ".join(known) or "none"
         raise BadRequestError(f"there is no parameter {unknown[:50]!r}: pass one of {listed}")
     arguments = {}
-    for name, parameter in known.items():
+    for name, (hint, is_required) in known.items():
         texts = query.get(name, [])
         if len(texts) > 1:
             raise BadRequestError(f"{name} is given {len(texts)} times: pass it once")
         if texts:
-            arguments[name] = _parse(parameter, texts[0])
-        elif parameter.is_required:
+            arguments[name] = _parse(name, hint, texts[0])
+        elif is_required:
             raise BadRequestError(f"{name} is missing: pass {name}=...")
     return arguments
 
 
 @cache
-def _parameters(handler: Callable[..., Any]) -> tuple[_Parameter, ...]:
-    """Return the keyword-only parameters of ``handler``."""
+def _parameters(handler: Callable[..., Any]) -> dict[str, tuple[Any, bool]]:
+    """Return the annotation of each keyword-only parameter of ``handler``, and whether it is required."""
     hints = get_type_hints(handler, include_extras=True)
-    found = []
-    for name, parameter in inspect.signature(handler).parameters.items():
-        if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
-            hint = hints[name]
-            kind, bounds = get_args(hint) if get_origin(hint) is Annotated else (hint, Bounds())
-            found.append(_Parameter(name, kind, bounds, parameter.default is inspect.Parameter.empty))
-    return tuple(found)
+    return {
+        name: (hints[name], parameter.default is parameter.empty)
+        for name, parameter in inspect.signature(handler).parameters.items()
+        if parameter.kind is parameter.KEYWORD_ONLY
+    }
 
 
-def _parse(parameter: _Parameter, text: str) -> Any:
-    name, kind = parameter.name, parameter.type
+def _parse(name: str, hint: Any, text: str) -> Any:
+    kind, bounds = get_args(hint) if get_origin(hint) is Annotated else (hint, Bounds())
     if len(text) > _MAX_CHARACTERS:
         raise BadRequestError(f"{name} has {len(text)} characters: pass at most {_MAX_CHARACTERS}")
-    if get_origin(kind) is Literal:
-        if text not in get_args(kind):
-            raise BadRequestError(f"{name}={text[:50]!r} is unknown: pass one of {', '.join(get_args(kind))}")
-        return text
-    if kind is str:
+    if get_origin(kind) is Literal and text not in get_args(kind):
+        raise BadRequestError(f"{name}={text[:50]!r} is unknown: pass one of {', '.join(get_args(kind))}")
+    if kind is str or get_origin(kind) is Literal:
         return text
     if get_origin(kind) is list:
-        return [_parse_number(parameter, int, part) for part in text.split(",")]
-    return _parse_number(parameter, kind, text)
+        return [_parse_number(name, int, bounds, part) for part in text.split(",")]
+    return _parse_number(name, kind, bounds, text)
 
 
-def _parse_number(parameter: _Parameter, kind: Any, text: str) -> int | float:
-    name, bounds = parameter.name, parameter.bounds
+def _parse_number(name: str, kind: Any, bounds: Bounds, text: str) -> int | float:
     try:
         if not text.isascii():
             raise ValueError
@@ -96,8 +77,8 @@ def _parse_number(parameter: _Parameter, kind: Any, text: str) -> int | float:
         raise BadRequestError(f"{name}={text[:50]!r} is not {expected}: pass {expected}") from None
     if not math.isfinite(number) or number > 2**53:
         raise BadRequestError(f"{name}={text[:50]} is too large or not finite: pass a finite number up to 2**53")
-    if bounds.min is not None and number < bounds.min:
+    if number < bounds.min:
         raise BadRequestError(f"{name}={number} is too small: pass at least {bounds.min:g}")
-    if bounds.max is not None and number > bounds.max:
+    if number > bounds.max:
         raise BadRequestError(f"{name}={number} is too large: pass at most {bounds.max:g}")
     return number

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from agglo.estimators import run_folder as runfolder
-from agglo.explore.items import MAX_LABEL, Items, make_table, read_table
-from agglo.explore.values import truncate
+from agglo.explore.items import MAX_LABEL, MAX_TEXT, Items, make_table, read_table
+from agglo.explore.query import BadRequestError
+from agglo.explore.values import is_number, to_floats, to_text, truncate
 from agglo.explore.view import Outline
 from agglo.io.arrow_file import map_arrow
 from agglo.text.names import NAMES_SCHEMA, name_nodes
@@ -24,29 +26,18 @@ from agglo.tree.mapped import load_mapped, release_pages
 
 N_EXAMPLES = 5
 _MAX_CANDIDATES = 5000  # the examples of a cluster are selected among at most this number of its points
+_MAX_CATEGORIES = 10  # number of categories with a colour of their own; all others share one colour
 _MAX_NAME = 300  # maximum number of characters of a cluster's name, which is a few terms and a text
 
 
 @dataclass(frozen=True, eq=False)
 class ExplorableRun:
-    """A tree with the items and names that the explorer shows.
-
-    Parameters
-    ----------
-    tree : Hierarchy
-        The tree.
-    items : Items
-        The texts and columns of the points.
-    names : pyarrow.Table, optional
-        One row per inner node, in node order: ``name``, ``terms`` and ``examples``.
-    title : str
-        The title of the page.
-    """
+    """A tree with the items and names that the explorer shows."""
 
     tree: Hierarchy
     items: Items
-    names: Any
-    title: str
+    names: Any  # an Arrow table with one row per inner node: name, terms and examples; None without names
+    title: str  # of the page
 
     @cached_property
     def outline(self) -> Outline:
@@ -90,14 +81,7 @@ class ExplorableRun:
 def open_run(path: Path, items: Path | None = None, column: str | None = None) -> ExplorableRun:
     """Open a run folder or a tree file.
 
-    Parameters
-    ----------
-    path : Path
-        The run folder, or a tree file.
-    items : Path, optional
-        A file with one row per point, instead of the run's own items.
-    column : str, optional
-        The column of ``items`` that holds the texts.
+    ``items`` is a file with one row per point, instead of the run's own items, and ``column`` its column of texts.
     """
     if path.is_dir():
         return runfolder.read_run(path, lambda files: _open_files(path, files, items, column))
@@ -149,10 +133,8 @@ def check_names(names: Any, tree: Hierarchy, path: Path) -> Any:
         names = names.append_column("typical_text", pa.repeat(pa.scalar("", pa.large_string()), names.num_rows))
     missing = set(NAMES_SCHEMA.names) - set(names.column_names)
     if missing or names.num_rows != inner:
-        cause = (
-            f"it has no column {min(missing)!r}" if missing else f"it has {names.num_rows} rows for {inner} nodes"
-        )
-        raise ValueError(f"{path} does not fit the tree: {cause}; run agglo text again")
+        cause = f"has no column {min(missing)!r}" if missing else f"has {names.num_rows} rows for {inner} nodes"
+        raise ValueError(f"{path} does not fit the tree: it {cause}; run agglo text again")
     try:
         table = pa.table(
             {column.name: names[column.name].cast(column.type) for column in NAMES_SCHEMA}
@@ -169,3 +151,65 @@ def check_names(names: Any, tree: Hierarchy, path: Path) -> Any:
             "run agglo text again"
         )
     return table
+
+
+class Colouring:
+    """The colour values of the nodes of a run: the mean of a numeric column, or the most frequent category.
+
+    ``legend`` has the most frequent categories; it is empty for a numeric column. ``span`` has the smallest and
+    the largest number; it is empty for other columns.
+    """
+
+    def __init__(self, run: ExplorableRun, column: str) -> None:
+        if column not in run.items.columns:
+            known = ", ".join(map(repr, run.items.columns)) or "none"
+            raise BadRequestError(f"there is no column {column!r} to colour by: pass one of {known}")
+        array = run.items.array(column)
+        self.legend: list[str] = []
+        self.span: list[float] = []
+        self._tree = run.tree
+        self._is_numeric = is_number(array.type) and column != "label"
+        values: npt.NDArray[Any]
+        if self._is_numeric:
+            values = to_floats(array)
+            finite = values[np.isfinite(values)]
+            self.span = [float(finite.min()), float(finite.max())] if len(finite) else []
+        else:
+            self.legend, values = _encode_categories(array)
+        # In leaf order, so that the points of a node are a slice.
+        self._values: npt.NDArray[Any] = values[run.tree.order]
+
+    def value(self, node: int) -> tuple[float | None, float | None]:
+        """Return (mean, None) for a numeric column, else (most frequent category, its share of the points).
+
+        The category is its position in the legend; -1 if it is not in the legend.
+        """
+        first = int(self._tree.start[node])
+        values = self._values[first : first + int(self._tree.size[node])]
+        if self._is_numeric:
+            finite = values[np.isfinite(values)]
+            return (_mean(finite), None) if len(finite) else (None, None)
+        counts = np.bincount(values + 1, minlength=_MAX_CATEGORIES + 1)
+        most = int(counts.argmax())
+        return float(most - 1), float(counts[most] / len(values))
+
+
+build_colouring = lru_cache(maxsize=2)(Colouring)
+
+
+def _encode_categories(array: Any) -> tuple[list[str], npt.NDArray[np.int8]]:
+    """Return the most frequent texts, and for each row the position of its text among them or -1."""
+    encoded = to_text(array, MAX_TEXT).dictionary_encode()
+    codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    counts = np.bincount(codes[codes >= 0], minlength=len(encoded.dictionary))
+    frequent = np.argsort(-counts, kind="stable")[:_MAX_CATEGORIES]
+    rank = np.full(len(encoded.dictionary) + 1, -1, np.int8)  # the last entry is for null, which has code -1
+    rank[frequent] = np.arange(len(frequent))
+    return [truncate(encoded.dictionary[int(i)].as_py(), MAX_LABEL) for i in frequent], rank[codes]
+
+
+def _mean(values: npt.NDArray[Any]) -> float:
+    with np.errstate(over="ignore"):
+        mean = float(values.mean())
+    # The sum of large floats may be infinite although their mean is finite.
+    return mean if math.isfinite(mean) else float((values / len(values)).sum())

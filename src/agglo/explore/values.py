@@ -58,20 +58,24 @@ def decode(array: Any) -> Any:
 
 def is_number(kind: Any) -> bool:
     """Return whether an Arrow type is numeric (integer, float or decimal), plain or dictionary-encoded."""
-    if isinstance(kind, pa.BaseExtensionType):
-        return kind != pa.bool8() and is_number(kind.storage_type)
-    if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
-        return is_number(kind.value_type)
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+    return _is_any(_plain_type(kind), "integer", "floating", "decimal")
 
 
 def is_text(kind: Any) -> bool:
     """Return whether an Arrow type is text, plain or dictionary-encoded."""
+    return _is_any(_plain_type(kind), "string", "large_string", "string_view")
+
+
+def _plain_type(kind: Any) -> Any:
+    """Return the type of the values of an encoded or extension type; other types are unchanged."""
     if isinstance(kind, pa.BaseExtensionType):
-        return is_text(kind.storage_type)
-    if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
-        return is_text(kind.value_type)
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+        return pa.bool_() if kind == pa.bool8() else _plain_type(kind.storage_type)
+    return _plain_type(kind.value_type) if _is_any(kind, "dictionary", "run_end_encoded") else kind
+
+
+def _is_any(kind: Any, *names: str) -> bool:
+    """Return whether an Arrow type is one of the given types, by the names of ``pyarrow.types``."""
+    return any(getattr(pa.types, f"is_{name}")(kind) for name in names)
 
 
 def to_floats(array: Any) -> Floats:
@@ -86,17 +90,12 @@ def to_text(array: Any, max_length: int | None = None) -> Any:
     Integers and decimals keep all digits. A float becomes the shortest text that identifies it. Bytes become text
     if they are UTF-8, otherwise hexadecimal digits, ``0x…``. Lists, structs and maps become JSON.
 
-    Parameters
-    ----------
-    array : pyarrow.Array
-        The values.
-    max_length : int, optional
-        The number of characters that the caller needs. Entries of a list beyond this number are not converted.
+    The caller needs at most ``max_length`` characters. Entries of a list beyond this number are not converted.
     """
     array = decode(array)
     kind = array.type
     types = pa.types
-    if types.is_string(kind) or types.is_large_string(kind):
+    if _is_any(kind, "string", "large_string"):
         return array
     if types.is_timestamp(kind) and kind.tz is not None:
         try:
@@ -106,7 +105,7 @@ def to_text(array: Any, max_length: int | None = None) -> Any:
     if types.is_duration(kind):
         texts = array.cast(pa.string())
         return pc.binary_join_element_wise(texts, kind.unit, " ")
-    if _is_binary(kind):
+    if _is_any(kind, "binary", "large_binary", "binary_view", "fixed_size_binary"):
         texts = [None if value is None else _decode_bytes(value) for value in array.to_pylist()]
     elif types.is_interval(kind):
         texts = [None if value is None else _format_interval(value) for value in array.to_pylist()]
@@ -184,16 +183,6 @@ def _widen(array: Any) -> Any:
     """Convert a text array to 64-bit offsets, because decoded texts may exceed 2 GB."""
     wide = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}.get(array.type)
     return array if wide is None else array.cast(wide)
-
-
-def _is_binary(kind: Any) -> bool:
-    types = pa.types
-    return bool(
-        types.is_binary(kind)
-        or types.is_large_binary(kind)
-        or types.is_binary_view(kind)
-        or types.is_fixed_size_binary(kind)
-    )
 
 
 def _decode_bytes(value: bytes) -> str:

@@ -104,7 +104,7 @@ class NodeMoments(NamedTuple):
 
     linkage: VectorLinkage
     weight: npt.NDArray[np.float64]
-    square: npt.NDArray[np.float64]
+    squared_norm: npt.NDArray[np.float64]
     spread: npt.NDArray[np.float64]
     mean: npt.NDArray[np.float32]
     """The means of the inner nodes, as a flat array."""
@@ -197,7 +197,6 @@ def attach(
 
 def node_moments(tree: Hierarchy, X: Any, leaf_weights: npt.NDArray[np.float64] | None) -> NodeMoments:
     """Compute the moments of all nodes of ``tree`` from its points ``X``, for its vector linkage."""
-    _check_leaf_weights(tree, leaf_weights)
     compared = MetricSpec(tree.about.get("metric"), tree.n_leaves)
     linkage = VectorLinkage(compared, tree.about["linkage"], X, leaf_weights)
     vectors = _core.Vectors(
@@ -223,8 +222,8 @@ def attach_rows(
     rows, leaf_weights = check_rows(tree, rows, leaf_weights)
     if (tree.about["linkage"] in VECTOR_LINKAGES) != (vectors is not None):
         raise ValueError(
-            f"linkage={tree.about['linkage']!r} made the tree, which compares the points themselves: pass X, "
-            "those of the tree, and X_new, the new ones"
+            f"the tree was built with linkage={tree.about['linkage']!r}, which compares the points themselves: "
+            "pass X, the points of the tree, and X_new, the new points"
         )
     rule: _core.EdgeAttachment | _core.MeanAttachment
     if vectors is not None:
@@ -282,7 +281,7 @@ def to_attachments(
                 f"copies must be an integer for each of {len(node)} points, got {copies.dtype} of {copies.shape}"
             )
         if len(copies) and not -1 <= copies.min() <= copies.max() < tree.n_leaves:
-            raise ValueError(f"copies names no leaf: pass numbers up to {tree.n_leaves - 1}, and -1 for none")
+            raise ValueError(f"copies must be leaves: pass numbers up to {tree.n_leaves - 1}, and -1 for none")
         known = copies >= 0
         node = np.where(known, copies, node).astype(np.int32)
         round, height = np.where(known, 0, round).astype(np.int32), np.where(known, 0.0, height)
@@ -302,10 +301,8 @@ def round_thresholds(tree: Hierarchy) -> npt.NDArray[np.float32]:
     # Rounds that merge roots have no threshold: use the farthest threshold of the rounds on the graph.
     signed = np.append(np.where(np.isnan(values), end, values), end) * (1 if similarity else -1)
     reach = np.where(np.isnan(signed), -np.inf, signed).astype(np.float32)
-    if (
-        "must_link" in tree.about or "copies" in tree.about
-    ):  # the round of must-links and duplicates, in which no new point merges
-        reach[0] = np.inf
+    if "must_link" in tree.about or "copies" in tree.about:
+        reach[0] = np.inf  # no new point merges in the round of must-links and duplicates
     if (reach[1:] > reach[:-1]).any():
         raise ValueError("the thresholds of the tree do not go from near to far, so its rounds cannot be replayed")
     return reach
@@ -323,8 +320,8 @@ def check_rows(
         )
     if tree.about["linkage"] not in (*GRAPH_LINKAGES, *VECTOR_LINKAGES):
         raise ValueError(
-            f"linkage={tree.about['linkage']!r} made the tree, whose rounds cannot be replayed for new points: "
-            f"those of {', '.join((*GRAPH_LINKAGES, *VECTOR_LINKAGES))} can"
+            f"the tree was built with linkage={tree.about['linkage']!r}, whose rounds cannot be replayed for new "
+            f"points: build it with one of {', '.join((*GRAPH_LINKAGES, *VECTOR_LINKAGES))}"
         )
     targets, weights = rows.targets, np.asarray(rows.weights, np.float32)
     if len(targets) and not -1 <= targets.min() <= targets.max() < tree.n_leaves:
@@ -332,14 +329,11 @@ def check_rows(
         raise ValueError(f"indices holds {worst}, outside 0..{tree.n_leaves - 1}; -1 stands for no neighbour")
     if not np.isfinite(weights).all():
         raise ValueError("values holds numbers that are not finite float32 numbers: leave such neighbours out")
-    _check_leaf_weights(tree, leaf_weights)
-    rows = Rows(rows.indptr, np.ascontiguousarray(targets, np.int32), np.ascontiguousarray(weights))
-    return rows, leaf_weights if tree.about["linkage"] in _WEIGHTED_LINKAGES else None
-
-
-def _check_leaf_weights(tree: Hierarchy, leaf_weights: npt.NDArray[np.float64] | None) -> None:
-    if tree.about["linkage"] in _WEIGHTED_LINKAGES and "weight" in tree.about and leaf_weights is None:
+    is_weighted = tree.about["linkage"] in _WEIGHTED_LINKAGES
+    if is_weighted and "weight" in tree.about and leaf_weights is None:
         raise ValueError(
-            f"the points of the tree weigh {tree.about['weight']:g} together, and averages depend on what each "
-            "weighs: pass sample_weight, as it was when the tree was made"
+            f"the tree was built with point weights, {tree.about['weight']:g} in total, which averages depend on: "
+            "pass the same sample_weight"
         )
+    rows = Rows(rows.indptr, np.ascontiguousarray(targets, np.int32), np.ascontiguousarray(weights))
+    return rows, leaf_weights if is_weighted else None

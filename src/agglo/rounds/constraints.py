@@ -191,7 +191,7 @@ def _groups(name: str, given: Groups | None, n_points: int) -> list[npt.NDArray[
 
 def _rows(name: str, given: Any) -> list[Any]:
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
-        raise TypeError(f"{name}={given!r} is no list of groups of points: pass a list of pairs, [(0, 1)]")
+        raise TypeError(f"{name}={given!r} is not a list of groups of points: pass a list of pairs, [(0, 1)]")
     return list(given)
 
 
@@ -203,7 +203,7 @@ def _check_table(name: str, table: npt.NDArray[Any], n_points: int) -> npt.NDArr
         )
     if table.shape[1] < 2:
         raise ValueError(
-            f"{name} has the group {table[0].tolist()}, which relates no points: pass two or more a group"
+            f"{name} has the group {table[0].tolist()}, a single point: pass two or more points per group"
         )
     outside = (table < 0) | (table >= n_points)
     if outside.any():

@@ -27,7 +27,7 @@ def check_linkage(linkage: object, known: tuple[str, ...] = LINKAGES) -> None:
             lacks = [name for name in _PARTS if not hasattr(linkage, name)]
             raise TypeError(
                 f"linkage is a {type(linkage).__name__} without {', '.join(lacks)}: pass one of "
-                f"{', '.join(known)}, or what agglo.Linkage describes"
+                f"{', '.join(known)}, or an object with the methods of agglo.Linkage"
             )
     elif linkage not in known:
         what = "not possible here" if linkage in LINKAGES else "unknown"
@@ -42,18 +42,6 @@ class Linkage(Protocol):
     are a :class:`typing.NamedTuple` of arrays with one row per cluster or per pair. At the start, each point is a
     cluster and each edge of the graph is a pair. When clusters merge, the linkage merges their statistics. It also
     merges the statistics of pairs that become the same pair. Clusters without an edge are never compared.
-
-    Attributes
-    ----------
-    kind : {"similarity", "distance"}
-        ``"similarity"`` if larger values are closer, ``"distance"`` if smaller values are closer.
-    farthest : float or None
-        A bound on the value of any two clusters. Named schedules of thresholds end at this bound. If it is None,
-        they end at the farthest pair of points with an edge.
-    reducible : bool
-        Whether a merged cluster is never closer to a third cluster than the closest of its parts, among the parts
-        with an edge to the third cluster. If True, the engine evaluates fewer pairs. False is always correct, but
-        slower.
 
     Notes
     -----
@@ -105,11 +93,17 @@ class Linkage(Protocol):
 
     @property
     def farthest(self) -> float | None:
-        """A bound on the linkage of any two clusters; None if unknown."""
+        """A bound on the linkage of any two clusters, at which named schedules of thresholds end.
+
+        If it is None, they end at the farthest pair of points with an edge.
+        """
 
     @property
     def reducible(self) -> bool:
-        """Whether a merged cluster is never closer to a third cluster than its closest part."""
+        """Whether a merged cluster is never closer to a third cluster than its closest part with an edge to it.
+
+        If True, the engine evaluates fewer pairs. False is always correct, but slower.
+        """
 
     def of_points(self, weights: Float) -> Any:
         """Return the statistics of single points, given the weight of each point."""

@@ -50,16 +50,8 @@ class ForestBuilder:
     def merge(self, source: Ints, target: Ints, similarity: Floats, new_id: Ints, threshold: float) -> Ints:
         """Merge the given pairs of clusters in one round; return the ids of all clusters that merged.
 
-        Parameters
-        ----------
-        source, target : ndarray of int64
-            The ids of the clusters of each pair.
-        similarity : ndarray of float64
-            The linkage of each pair, negated if it is a distance, so that larger is closer.
-        new_id : ndarray of int64
-            For every cluster, the id of the cluster that contains it after the round.
-        threshold : float
-            The threshold of the round, for its record.
+        ``similarity`` is the linkage of each pair; larger is closer, so distances are negated. For every cluster,
+        ``new_id`` is the id of the cluster that contains it after the round.
         """
         members = np.unique(np.concatenate([source, target]))
         new, new_index = np.unique(new_id[members], return_inverse=True)

@@ -42,7 +42,7 @@ class Moments(NamedTuple):
 
     weight: Float  # total weight of the points
     mean: npt.NDArray[np.float32]  # one row per cluster
-    square: Float  # squared length of the mean
+    squared_norm: Float  # squared length of the mean
     spread: Float  # sum of squared distances of the points to the mean
     point: npt.NDArray[np.bool_]  # whether the cluster is a single point
 
@@ -66,12 +66,12 @@ def check_vector_linkage(linkage: str, metric: str | None, X: Any) -> None:
     if X is None:
         raise ValueError(
             f"linkage={linkage!r} compares the points themselves, and a graph has none: pass X, the points "
-            "that the graph was made of"
+            "that the graph was built from"
         )
     if metric not in metrics:
         raise ValueError(
-            f"linkage={linkage!r} is not known for a graph with metric={metric!r}: make the graph with "
-            f"one of {', '.join(metrics)}, or take linkage='average', which asks for nothing but a graph"
+            f"linkage={linkage!r} does not support metric={metric!r}: build the graph with one of "
+            f"{', '.join(metrics)}, or pass linkage='average', which needs only the graph"
         )
     check_is_dense(X)
 
@@ -81,7 +81,7 @@ def check_is_dense(X: Any) -> None:
     if sp.issparse(X):
         raise TypeError(
             f"X is a SciPy sparse {type(X).__name__}, but the mean of sparse points is dense: pass X.toarray(), "
-            "or take linkage='average', which asks for nothing but the graph"
+            "or pass linkage='average', which needs only the graph"
         )
 
 
@@ -127,7 +127,7 @@ class VectorLinkage:
         assert graph.metric is not None
         self.linkage = linkage
         self.metric: str = graph.metric
-        given = _dense(X, self.metric)
+        given = check_points(X, half=True, metric=self.metric)
         self.center = _center(given, self.metric)
         self.points = _normalize_or_center(given, self.metric, self.center)
         self.spreads: Float | None = None
@@ -135,8 +135,8 @@ class VectorLinkage:
         self.rounding = 0.0  # largest rounding error of the points of these edges
         if len(self.points) != graph.n_points:
             raise ValueError(
-                f"X has {len(self.points)} rows, but the graph {graph.n_points} points: pass the points that it "
-                "was made of, in the same order"
+                f"X has {len(self.points)} rows, but the graph has {graph.n_points} points: pass the points that "
+                "it was built from, in the same order"
             )
         self.kind: Kind = vector_linkage_kind(linkage, self.metric)
         similar = self.kind == "similarity"
@@ -178,11 +178,13 @@ class VectorLinkage:
     def prepare_queries(self, X: Any) -> npt.NDArray[np.float32]:
         """Normalize or center new points in the same way as the points of the linkage."""
         # Distances of new points may be arbitrarily small, so only other metrics check the scale.
-        given = _dense(X, self.metric if self.metric in ("cosine", "dot") else None)
+        check_is_dense(X)
+        scaled_metric = self.metric if self.metric in ("cosine", "dot") else None
+        given = check_points(X, half=True, metric=scaled_metric)
         if given.shape[1] != len(self.center):
             raise ValueError(
-                f"the new points have {given.shape[1]} columns, but those of the tree {len(self.center)}: pass "
-                "points of the same columns"
+                f"the new points have {given.shape[1]} columns, but the points of the tree have "
+                f"{len(self.center)}: pass points with the same columns"
             )
         return _normalize_or_center(given, self.metric, self.center)
 
@@ -219,11 +221,13 @@ class VectorLinkage:
         weight = sum_segments(clusters.weight, first)
         weighted = clusters.weight[:, None] * clusters.mean
         mean = (sum_segments(weighted, first) / weight[:, None]).astype(np.float32)
-        square = row_products(mean, mean)
+        squared_norm = row_products(mean, mean)
         union = np.repeat(np.arange(len(first)), np.diff(first, append=len(clusters.weight)))
-        moved = _squared_distances(clusters.square, square[union], row_products(clusters.mean, mean[union]))
+        moved = _squared_distances(
+            clusters.squared_norm, squared_norm[union], row_products(clusters.mean, mean[union])
+        )
         spread = sum_segments(clusters.spread + clusters.weight * moved, first)
-        return Moments(weight, mean, square, spread, np.zeros(len(first), bool))
+        return Moments(weight, mean, squared_norm, spread, np.zeros(len(first), bool))
 
     def merged_edges(self, edges: EdgeWeights, first: Int) -> EdgeWeights:
         """Return one weight per pair. It is used only for two single points, which have just one edge."""
@@ -236,11 +240,11 @@ class VectorLinkage:
         inner = row_products(a.mean, b.mean)
         if self.kind == "similarity":
             if self.linkage == "centroid":
-                lengths = np.sqrt(a.square * b.square)
+                lengths = np.sqrt(a.squared_norm * b.squared_norm)
                 inner = np.divide(inner, lengths, out=np.zeros_like(inner), where=lengths > 0)
             return np.where(points, weight, inner)
         given = {"cosine": 2 - 2 * weight, "sqeuclidean": weight, "euclidean": weight * weight}[self.metric]
-        square = np.where(points, given, _squared_distances(a.square, b.square, inner))
+        square = np.where(points, given, _squared_distances(a.squared_norm, b.squared_norm, inner))
         if self.linkage == "exact-average":
             return np.asarray(square + (a.spread / a.weight + b.spread / b.weight))
         if self.linkage == "ward":
@@ -272,12 +276,6 @@ def sum_segments(values: npt.NDArray[Any], first: Int) -> Float:
 def _squared_distances(a: Float, b: Float, inner: Float) -> Float:
     """Compute squared distances from squared lengths and inner products."""
     return np.maximum(a + b - 2 * inner, 0.0)
-
-
-def _dense(X: Any, metric: str | None) -> PointArray:
-    """Check that ``X`` is dense and valid; return it as an array."""
-    check_is_dense(X)
-    return check_points(X, half=True, metric=metric)
 
 
 def _center(points: PointArray, metric: str) -> Float:

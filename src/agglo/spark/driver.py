@@ -15,16 +15,19 @@ from pyspark.sql import functions as F
 
 from agglo.neighbors.graph import FixedPoint, WeightSummary, fixed_point_for
 from agglo.progress import Progress
+from agglo.rounds import algorithms
 from agglo.rounds.linkage import GRAPH_LINKAGES, GraphLinkageName, check_linkage
 from agglo.rounds.schedule import RoundPlan
-from agglo.spark.driver_graph import DriverGraph, load_driver_graph, prepare_driver_graph
 from agglo.spark.edges import (
+    DriverGraph,
     GraphSummary,
     PreparedGraph,
     check_edges,
     check_options,
     collect_edges,
     fingerprint,
+    load_driver_graph,
+    prepare_driver_graph,
     prepare_graph,
 )
 from agglo.spark.folder import EDGES, GRAPH, MERGES, MOVES, NEAREST, Folder, State
@@ -38,18 +41,9 @@ _MAX_BROADCAST = 200_000  # maximum number of merges that are broadcast to every
 
 
 class Driver:
-    """A run of the rounds on Spark, with its tables in a folder.
+    """A run of the rounds on Spark, with its tables in the folder ``path``; see :func:`agglo.spark.scc`.
 
-    Parameters
-    ----------
-    edges : DataFrame
-        The user's edges.
-    path : str
-        The folder of the run.
-    points : DataFrame, optional
-        The ids of all points, if some have no edges.
-    parameters : dict
-        The parameters of the run, as written to its header.
+    ``parameters`` are those that the header of the run records.
     """
 
     def __init__(self, edges: DataFrame, path: str, points: DataFrame | None, parameters: dict[str, Any]) -> None:
@@ -81,9 +75,8 @@ class Driver:
         self.plan = plan_from_header(header)
         self.graph, self.grid = GraphSummary(**header["graph"]), FixedPoint(*header["grid"])
         linkage: GraphLinkageName = header["parameters"]["linkage"]
-        if (
-            linkage == "average" and not 0 < self.graph.n_edges <= handoff_edges
-        ):  # otherwise the core computes all sums
+        core_runs_all_rounds = 0 < self.graph.n_edges <= handoff_edges
+        if linkage == "average" and not core_runs_all_rounds:
             check_sums(PreparedGraph(self.graph, self.folder.read(GRAPH)), self.grid)
         self.linkage = SqlLinkage(linkage, self.graph.kind, self.graph.missing, self.grid)
         # Negate distances, so that larger values are closer.
@@ -124,15 +117,15 @@ class Driver:
     def _prepare(self, make_plan: Callable[[WeightSummary], RoundPlan], handoff_edges: int) -> dict[str, Any]:
         """Write the tables of points and edges, and the header of the run."""
         parameters = self.parameters
-        options = self.folder, parameters["kind"], parameters["missing"], parameters["metric"]
+        options = {name: parameters[name] for name in ("kind", "missing", "metric")}
         graph: WeightSummary
         if self._fits_driver(handoff_edges):
             rows, input_fingerprint = collect_edges(self.edges, self.points)
-            self.driver_graph = prepare_driver_graph(rows, self.points, *options)
+            self.driver_graph = prepare_driver_graph(rows, self.points, self.folder, **options)
             graph = self.driver_graph.graph
         else:
             input_fingerprint = fingerprint(self.edges, self.points)
-            graph = prepare_graph(self.edges, self.points, *options)
+            graph = prepare_graph(self.edges, self.points, self.folder, **options)
         plan, fixed = make_plan(graph), fixed_point_for(graph)
         if self.driver_graph is None:
             warn_many_rounds(plan, graph, handoff_edges)
@@ -173,7 +166,7 @@ class Driver:
     def _next_state(self, state: State, handoff_edges: int) -> State:
         """Run one step: a round on Spark, some rounds in the core, or all remaining rounds in the core."""
         if state.edges == GRAPH and 0 < self.graph.n_edges <= handoff_edges:
-            result = self._load_driver_graph().run_core(self.plan, self.progress)
+            result = self._run_core_on_points()
             return self._write_core_merges(state, result)._replace(best=None, done=True)
         step = self._next_step(state)
         if step is None:
@@ -199,11 +192,14 @@ class Driver:
         move_table = self.folder.write(self.folder.upload(moves), self.folder.work_table(MOVES))
         return self._contract(new, state, edges, move_table, len(moves))
 
-    def _load_driver_graph(self) -> DriverGraph:
+    def _run_core_on_points(self) -> CoreResult:
+        """Run all rounds in the core, on the input graph."""
         if self.driver_graph is None:
-            rows = self.folder.read(GRAPH).toArrow()
-            self.driver_graph = load_driver_graph(rows, self.graph.kind, self.graph.missing, self.graph.metric)
-        return self.driver_graph
+            options = {"kind": self.graph.kind, "missing": self.graph.missing, "metric": self.graph.metric}
+            self.driver_graph = load_driver_graph(self.folder.read(GRAPH).toArrow(), **options)
+        ids, graph = self.driver_graph
+        forest = algorithms.run_core(None, self.progress, graph, self.plan, None)
+        return CoreResult(ids, np.ones(len(ids), np.int64), forest)
 
     def _next_step(self, state: State) -> int | None:
         """Return the index of the next threshold that any pair of clusters reaches, or None."""

@@ -6,12 +6,15 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from agglo.neighbors.graph import KINDS, Kind, Missing
+from agglo.neighbors.graph import KINDS, Kind, Missing, NeighborGraph
 from agglo.rounds.linkage import GRAPH_LINKAGES, LINKAGES
 from agglo.spark.folder import GRAPH, POINTS, Folder
 
@@ -160,10 +163,63 @@ def _check_statistics(statistics: dict[str, Any], points: DataFrame | None) -> d
     return found
 
 
+class DriverGraph(NamedTuple):
+    """The input graph in the memory of the driver."""
+
+    ids: npt.NDArray[np.int64]
+    """The sorted ids of the points."""
+    graph: NeighborGraph
+
+
+def load_driver_graph(edges: pa.Table, **options: Any) -> DriverGraph:
+    """Build the graph in memory from the table `GRAPH`; ``options`` are its kind, missing and metric."""
+    ids, (lo, hi) = _encode(edges["lo"], edges["hi"])
+    graph = NeighborGraph.from_edges(lo, hi, edges["weight"].to_numpy(), n_points=len(ids), **options)
+    return DriverGraph(ids.to_numpy(), graph)
+
+
+def prepare_driver_graph(edges: pa.Table, points: DataFrame | None, folder: Folder, **options: Any) -> DriverGraph:
+    """Build the graph in memory from the user's edges; write the tables `POINTS` and `GRAPH` of the run."""
+    columns = [edges["src"], edges["dst"]]
+    if points is not None:
+        kind = "string" if pa.types.is_string(columns[0].type) else "bigint"
+        extra = points.select(F.col(points.columns[0]).cast(kind).alias("name")).toArrow()["name"]
+        if extra.null_count:
+            raise _null_id_error(kind)
+        columns.append(extra)
+    names, (src, dst, *_) = _encode(*columns)
+    graph = NeighborGraph.from_edges(src, dst, edges["weight"].to_numpy(), n_points=len(names), **options)
+    ids = np.arange(len(names)) if pa.types.is_string(names.type) else names.to_numpy()
+    folder.write(folder.upload(pa.table({"id": ids, "name": names})), POINTS)
+    row = np.repeat(np.arange(len(ids), dtype=np.int32), np.diff(graph.indptr))
+    once = row < graph.indices
+    rows = {"lo": ids[row[once]], "hi": ids[graph.indices[once]], "weight": graph.weights[once]}
+    del row, once
+    folder.write(folder.upload(pa.table(rows)), GRAPH)
+    return DriverGraph(ids, graph)
+
+
+def _encode(*columns: pa.ChunkedArray) -> tuple[pa.Array, list[npt.NDArray[np.int32]]]:
+    """Return the sorted distinct values of all columns, and each column as positions in these values."""
+    chunks = [chunk for column in columns for chunk in column.chunks]
+    encoded = pa.chunked_array(chunks, columns[0].type).dictionary_encode().chunks
+    values = encoded[0].dictionary if encoded else pa.array([], columns[0].type)
+    order = pc.sort_indices(values)
+    rank = np.empty(len(values), np.int32)
+    rank[order.to_numpy()] = np.arange(len(values), dtype=np.int32)
+    codes = rank[np.concatenate([np.empty(0, np.int32), *(chunk.indices.to_numpy() for chunk in encoded)])]
+    return values.take(order), np.split(codes, np.cumsum([len(column) for column in columns])[:-1])
+
+
+def _null_id_error(kind: str) -> ValueError:
+    return ValueError(f"points have an id that is null or not a {kind}: leave it out, or cast it")
+
+
 def prepare_graph(
     edges: DataFrame,
     points: DataFrame | None,
     folder: Folder,
+    *,
     kind: Kind,
     missing: Missing | None,
     metric: str | None,
@@ -179,8 +235,7 @@ def prepare_graph(
             points.select(F.col(points.columns[0]).cast(names.schema[0].dataType).alias("name"))
         )
         if names.filter(F.col("name").isNull()).count():
-            kind_name = names.schema[0].dataType.simpleString()
-            raise ValueError(f"points have an id that is null or not a {kind_name}: leave it out, or cast it")
+            raise _null_id_error(names.schema[0].dataType.simpleString())
     observed = Observation()
     names = names.distinct()
     if isinstance(names.schema["name"].dataType, T.StringType):

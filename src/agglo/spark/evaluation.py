@@ -65,10 +65,6 @@ def scores(tree: SparkHierarchy, classes: DataFrame) -> Scores:
     rows = found.agg(
         F.sum(pairs).alias("pairs"), F.sum(pairs * F.col("n") / F.col("size")).alias("pure")
     ).collect()
-    rounds = len(tree.rounds)
-    new_pairs = np.zeros(rounds + 1)  # same-class pairs that each round puts into one cluster
-    for row in rows:
-        new_pairs[row.created] = row.pairs
 
     # The tree of a forest has an extra root, which merges all remaining clusters.
     alone = points.join(leaves.select("cluster"), "cluster", "anti").select("class", F.lit(1.0).alias("n"))
@@ -79,16 +75,9 @@ def scores(tree: SparkHierarchy, classes: DataFrame) -> Scores:
         F.sum(F.col("n") * (F.col("n") - 1) / 2).alias("pairs"),
     ).collect()[0]
     pure, of_class = sum(row.pure for row in rows) + ends.pure, ends.pairs
-    together = np.cumsum(new_pairs)
-    of_cluster = _cluster_pairs(tree)
-    return Scores(
-        pure / of_class if of_class else float("nan"),
-        RoundScores(
-            _ratio(2 * together, of_class + of_cluster),
-            _ratio(together, of_cluster),
-            _ratio(together, np.full(rounds + 1, of_class)),
-        ),
-    )
+    together = _sum_up_to_rounds(tree, {row.created: row.pairs for row in rows})
+    by_round = RoundScores.from_pairs(together, of_class, _cluster_pairs(tree))
+    return Scores(pure / of_class if of_class else float("nan"), by_round)
 
 
 def _write_links(tree: SparkHierarchy) -> DataFrame:
@@ -139,11 +128,7 @@ def pairwise_f1(tree: SparkHierarchy, classes: DataFrame, round: SupportsIndex) 
         together = _count_pairs(cells)
         of_class = _count_pairs(cells.groupBy("class").agg(F.sum("n").alias("n")))
         of_cluster = _count_pairs(cells.groupBy("cluster").agg(F.sum("n").alias("n")))
-    return PairwiseScores(
-        f1=2 * together / (of_class + of_cluster) if of_class + of_cluster else 1.0,
-        precision=together / of_cluster if of_cluster else 1.0,
-        recall=together / of_class if of_class else 1.0,
-    )
+    return PairwiseScores.from_pairs(together, of_class, of_cluster)
 
 
 def exemplars(tree: SparkHierarchy, round: SupportsIndex, n: int = 5) -> DataFrame:
@@ -202,17 +187,15 @@ def _cluster_pairs(tree: SparkHierarchy) -> npt.NDArray[np.float64]:
 
     created = F.sum(F.when(F.col("child") == F.col("cluster"), pairs("size")).otherwise(0.0))
     rows = tree.merges.groupBy("round").agg((created - F.sum(pairs("child_size"))).alias("pairs")).collect()
-    new_pairs = np.zeros(len(tree.rounds) + 1)
-    for row in rows:
-        new_pairs[row["round"]] = row["pairs"]
-    return np.cumsum(new_pairs)
+    return _sum_up_to_rounds(tree, {row["round"]: row["pairs"] for row in rows})
+
+
+def _sum_up_to_rounds(tree: SparkHierarchy, new_pairs: dict[int, float]) -> npt.NDArray[np.float64]:
+    """Return the number of pairs after each round, given the number of new pairs of each round."""
+    return np.cumsum([new_pairs.get(round, 0.0) for round in range(len(tree.rounds) + 1)])
 
 
 def _count_pairs(counts: DataFrame) -> float:
     """Return the total number of pairs within groups, given the size ``n`` of each group."""
     n = F.col("n").cast("double")
     return float(counts.agg(F.sum(n * (n - 1) / 2)).collect()[0][0] or 0.0)
-
-
-def _ratio(part: npt.NDArray[np.float64], whole: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    return np.divide(part, whole, out=np.ones(len(whole)), where=whole > 0)

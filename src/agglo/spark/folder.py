@@ -28,14 +28,11 @@ _ACTIVE_TOKENS: set[str] = set()  # the tokens of the drivers that run in this p
 class Owner(NamedTuple):
     """The record of a driver that owns, or has owned, a run folder."""
 
-    number: int
-    """One more than the number of the previous owner."""
-    token: str
-    """A unique id of the driver."""
+    number: int  # one more than the number of the previous owner
+    token: str  # a unique id of the driver
     host: str
     process: int
-    ended: bool = False
-    """Whether the driver has released the folder."""
+    ended: bool = False  # whether the driver has released the folder
 
     @property
     def is_alive(self) -> bool:
@@ -56,14 +53,7 @@ class Owner(NamedTuple):
 class FolderLock:
     """A lock that lets only one driver at a time write to a run folder.
 
-    Parameters
-    ----------
-    path : str
-        The folder, for messages.
-    read : callable
-        Returns the lines of the file that records the owners.
-    append : callable
-        Appends a line to that file.
+    ``read`` returns the lines of the file that records the owners, and ``append`` appends a line to it.
     """
 
     def __init__(self, path: str, read: Callable[[], list[str]], append: Callable[[str], None]) -> None:
@@ -131,30 +121,18 @@ _BATCH_LISTS = 100  # number of lists per message, so that no message exceeds Sp
 class State(NamedTuple):
     """The state of a run after a step, stored as one line of the log after its tables have been written."""
 
-    number: int
-    """The number of earlier states."""
-    edges: str
-    """The name of the table with the contracted graph; `GRAPH` before the first round."""
-    n_edges: int
-    """The number of edges of the contracted graph."""
-    best: float | None
-    """The closest linkage of the contracted graph; larger values are closer."""
-    clusters: int
-    """The number of clusters after the step."""
-    step: int
-    """The index of the next threshold."""
-    n_rounds: int = 0
-    """The number of rounds that have merged clusters so far."""
-    merges: str | None = None
-    """The name of the table with the merges since the previous state; None without merges."""
-    rounds: list[Round] = []  # noqa: RUF012  # the default of a NamedTuple, which is never changed
-    """The records of the rounds since the previous state."""
-    n_unreachable: int = 0
-    """The number of edges that are farther than the last threshold."""
-    n_unreachable_kept: int = 0
-    """The value of ``n_unreachable`` after isolated clusters were last dropped."""
-    done: bool = False
-    """Whether the run is finished: no pair of clusters reaches any remaining threshold."""
+    number: int  # the number of earlier states
+    edges: str  # the table of the contracted graph; `GRAPH` before the first round
+    n_edges: int  # the number of edges of the contracted graph
+    best: float | None  # the closest linkage of the contracted graph; larger values are closer
+    clusters: int  # the number of clusters after the step
+    step: int  # the index of the next threshold
+    n_rounds: int = 0  # the number of rounds that have merged clusters so far
+    merges: str | None = None  # the table of the merges since the previous state; None without merges
+    rounds: list[Round] = []  # noqa: RUF012  # the records of the rounds since the previous state; never changed
+    n_unreachable: int = 0  # the number of edges that are farther than the last threshold
+    n_unreachable_kept: int = 0  # the value of `n_unreachable` after isolated clusters were last dropped
+    done: bool = False  # whether no pair of clusters reaches any remaining threshold
 
 
 class Folder:
@@ -204,13 +182,7 @@ class Folder:
     # ---- header and log ----
 
     def read_header(self) -> dict[str, Any] | None:
-        """Return the header of the run (parameters, input fingerprint, graph summary); None if there is no run.
-
-        Raises
-        ------
-        ValueError
-            If another version of agglo has written the run.
-        """
+        """Return the header of the run (parameters, input fingerprint, graph summary); None if there is no run."""
         lines = self._lines("head")
         if not lines:
             return None

@@ -13,18 +13,20 @@ from __future__ import annotations
 import warnings
 from bisect import bisect_left
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import scipy.sparse as sp
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from agglo import _core
+from agglo._validation import effective_n_threads
 from agglo.neighbors.graph import FixedPoint, Kind, Missing, WeightSummary
 from agglo.rounds.linkage import EdgeStatistics
 from agglo.rounds.schedule import RoundPlan
-from agglo.spark.contracted_graph import ContractedGraph, run_remaining_rounds
 from agglo.spark.linkage import SqlLinkage
 from agglo.tree.forest import Forest
 from agglo.tree.hierarchy import Round
@@ -101,6 +103,80 @@ class CoreResult(NamedTuple):
         return ids, sizes
 
 
+class ContractedGraph(NamedTuple):
+    """The clusters after some rounds, and the statistics of the edges between each pair of them.
+
+    Clusters are numbered in the order of their smallest points, so that ties are broken as in the input graph.
+    """
+
+    sizes: Ints
+    """The number of points of each cluster; the total must be less than 2^53."""
+    rows: Ints
+    """The smaller cluster id of each pair of clusters with an edge."""
+    columns: Ints
+    """The larger cluster id of each pair."""
+    edges: EdgeStatistics
+    """The statistics of the edges of each pair. For average linkage, weights are summed in fixed point."""
+
+
+def run_remaining_rounds(
+    graph: ContractedGraph,
+    plan: RoundPlan,
+    thresholds: npt.ArrayLike,
+    fixed: FixedPoint,
+    *,
+    kind: Kind,
+    missing: Missing,
+    n_jobs: int | None = None,
+) -> Forest:
+    """Run the rounds of the remaining ``thresholds`` in the C++ core; empty for a plan without thresholds.
+
+    ``fixed`` is the format in which the weights are summed. ``kind`` and ``missing`` are those of the input graph.
+    The leaves of the forest are the clusters of ``graph``.
+    """
+    n, m = len(graph.sizes), len(graph.rows)
+    sign = 1 if kind == "similarity" else -1
+    # Each pair has two entries in the CSR matrix, one per cluster; `pair` maps entries to pairs.
+    ends = np.concatenate([graph.rows, graph.columns]), np.concatenate([graph.columns, graph.rows])
+    matrix = sp.csr_array((np.tile(np.arange(m), 2), ends), shape=(n, n))
+    matrix.sort_indices()
+    pair = matrix.data
+    combined = graph.edges.combined
+    is_average = plan.linkage == "average"
+    weights = np.zeros(2 * m, np.float32) if is_average else (sign * combined).astype(np.float32)[pair]
+    sums = _limbs(combined, fixed.limbs)[pair].ravel() if is_average else np.empty(0, np.int64)
+    core_plan = _core.RoundPlan(
+        _core.LinkageSpec(
+            kind,
+            str(plan.linkage),
+            missing=None if missing == "ignore" else missing,
+            shift=fixed.shift,
+            limbs=fixed.limbs,
+        ),
+        thresholds=np.asarray(thresholds, np.float64),
+        until_stable=plan.until_stable,
+        mutual=plan.mutual,
+    )
+    return Forest(
+        *_core.run_cluster_rounds(
+            (matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), weights),
+            (graph.sizes.astype(np.float64), graph.edges.number[pair], sums),
+            core_plan,
+            effective_n_threads(n_jobs),
+            None,
+        )
+    )
+
+
+def _limbs(sums: npt.NDArray[Any], number: int) -> Ints:
+    """Split each integer into a row of ``number`` limbs of 64 bits, lowest limb first."""
+    if number == 1:
+        return sums.astype(np.int64)[:, None]
+    wrapped = [int(value) % 2 ** (64 * number) for value in sums]
+    columns = [[value >> 64 * limb & (2**64 - 1) for value in wrapped] for limb in range(number)]
+    return np.array(columns, np.uint64).view(np.int64).T
+
+
 def run_core(
     edges: DataFrame, plan: RoundPlan, steps: slice, fixed: FixedPoint, kind: Kind, missing: Missing
 ) -> CoreResult:
@@ -135,22 +211,9 @@ def plan_handoff(
 ) -> int:
     """Return ``end`` such that the core can run the rounds of the thresholds ``step`` to ``end - 1``.
 
-    If the next round does not fit the driver, ``end`` is ``step``.
-
-    Parameters
-    ----------
-    nearest : DataFrame
-        The nearest neighbours of all clusters, without a threshold; see :func:`agglo.spark.round.find_nearest`.
-    n_clusters : int
-        An upper bound on the number of clusters.
-    linkage : SqlLinkage
-        The linkage.
-    thresholds : array
-        The thresholds from near to far; larger values are closer.
-    step : int
-        The index of the next threshold.
-    max_edges : int
-        The maximum number of edges that fit the driver.
+    If the next round does not fit the driver, ``end`` is ``step``. ``nearest`` has the nearest neighbours of all
+    clusters, without a threshold; see :func:`agglo.spark.round.find_nearest`. ``n_clusters`` is an upper bound on
+    their number. Thresholds are sorted from near to far; larger values are closer.
     """
     # Before the threshold `end`, merges cannot bring clusters closer together.
     positions = range(len(thresholds))

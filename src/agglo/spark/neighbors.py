@@ -22,6 +22,7 @@ import agglo
 from agglo import _core
 from agglo._validation import check_positive
 from agglo.neighbors.graph import Kind, Missing, RecallEstimate
+from agglo.neighbors.index import NeighborIndex
 from agglo.neighbors.search import METRICS
 from agglo.spark.edges import id_type
 from agglo.spark.folder import Folder
@@ -83,10 +84,8 @@ def neighbor_graph(
         )
     id_kind = _check_points(points, "vector", "array<float>")
     points = points.select(F.col("id").cast(id_kind), F.col("vector").cast("array<float>"))
-    repetitions, bucket_size = (
-        check_positive("repetitions", repetitions),
-        check_positive("bucket_size", bucket_size),
-    )
+    repetitions = check_positive("repetitions", repetitions)
+    bucket_size = check_positive("bucket_size", bucket_size)
     n = points.count()
     bits = max(0, math.ceil(math.log2(max(n, 1) / (bucket_size / 2))))
     planes, offsets = _draw_planes(points, repetitions, bits + _SPLIT_BITS, random_state)
@@ -233,11 +232,11 @@ def _matrix(column: pa.Array) -> npt.NDArray[np.float64]:
     return values.reshape(len(column), -1)
 
 
-def _features(column: pa.ChunkedArray) -> Any:
-    """Convert a column of vectors to a dense matrix, or a column of token sets to a sparse matrix."""
-    array = column.combine_chunks()
-    if pa.types.is_floating(array.type.value_type):
-        return _matrix(array).astype(np.float32)
+def _features(table: pa.Table) -> Any:
+    """Convert the column ``vector`` to a dense matrix, or the column ``tokens`` to a sparse matrix."""
+    if "vector" in table.column_names:
+        return _matrix(table["vector"].combine_chunks()).astype(np.float32)
+    array = table["tokens"].combine_chunks()
     tokens = array.flatten().dictionary_encode()
     indptr = np.concatenate([[0], np.cumsum(array.value_lengths().to_numpy())])
     indices = tokens.indices.to_numpy()
@@ -248,10 +247,8 @@ def _features(column: pa.ChunkedArray) -> Any:
 def _bucket_edges(table: pa.Table, n_neighbors: int, metric: str) -> pa.Table:
     """Search the nearest neighbours within one bucket exactly; return the edges."""
     ids = table["id"].to_numpy()
-    column = next(name for name in table.column_names if name in ("vector", "tokens"))
-    graph = agglo.neighbor_graph(
-        _features(table[column]), min(n_neighbors, len(ids) - 1), metric, n_jobs=1, missing=None
-    )
+    k = min(n_neighbors, len(ids) - 1)
+    graph = agglo.neighbor_graph(_features(table), k, metric, n_jobs=1, missing=None)
     sources = np.repeat(ids, np.diff(graph.indptr))
     return pa.table({"src": sources, "dst": ids[graph.indices], "weight": graph.weights})
 
@@ -276,15 +273,15 @@ def _measure_recall(points: DataFrame, edges: DataFrame, k: int, metric: str, sa
 
     def search_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Search the nearest neighbours of the sampled points within each batch."""
-        for batch in batches:
-            both = pa.Table.from_batches([batch.cast(queries.schema)])
-            values = _compare(pa.concat_tables([queries, both]), len(wanted), metric)
-            values[wanted[:, None] == both["id"].to_numpy()[None, :]] = -np.inf  # a point is not its own neighbour
-            top = np.argsort(-values, axis=1, kind="stable")[:, :k]
-            value = np.take_along_axis(values, top, 1).ravel()
-            is_finite = np.isfinite(value)
-            src = np.repeat(wanted, top.shape[1])[is_finite]
-            yield pa.RecordBatch.from_pydict({"src": src, "value": value[is_finite]})
+        for batch in filter(len, batches):
+            rows = pa.Table.from_batches([batch.cast(queries.schema)])
+            X, n = _features(pa.concat_tables([rows, queries])), len(rows)
+            width = min(k + 1, n)  # one more, because a point is not its own neighbour
+            indices, values = NeighborIndex(X[:n], metric, "exact", {}, 1.0, 0).search(X[n:], width, 1, None)
+            is_other = rows["id"].to_numpy()[indices] != wanted[:, None]
+            similarity = values if kind == "similarity" else -values
+            src = np.repeat(wanted, width)[is_other.ravel()]
+            yield pa.RecordBatch.from_pydict({"src": src, "value": similarity[is_other].astype(np.float64)})
 
     similarity = F.col("weight") if kind == "similarity" else -F.col("weight")
     rows = points.mapInArrow(search_batches, f"src {ids}, value double")
@@ -298,21 +295,3 @@ def _measure_recall(points: DataFrame, edges: DataFrame, k: int, metric: str, sa
     )
     found = np.array([row.s for row in shares.collect()], dtype=np.float64)
     return RecallEstimate(*_core.estimate_recall(found, k)) if len(found) else RecallEstimate(1.0, 0.0, 0)
-
-
-def _compare(table: pa.Table, n: int, metric: str) -> npt.NDArray[np.float64]:
-    """Return the similarities between the first ``n`` points and all other points; distances are negated."""
-    column = next(name for name in table.column_names if name in ("vector", "tokens"))
-    X = _features(table[column])
-    A, B = X[:n], X[n:]
-    if metric == "jaccard":
-        common = (A @ B.T).toarray()
-        sizes = np.asarray(X.sum(axis=1)).ravel()
-        return np.asarray(common / np.maximum(sizes[:n, None] + sizes[None, n:] - common, 1) - 1, np.float64)
-    A, B = A.astype(np.float64), B.astype(np.float64)
-    if metric == "cosine":
-        A, B = (Y / np.maximum(np.linalg.norm(Y, axis=1, keepdims=True), 1e-300) for Y in (A, B))
-    if METRICS[metric] == "similarity":
-        return np.asarray(A @ B.T)
-    squares = np.maximum((A**2).sum(1)[:, None] + (B**2).sum(1)[None] - 2 * A @ B.T, 0)
-    return np.asarray(-squares if metric == "sqeuclidean" else -np.sqrt(squares))

@@ -44,15 +44,10 @@ def cached_frames() -> Iterator[Callable[[DataFrame], DataFrame]]:
 def find_nearest(edges: DataFrame, linkage: SqlLinkage, threshold: float | None) -> DataFrame:
     """Find the nearest neighbour of each cluster within the threshold.
 
-    Linkage and threshold are compared in float32, as in the C++ core.
-
-    Returns
-    -------
-    DataFrame
-        One row per cluster with a neighbour within the threshold. cluster, size: its id and number of points;
-        target: its nearest neighbour, where ties go to the smallest id; value: the linkage of the two; degree: the
-        number of neighbours within the threshold. Every target also has a row, because its own nearest neighbour
-        is at least as close.
+    Linkage and threshold are compared in float32, as in the C++ core. The result has one row per cluster with a
+    neighbour within the threshold. cluster, size: its id and number of points; target: its nearest neighbour,
+    where ties go to the smallest id; value: the linkage of the two; degree: the number of neighbours within the
+    threshold. Every target also has a row, because its own nearest neighbour is at least as close.
     """
     close = edges.select("lo", "hi", "lo_size", "hi_size", linkage.value().alias("value"))
     close = close.filter(within_threshold(F.col("value"), threshold))
@@ -110,12 +105,9 @@ def pointer_jump(pointers: DataFrame, folder: Folder, source: str, target: str) 
 def build_merges(members: DataFrame, round: int) -> DataFrame:
     """Build the table of merges from the connected components of a round.
 
-    Returns
-    -------
-    DataFrame
-        One row per cluster that merges. round: the number of the round, from 1; child, child_size: the id and
-        number of points of the cluster before the merge; cluster, size: those of the merged cluster; value: the
-        farthest linkage among the merged pairs.
+    The result has one row per cluster that merges. round: the number of the round, from 1; child, child_size: the
+    id and number of points of the cluster before the merge; cluster, size: those of the merged cluster; value: the
+    farthest linkage among the merged pairs.
     """
     new = members.groupBy("root").agg(
         F.min("cluster").alias("new_cluster"), F.sum("size").alias("new_size"), F.min("value").alias("farthest")
@@ -140,18 +132,9 @@ def contract(
 ) -> DataFrame:
     """Contract the graph: relabel the ends of each edge with the merged clusters, and combine parallel edges.
 
-    Parameters
-    ----------
-    edges, merges : DataFrame
-        The graph before the round, and its merges with the columns ``child``, ``cluster`` and ``size``.
-    linkage : SqlLinkage
-        The linkage, which defines how edges are combined.
-    last_threshold : float, optional
-        The farthest threshold; larger values are closer. Edges that cannot affect a merge within it are dropped.
-    broadcast : bool
-        Whether to send the merges to every machine. If True, only the edges of merged clusters are shuffled.
-    hubs : list of int
-        Clusters with very many edges. If the merges are not broadcast, these edges are split among tasks.
+    ``merges`` has the columns ``child``, ``cluster`` and ``size``. Edges that cannot affect a merge within
+    ``last_threshold``, the farthest one, are dropped. With ``broadcast``, the merges are sent to every machine,
+    and only the edges of merged clusters are shuffled. Otherwise the edges of ``hubs`` are split among tasks.
     """
     for end in ("lo", "hi"):
         new = merges.select(

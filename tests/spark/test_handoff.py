@@ -8,7 +8,7 @@ from agglo.neighbors.graph import fixed_point_for
 from agglo.rounds.reference_linkage import GraphLinkage
 from agglo.rounds.reference_tree import build_forest
 from agglo.rounds.schedule import scc_plan
-from agglo.spark.contracted_graph import ContractedGraph, run_remaining_rounds
+from agglo.spark.handoff import ContractedGraph, run_remaining_rounds
 
 
 def contracted(graph, labels, linkage):
