@@ -162,7 +162,7 @@ def test_values_of_cosines_and_of_distances_have_one_scale():
         (
             {"connect": "exact-average", "X": np.ones((2, 2))},
             ValueError,
-            "not known for a graph with metric='euclid",
+            "does not support metric='euclid",
         ),
     ],
 )
