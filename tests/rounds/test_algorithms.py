@@ -1,3 +1,4 @@
+import inspect
 import os
 import signal
 import subprocess
@@ -276,6 +277,13 @@ def test_ctrl_c_stops_the_rounds():
     assert process.returncode != 0
 
 
+def test_help_shows_the_shared_parameters():
+    shown = {name: inspect.signature(getattr(agglo, name)).parameters for name in ("scc", "affinity", "hac")}
+    assert list(shown["affinity"]) == list(shown["hac"])
+    assert set(shown["scc"]) - set(shown["hac"]) == {"thresholds", "n_thresholds", "advance"}
+    assert (shown["scc"]["connect"].default, shown["scc"]["linkage"].default) == ("auto", "average")
+
+
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
@@ -293,6 +301,7 @@ def test_ctrl_c_stops_the_rounds():
             TypeError,
             r"expected a NeighborGraph, got ndarray.*agglo\.neighbor_graph",
         ),
+        (lambda g: agglo.hac(g, thresholds=[0.5]), TypeError, r"^hac\(\) got an unexpected .* see help"),
         (lambda g: agglo.scc(g, n_jobs=0), ValueError, "n_jobs=0 is not a number of threads"),
         (lambda g: agglo.scc(g, n_jobs=1.5), ValueError, "n_jobs=1.5"),
     ],

@@ -56,54 +56,36 @@ Quiet = Annotated[bool, output_option("No progress bar and no summary.", "--quie
 
 Metric = Annotated[
     Literal["cosine", "dot", "sqeuclidean", "euclidean", "jaccard", "hamming"],
-    typer.Option(
-        metavar="NAME", help="cosine, dot, sqeuclidean, euclidean, jaccard or hamming.", rich_help_panel=GRAPH
-    ),
+    graph_option("cosine, dot, sqeuclidean, euclidean, jaccard or hamming.", metavar="NAME"),
 ]
 Method = Annotated[
     Literal["auto", "exact", "kdtree", "cells", "minhash"],
-    typer.Option(
-        metavar="NAME",
-        help="Search method: auto, exact, kdtree, cells or minhash.",
-        rich_help_panel=GRAPH,
-    ),
+    graph_option("Search method: auto, exact, kdtree, cells or minhash.", metavar="NAME"),
 ]
-Recall = Annotated[
-    float,
-    typer.Option(help="Share of the true neighbours that an approximate search must find.", rich_help_panel=GRAPH),
-]
+Recall = Annotated[float, graph_option("Share of the true neighbours that an approximate search must find.")]
 Missing = Annotated[
-    str,
-    typer.Option(
-        help="Value of a pair without an edge: a number, 'mean' (the mean of all pairs), or 'ignore'.",
-        rich_help_panel=GRAPH,
-    ),
+    str, graph_option("Value of a pair without an edge: a number, 'mean' (the mean of all pairs), or 'ignore'.")
 ]
-Seed = Annotated[int, typer.Option(help="Random seed of an approximate search.", rich_help_panel=GRAPH)]
+Seed = Annotated[int, graph_option("Random seed of an approximate search.")]
 Algorithm = Annotated[
-    Literal["scc", "affinity", "hac"],
-    typer.Option("--algorithm", "-a", metavar="NAME", help="scc, affinity or hac.", rich_help_panel=TREE),
+    Literal["scc", "affinity", "hac"], tree_option("scc, affinity or hac.", "--algorithm", "-a", metavar="NAME")
 ]
 LinkageName = Annotated[
     Literal["average", "single", "complete", "exact-average", "centroid", "ward"],
-    typer.Option(
+    tree_option(
+        "On the graph: average, single or complete. On the points: exact-average, centroid or ward.",
         metavar="NAME",
-        help="On the graph: average, single or complete. On the points: exact-average, centroid or ward.",
-        rich_help_panel=TREE,
     ),
 ]
 Connect = Annotated[
     Literal["auto", "none", "exact-average", "centroid", "ward"],
-    typer.Option(
-        metavar="NAME",
-        help="Linkage that merges clusters without edges between them: exact-average, centroid, ward, "
+    tree_option(
+        "Linkage that merges clusters without edges between them: exact-average, centroid, ward, "
         "auto (ward above the merges that the graph supports), or none.",
-        rich_help_panel=TREE,
+        metavar="NAME",
     ),
 ]
-KeepModel = Annotated[
-    bool, typer.Option("--keep-model", help="Also write the model, for agglo predict.", rich_help_panel=OUTPUT)
-]
+KeepModel = Annotated[bool, output_option("Also write the model, for agglo predict.", "--keep-model")]
 
 
 def csv_options(header: bool | None, encoding: str, delimiter: str | None) -> Any:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from functools import partial
-from typing import cast
+from inspect import signature
+from typing import Any, Literal, TypedDict, TypeVar, Unpack, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -25,17 +26,32 @@ from agglo.tree.forest import Forest, sort_merges
 from agglo.tree.hierarchy import Hierarchy
 from agglo.tree.modularity_path import modularity_path
 
+Function = TypeVar("Function", bound=Callable[..., Hierarchy])
 Engine = Callable[[NeighborGraph, RoundPlan, Constraints | None], Forest]
 Planner = Callable[[GraphLinkageName | Linkage, npt.NDArray[np.float64] | None], RoundPlan]
 
 
-def scc(
+class Inputs(TypedDict, total=False):
+    """The keyword arguments that :func:`scc`, :func:`affinity` and :func:`hac` share; see :func:`scc`."""
+
+    linkage: LinkageName | Linkage
+    X: npt.ArrayLike | None
+    connect: ConnectName | None
+    must_link: Groups | None
+    cannot_link: Groups | None
+    max_cluster_size: float | None
+    sample_weight: npt.ArrayLike | None
+    n_jobs: int | None
+    progress: Progress | None
+    top: ConnectName | Literal["deprecated"] | None
+
+
+def _check_inputs(
+    method: str,
+    plan_rounds: Planner,
     graph: NeighborGraph,
     *,
-    thresholds: ScheduleName | npt.ArrayLike = "odds",
-    n_thresholds: int | None = None,
     linkage: LinkageName | Linkage = "average",
-    advance: Advance = "every-round",
     X: npt.ArrayLike | None = None,
     connect: ConnectName | None = "auto",
     must_link: Groups | None = None,
@@ -44,7 +60,44 @@ def scc(
     sample_weight: npt.ArrayLike | None = None,
     n_jobs: int | None = None,
     progress: Progress | None = None,
-    top: ConnectName | None = "deprecated",  # type: ignore[assignment]
+    top: ConnectName | Literal["deprecated"] | None = "deprecated",
+    **unknown: object,
+) -> tuple[Any, ...]:
+    """Check the inputs of a method; return the arguments of :func:`build_hierarchy`."""
+    for name in unknown:
+        raise TypeError(f"{method}() got an unexpected keyword argument {name!r}: see help(agglo.{method})")
+    if not isinstance(graph, NeighborGraph):
+        raise TypeError(
+            f"expected a NeighborGraph, got {type(graph).__name__}: make one of points with agglo.neighbor_graph, "
+            "or of a SciPy matrix with NeighborGraph.from_scipy"
+        )
+    constraints = None
+    if not (must_link is cannot_link is max_cluster_size is sample_weight is None):
+        constraints = check_constraints(graph.n_points, must_link, cannot_link, max_cluster_size, sample_weight)
+    if top != "deprecated":
+        warnings.warn("top= is now called connect=: pass connect", FutureWarning, stacklevel=3)
+        connect = top
+    check_round_options(linkage, connect)
+    return partial(run_core, n_jobs, progress), plan_rounds, graph, linkage, X, connect, constraints
+
+
+def _show_inputs(function: Function) -> Function:
+    """Decorate a function: show the arguments of :func:`_check_inputs` instead of ``**inputs`` in its help."""
+    shown = signature(function)
+    parameters = list(shown.parameters.values())[:-1]
+    parameters += [p for p in signature(_check_inputs).parameters.values() if p.kind is p.KEYWORD_ONLY]
+    function.__signature__ = shown.replace(parameters=parameters)  # type: ignore[attr-defined]
+    return function
+
+
+@_show_inputs
+def scc(
+    graph: NeighborGraph,
+    *,
+    thresholds: ScheduleName | npt.ArrayLike = "odds",
+    n_thresholds: int | None = None,
+    advance: Advance = "every-round",
+    **inputs: Unpack[Inputs],
 ) -> Hierarchy:
     """Build the tree of the Sub-Cluster Component algorithm.
 
@@ -105,30 +158,15 @@ def scc(
     >>> tree.cut(n_clusters=2)
     array([0, 0, 1, 1])
     """
-    constraints = _check_inputs(graph, must_link, cannot_link, max_cluster_size, sample_weight)
-    engine, connect = partial(run_core, n_jobs, progress), _resolve_connect(connect, top)
-    check_round_options(linkage, connect)
 
     def plan(rule: GraphLinkageName | Linkage, weights: npt.NDArray[np.float64] | None) -> RoundPlan:
         return scc_plan(graph, thresholds, n_thresholds, rule, advance, weights)
 
-    return build_hierarchy(engine, plan, graph, linkage, X, connect, constraints)
+    return build_hierarchy(*_check_inputs("scc", plan, graph, **inputs))
 
 
-def affinity(
-    graph: NeighborGraph,
-    *,
-    linkage: LinkageName | Linkage = "average",
-    X: npt.ArrayLike | None = None,
-    connect: ConnectName | None = "auto",
-    must_link: Groups | None = None,
-    cannot_link: Groups | None = None,
-    max_cluster_size: float | None = None,
-    sample_weight: npt.ArrayLike | None = None,
-    n_jobs: int | None = None,
-    progress: Progress | None = None,
-    top: ConnectName | None = "deprecated",  # type: ignore[assignment]
-) -> Hierarchy:
+@_show_inputs
+def affinity(graph: NeighborGraph, **inputs: Unpack[Inputs]) -> Hierarchy:
     """Build the tree of Affinity clustering: in each round every cluster merges with its nearest neighbour.
 
     The parameters are the same as in :func:`scc`. There are few rounds, and each tends to merge too much.
@@ -140,26 +178,11 @@ def affinity(
     >>> [record.after for record in agglo.affinity(graph).rounds]
     [2, 1]
     """
-    constraints = _check_inputs(graph, must_link, cannot_link, max_cluster_size, sample_weight)
-    engine, connect = partial(run_core, n_jobs, progress), _resolve_connect(connect, top)
-    check_round_options(linkage, connect)
-    return build_hierarchy(engine, lambda rule, _: affinity_plan(rule), graph, linkage, X, connect, constraints)
+    return build_hierarchy(*_check_inputs("affinity", lambda rule, _: affinity_plan(rule), graph, **inputs))
 
 
-def hac(
-    graph: NeighborGraph,
-    *,
-    linkage: LinkageName | Linkage = "average",
-    X: npt.ArrayLike | None = None,
-    connect: ConnectName | None = "auto",
-    must_link: Groups | None = None,
-    cannot_link: Groups | None = None,
-    max_cluster_size: float | None = None,
-    sample_weight: npt.ArrayLike | None = None,
-    n_jobs: int | None = None,
-    progress: Progress | None = None,
-    top: ConnectName | None = "deprecated",  # type: ignore[assignment]
-) -> Hierarchy:
+@_show_inputs
+def hac(graph: NeighborGraph, **inputs: Unpack[Inputs]) -> Hierarchy:
     """Build the binary tree of hierarchical agglomerative clustering, with one merge per round.
 
     The parameters are the same as in :func:`scc`. On the complete graph (``n_neighbors="all"``) this is classical
@@ -172,36 +195,7 @@ def hac(
     >>> agglo.hac(graph, linkage="single").height.round(2).tolist()
     [0.0, 0.0, 0.0, 0.0, 0.1, 0.2, 0.8]
     """
-    constraints = _check_inputs(graph, must_link, cannot_link, max_cluster_size, sample_weight)
-    engine, connect = partial(run_core, n_jobs, progress), _resolve_connect(connect, top)
-    check_round_options(linkage, connect)
-    return build_hierarchy(engine, lambda rule, _: hac_plan(rule), graph, linkage, X, connect, constraints)
-
-
-def _check_inputs(
-    graph: NeighborGraph,
-    must_link: Groups | None,
-    cannot_link: Groups | None,
-    max_cluster_size: float | None,
-    sample_weight: npt.ArrayLike | None,
-) -> Constraints | None:
-    """Check the graph and the constraints; return the validated constraints, or None if none are given."""
-    if not isinstance(graph, NeighborGraph):
-        raise TypeError(
-            f"expected a NeighborGraph, got {type(graph).__name__}: make one of points with agglo.neighbor_graph, "
-            "or of a SciPy matrix with NeighborGraph.from_scipy"
-        )
-    if must_link is cannot_link is max_cluster_size is sample_weight is None:
-        return None
-    return check_constraints(graph.n_points, must_link, cannot_link, max_cluster_size, sample_weight)
-
-
-def _resolve_connect(connect: ConnectName | None, top: str | None) -> ConnectName | None:
-    """Return the value of ``connect``, or of its deprecated alias ``top``."""
-    if top != "deprecated":
-        warnings.warn("top= is now called connect=: pass connect", FutureWarning, stacklevel=3)
-        return cast(ConnectName | None, top)
-    return connect
+    return build_hierarchy(*_check_inputs("hac", lambda rule, _: hac_plan(rule), graph, **inputs))
 
 
 def check_round_options(linkage: object, connect: object) -> None:
