@@ -10,7 +10,7 @@ import pyarrow as pa
 import agglo
 from agglo.estimators import run_folder as runfolder
 from agglo.explore.run import open_run
-from agglo.io.arrow_file import write_arrow
+from agglo.io.files import write_arrow
 
 ANIMALS = ["reed frog", "tree frog", "black rhino", "white rhino", "snow leopard"]
 TEXTS = [f"{what} {animal}" for animal in ANIMALS for what in ("endangered", "what eats a", "pictures of the")]

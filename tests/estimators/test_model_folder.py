@@ -10,7 +10,7 @@ import scipy.sparse as sp
 import agglo
 from agglo import HAC, SCC, Affinity, neighbor_graph
 from agglo.estimators.model_folder import GRAPH, GRAPH_TREE, KNOWN, MODEL, POINTS, SPARSE_POINTS, TREE
-from agglo.io.checksum import add_checksum
+from agglo.io.files import add_checksum
 from agglo.testing import assert_same_hierarchy
 
 FILES = [GRAPH, KNOWN, MODEL, POINTS, TREE]
@@ -166,10 +166,10 @@ def test_a_folder_that_is_no_model_says_so(saved, tmp_path):
     for name in (TREE, GRAPH, POINTS):
         data = (saved / name).read_bytes()
         (saved / name).write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
-        with pytest.raises(ValueError, match=f"{name} is damaged, or not of the same save as model.json"):
+        with pytest.raises(ValueError, match=f"{name} is damaged, or belongs to another run than model.json"):
             agglo.load(saved)
         (saved / name).unlink()
-        with pytest.raises(FileNotFoundError, match=f"no whole model: {name} is not there"):
+        with pytest.raises(FileNotFoundError, match=f"is incomplete: model.json lists {name}, which is missing"):
             agglo.load(saved)
         (saved / name).write_bytes(data)
     agglo.load(saved)
@@ -203,14 +203,14 @@ def test_a_record_that_was_tampered_with_is_an_error(saved, change, message):
 def test_a_record_that_is_no_json_is_an_error(saved):
     for text in ("", "{", "[]", "\0"):
         (saved / MODEL).write_text(text)
-        with pytest.raises(ValueError, match=r"model\.json is no model of agglo's: it is"):
+        with pytest.raises(ValueError, match=r"model\.json is damaged \(.*\): save the model again"):
             agglo.load(saved)
 
 
 def test_files_of_two_saves_are_told_apart(saved, tmp_path):
     SCC(n_neighbors=5).fit(groups(seed=1)).save(tmp_path / "other")
     (tmp_path / "other" / TREE).replace(saved / TREE)
-    with pytest.raises(ValueError, match=r"tree\.parquet is damaged, or not of the same save"):
+    with pytest.raises(ValueError, match=r"tree\.parquet is damaged, or belongs to another run"):
         agglo.load(saved)
 
 

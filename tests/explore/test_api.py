@@ -21,7 +21,7 @@ from agglo import Hierarchy
 from agglo.explore import Explorer, api, open_run
 from agglo.explore.api import ROUTES
 from agglo.explore.items import Items, make_table
-from agglo.io.arrow_file import write_arrow
+from agglo.io.files import write_arrow
 from agglo.testing import assert_same_hierarchy
 
 

@@ -11,7 +11,7 @@ from forests import chain, trees
 from hypothesis import given
 
 from agglo import Hierarchy
-from agglo.io.checksum import add_checksum
+from agglo.io.files import add_checksum
 from agglo.testing import assert_same_hierarchy
 from agglo.tree.hierarchy import Rounds
 

@@ -157,7 +157,7 @@ def text(
         from agglo.estimators import run_folder
         from agglo.estimators.model_folder import model_files
         from agglo.evaluation.stop_words import check_language
-        from agglo.io.arrow_file import write_arrow
+        from agglo.io.files import write_arrow
         from agglo.progress import progress_bar
         from agglo.text.names import name_nodes
         from agglo.text.tables import cluster_table, find_paths, row_table

@@ -19,22 +19,9 @@ def number_clusters(
 ) -> Ids:
     """Renumber clusters by falling weight and then by smallest row, independently of the order of the points.
 
-    Parameters
-    ----------
-    labels : ndarray of int64 of shape (n_points,)
-        The cluster of each point, 0 to k - 1. No cluster is empty.
-    weights : ndarray of float64 of shape (n_points,), optional
-        Sample weights; by default each point counts as 1. The cluster of the largest total weight becomes 0.
-    X : array or sparse matrix, optional
-        The points, finite numbers. Clusters of equal weight are sorted by their smallest rows. Rows are compared
-        column by column. Sparse rows have the same order as equal dense rows.
-    rows : ndarray of int64 of shape (n_points,), optional
-        The row of ``X`` for each point; by default point ``i`` has row ``i``. Duplicates may share a row.
-
-    Returns
-    -------
-    ndarray of int64 of shape (n_points,)
-        The new labels. Clusters that are still tied keep the order of ``labels``.
+    The clusters in ``labels`` are 0 to k - 1. By default, each point has weight 1 and point ``i`` has row ``i`` of
+    ``X``; duplicates may share a row. Rows are compared column by column, and sparse rows as the equal dense rows.
+    Clusters that are still tied keep their order.
 
     Examples
     --------
@@ -43,8 +30,6 @@ def number_clusters(
     >>> X = np.array([[7.0], [9.0], [1.0], [2.0], [3.0], [8.0]])
     >>> number_clusters(np.array([0, 0, 1, 2, 2, 2]), X=X)
     array([1, 1, 2, 0, 0, 0])
-    >>> number_clusters(np.array([0, 0, 1, 1, 2, 2]), X=X)
-    array([2, 2, 0, 0, 1, 1])
     """
     if weights is None:
         total: npt.NDArray[Any] = np.bincount(labels)
@@ -60,15 +45,7 @@ def number_clusters(
 
 
 def order_of_appearance(labels: Ids) -> Ids:
-    """Return the distinct labels in order of first appearance.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from agglo.estimators.labels import order_of_appearance
-    >>> order_of_appearance(np.array([1, 1, 0, 2, 0]))
-    array([1, 0, 2])
-    """
+    """Return the distinct labels in order of first appearance."""
     first = np.full(labels.max() + 1, len(labels))
     np.minimum.at(first, labels, np.arange(len(labels)))
     return np.argsort(first)

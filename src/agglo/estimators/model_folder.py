@@ -7,7 +7,6 @@ are duplicates, ``graph_tree.parquet`` is the tree over the points of the graph.
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 import os
 import zipfile
@@ -31,11 +30,12 @@ from agglo.estimators.run_folder import (
     RECORDS,
     SPARSE_POINTS,
     TREE,
+    RunFiles,
     Write,
+    load_record,
     write_folder,
 )
 from agglo.io.atomic import read_consistently, resolve_file, write_array
-from agglo.io.checksum import has_valid_checksum, hash_file
 from agglo.neighbors.graph import NeighborGraph, RecallEstimate
 from agglo.neighbors.index import QUERY_METHODS, NeighborIndex
 from agglo.neighbors.sparse import BINARY_METRICS
@@ -51,6 +51,7 @@ T = TypeVar("T")
 VERSION = 1
 
 _CHUNK = 1 << 24  # bytes that are hashed at a time
+_CSR_ARRAYS = ("data", "indices", "indptr")
 
 
 def save_model(
@@ -120,34 +121,31 @@ def load_model(folder: str | os.PathLike[str], classes: Mapping[str, type[T]]) -
 
     def load() -> T:
         record = _read_record(home)
-        for name, digest in record["files"].items():
-            path = resolve_file(home, name)
-            if not path.is_file():
-                raise FileNotFoundError(f"{home} holds no whole model: {name} is not there; save it again")
-            if hash_file(path) != digest:
-                raise ValueError(f"{path} is damaged, or not of the same save as {MODEL}: save the model again")
+        files = RunFiles(home, record, MODEL)
+        paths = {name: files.find(name) for name in record["files"]}
         try:
-            return _read_model(home, record, classes[record["class"]])
+            return _read_model(paths, record, classes[record["class"]])
         except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
             raise _invalid_record(home, f"{type(error).__name__}: {error}") from error
 
     return read_consistently(home, RECORDS, load)
 
 
-def _read_model(home: Path, record: dict[str, Any], cls: type[T]) -> T:
+def _read_model(paths: Mapping[str, Any], record: dict[str, Any], cls: type[T]) -> T:
     """Read the files of a model, check that their sizes match, and return the fitted estimator."""
     parameters = {name: _from_json(value) for name, value in record["parameters"].items()}
     if "top" in parameters:  # the old name of connect, in models of earlier versions
         parameters["connect"] = parameters.pop("top")
-    graph, tree = _read_graph(resolve_file(home, GRAPH), record["graph"]), Hierarchy.load(resolve_file(home, TREE))
-    constraints, duplicates = _read_known(resolve_file(home, KNOWN))
-    weighted, weightless = _read_weightless(resolve_file(home, KNOWN), duplicates)
-    graph_tree = Hierarchy.load(resolve_file(home, GRAPH_TREE)) if duplicates.n_duplicates else tree
+    graph, tree = _read_graph(paths[GRAPH], record["graph"]), Hierarchy.load(paths[TREE])
+    known = _read_arrays(paths[KNOWN])
+    constraints, duplicates = _read_known(known)
+    weighted, weightless = _read_weightless(known, duplicates)
+    graph_tree = Hierarchy.load(paths[GRAPH_TREE]) if duplicates.n_duplicates else tree
     about, index, seed = record["points"], None, 0
     if about is not None:
         if about["method"] not in QUERY_METHODS:
             raise ValueError(f"method {about['method']!r} is unknown")
-        X = _read_points(home, about, duplicates)
+        X = _read_points(paths, about, duplicates)
         if not sp.issparse(X) and graph.metric not in BINARY_METRICS:
             X = check_points(X, compact=True)
         seed = int(about.get("seed", parameters["random_state"]))
@@ -174,23 +172,15 @@ def _read_model(home: Path, record: dict[str, Any], cls: type[T]) -> T:
 
 def _read_record(home: Path) -> dict[str, Any]:
     """Read the record of a model, and check that it is complete and intact."""
-    path = resolve_file(home, MODEL)
-    if not path.is_file():
+    record = load_record(home, MODEL)
+    if record is None:
         raise FileNotFoundError(f"{home} holds no model: there is no {MODEL} in it; write one with save")
-    try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise _invalid_record(home, f"it is not JSON ({error})") from error
-    version = record.get("version") if isinstance(record, dict) else None
+    version = record.get("version")
     if version != VERSION:
         raise _invalid_record(home, f"it is of version {version}, and this agglo reads version {VERSION}")
-    files = record.get("files")
-    if not isinstance(files, dict) or not {TREE, GRAPH, KNOWN} <= set(files) <= MODEL_FILES:
+    if not {TREE, GRAPH, KNOWN} <= set(record.get("files", ())) <= MODEL_FILES:
         raise _invalid_record(home, "it does not list the files of a model")
-    if not has_valid_checksum(record):
-        raise _invalid_record(home, "it is damaged (its checksum does not match)")
-    checked: dict[str, Any] = record
-    return checked
+    return record
 
 
 def _invalid_record(home: Path, cause: str) -> ValueError:
@@ -237,89 +227,73 @@ def _write_graph(graph: NeighborGraph, path: Path) -> None:
         np.savez(file, indptr=graph.indptr, indices=graph.indices, weights=graph.weights, cells=cells)
 
 
-def _read_arrays(path: Path, names: tuple[str, ...]) -> list[npt.NDArray[Any]]:
+def _read_arrays(path: Path) -> dict[str, npt.NDArray[Any]]:
     try:
         with np.load(path, allow_pickle=False) as arrays:
-            return [release(arrays[name]) for name in names]
+            return {name: release(array) for name, array in arrays.items()}
     except (OSError, zipfile.BadZipFile, EOFError) as error:
         raise ValueError(f"{path} cannot be read: {error}") from error
 
 
 def _write_known(model: Clusterer, path: Path) -> None:
     """Write constraints, groups of duplicates, and points of weight 0."""
-    constraints = model._constraints
-    weights = np.empty(0) if constraints.weights is None else constraints.weights
-    with path.open("wb") as file:
-        np.savez(
-            file,
-            place=model._duplicates.inverse,
-            weights=weights,
-            must=constraints.must,
-            cannot=constraints.cannot,
-            groups=constraints.groups,
-            most=np.array(constraints.most),
-            **_weightless_arrays(model),  # type: ignore[arg-type]  # none of them is called allow_pickle
-        )
-
-
-def _weightless_arrays(model: Clusterer) -> dict[str, npt.NDArray[Any]]:
-    """Return the ids of points with positive weight and the rows of points with weight 0; empty if none has."""
-    if model._weighted is None:
-        return {}
-    if not sp.issparse(model._weightless):
-        return {"counted": model._weighted, "uncounted": model._weightless}
-    rows = sp.csr_array(model._weightless)
-    columns = {name: getattr(rows, name) for name in ("data", "indices", "indptr")}
-    return {"counted": model._weighted} | {f"uncounted_{name}": column for name, column in columns.items()}
-
-
-def _read_weightless(path: Path, duplicates: Duplicates) -> tuple[npt.NDArray[np.int64] | None, Any]:
-    """Read the arrays of :func:`_weightless_arrays` from a file."""
-    with np.load(path, allow_pickle=False) as arrays:
-        if "counted" not in arrays:
-            return None, None
-        weighted = release(arrays["counted"])
-        if "uncounted" in arrays:
-            weightless = arrays["uncounted"]
+    constraints, weightless = model._constraints, model._weightless
+    arrays = {
+        "place": model._duplicates.inverse,
+        "weights": np.empty(0) if constraints.weights is None else constraints.weights,
+        "must": constraints.must,
+        "cannot": constraints.cannot,
+        "groups": constraints.groups,
+        "most": np.array(constraints.most),
+    }
+    if model._weighted is not None:
+        arrays["counted"] = model._weighted
+        if sp.issparse(weightless):
+            rows = sp.csr_array(weightless)
+            arrays |= {f"uncounted_{name}": getattr(rows, name) for name in _CSR_ARRAYS}
         else:
-            columns = tuple(arrays[f"uncounted_{name}"] for name in ("data", "indices", "indptr"))
-            weightless = sp.csr_array(columns)
-    n_points = len(weighted) + weightless.shape[0]
-    in_range = len(weighted) == len(duplicates.inverse) and 0 <= weighted[0] <= weighted[-1] < n_points
-    if not in_range or (np.diff(weighted) <= 0).any():
-        raise ValueError(f"{path} does not say which points are of positive weight")
-    return weighted, weightless
+            arrays["uncounted"] = weightless
+    with path.open("wb") as file:
+        np.savez(file, **arrays)  # type: ignore[arg-type]  # none of them is called allow_pickle
 
 
-def _read_known(path: Path) -> tuple[Constraints, Duplicates]:
-    """Read constraints and groups of duplicates, and check them."""
-    names = ("place", "weights", "must", "cannot", "groups", "most")
-    inverse, weights, must, cannot, groups, most = _read_arrays(path, names)
+def _read_known(arrays: Mapping[str, npt.NDArray[Any]]) -> tuple[Constraints, Duplicates]:
+    """Check the constraints and groups of duplicates that :func:`_write_known` wrote."""
+    inverse = arrays["place"]
     first = np.unique(inverse, return_index=True)[1]
     is_valid = inverse.ndim == 1 and inverse.dtype == np.int64 and inverse.max() == len(first) - 1
     if not is_valid or (np.diff(first) <= 0).any():
-        raise ValueError(f"{path} does not say which point of the graph stands for each")
-    given = Constraints(must, cannot, groups, float(most), weights if len(weights) else None)
-    constraints = check_constraints(
-        len(inverse),
-        must,
-        [*cannot.tolist(), *given.large_groups()],
-        given.most if np.isfinite(given.most) else None,
-        given.weights,
-    )
-    return constraints, Duplicates(first, inverse)
+        raise ValueError(f"{KNOWN} does not say which point of the graph stands for each")
+    weights, most = arrays["weights"] if len(arrays["weights"]) else None, float(arrays["most"])
+    given = Constraints(arrays["must"], arrays["cannot"], arrays["groups"], most, weights)
+    apart = [*given.cannot.tolist(), *given.large_groups()]
+    limit = most if np.isfinite(most) else None
+    return check_constraints(len(inverse), given.must, apart, limit, weights), Duplicates(first, inverse)
+
+
+def _read_weightless(
+    arrays: Mapping[str, npt.NDArray[Any]], duplicates: Duplicates
+) -> tuple[npt.NDArray[np.int64] | None, Any]:
+    """Return the ids of points with positive weight and the rows of points with weight 0, or None."""
+    if "counted" not in arrays:
+        return None, None
+    weighted, weightless = arrays["counted"], arrays.get("uncounted")
+    if weightless is None:
+        weightless = sp.csr_array(tuple(arrays[f"uncounted_{name}"] for name in _CSR_ARRAYS))
+    n_points = len(weighted) + weightless.shape[0]
+    in_range = len(weighted) == len(duplicates.inverse) and 0 <= weighted[0] <= weighted[-1] < n_points
+    if not in_range or (np.diff(weighted) <= 0).any():
+        raise ValueError(f"{KNOWN} does not say which points are of positive weight")
+    return weighted, weightless
 
 
 def _read_graph(path: Path, about: Mapping[str, Any]) -> NeighborGraph:
-    indptr, indices, weights, cells = _read_arrays(path, ("indptr", "indices", "weights", "cells"))
-    attributes: dict[str, Any] = {
-        name: about[name] for name in ("kind", "missing", "metric", "method", "parameters")
-    }
-    if about["recall_estimate"] is not None:
-        attributes["recall_estimate"] = RecallEstimate(*about["recall_estimate"])
-    if len(cells):
-        attributes["cells"] = cells
-    return NeighborGraph(indptr, indices, weights, **attributes)
+    arrays: dict[str, Any] = _read_arrays(path)
+    if not len(arrays["cells"]):
+        del arrays["cells"]
+    estimate = about["recall_estimate"]
+    recall = None if estimate is None else RecallEstimate(*estimate)
+    return NeighborGraph(**arrays, **{**about, "recall_estimate": recall})
 
 
 def _write_sparse(X: Any, path: Path) -> None:
@@ -327,12 +301,12 @@ def _write_sparse(X: Any, path: Path) -> None:
         sp.save_npz(file, sp.csr_array(X), compressed=False)
 
 
-def _read_points(home: Path, about: Mapping[str, Any], duplicates: Duplicates) -> Any:
+def _read_points(paths: Mapping[str, Any], about: Mapping[str, Any], duplicates: Duplicates) -> Any:
     """Open the points of the graph, which are in the folder or in a file that the record refers to."""
     if "path" not in about:
         if about["sparse"]:
-            return sp.csr_array(sp.load_npz(resolve_file(home, SPARSE_POINTS)))
-        return np.lib.format.open_memmap(resolve_file(home, POINTS), mode="r")
+            return sp.csr_array(sp.load_npz(paths[SPARSE_POINTS]))
+        return np.lib.format.open_memmap(paths[POINTS], mode="r")
     path = Path(about["path"])
     if not path.is_file():
         raise ValueError(f"the points were saved by reference, and {path} is not there any more: bring it back")

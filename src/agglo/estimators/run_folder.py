@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow.parquet as pq
 
 from agglo.io import atomic
-from agglo.io.checksum import add_checksum, has_valid_checksum, hash_file
+from agglo.io.files import add_checksum, has_valid_checksum, hash_file
 from agglo.io.points import write_labels
 from agglo.tree.hierarchy import Hierarchy
 
@@ -72,18 +72,9 @@ def save_run(
 ) -> list[Path]:
     """Write all files of a run to ``folder`` atomically; return their paths.
 
-    Parameters
-    ----------
-    folder : Path
-        The folder. Files of an earlier run are replaced or deleted; other files stay.
-    tree, labels, record
-        The tree, the label of each point, and the parameters of the run.
-    picture : callable, optional
-        A function that writes a picture to a given path.
-    extra : mapping, optional
-        A mapping of file names to functions that write further files to a given path.
-    model : tuple, optional
-        The files and the record of the fitted model, see :func:`agglo.estimators.model_folder.contents`.
+    Files of an earlier run are replaced or deleted; other files stay. ``picture`` and the functions in ``extra``
+    write a file to a given path. ``model`` has the files and the record of the fitted model, see
+    :func:`agglo.estimators.model_folder.model_files`.
     """
     files: dict[str, Write] = {
         TREE: tree.save,
@@ -132,17 +123,7 @@ def _list_files(folder: Path, name: str) -> set[str]:
 
 @dataclass(frozen=True, eq=False)
 class RunFiles:
-    """The files of a run that its record lists.
-
-    Parameters
-    ----------
-    folder : Path
-        The folder of the run.
-    record : dict, optional
-        The record, if there is one.
-    name : str
-        The file name of the record.
-    """
+    """The files of a run that its record lists; ``name`` is the file name of the record."""
 
     folder: Path
     record: dict[str, Any] | None

@@ -21,8 +21,7 @@ from agglo.explore.values import (
     to_text,
     truncate,
 )
-from agglo.io.arrow_file import map_arrow
-from agglo.io.files import ReadError
+from agglo.io.files import ReadError, map_arrow
 from agglo.io.tables import read_rows
 
 Ints = npt.NDArray[np.int64]

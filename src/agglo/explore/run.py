@@ -19,7 +19,7 @@ from agglo.explore.items import MAX_LABEL, MAX_TEXT, Items, make_table, read_tab
 from agglo.explore.query import BadRequestError
 from agglo.explore.values import is_number, to_floats, to_text, truncate
 from agglo.explore.view import Outline
-from agglo.io.arrow_file import map_arrow
+from agglo.io.files import map_arrow
 from agglo.text.names import NAMES_SCHEMA, name_nodes
 from agglo.tree.hierarchy import Hierarchy
 from agglo.tree.mapped import load_mapped, release_pages

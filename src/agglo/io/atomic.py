@@ -153,15 +153,8 @@ def _check_writable(folder: Path) -> None:
 def replace_files(folder: Path, names: Sequence[str], obsolete: Callable[[], Iterable[str]]) -> Iterator[Path]:
     """Yield a temporary folder for the files ``names``; on success, move all of them to ``folder`` atomically.
 
-    Parameters
-    ----------
-    folder : Path
-        The target folder. If it does not exist, it is created, and removed again on failure.
-    names : sequence of str
-        The names of all files to write.
-    obsolete : callable
-        A function that returns the names of old files to delete. Files in ``names`` are not deleted. It is called
-        while this process holds the lock of the folder.
+    If ``folder`` does not exist, it is created, and removed again on failure. ``obsolete()`` returns the names of
+    old files to delete. It is called while this process holds the lock of the folder.
     """
     created = [parent for parent in (folder, *folder.parents) if not parent.exists()]
     try:

@@ -1,13 +1,17 @@
-"""Open files, and explain why a file cannot be read."""
+"""Open files, explain why a file cannot be read, map Arrow files, and detect damage by checksums."""
 
 from __future__ import annotations
 
 import errno
 import gzip
-from collections.abc import Iterator, Sequence
+import hashlib
+import json
+import mmap
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 import pyarrow as pa
 
@@ -19,6 +23,7 @@ _KINDS = {
     **dict.fromkeys((".csv", ".tsv", ".csv.gz", ".tsv.gz"), "CSV"),
     **dict.fromkeys((".txt", ".txt.gz"), "text"),
 }
+_CHUNK = 1 << 24  # bytes that are hashed at a time
 _SYSTEM_ERRORS = (  # errors with other causes than the content of a file
     *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EMFILE, errno.ENFILE, errno.EIO, errno.EACCES, errno.EPERM),
 )
@@ -81,3 +86,62 @@ def open_bytes(path: Path) -> BinaryIO:
     """Open a file for reading; decompress it if its name ends in .gz."""
     # Python opens the file, because Arrow cannot open file names that are not UTF-8.
     return cast("BinaryIO", gzip.open(path, "rb")) if file_format(path).endswith(".gz") else path.open("rb")
+
+
+# ---- Arrow files ----
+
+
+def write_arrow(table: Any, path: Path) -> None:
+    """Write a pyarrow.Table as an Arrow file with one record batch, so that it can be memory-mapped."""
+    whole = table.combine_chunks()
+    # Python opens the file, because Arrow cannot open file names that are not UTF-8.
+    with path.open("wb") as file, pa.ipc.new_file(file, whole.schema) as writer:
+        writer.write_table(whole)
+
+
+def map_arrow(path: str | os.PathLike[str]) -> Any:
+    """Memory-map an Arrow file and return its pyarrow.Table.
+
+    The whole table is validated first, because Arrow trusts the offsets in a file: a wrong offset would crash the
+    process.
+    """
+    with open(path, "rb") as file, explain_read_errors(Path(path)):
+        try:
+            content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            table = pa.ipc.open_file(pa.py_buffer(content)).read_all()
+        except MemoryError as error:  # a damaged length also raises MemoryError
+            raise ValueError(str(error)) from error
+        table.validate(full=True)
+        return table
+
+
+# ---- checksums of files and of records ----
+
+
+def hash_file(path: Path) -> str:
+    """Return the hash of a file's content, as hexadecimal digits."""
+    digest = hashlib.blake2b(digest_size=16)
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def add_checksum(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a copy of ``record`` with a checksum of its entries; see :func:`has_valid_checksum`."""
+    return {**record, "checksum": _compute_checksum(record)}
+
+
+def has_valid_checksum(record: Mapping[str, Any]) -> bool:
+    """Return whether a record matches its checksum.
+
+    A record without a checksum is valid, because early versions wrote none.
+    """
+    rest = dict(record)
+    expected = rest.pop("checksum", None)
+    return expected is None or expected == _compute_checksum(rest)
+
+
+def _compute_checksum(record: Mapping[str, Any]) -> str:
+    text = json.dumps(record, sort_keys=True, allow_nan=True)
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()

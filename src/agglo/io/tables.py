@@ -110,23 +110,9 @@ def decode_text(path: Path, options: CsvOptions, size: int = -1) -> str:
 class Table:
     """A Parquet or CSV file whose columns are read on demand.
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    form : str
-        Its format, as :func:`check_readable` returns it.
-    options : CsvOptions, optional
-        The format of a CSV file.
-    has_texts : bool, default=False
-        Whether cells contain texts, which may be very long and contain NUL characters.
-
-    Attributes
-    ----------
-    schema : pyarrow.Schema
-        The columns and their types. The types of a CSV file are inferred from its first block.
-    names : list of str
-        The names of the columns, which are all different.
+    ``form`` is the format that :func:`check_readable` returns. With ``has_texts``, cells may be very long and
+    contain NUL characters. ``schema`` has the columns and their types; those of a CSV file are inferred from its
+    first block. ``names`` has the names of the columns, which are all different.
     """
 
     def __init__(
@@ -158,17 +144,10 @@ class Table:
     def read(
         self, columns: Sequence[str], types: dict[str, Any] | None = None, *, empty_is_null: bool = False
     ) -> Any:
-        """Read columns as a pyarrow.Table.
+        """Read columns as a pyarrow.Table; ``types`` are the Arrow types of some columns of a CSV file.
 
-        Parameters
-        ----------
-        columns : sequence of str
-            The names of the columns.
-        types : dict of str to pyarrow.DataType, optional
-            Types of the columns of a CSV file; by default, they are inferred.
-        empty_is_null : bool, default=False
-            Whether only empty cells of a CSV file are null. By default, cells such as "NA" are also null in
-            columns of numbers, and no cell is null in columns of text.
+        With ``empty_is_null``, only empty cells of a CSV file are null. By default, cells such as "NA" are also
+        null in columns of numbers, and no cell is null in columns of text.
         """
         self.check_names(columns)
         if self.is_csv:

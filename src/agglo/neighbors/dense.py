@@ -161,16 +161,10 @@ def search_cells(
 ) -> NeighborLists:
     """Find approximate nearest neighbours by an inverted file index, and re-rank them by exact values.
 
-    Parameters
-    ----------
-    points, params
-        Validated points and parameters. If ``params.stop_early`` is set and the recall is unreachable, the lists
-        are empty or incomplete, and the estimate is the highest recall that the index could reach.
-    list_size, n_probes, n_candidates : int
-        The number of points per inverted list, of lists that each point probes, and of candidates to re-rank. 0
-        means automatic. A given ``n_probes`` is not increased if the recall is too low.
-    sample : int
-        The number of points to measure recall on.
+    ``list_size`` is the number of points per inverted list, ``n_probes`` of lists that each point probes, and
+    ``n_candidates`` of candidates to re-rank. 0 means automatic. A given ``n_probes`` is not increased if the
+    recall, measured on ``sample`` points, is too low. With ``params.stop_early``, an unreachable recall gives
+    incomplete lists and the highest recall that the index could reach.
     """
     with one_blas_thread():
         basis = find_main_directions(points, params.metric)

@@ -35,7 +35,7 @@ from agglo.neighbors.search import (
     warn_zero_rows,
 )
 from agglo.neighbors.sparse import BINARY_METRICS, SparsePoints
-from agglo.points.points import PointArray, as_core_array, check_points, iter_blocks
+from agglo.points.points import PointArray, as_core_array, check_lengths, check_points, iter_blocks
 from agglo.progress import Progress
 
 QUERY_METHODS = {
@@ -55,36 +55,19 @@ Edges = tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]
 
 @dataclass(eq=False)
 class NeighborIndex:
-    """Fitted points, prepared to find the neighbours of queries.
+    """Validated points and the parameters of their search, prepared to find the neighbours of queries.
 
-    Parameters
-    ----------
-    X : array or sparse matrix
-        The validated points, stored without a copy.
-    metric : str
-        The metric of the graph.
-    fit_method : str
-        The search method of the fitted points.
-    fit_parameters : mapping
-        The parameters of that search. The index uses those of cells.
-    recall, seed
-        The share of the true neighbours to find, and the random seed.
-    cells : ndarray of int32, optional
-        The cell (inverted list) of each fitted point, if the method is ``cells``.
-
-    Notes
-    -----
     The result for a query does not depend on the other queries. The first search builds the inverted file index,
     which is not pickled.
     """
 
     X: Any
     metric: str
-    fit_method: str
-    fit_parameters: Mapping[str, Any]
-    recall: float
+    fit_method: str  # the search method of the fitted points
+    fit_parameters: Mapping[str, Any]  # the parameters of that search, of which those of cells are used
+    recall: float  # the share of the true neighbours to find
     seed: int
-    cells: npt.NDArray[np.int32] | None = None
+    cells: npt.NDArray[np.int32] | None = None  # the cell (inverted list) of each fitted point
     moments: Any = field(default=None, init=False)  # cache for vector linkages: a tree and its nodes
     _cell_indexes: dict[int, Any] = field(default_factory=dict, init=False)  # built indexes, by n_neighbors
     _hashes: tuple[npt.NDArray[np.uint64], npt.NDArray[np.intp]] | None = field(default=None, init=False)
@@ -131,7 +114,11 @@ class NeighborIndex:
                 self._as_floats = replace(self, X=self.X.astype(np.float32))
             return self._as_floats.convert_queries(queries)
         if self.metric == "cosine" and self.X.dtype.kind == "f":
-            _check_rounded_lengths(queries, self.X.dtype)
+            # Rounding must not change the direction of a short row.
+            least = float(np.finfo(self.X.dtype).tiny)
+            for start, rows in iter_blocks(queries):
+                where = f" in {self.X.dtype}, the type of the fitted points"
+                check_lengths(np.abs(rows).max(axis=1), start, least, where)
         with np.errstate(over="ignore"):
             return self, check_points(queries.astype(self.X.dtype), compact=True, metric=scaled_metric)
 
@@ -204,20 +191,6 @@ class NeighborIndex:
         return matches
 
 
-def _check_rounded_lengths(queries: PointArray, dtype: np.dtype[Any]) -> None:
-    """Raise if a nonzero row is so short that rounding to ``dtype`` would change its direction."""
-    least = float(np.finfo(dtype).tiny)
-    for start, rows in iter_blocks(queries):
-        largest = np.abs(rows).max(axis=1)
-        short = (largest > 0) & (largest < least)
-        if short.any():
-            row = int(short.argmax())
-            raise ValueError(
-                f"the largest magnitude in row {start + row} of X is {largest[row]:g}, below the {least:.2g} that "
-                f"{dtype}, the type of the fitted points, holds with full precision: scale X up"
-            )
-
-
 def _equal_rows(left: Any, right: Any) -> npt.NDArray[np.bool_]:
     """Return, for each ``i``, whether row ``i`` of ``left`` equals row ``i`` of ``right``."""
     if not sp.issparse(left):
@@ -265,17 +238,6 @@ def add_points(
     old points, old among new, and new among new. Each point gets edges to its ``n_neighbors`` closest candidates.
     If the searches are exact, the result equals the graph of all points. With cells, old points are compared only
     with close new points. Then recall is measured, and a low recall gives a warning.
-
-    Parameters
-    ----------
-    index, graph
-        The old points, and their graph.
-    new : array or sparse matrix
-        New points, as :meth:`agglo.neighbors.index.NeighborIndex.convert_queries` returns them.
-    n_neighbors : int
-        The number of neighbours of each point, less than the number of all points.
-    missing, n_jobs, progress
-        As in :func:`agglo.neighbor_graph`.
     """
     n_threads, report = effective_n_threads(n_jobs), progress and partial(progress, "neighbours")
     n_old, n_new = len(index), new.shape[0]

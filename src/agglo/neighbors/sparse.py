@@ -92,14 +92,8 @@ class Bits(NamedTuple):
 class SparsePoints:
     """Points for sparse searches: sparse rows (cosine, dot), sets (Jaccard) or bits (Hamming).
 
-    Parameters
-    ----------
-    X : array-like or sparse matrix of shape (n_points, n_features)
-        The points, which are validated and converted once.
-    metric : {"cosine", "dot", "jaccard", "hamming"}
-        ``jaccard`` and ``hamming`` compare zeros and ones, dense or sparse.
-    check_scale : bool
-        Whether to raise if all values are too small for the metric.
+    ``X`` is sparse, or has zeros and ones. It is validated and converted once. With ``check_scale``, raise if all
+    values are too small for the metric.
     """
 
     def __init__(self, X: Any, metric: str, *, check_scale: bool = True) -> None:
@@ -173,15 +167,8 @@ def search_minhash(
 ) -> NeighborLists:
     """Find approximate nearest neighbours of sets by MinHash, and re-rank them by exact Jaccard distances.
 
-    Parameters
-    ----------
-    points, params
-        Sets, and validated parameters. The search adds bands, at most 128, until the measured recall is reached.
-    bucket_size, n_bands : int
-        The largest number of sets in a bucket, and the number of bands. 0 means automatic. A given ``n_bands`` is
-        not increased if the recall is too low.
-    sample : int
-        The number of sets to measure recall on.
+    The search adds bands, at most 128, until the recall on ``sample`` sets is reached. A bucket has at most
+    ``bucket_size`` sets. 0 means automatic. A given ``n_bands`` is not increased.
     """
     lists, recall, used = _core.search_minhash(
         points._arrays,

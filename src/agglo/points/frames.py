@@ -34,7 +34,7 @@ def to_array(X: Any) -> Any:
     if _is_instance(X, "pandas", "DataFrame", "Series"):
         return _from_pandas(X)
     if _is_instance(X, "polars", "DataFrame", "Series"):
-        return _from_polars(X)
+        return _from_arrow(X.to_arrow())
     if hasattr(X, "__arrow_c_stream__") or hasattr(X, "__arrow_c_array__"):
         return _from_arrow(X)
     return X
@@ -132,18 +132,6 @@ def _stack_vectors(column: Any) -> Array:
             "of features"
         )
     return release(np.array([np.asarray(entry) for entry in column]))
-
-
-def _from_polars(X: Any) -> Any:
-    import polars as pl
-
-    if isinstance(X, pl.Series):
-        X = X.to_frame()
-        if not isinstance(X.dtypes[0], pl.List | pl.Array):
-            return X.to_series().to_numpy()
-    if X.width == 1 and isinstance(X.dtypes[0], pl.List | pl.Array):
-        return _from_arrow(X.to_arrow())
-    return np.asarray(X.to_numpy())
 
 
 def _from_arrow(X: Any) -> Any:

@@ -213,17 +213,17 @@ def _check_finite(rows: npt.NDArray[Any], first: int, low: float, high: float) -
     raise ValueError(f"{where}, but points must be finite: drop such rows or fill in values first")
 
 
-def check_lengths(largest: npt.NDArray[Any], first: int = 0) -> None:
-    """Raise if a nonzero row is too short for cosines.
+def check_lengths(largest: npt.NDArray[Any], first: int = 0, least: float = MIN_LENGTH, where: str = "") -> None:
+    """Raise if a nonzero row is too short for cosines: if its largest magnitude is below ``least``.
 
-    ``largest`` is the largest magnitude of each row, and ``first`` is the index of the first row.
+    ``largest`` has the largest magnitude of each row, and ``first`` is the index of the first row.
     """
-    short = (largest > 0) & (largest < MIN_LENGTH)
+    short = (largest > 0) & (largest < least)
     if short.any():
         row = int(short.argmax())
         raise ValueError(
-            f"the largest magnitude in row {first + row} of X is {largest[row]:g}, and cosines need squares, "
-            f"which underflow for numbers below {MIN_LENGTH:.2g}: scale X up"
+            f"the largest magnitude in row {first + row} of X is {largest[row]:g}, below {least:.2g}, so its "
+            f"cosines would lose precision{where}: scale X up"
         )
 
 

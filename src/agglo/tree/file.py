@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from agglo._validation import Column
 from agglo.io.atomic import replace_file
-from agglo.io.checksum import add_checksum, has_valid_checksum
+from agglo.io.files import add_checksum, has_valid_checksum
 
 if TYPE_CHECKING:
     from agglo.tree.hierarchy import Hierarchy
