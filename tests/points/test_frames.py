@@ -132,9 +132,9 @@ def test_a_sparse_frame_is_sparse():
         (
             pd.Series([[1.0, 2.0], [1.0], [3.0, 4.0]]),
             ValueError,
-            "2 numbers in its first row, but 1 numbers",
+            "2 numbers in its first row, but 1 in row 1",
         ),
-        (pd.Series([[1.0, 2.0], None, [3.0, 4.0]]), ValueError, "but no vector in row 1"),
+        (pd.Series([[1.0, 2.0], None, [3.0, 4.0]]), ValueError, "no vector in row 1"),
         (pl.Series([[1.0, 2.0], [1.0], [3.0, 4.0]]), ValueError, "2 numbers in its first row, but 1 in row 1"),
         (pl.Series([[1.0, 2.0], None, [3.0, 4.0]]), ValueError, "no vector in row 1"),
         (pa.array([[1.0, 2.0], [1.0, None]]), ValueError, "an empty entry in row 1"),

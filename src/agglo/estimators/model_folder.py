@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -36,6 +35,7 @@ from agglo.estimators.run_folder import (
     write_folder,
 )
 from agglo.io.atomic import read_consistently, resolve_file, write_array
+from agglo.io.files import explain_read_errors
 from agglo.neighbors.graph import NeighborGraph, RecallEstimate
 from agglo.neighbors.index import QUERY_METHODS, NeighborIndex
 from agglo.neighbors.sparse import BINARY_METRICS
@@ -228,11 +228,8 @@ def _write_graph(graph: NeighborGraph, path: Path) -> None:
 
 
 def _read_arrays(path: Path) -> dict[str, npt.NDArray[Any]]:
-    try:
-        with np.load(path, allow_pickle=False) as arrays:
-            return {name: release(array) for name, array in arrays.items()}
-    except (OSError, zipfile.BadZipFile, EOFError) as error:
-        raise ValueError(f"{path} cannot be read: {error}") from error
+    with explain_read_errors(path), np.load(path, allow_pickle=False) as arrays:
+        return {name: release(array) for name, array in arrays.items()}
 
 
 def _write_known(model: Clusterer, path: Path) -> None:

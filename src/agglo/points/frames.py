@@ -88,50 +88,18 @@ def _is_instance(X: Any, library: str, *names: str) -> bool:
 
 def _from_pandas(X: Any) -> Any:
     import pandas as pd
+    import pyarrow as pa
 
-    columns = [X] if isinstance(X, pd.Series) else [X.iloc[:, column] for column in range(X.shape[1])]
-    if len(columns) == 1 and _is_vectors(columns[0]):
-        return _stack_vectors(columns[0])
-    dtypes = [column.dtype for column in columns]
-    if columns and all(isinstance(dtype, pd.SparseDtype) for dtype in dtypes) and X.ndim == 2:
+    frame = X.to_frame() if isinstance(X, pd.Series) else X
+    dtypes = list(frame.dtypes)
+    if X.ndim == 2 and dtypes and all(isinstance(dtype, pd.SparseDtype) for dtype in dtypes):
         return X.sparse.to_coo()
-    extensions = [isinstance(dtype, pd.api.extensions.ExtensionDtype) for dtype in dtypes]
-    if not any(extensions) or X.ndim == 1:
-        return np.asarray(X)
-    for column in columns:
-        missing = column.isna().to_numpy(bool)
-        if missing.any():
-            raise ValueError(
-                f"X has no number in row {missing.argmax()} of column {column.name!r}: fill or drop such rows"
-            )
-    parts = [column.to_numpy(_numpy_dtype(column)) for column in columns]
-    return release(np.column_stack(parts))
-
-
-def _numpy_dtype(column: Any) -> Any:
-    """Return the NumPy dtype that matches the extension dtype of a pandas column; None if there is none."""
-    dtype = getattr(column.dtype, "numpy_dtype", column.dtype)
-    return dtype if isinstance(dtype, np.dtype) else None
-
-
-def _is_vectors(column: Any) -> bool:
-    """Return whether the first entry of a pandas column is a vector."""
-    if not len(column) or (isinstance(column.dtype, np.dtype) and column.dtype != np.object_):
-        return False
-    first = column.iloc[0]
-    return isinstance(first, list | tuple | np.ndarray) and np.ndim(first) == 1
-
-
-def _stack_vectors(column: Any) -> Array:
-    lengths = [np.size(entry) if isinstance(entry, list | tuple | np.ndarray) else -1 for entry in column]
-    if len(set(lengths)) > 1:
-        row = next(row for row, length in enumerate(lengths) if length != lengths[0])
-        found = "no vector" if lengths[row] < 0 else f"{lengths[row]} numbers"
-        raise ValueError(
-            f"X has {lengths[0]} numbers in its first row, but {found} in row {row}: points need the same number "
-            "of features"
-        )
-    return release(np.array([np.asarray(entry) for entry in column]))
+    first = frame.iat[0, 0] if len(dtypes) == 1 and len(frame) else None
+    has_vectors = isinstance(first, list | tuple | np.ndarray) and np.ndim(first) == 1
+    has_extensions = any(isinstance(dtype, pd.api.extensions.ExtensionDtype) for dtype in dtypes)
+    if has_vectors or (has_extensions and X.ndim == 2):
+        return _from_arrow(pa.Table.from_pandas(frame, preserve_index=False))
+    return np.asarray(X)
 
 
 def _from_arrow(X: Any) -> Any:
