@@ -23,12 +23,14 @@ from agglo.neighbors.dense import (
 from agglo.neighbors.graph import RecallEstimate
 from agglo.points.points import (
     MAX_MAGNITUDE,
+    canonical_rows,
     check_compressed,
     check_lengths,
     check_points,
     check_scale,
     choose_float_dtype,
     iter_blocks,
+    number_error,
 )
 
 BINARY_METRICS = ("hamming", "jaccard")
@@ -206,11 +208,8 @@ def check_sparse(X: Any, metric: str | None = None) -> SparseRows:
     indices, data = matrix.indices[: indptr[-1]], matrix.data[: indptr[-1]]  # arrays may have spare entries
     values = np.asarray(data, choose_float_dtype(data) if len(data) else np.dtype(np.float32))
     _check_entries(indptr, indices, values)
-    if not _has_sorted_rows(indptr, indices) or not values.all():
-        canonical = sp.csr_array((values.copy(), indices.copy(), indptr.copy()), shape=X.shape)
-        canonical.sum_duplicates()
-        canonical.eliminate_zeros()
-        indptr, indices, values = canonical.indptr.astype(np.int64), canonical.indices, canonical.data
+    rows = canonical_rows(sp.csr_array((values, indices, indptr), shape=X.shape))
+    indptr, indices, values = rows.indptr.astype(np.int64), rows.indices, rows.data
     if metric == "cosine" and len(values):
         nonzero = np.flatnonzero(np.diff(indptr))
         largest = np.zeros(X.shape[0])
@@ -273,19 +272,7 @@ def _check_entries(indptr: npt.NDArray[np.int64], indices: npt.NDArray[Any], val
         return
     entry = int(np.flatnonzero(~(np.abs(values) <= largest))[0])
     row = int(np.searchsorted(indptr, entry, side="right")) - 1
-    where = f"X[{row}, {indices[entry]}] is {values[entry]}"
-    if np.isfinite(values[entry]):
-        raise ValueError(f"{where}, and numbers beyond {MAX_MAGNITUDE:g} cannot be squared: scale X down")
-    raise ValueError(f"{where}, but points must be finite: drop such rows or fill in values first")
-
-
-def _has_sorted_rows(indptr: npt.NDArray[np.int64], indices: npt.NDArray[Any]) -> bool:
-    """Return whether the columns of every row are strictly increasing."""
-    increases = indices[1:] > indices[:-1]
-    starts = indptr[1:-1]
-    starts = starts[(starts > 0) & (starts < len(indices))]
-    increases[starts - 1] = True
-    return bool(increases.all())
+    raise number_error(row, int(indices[entry]), values[entry])
 
 
 def _renumber_columns(indices: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int32], int]:

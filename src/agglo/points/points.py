@@ -206,11 +206,15 @@ def _check_finite(rows: npt.NDArray[Any], first: int, low: float, high: float) -
     if low >= -limit and high <= limit:  # false if there is a NaN
         return
     row, column = np.argwhere(~(np.abs(rows) <= limit))[0]
-    value = rows[row, column]
-    where = f"X[{first + row}, {column}] is {value}"
+    raise number_error(first + row, column, rows[row, column])
+
+
+def number_error(row: int, column: int, value: Any) -> ValueError:
+    """Return the error for a number that is not finite or too large to be squared."""
+    where = f"X[{row}, {column}] is {value}"
     if np.isfinite(value):
-        raise ValueError(f"{where}, and numbers beyond {MAX_MAGNITUDE:g} cannot be squared: scale X down")
-    raise ValueError(f"{where}, but points must be finite: drop such rows or fill in values first")
+        return ValueError(f"{where}, and numbers beyond {MAX_MAGNITUDE:g} cannot be squared: scale X down")
+    return ValueError(f"{where}, but points must be finite: drop such rows or fill in values first")
 
 
 def check_lengths(largest: npt.NDArray[Any], first: int = 0, least: float = MIN_LENGTH, where: str = "") -> None:
