@@ -77,42 +77,29 @@ class FitOptions:
     :meth:`from_params` checks everything that does not depend on the data, and :meth:`check_data` checks the rest.
     """
 
-    metric: str
-    linkage: Any
-    connect: str | None
-    kind: Kind | None
-    thresholds: Any
-    n_thresholds: int | None
-    rule: dict[str, Any]
+    params: Mapping[str, Any]
+    rule: Mapping[str, Any]
     """The rule that selects ``labels_``: exactly one of n_clusters, round, height and resolution is not None."""
     seed: int
 
     @classmethod
     def from_params(cls, params: Mapping[str, Any]) -> FitOptions:
         """Validate ``params``, a result of the clusterer's ``get_params``."""
-        given = dict(params)
-        if given.get("top", "deprecated") != "deprecated":
+        given = {"thresholds": "odds", "n_thresholds": None, "advance": ADVANCES[0]} | dict(params)
+        if given["top"] != "deprecated":
             given["connect"] = given["top"]
         check_choice("metric", given["metric"], [*METRICS, "precomputed"])
         if given["n_neighbors"] != "all":  # "all" is checked later, because its memory depends on the data
             check_n_neighbors(given["n_neighbors"], _MAX_POINTS)
         check_search_options(given["method"], given["recall"], given["missing"])
         check_round_options(given["linkage"], given["connect"])
-        check_choice("advance", given.get("advance", ADVANCES[0]), ADVANCES)
+        check_choice("advance", given["advance"], ADVANCES)
         check_choice("kind", given["kind"], [None, *KINDS])
         effective_n_threads(given["n_jobs"])
         rule = {name: given[name] for name in _DEFAULT_CUT}
-        options = cls(
-            given["metric"],
-            given["linkage"],
-            given["connect"],
-            given["kind"],
-            given.get("thresholds", "odds"),
-            given.get("n_thresholds"),
-            _DEFAULT_CUT if all(value is None for value in rule.values()) else rule,
-            check_seed(given["random_state"]),
-        )
-        if options.metric in METRICS:
+        is_default = all(value is None for value in rule.values())
+        options = cls(given, _DEFAULT_CUT if is_default else rule, check_seed(given["random_state"]))
+        if given["metric"] in METRICS:
             options._check_thresholds(options.graph_kind(None))
         return options
 
@@ -124,7 +111,7 @@ class FitOptions:
         kind = self.graph_kind(data)
         if self.rule is not _DEFAULT_CUT:
             check_rule(n_points, **self.rule)
-        for name in (self.linkage, self.connect):
+        for name in (self.params["linkage"], self.params["connect"]):
             if isinstance(name, str) and name in VECTOR_LINKAGES:
                 check_vector_linkage(name, data.metric, None if isinstance(data, NeighborGraph) else data.X)
         if isinstance(data, NeighborGraph):
@@ -132,31 +119,30 @@ class FitOptions:
 
     def graph_kind(self, data: Any) -> Kind:
         """Return the kind of the neighbour graph of ``data``; raise if it is unknown or contradicts ``kind``."""
-        known: Kind
+        metric, kind = self.params["metric"], self.params["kind"]
         if isinstance(data, NeighborGraph):
             known, cause = data.kind, f"the graph is one of kind {data.kind!r}"
-        elif self.metric in METRICS:
-            known = METRICS[self.metric]
-            cause = f"metric={self.metric!r} gives a graph of kind {known!r}"
-        elif self.kind is not None:
-            return self.kind
-        else:
+        elif metric in METRICS:
+            known, cause = METRICS[metric], f"metric={metric!r} gives a graph of kind {METRICS[metric]!r}"
+        elif kind is None:
             raise ValueError(
                 "metric='precomputed' does not say what the numbers of the matrix mean: pass kind='distance' "
                 "(smaller is closer) or kind='similarity' (larger is closer)"
             )
-        if self.kind not in (None, known):
-            raise ValueError(f"kind={self.kind!r} is wrong, because {cause}: leave kind out")
+        else:
+            known, cause = kind, ""
+        if kind not in (None, known):
+            raise ValueError(f"kind={kind!r} is wrong, because {cause}: leave kind out")
         return known
 
-    def _check_thresholds(self, graph_kind: Kind) -> None:
-        """Raise if the thresholds are invalid for the linkage, which has similarities or distances."""
-        kind: Kind = graph_kind
-        if not isinstance(self.linkage, str):
-            kind = self.linkage.kind
-        elif self.linkage in VECTOR_LINKAGES:
-            kind = vector_linkage_kind(self.linkage, self.metric)
-        check_schedule(self.thresholds, self.n_thresholds, kind)
+    def _check_thresholds(self, kind: Kind) -> None:
+        """Raise if the thresholds are invalid for the linkage on a graph of the given kind."""
+        linkage = self.params["linkage"]
+        if not isinstance(linkage, str):
+            kind = linkage.kind
+        elif linkage in VECTOR_LINKAGES:
+            kind = vector_linkage_kind(linkage, self.params["metric"])
+        check_schedule(self.params["thresholds"], self.params["n_thresholds"], kind)
 
 
 class Clusterer(PredictionMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types

@@ -35,7 +35,7 @@ from agglo.neighbors.search import (
     warn_zero_rows,
 )
 from agglo.neighbors.sparse import BINARY_METRICS, SparsePoints
-from agglo.points.points import PointArray, as_core_array, check_lengths, check_points, iter_blocks
+from agglo.points.points import PointArray, as_core_array, canonical_rows, check_lengths, check_points, iter_blocks
 from agglo.progress import Progress
 
 QUERY_METHODS = {
@@ -209,9 +209,7 @@ def _hash_rows(X: Any, n_threads: int) -> npt.NDArray[np.uint64]:
 
 def _hash_sparse_rows(X: Any) -> npt.NDArray[np.uint64]:
     """Hash each sparse row: sum the hashes of its entries, so that their order does not matter."""
-    rows = sp.csr_array(X, copy=True)
-    rows.sum_duplicates()
-    rows.eliminate_zeros()
+    rows = canonical_rows(X)
     with np.errstate(over="ignore"):
         words = rows.indices.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
         words ^= rows.data.astype(np.float64).view(np.uint64) * np.uint64(0xBF58476D1CE4E5B9)
