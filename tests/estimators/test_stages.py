@@ -1,4 +1,4 @@
-"""A fit with default parameters reads few files and makes few passes over the points."""
+"""A fit reads few files and makes few passes over the points, before ``connect`` merges coarse clusters."""
 
 import sys
 from pathlib import Path
@@ -15,31 +15,32 @@ READS = {"min", "max", "any", "all", "sum", "copy", "astype", "tolist", "dot", "
 
 @pytest.fixture
 def points():
-    """Points with a connected neighbour graph, so that no roots are left to merge; all modules are imported."""
+    """Points with a connected neighbour graph. A fit has imported all modules."""
     X = np.random.default_rng(0).standard_normal((400, 7))
     SCC().fit(X)
     return X
 
 
-def run_with_profile(profile, X):
+def run_with_profile(profile, X, connect=None):
     sys.setprofile(profile)
     try:
-        return SCC().fit(X)
+        return SCC(connect=connect).fit(X)
     finally:
         sys.setprofile(None)
 
 
-def test_a_fit_runs_functions_of_at_most_12_files(points):
+@pytest.mark.parametrize(("connect", "most"), [(None, 12), ("auto", 16)])
+def test_a_fit_runs_functions_of_few_files(points, connect, most):
     files = set()
 
     def profile(frame, event, _):
         if event == "call" and Path(frame.f_code.co_filename).is_relative_to(SOURCE):
             files.add(frame.f_code.co_filename)
 
-    model = run_with_profile(profile, points)
+    model = run_with_profile(profile, points, connect)
     assert len(set(model.labels_)) > 1
     assert str(SOURCE / "estimators" / "scc.py") in files
-    assert len(files) <= 12, sorted(files)
+    assert len(files) <= most, sorted(files)
 
 
 def test_a_fit_makes_at_most_three_passes_over_the_points(points, monkeypatch):
