@@ -344,6 +344,9 @@ class Clusterer(PredictionMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
         self.graph_ = graph
         self.query_method_ = None if self._index is None else QUERY_METHODS[self._index.fit_method]
         constraints = None if self._constraints is NO_CONSTRAINTS else self._constraints
+        X = None if self._index is None else self._index.X
+        if X is not None and not sp.issparse(X):
+            X = Points(X, self.metric)  # trusted by vector linkages
         if self._duplicates.n_duplicates:
             constraints = map_constraints(self._duplicates, self._constraints)
         self.tree_ = self._graph_tree = build_hierarchy(
@@ -351,7 +354,7 @@ class Clusterer(PredictionMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
             self._plan_rounds(graph),
             graph,
             self.linkage,
-            None if self._index is None else self._index.X,
+            X,
             self._resolve_connect(),
             constraints,
         )

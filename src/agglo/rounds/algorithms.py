@@ -22,7 +22,7 @@ from agglo.rounds.constraints import Constraints, Groups, check_constraints
 from agglo.rounds.linkage import LINKAGES, GraphLinkageName, Linkage, LinkageName, check_linkage
 from agglo.rounds.schedule import Advance, RoundPlan, ScheduleName, affinity_plan, hac_plan, scc_plan
 from agglo.rounds.vector_linkage import VECTOR_LINKAGES, ConnectName, VectorLinkage
-from agglo.tree.forest import Forest, sort_merges
+from agglo.tree.forest import Forest
 from agglo.tree.hierarchy import Hierarchy
 from agglo.tree.modularity_path import modularity_path
 
@@ -239,7 +239,7 @@ def build_hierarchy(
         if not isinstance(rule, VectorLinkage):
             about["linkage"] = type(rule).__name__
     if plan.mutual:
-        forest = sort_merges(forest, kind == "similarity")
+        forest = _sort_merges(forest, kind == "similarity")
     if constraints is not None:
         about |= constraints.about()
     origin = max(1.0, float(closest))
@@ -259,13 +259,47 @@ def build_hierarchy(
 
         def run_hac(roots: NeighborGraph, linkage: VectorLinkage, constraints: Constraints | None) -> Forest:
             merged = engine(roots, hac_plan(linkage), constraints)
-            return sort_merges(merged, linkage.kind == "similarity")
+            return _sort_merges(merged, linkage.kind == "similarity")
 
         forest = merge_roots(forest, root_linkage, kind, constraints, run_hac)
         if connect == "auto" and root_linkage.linkage == "ward":
             forest = extend_heights(forest, n_below, kind, missing)
         about |= {"connect": str(root_linkage), "graph_clusters": n_clusters}
     return Hierarchy.from_forest(forest, kind=kind, missing=missing, origin=origin, about=about)
+
+
+def _sort_merges(forest: Forest, is_similarity: bool) -> Forest:
+    """Sort the merges of a binary forest by their linkage, with one merge per round, as in sequential HAC.
+
+    A merge that is closer than a merge below it is sorted by the farther value, so that children come before their
+    parents. Must-link merges, whose linkage is infinite, stay in one round at the start.
+    """
+    must_link = np.isinf(forest.value)
+    n = int(((forest.round == 0) | must_link).sum())  # nodes that are not sorted: leaves and must-link merges
+    rounds = int(must_link.any())  # rounds that are not sorted
+    merges = len(forest.parent) - n
+    distance = -forest.value[n:] if is_similarity else forest.value[n:]
+    settled = _core.make_heights_monotone(forest.parent, np.concatenate([np.full(n, -np.inf), distance]))[n:]
+    order = np.argsort(settled, kind="stable")
+    place = np.empty(merges, np.int32)
+    place[order] = np.arange(merges, dtype=np.int32)
+    old = np.concatenate([np.arange(n), n + order])
+    parent = forest.parent[old]
+    inner = parent >= n
+    parent[inner] = n + place[parent[inner] - n]
+    clusters = int(forest.before[rounds]) if merges else 0
+    before = clusters - np.arange(merges)
+    unknown = np.full(merges, np.nan)
+    return Forest(
+        parent,
+        forest.value[old],
+        forest.size[old],
+        np.concatenate([forest.round[:n], rounds + np.arange(1, merges + 1, dtype=np.int32)]),
+        np.concatenate([forest.threshold[:rounds], unknown]),
+        np.concatenate([forest.before[:rounds], before]),
+        np.concatenate([forest.after[:rounds], before - 1]),
+        np.concatenate([forest.seconds[:rounds], unknown]),
+    )
 
 
 def _count_components(graph: NeighborGraph) -> int:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from agglo._validation import Immutable, read_only
+from agglo._validation import Immutable, release
 
 Ids = npt.NDArray[np.int32]
 Groups = npt.ArrayLike | Iterable[Sequence[int]]
@@ -41,12 +41,6 @@ class Constraints(Immutable):
     groups: Ids
     most: float  # the largest allowed weight of a cluster; infinite if there is no limit
     weights: npt.NDArray[np.float64] | None  # the weight of each point; None if all weights are 1
-
-    def __post_init__(self) -> None:
-        for name in ("must", "cannot", "groups", "weights"):
-            given = getattr(self, name)
-            if given is not None:
-                object.__setattr__(self, name, read_only(np.asarray(given), given))
 
     @property
     def restricts_merges(self) -> bool:
@@ -166,7 +160,7 @@ def check_weights(
             f"sample_weight[{point}] is {given[point]}, which is lost beside the weight of all points, "
             f"{weights.sum():g}: leave the point out, or lower the largest weights"
         )
-    return np.asarray(rounded)
+    return release(rounded)
 
 
 def _groups(name: str, given: Groups | None, n_points: int) -> list[npt.NDArray[np.int64]]:
@@ -237,7 +231,7 @@ def _pairs(groups: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
 
 def _stack(tables: list[npt.NDArray[np.int64]]) -> Ids:
     stacked = np.concatenate(tables) if tables else np.empty((0, 2), np.int64)
-    return np.ascontiguousarray(stacked, np.int32)
+    return release(np.ascontiguousarray(stacked, np.int32))
 
 
 def _check_contradictions(constraints: Constraints, n_points: int) -> None:

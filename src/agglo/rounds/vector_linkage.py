@@ -16,7 +16,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from agglo.neighbors.graph import Kind, NeighborGraph
-from agglo.points.points import PointArray, check_points, iter_blocks
+from agglo.points.points import PointArray, Points, check_points, iter_blocks
 from agglo.rounds.linkage import EdgeLinkages, Float, Int
 
 VectorLinkageName = Literal["exact-average", "centroid", "ward"]
@@ -127,7 +127,7 @@ class VectorLinkage:
         assert graph.metric is not None
         self.linkage = linkage
         self.metric: str = graph.metric
-        given = check_points(X, half=True, metric=self.metric)
+        given: PointArray = X.X if isinstance(X, Points) else check_points(X, half=True, metric=self.metric)
         self.center = _center(given, self.metric)
         self.points = _normalize_or_center(given, self.metric, self.center)
         self.spreads: Float | None = None
