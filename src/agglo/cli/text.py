@@ -224,7 +224,7 @@ def text(
         }
         if cached is not None:
             extra[run_folder.NAMER] = cached.write
-        saved = model_files(clusterer._get_state()) if keep_model else None
+        saved = model_files(clusterer) if keep_model else None
         paths = run_folder.save_run(out, tree, labels, record, extra=extra, model=saved)
     name = "agglo" if shutil.which("agglo") else sys.argv[0]  # the command to type
     rows = [("texts", f"{len(texts.texts):,} different ones in {texts.n_rows:,} rows of {file}")]
