@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agglo.neighbors.graph import NeighborGraph
-from agglo.rounds.algorithms import build_hierarchy, check_round_options
+from agglo.rounds.algorithms import Planner, build_hierarchy, check_round_options
 from agglo.rounds.constraints import Constraints, check_constraints
 from agglo.rounds.reference import contract, nearest_neighbors
 from agglo.rounds.reference_linkage import make_linkage, merge_clusters, point_pairs, select
@@ -27,40 +27,42 @@ from agglo.tree.hierarchy import Hierarchy
 def scc(
     graph: NeighborGraph,
     *,
-    linkage: Any = "average",
     thresholds: Any = "odds",
     n_thresholds: int | None = None,
     advance: Any = "every-round",
-    X: Any = None,
-    connect: Any = "auto",
-    **constraints: Any,
+    **options: Any,
 ) -> Hierarchy:
     """Build the tree of the Sub-Cluster Component algorithm, see :func:`agglo.scc`."""
 
     def plan(rule: Any, weights: Floats | None) -> RoundPlan:
         return scc_plan(graph, thresholds, n_thresholds, rule, advance, weights)
 
+    return build(plan, graph, **options)
+
+
+def affinity(graph: NeighborGraph, **options: Any) -> Hierarchy:
+    """Build the tree of Affinity clustering, see :func:`agglo.affinity`."""
+    return build(lambda rule, _: affinity_plan(rule), graph, **options)
+
+
+def hac(graph: NeighborGraph, **options: Any) -> Hierarchy:
+    """Build the tree of hierarchical agglomerative clustering, see :func:`agglo.hac`."""
+    return build(lambda rule, _: hac_plan(rule), graph, **options)
+
+
+def build(
+    plan: Planner,
+    graph: NeighborGraph,
+    *,
+    linkage: Any = "average",
+    X: Any = None,
+    connect: Any = "auto",
+    **constraints: Any,
+) -> Hierarchy:
+    """Check the inputs, and build the tree of a plan with the rounds of this module."""
     check_round_options(linkage, connect)
     checked = check_constraints(graph.n_points, **constraints)
     return build_hierarchy(run, plan, graph, linkage, X, connect, checked)
-
-
-def affinity(
-    graph: NeighborGraph, *, linkage: Any = "average", X: Any = None, connect: Any = "auto", **constraints: Any
-) -> Hierarchy:
-    """Build the tree of Affinity clustering, see :func:`agglo.affinity`."""
-    check_round_options(linkage, connect)
-    checked = check_constraints(graph.n_points, **constraints)
-    return build_hierarchy(run, lambda rule, _: affinity_plan(rule), graph, linkage, X, connect, checked)
-
-
-def hac(
-    graph: NeighborGraph, *, linkage: Any = "average", X: Any = None, connect: Any = "auto", **constraints: Any
-) -> Hierarchy:
-    """Build the tree of hierarchical agglomerative clustering, see :func:`agglo.hac`."""
-    check_round_options(linkage, connect)
-    checked = check_constraints(graph.n_points, **constraints)
-    return build_hierarchy(run, lambda rule, _: hac_plan(rule), graph, linkage, X, connect, checked)
 
 
 def run(graph: NeighborGraph, plan: RoundPlan, constraints: Constraints | None) -> Forest:
@@ -120,22 +122,24 @@ class AllowedMerges:
     def __init__(self, n: int, constraints: Constraints) -> None:
         self.max_weight = constraints.most
         self.weight = np.ones(n) if constraints.weights is None else constraints.weights.copy()
-        self.cannot = np.sort(constraints.cannot_pairs(), axis=1)
+        self.cannot = {frozenset(pair) for pair in constraints.cannot_pairs().tolist()}
+
+    def allows(self, a: int, b: int) -> bool:
+        """Return whether two clusters may merge."""
+        return {a, b} not in self.cannot and self.weight[a] + self.weight[b] <= self.max_weight
 
     def check(self, pairs: Ints) -> npt.NDArray[np.bool_]:
-        """Return whether the two clusters of each pair may merge; pairs are (smaller id, larger id)."""
-        n = len(self.weight)
-        is_apart = np.isin(pairs @ [n, 1], self.cannot @ [n, 1])
-        return np.asarray(~is_apart & (self.weight[pairs].sum(axis=1) <= self.max_weight))
+        """Return whether the two clusters of each pair may merge."""
+        return np.array([self.allows(a, b) for a, b in pairs.tolist()], bool)
 
     def merge(self, source: Ints, target: Ints, similarity: Floats) -> Ints:
         """Merge all allowed pairs, from the closest to the farthest; return the new id of each cluster."""
         new = np.arange(len(self.weight))
         pairs = np.sort(np.column_stack([source, target]), axis=1)
         for pair in pairs[np.lexsort((pairs[:, 1], pairs[:, 0], -similarity))]:
-            a, b = np.sort(new[pair])
-            if a != b and self.check(np.array([[a, b]])).all():
+            a, b = sorted(new[pair].tolist())
+            if a != b and self.allows(a, b):
                 new[new == b] = a
                 self.weight[a] += self.weight[b]
-                self.cannot = np.sort(np.where(self.cannot == b, a, self.cannot), axis=1)
+                self.cannot = {frozenset(a if end == b else end for end in pair) for pair in self.cannot}
         return new
