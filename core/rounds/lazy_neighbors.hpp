@@ -140,7 +140,8 @@ class LazyNeighbors final : public ClusterNeighbors<Size> {
     explicit Search(double floor) : others(floor) {}
     void offer(Id candidate, double candidate_value) {
       ++count;
-      if (is_nearer(candidate_value, candidate, value, best)) {
+      // This is is_nearer(), written out: as a call, it makes single linkage slower by a sixth.
+      if (candidate_value > value || (candidate_value == value && candidate < best)) {
         others = std::max(others, value);
         value = candidate_value;
         best = candidate;
