@@ -83,3 +83,12 @@ def test_a_wrong_graph_is_an_error():
         TREE.cut(round="silhouette", graph=NeighborGraph.from_edges([0], [1], [1.0], kind="distance"))
     with pytest.raises(TypeError, match="graph must be a NeighborGraph, got ndarray"):
         TREE.cut(round="silhouette", graph=np.eye(5))
+
+
+def test_the_graph_of_a_clusterer_fits_a_tree_with_duplicates():
+    X = np.random.default_rng(0).normal(size=(120, 4))
+    plain, repeated = agglo.SCC().fit(X), agglo.SCC().fit(np.vstack([X, X[:30]]))
+    labels = repeated.tree_.cut(graph=repeated.graph_, round="silhouette")
+    assert repeated.graph_.n_points == 120
+    np.testing.assert_array_equal(labels[120:], labels[:30])
+    assert len(set(labels)) == len(set(plain.tree_.cut(graph=plain.graph_, round="silhouette")))

@@ -87,7 +87,7 @@ def modularity_path(
     """
     if not hasattr(tree, "n_leaves"):  # isinstance(tree, Hierarchy) would need a circular import
         raise TypeError(f"expected a Hierarchy, got {type(tree).__name__}")
-    leaf_of = _check_graph(tree, graph)
+    leaf_of = match_points(tree, graph)
     mass = _check_leaf_weights(sample_weight, tree.n_leaves)
     given = (tree.round <= tree.n_given_rounds).view(np.uint8)
     # The weight of a group of duplicates is the sum of the weights of its points.
@@ -276,7 +276,7 @@ def _check_leaf_weights(sample_weight: npt.ArrayLike | None, n_leaves: int) -> F
     return weights
 
 
-def _check_graph(tree: Hierarchy, graph: NeighborGraph) -> npt.NDArray[np.int32]:
+def match_points(tree: Hierarchy, graph: NeighborGraph) -> npt.NDArray[np.int32]:
     """Return the leaf of each point of ``graph``; empty if point ``i`` is leaf ``i``. Raise if they do not match.
 
     If the tree has duplicates, the graph may contain each group of duplicates as one point. The leaf of a group is

@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from agglo._native import geomspace, log
-from agglo.neighbors.graph import NeighborGraph
-from agglo.tree.modularity_path import weight_reference
+from agglo.tree.modularity_path import match_points, weight_reference
 
 if TYPE_CHECKING:
+    from agglo.neighbors.graph import NeighborGraph
     from agglo.tree.hierarchy import Hierarchy
 
 _MAX_ROUNDS = 100
@@ -41,7 +41,8 @@ def silhouette_round(tree: Hierarchy, graph: NeighborGraph, *, random_state: int
     tree : Hierarchy
         The tree.
     graph : NeighborGraph
-        The graph that the tree was built from, or another graph over the same points.
+        The graph that the tree was built from, or another graph over the same points. If the tree has duplicates,
+        the graph may contain each group of duplicates as one point, as ``graph_`` of a clusterer does.
     random_state : int
         The random seed of the sample. All points are used if there are at most 2000.
 
@@ -56,15 +57,8 @@ def silhouette_round(tree: Hierarchy, graph: NeighborGraph, *, random_state: int
     >>> tree.rounds[silhouette_round(tree, graph) - 1].after
     14
     """
-    if not isinstance(graph, NeighborGraph):
-        raise TypeError(
-            f"graph must be a NeighborGraph, got {type(graph).__name__}: build one with NeighborGraph.from_scipy"
-        )
-    if graph.n_points != tree.n_leaves:
-        raise ValueError(
-            f"the graph has {graph.n_points} points, but the tree has {tree.n_leaves} leaves: "
-            "pass the graph that the tree was built from"
-        )
+    matched = match_points(tree, graph)
+    leaf_of = matched.astype(np.int64) if len(matched) else np.arange(tree.n_leaves)
     n, counts = tree.n_leaves, np.concatenate(([tree.n_leaves], tree.rounds.after))
     rounds = np.flatnonzero((counts > 1) & (counts < n))
     if len(rounds) == 0:
@@ -73,9 +67,13 @@ def silhouette_round(tree: Hierarchy, graph: NeighborGraph, *, random_state: int
         wanted = geomspace(counts[rounds[0]], counts[rounds[-1]], _MAX_ROUNDS)
         rounds = rounds[np.unique(np.searchsorted(-counts[rounds], -wanted).clip(max=len(rounds) - 1))]
     rng = np.random.default_rng(random_state)
-    sample = np.arange(n) if n <= _SAMPLE_SIZE else np.sort(rng.choice(n, _SAMPLE_SIZE, replace=False))
-    edges = _sample_edges(graph, sample)
-    scores = np.array([_score(tree.labels(round=round), sample, *edges) for round in rounds])
+    n_points = graph.n_points
+    sample = np.arange(n_points)
+    if n_points > _SAMPLE_SIZE:
+        sample = np.sort(rng.choice(n_points, _SAMPLE_SIZE, replace=False))
+    which, neighbor, share = _sample_edges(graph, sample)
+    edges = which, leaf_of[neighbor], share
+    scores = np.array([_score(tree.labels(round=round), leaf_of[sample], *edges) for round in rounds])
     return int(rounds[len(scores) - 1 - scores[::-1].argmax()])
 
 
@@ -96,7 +94,7 @@ def _score(
     labels: npt.NDArray[np.int64],
     sample: npt.NDArray[np.int64],
     which: npt.NDArray[np.int64],
-    neighbor: npt.NDArray[np.int32],
+    neighbor: npt.NDArray[np.int64],
     share: npt.NDArray[np.float64],
 ) -> float:
     size = np.bincount(labels)
