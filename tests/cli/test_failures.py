@@ -93,7 +93,7 @@ def test_a_run_that_fails_says_why_and_writes_nothing(folder, words, code, messa
             3,
             r"folder\.csv cannot be read: it is a folder or a device: pass the name of a file",
         ),
-        ("text semi.csv -o t", 3, r"'q;n', that looks separated by ';': pass --delimiter ';'"),
+        ("text semi.csv -o t", 3, r"semi.csv has the columns 'q', 'n': name the column of texts with --column"),
         ("text gz.csv -o t", 3, r"gz\.csv cannot be read as text: it is compressed by gzip: rename it"),
         ("text latin.csv -o t", 3, r"latin\.csv is not encoded as utf-8 \(byte 0xfc in line 2\): pass its enc"),
         ("text latin.csv --encoding utf-9 -o t", 2, "--encoding utf-9 is unknown"),
