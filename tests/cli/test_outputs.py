@@ -11,7 +11,7 @@ import pytest
 from cli_runs import FILES, driven, names, run
 
 from agglo.estimators import run_folder as runfolder
-from agglo.tree.mapped import load_mapped
+from agglo.explore.mapped_tree import load_mapped
 
 
 @pytest.fixture

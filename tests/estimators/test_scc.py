@@ -25,7 +25,7 @@ import agglo
 from agglo import HAC, SCC, Affinity, NeighborGraph, neighbor_graph
 from agglo.estimators.labels import number_clusters
 from agglo.testing import assert_same_hierarchy, check_hierarchy
-from agglo.tree.default_level import persistent_round
+from agglo.tree.persistent_round import persistent_round
 
 CLUSTERERS = {SCC: agglo.scc, Affinity: agglo.affinity, HAC: agglo.hac}
 

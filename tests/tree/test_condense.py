@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import agglo
 from agglo import Hierarchy
 from agglo.tree.condense import default_min_size, select_nodes
-from agglo.tree.default_level import rescale_heights
+from agglo.tree.persistent_round import rescale_heights
 
 
 def plain_levels(tree):

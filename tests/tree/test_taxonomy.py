@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import agglo
-from agglo.tree.default_level import rescale_heights
+from agglo.tree.persistent_round import rescale_heights
 from agglo.tree.taxonomy import compute_cophenetic_costs
 
 

@@ -647,7 +647,7 @@ class SCC(Clusterer):
     give, times a resolution. As the resolution grows, the number of clusters grows quickly where clusters touch,
     and slowly where they are well separated. The selected partition has the number of clusters that survives the
     longest range of resolutions; see
-    :meth:`agglo.tree.modularity_path.ModularityPath.persistent_resolution`. Only the tree and the ratios of edge
+    :func:`agglo.tree.default_level.persistent_resolution`. Only the tree and the ratios of edge
     weights matter, so the rule suits all linkages, metrics and precomputed graphs.
 
     Examples

@@ -16,13 +16,13 @@ import pyarrow.compute as pc
 
 from agglo.estimators import run_folder as runfolder
 from agglo.explore.items import MAX_LABEL, MAX_TEXT, Items, make_table, read_table
+from agglo.explore.mapped_tree import load_mapped, release_pages
 from agglo.explore.query import BadRequestError
 from agglo.explore.values import is_number, to_floats, to_text, truncate
 from agglo.explore.view import Outline
 from agglo.io.files import map_arrow
 from agglo.text.names import NAMES_SCHEMA, name_nodes
 from agglo.tree.hierarchy import Hierarchy
-from agglo.tree.mapped import load_mapped, release_pages
 
 N_EXAMPLES = 5
 _MAX_CANDIDATES = 5000  # the examples of a cluster are selected among at most this number of its points

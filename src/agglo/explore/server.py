@@ -19,10 +19,10 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from agglo.explore import api
+from agglo.explore.mapped_tree import release_pages
 from agglo.explore.page import MAX_BYTES, save_page
 from agglo.explore.query import BadRequestError, parse_arguments
 from agglo.explore.run import ExplorableRun
-from agglo.tree.mapped import release_pages
 
 STATIC = {
     "/": ("index.html", "text/html; charset=utf-8"),

@@ -16,8 +16,8 @@ from agglo.evaluation.phrases import Terms, extract_terms
 from agglo.evaluation.stop_words import check_language
 from agglo.evaluation.terms import phrase_factor, select_distinct, weigh_terms
 from agglo.progress import Progress
-from agglo.tree.default_level import persistent_round
 from agglo.tree.hierarchy import Hierarchy
+from agglo.tree.persistent_round import persistent_round
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from agglo import _core
 from agglo._native import exp, log
-from agglo.tree.default_level import rescale_heights
+from agglo.tree.persistent_round import rescale_heights
 from agglo.tree.validation import check_cluster_size
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def select_nodes(tree: Hierarchy, branching: float, min_size: int) -> npt.NDArra
     - the mean over all points of the logarithm of their cluster's size after the round of the node: it grows while
       other clusters merge and the node persists;
     - its height as a share of the height of the root, times log(n). Heights are rescaled as for
-      :func:`agglo.tree.default_level.persistent_round`, so that their unit does not matter.
+      :func:`agglo.tree.persistent_round.persistent_round`, so that their unit does not matter.
 
     So a node is kept if it has many points in several parts, and if it persists for long. If all clusters grow
     equally, a difference of levels of g costs about g² / 2 for each point. The best difference is then

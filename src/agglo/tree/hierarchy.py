@@ -272,7 +272,8 @@ class Hierarchy(Immutable):
             round may have exactly this number of clusters: see ``exact``.
         round : int, "persistent" or "silhouette"
             Select a round by its number, as :meth:`labels` counts them. ``"persistent"`` selects the cluster count
-            that survives the longest range of thresholds, see :func:`agglo.tree.default_level.persistent_round`.
+            that survives the longest range of thresholds, see
+            :func:`agglo.tree.persistent_round.persistent_round`.
             ``"silhouette"`` selects the round whose clusters are best separated in ``graph``, see
             :func:`agglo.tree.silhouette.silhouette_round`.
         height : float
@@ -281,7 +282,7 @@ class Hierarchy(Immutable):
             Select the nodes with the largest modularity on ``graph`` at this resolution: the larger, the more
             clusters. ``"persistent"`` selects the number of clusters that survives the longest range of
             resolutions. The clusterers use this rule by default. See :func:`agglo.modularity_path` and
-            :meth:`agglo.tree.modularity_path.ModularityPath.persistent_resolution`.
+            :func:`agglo.tree.default_level.persistent_resolution`.
         dp_means : float
             Select the nodes with the lowest DP-means cost: the sum of squared distances to the centers, plus this
             value (λ) for each cluster. Needs ``X``. For several values of λ, see :func:`agglo.dp_means_path`.

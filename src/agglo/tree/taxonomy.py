@@ -11,7 +11,7 @@ import numpy.typing as npt
 from agglo import _core
 from agglo._native import exp, log
 from agglo.tree.condense import contract, keep_nodes
-from agglo.tree.default_level import persistent_round, rescale_heights
+from agglo.tree.persistent_round import persistent_round, rescale_heights
 from agglo.tree.validation import check_cluster_size, check_integer
 
 if TYPE_CHECKING:
@@ -117,8 +117,8 @@ def compute_cophenetic_costs(tree: Hierarchy) -> Floats:
     """Return the cost of each node as a cluster: the k-means cost with heights as squared distances.
 
     The squared distance of two points is the height of their lowest common ancestor, rescaled as for
-    :func:`agglo.tree.default_level.persistent_round`. The cost of n points is the sum over their pairs, divided by
-    n. For points in space, this is the sum of squared distances to their mean.
+    :func:`agglo.tree.persistent_round.persistent_round`. The cost of n points is the sum over their pairs, divided
+    by n. For points in space, this is the sum of squared distances to their mean.
     """
     size = tree.size.astype(np.float64)
     squares = np.bincount(tree.parent[:-1], size[:-1] ** 2, tree.n_nodes)

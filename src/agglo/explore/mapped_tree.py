@@ -24,7 +24,7 @@ def load_mapped(path: str | os.PathLike[str]) -> Hierarchy:
     Examples
     --------
     >>> import agglo
-    >>> from agglo.tree.mapped import load_mapped
+    >>> from agglo.explore.mapped_tree import load_mapped
     >>> agglo.hac(agglo.neighbor_graph([[0.0], [1.0], [5.0]], 2, "euclidean")).save("tree.parquet")
     >>> load_mapped("tree.parquet")
     Hierarchy(3 leaves, 5 nodes, 2 rounds, height 4.5)
