@@ -1,7 +1,7 @@
-// Matrix products by BLAS. Their bits differ between processors.
+// Matrix products computed by BLAS. The last bits of BLAS products differ between processors.
 //
-// Use these products only to prune pairs by an error bound.
-// If products determine a result, use simd/product.hpp.
+// Use BLAS products only to prune pairs of points by an error bound.
+// If products determine a result, use multiply_rows of simd/product.hpp.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 namespace agglo {
 
 // The Fortran signature of the BLAS functions sgemm and dgemm.
-// Several threads call these functions at once, so the functions must not start threads themselves.
+// Several threads call the BLAS functions at once, so the BLAS functions must not start threads themselves.
 template <class Real>
 using Gemm = void(char* transa, char* transb, int* m, int* n, int* k, Real* alpha, Real* a, int* lda, Real* b,
                   int* ldb, Real* beta, Real* c, int* ldc);
@@ -19,9 +19,9 @@ struct Blas {
   Gemm<double>* dgemm;
 };
 
-// Set products[i * n_columns + j] to the dot product of row i and column j, both with d numbers.
-// Grows `products` if it is too short.
-// Fortran stores matrices by columns, so both arguments are matrices with d rows for BLAS.
+// Set products[i * n_columns + j] to the dot product of row i and column j.
+// Each row and each column consists of d numbers. If `products` is too short, the function resizes it.
+// Fortran stores matrices by columns. So BLAS reads `rows` and `columns` as matrices with d rows each.
 template <class Real>
 void multiply_blas(Gemm<Real>* gemm, const Real* rows, std::int64_t n_rows, const Real* columns,
                    std::int64_t n_columns, std::int64_t d, std::vector<Real>& products) {

@@ -20,8 +20,9 @@ struct Csr {
   }
 };
 
-// Group the ids 0 .. labels.size() - 1 by their labels, which are in [0, n_labels).
-// Row r of the result holds the ids with label r, in increasing order. Linear time, by counting sort.
+// Group the ids 0 .. labels.size() - 1 by their labels. Each label is in [0, n_labels).
+// Row r of the result holds the ids with label r, in increasing order.
+// The function is a counting sort, so it takes linear time.
 template <class Label>
 Csr group_by_label(std::span<const Label> labels, std::int64_t n_labels) {
   Csr rows{std::vector<std::int64_t>(n_labels + 1, 0), std::vector<std::int32_t>(labels.size())};

@@ -7,9 +7,9 @@
 
 namespace agglo {
 
-// Returns the root of i and shortens the path from i to the root.
-// parent_of(j) returns a reference to the parent of j.
-// Threads may shorten paths concurrently: every parent that a thread reads or writes is an ancestor of i.
+// Return the root of element i, and shorten the path from i to the root.
+// parent_of(j) returns a reference to the parent of element j.
+// Several threads may shorten paths at once, because each thread replaces a parent only by an ancestor.
 template <class ParentOf>
 [[gnu::always_inline]] inline Id find_root(Id i, const ParentOf& parent_of) {
   const auto up = [&](Id j) { return std::atomic_ref<Id>(parent_of(j)); };

@@ -6,13 +6,14 @@
 namespace agglo {
 namespace {
 
-// ln 2 in two parts. The first part has so few bits that its products with exponents are exact.
+// ln 2 as a sum of two parts. The first part has so few bits that its products with exponents are exact.
 constexpr double kLn2High = 0x1.62e42fee00000p-1, kLn2Low = 0x1.a39ef35793c76p-33;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 }  // namespace
 
-// x = m 2^e with m around 1, and ln m = 2 artanh((m - 1) / (m + 1)).
+// Computes ln x = e ln 2 + ln m, where x = m 2^e and m is close to 1.
+// ln m = 2 artanh((m - 1) / (m + 1)) is the sum of a power series.
 double portable_log(double x) {
   if (!(x > 0)) return x == 0 ? -kInfinity : std::numeric_limits<double>::quiet_NaN();
   if (x == kInfinity) return x;
@@ -29,7 +30,7 @@ double portable_log(double x) {
   return e * kLn2High + (2 * s + (2 * s * series + e * kLn2Low));
 }
 
-// x = k ln 2 + r, and exp(r) by its series.
+// Computes exp(x) = 2^k exp(r), where x = k ln 2 + r. exp(r) is the sum of its Taylor series.
 double portable_exp(double x) {
   if (std::isnan(x)) return x;
   if (x > 710) return kInfinity;

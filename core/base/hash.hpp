@@ -1,4 +1,4 @@
-// A 64-bit hash of bytes.
+// A 64-bit hash function for arrays of bytes.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,8 @@
 
 namespace agglo {
 
-// Hash `size` bytes. To hash several arrays together, pass the hash of the previous array as `state`.
+// Return a hash of the `size` bytes at `data`.
+// To hash several arrays together, pass the hash of the previous array as `state`.
 inline std::uint64_t hash_bytes(const void* data, std::size_t size, std::uint64_t state = 0) {
   const char* bytes = static_cast<const char*>(data);
   state ^= size;

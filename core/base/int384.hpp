@@ -10,14 +10,15 @@
 
 namespace agglo {
 
-// Two's complement, with the lowest 64 bits first. No operation checks for overflow.
+// A 384-bit integer in two's complement. Its first limb holds the lowest 64 bits.
+// No operation checks for overflow.
 class Int384 {
  public:
   static constexpr std::size_t kLimbs = 6;
 
   Int384() = default;
 
-  // Converts a whole number whose magnitude is below 2^383. The conversion is exact.
+  // Converts a double without rounding. The double must be a whole number with a magnitude below 2^383.
   explicit Int384(double whole) {
     int exponent;
     auto digits = static_cast<std::int64_t>(std::ldexp(std::frexp(whole, &exponent), 53));
@@ -47,10 +48,10 @@ class Int384 {
     return *this;
   }
 
-  // A total order for sorting. It is not the numerical order.
+  // A total order for sorting. This order is not the order of the numbers' values.
   auto operator<=>(const Int384&) const = default;
 
-  // Rounds to the nearest double. Ties go to the even double.
+  // Returns the nearest double. If two doubles are equally near, returns the double with an even last bit.
   explicit operator double() const {
     const bool negative = limbs_[kLimbs - 1] >> 63;
     Int384 magnitude = *this;
@@ -61,8 +62,8 @@ class Int384 {
     std::size_t last = kLimbs - 1;
     while (last > 1 && magnitude.limbs_[last] == 0) --last;
     auto top = static_cast<unsigned __int128>(magnitude.limbs_[last]) << 64 | magnitude.limbs_[last - 1];
-    // If lower bits exist, the 128 highest bits have more than 54 significant bits.
-    // The lower bits then only decide ties.
+    // `top` holds the 128 highest bits. If lower bits exist, `top` has more than 54 significant bits.
+    // Then the lower bits matter only for ties, so setting the last bit of `top` represents them.
     for (std::size_t k = 0; k + 1 < last; ++k)
       if (magnitude.limbs_[k] != 0) top |= 1;
     const double value = std::ldexp(static_cast<double>(top), static_cast<int>(64 * (last - 1)));

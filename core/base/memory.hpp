@@ -1,4 +1,4 @@
-// Memory for random access: vectors on huge pages, and prefetching.
+// Faster random access to memory: vectors on huge pages, and prefetching.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 
 namespace agglo {
 
-// An allocator that requests huge pages, which reduce page faults and the TLB misses of random reads.
+// An allocator that requests huge pages. Huge pages reduce page faults, and TLB misses of random reads.
 template <class T>
 struct LargePages {
   using value_type = T;
@@ -33,7 +33,7 @@ struct LargePages {
         large ? std::aligned_alloc(kPage, (bytes + kPage - 1) / kPage * kPage) : std::malloc(bytes + 1);
     if (memory == nullptr) throw std::bad_alloc();
 #ifdef __linux__
-    if (large) madvise(memory, bytes, MADV_HUGEPAGE);  // only a hint
+    if (large) madvise(memory, bytes, MADV_HUGEPAGE);  // a hint that the kernel may ignore
 #endif
     return static_cast<T*>(memory);
   }
@@ -46,9 +46,10 @@ struct LargePages {
 template <class T>
 using Array = std::vector<T, LargePages<T>>;
 
-// Prefetch `count` items, but at most their first kilobyte. The hardware prefetcher handles the remainder.
+// Prefetch `count` items, but at most their first kilobyte. The hardware prefetcher loads the other items.
 //
-// Compilers may drop calls of a function without visible effects. The empty asm statement prevents that.
+// Compilers may remove calls of a function without visible effects.
+// The empty asm statement keeps the compiler from removing calls of prefetch.
 template <class T>
 void prefetch(const T* items, std::int64_t count = 1) {
   constexpr std::int64_t kMaxBytes = 1024, kLine = 64;

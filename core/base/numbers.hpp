@@ -1,4 +1,5 @@
-// The number types of points. Types with fewer than four bytes are stored unchanged and widened in blocks.
+// The number types of points.
+// Numbers with fewer than four bytes are stored unchanged. Searches convert them to float32 in blocks.
 #pragma once
 
 #include <bit>
@@ -8,12 +9,12 @@
 
 namespace agglo {
 
-// A finite number in IEEE half precision, as in NumPy's float16.
+// A finite number in IEEE half precision, which NumPy calls float16.
 struct Half {
   std::uint16_t bits;
 
-  // Shifts exponent and fraction to their places in float32. A multiplication corrects the exponent bias.
-  // The multiplication is exact, also for subnormal numbers.
+  // Converts to float32. The exponent and the fraction are shifted to their places in float32.
+  // Then a multiplication corrects the exponent bias. It is exact, also for subnormal numbers.
   operator float() const {
     const float magnitude = std::bit_cast<float>(std::uint32_t{bits & 0x7fffu} << 13) * 0x1p112f;
     return std::bit_cast<float>(std::bit_cast<std::uint32_t>(magnitude) | std::uint32_t{bits & 0x8000u}
@@ -21,14 +22,14 @@ struct Half {
   }
 };
 
-// The type for computations with numbers of type T if float64 is not needed.
-// The type represents all numbers of type T exactly.
+// The type in which numbers of type T are computed with, if a computation does not require float64.
+// Wide<T> represents all numbers of type T exactly.
 template <class T>
 using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
-// Return a power of two that scales rows to a length of at most 1.
-// `largest` is the maximum squared length of the rows, which is above 0.
-// The function uses no logarithms, because their bits differ between processors.
+// Return a power of two. If all rows are multiplied by it, their lengths are at most 1.
+// `largest` is the maximum squared length of the rows. It must be above 0.
+// The function uses no logarithms, because the last bits of logarithms differ between processors.
 inline double unit_scale(double largest) {
   int exponent;
   if (std::frexp(largest, &exponent) == 0.5)
@@ -36,10 +37,11 @@ inline double unit_scale(double largest) {
   return std::ldexp(1.0, -(exponent >= 0 ? (exponent + 1) / 2 : exponent / 2));
 }
 
-// The largest scale of points. With this scale, squared distances of numbers up to 1e100 stay finite.
+// The largest factor by which points are scaled.
+// With this factor, the squared distances of points with numbers up to 1e100 stay finite.
 constexpr double kMaxScale = 0x1p150;
 
-// The number types of points. All searches of dense points support them.
+// The number types of points. All neighbour searches of dense points support all of these types.
 enum class NumberType { float32, float64, float16, int8, uint8 };
 
 template <class T>
@@ -53,7 +55,7 @@ inline constexpr NumberType kNumberType<std::int8_t> = NumberType::int8;
 template <>
 inline constexpr NumberType kNumberType<std::uint8_t> = NumberType::uint8;
 
-// Return the number of bytes per number.
+// Return the number of bytes of one number of this type.
 inline std::int64_t size_of(NumberType type) {
   constexpr std::int64_t sizes[] = {4, 8, 2, 1, 1};
   return sizes[static_cast<int>(type)];

@@ -1,4 +1,4 @@
-// Mergeable priority queues.
+// Priority queues that can be merged: pairing heaps.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,9 @@
 
 namespace agglo {
 
-// Disjoint pairing heaps over the items 0 to n - 1. A heap is named by its top; -1 is the empty heap.
-// `comes_before(a, b)` says whether item a is closer to the top than item b.
+// Disjoint pairing heaps over the items 0 to n - 1.
+// The top item of a heap identifies the heap. The empty heap is -1.
+// `comes_before(a, b)` returns whether item a has to leave the heap before item b.
 // No function is recursive, because a heap may be very deep.
 template <class ComesBefore>
 class PairingHeaps {
@@ -16,7 +17,7 @@ class PairingHeaps {
   PairingHeaps(std::size_t n, ComesBefore comes_before)
       : child_(n, -1), sibling_(n, -1), comes_before_(std::move(comes_before)) {}
 
-  // Merges two heaps. Returns the top.
+  // Merges two heaps. Returns the top of the merged heap.
   std::int32_t merge(std::int32_t a, std::int32_t b) {
     if (a < 0) return b;
     if (b < 0) return a;
@@ -26,7 +27,7 @@ class PairingHeaps {
     return a;
   }
 
-  // Removes the top. Returns the top of the rest.
+  // Removes the top item from its heap. Returns the top of the remaining heap.
   std::int32_t pop(std::int32_t top) {
     std::int32_t pairs = -1;  // merged pairs, linked by sibling_ in reverse order
     for (std::int32_t a = child_[top]; a >= 0;) {
@@ -49,7 +50,7 @@ class PairingHeaps {
     return heap;
   }
 
-  // Calls visit(item) for all items of a heap, in no particular order.
+  // Calls visit(item) for each item of a heap, in no particular order.
   template <class Visit>
   void for_each(std::int32_t heap, const Visit& visit) const {
     std::vector<std::int32_t> waiting;

@@ -1,4 +1,5 @@
-// splitmix64: a mixing function and random number generator with the same numbers on every machine.
+// splitmix64: a hash function of integers, and a random number generator.
+// splitmix64 gives the same numbers on every machine.
 #pragma once
 
 #include <cstdint>

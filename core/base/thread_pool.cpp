@@ -28,7 +28,7 @@ ThreadPool::ThreadPool(int threads) {
   } catch (const std::system_error& error) {
     const auto started = workers_.size();
     // If this constructor throws, ~ThreadPool does not run.
-    // Without stop(), the destructor of wake_ would block forever, because threads wait for it.
+    // Without stop(), the destructor of wake_ would block forever, because the started threads wait on wake_.
     stop(workers_, mutex_, wake_, quit_);
     throw std::invalid_argument("n_jobs=" + std::to_string(threads) + ", but the system started only " +
                                 std::to_string(started + 1) + " threads (" + error.what() + "): pass fewer");

@@ -1,4 +1,4 @@
-// A pool of threads that exists for one call, and progress reports.
+// A thread pool, and the type of the functions that report progress. Each call of the core starts a pool.
 #pragma once
 
 #include <atomic>
@@ -13,12 +13,13 @@
 namespace agglo {
 
 // A progress function with the arguments (done, total).
-// A Report is called only on the calling thread, between chunks of work.
-// A Report may throw to stop the work; Ctrl-C uses this. An empty Report is allowed everywhere.
+// A Report is called only on the calling thread, before a chunk of work.
+// A Report may throw an exception to stop the work. For example, the Report throws after Ctrl-C.
+// An empty Report is allowed everywhere.
 using Report = std::function<void(std::int64_t done, std::int64_t total)>;
 
-// A pool of `threads` workers. The calling thread is worker 0. Any worker may process any chunk.
-// So a body may only write to data of its chunk, or to scratch space of its worker.
+// A pool of `threads` workers. The calling thread is worker 0. Any worker may process any chunk of work.
+// So a body may only write to the data of its chunk, or to the scratch space of its worker.
 class ThreadPool {
  public:
   explicit ThreadPool(int threads);
@@ -30,11 +31,12 @@ class ThreadPool {
 
   using Body = std::function<void(std::int64_t chunk, int worker)>;
 
-  // Call body once for every chunk in [0, chunks). If a worker throws, the remaining chunks are skipped.
-  // The first exception is rethrown after all workers have stopped.
+  // Call body once for every chunk in [0, chunks). If a body throws, the remaining chunks are skipped.
+  // The first exception of a body is rethrown on the calling thread after all workers have stopped.
   void run(std::int64_t chunks, const Body& body, const Report& report = {});
 
-  // Divide [0, n) into consecutive ranges of at most `grain` items. Call body(begin, end, worker) for each.
+  // Divide [0, n) into consecutive ranges of at most `grain` items.
+  // Call body(begin, end, worker) once for each range.
   template <class Ranges>
   void ranges(std::int64_t n, std::int64_t grain, const Ranges& body, const Report& report = {}) {
     run((n + grain - 1) / grain,

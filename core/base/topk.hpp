@@ -1,4 +1,4 @@
-// Top-k selection: the k smallest items by operator<.
+// Top-k selection: keep the k smallest of many items. Items are compared by operator<.
 #pragma once
 
 #include <algorithm>
@@ -7,7 +7,8 @@
 
 namespace agglo {
 
-// Keep the k smallest items of a vector, in increasing order. If there are fewer, keep all items.
+// Keep the k smallest items of a vector, and sort them in increasing order.
+// If the vector has fewer than k items, keep all items.
 template <class T>
 void keep_first(std::vector<T>& items, std::int64_t k) {
   if (static_cast<std::int64_t>(items.size()) > k) {
@@ -17,14 +18,15 @@ void keep_first(std::vector<T>& items, std::int64_t k) {
   std::sort(items.begin(), items.end());
 }
 
-// The k smallest of all items offered so far, k >= 1. They are a heap with the largest on top.
+// A container that keeps the k smallest of all items offered so far. k must be at least 1.
+// The items form a heap whose top is the largest item.
 template <class T>
 class TopK {
  public:
   explicit TopK(std::int64_t k) : k_(k) { heap_.reserve(k); }
 
   bool is_full() const { return static_cast<std::int64_t>(heap_.size()) == k_; }
-  // Return the largest of the k items. Requires is_full().
+  // Return the largest of the k kept items. The container must be full.
   const T& last() const { return heap_.front(); }
 
   void clear() { heap_.clear(); }
@@ -39,7 +41,7 @@ class TopK {
     std::push_heap(heap_.begin(), heap_.end());
   }
 
-  // Sort the items in increasing order and return them. Only clear() may be called afterwards.
+  // Sort the kept items in increasing order and return them. Afterwards, only clear() may be called.
   const std::vector<T>& sort() {
     std::sort_heap(heap_.begin(), heap_.end());
     return heap_;

@@ -1,4 +1,4 @@
-// For each cluster, the list of clusters that wait for it to merge.
+// Wait lists: for each cluster y, a list of the clusters that wait until y merges.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,10 @@ class WaitLists {
  public:
   void resize(std::int64_t n) { waits_.resize(n); }
 
-  // Returns a cluster that waits for y, or kNoCluster if no cluster does.
+  // Returns a cluster that waits for y. If no cluster waits for y, returns kNoCluster.
   Id first(Id y) const { return waits_[y].first; }
 
-  // Makes x wait for y. If x already waits for another cluster, this wait ends.
+  // Makes x wait for y. If x already waits for another cluster, x stops waiting for that cluster.
   void add(Id x, Id y) {
     remove(x);
     const Id next = waits_[y].first;
@@ -30,7 +30,7 @@ class WaitLists {
     waits_[y].first = x;
   }
 
-  // Ends the wait of x, if it waits for a cluster.
+  // Removes x from the wait list that contains x. If x waits for no cluster, nothing changes.
   void remove(Id x) {
     Wait& wait = waits_[x];
     if (wait.previous == kNoCluster) return;
@@ -46,7 +46,7 @@ class WaitLists {
   struct Wait {
     Id first = kNoCluster;                        // the first cluster that waits for this one
     Id previous = kNoCluster, next = kNoCluster;  // neighbours in the wait list that contains this cluster
-    bool is_first = false;                        // if true, `previous` is the cluster that it waits for
+    bool is_first = false;                        // if true, this cluster waits for `previous`
   };
   std::vector<Wait> waits_;
 };

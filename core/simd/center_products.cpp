@@ -5,10 +5,11 @@
 namespace agglo {
 namespace {
 
-constexpr int kLanes = 8;  // running sums, which fill wide registers; their number determines the rounding
+// The number of partial sums, which fill a wide register. This number determines how a sum is rounded.
+constexpr int kLanes = 8;
 
-// This function is compiled twice: for plain C++ and for AVX2.
-// Both versions give the same bits, because no operation may be fused or reordered (see CMakeLists.txt).
+// This function is compiled twice: once without AVX2 instructions, and once with them.
+// Both versions give the same bits: CMakeLists.txt forbids the compiler to fuse or reorder operations.
 template <class Step>
 [[gnu::always_inline]] inline double sum(std::int64_t n, const Step& step) {
   double lane[kLanes] = {};

@@ -1,4 +1,4 @@
-// Distances between points of any number type and a float64 center, with the same bits on every machine.
+// Distances between floating-point points and a float64 center. All machines compute the same bits.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,8 @@ namespace agglo {
 template <class T>
 double squared_distance_to(const double* center, const T* x, std::int64_t n);
 
-// Return the squared distance between x and the center. Then move the center towards x by `share` of the way.
+// Move the center towards x. Return the squared distance between x and the center before this move.
+// The center moves by the fraction `share` of the difference between x and the center.
 template <class T>
 double move_center(double* center, const T* x, double share, std::int64_t n);
 

@@ -13,9 +13,9 @@
 namespace agglo {
 namespace {
 
-constexpr int kLanes = 16;      // number of running sums; it determines how a sum is rounded
-constexpr float kTiny = 1e-30;  // smaller residuals count as 0, so that the inverse does not overflow
-constexpr std::int64_t kBytes = 4 * kPanel;  // bytes in a panel for four numbers of each column
+constexpr int kLanes = 16;      // the number of partial sums; this number determines how a sum is rounded
+constexpr float kTiny = 1e-30;  // smaller residuals are treated as 0, because their inverse could overflow
+constexpr std::int64_t kBytes = 4 * kPanel;  // the bytes of a panel that hold four numbers of each column
 
 [[gnu::always_inline]] inline Code encode_plain(const float* row, const float* centroid, std::int64_t width,
                                                 bool product, float* residual, std::int8_t* code,
@@ -74,7 +74,7 @@ std::int64_t select_codes_plain(const std::int32_t* products, const float* scale
   return end;
 }
 
-// Few columns pass the test, so 16 columns are tested at once.
+// Few columns pass the test. So the loop first tests whether any of 16 columns passes.
 [[gnu::always_inline]] inline int select_bounds_plain(const std::int32_t* products, const float* scales,
                                                       const float* biases, const float* thresholds,
                                                       float scale, float bias, float threshold, int begin,
@@ -136,7 +136,7 @@ std::int64_t select_codes_plain(const std::int32_t* products, const float* scale
   return count;
 }
 
-// Returns the excess of the products of a row that comes from adding `shift` to the columns.
+// Panels store each number plus `shift`. Returns by how much this shift increases the products of a row.
 std::int32_t correction(const std::int8_t* row, std::int64_t coded, int shift) {
   std::int32_t sum = 0;
   for (std::int64_t j = 0; j < coded; ++j) sum += row[j];
@@ -231,7 +231,8 @@ void multiply_avx512(const std::int8_t* rows, std::int64_t n_rows, std::int64_t 
   return encode_plain(row, centroid, width, product, residual, code, format);
 }
 
-// Widens sixteen numbers of four columns to 16 bits, multiplies them and sums the products in pairs.
+// Each step converts sixteen numbers, four of each of four columns, to 16 bits.
+// The step multiplies these numbers by four numbers of the row, and adds pairs of products.
 [[AGGLO_AVX2]] void multiply_avx2(const std::int8_t* rows, std::int64_t n_rows, std::int64_t coded,
                                   const std::uint8_t* panels, std::int64_t n_panels, int shift,
                                   std::int32_t* products, std::int64_t stride) {
@@ -268,14 +269,14 @@ void multiply_avx512(const std::int8_t* rows, std::int64_t n_rows, std::int64_t 
   }
 }
 
-// The products of four rows with eight columns of a panel. Accumulators have names, because g++ would keep
-// the elements of an array in memory.
+// Computes the products of four rows with eight columns of a panel.
+// The accumulators are variables, because g++ would keep the elements of an array in memory.
 [[AGGLO_AVX2]] inline void short_tile_avx2(const std::int8_t* const (&rows)[4], std::int64_t coded,
                                            const std::uint8_t* columns, const std::int32_t (&excess)[4],
                                            std::int32_t* const (&products)[4]) {
   const auto* from = reinterpret_cast<const __m256i*>(columns);
-  constexpr std::int64_t step =
-      kBytes / sizeof(__m256i);  // from four numbers of each column to the next four
+  // The distance from four numbers of each column to the next four numbers of each column.
+  constexpr std::int64_t step = kBytes / sizeof(__m256i);
   const __m256i ones = _mm256_set1_epi16(1);
   __m256i a = _mm256_set1_epi32(-excess[0]), b = _mm256_set1_epi32(-excess[1]),
           c = _mm256_set1_epi32(-excess[2]), d = _mm256_set1_epi32(-excess[3]);
@@ -303,13 +304,14 @@ void multiply_avx512(const std::int8_t* rows, std::int64_t n_rows, std::int64_t 
     c = _mm256_add_epi32(c, _mm256_madd_epi16(_mm256_maddubs_epi16(x, _mm256_set1_epi32(four(2, j))), ones));
     d = _mm256_add_epi32(d, _mm256_madd_epi16(_mm256_maddubs_epi16(x, _mm256_set1_epi32(four(3, j))), ones));
   }
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(products[3]), d);  // the last rows may repeat an earlier one
+  // If fewer than four rows remain, the last entries of `rows` and `products` repeat the last row.
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(products[3]), d);
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(products[2]), c);
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(products[1]), b);
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(products[0]), a);
 }
 
-// Adds four products in 16 bits, which short codes allow.
+// Multiplies short codes. The sum of four products of short codes fits into 16 bits.
 [[AGGLO_AVX2]] void multiply_short_avx2(const std::int8_t* rows, std::int64_t n_rows, std::int64_t coded,
                                         const std::uint8_t* panels, std::int64_t n_panels, int shift,
                                         std::int32_t* products, std::int64_t stride) {
@@ -352,7 +354,7 @@ void multiply_avx512(const std::int8_t* rows, std::int64_t n_rows, std::int64_t 
       reservoir.slots[reservoir.count++] = first + static_cast<std::int32_t>(c) + at;
     }
   }
-  // A started panel always fits: the reservoir had room for kPanel candidates when the panel began.
+  // If a panel is half tested, its candidates fit: there was room for kPanel candidates before the panel.
   if (c == end || ((c - begin) % kPanel == 0 && reservoir.count + kPanel > reservoir.capacity)) return c;
   return select_codes_plain(products, scales, biases, scale, bias, threshold, c, end, first, reservoir);
 }

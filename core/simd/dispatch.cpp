@@ -42,7 +42,7 @@ std::string join_names(const std::vector<Simd>& levels) {
   return names;
 }
 
-// No exception may be thrown before main. check_environment throws it later.
+// No exception may be thrown before main. If AGGLO_SIMD is invalid, check_environment throws later.
 Simd initial_level() noexcept {
   try {
     return choose_level(std::getenv(kVariable));

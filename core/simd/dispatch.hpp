@@ -1,7 +1,8 @@
-// The SIMD level of all kernels. It is chosen once, when the program starts.
+// The SIMD level of all kernels. The SIMD level is chosen once, when the program starts.
 //
-// A kernel is written in plain C++. If that is faster, it is also written for wider registers.
-// All versions must give the same bits: they use no fused operations, and the same order of sums.
+// Each kernel has a version in plain C++. Some kernels have faster versions for wider registers, too.
+// All versions of a kernel must give the same bits.
+// So no version uses fused multiply-add operations, and all versions add numbers in the same order.
 #pragma once
 
 #include <string_view>
@@ -13,7 +14,7 @@
 
 namespace agglo {
 
-// avx2 includes FMA, F16C and POPCNT. avx512 includes BW, DQ, VL and VNNI.
+// The level avx2 includes FMA, F16C and POPCNT. The level avx512 also includes BW, DQ, VL and VNNI.
 enum class Simd { plain, avx2, avx512 };
 
 namespace internal {
@@ -22,22 +23,23 @@ extern Simd simd_level;
 
 inline Simd simd_level() { return internal::simd_level; }
 
-// Return "plain", "avx2" or "avx512".
+// Return the name of a SIMD level: "plain", "avx2" or "avx512".
 std::string_view name_of(Simd level);
 
-// Return all levels that the processor supports, in increasing order.
+// Return all SIMD levels that the processor supports, in increasing order.
 std::vector<Simd> available_levels();
 
 // Return the SIMD level for a value of the environment variable AGGLO_SIMD.
-// If the value is null or empty, return the highest available level.
-// Throws std::runtime_error if the name is unknown or the processor does not support the level.
+// If the value is null or empty, return the highest level that the processor supports.
+// If the name is unknown or the processor does not support the level, throw std::runtime_error.
 Simd choose_level(const char* wanted);
 
-// Throw the error of choose_level if AGGLO_SIMD is invalid in this process.
-// Until this call, a process with an invalid AGGLO_SIMD runs at the plain level.
+// If the environment variable AGGLO_SIMD is invalid, throw the error of choose_level.
+// If AGGLO_SIMD is invalid, kernels run at the plain SIMD level until this function is called.
 void check_environment();
 
-// Change the level, so that tests can compare levels. No other thread may run a kernel at the same time.
+// Set the SIMD level. Tests use this function to compare the levels.
+// No other thread may run a kernel at the same time.
 void set_simd_level(Simd level);
 
 }  // namespace agglo
@@ -45,7 +47,7 @@ void set_simd_level(Simd level);
 #ifdef AGGLO_X86
 #define AGGLO_AVX2 gnu::target("avx2,fma,f16c,popcnt")
 #define AGGLO_AVX512 gnu::target("avx2,fma,f16c,popcnt,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")
-// Returns name_avx2(...) or name(...). Both exist if AGGLO_X86 is defined.
+// Calls name_avx2(...) if the SIMD level is at least avx2. Otherwise calls name(...). Returns the result.
 #define AGGLO_DISPATCH(name, ...) \
   return ::agglo::simd_level() >= ::agglo::Simd::avx2 ? name##_avx2 __VA_ARGS__ : name __VA_ARGS__
 #else

@@ -12,8 +12,8 @@
 namespace agglo {
 namespace {
 
-// Most kernels are compiled twice: for plain C++ and for AVX2.
-// Both versions give the same bits, because no operation may be fused or reordered (see CMakeLists.txt).
+// Most kernels are compiled twice: once without AVX2 instructions, and once with them.
+// Both versions give the same bits: CMakeLists.txt forbids the compiler to fuse or reorder operations.
 
 struct Product {
   template <class Number>
@@ -29,7 +29,8 @@ struct SquaredDifference {
   }
 };
 
-constexpr int kLanes = 8;  // running sums, which fill wide registers; their number determines the rounding
+// The number of partial sums, which fill a wide register. This number determines how a sum is rounded.
+constexpr int kLanes = 8;
 
 template <class Term, class Number, class T>
 [[gnu::always_inline]] inline Number sum(const T* x, const T* y, std::int64_t n) {
@@ -43,10 +44,10 @@ template <class Term, class Number, class T>
   return ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7]));
 }
 
-// float32 kernels use 32 running sums. The first eight sums also take the last terms of a row.
+// float32 kernels use 32 partial sums. If fewer than 32 terms remain, only the first eight sums grow.
 constexpr int kQuickLanes = 32;
 
-// Returns the sum of eight running sums and of the terms from index j on, in a fixed order.
+// Returns the sum of eight partial sums and of the terms with index j and above, in a fixed order.
 template <class Term, class T>
 [[gnu::always_inline]] inline float finish_quick_sum(const float* lane, const T* x, const T* y,
                                                      std::int64_t j, std::int64_t n) {
@@ -116,7 +117,7 @@ template <class Term, class Number, class T>
   return sum<Term, Number>(x, y, n);
 }
 
-// Load eight numbers as float32.
+// Load eight numbers and convert them to float32.
 [[AGGLO_AVX2]] inline __m256 load_avx2(const float* x) { return _mm256_loadu_ps(x); }
 [[AGGLO_AVX2]] inline __m256 load_avx2(const Half* x) {
   return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x)));
@@ -128,8 +129,8 @@ template <class Term, class Number, class T>
   return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(x))));
 }
 
-// Uses intrinsics, because compilers do not widen eight bytes at a time.
-// Products and sums are not fused, because plain C++ could not do the same fast.
+// This kernel uses intrinsics, because compilers do not convert eight bytes to float32 at once.
+// It uses no fused multiply-add operations, because they would be slow in the plain version.
 template <class Term, class T>
 [[AGGLO_AVX2]] float quick_sum_avx2(const T* x, const T* y, std::int64_t n) {
   __m256 sums[4] = {_mm256_setzero_ps(), _mm256_setzero_ps(), _mm256_setzero_ps(), _mm256_setzero_ps()};
@@ -168,7 +169,7 @@ template <class Number, class T>
   for (; j + 32 <= end; j += 32) {
     const __m256 a = mask(j), b = mask(j + 8), c = mask(j + 16), d = mask(j + 24);
     const __m256 any = _mm256_or_ps(_mm256_or_ps(a, b), _mm256_or_ps(c, d));
-    if (_mm256_testz_ps(any, any)) continue;  // nearly always
+    if (_mm256_testz_ps(any, any)) continue;  // true for nearly all blocks of 32 products
     const auto bits = [](__m256 set) __attribute__((target("avx2,fma,f16c,popcnt"))) {
       return static_cast<std::uint32_t>(_mm256_movemask_ps(set));
     };

@@ -7,15 +7,16 @@
 
 namespace agglo {
 
-// Return the dot product or the squared distance of two rows of float or double, summed in float64.
-// The order of the sum depends only on n. So the bits are the same on every machine, and for (y, x).
+// Return the dot product or the squared distance of two rows of float or double numbers.
+// Terms are summed in float64, in an order that depends only on n.
+// So all machines compute the same bits, and (y, x) gives the same bits as (x, y).
 template <class T>
 double dot(const T* x, const T* y, std::int64_t n);
 template <class T>
 double squared_distance(const T* x, const T* y, std::int64_t n);
 
-// Return the dot product or the squared distance in float32, which is faster.
-// No term is rounded more than n / 8 + 12 times.
+// Return the dot product or the squared distance, computed in float32. float32 is faster than float64.
+// No term of the sum is rounded more than n / 8 + 12 times.
 float quick_dot(const float* x, const float* y, std::int64_t n);
 float quick_squared_distance(const float* x, const float* y, std::int64_t n);
 
@@ -25,8 +26,8 @@ struct RowKernels {
   using Compare = Result(const void* x, const void* y, std::int64_t n);
   Compare<double>*dot, *squared_distance;
   Compare<float>*quick_dot, *quick_squared_distance;  // null for float64
-  // Sets out = (x - center) * factor, in float32. `center32` is the center in float32.
-  // float64 points and extreme factors are computed in float64.
+  // Sets out = (x - center) * factor, in float32. `center32` is `center` rounded to float32.
+  // If the points are float64 or the factor is extreme, the computation uses float64.
   void (*shift_to_float)(const void* x, const float* center32, const double* center, double factor,
                          std::int64_t n, float* out);
   // Sets out = (x - center) * factor, in float64.
@@ -35,12 +36,12 @@ struct RowKernels {
 RowKernels row_kernels(NumberType type);
 
 // Return a threshold that at least k of n values reach.
-// More than k values reach it only if values are equal or nearly equal.
+// More than k values reach the threshold only if some values are equal or nearly equal.
 float top_k_threshold(std::int64_t k, const float* values, std::int64_t n);
 
-// Write every index j in [begin, end) to `found`, in order, that satisfies
+// Write the selected indices to `found` in increasing order, and return their number.
+// An index j in [begin, end) is selected if
 //   products[j] >= min(own_cutoff + offsets[j], cutoffs[j] + own_offset).
-// Return the number of indices written.
 int select_above(const float* products, const float* offsets, const float* cutoffs, float own_offset,
                  float own_cutoff, int begin, int end, std::int32_t* found);
 

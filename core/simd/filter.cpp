@@ -8,7 +8,7 @@
 namespace agglo {
 namespace {
 
-// Every loop is compiled twice: for plain C++ and for AVX2.
+// Every loop is compiled twice: once without AVX2 instructions, and once with them.
 
 [[gnu::always_inline]] inline void count_bits(const std::uint64_t* row, const std::uint64_t* rows,
                                               std::int64_t n, std::int64_t width, std::int32_t* out) {
@@ -19,7 +19,7 @@ namespace {
   }
 }
 
-// Few items pass the test, so 32 items are tested at once.
+// Few items pass the test. So the loop first tests whether any of 32 items passes.
 template <class Test>
 [[gnu::always_inline]] inline int select_if(std::int64_t n, std::int32_t* found, const Test& test) {
   constexpr std::int64_t run = 32;

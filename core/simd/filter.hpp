@@ -1,11 +1,14 @@
-// SIMD kernels of the searches of sparse rows, sets and bits, with the same result on every machine.
+// SIMD kernels of the neighbour searches of sparse rows, sets and bits.
+// The kernels give the same results on every machine.
 #pragma once
 
 #include <cstdint>
 
 namespace agglo {
 
-// Each select function writes the indices j that pass a test to `found`, in order, and returns their number.
+// Each select function tests the indices j in [0, n).
+// It writes the indices that pass its test to `found` in increasing order, and returns their number.
+// Tests values[j] > threshold.
 int select_larger(const float* values, std::int64_t n, float threshold, std::int32_t* found);
 // Tests partial[j] + own * rest[j] >= threshold.
 int select_products(const float* partial, const float* rest, std::int64_t n, float own, float threshold,
@@ -14,21 +17,22 @@ int select_products(const float* partial, const float* rest, std::int64_t n, flo
 int select_overlaps(const float* partial, const float* rest, const float* sizes, std::int64_t n, float own,
                     float size, float slope, std::int32_t* found);
 
-// Count the bits in which a row of `width` words differs from each of n consecutive rows.
+// Set out[i] to the number of bits in which `row` differs from row i of n consecutive rows.
+// Each row consists of `width` words of 64 bits.
 void hamming_distances(const std::uint64_t* row, const std::uint64_t* rows, std::int64_t n,
                        std::int64_t width, std::int32_t* out);
 
-// A sketch of a set: a Bloom filter of its members, its size, and its number of members per bit.
-// A sketch fills one cache line.
+// A sketch of a set: a Bloom filter of the set's members, the size of the set, and a factor `share`.
+// `share` is the number of members per bit of the Bloom filter. A sketch fills one cache line.
 struct alignas(64) SetSketch {
   static constexpr int words = 7;
   std::uint64_t bits[words];
   float size, share;
 };
 
-// Select the sets j, among n sets, that seem to have enough members in common with the set `own`.
-// The number of common members is estimated from common bits.
-// This number must be at least min(slope, slopes[j]) * (sum of both sizes).
+// Select those of n sets that probably have enough members in common with the set `own`.
+// The number of common members is estimated from the common bits of both sketches.
+// Set j is selected if this estimate is at least min(slope, slopes[j]) * (sum of both sizes).
 int select_overlapping(const SetSketch& own, float slope, const SetSketch* sketches, const float* slopes,
                        std::int64_t n, std::int32_t* found);
 

@@ -7,17 +7,18 @@
 namespace agglo {
 namespace {
 
-// A blocked matrix product. Blocks of rows and columns are packed into panels.
-// A panel stores the numbers of each term next to each other.
-// A tile, the product of two panels, is summed in registers.
-// Terms are divided into blocks, too. A tile continues with the sums of the previous block of terms.
+// This file computes a matrix product in blocks. Blocks of rows and of columns are packed into panels.
+// For each term of the sum, a panel stores the numbers of its rows next to each other.
+// The product of two panels is called a tile. Registers hold the sums of a tile.
+// Long rows are divided into blocks of terms. Each block of terms adds to the sums of the previous block.
 
-constexpr std::int64_t kTerms = 256;     // terms per block: two panels fit into the L1 cache
+constexpr std::int64_t kTerms = 256;     // terms per block, so few that two panels fit into the L1 cache
 constexpr std::int64_t kRows = 96;       // rows per block, a multiple of all tile heights
 constexpr std::int64_t kColumns = 1024;  // columns per block, a multiple of all tile widths
 
-// Adds the product of two panels to a tile of sums, whose rows are `stride` numbers apart.
-// This is a macro, because vector types are only available in functions compiled for them.
+// Defines a function that adds the product of two panels to a tile of sums.
+// The rows of the tile are `stride` numbers apart.
+// AGGLO_TILE is a macro, because a vector type requires a function compiled for its instruction set.
 #define AGGLO_TILE(name, Vector, kHeight, kVectors)                                                          \
   void name(const float* rows, const float* columns, std::int64_t terms, float* sums, std::int64_t stride) { \
     constexpr int lanes = sizeof(Vector) / sizeof(float);                                                    \
@@ -57,8 +58,8 @@ Tile tile() {
   return {4, 8, tile_plain};
 }
 
-// Packs `terms` numbers of each of n rows into panels of `width` rows. Rows are d numbers apart.
-// The last panel is padded with 0.
+// Packs the first `terms` numbers of each of n rows into panels of `width` rows.
+// The rows are d numbers apart. If the last panel has fewer rows, zeros fill it.
 void pack(const float* rows, std::int64_t n, std::int64_t d, std::int64_t terms, std::int64_t width,
           float* out) {
   for (std::int64_t first = 0; first < n; first += width, out += width * terms) {
@@ -80,7 +81,7 @@ void multiply_rows(const float* rows, std::int64_t n_rows, const float* columns,
   const Tile with = tile();
   if (products.size() < static_cast<std::size_t>(n_rows * n_columns)) products.resize(n_rows * n_columns);
   std::fill_n(products.begin(), n_rows * n_columns, 0.0f);
-  float edge[12 * 32];  // a partial tile at the last row or column
+  float edge[12 * 32];  // a copy of a tile that is cut off by the last row or the last column
   for (std::int64_t left = 0; left < n_columns; left += kColumns)
     for (std::int64_t term = 0; term < d; term += kTerms) {
       const std::int64_t across = std::min(kColumns, n_columns - left), terms = std::min(kTerms, d - term);
