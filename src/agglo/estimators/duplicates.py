@@ -18,10 +18,10 @@ from agglo.tree.hierarchy import Hierarchy, Rounds
 
 
 def separate_constrained_points(duplicates: Duplicates, constraints: Constraints) -> Duplicates:
-    """Split groups of duplicates that cannot be clustered as one point.
+    """Split groups of duplicates that cannot be clustered as one point; return the new groups.
 
-    A point with a must-link or a cannot-link forms its own group. No group is heavier than the largest allowed
-    cluster.
+    A point with a must-link or a cannot-link forms its own group. The weight of a group does not exceed the
+    maximum weight of a cluster.
 
     Examples
     --------
@@ -34,7 +34,7 @@ def separate_constrained_points(duplicates: Duplicates, constraints: Constraints
     array([0, 1, 0, 2])
     """
     group, n = duplicates.inverse.copy(), len(duplicates.inverse)
-    group[constraints.constrained_points()] = n + constraints.constrained_points()  # keys that no other point has
+    group[constraints.constrained_points()] = n + constraints.constrained_points()  # a key that no other point has
     if np.isfinite(constraints.most):
         weights = np.ones(n) if constraints.weights is None else constraints.weights
         group = _split_heavy_groups(group, weights, constraints.most)
@@ -44,12 +44,13 @@ def separate_constrained_points(duplicates: Duplicates, constraints: Constraints
 def extend_duplicates(
     duplicates: Duplicates, matches: Ids, new: Any, constraints: Constraints, n_jobs: int | None
 ) -> tuple[Duplicates, Ids]:
-    """Add new points to the groups; return all groups, and the new points that start a group.
+    """Add new points to the groups of duplicates; return all groups, and the new points that start a group.
 
-    ``matches`` is, for each new point, the group of old points that it is equal to, or -1.
+    ``matches`` contains, for each new point, the group of old points with an equal row. If no old point is equal,
+    it contains -1.
     """
     n_old, inverse = len(duplicates.inverse), matches.copy()
-    limited = np.isfinite(constraints.most)  # if so, every new point forms its own group
+    limited = np.isfinite(constraints.most)  # if cluster sizes are limited, every new point forms its own group
     inverse[np.isin(inverse, duplicates.inverse[constraints.constrained_points()]) | limited] = -1
     rest = np.flatnonzero(inverse < 0)
     among = no_duplicates(len(rest)) if limited or not len(rest) else find_duplicates(new[rest], n_jobs)
@@ -60,7 +61,7 @@ def extend_duplicates(
 
 
 def sum_weights(duplicates: Duplicates, constraints: Constraints) -> npt.NDArray[np.float64] | None:
-    """Return the total weight of each group of duplicates; None if all are 1."""
+    """Return the total weight of each group of duplicates, or None if all weights are 1."""
     if not duplicates.n_duplicates:
         return constraints.weights
     return np.bincount(duplicates.inverse, constraints.weights).astype(np.float64)
@@ -82,16 +83,16 @@ def map_constraints(duplicates: Duplicates, constraints: Constraints) -> Constra
 def map_nodes(tree: Hierarchy, duplicates: Duplicates) -> Ids:
     """Map each node of ``tree`` to its node in the tree that :func:`expand_duplicates` returns.
 
-    The leaf of a group of several points is mapped to the node that has these points as children.
+    If a leaf represents several duplicates, it is mapped to the node whose children are these duplicates.
     """
     n, count = len(duplicates.inverse), np.bincount(duplicates.inverse)
     linked = _is_link_node(tree)
     node = np.full(tree.n_nodes, n)
     node[: len(count)] = duplicates.first
-    # The smallest point below each parent of a leaf. Only the nodes of must-link points use it.
+    # For each parent of a leaf, the smallest point id below it. Only nodes of must-link points use this id.
     np.minimum.at(node, tree.parent[: len(count)], duplicates.first)
     early = np.flatnonzero(linked | np.append(count > 1, np.zeros(tree.n_nodes - len(count), bool)))
-    early = early[np.argsort(node[early])]  # nodes of the first round, in order of their smallest point
+    early = early[np.argsort(node[early])]  # nodes of the first round, in order of their smallest point id
     node[early] = n + np.arange(len(early))
     later = (tree.round > 0) & ~linked
     node[later] = n + len(early) + np.arange(later.sum())
@@ -102,7 +103,7 @@ def expand_duplicates(tree: Hierarchy, duplicates: Duplicates, constraints: Cons
     """Expand the tree of groups of duplicates to a tree of all points.
 
     Each group of several points becomes a node of height 0. These nodes form a first round without a threshold.
-    If ``tree`` already has such a round, for must-link points, the nodes are added to it.
+    If ``tree`` already has a first round that merges must-link points, the nodes are added to that round.
     """
     if not duplicates.n_duplicates:
         return tree
@@ -135,14 +136,15 @@ def expand_duplicates(tree: Hierarchy, duplicates: Duplicates, constraints: Cons
 
 
 def _is_link_node(tree: Hierarchy) -> npt.NDArray[np.bool_]:
-    """Return, for each node, whether it was merged by the round of must-link points."""
+    """Return, for each node, whether the round that merges must-link points created it."""
     return np.asarray((tree.round == 1) & ("must_link" in tree.about))
 
 
 def _split_heavy_groups(group: Ids, weights: npt.NDArray[np.float64], max_weight: float) -> Ids:
-    """Split groups heavier than ``max_weight``; return the new group of each point.
+    """Split groups whose total weight exceeds ``max_weight``; return the new group of each point.
 
-    All parts of a group have the same number of points, small enough for points as heavy as its heaviest point.
+    All parts of a group have the same number of points, except that the last part may have fewer. The number is so
+    small that a part would not exceed ``max_weight`` even if all its points had the weight of the heaviest point.
     """
     _, inverse, count = np.unique(group, return_inverse=True, return_counts=True)
     heaviest = np.zeros(len(count))

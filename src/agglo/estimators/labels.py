@@ -1,4 +1,4 @@
-"""Number the clusters of a partition independently of the order of the points."""
+"""Number the clusters of a partition so that the numbers do not depend on the order of the points."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ Ids = npt.NDArray[np.int64]
 def number_clusters(
     labels: Ids, weights: npt.NDArray[np.float64] | None = None, X: Any = None, rows: Ids | None = None
 ) -> Ids:
-    """Renumber clusters by falling weight and then by smallest row, independently of the order of the points.
+    """Renumber clusters from heaviest to lightest; break ties by the smallest row of ``X`` in each cluster.
 
-    The clusters in ``labels`` are 0 to k - 1. By default, each point has weight 1 and point ``i`` has row ``i`` of
-    ``X``; duplicates may share a row. Rows are compared column by column, and sparse rows as the equal dense rows.
-    Clusters that are still tied keep their order.
+    The new numbers do not depend on the order of the points. The clusters in ``labels`` are 0 to k - 1. By
+    default, each point has weight 1. ``rows[i]`` is the row of point ``i`` in ``X``, and duplicates may share a
+    row. By default, it is ``i``. Rows are compared column by column. Sparse rows are ordered like the equal dense
+    rows. Clusters that are still tied keep their order.
 
     Examples
     --------
@@ -34,7 +35,7 @@ def number_clusters(
     if weights is None:
         total: npt.NDArray[Any] = np.bincount(labels)
     else:
-        order = np.argsort(weights)  # a rounded sum depends on the order of its terms
+        order = np.argsort(weights)  # a floating-point sum depends on the order of its terms
         total = np.bincount(labels[order], weights[order])
     rank = _refine(np.zeros(len(total), np.int64), -total)
     if X is not None:
@@ -54,8 +55,9 @@ def order_of_appearance(labels: Ids) -> Ids:
 def _order_by_rows(rank: Ids, labels: Ids, X: Any, rows: Ids | None) -> None:
     """Break ties in ``rank``, in place, by the smallest row of each tied cluster.
 
-    Rows are compared key by key. The candidates of a cluster are its rows with the smallest keys so far. Clusters
-    that are still tied have candidates with equal keys. Only the candidates of tied clusters are read.
+    Rows are compared key by key; see :func:`_row_keys`. The candidates of a cluster are those of its rows whose
+    keys so far are the smallest. If two clusters are still tied, the keys of their candidates are equal. Only the
+    candidates of tied clusters are read.
     """
     clusters = np.flatnonzero(np.bincount(rank, minlength=len(rank))[rank] > 1)  # the clusters that are still tied
     if not len(clusters):
@@ -81,11 +83,15 @@ def _order_by_rows(rank: Ids, labels: Ids, X: Any, rows: Ids | None) -> None:
 
 
 def _drop_settled(rank: Ids, clusters: Ids, candidates: Ids, owner: Ids) -> tuple[Ids, Ids, Ids]:
-    """Drop clusters without ties, clusters whose ties all share one row, and the candidates of both."""
+    """Drop clusters whose rank is final, with their candidates; return the remaining clusters and candidates.
+
+    The rank of a cluster is final if no other cluster has the same rank. It is also final if all candidates of the
+    clusters with this rank are the same row.
+    """
     _, tie, count = np.unique(rank[clusters], return_inverse=True, return_counts=True)
     own = tie[owner]
     row = np.empty(len(count), np.int64)
-    row[own] = candidates  # any candidate of the tied clusters
+    row[own] = candidates  # any one candidate of the tied clusters
     differ = np.zeros(len(count), bool)
     differ[own[candidates != row[own]]] = True
     open_ = (differ & (count > 1))[tie]
@@ -95,7 +101,10 @@ def _drop_settled(rank: Ids, clusters: Ids, candidates: Ids, owner: Ids) -> tupl
 
 
 def _refine(rank: Ids, key: npt.NDArray[Any]) -> Ids:
-    """Rank items by ``rank`` and then by ``key``; the new rank is the number of items before the item's ties."""
+    """Break ties in ``rank`` by ``key``; return the new ranks.
+
+    The rank of an item is the number of items that are ordered before it. Tied items have the same rank.
+    """
     order = np.lexsort((key, rank))
     ranks, keys = rank[order], key[order]
     is_first = np.append(True, ranks[1:] != ranks[:-1])
@@ -108,7 +117,7 @@ def _refine(rank: Ids, key: npt.NDArray[Any]) -> Ids:
 
 
 def _row_keys(X: Any) -> Iterator[Callable[[Ids], npt.NDArray[Any]]]:
-    """Yield functions that return a sort key for given rows; the first key is the most significant."""
+    """Yield functions that map row numbers to sort keys; the first function gives the most significant key."""
     if not sp.issparse(X):
         for column in range(X.shape[1]):
             yield lambda rows, column=column: X[rows, column]  # type: ignore[misc]
@@ -121,10 +130,11 @@ def _row_keys(X: Any) -> Iterator[Callable[[Ids], npt.NDArray[Any]]]:
 
 
 def _signed_columns(matrix: Any, length: Ids, rows: Ids, entry: int) -> Ids:
-    """Return a sort key for sparse rows whose earlier entries are equal: the sign and column of their next entry.
+    """Return sort keys for sparse rows whose earlier entries are equal: the sign and column of their next entry.
 
-    The row with the earlier column is compared with a zero of the other row. So it is the smaller row if its entry
-    is negative, and the larger row if its entry is positive. Rows without a next entry are in between.
+    If two rows have their next entry in different columns, the earlier entry is compared with a zero of the other
+    row. The row with the earlier entry is smaller if this entry is negative, and larger if it is positive. A row
+    without a next entry is larger than rows with a negative entry and smaller than rows with a positive entry.
     """
     value = _entries(matrix.data, matrix, length, rows, entry)
     left = matrix.shape[1] - _entries(matrix.indices, matrix, length, rows, entry).astype(np.int64)
@@ -132,7 +142,7 @@ def _signed_columns(matrix: Any, length: Ids, rows: Ids, entry: int) -> Ids:
 
 
 def _entries(values: npt.NDArray[Any], matrix: Any, length: Ids, rows: Ids, entry: int) -> npt.NDArray[Any]:
-    """Return entry number ``entry`` of each row from ``values``; 0 for rows with fewer entries."""
+    """Return entry number ``entry`` of each sparse row from ``values``, or 0 if the row has fewer entries."""
     there = entry < length[rows]
     found = np.zeros(len(rows), values.dtype)
     found[there] = values[matrix.indptr[rows[there]].astype(np.int64) + entry]

@@ -1,7 +1,7 @@
 """Save and load a fitted clusterer as a folder: parameters, graph, tree and points, written atomically.
 
-``known.npz`` contains the constraints and the groups of duplicates. Each group is one point of the graph. If there
-are duplicates, ``graph_tree.parquet`` is the tree over the points of the graph.
+``known.npz`` contains the constraints and the groups of duplicates. Each group of duplicates is one point of the
+graph. If there are duplicates, ``graph_tree.parquet`` contains the tree whose leaves are the points of the graph.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ T = TypeVar("T")
 
 VERSION = 1
 
-_CHUNK = 1 << 24  # bytes that are hashed at a time
+_CHUNK = 1 << 24  # number of bytes that are hashed at a time
 _CSR_ARRAYS = ("data", "indices", "indptr")
 
 
@@ -73,7 +73,7 @@ def save_model(
 def model_files(
     model: Clusterer, points: str | os.PathLike[str] | None = None
 ) -> tuple[dict[str, Write], dict[str, Any]]:
-    """Return the writers of a fitted model's files, as functions by file name, and the record of the model."""
+    """Return functions that write the files of a fitted model, by file name, and the record of the model."""
     index, duplicates = model._index, model._duplicates
     writers: dict[str, Write] = {
         TREE: model.tree_.save,
@@ -99,7 +99,7 @@ def model_files(
     parameters = model.get_params(deep=False) | {"connect": model._resolve_connect()}
     del parameters["top"]  # the deprecated alias of connect
     if isinstance(model.random_state, np.random.RandomState):
-        parameters["random_state"] = model._seed  # the seed that was drawn from it
+        parameters["random_state"] = model._seed  # the seed that the fit drew from this RandomState
     record = {
         "agglo": __version__,
         "version": VERSION,
@@ -116,7 +116,10 @@ def model_files(
 
 
 def load_model(folder: str | os.PathLike[str], classes: Mapping[str, type[T]]) -> T:
-    """Read and check the model in ``folder``; return an estimator of the class in ``classes`` that was saved."""
+    """Load and check the model in ``folder``; return the fitted estimator.
+
+    ``classes`` maps the class names that a record may contain to the classes of estimators.
+    """
     home = Path(folder)
 
     def load() -> T:
@@ -132,9 +135,9 @@ def load_model(folder: str | os.PathLike[str], classes: Mapping[str, type[T]]) -
 
 
 def _read_model(paths: Mapping[str, Any], record: dict[str, Any], cls: type[T]) -> T:
-    """Read the files of a model, check that their sizes match, and return the fitted estimator."""
+    """Read the files of a model, check that their sizes agree, and return the fitted estimator."""
     parameters = {name: _from_json(value) for name, value in record["parameters"].items()}
-    if "top" in parameters:  # the old name of connect, in models of earlier versions
+    if "top" in parameters:  # models of earlier versions have the old name of connect
         parameters["connect"] = parameters.pop("top")
     graph, tree = _read_graph(paths[GRAPH], record["graph"]), Hierarchy.load(paths[TREE])
     known = _read_arrays(paths[KNOWN])
@@ -161,7 +164,7 @@ def _read_model(paths: Mapping[str, Any], record: dict[str, Any], cls: type[T]) 
     if record["feature_names"]:
         model.feature_names_in_ = np.array(record["feature_names"], object)
     model.graph_, model.tree_, model._graph_tree, model.round_ = graph, tree, graph_tree, record["round"]
-    model.resolution_ = _from_json(record.get("resolution"))  # not in models of earlier versions
+    model.resolution_ = _from_json(record.get("resolution"))  # models of earlier versions have no resolution
     model._index, model._seed, model.query_method_ = index, seed, None if index is None else index.method
     model._constraints, model._duplicates = constraints, duplicates
     model._weighted, model._weightless = weighted, weightless
@@ -171,7 +174,7 @@ def _read_model(paths: Mapping[str, Any], record: dict[str, Any], cls: type[T]) 
 
 
 def _read_record(home: Path) -> dict[str, Any]:
-    """Read the record of a model, and check that it is complete and intact."""
+    """Read the record of a model; raise if the record is incomplete or damaged."""
     record = load_record(home, MODEL)
     if record is None:
         raise FileNotFoundError(f"{home} holds no model: there is no {MODEL} in it; write one with save")
@@ -208,7 +211,7 @@ def _from_json(value: Any) -> Any:
 
 
 def _describe_graph(graph: NeighborGraph) -> dict[str, Any]:
-    """Return the attributes of a graph that are not arrays."""
+    """Return the attributes of a graph that are not arrays, as values that JSON can represent."""
     estimate = graph.recall_estimate
     parameters = {name: _to_json(name, value) for name, value in graph.parameters.items()}
     return {
@@ -233,7 +236,7 @@ def _read_arrays(path: Path) -> dict[str, npt.NDArray[Any]]:
 
 
 def _write_known(model: Clusterer, path: Path) -> None:
-    """Write constraints, groups of duplicates, and points of weight 0."""
+    """Write the constraints, the groups of duplicates, and the points of weight 0 to the file ``path``."""
     constraints, weightless = model._constraints, model._weightless
     arrays = {
         "place": model._duplicates.inverse,
@@ -251,11 +254,11 @@ def _write_known(model: Clusterer, path: Path) -> None:
         else:
             arrays["uncounted"] = weightless
     with path.open("wb") as file:
-        np.savez(file, **arrays)  # type: ignore[arg-type]  # none of them is called allow_pickle
+        np.savez(file, **arrays)  # type: ignore[arg-type]  # no array is called allow_pickle
 
 
 def _read_known(arrays: Mapping[str, npt.NDArray[Any]]) -> tuple[Constraints, Duplicates]:
-    """Check the constraints and groups of duplicates that :func:`_write_known` wrote."""
+    """Check and return the constraints and groups of duplicates that :func:`_write_known` wrote."""
     inverse = arrays["place"]
     first = np.unique(inverse, return_index=True)[1]
     is_valid = inverse.ndim == 1 and inverse.dtype == np.int64 and inverse.max() == len(first) - 1
@@ -271,7 +274,10 @@ def _read_known(arrays: Mapping[str, npt.NDArray[Any]]) -> tuple[Constraints, Du
 def _read_weightless(
     arrays: Mapping[str, npt.NDArray[Any]], duplicates: Duplicates
 ) -> tuple[npt.NDArray[np.int64] | None, Any]:
-    """Return the ids of points with positive weight and the rows of points with weight 0, or None."""
+    """Return the ids of points with positive weight, and the rows of points with weight 0.
+
+    If all points have positive weight, return None twice.
+    """
     if "counted" not in arrays:
         return None, None
     weighted, weightless = arrays["counted"], arrays.get("uncounted")
@@ -299,7 +305,7 @@ def _write_sparse(X: Any, path: Path) -> None:
 
 
 def _read_points(paths: Mapping[str, Any], about: Mapping[str, Any], duplicates: Duplicates) -> Any:
-    """Open the points of the graph, which are in the folder or in a file that the record refers to."""
+    """Open the points of the graph, from the model's folder or from the file that the record refers to."""
     if "path" not in about:
         if about["sparse"]:
             return sp.csr_array(sp.load_npz(paths[SPARSE_POINTS]))
@@ -314,7 +320,7 @@ def _read_points(paths: Mapping[str, Any], about: Mapping[str, Any], duplicates:
 
 
 def _describe_file(X: Any, path: Path, duplicates: Duplicates) -> dict[str, Any]:
-    """Return the shape, dtype and checksum of a file of points; raise unless its points equal the model's."""
+    """Return path, shape, dtype and checksum of a file of points; raise if its points differ from the model's."""
     if sp.issparse(X):
         raise ValueError("sparse points cannot be saved by reference: leave points out")
     saved = np.lib.format.open_memmap(path, mode="r")

@@ -1,4 +1,4 @@
-"""Assignment of new points to the clusters of a fitted clusterer."""
+"""Prediction: assign new points to the clusters of a fitted clusterer."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from agglo.tree.hierarchy import Hierarchy
 
 
 class PredictionMixin(ABC):
-    """Mixin that labels the fitted points and new points."""
+    """Mixin of the clusterers that assigns new points, and fitted points of weight 0, to clusters."""
 
     labels_: npt.NDArray[np.int64]
     tree_: Hierarchy
@@ -40,12 +40,12 @@ class PredictionMixin(ABC):
     recall: float
     n_jobs: int | None
     verbose: bool | int
-    _index: NeighborIndex | None  # index of the graph's points; None if there are no points
-    _duplicates: Duplicates  # groups of points with positive weight; each group is a point of the graph
+    _index: NeighborIndex | None  # index of the graph's points; None for a precomputed graph
+    _duplicates: Duplicates  # groups of equal points with positive weight; a group is one point of the graph
     _constraints: Constraints  # constraints on the points with positive weight
     _graph_tree: Hierarchy  # the tree over the points of the graph
     _seed: int  # the random seed of this fit
-    _weighted: npt.NDArray[np.int64] | None = None  # ids of points with positive weight; None if all are
+    _weighted: npt.NDArray[np.int64] | None = None  # ids of points with positive weight; None if all are positive
     _weightless: Any = None  # the rows of the points with weight 0
 
     @abstractmethod
@@ -53,13 +53,14 @@ class PredictionMixin(ABC):
         """Return new points as an array of finite numbers."""
 
     def attach(self, X: Any) -> Attached:
-        """Find the tree node that each new point joins, which determines its label in any cut.
+        """Find the tree node that each new point joins. This node determines the point's label in any cut.
 
         Parameters
         ----------
         X : array-like of shape (n_new, n_features) or (n_new, n_points)
-            New points with the same features as the fitted points. With ``metric="precomputed"``, the similarities
-            or distances of the new points to the fitted points; a sparse matrix has entries for neighbours only.
+            New points with the same features as the fitted points. With ``metric="precomputed"``, ``X`` contains
+            the similarities or distances between new points and fitted points. The stored entries of a sparse
+            matrix are the edges.
 
         Returns
         -------
@@ -80,7 +81,7 @@ class PredictionMixin(ABC):
             return self._attach(self._validate_new(X), progress)
 
     def _attach(self, new: Any, progress: Progress | None) -> Attached:
-        """Attach validated points; see :meth:`attach`."""
+        """Find the tree nodes that the validated points ``new`` join; see :meth:`attach`."""
         weights = sum_weights(self._duplicates, self._constraints)
         if self._index is None:
             return attach_rows(self.tree_, _matrix_to_rows(new), None, self.n_jobs, progress, weights)
@@ -100,7 +101,7 @@ class PredictionMixin(ABC):
         return self._expand(attach_rows(tree, rows, duplicates, self.n_jobs, progress, weights, vectors))
 
     def _expand(self, new: Attached) -> Attached:
-        """Convert attachments from ``_graph_tree``, with one leaf per group of duplicates, to ``tree_``."""
+        """Convert nodes of ``_graph_tree``, with one leaf per group of duplicates, to nodes of ``tree_``."""
         if not self._duplicates.n_duplicates:
             return new
         nodes = np.append(map_nodes(self._graph_tree, self._duplicates), -1)
@@ -108,11 +109,11 @@ class PredictionMixin(ABC):
         is_duplicate = new.round == 0
         leaf = leaves[np.where(is_duplicate, new.node, -1)]
         node = np.where(is_duplicate, leaf, nodes[new.node]).astype(np.int32)
-        n_before = np.int32(len(self.tree_.rounds) - len(self._graph_tree.rounds))  # rounds that merge duplicates
+        n_before = np.int32(len(self.tree_.rounds) - len(self._graph_tree.rounds))  # 1 if duplicates add a round
         return Attached(self.tree_, node, np.where(new.round > 0, new.round + n_before, new.round), new.height)
 
     def _label_weightless(self, progress: Progress | None) -> None:
-        """Extend ``labels_`` and ``graph_index_`` to the points of weight 0, which are labelled as new points."""
+        """Extend ``labels_`` and ``graph_index_`` to the points of weight 0, and label these like new points."""
         assert self._weighted is not None
         n_points = len(self._weighted) + self._weightless.shape[0]
         rest = np.setdiff1d(np.arange(n_points), self._weighted, assume_unique=True)
@@ -122,18 +123,18 @@ class PredictionMixin(ABC):
         self.labels_, self.graph_index_ = labels, index
 
     def _default_rule(self) -> dict[str, Any]:
-        """Return the rule that selects ``labels_`` from the tree, if they are the cut of a round or height."""
+        """Return the arguments of ``tree_.cut`` that give ``labels_`` if a round or a height selected them."""
         return {"round": self.round_, "height": self.height if self.round_ is None else None}
 
     def _label_new(self, new: Attached, leaf_labels: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Return the labels of new points in the default cut, with the cluster numbers of ``leaf_labels``."""
+        """Return the labels of new points in the cut of ``labels_``, with the numbers of ``leaf_labels``."""
         if self.resolution_ is not None:
             return new.labels(labels=leaf_labels)
         clusters = new.labels(**self._default_rule())  # numbered in order of first appearance
         return np.where(clusters < 0, -1, order_of_appearance(leaf_labels)[clusters])
 
     def _set_weightless_aside(self, X: Any, has_weight: npt.NDArray[np.bool_]) -> Any:
-        """Return the points with positive weight; store the others, which are labelled after the fit."""
+        """Return the points with positive weight; store the points of weight 0, to label them after the fit."""
         if has_weight.all() and self._weighted is None:
             return X
         n_old = len(self.labels_) if hasattr(self, "labels_") else 0
@@ -160,16 +161,17 @@ class PredictionMixin(ABC):
     ) -> npt.NDArray[np.int64]:
         """Assign new points to the clusters in ``labels_``; -1 if no cluster is close enough.
 
-        The rounds are replayed for each new point to find the cluster that it merges into; see
-        :func:`agglo.attach`. A duplicate of a fitted point has the label of that point.
+        For each new point, the rounds are replayed to find the cluster that the point merges into; see
+        :func:`agglo.attach`. A duplicate of a fitted point gets the label of that point.
 
         Parameters
         ----------
         X : array-like of shape (n_new, n_features) or (n_new, n_points)
             New points, as in :meth:`attach`.
         n_clusters, round, height, labels
-            Use another cut of the tree: a rule of :meth:`agglo.Hierarchy.cut`, or ``labels``, the result of that
-            method for any rule. Clusters are then numbered in order of first appearance, or as in ``labels``.
+            Use another cut of the tree instead of ``labels_``. ``n_clusters``, ``round`` and ``height`` select the
+            cut as in :meth:`agglo.Hierarchy.cut`, and number its clusters in order of first appearance. ``labels``
+            is a result of that method for any rule, and its cluster numbers are kept.
 
         Examples
         --------
@@ -189,7 +191,7 @@ class PredictionMixin(ABC):
             if all(value is None for value in rule.values()):
                 leaf_labels = self.labels_ if self._weighted is None else self.labels_[self._weighted]
                 return self._label_new(self.attach(X), leaf_labels)
-            check_rule(self.tree_.n_leaves, **rule)  # type: ignore[arg-type]  # before the search
+            check_rule(self.tree_.n_leaves, **rule)  # type: ignore[arg-type]  # raise before the search
             if round is not None:
                 rule["round"] = self._select_round(None, round)
         return self.attach(X).labels(**rule, labels=labels)  # type: ignore[arg-type]
@@ -203,7 +205,7 @@ def _stack(first: Any, second: Any) -> Any:
 
 
 def _matrix_to_rows(matrix: Any) -> Rows:
-    """Convert a matrix of similarities or distances to CSR rows; of a sparse matrix, only stored entries."""
+    """Convert a matrix of similarities or distances to CSR rows; a sparse matrix keeps its stored entries."""
     n_new, n_points = matrix.shape
     if sp.issparse(matrix):
         matrix = sp.csr_array(matrix)

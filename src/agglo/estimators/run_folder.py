@@ -1,7 +1,8 @@
-"""Save a run to a folder, and load it: the tree, the labels and a record of the parameters.
+"""Save a run to a folder, and load a run from a folder: the tree, the labels and a record of the parameters.
 
-The record lists the files of the run with their hashes, and has a checksum of itself. All files are replaced
-atomically, see :mod:`agglo.io.atomic`. Files that the record does not list are not part of the run.
+The record is a JSON file. It contains the names and hashes of the run's files, and a checksum of the record. All
+files are replaced atomically; see :mod:`agglo.io.atomic`. Files that the record does not list are not part of the
+run.
 """
 
 from __future__ import annotations
@@ -44,12 +45,12 @@ SPARSE_POINTS = "points.npz"
 RECORDS = (MODEL, RECORD)
 MODEL_FILES = {TREE, GRAPH_TREE, GRAPH, KNOWN, POINTS, SPARSE_POINTS}
 FILES = {LABELS, PICTURE, ITEMS, NAMES, ROWS, CLUSTERS, NAMER, *MODEL_FILES, *RECORDS}
-_UNLISTED_FILES = {TREE, LABELS, ITEMS, NAMES}  # files of runs of early versions, whose record does not list files
+_UNLISTED_FILES = {TREE, LABELS, ITEMS, NAMES}  # files of early runs, whose record lists no files
 _REMEDY = {RECORD: "run agglo fit again", MODEL: "save the model again"}
 
 
 def check_folder(folder: Path, *, force: bool = False) -> None:
-    """Raise if ``folder`` is not writable. Unless ``force``, also raise if it contains other files."""
+    """Raise if ``folder`` is not writable. Unless ``force`` is set, also raise if it has files but no run."""
     atomic.check_writable_folder(folder, FILES)
     if not folder.exists():
         return
@@ -72,8 +73,9 @@ def save_run(
 ) -> list[Path]:
     """Write all files of a run to ``folder`` atomically; return their paths.
 
-    Files of an earlier run are replaced or deleted; other files stay. ``picture`` and the functions in ``extra``
-    write a file to a given path. ``model`` has the files and the record of the fitted model, see
+    Files of an earlier run are replaced or deleted. Other files in ``folder`` stay. ``picture`` and the functions
+    in ``extra`` write a file to a given path. ``model`` contains the functions that write the files of the fitted
+    model, and the record of the model; see
     :func:`agglo.estimators.model_folder.model_files`.
     """
     files: dict[str, Write] = {
@@ -90,9 +92,9 @@ def save_run(
 
 
 def write_folder(folder: Path, files: Mapping[str, Write], records: Mapping[str, Mapping[str, Any]]) -> list[Path]:
-    """Replace all files of agglo in ``folder`` by ``files`` and ``records``, atomically; return their paths.
+    """Replace the files of earlier runs in ``folder`` by ``files`` and ``records`` atomically; return the paths.
 
-    The records are written last. They list the files with their hashes.
+    The records are written last. Each record lists the names and hashes of its files.
     """
     names = [*files, *records]
 
@@ -111,7 +113,10 @@ def write_folder(folder: Path, files: Mapping[str, Write], records: Mapping[str,
 
 
 def _list_files(folder: Path, name: str) -> set[str]:
-    """Return the files that a record lists, and the record itself; empty if the record is invalid."""
+    """Return the names of a record and of the files that it lists.
+
+    If the record is missing or invalid, return an empty set.
+    """
     try:
         record = load_record(folder, name)
     except ValueError:
@@ -123,17 +128,17 @@ def _list_files(folder: Path, name: str) -> set[str]:
 
 @dataclass(frozen=True, eq=False)
 class RunFiles:
-    """The files of a run that its record lists; ``name`` is the file name of the record."""
+    """The files that the record of a run lists. ``name`` is the file name of the record."""
 
     folder: Path
     record: dict[str, Any] | None
     name: str = RECORD
 
     def find(self, file: str) -> Path | None:
-        """Return the path of a file of the run after checking its hash; None if the run has no such file."""
+        """Check the hash of a file and return its path, or None if the file is not part of the run."""
         path = atomic.resolve_file(self.folder, file)
         digests = None if self.record is None else self.record.get("files")
-        if digests is None:  # a folder without a record, or of an early version
+        if digests is None:  # there is no record, or an early version wrote it
             return path if path.is_file() else None
         if file not in digests:
             return None
@@ -148,7 +153,7 @@ class RunFiles:
         return path
 
     def tree(self) -> Path:
-        """Return the path of the tree file."""
+        """Return the path of the tree file; raise if the folder contains none."""
         path = self.find(TREE)
         if path is None:
             raise FileNotFoundError(
@@ -158,11 +163,14 @@ class RunFiles:
 
 
 def read_run(path: Path, read: Callable[[RunFiles], T]) -> T:
-    """Return ``read(files)`` for the run in the folder ``path``; a concurrent write does not mix two runs."""
+    """Return ``read(files)`` for the run in the folder ``path``; never mix files of two runs.
+
+    If another process replaces the run during the call, ``read`` is called again.
+    """
 
     def read_once() -> T:
         record = load_record(path)
-        # A folder with only a saved model has no record of a run.
+        # If the folder contains only a saved model, use the record of the model.
         files = RunFiles(path, record) if record else RunFiles(path, load_record(path, MODEL), MODEL)
         return read(files)
 
@@ -170,7 +178,10 @@ def read_run(path: Path, read: Callable[[RunFiles], T]) -> T:
 
 
 def load_run(path: Path) -> tuple[Hierarchy, dict[str, Any] | None]:
-    """Load the tree and the record of a run from a folder; from a tree file, the record is None."""
+    """Load the tree and the record of a run from its folder.
+
+    If ``path`` is a tree file, or a folder with only a saved model, the record is None.
+    """
     if not path.exists():
         raise FileNotFoundError(f"cannot read {path}: there is no such folder or file; check its name")
     if not path.is_dir():
@@ -181,10 +192,10 @@ def load_run(path: Path) -> tuple[Hierarchy, dict[str, Any] | None]:
 
 
 def find_rows(path: Path, n_rows: int) -> npt.NDArray[np.int64] | slice:
-    """Return the rows of a table that belong to the points of a run.
+    """Return the numbers of the rows, in a table of ``n_rows`` rows, that belong to the points of a run.
 
-    A run of texts merges duplicates and leaves out empty texts. If a table has one row for each row of its input,
-    the first row of each text is selected. Otherwise, all rows are.
+    A run on texts merges duplicates and leaves out empty texts. If the table has one row for each row of the run's
+    input, select the first row of each distinct text. Otherwise, select all rows.
     """
     file = read_run(path, lambda files: files.find(ROWS)) if path.is_dir() else None
     if file is None:

@@ -74,17 +74,17 @@ _DEFAULT_CUT = {"n_clusters": None, "round": None, "height": None, "resolution":
 class FitOptions:
     """Validated parameters of one fit.
 
-    :meth:`from_params` checks everything that does not depend on the data, and :meth:`check_data` checks the rest.
+    :meth:`from_params` checks the parameters without the data. :meth:`check_data` checks them against the data.
     """
 
     params: Mapping[str, Any]
     rule: Mapping[str, Any]
-    """The rule that selects ``labels_``: exactly one of n_clusters, round, height and resolution is not None."""
+    """The rule that selects ``labels_``. Exactly one of n_clusters, round, height and resolution is not None."""
     seed: int
 
     @classmethod
     def from_params(cls, params: Mapping[str, Any]) -> FitOptions:
-        """Validate ``params``, a result of the clusterer's ``get_params``."""
+        """Validate ``params``, the result of a clusterer's ``get_params``; return them as options."""
         given = {"thresholds": "odds", "n_thresholds": None, "advance": ADVANCES[0]} | dict(params)
         if given["top"] != "deprecated":
             given["connect"] = given["top"]
@@ -104,7 +104,7 @@ class FitOptions:
         return options
 
     def check_data(self, data: Points | NeighborGraph, n_points: int) -> None:
-        """Raise if a parameter does not fit the data: points or a graph.
+        """Raise if a parameter is invalid for ``data``, which are points or a graph.
 
         ``n_points`` is the number of points with positive weight.
         """
@@ -118,7 +118,7 @@ class FitOptions:
             self._check_thresholds(kind)
 
     def graph_kind(self, data: Any) -> Kind:
-        """Return the kind of the neighbour graph of ``data``; raise if it is unknown or contradicts ``kind``."""
+        """Return the kind of the graph of ``data``; raise if it is unknown or contradicts ``kind``."""
         metric, kind = self.params["metric"], self.params["kind"]
         if isinstance(data, NeighborGraph):
             known, cause = data.kind, f"the graph is one of kind {data.kind!r}"
@@ -200,26 +200,27 @@ class Clusterer(PredictionMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
         must_link: Groups | None = None,
         cannot_link: Groups | None = None,
     ) -> Self:
-        """Cluster ``X``; set ``labels_``, ``tree_`` and ``graph_``.
+        """Cluster the points ``X``; set ``labels_``, ``tree_`` and ``graph_``.
 
         If ``fit`` raises an exception, including Ctrl-C, the estimator does not change. The estimator keeps a copy
-        of ``X``, so you may change ``X`` afterwards. Only a file that is mapped read-only is not copied.
+        of ``X``, so you may change ``X`` afterwards. A file that is mapped read-only is not copied.
 
         Parameters
         ----------
         X : array-like of shape (n_points, n_features), NeighborGraph or matrix of shape (n_points, n_points)
-            The points: dense, or sparse for ``cosine``, ``dot``, ``jaccard`` and ``hamming``. With
-            ``metric="precomputed"``, a graph, or a sparse or dense matrix of similarities or distances (``kind``).
+            The points, as a dense array. The metrics ``cosine``, ``dot``, ``jaccard`` and ``hamming`` also support
+            sparse matrices. With ``metric="precomputed"``, ``X`` is a graph, or a sparse or dense matrix. The
+            parameter ``kind`` says whether the matrix contains similarities or distances.
         y : object
             Ignored; present for scikit-learn pipelines.
         sample_weight : array-like of shape (n_points,), optional
             The weight of each point; see :func:`agglo.scc`. A point of weight 0 does not influence the clustering.
-            It is not in ``tree_`` and ``graph_``, which contain the other points in their order. :meth:`predict`
-            assigns its label, which is -1 if no cluster is close enough. Constraints must not
-            refer to such a point, and a precomputed graph must not contain it.
+            ``tree_`` and ``graph_`` contain only the points of positive weight, in the order of ``X``. A point of
+            weight 0 gets its label from :meth:`predict`. The label is -1 if no cluster is close enough.
+            Constraints must not refer to a point of weight 0. A precomputed graph must not contain one.
         must_link, cannot_link : array-like of shape (n_links, 2) or list of groups, optional
-            Groups of row numbers: points that must be in the same cluster, and points that must be in different
-            clusters; see :func:`agglo.scc`.
+            Groups of row numbers. The points of a must-link group are in the same cluster. The points of a
+            cannot-link group are in different clusters. See :func:`agglo.scc`.
         """
         if self.top != "deprecated":
             name = type(self).__name__
@@ -231,8 +232,9 @@ class Clusterer(PredictionMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
     def partial_fit(self, X: Any, y: object = None, sample_weight: npt.ArrayLike | None = None) -> Self:
         """Add the points ``X`` to the fitted points, and cluster all of them.
 
-        The first call is the same as :meth:`fit`. Later calls search only for the neighbours of the new points.
-        New points replace farther neighbours of old points. Then the rounds run on the graph of all points. If the
+        The first call is the same as :meth:`fit`. Later calls do not search again for the neighbours of old points
+        among old points. A new point replaces a neighbour of an old point if the new point is closer. Then the
+        rounds run on the graph of all points. If the
         search is exact, the result equals a fit of all points. If ``partial_fit`` raises an exception, including
         Ctrl-C, the estimator does not change.
 
@@ -259,15 +261,15 @@ class Clusterer(PredictionMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
         return self
 
     def save(self, folder: str | os.PathLike[str], *, points: str | os.PathLike[str] | None = None) -> list[Path]:
-        """Write the fitted model to a folder, for :func:`agglo.load`; return the paths of the files.
+        """Write the fitted model to a folder; return the paths of the files. :func:`agglo.load` loads the model.
 
         Parameters, graph, tree and points are written as JSON, Parquet and NumPy files. If writing fails, no file
-        changes. Loading them executes no code.
+        in the folder changes. Loading the files executes no code.
 
         Parameters
         ----------
         folder : path
-            A new or empty folder, or the folder of a saved model, which is replaced.
+            A new folder, an empty folder, or the folder of a saved model. The saved model is replaced.
         points : path, optional
             A .npy file that contains the fitted points. The model then refers to this file, and
             :func:`agglo.load` checks that the file has not changed. By default the points are written to the
@@ -278,9 +280,9 @@ class Clusterer(PredictionMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[Self]:
-        """Yield a draft, a copy of the estimator; on success, the estimator takes over the draft's state.
+        """Yield a draft, which is a copy of the estimator; on success, move its state to the estimator.
 
-        If an exception is raised, such as Ctrl-C or MemoryError, the estimator does not change.
+        If an exception is raised, including Ctrl-C and MemoryError, the estimator does not change.
         """
         draft = object.__new__(type(self))
         draft.__dict__ = self.__dict__.copy()
@@ -312,7 +314,7 @@ class Clusterer(PredictionMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
             if isinstance(points, NeighborGraph):
                 graph, self._index = points, None
             else:
-                if isinstance(self.linkage, str):  # a custom linkage may identify points by their rows
+                if isinstance(self.linkage, str):  # a custom linkage may need every row, even of duplicates
                     self._duplicates = find_duplicates(points.X, self.n_jobs)
                 if self._duplicates.n_duplicates:
                     self._duplicates = separate_constrained_points(self._duplicates, constraints)
@@ -322,7 +324,7 @@ class Clusterer(PredictionMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
             self._fit_from_graph(graph, progress)
 
     def _search(self, points: Points, progress: Progress | None) -> NeighborGraph:
-        """Build the neighbour graph of ``points``; set the index that finds the neighbours of new points."""
+        """Build and return the neighbour graph of ``points``; set ``_index``, which searches for new points."""
         graph = neighbor_graph(
             points,
             clip_n_neighbors(self.n_neighbors, points.n_points),
@@ -346,7 +348,7 @@ class Clusterer(PredictionMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
         constraints = None if self._constraints is NO_CONSTRAINTS else self._constraints
         X = None if self._index is None else self._index.X
         if X is not None and not sp.issparse(X):
-            X = Points(X, self.metric)  # trusted by vector linkages
+            X = Points(X, self.metric)  # vector linkages do not validate these points again
         if self._duplicates.n_duplicates:
             constraints = map_constraints(self._duplicates, self._constraints)
         self.tree_ = self._graph_tree = build_hierarchy(
@@ -365,7 +367,10 @@ class Clusterer(PredictionMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
         self._set_labels(progress, path)
 
     def _select_cut(self) -> ModularityPath | None:
-        """Set ``round_`` and ``resolution_``, both to None for ``height``; return the path if it is used."""
+        """Set ``round_`` and ``resolution_``; return the modularity path if ``resolution_`` is not None.
+
+        If ``height`` selects the labels, both attributes are None.
+        """
         self.round_ = self.resolution_ = None
         if self.n_clusters is not None or self.round is not None:
             self.round_ = self._select_round(self.n_clusters, self.round)
@@ -379,16 +384,16 @@ class Clusterer(PredictionMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
         return None
 
     def _modularity_path(self) -> ModularityPath:
-        """Return the modularity path of the tree over the points of the graph, which weigh as their duplicates."""
+        """Return the modularity path of ``_graph_tree``; a leaf has the total weight of its duplicates."""
         weights = self._constraints.weights
         if self._duplicates.n_duplicates:
             weights = sum_weights(self._duplicates, self._constraints)
         return modularity_path(self._graph_tree, self.graph_, sample_weight=weights)
 
     def _set_labels(self, progress: Progress | None, path: ModularityPath | None = None) -> None:
-        """Set ``labels_`` and ``graph_index_``; both have an entry for every point, even with weight 0.
+        """Set ``labels_`` and ``graph_index_`` for all points, including points of weight 0.
 
-        ``path`` is the result of :meth:`_modularity_path`, if it is known.
+        ``path`` is the result of :meth:`_modularity_path`. If it is None, it is computed when needed.
         """
         if self.resolution_ is not None:
             clusters = (path or self._modularity_path()).cut(self.resolution_)[self._duplicates.inverse]
@@ -402,7 +407,7 @@ class Clusterer(PredictionMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
 
     @abstractmethod
     def _plan_rounds(self, graph: NeighborGraph) -> Planner:
-        """Return the function that plans the rounds on ``graph``; see :func:`build_hierarchy`."""
+        """Return a function that plans the rounds on ``graph``; see :func:`build_hierarchy`."""
 
     def _add_points(self, X: Any, sample_weight: npt.ArrayLike | None) -> None:
         """Add points to this estimator, a draft of :meth:`_all_or_nothing`; see :meth:`partial_fit`."""
@@ -454,7 +459,7 @@ class Clusterer(PredictionMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
         return self.connect if self.top == "deprecated" else self.top
 
     def _validate_fit(self, X: Any, options: FitOptions) -> Points | NeighborGraph:
-        """Return ``X`` as validated points or as a graph; set the number and names of its columns."""
+        """Validate ``X``; return points or a graph. Set ``n_features_in_`` and ``feature_names_in_``."""
         is_precomputed = self.metric == "precomputed"
         if isinstance(X, NeighborGraph):
             if not is_precomputed:
@@ -469,7 +474,7 @@ class Clusterer(PredictionMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
                 )
             self.n_features_in_ = X.n_points
             return X
-        is_checked_later = self._compares_numbers() and not sp.issparse(X)  # by _to_points, in one pass
+        is_checked_later = self._compares_numbers() and not sp.issparse(X)  # _to_points then checks it in one pass
         forms = self._accepted_formats()
         data = validate_points(self, X, accept_sparse=forms, ensure_all_finite=not is_checked_later)
         if not is_precomputed:
@@ -495,13 +500,13 @@ class Clusterer(PredictionMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
         return "csr" if self.metric in SPARSE_METRICS else self.metric == "precomputed"
 
     def _compares_numbers(self) -> bool:
-        """Return whether the metric supports any numbers, and not only zeros and ones."""
+        """Return whether the metric supports points of any numbers, not only zeros and ones."""
         return self.metric != "precomputed" and self.metric not in BINARY_METRICS
 
     def _to_points(self, data: Any, source: Any = None) -> Points:
-        """Validate points that NumPy or SciPy has converted from ``source``; copy them if they share its memory.
+        """Validate points that were converted from ``source``; copy the points if they share its memory.
 
-        The search itself validates sparse points, and points of zeros and ones.
+        Sparse points, and points of zeros and ones, are not validated here: the search validates them.
         """
         if sp.issparse(data) or not self._compares_numbers():
             return Points(data if source is None else copy_if_shared(data, source), self.metric)
@@ -512,7 +517,7 @@ class Clusterer(PredictionMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
             raise
 
     def _check_weightless(self, points: Points | NeighborGraph, row: int) -> Points:
-        """Raise if points of weight 0, of which ``row`` is the first, cannot be labelled; return all points."""
+        """Return ``points``; raise if points of weight 0 cannot be labelled. ``row`` is the first such point."""
         if isinstance(points, NeighborGraph):
             cause = "metric='precomputed' compares no points: leave it out of the graph or matrix"
         elif not isinstance(self.linkage, str):
@@ -550,39 +555,40 @@ class SCC(Clusterer):
     Parameters
     ----------
     n_clusters : int, optional
-        Select the round whose number of clusters is closest. ``labels_`` are the labels after this round. A round
-        may merge many clusters, so no round may have exactly this number.
+        Select the round whose number of clusters is closest to ``n_clusters``. ``labels_`` are the labels after
+        this round. A round may merge many clusters, so possibly no round has exactly this number.
     metric : {"cosine", "dot", "sqeuclidean", "euclidean", "jaccard", "hamming", "precomputed"}, default="cosine"
         The similarity or distance of two points; see :func:`agglo.neighbor_graph`. With ``"precomputed"``, ``X``
-        is a :class:`agglo.NeighborGraph`, a SciPy sparse matrix whose stored entries are the edges, or a square
-        array, which is a complete graph.
+        is a :class:`agglo.NeighborGraph`, a SciPy sparse matrix, or a square array. The stored entries of a sparse
+        matrix are the edges. A square array is a complete graph.
     n_neighbors : int or "all", default=25
-        The number of neighbours of each point, or ``"all"`` for the complete graph. It is reduced if there are too
-        few points; ``graph_.parameters`` has the number that was used.
+        The number of neighbours of each point, or ``"all"`` for the complete graph. If there are too few points,
+        the number is reduced. ``graph_.parameters`` contains the number that was used.
     method : str, default="auto"
         The search method of :func:`agglo.neighbor_graph`. ``"auto"`` searches exactly if that is fast, and
-        approximately otherwise. ``graph_.method`` is the method that was used, and ``graph_.recall_estimate`` its
-        measured recall.
+        approximately otherwise. ``graph_.method`` is the method that was used. ``graph_.recall_estimate`` is the
+        measured recall of an approximate search.
     recall : float, default=0.95
         The share of the true neighbours that an approximate search must find.
     missing : float, "mean", "ignore" or None, default="mean"
         The similarity or distance of a pair without an edge; see :func:`agglo.neighbor_graph`. With
-        ``metric="precomputed"`` the mean is unknown: for a matrix, ``"mean"`` is the same as None, and a graph
-        keeps its own value.
+        ``metric="precomputed"`` the mean is unknown. For a matrix, ``"mean"`` then is the same as None. A graph
+        keeps its own value of ``missing``.
     thresholds : {"odds", "geometric", "linear", "doubling"} or array-like, default="odds"
-        The schedule of the rounds, from near to far; see :func:`agglo.scc`.
+        The name of a schedule, or an array of thresholds from near to far; see :func:`agglo.scc`.
     n_thresholds : int, optional
-        The number of thresholds for ``"odds"``, ``"geometric"`` and ``"linear"``. The default is several tens of
-        thousands for ``"odds"`` and 200 for the others.
+        The number of thresholds for ``"odds"``, ``"geometric"`` and ``"linear"``. By default, there are
+        several tens of thousands for ``"odds"``, and 200 for ``"geometric"`` and ``"linear"``.
     linkage : {"average", "single", "complete", "exact-average", "centroid", "ward"} or Linkage, default="average"
         The similarity or distance of two clusters; see :func:`agglo.scc`.
     connect : {"auto", "exact-average", "centroid", "ward"} or None, default="auto"
         After the rounds on the graph, clusters without edges between them may remain. ``connect`` is the linkage
-        that merges them. With None, they are not merged. With ``"auto"`` and ``linkage="average"``, Ward's linkage
-        merges them, and it also replaces the coarse merges that the graph does not support; see
+        that merges such clusters. With None, they are not merged. With ``"auto"`` and ``linkage="average"``,
+        Ward's linkage merges them. It also replaces the merges near the root that the graph does not support. See
         :func:`agglo.scc`.
     advance : {"every-round", "until-stable"}, default="every-round"
-        When to go to the next threshold: after every round, or only after a round that merges nothing.
+        When to go to the next threshold. ``"every-round"`` goes on after every round. ``"until-stable"`` goes on
+        only after a round that merges nothing.
     round : int, "persistent" or "silhouette", optional
         Select a round by its number, as in :meth:`agglo.Hierarchy.labels`, or by a rule. ``labels_`` are the
         labels after this round. ``"persistent"`` selects the most persistent round; see
@@ -591,18 +597,19 @@ class SCC(Clusterer):
         Apply all merges up to this height. ``labels_`` are the resulting clusters.
     resolution : float or "persistent", optional
         Select the nodes of the tree with the largest modularity on the graph at this resolution. ``labels_`` are
-        these clusters. The larger the resolution, the more clusters. ``"persistent"`` selects the resolution, see
-        the notes. It is the default if ``n_clusters``, ``round``, ``height`` and ``resolution`` are None.
+        these clusters. A larger resolution gives more clusters. ``"persistent"`` chooses the resolution by the
+        rule in the notes. If ``n_clusters``, ``round``, ``height`` and ``resolution`` are None, ``"persistent"``
+        is used.
     kind : {"distance", "similarity"}, optional
-        Whether a precomputed matrix has distances or similarities. It is required for such a matrix, and not
-        allowed otherwise.
+        Whether a precomputed matrix contains distances or similarities. ``kind`` is required for a precomputed
+        matrix. For other data, it must not contradict the metric or the graph.
     max_cluster_size : float, optional
-        The maximum number of points in a cluster. With weights, the maximum total weight; see :func:`agglo.scc`.
+        The maximum number of points in a cluster. With ``sample_weight``, the maximum total weight of a cluster.
     random_state : int, RandomState instance or None, default=0
         The random seed of an approximate search. The same integer gives the same result. With None, each fit draws
         a seed from NumPy's global random state. With a ``RandomState`` instance, each fit draws a seed from it.
     n_jobs : int, optional
-        The number of threads; None or -1 for all cores. The result does not depend on it.
+        The number of threads. None or -1 uses all cores. The result does not depend on it.
     verbose : bool, default=False
         Show a progress bar on the terminal.
     top : deprecated
@@ -622,14 +629,15 @@ class SCC(Clusterer):
     graph_ : NeighborGraph
         The neighbour graph. Duplicates are one point of the graph.
     graph_index_ : ndarray of int64 of shape (n_points,)
-        The point of the graph that represents each point; -1 for points of weight 0.
+        The point of the graph that represents each point. It is -1 for points of weight 0.
     round_ : int or None
-        The round that ``labels_`` are from; None if ``height`` or ``resolution`` selected them.
+        The round after which ``labels_`` is the partition. It is None if ``height`` or ``resolution`` selected
+        the labels.
     resolution_ : float or None
-        The largest resolution at which ``labels_`` are the cut with the largest modularity; None if another rule
-        selected them.
+        The resolution at which ``labels_`` is the cut with the largest modularity. If the rule ``"persistent"``
+        chose it, it is the largest such resolution. It is None if another rule selected the labels.
     query_method_ : str or None
-        The search method of ``predict``: "exact", "kdtree" or "cells"; None for a precomputed graph.
+        The search method of ``predict``: "exact", "kdtree" or "cells". It is None for a precomputed graph.
     n_features_in_ : int
         The number of columns of ``X``.
     feature_names_in_ : ndarray of str
@@ -637,18 +645,17 @@ class SCC(Clusterer):
 
     See Also
     --------
-    Affinity, HAC : Clusterers with other rounds.
-    agglo.scc : The algorithm alone, for a graph.
+    Affinity, HAC : Clusterers that run other algorithms.
+    agglo.scc : Build the tree of a given graph.
 
     Notes
     -----
     A tree contains many partitions. By default, ``labels_`` is the most persistent of the partitions with the
-    largest modularity. The modularity compares the edge weight inside clusters with the weight that chance would
-    give, times a resolution. As the resolution grows, the number of clusters grows quickly where clusters touch,
+    largest modularity. The modularity is the edge weight inside clusters, minus a resolution times the edge weight
+    that chance would give. As the resolution grows, the number of clusters grows quickly where clusters touch,
     and slowly where they are well separated. The selected partition has the number of clusters that survives the
-    longest range of resolutions; see
-    :func:`agglo.tree.default_level.persistent_resolution`. Only the tree and the ratios of edge
-    weights matter, so the rule suits all linkages, metrics and precomputed graphs.
+    longest range of resolutions; see :func:`agglo.tree.default_level.persistent_resolution`. The rule uses only
+    the tree and the ratios of edge weights. So it works with all linkages, metrics and precomputed graphs.
 
     Examples
     --------
@@ -720,7 +727,7 @@ class Affinity(Clusterer):
     """Clusterer that runs Affinity clustering: in each round every cluster merges with its nearest neighbour.
 
     Parameters and attributes are the same as in :class:`SCC`, except that there are no thresholds. There are few
-    rounds, so the closest number of clusters may be far from ``n_clusters``.
+    rounds. So the round that ``n_clusters`` selects may have a very different number of clusters.
 
     Examples
     --------
@@ -738,8 +745,9 @@ class HAC(Clusterer):
     """Clusterer that runs hierarchical agglomerative clustering on the neighbour graph of the points.
 
     Each round merges the two closest clusters. Parameters and attributes are the same as in :class:`SCC`, except
-    that there are no thresholds. For every ``n_clusters`` down to the number of connected components of the graph,
-    there is a round. ``n_neighbors="all"`` gives classical HAC.
+    that there are no thresholds. Each round reduces the number of clusters by 1. So some round has exactly
+    ``n_clusters`` clusters if this is at least the number of connected components of the graph.
+    ``n_neighbors="all"`` gives classical HAC.
 
     Examples
     --------
@@ -754,10 +762,10 @@ class HAC(Clusterer):
 
 
 def load(folder: str | os.PathLike[str]) -> Clusterer:
-    """Load the model that :meth:`agglo.SCC.save` wrote to ``folder``.
+    """Load the model that :meth:`agglo.SCC.save` wrote to ``folder``; return the fitted clusterer.
 
-    Loading executes no code from the folder. It raises if files are damaged or come from different saves. It also
-    raises if the model refers to a file of points that has changed.
+    Loading executes no code from the folder. An error is raised if files are damaged or come from different saves.
+    An error is also raised if the model refers to a file of points and that file has changed.
 
     Examples
     --------

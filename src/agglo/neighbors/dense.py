@@ -1,8 +1,9 @@
-"""Nearest neighbours of dense points: exact, by k-d tree, and by cells (an inverted file index).
+"""Search nearest neighbours of dense points: exactly, by k-d tree, or by cells (an inverted file index).
 
-Some searches project the points to a few main directions (a sketch), and compare fewer pairs in full. The dot
-product of two points is at most the dot product of their sketches plus the product of the lengths of their
-residuals. If the sketches keep most of the points' lengths, this bound excludes nearly all pairs at low cost.
+Some searches project each point to a few main directions. The projection is called the sketch of the point. The
+residual is the point minus its projection. The dot product of two points is at most the dot product of their
+sketches plus the product of the lengths of their residuals. If the residuals are short, this bound excludes nearly
+all pairs of points at low cost. Only the remaining pairs are compared in all columns (in full).
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ Report = Callable[[int, int], None]
 """A progress function, called as ``report(done, total)`` from time to time."""
 
 Lists = tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]
-"""Neighbour indices and values, one row per point, from near to far; the index -1 fills short rows."""
+"""Neighbour indices and values: one row per point, from near to far. The index -1 fills short rows."""
 
 Candidates = tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], npt.NDArray[np.float32]]
 """Directed edges in CSR format: ``indptr``, targets and values."""
 
-SAMPLE = 256  # points to measure recall on; at a recall of 95 %, the error is about 1 %
+SAMPLE = 256  # number of points to measure recall on; at a recall of 95 %, the error is about 1 %
 MAX_ATTEMPTS = 4  # maximum number of times that a search by cells adds probes
 _CHEAP = 2.0  # method="auto" searches exactly up to this number of CPU seconds
 _FEW_COLUMNS = 5  # up to this number of columns, a k-d tree is faster than matrix products
@@ -39,18 +40,18 @@ _LARGEST = np.finfo(np.float32).max
 
 SIMILARITIES = ("cosine", "dot")
 
-_WIDTHS = (4, 8, 12, 16, 24, 32, 48, 64, 80, 96, 128, 160, 192, 256)  # possible numbers of directions
+_WIDTHS = (4, 8, 12, 16, 24, 32, 48, 64, 80, 96, 128, 160, 192, 256)  # possible widths of a sketch
 
 # Constants of the exact search.
-_SAMPLE = 4096  # points that the directions are computed from; also a block size
-_REFERENCE = 16 * _SAMPLE  # reference points, which estimate the bars of the queries
-_QUERIES = 64  # number of queries, the points whose bars are estimated
-_MIN_SECONDS = 3.0  # use directions only if a full search takes longer than this
-_EARLY_FACTOR = 1.7  # bars rise during a search, so more pairs pass at the start
-_MAX_COST_RATIO = 0.85  # use sketches only below this share of the cost of a full search
+_SAMPLE = 4096  # number of points that the directions are computed from; also a block size
+_REFERENCE = 16 * _SAMPLE  # number of reference points, which estimate the bars of the queries
+_QUERIES = 64  # number of queries: the points whose bars are estimated
+_MIN_SECONDS = 3.0  # use sketches only if a search without them takes longer than this
+_EARLY_FACTOR = 1.7  # more pairs pass at the start of a search, because bars rise during it
+_MAX_COST_RATIO = 0.85  # use sketches only below this share of the cost of a search without them
 
 # Constants of the search by cells.
-_CELLS_SAMPLE = 2048  # points that the directions are computed from
+_CELLS_SAMPLE = 2048  # number of points that the directions are computed from
 _KEPT_SQUARES = 0.95  # share of the squared lengths that the directions must keep
 _MIN_COLUMNS = 160  # use directions only for at least this number of columns
 
@@ -59,9 +60,9 @@ _MIN_COLUMNS = 160  # use directions only for at least this number of columns
 class SearchParams:
     """Validated parameters of a search for the neighbours of all points.
 
-    Only approximate searches use ``seed`` and ``recall``, the share of the true neighbours to find. They add
-    probes or hash bands until the measured recall reaches ``recall``. With ``stop_early``, they stop as soon as
-    ``recall`` turns out to be unreachable.
+    ``recall`` is the share of the true neighbours to find. Only approximate searches use ``recall`` and ``seed``.
+    They add probes or MinHash bands until the measured recall reaches ``recall``. With ``stop_early``, they stop
+    as soon as ``recall`` turns out to be unreachable.
     """
 
     n_neighbors: int
@@ -73,7 +74,7 @@ class SearchParams:
     stop_early: bool = False
 
     def recall_goal(self, sample: int, max_attempts: int) -> _core.RecallGoal:
-        """Return the goal of an approximate search that measures its recall on ``sample`` points."""
+        """Return the recall goal of an approximate search that measures its recall on ``sample`` points."""
         accept_lower = not self.stop_early
         return _core.RecallGoal(self.recall, sample=sample, max_attempts=max_attempts, accept_lower=accept_lower)
 
@@ -82,7 +83,7 @@ class NeighborLists(NamedTuple):
     """The neighbours of all points, with the recall and the parameters of the search."""
 
     indices: npt.NDArray[np.int32]
-    """Neighbour indices, one row per point, from near to far. Ties are in order of index; -1 fills short rows."""
+    """Neighbour indices: one row per point, from near to far. Ties are in order of index. -1 fills short rows."""
     values: npt.NDArray[np.float32]
     """The exact similarities or distances of the neighbours."""
     recall_estimate: RecallEstimate | None
@@ -90,27 +91,27 @@ class NeighborLists(NamedTuple):
     parameters: dict[str, Any]
     """The parameters that the search chose."""
     cells: npt.NDArray[np.int32] | None = None
-    """The cell (inverted list) of each point; None unless the method is ``cells``."""
+    """The cell (inverted list) of each point. If the method is not ``cells``, None."""
 
 
 class DensePoints(Points):
     """Validated dense points, and the searches for their neighbours."""
 
     def choose_method(self, recall: float) -> str:
-        """Choose a k-d tree for few columns, the exact search if it is fast, and cells otherwise."""
+        """Choose a search method: ``kdtree`` for few columns, ``exact`` if it is fast, otherwise ``cells``."""
         n, d = self.X.shape
         if d <= _FEW_COLUMNS and self.metric != "dot":  # points with a large dot product may be far apart
             return "kdtree"
         return "exact" if recall == 1 or estimate_search_seconds(n, d) <= _CHEAP else "cells"
 
     def search(self, method: str, params: SearchParams) -> NeighborLists:
-        """Find the nearest neighbours of all points."""
+        """Find the nearest neighbours of all points by the search method ``method``."""
         lists = _SEARCHES[method](self.X, params)
         check_finite(lists.values, self.X)
         return lists
 
     def all_pairs(self, n_threads: int, report: Report | None = None) -> npt.NDArray[np.float32]:
-        """Compute the similarities or distances of all pairs of distinct points, row by row."""
+        """Compute the similarity or distance of each point to each other point; return them row by row."""
         values: npt.NDArray[np.float32] = _core.compute_all_pairs(
             as_core_array(self.X), self.metric, n_threads, report
         )
@@ -120,7 +121,7 @@ class DensePoints(Points):
     def select_closest(self, candidates: Candidates, n_neighbors: int, n_threads: int) -> Lists:
         """Select the ``n_neighbors`` closest candidates of each point.
 
-        If values are equal in float32, they are compared in float64, as in a search.
+        If two values are equal in float32, they are compared in float64, as in a search.
         """
         lists = _core.select_closest(as_core_array(self.X), self.metric, candidates, n_neighbors, n_threads)
         return to_rows(lists, n_neighbors)
@@ -161,10 +162,11 @@ def search_cells(
 ) -> NeighborLists:
     """Find approximate nearest neighbours by an inverted file index, and re-rank them by exact values.
 
-    ``list_size`` is the number of points per inverted list, ``n_probes`` of lists that each point probes, and
-    ``n_candidates`` of candidates to re-rank. 0 means automatic. A given ``n_probes`` is not increased if the
-    recall, measured on ``sample`` points, is too low. With ``params.stop_early``, an unreachable recall gives
-    incomplete lists and the highest recall that the index could reach.
+    ``list_size`` is the number of points per inverted list. ``n_probes`` is the number of lists that are searched
+    per point. ``n_candidates`` is the number of candidates to re-rank. For each of them, 0 means automatic. If
+    ``n_probes`` is given, it is not increased, even if the recall is too low. The recall is measured on ``sample``
+    points. If the recall is unreachable and ``params.stop_early`` is set, the neighbour lists are incomplete, and
+    the returned recall is the highest that the index could reach.
     """
     with one_blas_thread():
         basis = find_main_directions(points, params.metric)
@@ -204,7 +206,7 @@ DENSE_METHODS = tuple(_SEARCHES)
 
 
 def to_rows(lists: Lists, n_neighbors: int) -> Lists:
-    """Reshape the flat lists of the core to one row per point."""
+    """Reshape the flat neighbour lists of the C++ core to one row per point."""
     indices, values = lists
     return indices.reshape(-1, n_neighbors), values.reshape(-1, n_neighbors)
 
@@ -226,7 +228,8 @@ def check_finite(values: npt.NDArray[np.float32], *points: Any) -> None:
 def choose_sketch_basis(points: PointArray, metric: str, n_neighbors: int) -> Floats:
     """Choose orthonormal directions for the sketches of an exact search; return one row per direction.
 
-    The rows are sorted by falling importance. Return no rows if a full search is expected to be about as fast.
+    The first direction keeps the most of the points' lengths. If a search without sketches is expected to be about
+    as fast, return no rows.
     """
     n, d = points.shape
     no_basis = np.empty((0, d))
@@ -251,8 +254,8 @@ def choose_sketch_basis(points: PointArray, metric: str, n_neighbors: int) -> Fl
 def find_main_directions(points: PointArray, metric: str) -> npt.NDArray[np.float32]:
     """Find orthonormal directions that keep most of the points' lengths; return one row per direction.
 
-    The rows are sorted by falling importance. Return no rows if more than half as many directions as columns are
-    needed.
+    The first direction keeps the most of the points' lengths. If more directions are needed than half the number
+    of columns, return no rows.
     """
     n, d = points.shape
     rng = np.random.default_rng(0)
@@ -267,7 +270,7 @@ def find_main_directions(points: PointArray, metric: str) -> npt.NDArray[np.floa
         return no_basis
     scaled = np.ldexp(rows, -np.frexp(largest)[1]).astype(np.float32)
     # The result of an approximate search depends on the directions, so they must be bit-equal on every machine.
-    # The core guarantees that, and BLAS does not.
+    # The C++ core guarantees bit-equal directions. BLAS does not.
     count = max(width for width in _WIDTHS if width <= d / 2)
     basis, squares = _core.find_principal_directions(scaled, count, 2)
     n_needed = int(np.searchsorted(squares.cumsum(), _KEPT_SQUARES * np.square(scaled).sum(dtype=np.float64))) + 1
@@ -296,10 +299,10 @@ def _principal_directions(rows: Floats, rng: np.random.Generator) -> Floats:
     return np.ascontiguousarray((subspace @ axes[:, ::-1]).T)
 
 
-# Searches rank pairs by a score. For similarities, the score is the dot product of the two points.
-# For distances, it is minus half of the squared distance: the dot product minus half of both squared lengths.
+# Searches rank pairs of points by a score. For similarities, the score is the dot product of the two points.
+# For distances, it is minus half of the squared distance: the dot product minus half of each squared length.
 # The bar of a point is the score of its k-th nearest neighbour.
-# Only pairs whose upper bound reaches the bar are compared in full.
+# If the upper bound of a pair's score reaches the bar of one of the two points, the pair is compared in full.
 
 
 def _half_squares(rows: Floats, metric: str) -> Floats:
@@ -310,9 +313,9 @@ def _half_squares(rows: Floats, metric: str) -> Floats:
 def _estimate_bars(
     points: PointArray, reference: npt.NDArray[np.int64], queries: Floats, center: Floats, metric: str, rank: int
 ) -> Floats:
-    """Return the score of each query's ``rank``-th nearest neighbour among the reference points.
+    """Estimate the bar of each query: the score of its ``rank``-th nearest reference point.
 
-    The queries are the first of the reference points.
+    The queries are the first reference points, in the same order.
     """
     best = np.full((len(queries), rank), -np.inf)
     for start in range(0, len(reference), _SAMPLE):
@@ -328,7 +331,7 @@ def _estimate_bars(
 def _passing_shares(
     queries: Floats, rows: Floats, bars: Floats, basis: Floats, widths: list[int], metric: str
 ) -> list[float]:
-    """Estimate, for each width of sketches, the share of pairs whose upper bound reaches the bar."""
+    """Estimate, for each width of sketches, the share of pairs whose upper bound reaches one of the two bars."""
     subtracted = _half_squares(rows, metric) + _half_squares(queries, metric)[:, None]
     query_sketches, row_sketches = queries @ basis.T, rows @ basis.T
     shares = []
@@ -339,7 +342,7 @@ def _passing_shares(
         ]
         bound = query_sketches[:, :width] @ row_sketches[:, :width].T + np.outer(*residuals) - subtracted
         share = float((bound >= bars[:, None]).mean())
-        shares.append(min(1.0, 2 * _EARLY_FACTOR * share))  # twice: a pair passes if it reaches either bar
+        shares.append(min(1.0, 2 * _EARLY_FACTOR * share))  # twice, because a pair has two bars
     return shares
 
 
@@ -348,16 +351,19 @@ def estimate_search_seconds(n: int, d: int) -> float:
     return n * n / 2 * _seconds_per_pair(d)
 
 
-# The constants below were measured on one core with AVX2. Only their ratios matter.
+# The durations below were measured on one processor core with AVX2. Only their ratios matter.
 
 
 def _seconds_per_pair(n_columns: int) -> float:
-    """Estimate the seconds to compare one pair in full."""
+    """Estimate the seconds to compare one pair of points in full."""
     return 1e-9 * (0.35 + 0.026 * n_columns)
 
 
 def _filter_seconds_per_pair(n_columns: int) -> float:
-    """Estimate the seconds to bound the score of one pair, by int8 codes if the processor has fast products."""
+    """Estimate the seconds to bound the score of one pair of points.
+
+    If the processor has fast products of int8 codes, the bound is computed from int8 codes.
+    """
     is_coded = _core.simd_level() != "plain"
     return 1e-9 * (0.4 + 0.008 * n_columns) if is_coded else _seconds_per_pair(n_columns)
 
