@@ -1,4 +1,4 @@
-// The clusters of a run and their nearest neighbours: the code that all reducible linkages share.
+// The clusters of a run and their nearest neighbours. All reducible linkages share this code.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 
 namespace agglo {
 
-// A cluster before it became part of a merged cluster: its id and its size.
+// The id and the size of a cluster that has become part of a merged cluster.
 template <class Size>
 struct Part {
   Id id;
@@ -31,13 +31,13 @@ inline float round_up(double value) {
   return rounded < value ? std::nextafter(rounded, std::numeric_limits<float>::infinity()) : rounded;
 }
 
-// The base class of LazyNeighbors, which does not depend on the linkage.
+// The base class of LazyNeighbors. The base class does not depend on the linkage.
 //
-// The engine uses only this class, so it is compiled once for all linkages.
-// Virtual calls cost little, because each of them does much work or handles many clusters.
+// The engine calls only this base class, so the engine is compiled once for all linkages.
+// The virtual calls take little time, because each call does much work or handles many clusters.
 //
-// Number is the type of cluster sizes. It is Id if sizes are numbers of points.
-// It is double for weighted points and for initial clusters; double is exact up to 2^53.
+// Number is the type of cluster sizes. If a size is a number of points, Number is Id.
+// For weighted points and initial clusters, Number is double. Integers up to 2^53 are exact in double.
 template <class Number>
 class ClusterNeighbors {
  public:
@@ -47,8 +47,8 @@ class ClusterNeighbors {
 
   virtual ~ClusterNeighbors() = default;
 
-  // Returns the nearest neighbour that the last search found, or kNoCluster if it is not known.
-  // After `refresh` it is exact if value(x) reaches the threshold.
+  // Returns the nearest neighbour of x that the last search found, or kNoCluster if it is not known.
+  // After `refresh`, best(x) is exact if value(x) reaches the threshold.
   Id best(Id x) const { return nearest_[x].best; }
 
   // Returns the linkage of x and best(x).
@@ -68,7 +68,7 @@ class ClusterNeighbors {
   Size size(Id x) const { return nodes_[x].size; }
   bool is_cluster(Id x) { return std::atomic_ref<Id>(nodes_[x].parent).load(std::memory_order_relaxed) == x; }
 
-  // Returns the cluster that contains point i. It is inlined, because it is called for every list entry.
+  // Returns the cluster that contains point i. Inlined, because searches call it for every list entry.
   [[gnu::always_inline]] Id root(Id i) {
     return find_root(i, [this](Id j) -> Id& { return nodes_[j].parent; });
   }
@@ -78,12 +78,12 @@ class ClusterNeighbors {
   virtual void find_initial_nearest(Id x, int worker) = 0;
 
   // Updates the nearest neighbours of `clusters`.
-  // If an upper bound shows that a cluster cannot reach `threshold`, only that bound is stored.
-  // Otherwise the nearest neighbour is exact afterwards.
+  // If an upper bound shows that the linkage cannot reach `threshold`, only that bound is stored.
+  // Otherwise the stored nearest neighbour is exact afterwards.
   virtual void refresh(std::span<const Id> clusters, float threshold, int worker) = 0;
 
-  // Finds all clusters that have one of the merged `clusters` as their new nearest neighbour.
-  // `refresh` must have been called for these merged clusters.
+  // Finds all clusters whose new nearest neighbour is one of the merged `clusters`.
+  // `refresh` must have been called for the merged clusters before.
   virtual void push_to_neighbors(std::span<const Id> clusters, int worker) = 0;
 
   // Stores the new nearest neighbours that push_to_neighbors has found.
@@ -105,15 +105,15 @@ class ClusterNeighbors {
 
   // ---- hubs ----
 
-  // Returns whether the graph must have hubs, because too many list entries have been read.
-  // For comparison: HAC with average linkage on a graph without hubs reads each entry about three times.
+  // Returns whether so many list entries have been read that the graph must have hubs.
+  // On a graph without hubs, HAC with average linkage reads each list entry about three times.
   bool has_hubs() const {
-    constexpr std::int64_t kMaxReads = 8;  // reads per entry of the graph
+    constexpr std::int64_t kMaxReads = 8;  // maximum number of reads per graph entry
     return std::accumulate(reads_.begin(), reads_.end(), std::int64_t{0}) > kMaxReads * entries_;
   }
 
-  // Runs the remaining rounds of HAC with HubHac, which is faster on graphs with hubs.
-  // Calls record(merges) once per round, with the merges sorted by id.
+  // Runs the remaining rounds of HAC with the class HubHac, which is faster on graphs with hubs.
+  // Calls record(merges) once per round. The merges of a round are sorted by cluster id.
   // No other function of this object may be called afterwards.
   virtual void run_hub_hac(const std::function<void(std::span<const Merge>)>& record) = 0;
 
@@ -128,11 +128,11 @@ class ClusterNeighbors {
   // 2. Sets the size of a merged cluster.
   void resize(Id cluster, Size size) { nodes_[cluster].size = size; }
 
-  // 3. Appends the lists of the parts to the list of the merged cluster.
+  // 3. Appends the neighbour lists of the parts to the lists of the merged cluster.
   // Returns an upper bound on the linkage of the merged cluster to any neighbour.
   virtual Bound absorb_lists(Id cluster, std::span<const Part<Size>> parts) = 0;
 
-  // 4. Stores this bound for the merged cluster, whose nearest neighbour is not known yet.
+  // 4. Stores an upper bound for the merged cluster. The nearest neighbour of the merged cluster is unknown.
   void finish_merge(Id cluster, Bound bound) {
     set_bound(cluster, bound);
     --clusters_;
@@ -140,7 +140,7 @@ class ClusterNeighbors {
 
  protected:
   struct Node {
-    Id parent;  // in the union-find; the root of a cluster is its smallest point
+    Id parent;  // parent in the union-find; the root of a cluster is its smallest point
     Size size;  // size of the cluster; valid for its root only
   };
 
@@ -148,11 +148,11 @@ class ClusterNeighbors {
     double value = kNoLinkage;
     Id best = kNoCluster;
     Size best_size = 0;                                      // size of `best` at the last search
-    float second = -std::numeric_limits<float>::infinity();  // upper bound on the linkage to all others
-    bool is_final = false;  // `best` remains the nearest after any merge of it
+    float second = -std::numeric_limits<float>::infinity();  // upper bound on the linkage to other neighbours
+    bool is_final = false;  // `best` remains the nearest neighbour, even after it merges
   };
 
-  // A merged cluster that may be the new nearest neighbour of cluster `to`.
+  // The message that the merged cluster `cluster` may be the new nearest neighbour of cluster `to`.
   struct Push {
     Id to, cluster;
     double value;
@@ -172,13 +172,13 @@ class ClusterNeighbors {
 
   const std::int64_t entries_;  // number of points plus number of graph entries
 
-  std::int64_t clusters_;  // upper bound on the number of clusters, and so on the length of a list
+  std::int64_t clusters_;  // upper bound on the number of clusters; no combined list is longer
 
   Array<Node> nodes_;       // indexed by point
   Array<Nearest> nearest_;  // indexed by cluster
 
   std::vector<std::vector<Push>> pushes_;  // indexed by thread
-  std::vector<std::int64_t> reads_;        // by thread: number of list entries and clusters read
+  std::vector<std::int64_t> reads_;        // number of list entries and clusters read by each thread
 };
 
 }  // namespace agglo

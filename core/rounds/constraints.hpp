@@ -15,24 +15,24 @@
 
 namespace agglo {
 
-// The constraints of one run, and the weights of its points. A pair is two consecutive entries of a span.
+// The constraints of one run, and the weights of its points. A pair takes two consecutive entries of a span.
 struct Constraints {
-  std::span<const Id> must_link;    // pairs of points that merge in a first round, without a threshold
+  std::span<const Id> must_link;    // pairs of points that merge in an extra first round without a threshold
   std::span<const Id> cannot_link;  // pairs of points that are never in the same cluster
   std::span<const Id> groups;       // pairs (point, group): a cluster has at most one point of each group
   double max_weight = std::numeric_limits<double>::infinity();  // maximum weight of a cluster
-  std::span<const double> weights;                              // weights of the points; if empty, all are 1
+  std::span<const double> weights;  // weights of the points; empty means 1 for each
 
   bool forbid_merges() const { return !cannot_link.empty() || !groups.empty() || std::isfinite(max_weight); }
 };
 
-// Decides which clusters may merge, and is updated after every merge.
+// Decides which clusters may merge. The caller reports every merge to this tracker.
 //
-// Constraints only get stricter: two clusters that may not merge now may not merge after they have grown.
+// If two clusters may not merge now, they may not merge after they have grown either.
 //
-// Every cluster with a constrained point has a tag, and every tag has a list of conflicts.
-// When two clusters merge, the shorter conflict list is appended to the longer one.
-// The merged cluster keeps the tag of the longer list. So each conflict is moved O(log n) times.
+// Every cluster with a cannot-link pair or a group has a tag. Every tag has a list of conflicts.
+// When two clusters merge, the shorter conflict list is appended to the longer conflict list.
+// The merged cluster keeps the tag of the longer list. So each conflict is moved at most O(log n) times.
 class ConstraintTracker {
  public:
   ConstraintTracker(std::int64_t n, const Constraints& constraints) : max_weight_(constraints.max_weight) {
@@ -69,7 +69,7 @@ class ConstraintTracker {
   }
 
   bool has_max_weight() const { return !weight_.empty(); }
-  double weight(Id cluster) const { return weight_[cluster]; }  // only if there is a maximum weight
+  double weight(Id cluster) const { return weight_[cluster]; }  // call only if has_max_weight()
   // Returns whether cannot-link pairs or groups forbid some merges of a cluster.
   bool has_conflicts(Id cluster) const { return !tag_.empty() && tag_[cluster] != kNoCluster; }
 
@@ -98,8 +98,8 @@ class ConstraintTracker {
 
  private:
   struct ConflictList {
-    std::vector<Id>
-        partners;  // tags of cannot-link clusters at insertion; parent_ leads to their current tags
+    std::vector<Id> partners;  // the tags of cannot-link clusters when they were inserted; parent_ leads to
+                               // the current tags
     std::vector<Id> groups;
     std::size_t size() const { return partners.size() + groups.size(); }
   };
@@ -119,9 +119,9 @@ class ConstraintTracker {
   static std::uint64_t pair_key(Id s, Id t) { return key(std::min(s, t), std::max(s, t)); }
 
   const double max_weight_;
-  std::vector<double> weight_;           // by cluster; empty if there is no maximum weight
-  std::vector<Id> tag_;                  // by cluster; empty if there are no cannot-link pairs and no groups
-  std::vector<Id> parent_;               // by tag: union-find over tags
+  std::vector<double> weight_;           // indexed by cluster; empty if there is no maximum weight
+  std::vector<Id> tag_;                  // indexed by cluster; empty without cannot-link pairs and groups
+  std::vector<Id> parent_;               // parent of each tag in a union-find of tags
   std::vector<ConflictList> conflicts_;  // indexed by tag
   std::unordered_set<std::uint64_t> cannot_link_;  // pairs of tags
   std::unordered_set<std::uint64_t> has_group_;    // pairs (tag, group)

@@ -1,13 +1,16 @@
 // Nearest neighbours of clusters for vector linkages, updated eagerly.
 //
 // Vector linkages are not reducible: a merged cluster may be closer to a third cluster than its parts were.
-// So bounds of the third cluster are not valid after the merge.
-// Therefore a merged cluster is compared with all its neighbours at once.
-// The linkage is pushed to each neighbour, which updates its own nearest neighbour.
+// So the stored bounds of the third cluster are not valid after the merge.
+// Therefore a merged cluster is compared with all its neighbours immediately after the merge.
+// Each neighbour receives its linkage to the merged cluster and updates its own nearest neighbour.
 //
-// Each cluster stores `best`, the linkage `value` to it, and `second`, a bound for all other neighbours.
-// If `value` is larger than `second`, `best` is the nearest neighbour.
-// Otherwise the lists of the cluster are read as soon as the threshold is low enough.
+// Each cluster stores three results of its last search:
+//  - `best`: the closest neighbour found;
+//  - `value`: the linkage to `best`;
+//  - `second`: an upper bound on the linkage to all other neighbours.
+// If `value` is larger than `second`, then `best` is the nearest neighbour.
+// Otherwise the neighbour lists are read again as soon as `value` or `second` reaches the threshold.
 #pragma once
 
 #include <algorithm>
@@ -36,7 +39,7 @@ class EagerNeighbors {
  public:
   static constexpr bool kEager = true;
   using Size = double;
-  struct Bound {};  // empty, because merged clusters are compared with their neighbours at once
+  struct Bound {};  // empty: a merged cluster is compared with all neighbours, so it needs no bound
 
   EagerNeighbors(const GraphView& graph, const Vectors& vectors, const ConstraintTracker* constraints,
                  int n_threads)
@@ -70,7 +73,7 @@ class EagerNeighbors {
     return find_root(i, [this](Id j) -> Id& { return nodes_[j].parent; });
   }
 
-  // Finds the nearest neighbour of point or initial cluster x in its row of the graph.
+  // Finds the nearest neighbour of x in row x of the graph. x is a point or an initial cluster.
   void find_initial_nearest(Id x, int) {
     const std::span<const Id> ids = chains_.ids(x);
     const float* weights = graph_.weights.data() + graph_.indptr[x];
@@ -81,7 +84,8 @@ class EagerNeighbors {
     nearest_[x] = found;
   }
 
-  // Updates the nearest neighbours of `clusters`. They are exact afterwards if they may reach the threshold.
+  // Updates the nearest neighbours of `clusters`.
+  // If the linkage of a cluster may reach `threshold`, its nearest neighbour is exact afterwards.
   void refresh(std::span<const Id> clusters, float threshold, int worker) {
     std::vector<Id>& pending = scratch_[worker].table.pending;
     pending.clear();
@@ -115,7 +119,7 @@ class EagerNeighbors {
     nodes_[cluster].merge_round = round_;
   }
 
-  // 3. Appends the lists of x to the lists of a merged cluster.
+  // 3. Appends the neighbour lists of x to the neighbour lists of a merged cluster.
   void append_lists(Id cluster, Id x) { chains_.append(cluster, x); }
 
   // 4. Compares merged clusters with all their neighbours.
@@ -133,8 +137,8 @@ class EagerNeighbors {
   // 5. Updates the number of clusters after a merge.
   void finish_merge(Id, Bound) { --clusters_; }
 
-  // 6. Ends a round. Calls body(x) for clusters x whose new nearest neighbour may be a merged cluster.
-  // It may be called several times for the same x.
+  // 6. Ends a round. Calls body(x) for every cluster x whose new nearest neighbour may be a merged cluster.
+  // The function body(x) may be called several times for the same x.
   template <class Body>
   void end_round(const Body& body) {
     ++round_;
@@ -144,10 +148,10 @@ class EagerNeighbors {
 
  private:
   static constexpr std::size_t kLocks = 4096;
-  static constexpr std::size_t kPrefetch = 4;  // number of means that are prefetched before their use
+  static constexpr std::size_t kPrefetch = 4;  // prefetch the mean of the neighbour 4 positions ahead
 
-  // The statistic of an edge is its linkage, or NaN if the linkage has to be computed.
-  // combine() does nothing: the linkage to merged neighbours is computed from their means.
+  // The statistic of an edge is the linkage of its two clusters, or NaN if the linkage must be computed.
+  // combine() does nothing, because the linkage to a merged neighbour is computed from the means.
   struct Edge {
     using Stat = double;
     static void combine(Stat&, Stat) {}
@@ -158,11 +162,11 @@ class EagerNeighbors {
     Id best = kNoCluster;
     float second = -std::numeric_limits<float>::infinity();
     Id receive_round = 0;  // the last round in which receive() was called for this cluster
-    Id list_round = 0;     // the stored list includes all merges up to this round
+    Id list_round = 0;     // the stored neighbour list includes all merges up to this round
   };
 
   struct Node {
-    Id parent;           // in the union-find; the root of a cluster is its smallest point
+    Id parent;           // parent in the union-find; the root of a cluster is its smallest point
     Id merge_round = 0;  // the last round in which the cluster merged; valid for its root only
   };
 
@@ -184,7 +188,7 @@ class EagerNeighbors {
   bool merged_now(Id x) const { return nodes_[x].merge_round == round_; }
   bool allows(Id x, Id y) const { return constraints_ == nullptr || constraints_->allows(x, y); }
 
-  // Updates `nearest` by one candidate. The result does not depend on the order of the candidates.
+  // Updates `nearest` if the candidate is closer. The result does not depend on the order of the candidates.
   static void offer(Nearest& nearest, Id candidate, double value) {
     const bool closer = is_nearer(value, candidate, nearest.value, nearest.best);
     const double other = closer ? nearest.value : value;
@@ -196,7 +200,7 @@ class EagerNeighbors {
   void receive(Id x, Id cluster, double value, int worker) {
     const std::lock_guard guard(locks_[x % kLocks]);
     Nearest& nearest = nearest_[x];
-    // In the first call of a round, drop the old nearest neighbour if it has merged.
+    // If the old nearest neighbour has merged, drop it in the first call of the round.
     if (std::exchange(nearest.receive_round, round_) != round_ && nearest.best != kNoCluster &&
         (!is_cluster(nearest.best) || merged_now(nearest.best))) {
       nearest.best = kNoCluster;
@@ -207,8 +211,8 @@ class EagerNeighbors {
     offer(nearest, cluster, value);
   }
 
-  // Combines the lists of x into one, and finds the nearest neighbour of x.
-  // The combined list includes all merges up to `round`.
+  // Combines the neighbour lists of x into one list, and finds the nearest neighbour of x.
+  // The combined list includes all merges up to round number `round`.
   void find_nearest(Id x, Scratch& scratch, Id round) {
     NeighborTable<Edge>& table = scratch.table;
     table.reset(std::min(chains_.count_entries(x), clusters_));
@@ -229,8 +233,8 @@ class EagerNeighbors {
     chains_.replace(x, NeighborList<double>(table.ids, table.stats));
   }
 
-  // Adds the list of one owner to the table of x.
-  // A stored linkage is reused if neither of the two clusters has merged since it was computed.
+  // Adds the neighbour list of `owner` to the hash table of the neighbours of x.
+  // A stored linkage is reused if neither of its two clusters has merged since it was computed.
   void add_list(Id x, Id owner, NeighborTable<Edge>& table) {
     constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
     const std::span<const Id> ids = chains_.ids(owner);

@@ -1,14 +1,16 @@
 // The engine that runs the rounds of SCC, Affinity and HAC.
 //
-// Each threshold has a bucket of clusters.
-// A cluster has an upper bound on the linkage to its nearest neighbour.
-// It is in the bucket of the first threshold that this bound reaches, and no earlier round reads it.
-// So a run with many thresholds takes little more time than a run with few.
+// Each threshold has a bucket, which is a list of clusters.
+// Each cluster has an upper bound on the linkage to its nearest neighbour.
+// A cluster is in the bucket of the first threshold that its upper bound reaches.
+// Rounds with earlier thresholds do not read the cluster.
+// So a run with many thresholds takes little more time than a run with few thresholds.
 //
-// In HAC only mutual nearest neighbours merge, so a round may merge a single pair.
-// A cluster then waits, in no bucket, until its nearest neighbour has merged.
-// Merged clusters are pushed to their neighbours: each neighbour compares them with its nearest neighbour.
-// If the lists of hubs are read too often, HubHac runs the remaining rounds.
+// In HAC only mutual nearest neighbours merge, so a round may merge only one pair of clusters.
+// If few clusters merge in a round, the other clusters wait until their nearest neighbour has merged.
+// A waiting cluster is in no bucket.
+// A merged cluster is pushed to its neighbours: each compares it with its own nearest neighbour.
+// If the neighbour lists of hubs are read too often, the class HubHac runs the remaining rounds.
 #pragma once
 
 #include <algorithm>
@@ -29,13 +31,13 @@
 
 namespace agglo {
 
-// Neighbors is ClusterNeighbors (lazy) or EagerNeighbors.
+// Runs the rounds. Neighbors is ClusterNeighbors for reducible linkages and EagerNeighbors for vectors.
 template <class Neighbors>
 class Engine {
  public:
   using Size = typename Neighbors::Size;
 
-  // `constraints` is the tracker that `neighbors` uses. If it is null, any two clusters may merge.
+  // `constraints` is the tracker that `neighbors` uses. If `constraints` is null, any two clusters may merge.
   Engine(std::int64_t n, Neighbors& neighbors, const RoundPlan& plan, std::span<const Id> must_link,
          ConstraintTracker* constraints, ThreadPool& pool, const Report& report)
       : plan_(plan),
@@ -59,7 +61,7 @@ class Engine {
     forest_.round.assign(n_, 0);
     for (const double threshold : plan.thresholds)
       thresholds_.push_back(static_cast<float>(sign_ * threshold));
-    // If no thresholds are given, use -infinity and repeat it until nothing merges.
+    // If the plan has no thresholds, use the threshold -infinity and repeat it until no clusters merge.
     if (thresholds_.empty()) thresholds_.push_back(-std::numeric_limits<float>::infinity());
     repeats_ = plan.until_stable || plan.thresholds.empty();
     buckets_.resize(thresholds_.size());
@@ -92,12 +94,12 @@ class Engine {
   static constexpr std::int64_t kGrain = 512;  // number of clusters per parallel task
   static constexpr std::int64_t kVectorGrain = 16;
   static constexpr std::int64_t kMergeGrain = Neighbors::kEager ? kVectorGrain : kGrain;
-  static constexpr std::size_t kFewMerge = 8;  // "few clusters merge" means fewer than 1 in 8
-  static constexpr std::size_t kPrefetch = 4;  // number of parts that are prefetched before their merge
+  static constexpr std::size_t kFewMerge = 8;  // clusters wait if fewer than 1 in 8 merge
+  static constexpr std::size_t kPrefetch = 4;  // prefetch the part 4 positions ahead
   static constexpr double kNoThreshold = std::numeric_limits<double>::quiet_NaN();
 
-  // Runs one round at threshold number t. Returns whether any clusters merged.
-  // Steps: update nearest neighbours, select those that reach the threshold, merge connected components.
+  // Runs one round with threshold number t. Returns whether any clusters merged.
+  // A round updates nearest neighbours, selects pairs that reach the threshold, and merges components.
   bool run_round(std::size_t t) {
     const auto start = Clock::now();
     const std::vector<Id> due = pop_bucket(t);
@@ -130,7 +132,7 @@ class Engine {
     record_round(kNoThreshold, start);
   }
 
-  // Runs the remaining rounds of HAC by HubHac, because the graph has hubs.
+  // Runs the remaining rounds of HAC with the class HubHac, because the graph has hubs.
   void run_hub_hac() {
     auto start = Clock::now();
     neighbors_.run_hub_hac([&](std::span<const Merge> merges) {
@@ -160,7 +162,7 @@ class Engine {
 
   // ---- buckets ----
 
-  // Puts x into the bucket of the first threshold that its nearest linkage may reach, from number t on.
+  // Puts x into the bucket of the first threshold that the upper bound of x reaches, from number t on.
   void enqueue(Id x, std::size_t t) {
     if (neighbors_.upper_bound(x) == kNoLinkage) return;  // x has no neighbours and never will
     const auto bound = static_cast<float>(neighbors_.upper_bound(x));
@@ -171,7 +173,7 @@ class Engine {
       buckets_[bucket].push_back(x);
   }
 
-  // Empties bucket t. Returns its clusters without duplicates.
+  // Empties bucket t. Returns the clusters that were in bucket t, without duplicates.
   std::vector<Id> pop_bucket(std::size_t t) {
     std::vector<Id> due = std::exchange(buckets_[t], {});
     std::erase_if(due, [&](Id x) {
@@ -182,8 +184,8 @@ class Engine {
     return due;
   }
 
-  // Returns the clusters that merge with their nearest neighbour.
-  // All other clusters are put back into buckets, or wait for their nearest neighbour.
+  // Returns the clusters of `due` that merge with their nearest neighbour.
+  // Each other cluster is put back into a bucket, or waits until its nearest neighbour merges.
   std::vector<Id> select_merging(const std::vector<Id>& due, std::size_t t) {
     std::vector<Id> merging;
     for (const Id x : due) {
@@ -207,7 +209,7 @@ class Engine {
     return merging;
   }
 
-  // Puts all clusters that wait for y into buckets, from threshold number t on.
+  // Puts all clusters that wait for y into the buckets of threshold number t and later.
   void wake(Id y, std::size_t t) {
     while (waits_.first(y) != kNoCluster) {
       const Id x = waits_.first(y);
@@ -216,7 +218,7 @@ class Engine {
     }
   }
 
-  // Updates waiting clusters: if a merged cluster is now their nearest neighbour, they wait for it instead.
+  // Updates the waiting clusters. If the nearest neighbour is now a merged cluster, they wait for that one.
   void push_merged_clusters() {
     const std::vector<Id> merged = std::exchange(merged_, {});
     if (!have_waited_) return;
@@ -240,8 +242,8 @@ class Engine {
     }
   };
 
-  // Merges clusters with their nearest neighbours. With constraints, the closest pairs merge first.
-  // A cluster that may no longer merge is removed from `merging` and put back into a bucket.
+  // Merges clusters with their nearest neighbours. If there are constraints, the closest pairs merge first.
+  // If a cluster may no longer merge, it is removed from `merging` and put back into a bucket.
   void merge_with_nearest(std::vector<Id>& merging, std::size_t next_t) {
     if (!constraints_) {
       for (const Id x : merging) neighbors_.merge_ids(x, neighbors_.best(x));
@@ -282,14 +284,14 @@ class Engine {
     return members;
   }
 
-  // Groups `members` by their merged cluster.
+  // Groups `members` by the merged cluster that now contains them.
   Components find_components(const std::vector<Id>& members) {
     Components found;
     for (const Id x : members)
       if (neighbors_.is_cluster(x)) found.clusters.push_back(x);
     std::sort(found.clusters.begin(), found.clusters.end());
     for (std::size_t k = 0; k < found.clusters.size(); ++k) rank_[found.clusters[k]] = static_cast<Id>(k);
-    // A counting sort. Counts start at index 2: inserting the parts then turns indptr into its final values.
+    // This is a counting sort. Counts start at index 2, so that inserting the parts makes indptr final.
     found.indptr.assign(found.clusters.size() + 2, 0);
     for (const Id x : members) ++found.indptr[rank_[neighbors_.root(x)] + 2];
     std::partial_sum(found.indptr.begin(), found.indptr.end(), found.indptr.begin());
@@ -365,7 +367,8 @@ class Engine {
     clusters_ -= static_cast<std::int64_t>(merged.parts.size() - n);
   }
 
-  // Values of bucket_ for clusters in no bucket.
+  // The values of bucket_ for clusters that are in no bucket.
+  // kNotQueued: the cluster is in no bucket and does not merge in this round.
   // kMerging: the cluster merges with its nearest neighbour in this round.
   // kMergeTarget: the cluster is the nearest neighbour of a merging cluster.
   static constexpr Id kNotQueued = -1, kMerging = -2, kMergeTarget = -3;
@@ -379,16 +382,16 @@ class Engine {
   std::int64_t clusters_;
   ConstraintTracker* const constraints_;
   Neighbors& neighbors_;
-  std::vector<Id> node_;    // by cluster: its node in the forest
-  std::vector<Id> bucket_;  // by cluster: the number of its bucket, or kNotQueued, kMerging or kMergeTarget
-  std::vector<Id> rank_;    // scratch memory: position of a merged cluster in Components::clusters
+  std::vector<Id> node_;    // node of each cluster in the forest
+  std::vector<Id> bucket_;  // bucket number of each cluster, or kNotQueued, kMerging or kMergeTarget
+  std::vector<Id> rank_;    // scratch memory: position of each merged cluster in Components::clusters
 
-  std::vector<float> thresholds_;         // from near to far; larger means closer
-  bool repeats_;                          // whether to repeat a threshold until a round merges nothing
+  std::vector<float> thresholds_;         // from the closest to the farthest, as similarities
+  bool repeats_;                          // whether to repeat each threshold until a round merges nothing
   std::vector<std::vector<Id>> buckets_;  // indexed by threshold
 
   // Members that are used only if plan_.mutual is true.
-  WaitLists waits_;           // by cluster: the clusters that wait for it to merge
+  WaitLists waits_;           // for each cluster, the clusters that wait until it merges
   bool have_waited_ = false;  // whether any cluster has ever waited
   std::vector<Id> merged_;    // merged clusters that have not been pushed to their neighbours yet
 

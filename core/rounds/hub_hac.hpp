@@ -1,27 +1,27 @@
-// HAC on graphs with hubs. A hub is a cluster with so many neighbours that reading its list is slow.
+// HAC on graphs with hubs. A hub has so many neighbours that reading its neighbour list is slow.
 //
-// The edges between two clusters are combined into one, which is stored in the lists of both clusters.
+// All edges between two clusters are combined into one edge. Both clusters store this edge in their lists.
 // When two clusters merge, the edges of the cluster with fewer neighbours move to the other cluster.
-// By this small-to-large merging an edge moves O(log n) times.
+// Because of this small-to-large merging, each edge moves only O(log n) times.
 // The neighbours of a hub are sorted by linkage.
 //
-// Nearest neighbours are exact at the start of every round, except those of deferred clusters.
-// A cluster becomes stale, and its nearest neighbour is searched again, in these cases:
+// When a round selects its merges, all nearest neighbours are exact, except those of deferred clusters.
+// A cluster is stale if its nearest neighbour must be searched again. A cluster becomes stale in these cases:
 //  1. The cluster has merged, or its edges to a neighbour have changed.
-//  2. Its nearest neighbour has grown so much that another neighbour may be closer.
-//  3. A rival, which is a neighbour as close as the nearest, has got a smaller id.
-//     The same holds if rounding may have made the linkage to the rival larger.
+//  2. The nearest neighbour of the cluster has grown so much that another neighbour may be closer.
+//  3. A rival has got a smaller id, or rounding may have increased the linkage to a rival.
+//     A rival is a neighbour that is as close as the nearest neighbour.
 //  4. The cluster is a hub, and the size or the id of a neighbour has changed.
-//  5. It may no longer merge with its nearest neighbour, because of constraints.
+//  5. Constraints no longer allow the cluster to merge with its nearest neighbour.
 //
-// A stale cluster is searched only if the result may matter in this round. Otherwise it is deferred.
-// It is deferred if all its neighbours are hubs, and it is the nearest neighbour of none of them.
-// Of two neighbours, one is always exact: hubs are never deferred, and a deferred cluster has no deferred
-// neighbour. So a deferred cluster has no mutual nearest neighbour before a hub finds it.
+// If the nearest neighbour of a stale cluster cannot matter in this round, its search is deferred.
+// A cluster is deferred if all its neighbours are hubs, and it is the nearest neighbour of none of them.
+// Hubs are never deferred, so a deferred cluster has no deferred neighbour.
+// So a deferred cluster can merge only after a hub has found it as its nearest neighbour.
 //
-// Each cluster has heaps of the clusters to mark when it merges, so a merge reads only those that may be
-// stale. This matters if all linkages tie: then each merge of a hub leaves the nearest neighbours of all
-// others.
+// Each cluster has heaps of the clusters that may become stale when it merges.
+// So a merge reads only the clusters that may become stale, instead of all neighbours.
+// This saves time if all linkages are equal: then a merge of a hub leaves most nearest neighbours unchanged.
 #pragma once
 
 #include <algorithm>
@@ -60,15 +60,15 @@ class HubHac {
     while (std::fmod(size, sizes_.unit) != 0) sizes_.unit /= 2;
   }
 
-  // Adds an edge between clusters number x and y. `stat` combines all edges between them.
+  // Adds an edge between clusters number x and y. `stat` has the statistics of all edges between x and y.
   void add_edge(Id x, Id y, const Stat& stat) {
     add_to_list(x, y, stat);
     add_to_list(y, x, stat);
   }
 
-  // Merges mutual nearest neighbours, round by round, until there are none.
-  // Calls record(merges) once per round, with the merges sorted by id.
-  // `record` must update the constraints.
+  // Merges mutual nearest neighbours, round by round, until no such pair is left.
+  // Calls record(merges) once per round. The merges of a round are sorted by cluster id.
+  // The function `record` must report the merges to the constraint tracker.
   template <class Record>
   void run(const Record& record) {
     for (Id x = 0; x < static_cast<Id>(clusters_.size()); ++x) mark_stale(x);
@@ -108,7 +108,8 @@ class HubHac {
  private:
   static constexpr std::size_t kMaxEdges = 32;  // a cluster with more neighbours becomes a hub
   static constexpr double kRounding = 1e-14;    // larger than the relative rounding error of a linkage
-  static constexpr double kAlways = std::numeric_limits<double>::infinity();  // key of entries always due
+  static constexpr double kAlways =
+      std::numeric_limits<double>::infinity();  // the key of entries that are always due
 
   struct Edge {
     Id to;
@@ -118,11 +119,11 @@ class HubHac {
   using Hub = HubList<Stat>;
   using Entry = typename Hub::Entry;
 
-  // An entry in a list of a neighbour. `cluster` may become stale when this neighbour merges.
+  // An entry in a heap of a neighbour of `cluster`. If the neighbour merges, `cluster` may become stale.
   struct Watch {
-    double key;  // the list is a heap with the largest key first
+    double key;  // the heap has the largest key on top
     Id cluster;
-    std::uint32_t searches;  // Cluster::searches at insertion; if it has increased, the entry is void
+    std::uint32_t searches;  // Cluster::searches at insertion; after a new search, the entry is void
     bool operator<(const Watch& other) const { return key < other.key; }
   };
   using Heap = std::vector<Watch>;
@@ -133,20 +134,20 @@ class HubHac {
     Id nearest = kNoCluster;
     double value = kNoLinkage;   // linkage to `nearest`
     std::uint32_t searches = 0;  // number of searches so far
-    Id pointers = 0;  // number of clusters whose last search found this one as their nearest neighbour
+    Id pointers = 0;             // number of clusters whose last search found this cluster as the nearest
     bool is_alive = true, is_stale = false, is_merging = false;
-    bool is_deferred = false;    // stale, but not to be searched yet
+    bool is_deferred = false;    // stale, but the search is deferred
     bool has_conflicts = false;  // whether cannot-link pairs or groups forbid some merges
-    std::vector<Edge> edges;     // edges to all neighbours; empty if the cluster is a hub
-    std::unique_ptr<Hub> hub;    // edges to all neighbours, if there are or were more than kMaxEdges
-    std::vector<Id> hubs;        // neighbours that are hubs; may contain duplicates and former neighbours
-    // Clusters that are as close to this one as to their nearest neighbour.
-    // The key is the id of their nearest neighbour, or infinity if every merge may change the linkage.
+    std::vector<Edge> edges;     // the edges to all neighbours; empty if the cluster is a hub
+    std::unique_ptr<Hub> hub;    // the edges to all neighbours of a hub; null if the cluster is no hub
+    std::vector<Id> hubs;        // the neighbours that are hubs; may contain duplicates and former neighbours
+    // Clusters to which this cluster is as close as their nearest neighbour is.
+    // The key is the id of that nearest neighbour, or infinity if every merge may change the linkage.
     Heap rivals;
-    // Clusters whose nearest neighbour is this one. There are up to three reasons to check them:
-    Heap watchers;     // this cluster is larger than -key, so another neighbour may be closer
-    Heap heavy;        // the two together may exceed the maximum weight; the key is the watcher's weight
-    Heap conflicting;  // both have conflicts, so they may not be allowed to merge; the key is unused
+    // Clusters whose nearest neighbour is this cluster. There are up to three reasons to check them:
+    Heap watchers;     // if this cluster is larger than -key, another neighbour may be closer
+    Heap heavy;        // both clusters may exceed the maximum weight; the key is the watcher's weight
+    Heap conflicting;  // constraints may forbid the two clusters to merge; the key is unused
   };
 
   void mark_stale(Id x) {
@@ -158,7 +159,7 @@ class HubHac {
     if (!cluster.is_deferred) stale_.push_back(x);
   }
 
-  // Adds x to a heap of its neighbour y. Void entries never outnumber the neighbours of y by much.
+  // Adds x to `heap`, a heap of its neighbour y. If the heap is too long, removes void entries first.
   void watch(Id x, Id y, Heap& heap, double key) {
     if (heap.size() > 2 * degree(y) + kMaxEdges) {
       std::erase_if(heap, [&](const Watch& watch) { return is_void(watch); });
@@ -168,11 +169,11 @@ class HubHac {
     std::push_heap(heap.begin(), heap.end());
   }
 
-  // Removes the entries for which is_due(entry) holds, starting with the largest key. Calls check(x) for
-  // each.
+  // Removes entries from the top of the heap as long as is_due(entry) holds.
+  // Calls check(x) for the cluster x of each removed entry. Void entries are removed without a call.
   template <class IsDue, class Check>
   void pop_due(Heap& heap, const IsDue& is_due, const Check& check) {
-    std::vector<Id> due;  // check() may insert into the heap, so it is called at the end
+    std::vector<Id> due;  // check() is called at the end, because it may insert into the heap
     for (; !heap.empty() && (is_void(heap.front()) || is_due(heap.front())); heap.pop_back()) {
       if (!is_void(heap.front())) due.push_back(heap.front().cluster);
       std::pop_heap(heap.begin(), heap.end());
@@ -206,7 +207,7 @@ class HubHac {
     return {linkage_.value(stat, own, neighbor.size), neighbor.size, stat, neighbor.id, y};
   }
 
-  // Adds an edge to the list of x. If the list has an edge to y, combines the two.
+  // Adds an edge to y to the list of x. If the list already has an edge to y, combines the two edges.
   void add_to_list(Id x, Id y, const Stat& stat) {
     if (clusters_[x].hub) {
       Hub& hub = *clusters_[x].hub;
@@ -243,7 +244,7 @@ class HubHac {
     remove_from_list(y, x);
   }
 
-  // Updates the entry of y in the list of hub x. Returns false if x is no hub or y is not its neighbour.
+  // Updates the entry of y in the list of hub x. Returns false if x is no hub or y is no neighbour of x.
   bool update_entry(Id x, Id y) {
     const Entry* entry = clusters_[x].hub ? clusters_[x].hub->find(y) : nullptr;
     if (entry != nullptr) clusters_[x].hub->put(make_entry(x, y, entry->stat));
@@ -263,7 +264,7 @@ class HubHac {
     clusters_[b].is_alive = false;
     clusters_[b].is_stale = merged.is_stale;
     clusters_[b].pointers = merged.pointers;
-    --clusters_[a].pointers;  // b was the nearest neighbour of a, and a that of b
+    --clusters_[a].pointers;  // b pointed to a as its nearest neighbour
     const auto move_edge = [&](Id x, const Stat& stat) {
       remove_from_list(x, b);
       add_edge(x, a, stat);
@@ -287,7 +288,7 @@ class HubHac {
     mark_stale(a);
   }
 
-  // Cluster a has merged. Marks clusters as stale if their rival a may now be their nearest neighbour.
+  // Marks clusters as stale if their rival a may now be their nearest neighbour. Cluster a has just merged.
   void update_rivals(Id a) {
     const auto is_due = [&](const Watch& rival) { return rival.key > clusters_[a].id; };
     pop_due(clusters_[a].rivals, is_due, [&](Id x) {
@@ -300,8 +301,8 @@ class HubHac {
     });
   }
 
-  // Cluster a has merged. Marks clusters as stale if a may no longer be their nearest neighbour.
-  // `new_conflicts` says whether a has taken over conflicts from the other cluster.
+  // Marks clusters as stale if a may no longer be their nearest neighbour. Cluster a has just merged.
+  // `new_conflicts` says whether the cluster that merged into a had conflicts.
   void update_watchers(Id a, bool new_conflicts) {
     Cluster& cluster = clusters_[a];
     const auto mark = [&](Id x) { mark_stale(x); };
@@ -361,7 +362,8 @@ class HubHac {
       }
     }
     if (!is_gradual_ || order.empty()) return;
-    // Rounding may sort keys differently from linkages, so all entries with nearly the largest key are read.
+    // Because of rounding, the largest key may not have the largest linkage.
+    // So all entries with nearly the largest key are read.
     const double least = order.begin()->key - size * rounding(cluster.value);
     for (auto it = order.begin(); it != order.end() && it->key >= least;) {
       if (!allows(x, it->to)) {
@@ -371,7 +373,7 @@ class HubHac {
         continue;
       }
       offer(cluster, it->to, linkage_.value(it->stat, size, it->size));
-      // Skip the entries with the same size and statistics: they have the same linkage and larger ids.
+      // Skip the other entries with the same size and statistics. They have the same linkage and larger ids.
       Entry last = *it;
       last.id = std::numeric_limits<Id>::max();
       it = order.upper_bound(last);
@@ -404,14 +406,14 @@ class HubHac {
     if (constraints_ != nullptr) watch_constraints(x);
   }
 
-  // Linkages below this limit may rise up to it when the neighbour grows.
+  // Returns the limit up to which linkages may rise when the neighbour grows.
   double growth_limit() const { return is_gradual_ ? linkage_.floor : kNoLinkage; }
 
   bool is_constant(Id x, const Edge& edge) const {
     return linkage_.is_constant(edge.stat, clusters_[x].size, clusters_[edge.to].size, sizes_);
   }
 
-  // Adds x to the rivals of a neighbour, if this neighbour may become the nearest one by merging.
+  // If a merge of neighbour edge.to may make it the nearest neighbour of x, adds x to its heap `rivals`.
   void watch_rival(Id x, const Edge& edge) {
     const Cluster& cluster = clusters_[x];
     const double now = linkage_.value(edge.stat, cluster.size, clusters_[edge.to].size);
@@ -421,7 +423,7 @@ class HubHac {
     watch(x, edge.to, clusters_[edge.to].rivals, key);
   }
 
-  // Watches whether constraints forbid x to merge with its nearest neighbour.
+  // Adds x to the heaps of its nearest neighbour that watch for constraints on their merge.
   void watch_constraints(Id x) {
     const Cluster& cluster = clusters_[x];
     Cluster& nearest = clusters_[cluster.nearest];
@@ -430,9 +432,9 @@ class HubHac {
     if (cluster.has_conflicts) watch(x, cluster.nearest, nearest.conflicting, 0);
   }
 
-  // Adds x to the watchers of its nearest neighbour.
-  // The watched size is the largest at which this neighbour is certainly still the nearest.
-  // `others` is an upper bound on the linkage of x to all other neighbours.
+  // Adds x to the heap `watchers` of its nearest neighbour.
+  // The key is minus the largest size at which this neighbour certainly remains the nearest.
+  // `others` is an upper bound on the linkage of x to all its other neighbours.
   void watch_nearest(Id x, const Stat& stat, double others) {
     const Cluster& cluster = clusters_[x];
     Cluster& nearest = clusters_[cluster.nearest];
@@ -455,7 +457,7 @@ class HubHac {
   const bool is_gradual_;
   const ConstraintTracker* const constraints_;
   std::vector<Cluster> clusters_;
-  SizeRange sizes_;  // of all clusters that the run can make
+  SizeRange sizes_;  // the range of sizes of all clusters that the run can create
   std::vector<Id> stale_;
 };
 

@@ -1,4 +1,4 @@
-// The list of the neighbours of a hub, sorted by linkage.
+// The neighbours of a hub, sorted by linkage. A hub is a cluster with many neighbours.
 #pragma once
 
 #include <set>
@@ -9,15 +9,15 @@
 namespace agglo {
 
 // The neighbours of a hub, sorted by linkage.
-// If `ties_by_size` is true, neighbours with equal keys are sorted by size, then statistics, then id.
-// Otherwise they are sorted by id.
+// If `ties_by_size` is true, neighbours with equal keys are sorted by size, then by statistics, then by id.
+// If `ties_by_size` is false, neighbours with equal keys are sorted by id.
 template <class Stat>
 class HubList {
  public:
   explicit HubList(bool ties_by_size) : order_(Closer{ties_by_size}) {}
 
-  // A neighbour. Except for rounding errors, sorting by `key` is the same as sorting by linkage.
-  // For linkages of Growth::once, `key` may be too large if the hub has grown after the insertion.
+  // One neighbour of the hub. Apart from rounding errors, sorting by `key` is sorting by linkage.
+  // For linkages of kind Growth::once, `key` may be too large if the hub has grown since the insertion.
   struct Entry {
     double key;
     double size;
@@ -48,7 +48,7 @@ class HubList {
     return found == position_.end() ? nullptr : &*found->second;
   }
 
-  // Inserts an entry. If the list has an entry for the same neighbour, replaces it.
+  // Inserts an entry. If the list already has an entry for the same neighbour, replaces that entry.
   void put(const Entry& entry) {
     const auto [found, is_new] = position_.try_emplace(entry.to);
     if (!is_new) order_.erase(found->second);
