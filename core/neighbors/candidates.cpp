@@ -13,7 +13,7 @@ constexpr std::int64_t kRows = 64;  // rows per chunk of parallel work
 
 using Edge = std::pair<float, std::int32_t>;  // (weight, target), where a smaller weight is closer
 
-// Keeps the closest edge to each target, and sorts edges by (weight, target).
+// Keeps only the closest edge to each target, and sorts the edges by weight. Ties are sorted by target.
 void sort_unique(std::vector<Edge>& row) {
   std::sort(row.begin(), row.end(), [](const Edge& a, const Edge& b) {
     return a.second != b.second ? a.second < b.second : a.first < b.first;

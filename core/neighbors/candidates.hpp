@@ -1,4 +1,4 @@
-// Selection of the k nearest neighbours among candidates that have float32 weights.
+// Selection of the k nearest neighbours of each point among given candidates with float32 weights.
 #pragma once
 
 #include <cstdint>
@@ -10,16 +10,17 @@
 
 namespace agglo {
 
-// A function that returns the exact similarity of two points in float64. Searches rank by this similarity.
-// Larger is closer, and (i, j) gives the same bits as (j, i). Several threads may call the function at once.
+// A function that returns the exact similarity of two points in float64.
+// Searches rank neighbours by this similarity. A larger similarity means closer.
+// (i, j) gives the same bits as (j, i). Several threads may call the function at once.
 using PairSimilarity = std::function<double(std::int32_t, std::int32_t)>;
 
-// Return the k nearest distinct targets of each row of directed edges.
-// Rows with fewer than k targets are filled with target -1 and weight 0.
+// Return the k nearest distinct targets of each row of directed edges, nearest first.
+// If a row has fewer than k targets, the missing entries have target -1 and weight 0.
 //
 // Weights are similarities or distances, rounded to float32.
-// If the k-th and the next candidate have equal weights, candidates with this weight are ranked again.
-// This ranking is by (exact similarity, smaller target).
+// If the k-th and the next candidate have equal weights, float32 weights cannot decide between them.
+// Then all candidates with this weight are ranked by exact similarity, and ties by smaller target.
 // So the result equals the result of an exact search among the candidates.
 Neighbors select_nearest(const DirectedView& rows, std::int64_t k, Kind kind,
                          const PairSimilarity& similarity, ThreadPool& pool);

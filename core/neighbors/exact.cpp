@@ -21,32 +21,33 @@
 namespace agglo {
 namespace {
 
-// How it works. Among duplicates, only the first point is searched for.
-// The points are sorted so that nearby points are close in memory.
-// The sorted points are cut into blocks, and the blocks into leaves.
-// A tile is a pair of blocks. Its products are computed once, by sgemm, for the candidate lists of both.
-// A tile halves the work of a search row by row. Four techniques save most of the remaining work:
-//  - The distance of two leaves minus their radii may exclude all pairs of their points.
-//  - The product of int8 codes is an upper bound of the product of the rows, apart from a small slack.
-//    Pairs are compared in full only if this bound passes the threshold.
-//  - A sketch has a few coordinates of a row, and the length of the remainder.
+// How the search works: of each group of duplicates, only the first point is searched for.
+// The points are sorted so that points that are close to each other are close in memory.
+// The sorted points are cut into blocks, and each block is cut into leaves.
+// A tile is a pair of blocks. The function sgemm computes the dot products of all pairs of rows in a tile.
+// Each product serves the candidate lists of both points. This halves the work of a row-by-row search.
+// Four techniques save most of the remaining work:
+//  - If two leaves are far from each other, their bounding balls exclude all pairs of their points.
+//  - The dot product of two int8 codes plus a small slack is an upper bound of the product of the rows.
+//    Pairs are compared in full only if this upper bound reaches the threshold of a candidate list.
+//  - A sketch consists of a few coordinates of a row and the length of the remainder.
 //    The product of two sketches is an upper bound of the product of the rows.
-//    If there are sketches, their codes are compared.
-//  - Tiles of nearby blocks come first, so that the thresholds of the candidate lists are high early.
+//    If there are sketches, the int8 codes represent the sketches instead of the rows.
+//  - Tiles of nearby blocks come first, so that the thresholds of the candidate lists rise early.
 
 constexpr std::int64_t kLeaf = 64;             // points per leaf
 constexpr std::int64_t kStrip = 4 * kLeaf;     // rows of a tile per matrix product: 1 MB of products
 constexpr std::int64_t kBlock = 16 * kLeaf;    // maximum number of points per block
-constexpr std::int64_t kMaxNumbers = 1 << 20;  // maximum numbers per block, unless it has only one leaf
+constexpr std::int64_t kMaxNumbers = 1 << 20;  // maximum number of numbers per block with several leaves
 constexpr std::int64_t kMaxColumns = 1 << 22;  // with more columns, the float32 error bound is useless
 constexpr std::int64_t kRows = 8;              // rows whose codes are multiplied at once
-constexpr std::int64_t kDense =
-    8;  // if more than one pair in kDense passes by its sketch, compare all pairs in full
+// If more than one pair in kDense passes the test of its sketch or code, all pairs are compared in full.
+constexpr std::int64_t kDense = 8;
 
-// Bounding balls of runs of consecutive rows.
+// Bounding balls of groups of consecutive rows.
 class BoundingBalls {
  public:
-  // Cut n rows into runs of `size` rows.
+  // Cut n rows into groups of `size` consecutive rows.
   BoundingBalls(std::int64_t n, std::int64_t size, std::int64_t width)
       : size_(size), width_(width), balls_((n + size - 1) / size), centers_(balls_.size() * width) {}
 
@@ -74,7 +75,7 @@ class BoundingBalls {
     const double between =
         std::sqrt(squared_distance(centers_.data() + a * width_, centers_.data() + b * width_, width_));
     const double gap = std::max(0.0, between - x.radius - y.radius);
-    // x.y = (|x|^2 + |y|^2 - |x - y|^2) / 2
+    // The bound follows from x.y = (|x|^2 + |y|^2 - |x - y|^2) / 2.
     return ((is_similarity ? x.square + y.square : 0.0) - gap * gap) / 2 + (x.slack + y.slack);
   }
 
@@ -96,11 +97,11 @@ struct Scratch {
   std::int64_t block = -1;  // the block whose rows are in `columns`
   std::vector<std::int32_t> found;
   std::vector<std::pair<std::int32_t, std::int32_t>> pairs;  // pairs of positions to compare in full
-  std::vector<float> bounds;                                 // upper bounds of their similarities
+  std::vector<float> bounds;  // upper bounds of the similarities of these pairs
 };
 
-// Compares pairs of blocks. Pairs of points that may be close are offered to the candidate lists of both.
-// If a block is compared with itself, each pair of points is compared once.
+// Compares pairs of blocks. If two points may be close, each is offered to the candidate list of the other.
+// If a block is compared with itself, each pair of points in the block is compared once.
 class Tiles {
  public:
   Tiles(const Space& space, std::span<const std::int32_t> ids, const OrderedRows& rows,
@@ -126,9 +127,8 @@ class Tiles {
     });
   }
 
-  // Tile t compares block t % blocks with the block that is t / blocks further on, cyclically.
-  // So every pair of blocks has one tile, and all blocks advance at the same pace.
-  // Consecutive tiles seldom share a block.
+  // Tile t compares block a = t % blocks with block (a + t / blocks) % blocks.
+  // So every pair of blocks has exactly one tile. Consecutive tiles seldom share a block.
   std::int64_t count() const { return blocks_ * (blocks_ + 1) / 2; }
 
   void compare_blocks(std::int64_t tile, int worker) {
@@ -183,7 +183,8 @@ class Tiles {
     std::unique_lock<std::mutex> one_, two_;
   };
 
-  // Returns the leaves of the columns, as bits, that may have a candidate for the rows or the reverse.
+  // Returns one bit per leaf of the columns [left, right). The bit of a leaf is 1 if the leaf is needed.
+  // A leaf is needed if one of its points and a point in the rows [top, bottom) may be close.
   std::uint64_t needed_leaves(std::int64_t top, std::int64_t bottom, std::int64_t left, std::int64_t right,
                               std::int64_t a, std::int64_t b) {
     constexpr std::int64_t most = kBlock / kLeaf;
@@ -216,7 +217,8 @@ class Tiles {
     multiply_blas(sgemm_, rows, piece.height(), columns, piece.width(), width, scratch.products);
   }
 
-  // Calls found(p, q, upper_bound) for the pairs whose products reach a cutoff, until it returns false.
+  // Calls found(p, q, upper_bound) for each pair of positions whose product reaches a cutoff.
+  // If found() returns false, the function stops.
   template <class Found>
   void filter_pairs(const Piece& piece, Scratch& scratch, const Found& found) {
     const float *offset = candidates_.offset(), *cutoff = candidates_.cutoff();
@@ -247,8 +249,9 @@ class Tiles {
     });
   }
 
-  // Compares by codes first, and in full only the pairs whose upper bounds reach a threshold.
-  // Thresholds only rise, so a copy of earlier thresholds excludes no pair of close points.
+  // Computes upper bounds of the similarities of all pairs from int8 codes.
+  // Only pairs whose upper bound reaches the threshold of a candidate list are compared in full.
+  // Thresholds never fall. So a copy of earlier thresholds excludes no pair of close points.
   void compare_codes(const Piece& piece, std::int64_t a, std::int64_t b, Scratch& scratch) {
     scratch.thresholds.resize(piece.height() + piece.width());
     float *row_thresholds = scratch.thresholds.data(), *thresholds = row_thresholds + piece.height();
@@ -279,7 +282,8 @@ class Tiles {
     offer_pairs(a, b, scratch);
   }
 
-  // Compares by sketches first, and in full only the pairs whose upper bounds reach a threshold.
+  // Computes upper bounds of the similarities of all pairs from sketches.
+  // Only pairs whose upper bound reaches the threshold of a candidate list are compared in full.
   void compare_sketches(const Piece& piece, std::int64_t a, std::int64_t b, Scratch& scratch) {
     multiply(piece, rows_.comparable(piece.top, piece.bottom, scratch.rows),
              rows_.comparable(piece.left, piece.right, scratch.columns), rows_.width(), scratch);
@@ -317,7 +321,7 @@ class Tiles {
   Gemm<float>* const sgemm_;
   const bool is_similarity_;
   const std::int64_t n_, block_, blocks_;
-  const std::unique_ptr<std::mutex[]> locks_;  // one lock per block, for its candidate lists
+  const std::unique_ptr<std::mutex[]> locks_;  // one lock per block, which protects its candidate lists
   std::vector<Scratch> scratch_;
   BoundingBalls leaves_;
   std::optional<CodedRows> codes_;
@@ -345,7 +349,7 @@ Neighbors exact_neighbors(const AnyPoints& points, std::int64_t k, Metric metric
   const Duplicates duplicates = find_duplicates(points, pool);
   std::vector<std::int32_t> ids = duplicates.first;
   const std::int64_t distinct = static_cast<std::int64_t>(ids.size());
-  // The k nearest points are duplicates of the k nearest distinct points, or of the point itself.
+  // Each of the k nearest points equals one of the k nearest distinct points, or the point itself.
   const std::int64_t wanted = std::min(k, distinct - 1);
   const std::int64_t block = std::min(kBlock, std::max(kLeaf, kMaxNumbers / points.d / kLeaf * kLeaf));
   const OrderedRows rows(space, ids, basis, block, kLeaf, blas.dgemm, pool);
@@ -372,7 +376,7 @@ std::vector<float> pairwise_values(const AnyPoints& points, Metric metric, Threa
     for (std::int64_t j = i + 1; j < n; ++j)
       values[i * (n - 1) + (j - 1)] = values[j * (n - 1) + i] = space.value(space.similarity(i, j));
   };
-  // Rows i and n - 1 - i of the upper triangle have the same total length for all i.
+  // Each task computes the rows i and n - 1 - i of the upper triangle. So all tasks take equally long.
   pool.run((n + 1) / 2,
            [&](std::int64_t i, int) {
              row(i);

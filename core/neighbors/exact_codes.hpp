@@ -1,4 +1,4 @@
-// int8 codes of the rows of an exact search. Products of codes give upper bounds of similarities.
+// int8 codes of the rows of an exact search. Dot products of codes give upper bounds of similarities.
 #pragma once
 
 #include <algorithm>
@@ -15,20 +15,24 @@
 
 namespace agglo {
 
-// Whether products of codes are faster than products of rows by BLAS. Their sums must fit into 32 bits.
+// Return whether dot products of int8 codes are possible and faster than dot products of rows by BLAS.
+// With more than 2^15 columns, the sums of the products might not fit into 32 bits.
 inline bool codes_are_fast(std::int64_t width) { return simd_level() != Simd::plain && width <= 1 << 15; }
 
-// The codes of n rows, which are addressed by their positions.
+// The int8 codes of n rows. A row is addressed by its position.
 //
-// Let m be the mean of the rows u, and w = scale * code the approximation of u - m, with the error e.
+// Let m be the mean of all rows, and let u and v be two rows.
+// w = scale * code approximates u - m. The error of w is e = u - m - w. For v, they are w' and e'.
 // Then u.v = w.w' + (u.m + v.m - m.m) + (w.e' + e.(v - m)).
-// The first term is a product of integers. The second one is a sum of one number per row.
-// By the Cauchy-Schwarz inequality, the third one is at most |w||e'| + |e||v - m|.
-// With N = max(|w|, |u - m|), this is at most the sum of (r N^2 + |e|^2 / r) / 2 over both rows, for any r >
-// 0. So an upper bound of the similarity is w.w' plus the biases of both rows.
+// The first term, w.w', is a product of integers times both scales.
+// The second term is a sum of one number per row.
+// By the Cauchy-Schwarz inequality, the third term is at most |w||e'| + |e||v - m|.
+// Let N = max(|w|, |u - m|) for each row, and let r be any positive number.
+// Then the third term is at most the sum of (r N^2 + |e|^2 / r) / 2 over both rows.
+// So an upper bound of the similarity is w.w' plus one number per row, the bias.
 class CodedRows {
  public:
-  // `offset` has one number per row, which is subtracted from all similarities of the row.
+  // `offset` has one number per row. The offset of a row is subtracted from all similarities of the row.
   CodedRows(const OrderedRows& rows, std::int64_t n, const float* offset, ThreadPool& pool)
       : width_(rows.width()),
         coded_(code_width(width_)),
@@ -64,7 +68,7 @@ class CodedRows {
     double lengths = 0, errors = 0;
     for (std::int64_t p = 0; p < n; ++p) lengths += length[p], errors += error[p];
     const double ratio = lengths > 0 && errors > 0 ? std::sqrt(errors / lengths) : 1.0;
-    // The bound is computed in float32, with less than 16 roundings of these numbers.
+    // The upper bound is computed in float32. Its rounding error is below 16 roundings of these numbers.
     const double unit = std::numeric_limits<float>::epsilon() / 2;
     for (std::int64_t p = 0; p < n; ++p) {
       const double slack = (ratio * length[p] + error[p] / ratio) / 2;
@@ -78,8 +82,8 @@ class CodedRows {
   const float* scale() const { return scale_.data(); }
   const float* bias() const { return bias_.data(); }
 
-  // Set products[i * stride + j] to the product of the codes at first + i and left + j.
-  // `left` and `stride` are multiples of kPanel.
+  // Set products[i * stride + j] to the dot product of the codes at the positions first + i and left + j.
+  // `left` and `stride` must be multiples of kPanel.
   void multiply(std::int64_t first, std::int64_t last, std::int64_t left, std::int64_t stride,
                 std::vector<std::int8_t>& scratch, std::vector<std::int32_t>& products) const {
     scratch.resize((last - first) * coded_);
@@ -92,7 +96,7 @@ class CodedRows {
 
  private:
   static constexpr std::int64_t kChunk = 256;    // rows per chunk of parallel work, a multiple of kPanel
-  static constexpr std::int64_t kSample = 1024;  // rows that determine the mean
+  static constexpr std::int64_t kSample = 1024;  // number of rows whose mean is m
 
   std::vector<float> mean_row(const OrderedRows& rows, std::int64_t n) const {
     const std::int64_t sample = std::min(n, kSample);

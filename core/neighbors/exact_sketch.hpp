@@ -1,4 +1,5 @@
-// Rows of the exact search, sorted so that nearby points are close in memory, and sketches of the rows.
+// The rows of an exact search, and short sketches of the rows.
+// The rows are sorted so that points that are close to each other are also close in memory.
 #pragma once
 
 #include <algorithm>
@@ -17,9 +18,10 @@
 
 namespace agglo {
 
-// The rows of the distinct points, in the order of their positions.
-// The constructor sorts `ids` by blocks and leaves.
-// If there is a basis, every row has a sketch: its coordinates in the basis and the length of the remainder.
+// The rows of the distinct points `ids`. The position of a point is its index in `ids`.
+// The constructor sorts `ids` by order_by_halving, so that the points of a block or a leaf are close.
+// If there is a basis, every row has a sketch.
+// The sketch of a row consists of its coordinates in the basis and the length of the remainder.
 class OrderedRows {
  public:
   OrderedRows(const Space& space, std::vector<std::int32_t>& ids, std::span<const double> basis,
@@ -35,12 +37,12 @@ class OrderedRows {
   bool has_sketches() const { return !sketch_.empty(); }
   std::int64_t width() const { return has_sketches() ? width_ : space_.d(); }
 
-  // Return the sketches of positions [first, last), or their normalized rows if there are no sketches.
+  // Return the sketches of the positions [first, last). If there are no sketches, return the normalized rows.
   const float* comparable(std::int64_t first, std::int64_t last, std::vector<float>& scratch) const {
     return has_sketches() ? sketch_.data() + first * width_ : normalized(first, last, scratch);
   }
 
-  // Write the normalized rows of positions [first, last) to `scratch` and return them.
+  // Write the normalized rows of the positions [first, last) to `scratch`, and return a pointer to them.
   const float* normalized(std::int64_t first, std::int64_t last, std::vector<float>& scratch) const {
     scratch.resize((last - first) * space_.d());
     for (std::int64_t p = first; p < last; ++p) {
@@ -52,7 +54,7 @@ class OrderedRows {
 
  private:
   static constexpr std::int64_t kRows = 256;  // rows per chunk of parallel work
-  static constexpr std::int64_t kOrder = 16;  // number of coordinates that determine the order
+  static constexpr std::int64_t kOrder = 16;  // number of coordinates that determine the order of the rows
 
   void sort_ids(std::span<const double> basis, std::int64_t block, std::int64_t leaf, Gemm<double>* dgemm,
                 ThreadPool& pool) {
@@ -80,7 +82,7 @@ class OrderedRows {
     ids_ = std::move(ordered);
   }
 
-  // Returns the columns with the largest spread, estimated from a sample of the rows.
+  // Returns the columns with the largest spread. The spread is estimated from a sample of the rows.
   std::vector<std::int64_t> widest_columns() const {
     const std::int64_t n = static_cast<std::int64_t>(ids_.size()), d = space_.d(),
                        sample = std::min(n, kRows);
@@ -102,8 +104,9 @@ class OrderedRows {
   }
 
   // Returns the coordinates of the rows in an orthonormal basis.
-  // If `rest`, an upper bound of the length of the part outside the basis is added as the last coordinate.
-  // By the Cauchy-Schwarz inequality, products of such coordinates are not less than products of the rows.
+  // If `rest` is true, each row gets one more coordinate.
+  // This last coordinate is an upper bound of the length of the part of the row outside the basis.
+  // By the Cauchy-Schwarz inequality, the product of two rows is at most the product of such coordinates.
   std::vector<float> coordinates(std::span<const double> basis, std::int64_t width, bool rest,
                                  Gemm<double>* dgemm, ThreadPool& pool) const {
     const std::int64_t n = static_cast<std::int64_t>(ids_.size()), d = space_.d(),
@@ -121,7 +124,8 @@ class OrderedRows {
           row[c] = static_cast<float>(products[(p - first) * width + c]);
           left -= static_cast<double>(row[c]) * row[c];
         }
-        // Rounding changes coordinates by at most a unit of the length, so the rest is increased by as much.
+        // Rounding may change the coordinates slightly, relative to the length of the row.
+        // The last coordinate is increased by more than this error, so that it stays an upper bound.
         if (rest) {
           left = std::max(left, 0.0) + 8 * unit * space_.square(ids_[p]);
           row[width] = static_cast<float>(std::sqrt(left) * (1 + 2 * unit));

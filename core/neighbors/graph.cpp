@@ -17,7 +17,7 @@ constexpr std::int64_t kRows = 4096;  // rows per chunk of parallel work
 constexpr std::int64_t kAhead = 4;    // number of rows to prefetch ahead
 constexpr std::int32_t kGap = -1;     // marks a removed edge
 
-// Packs an edge into one integer. The integers sort by target.
+// Packs an edge into one integer. Sorting these integers sorts the edges by target.
 std::uint64_t pack_edge(std::int32_t target, float weight) {
   return std::uint64_t{static_cast<std::uint32_t>(target)} << 32 | std::bit_cast<std::uint32_t>(weight);
 }
@@ -41,7 +41,7 @@ void check(const DirectedView& rows) {
     }
 }
 
-// Prefetches memory for the targets of the row that is `ahead` rows after the current row.
+// Calls prefetch(target) for each target of row i + ahead.
 template <class Prefetch>
 void prefetch_targets(const DirectedView& rows, std::int64_t i, std::int64_t ahead,
                       const Prefetch& prefetch) {
@@ -50,7 +50,7 @@ void prefetch_targets(const DirectedView& rows, std::int64_t i, std::int64_t ahe
     if (rows.targets[k] != -1) prefetch(rows.targets[k]);
 }
 
-// Returns one bit per edge (i, j): whether the reverse edge (j, i) exists with the same weight.
+// Returns one bit per edge (i, j). The bit is 1 if the reverse edge (j, i) exists with the same weight.
 std::vector<std::uint64_t> mutual(const DirectedView& rows, ThreadPool& pool) {
   std::vector<std::uint64_t> bits(rows.targets.size() / 64 + 1, 0);
   pool.ranges(rows.size(), kRows, [&](std::int64_t first, std::int64_t last, int) {
@@ -104,8 +104,9 @@ Graph symmetrize(const DirectedView& rows, Kind kind, ThreadPool& pool) {
   const std::int64_t n = rows.size();
   const bool is_similarity = kind == Kind::similarity;
   const std::vector<std::uint64_t> both = mutual(rows, pool);
-  // Calls call(i, j, weight) for every edge. Also calls call(j, i, weight), unless this reverse edge exists.
-  // Calls come from several threads, in any order. A call for j writes to the memory at `counters` + j.
+  // Calls call(i, j, weight) for every edge (i, j).
+  // If the reverse edge does not exist with the same weight, also calls call(j, i, weight).
+  // Several threads make these calls, in any order. call(j, ...) writes to the memory at `counters` + j.
   const auto each_edge = [&](const std::int64_t* counters, const auto& call) {
     pool.ranges(n, kRows, [&](std::int64_t first, std::int64_t last, int) {
       for (std::int64_t i = first; i < last; ++i) {
@@ -133,11 +134,11 @@ Graph symmetrize(const DirectedView& rows, Kind kind, ThreadPool& pool) {
     graph.indices[at] = j;
     graph.weights[at] = weight;
   });
-  // indptr[i] is now the end of row i, which is the begin of row i + 1.
+  // indptr[i] is now the end of row i. The end of row i is the begin of row i + 1.
   std::copy_backward(graph.indptr.begin(), graph.indptr.end() - 1, graph.indptr.end());
   graph.indptr[0] = 0;
 
-  // Sort each row, and keep only the closest of several edges to the same target.
+  // Sort each row by target. If a row has several edges to the same target, keep only the closest edge.
   const auto closer = [&](float a, float b) { return is_similarity ? std::max(a, b) : std::min(a, b); };
   pool.ranges(n, kRows, [&](std::int64_t first, std::int64_t last, int) {
     std::vector<std::uint64_t> own;
@@ -178,8 +179,9 @@ Graph symmetrize(const DirectedView& rows, Kind kind, ThreadPool& pool) {
 }
 
 float weight_quantile(std::span<const float> weights, double bound, bool up, double share) {
-  // Integer keys have the same order as the weights, counted from the bound.
-  // Find the upper half of the key with the wanted rank, then its lower half.
+  // Each weight has an integer key. The keys increase with the distance of the weight from the bound.
+  // A first histogram finds the upper 16 bits of the key with the wanted rank.
+  // A second histogram finds the lower 16 bits of this key.
   const auto key = [up](float weight) {
     const auto bits = std::bit_cast<std::uint32_t>(weight);
     const std::uint32_t ascending = bits >> 31 ? ~bits : bits | 0x80000000u;

@@ -17,18 +17,20 @@
 namespace agglo {
 namespace {
 
-// How it works. Among duplicates, only the first point is searched for.
-// The normalized rows, in float64, are halved recursively along their widest coordinate, down to leaves.
-// A query visits the nearer child first, and skips a box if all its points are farther than the current k-th.
-// Normalized rows only prune. The remaining points are compared as in the exact search, with the same ties.
+// How the search works: of each group of duplicates, only the first point is in the tree.
+// The tree halves the normalized rows along the column with the largest spread, recursively, down to leaves.
+// A query visits the nearer child of a node first.
+// A query skips a node if all points in the node's box are farther than the current k-th neighbour.
+// Normalized rows, in float64, only prune points. The remaining points are compared by exact similarity.
+// So the neighbours, and the order of ties, are the same as in the exact search.
 
 constexpr std::int64_t kLeaf = 16;   // maximum number of points per leaf
 constexpr std::int64_t kRows = 256;  // nearby queries per chunk of parallel work
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 struct Node {
-  std::int64_t begin, end;  // range of positions in the node
-  std::int64_t right = 0;   // the right child, or 0 for a leaf; the left child is the next node
+  std::int64_t begin, end;  // the range of positions in the node
+  std::int64_t right = 0;   // the right child; 0 if the node is a leaf. The left child is the next node.
   double square = 0;        // the largest squared length of the rows in the node
 };
 
@@ -46,7 +48,7 @@ class KdTree {
     std::vector<std::int32_t> order(n);
     std::iota(order.begin(), order.end(), 0);
     split(rows, order, 0, n);
-    // Store the rows leaf by leaf. Within a leaf, store them column by column.
+    // Store the rows leaf by leaf. Within a leaf, store the rows column by column.
     leaf_rows_.resize(n * d_);
     for (const Node& node : nodes_) {
       if (node.right != 0) continue;
@@ -60,7 +62,7 @@ class KdTree {
   std::int64_t size() const { return static_cast<std::int64_t>(ids_.size()); }
   std::int32_t id(std::int64_t position) const { return ids_[position]; }
 
-  // Finds the k nearest points of a point or a query, sorted.
+  // Finds the k nearest points of a point or a query, nearest first.
   class Searcher {
    public:
     Searcher(const KdTree& tree, std::int64_t k) : tree_(tree), query_row_(tree.d_), best_(k) {}
@@ -78,7 +80,8 @@ class KdTree {
     }
 
    private:
-    // Searches the neighbours of the current row. `position` is the position of its point, or -1 for a query.
+    // Returns the neighbours of the current row. If the row is a point, `position` is its position.
+    // If the row is a query, `position` is -1.
     template <class Similarity>
     std::span<const Candidate> nearest(std::int64_t position, double square, const Similarity& similarity) {
       position_ = position;
@@ -97,7 +100,7 @@ class KdTree {
       if (here.right == 0) return compare(here, similarity);
       const double left = tree_.bound(query_row_.data(), square_, node + 1),
                    right = tree_.bound(query_row_.data(), square_, here.right);
-      // Visit the nearer box first.
+      // Visit the child with the nearer box first.
       if (left >= right) {
         descend(node + 1, left, similarity);
         descend(here.right, right, similarity);
@@ -131,8 +134,8 @@ class KdTree {
   };
 
  private:
-  // Returns an upper bound of the similarity of two rows from their squared distance, rounding included.
-  // x.y = (|x|^2 + |y|^2 - |x - y|^2) / 2
+  // Returns an upper bound of the similarity of two rows, given their squared distance.
+  // The bound includes all rounding errors. It follows from x.y = (|x|^2 + |y|^2 - |x - y|^2) / 2.
   double upper(double square, double other, double squared_distance) const {
     return ((is_similarity_ ? square + other : 0.0) - squared_distance) / 2 + slack_ * (square + other);
   }
@@ -183,7 +186,7 @@ class KdTree {
   const Space& space_;
   const std::int64_t d_;
   const bool is_similarity_;
-  const double slack_;  // error bound of all roundings, relative to a sum of squared lengths
+  const double slack_;  // an upper bound of all rounding errors, relative to the sum of both squared lengths
   std::vector<std::int32_t> ids_;
   std::vector<Node> nodes_;
   std::vector<double> boxes_;  // for each node, the lower and the upper corner of its box

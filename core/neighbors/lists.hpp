@@ -1,4 +1,4 @@
-// Candidate lists: for every point, candidates for its k nearest neighbours during an exact search.
+// Candidate lists: for every point, the candidates for its k nearest neighbours during an exact search.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,8 @@
 
 namespace agglo {
 
-// A candidate with its exact similarity. Results are sorted by operator<: (similarity, smaller index).
+// A candidate with its exact similarity. By operator<, the candidate with the larger similarity comes first.
+// If two similarities are equal, the candidate with the smaller index comes first.
 struct Candidate {
   double similarity;
   std::int32_t index;
@@ -24,12 +25,13 @@ struct Candidate {
   }
 };
 
-// Return the slack of one row. The error of a float32 similarity is at most the sum of both rows' slacks.
+// Return the slack of a row, given the squared length of the row.
+// The error of the float32 similarity of two rows is at most the sum of their slacks.
 //
-// The error of a float32 product of d terms, summed in any order, has two upper bounds:
-// gamma |x||y| <= gamma (|x|^2 + |y|^2) / 2.
+// The error of a float32 dot product of d terms is at most gamma |x||y|, for any order of the sum.
+// gamma |x||y| is at most gamma (|x|^2 + |y|^2) / 2.
 // Rows, offsets, thresholds and their sums are rounded, too.
-// The error of all these roundings is less than 24 roundings of a squared length.
+// The error of all these roundings is less than 24 times the rounding error of a squared length.
 inline double float32_slack(double square, std::int64_t d) {
   const double unit = std::numeric_limits<float>::epsilon() / 2, terms = static_cast<double>(d + 1);
   const double gamma = terms * unit / (1 - terms * unit);
@@ -39,17 +41,18 @@ inline double float32_slack(const Space& space, std::int64_t i) {
   return float32_slack(space.square(i), space.d());
 }
 
-// Round to float32, towards minus infinity.
+// Return the largest float32 number that is at most x.
 inline float round_down(double x) {
   const float rounded = static_cast<float>(x);
   return rounded > x ? std::nextafter(rounded, -std::numeric_limits<float>::infinity()) : rounded;
 }
 
-// The candidate lists of the points `ids`, which are addressed by their positions in `ids`.
+// The candidate lists of the points `ids`. A point is addressed by its position in `ids`.
 //
-// Pairs are offered with an upper bound of their similarity in float32.
-// At least k candidates of a list have a similarity that surely reaches the threshold of the list.
-// A list keeps every pair whose upper bound reaches its threshold, so it never loses one of the k nearest.
+// Each candidate is offered with an upper bound of its similarity, in float32.
+// Each list has a threshold. The similarities of at least k candidates of the list reach the threshold.
+// A list keeps every candidate whose upper bound reaches the threshold.
+// So a list never loses one of the k nearest points.
 // Exact similarities are computed only for the few final candidates, or if a list is full of near ties.
 class CandidateLists {
  public:
@@ -71,14 +74,14 @@ class CandidateLists {
   }
 
   // The upper bound of the similarity of p and q is product - offset(p) - offset(q).
-  // Here `product` is the float32 product of their normalized rows.
-  // The bound reaches threshold(p) if product >= cutoff(p) + offset(q).
+  // Here, `product` is the float32 dot product of the normalized rows of p and q.
+  // The upper bound reaches threshold(p) if product >= cutoff(p) + offset(q).
   const float* offset() const { return offset_.data(); }
   const float* cutoff() const { return cutoff_.data(); }
   const float* threshold() const { return threshold_.data(); }
   const float* slack() const { return slack_.data(); }
 
-  // Offer candidate q to the list of p. Two threads must not call this for the same p at once.
+  // Offer candidate q to the list of p. Two threads must not call offer() for the same p at once.
   void offer(std::int64_t p, std::int64_t q, float upper_bound) {
     if (upper_bound < threshold_[p]) return;
     const std::int64_t slot = p * capacity_ + size_[p]++;
@@ -87,7 +90,7 @@ class CandidateLists {
     if (size_[p] == capacity_) shrink(p);
   }
 
-  // Return the k nearest points of p, sorted, with their indices among all points.
+  // Return the k nearest points of p, nearest first, with their indices among all points.
   // The result is valid until the next call in the same thread.
   std::span<const Candidate> best(std::int64_t p) {
     prune(p);
@@ -106,7 +109,8 @@ class CandidateLists {
     return {list.data(), static_cast<std::size_t>(k_)};
   }
 
-  // Raises the threshold to a similarity that k candidates surely reach, and drops candidates below it.
+  // Raises the threshold of a list to a similarity that k candidates surely reach.
+  // Removes the candidates whose upper bounds are below the new threshold.
   void prune(std::int64_t p) {
     thread_local std::vector<float> lower_bounds;
     lower_bounds.clear();
@@ -125,11 +129,11 @@ class CandidateLists {
   // Makes room in a full list.
   void shrink(std::int64_t p) {
     prune(p);
-    // If many candidates remain, there are too many near ties for the bounds to separate.
+    // If many candidates remain, the upper bounds are too imprecise to separate near ties.
     if (size_[p] > (k_ + capacity_) / 2) keep_closest(p);
   }
 
-  // Keeps the k nearest candidates by exact similarity.
+  // Keeps only the k nearest candidates of a list, ranked by exact similarity.
   void keep_closest(std::int64_t p) {
     thread_local std::vector<std::pair<Candidate, std::int32_t>> list;
     list.clear();

@@ -26,13 +26,14 @@ namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr std::int64_t kRows = 256;       // queries per matrix product
 constexpr std::int64_t kColumns = 1024;   // points per matrix product
-constexpr std::int64_t kBatch = 1 << 16;  // queries whose rows are in memory at a time
+constexpr std::int64_t kBatch = 1 << 16;  // maximum number of queries whose rows are in memory at once
 constexpr std::int64_t kListSize = 256;   // default number of points per inverted list
 constexpr std::int64_t kTuning = 128;     // points in the sample that tunes the parameters
 constexpr std::int64_t kProbes = 16;      // groups of centroids that a query probes to find its nearest list
 
-// Normalized rows of points have a length of at most 1. Some queries have a squared length above kFar.
-// Such queries are far from all points, and their float32 products might overflow.
+// The normalized rows of points have a length of at most 1.
+// If the squared length of a query is above kFar, the query is far from all points.
+// The float32 products of such a query might overflow.
 constexpr double kFar = 0x1p80;
 
 void check(const AnyPoints& points, std::int64_t k) {
@@ -42,14 +43,15 @@ void check(const AnyPoints& points, std::int64_t k) {
     throw std::invalid_argument("k must be in 1.." + std::to_string(points.n) + ", got " + std::to_string(k));
 }
 
-// Compares a block of queries with all points, block by block.
+// Compares a block of queries with all points, one block of points after the other.
 class QueryStrip {
  public:
   QueryStrip(const Space& space, std::span<const std::int32_t> ids, std::span<const float> offsets,
              std::span<const float> slacks, std::int64_t wanted, Gemm<float>* sgemm)
       : space_(space), ids_(ids), offsets_(offsets), slacks_(slacks), wanted_(wanted), sgemm_(sgemm) {}
 
-  // Calls out(i, nearest) with the nearest distinct points of query number first + i, sorted.
+  // Calls out(i, nearest) for each query number first + i in [first, last).
+  // `nearest` holds the nearest distinct points of the query, nearest first.
   template <class Out>
   void run(const AnyPoints& queries, std::int64_t first, std::int64_t last, const Out& out) {
     const std::int64_t m = last - first, d = space_.d(), n = static_cast<std::int64_t>(ids_.size());
@@ -64,7 +66,7 @@ class QueryStrip {
       own_offset_[i] =
           static_cast<float>((is_similarity(space_.metric()) ? 0 : square / 2) - float32_slack(square, d));
       best_[i].clear();
-      if (is_far(i)) continue;  // compared exactly with all points
+      if (is_far(i)) continue;  // this query is compared exactly with all points
       space_.normalize(queries_[i], rows_.data() + i * d);
     }
     block_.resize(kColumns);
@@ -89,7 +91,8 @@ class QueryStrip {
   // Adds the candidates of query i among the `width` points that start at `left`.
   void add_block(std::int64_t i, std::int64_t left, std::int64_t width, const float* products) {
     if (left == 0 && width > wanted_ && !is_far(i)) {
-      // Candidates must reach the similarity that `wanted_` points of the first block surely reach.
+      // Find a similarity that `wanted_` points of the first block surely reach.
+      // All candidates must reach this similarity. The cutoff is this similarity plus the query's offset.
       lower_bounds_.resize(width);
       const float slack = static_cast<float>(float32_slack(queries_[i].square, space_.d()));
       for (std::int64_t c = 0; c < width; ++c)
@@ -187,8 +190,9 @@ IvfIndex::IvfIndex(const AnyPoints& points, std::int64_t k, Metric metric, const
   if (params_.n_probes == 0) choose_params(recall, rng(), pool);
   params_.n_probes = std::min(params_.n_probes, n_nearest);
   params_.n_candidates = std::max(params_.n_candidates, wanted_ + 1);
-  if (partition_->count() == 1) params_.n_candidates = source_->n();  // one list: compare all points
-  // A query is assigned to the list with the nearest centroid, under any metric, just as points are.
+  if (partition_->count() == 1)
+    params_.n_candidates = source_->n();  // with only one list, compare all points
+  // Under every metric, a query is assigned to the list with the nearest centroid. Points are, too.
   Centroids centroids{source_->width(), {}, {}};
   for (std::int64_t c = 0; c < partition_->count(); ++c)
     centroids.add(partition_->centroid(c), half_squared_norm(partition_->centroid(c), source_->width()));
@@ -199,7 +203,7 @@ IvfIndex::IvfIndex(const AnyPoints& points, std::int64_t k, Metric metric, const
 }
 
 // Returns the known inverted list of each distinct point.
-// Returns an empty vector if `known` is empty or a list is too small.
+// If `known` is empty or a list is too small, returns an empty vector.
 std::vector<std::int32_t> IvfIndex::known_lists(std::span<const std::int32_t> known) const {
   std::vector<std::int32_t> lists;
   std::vector<std::int64_t> sizes;
@@ -212,7 +216,7 @@ std::vector<std::int32_t> IvfIndex::known_lists(std::span<const std::int32_t> kn
   return lists;
 }
 
-// Chooses n_probes and n_candidates by the recall of a sample of the points.
+// Chooses n_probes and n_candidates so that a sample of the points reaches the recall.
 void IvfIndex::choose_params(double recall, std::uint64_t seed, ThreadPool& pool) {
   const std::int64_t n = points_.n, neighbors = std::min(k_, source_->n() - 1);
   params_.n_probes = 1;
@@ -243,7 +247,8 @@ void IvfIndex::assign_queries(const AnyPoints& queries, Batch& batch, ThreadPool
     normalized.assign((last - first) * d, 0.0f);
     for (std::int64_t i = first; i < last; ++i) {
       const Query& query = batch.queries[i] = space_.make_query(queries.row(batch.first + i));
-      // A query that is far away gets a row of zeros. Except for rounding, it is equally close to all points.
+      // A query that is far from all points gets a row of zeros.
+      // Relative to its distance, such a query is about equally close to all points.
       if (query.square < kFar) space_.normalize(query, normalized.data() + (i - first) * d);
     }
     float* rows = batch.rows.data() + first * width;
@@ -264,7 +269,7 @@ Neighbors IvfIndex::query(const AnyPoints& queries, ThreadPool& pool, const Repo
   for (std::int64_t first = 0; first < queries.n; first += kBatch) {
     Batch batch{first, std::min(queries.n, first + kBatch), {}, {}, {}};
     assign_queries(queries, batch, pool);
-    // Sort the queries by inverted list. Each chunk has at most kRows queries of one list.
+    // Sort the queries by their nearest inverted list. Each chunk has at most kRows queries of one list.
     const std::vector<std::int32_t> order =
         group_by_label(std::span<const std::int32_t>(batch.list), partition_->count()).indices;
     std::vector<std::int32_t> begins;

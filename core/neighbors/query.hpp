@@ -1,4 +1,4 @@
-// Nearest neighbours of queries (new points), by exact comparison with all points or by an IVF index.
+// Nearest neighbours of queries (new points). The search is exact, or uses an approximate IVF index.
 #pragma once
 
 #include <cstdint>
@@ -18,19 +18,20 @@
 
 namespace agglo {
 
-// Return the k nearest points of each query, sorted by (value, smaller index). 1 <= k <= n.
+// Return the exact k nearest points of each query, nearest first. 1 <= k <= n.
+// If two points are equally near, the point with the smaller index comes first.
 // The result of a query does not depend on the other queries.
-// Memory besides points and result: 80 bytes per point, and a few MB per thread.
+// Besides the points and the result, the search needs 80 bytes per point and a few MB per thread.
 Neighbors exact_query(const AnyPoints& queries, const AnyPoints& points, std::int64_t k, Metric metric,
                       Gemm<float>* sgemm, ThreadPool& pool, const Report& report = {});
 
-// An IVF index that finds the approximate nearest points of queries, with the method of `ivf_neighbors`.
+// An IVF index that finds the approximate nearest points of queries. The method is that of `ivf_neighbors`.
 // The points must outlive the index. The result of a query does not depend on the other queries.
 class IvfIndex {
  public:
-  // Build the index. Parameters that are 0 are chosen so that a sample of the points reaches `recall`.
-  // `known` is empty, or the inverted list of each point from `ivf_neighbors` with the same `basis`.
-  // Known lists are used if all of them are large enough.
+  // Build the index. If a parameter is 0, the index chooses it so that a sample of points reaches `recall`.
+  // `known` may hold the inverted list of each point, found by `ivf_neighbors` with the same `basis`.
+  // If all known lists are large enough, the index uses them. `known` may be empty.
   IvfIndex(const AnyPoints& points, std::int64_t k, Metric metric, const IvfParams& params, double recall,
            std::span<const std::int32_t> known, std::span<const float> basis, std::uint64_t seed,
            Gemm<float>* sgemm, ThreadPool& pool, const Report& report = {});
@@ -62,7 +63,7 @@ class IvfIndex {
   std::unique_ptr<const CentroidIndex> centroid_index_;  // index of the centroids of the inverted lists
 };
 
-// Return one hash per row.
+// Return a 64-bit hash of each row.
 std::vector<std::uint64_t> hash_rows(const AnyPoints& points, ThreadPool& pool);
 
 }  // namespace agglo

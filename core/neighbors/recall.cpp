@@ -17,10 +17,11 @@ namespace agglo {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-// The error is three standard errors of the mean recall.
-// If few sample points missed neighbours, this error is too small, because their number is uncertain.
-// So kErrors more points that miss a typical share of their neighbours are added to the variance.
-// The typical share starts from one assumed point that misses kMiss of its neighbours, or one neighbour.
+// The reported error of a recall is kErrors standard errors of the mean recall.
+// If few sample points miss neighbours, the standard error of the sample is too small.
+// So the variance includes kErrors additional points that miss a typical share of their neighbours.
+// The typical share is a weighted mean over the sample points and one assumed point.
+// The assumed point misses the share kMiss of its neighbours, but at least one neighbour.
 constexpr double kErrors = 3, kMiss = 0.2;
 constexpr std::int64_t kColumns = 1024;  // points per matrix product
 
@@ -104,12 +105,15 @@ TrueNeighbors::TrueNeighbors(const Space& space, std::span<const std::int32_t> i
   for (std::int64_t s = 0; s < queries; ++s) keep_nearest(s);
 }
 
-// Returns a lower bound of a position's offset. A similarity is a product minus the offsets of both points.
+// Returns a lower bound of the offset of the point at position p.
+// The similarity of two points is the product of their rows minus both offsets.
 float TrueNeighbors::offset(std::int64_t p) const {
   return static_cast<float>(space_.offset(ids_[p]) - float32_slack(space_, ids_[p]));
 }
 
-// Keeps the k nearest candidates of a query, sorted. Returns the cutoff for the remaining products.
+// Keeps the k nearest candidates of a query, nearest first.
+// Returns the cutoff of the query.
+// The product of the query and a further candidate must reach the cutoff plus the candidate's offset.
 float TrueNeighbors::keep_nearest(std::int64_t query) {
   auto& candidates = best_[query];
   keep_first(candidates, k_);

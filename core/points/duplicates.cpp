@@ -22,7 +22,8 @@ class Rows {
 
   std::int64_t size() const { return static_cast<std::int64_t>(indptr_.size()) - 1; }
 
-  // Four independent sums, so that the processor need not wait for the previous multiplication.
+  // Returns the hash of a row. The four lanes are independent of each other.
+  // So the processor need not wait for one multiplication before it starts the next one.
   std::uint64_t hash(std::int64_t i) const {
     constexpr std::uint64_t kOdd = 0x9E3779B97F4A7C15u;
     const auto row = numbers(i);
@@ -83,11 +84,11 @@ Duplicates find_duplicates(Hashes hashes, const std::function<bool(std::int32_t,
   const std::int64_t n = static_cast<std::int64_t>(hashes.size());
   std::sort(hashes.begin(), hashes.end());
 
-  // Items with equal hashes are nearly always equal, but must be compared.
-  // Until the groups are numbered, `inverse` holds the first duplicate of each item.
+  // Items with equal hashes are nearly always equal. They are compared, because hashes may collide.
+  // Until the groups are numbered, `inverse` holds for each item the first item that is equal to it.
   Duplicates result;
   result.inverse.resize(n);
-  std::vector<std::int32_t> distinct;  // distinct items with the current hash
+  std::vector<std::int32_t> distinct;  // the distinct items that have the current hash
   for (std::int64_t s = 0; s < n; ++s) {
     const std::int32_t i = hashes[s].second;
     if (s == 0 || hashes[s - 1].first != hashes[s].first) distinct.clear();

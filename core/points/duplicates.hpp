@@ -21,23 +21,24 @@ struct Duplicates {
   Csr groups;                         // the points of each group, in increasing order
 
   bool has_none() const { return first.size() == inverse.size(); }
-  // Return all points that are equal to the given point, which is included.
+  // Return all points that are equal to the given point. The result includes the given point.
   std::span<const std::int32_t> group(std::int32_t point) const { return groups.row(inverse[point]); }
 };
 
 // Find the duplicates among dense rows.
 Duplicates find_duplicates(const AnyPoints& points, ThreadPool& pool);
 
-// Find the duplicates among n items, given (hash, index) for each item.
-// is_equal(i, j) compares two items with equal hashes.
+// Find the duplicates among n items. `hashes` holds a pair (hash, index) for each item.
+// is_equal(i, j) returns whether the items i and j are equal. It is called only for items with equal hashes.
 using Hashes = std::vector<std::pair<std::uint64_t, std::int32_t>>;
 Duplicates find_duplicates(Hashes hashes, const std::function<bool(std::int32_t, std::int32_t)>& is_equal);
 
-// Return for each row the first row that is equal to it. This is the row itself if no earlier row is equal.
+// Return for each row the index of the first row that is equal to it.
+// If no earlier row is equal to row i, the result for row i is i.
 //
 // Row i holds numbers[indptr[i]] .. numbers[indptr[i + 1] - 1].
-// Numbers are passed by their bits, as unsigned integers of the same size.
-// If `floating` is true, 0 and -0 are equal.
+// Each number is passed as an unsigned integer with the same bits.
+// If `floating` is true, the numbers are floating-point numbers, and 0 equals -0.
 template <class Word>
 std::vector<std::int32_t> first_duplicates(std::span<const std::int64_t> indptr,
                                            std::span<const Word> numbers, bool floating, ThreadPool& pool);

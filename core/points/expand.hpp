@@ -1,4 +1,4 @@
-// Expands the neighbour lists of distinct points to neighbour lists of all points, duplicates included.
+// Conversion of the neighbour lists of distinct points to the neighbour lists of all points.
 #pragma once
 
 #include <algorithm>
@@ -13,14 +13,16 @@
 
 namespace agglo {
 
-// The k nearest points of a point are duplicates of its k nearest distinct points, or its own duplicates.
+// Adds duplicates to neighbour lists of distinct points.
+// Each of the k nearest points of a point x equals one of the k nearest distinct points of x, or x itself.
 class DuplicateExpansion {
  public:
   DuplicateExpansion(const Space& space, const Duplicates& duplicates, std::int64_t k)
       : space_(space), duplicates_(duplicates), k_(k) {}
 
-  // Return every point that may be one of the k nearest of `point` or of its duplicates, sorted.
-  // `point` itself may be included. The result is valid until the next call.
+  // Return all points that may be among the k nearest points of `point` or of its duplicates, nearest first.
+  // `nearest` holds the k nearest distinct points. The result may include `point` itself.
+  // The result is valid until the next call.
   std::span<const Candidate> expand(std::int32_t point, std::span<const Candidate> nearest) {
     if (duplicates_.has_none()) return nearest;
     add_all(nearest);
@@ -42,7 +44,8 @@ class DuplicateExpansion {
     }
   }
 
-  // Write the k nearest points of a query to a row of the result. A query is not one of the points.
+  // Write the k nearest points of a query to row number `row` of the result.
+  // A query is not one of the points, so the query has no duplicates.
   void write_query(std::int64_t row, std::span<const Candidate> nearest, Neighbors& result) {
     if (!duplicates_.has_none()) {
       add_all(nearest);
@@ -72,7 +75,8 @@ class DuplicateExpansion {
   std::vector<Candidate> list_;
 };
 
-// Return the k nearest neighbours of all points, given the candidates of the distinct points `ids`.
+// Return the k nearest neighbours of all points.
+// `candidates` holds the candidate lists of the distinct points `ids`.
 inline Neighbors expand_duplicates(const Space& space, const Duplicates& duplicates,
                                    std::span<const std::int32_t> ids, CandidateLists& candidates,
                                    std::int64_t k, ThreadPool& pool, const Report& report) {

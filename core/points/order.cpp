@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::int64_t kSample = 128;  // rows in the sample that estimates the spread of a coordinate
 
-// Sorts positions by recursive halving.
+// Sorts the positions of rows by halving them recursively.
 class Halving {
  public:
   Halving(std::span<const float> coordinates, std::int64_t width, std::int64_t block, std::int64_t leaf)

@@ -23,13 +23,15 @@ std::vector<float> transpose(const float* matrix, std::int64_t rows, std::int64_
   return out;
 }
 
-// Orthonormalizes rows in place by the Gram-Schmidt process. A row that depends on previous rows becomes 0.
+// Orthonormalizes rows in place by the Gram-Schmidt process.
+// If a row is a linear combination of earlier rows, the row becomes 0.
 void orthonormalize(std::vector<float>& rows, std::int64_t count, std::int64_t d) {
-  constexpr double least = 1e-5;  // relative to a row's length; anything shorter is a rounding error
+  // A remainder below this fraction of the length of the row is a rounding error.
+  constexpr double least = 1e-5;
   for (std::int64_t i = 0; i < count; ++i) {
     float* row = rows.data() + i * d;
     const double before = std::sqrt(dot(row, row, d));
-    for (int pass = 0; pass < 2; ++pass)  // the second pass removes rounding errors of the first
+    for (int pass = 0; pass < 2; ++pass)  // the second pass removes the rounding errors of the first
       for (std::int64_t e = 0; e < i; ++e) {
         const float* other = rows.data() + e * d;
         const auto share = static_cast<float>(dot(row, other, d));
@@ -85,7 +87,8 @@ void tridiagonalize(std::vector<double>& matrix, std::int64_t n, std::vector<dou
   matrix = std::move(basis);
 }
 
-// Diagonalizes a tridiagonal matrix by implicit QL steps, and rotates the rows of `vectors` with it.
+// Diagonalizes a tridiagonal matrix by implicit QL steps.
+// Applies the rotations of these steps to the rows of `vectors`, too.
 void diagonalize(std::vector<double>& diagonal, std::vector<double>& off, std::vector<double>& vectors,
                  std::int64_t n) {
   constexpr int most = 60;  // maximum number of steps per eigenvalue; two or three are usual
@@ -155,9 +158,9 @@ PrincipalDirections find_principal_directions(const Points<float>& rows, std::in
   const std::vector<float> columns = transpose(data, n, d);
   std::vector<float> basis(count * d), inside, next;
   std::uint64_t state = 0;
-  for (float& x : basis)  // uniform in [-1, 1)
+  for (float& x : basis)  // a random number, uniform in [-1, 1)
     x = static_cast<float>(static_cast<std::int64_t>(next_splitmix64(state) >> 40)) * 0x1p-23f - 1;
-  const auto coordinates = [&] {  // coordinates of all rows, one direction after the other
+  const auto coordinates = [&] {  // computes the coordinates of all rows, one direction after the other
     multiply_rows(basis.data(), count, rows.data, rows.n, rows.d, inside);
   };
   for (int iteration = 0; iteration < iterations; ++iteration) {

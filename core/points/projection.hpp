@@ -1,4 +1,4 @@
-// Principal directions of points, with the same bits on every machine.
+// Principal directions of points, as in PCA. All machines compute the same bits.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +9,17 @@
 namespace agglo {
 
 struct PrincipalDirections {
-  std::vector<float> rows;      // orthonormal vectors, one after the other, the most important first
+  std::vector<float> rows;      // orthonormal vectors, one after the other, in descending order of `squares`
   std::vector<double> squares;  // for each direction, the sum of squared coordinates over all points
 };
 
-// Approximate the `count` principal directions of rows, 1 <= count <= rows.d.
-// No number may be larger than 1. The method is subspace iteration from a fixed start.
+// Return an approximation of the first `count` principal directions of rows. 1 <= count <= rows.d.
+// No number in the rows may be larger than 1.
+// The method is subspace iteration. It starts from fixed pseudorandom directions.
 PrincipalDirections find_principal_directions(const Points<float>& rows, std::int64_t count, int iterations);
 
-// The eigenvalues of a symmetric matrix in descending order, and its eigenvectors, one per row.
+// The eigenvalues of a symmetric matrix in descending order, and its eigenvectors.
+// Row i of `vectors` is the eigenvector of values[i].
 struct Eigen {
   std::vector<double> values, vectors;
 };

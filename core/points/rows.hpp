@@ -13,7 +13,8 @@
 
 namespace agglo {
 
-// Write the normalized row of the point ids[p] for each given position p. Grows `rows` if it is too short.
+// Write the normalized row of the point ids[p] to `rows`, for each p in `positions`.
+// If `rows` is too short, the function resizes it.
 inline void gather_normalized(const Space& space, std::span<const std::int32_t> ids,
                               std::span<const std::int32_t> positions, std::vector<float>& rows) {
   constexpr std::size_t ahead = 4;
@@ -25,10 +26,10 @@ inline void gather_normalized(const Space& space, std::span<const std::int32_t> 
   }
 }
 
-// Rows of the distinct points, which are addressed by their positions 0..n-1.
+// A source of the rows of the distinct points. A point is addressed by its position, from 0 to n - 1.
 //
-// The similarity of two points is about the product of their rows, minus rest() of both points.
-// Under distances, half the squared length of each row is subtracted, too.
+// Under similarities, the similarity of two points is about the dot product of their rows.
+// Under distances, subtract rest() of both points and half the squared lengths of both rows.
 class RowSource {
  public:
   RowSource(std::int64_t n, std::int64_t width) : n_(n), width_(width) {}
@@ -39,19 +40,20 @@ class RowSource {
   std::int64_t n() const { return n_; }
   std::int64_t width() const { return width_; }
 
-  // Write the rows at the given positions, one after the other. Grows `rows` if it is too short.
+  // Write the rows at the given positions to `rows`, one after the other.
+  // If `rows` is too short, the function resizes it.
   virtual void gather(std::span<const std::int32_t> positions, std::vector<float>& rows) const = 0;
-  // Return half the squared length of the part of a point that its row does not represent.
+  // Return half the squared length of the part of a point that the row of the point does not represent.
   virtual float rest(std::int64_t) const { return 0; }
 
-  // Free the stored rows and rests. Each later gather() recomputes the rows.
+  // Free the stored rows and rests. Afterwards, each call of gather() computes the rows again.
   virtual void drop() {}
 
  private:
   const std::int64_t n_, width_;
 };
 
-// Source of the normalized rows themselves.
+// A source of the complete normalized rows.
 class FullRows final : public RowSource {
  public:
   FullRows(const Space& space, std::span<const std::int32_t> ids)
@@ -66,10 +68,11 @@ class FullRows final : public RowSource {
   const std::span<const std::int32_t> ids_;
 };
 
-// Source of the coordinates of the normalized rows in an orthonormal basis with fewer directions.
+// A source of the coordinates of the normalized rows in an orthonormal basis.
+// The basis has fewer vectors than the rows have columns.
 //
-// Products of coordinates ignore the part of each row outside the basis.
-// rest() returns half the squared length of this part.
+// Dot products of coordinates ignore the part of each row that is orthogonal to the basis.
+// Under distances, rest() returns half the squared length of this part. Under similarities, it returns 0.
 class ProjectedRows final : public RowSource {
  public:
   ProjectedRows(const Space& space, std::span<const std::int32_t> ids, std::span<const float> basis,
@@ -111,7 +114,7 @@ class ProjectedRows final : public RowSource {
   }
   float rest(std::int64_t p) const override { return rests_.empty() ? 0 : rests_[p]; }
   void drop() override {
-    rows_ = Array<float>();  // = {} would keep the capacity
+    rows_ = Array<float>();  // `rows_ = {}` would not free the memory
     rests_ = std::vector<float>();
   }
 

@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::int64_t kRows = 256;     // rows per chunk of parallel work
 constexpr std::int64_t kSample = 1024;  // size of the sample whose mean is the center
-// Points with lengths in this range can be multiplied in float32 without normalization, at the same accuracy.
+// If the lengths of points are in this range, float32 products of the original rows are precise enough.
 constexpr double kMinQuickLength = 1e-3, kMaxQuickLength = 1e18;
 
 }  // namespace
@@ -20,7 +20,7 @@ Space::Space(const AnyPoints& points, Metric metric, ThreadPool& pool)
     const std::int64_t sample = std::min(n, kSample);
     std::vector<double> mean(d, 0.0), row(d);
     for (std::int64_t s = 0; s < sample; ++s) {
-      normalize(s * n / sample, row.data());  // still without center and factor
+      normalize(s * n / sample, row.data());  // the center is still 0, and the factor is still 1
       for (std::int64_t j = 0; j < d; ++j) mean[j] += row[j] / static_cast<double>(sample);
     }
     center_ = std::move(mean);

@@ -1,4 +1,4 @@
-// Points with a metric: exact similarities of pairs, and normalized rows for float32 products.
+// Points with a metric: exact similarities of pairs of points, and normalized rows for float32 products.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,8 @@ enum class Metric { dot, cosine, sqeuclidean, euclidean };
 
 inline bool is_similarity(Metric metric) { return metric == Metric::dot || metric == Metric::cosine; }
 
-// A view of n rows with d finite numbers each, none larger than 1e100. The caller owns the data.
+// A view of n rows with d numbers each. The caller owns the data.
+// All numbers are finite, and their magnitudes are at most 1e100.
 template <class T>
 struct Points {
   const T* data;
@@ -25,7 +26,8 @@ struct Points {
   const T* row(std::int64_t i) const { return data + i * d; }
 };
 
-// The same view for numbers of any type. Only Space reads the numbers, so the searches are compiled once.
+// A view of n rows with d numbers each, whose number type is known only at run time.
+// Only Space reads the numbers. So the searches are not compiled separately for each number type.
 struct AnyPoints {
   const std::byte* data;
   NumberType type;
@@ -43,17 +45,18 @@ struct AnyPoints {
 // A query: a row that is not one of the points, prepared for comparisons with the points.
 struct Query {
   const void* row;
-  double factor;  // factor of its normalized row
-  double square;  // squared length of its normalized row
-  bool quick;     // whether its products are safe in float32
+  double factor;  // the normalized row of the query is (row - center) * factor
+  double square;  // the squared length of the normalized row
+  bool quick;     // whether float32 products of the query are precise and do not overflow
 };
 
-// Points, and the similarity of pairs of points. Larger is closer under every metric.
+// Points, and the similarity of pairs of points. Under every metric, a larger similarity means closer.
 //
 // The normalized row of x is (x - center) * factor.
-// Normalized rows have a length of at most 1, so float32 products do not overflow and stay precise.
+// Normalized rows have a length of at most 1. So their float32 products do not overflow and stay precise.
 // Under cosine, each point has its own factor. Under the other metrics, all points share one factor.
-// The similarity is the dot product of two normalized rows, or minus half their squared distance.
+// Under dot product and cosine, the similarity is the dot product of two normalized rows.
+// Under distances, the similarity is minus half the squared distance of two normalized rows.
 class Space {
  public:
   Space(const AnyPoints& points, Metric metric, ThreadPool& pool);
@@ -61,7 +64,7 @@ class Space {
   std::int64_t n() const { return points_.n; }
   std::int64_t d() const { return points_.d; }
   Metric metric() const { return metric_; }
-  // Return whether the number type has float32 products. float64 has not.
+  // Return whether products may be computed in float32. This is true for all number types except float64.
   bool has_quick_products() const { return points_.type != NumberType::float64; }
   void prefetch_row(std::int64_t i) const { prefetch(points_.row(i), points_.row_bytes()); }
 
@@ -71,23 +74,24 @@ class Space {
   void normalize(std::int64_t i, double* out) const { shift(points_.row(i), factor(i), out); }
   // Return the squared length of the normalized row of point i.
   double square(std::int64_t i) const { return squares_[i]; }
-  // Return the offset of point i. The similarity of i and j is the product of their rows minus both offsets.
+  // Return the offset of point i.
+  // The similarity of i and j is the dot product of their normalized rows minus both offsets.
   double offset(std::int64_t i) const { return is_similarity(metric_) ? 0 : squares_[i] / 2; }
 
-  // Return the exact similarity, which ranks the results.
-  // Similarities are summed in float64, and (j, i) gives the same bits.
+  // Return the exact similarity of the points i and j. Searches rank neighbours by this similarity.
+  // Similarities are summed in float64. (j, i) gives the same bits as (i, j).
   double similarity(std::int64_t i, std::int64_t j) const {
     return similarity(points_.row(i), points_.row(j), factor(i) * factor(j));
   }
-  // Return the similarity, computed in float32 if possible.
-  // The error is at most d / 4 + 32 roundings of a squared length.
+  // Return the similarity of the points i and j, computed in float32 if float32 is precise enough.
+  // The error is at most d / 4 + 32 times the rounding error of a squared length.
   double quick_similarity(std::int64_t i, std::int64_t j) const {
     return quick_similarity(points_.row(i), points_.row(j), factor(i) * factor(j), quick_);
   }
-  // Convert a similarity to the value of the metric.
+  // Convert a similarity to the value of the metric, such as a Euclidean distance.
   float value(double similarity) const;
 
-  // The same functions for a query, whose normalized row may be longer than 1.
+  // The functions below compare a query with a point. The normalized row of a query may be longer than 1.
   Query make_query(const void* row) const;
   void normalize(const Query& query, float* out) const { shift(query.row, query.factor, out); }
   void normalize(const Query& query, double* out) const { shift(query.row, query.factor, out); }
@@ -107,17 +111,18 @@ class Space {
   void shift(const void* x, double factor, double* out) const {
     kernels_.shift_to_double(x, center_.data(), factor, points_.d, out);
   }
-  // All-zero points have no direction. Under cosine, their factor is 0, and so are all their similarities.
+  // Returns the factor of point i. Under cosine, the factor of a point with only zeros is 0.
+  // So all similarities of such a point are 0.
   double factor(std::int64_t i) const { return factors_.empty() ? factor_ : factors_[i]; }
 
   AnyPoints points_;
   Metric metric_;
   RowKernels kernels_;
-  std::vector<double> center_;             // rounded to float32 unless the points are float64
-  std::vector<float> quick_center_;        // the same center in float32
-  std::vector<double> squares_, factors_;  // one factor per point under cosine
-  double factor_ = 1;   // the factor of other metrics: a power of two, which causes no rounding
-  bool quick_ = false;  // whether products of the original points are safe in float32
+  std::vector<double> center_;       // the center; if the points are not float64, it is rounded to float32
+  std::vector<float> quick_center_;  // the center in float32
+  std::vector<double> squares_, factors_;  // under cosine, `factors_` has one factor per point
+  double factor_ = 1;   // under other metrics, the factor of all points; a power of two avoids rounding
+  bool quick_ = false;  // whether float32 products of the original points are precise and do not overflow
 };
 
 }  // namespace agglo
