@@ -19,33 +19,36 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 MEDOID_METRICS = ("sqeuclidean", "euclidean", "cosine")
 
-# Block sizes. Points are converted to float64 block by block, to save memory.
+# The number of rows or columns of a block. Points are converted to float64 block by block, to save memory.
 _ROWS = 4096
 _COLUMNS = 16
 
 
 class Spread(NamedTuple):
-    """Size, cohesion, separation and nearest cluster of each cluster: arrays with one entry per cluster."""
+    """The size, cohesion, separation and nearest cluster of each cluster: arrays with one entry per cluster."""
 
     size: Ints
     """The number of points of each cluster."""
     cohesion: Floats
-    """The root mean square distance of the cluster's points to its center; 0 if all are duplicates."""
+    """The root mean square distance of the cluster's points to its center. If all points are equal, it is 0."""
     separation: Floats
-    """The distance of the cluster's center to the nearest other center; infinite for a single cluster."""
+    """The distance of the cluster's center to the nearest other center. If there is only one cluster, infinity."""
     nearest: Ints
-    """The cluster with the nearest center; -1 for a single cluster."""
+    """The cluster with the nearest other center. If there is only one cluster, it is -1."""
 
 
 class FirstMerge(NamedTuple):
     """The first merge of each point into a large enough cluster: arrays with one entry per point."""
 
     node: npt.NDArray[np.int32]
-    """The tree node of that cluster."""
+    """The tree node of the cluster into which the point is merged."""
     round: npt.NDArray[np.int32]
-    """The round of the merge. The explicit root of a forest has the round ``len(tree.rounds) + 1``."""
+    """The round of the merge. If the last round leaves several clusters, an added root merges them.
+
+    The round of this added root is ``len(tree.rounds) + 1``.
+    """
     height: Floats
-    """The height of the merge, a distance."""
+    """The height of the merge, as a distance: larger means later."""
 
 
 def centers(X: npt.ArrayLike, labels: npt.ArrayLike) -> Floats:
@@ -56,7 +59,7 @@ def centers(X: npt.ArrayLike, labels: npt.ArrayLike) -> Floats:
     X : array-like of shape (n_points, n_features)
         The points.
     labels : array-like of shape (n_points,)
-        The cluster of each point, 0 to k - 1; -1 for points in no cluster.
+        The cluster of each point, from 0 to k - 1. Points with the label -1 are in no cluster.
 
     Examples
     --------
@@ -72,8 +75,8 @@ def centers(X: npt.ArrayLike, labels: npt.ArrayLike) -> Floats:
 def examples(X: npt.ArrayLike, labels: npt.ArrayLike, n: SupportsIndex = 5) -> Ints:
     """Find the ``n`` points nearest to each cluster's center; return one row of point indices per cluster.
 
-    Each row is sorted from the nearest point to the farthest. Ties are in order of index. If a cluster has fewer
-    than ``n`` points, its row is filled with -1.
+    Each row is sorted from the nearest point to the farthest. Equally near points are sorted by index. If a
+    cluster has fewer than ``n`` points, the rest of its row is filled with -1.
 
     Parameters
     ----------
@@ -104,15 +107,17 @@ def medoids(
 ) -> Ints:
     """Find the medoid of each cluster: the point with the smallest sum of distances to the other points.
 
-    Ties go to the smallest index.
+    The result has the index of one point per cluster. If several points have the same sum, the smallest index is
+    returned.
 
     Parameters
     ----------
     X, labels
         The points and their clusters, as for :func:`centers`.
     metric : {"sqeuclidean", "euclidean", "cosine"}
-        The distance. For squared and cosine distances, the medoid follows from the mean in one pass over the
-        points. Euclidean distances are summed over all pairs of a cluster, in time quadratic in its size.
+        The distance. For squared Euclidean and cosine distances, the medoid is computed from the mean of the
+        cluster, in linear time. Euclidean distances are summed over all pairs of points of a cluster. This takes
+        time quadratic in the size of the cluster.
 
     Examples
     --------
@@ -139,8 +144,8 @@ def medoids(
 def spread(X: npt.ArrayLike, labels: npt.ArrayLike) -> Spread:
     """Compute the size, the cohesion and the separation of each cluster, and its nearest cluster.
 
-    A large ratio of cohesion to separation, compared with other clusters, means that a cluster overlaps with its
-    nearest cluster.
+    Compare the ratio of cohesion to separation among the clusters. If the ratio of a cluster is large, the cluster
+    overlaps with its nearest cluster.
 
     Parameters
     ----------
@@ -199,7 +204,7 @@ def first_merge(tree: Hierarchy, min_size: SupportsIndex = 2) -> FirstMerge:
             f"min_size={least} is out of range: pass a number from 2 to {tree.n_leaves}, the number of leaves"
         )
     ancestor = np.where(tree.size < least, tree.parent, np.arange(len(tree.size), dtype=np.int32))
-    while (tree.size[ancestor] < least).any():  # pointer jumping: each pass doubles the steps
+    while (tree.size[ancestor] < least).any():  # pointer jumping: each pass doubles the length of the pointers
         ancestor = ancestor[ancestor]
     node = ancestor[: tree.n_leaves]
     return FirstMerge(node, tree.round[node], tree.height[node])
@@ -223,13 +228,15 @@ def describe(
         The points, for the columns ``cohesion``, ``separation`` and ``nearest`` (see :class:`Spread`) and
         ``medoid`` (see :func:`medoids`).
     texts : iterable of str, optional
-        One text per point, for the column ``terms``: the terms that distinguish a cluster from its siblings.
+        One text per point, for the column ``terms``. It lists the terms that distinguish a cluster from its
+        siblings in the tree.
 
     Returns
     -------
     pandas.DataFrame
-        The index is ``cluster``. The columns are ``size``, ``node`` (the tree node), ``height`` (of the node),
-        ``until`` (the height of the parent, NaN for the root), and the columns of ``X`` and ``texts``.
+        The index is ``cluster``. The columns are ``size``, ``node`` (the tree node of the cluster), ``height``
+        (the height of this node), ``until`` (the height of its parent), and the columns for ``X`` and ``texts``.
+        If the node is the root, ``until`` is NaN.
 
     Examples
     --------
@@ -284,7 +291,10 @@ def _compute_means(points: PointArray, clusters: Ints, size: Ints) -> Floats:
 
 
 def _squared_distances(points: PointArray, clusters: Ints, means: Floats) -> Floats:
-    """Return the squared distance of each point to its cluster center; undefined for points labelled -1."""
+    """Return the squared distance of each point to the center of its cluster.
+
+    The values of points with the label -1 are meaningless.
+    """
     squares = np.empty(len(points))
     for first in range(0, len(points), _ROWS):
         rows = slice(first, first + _ROWS)
@@ -324,7 +334,10 @@ def _distance_sums(points: PointArray, clusters: Ints, size: Ints) -> Floats:
 
 
 def _find_nearest_rows(means: Floats) -> Ints:
-    """Return the index of the nearest other row for each row, the first if tied; -1 if there is only one row."""
+    """Return, for each row of ``means``, the index of the nearest other row.
+
+    Among equally near rows, return the smallest index. If there is only one row, return -1.
+    """
     if len(means) == 1:
         return np.full(1, -1)
     graph = neighbor_graph(means, 1, "sqeuclidean", missing=None)

@@ -1,4 +1,4 @@
-"""Coherence of clusters: rate sampled pairs of points by known classes or by held-out vectors."""
+"""Measure the coherence of clusters: rate sampled pairs of points by known classes or by held-out vectors."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from agglo.points.points import check_points
 Ints = npt.NDArray[np.int64]
 Sample = Literal["clusters", "points"]
 
-_N_RANDOM_PAIRS = 20_000  # random pairs of points; quantiles of their cosines are the thresholds
+_N_RANDOM_PAIRS = 20_000  # number of random pairs of points; quantiles of their cosines are the thresholds
 
 
 class Coherence(NamedTuple):
     """Ratings of sampled pairs of points; see :func:`coherence`."""
 
     coherent: float
-    """The share of pairs rated 1, coherent."""
+    """The share of pairs with the rating 1 (coherent)."""
     neutral: float
-    """The share of pairs rated 0, neutral."""
+    """The share of pairs with the rating 0 (neutral)."""
     incoherent: float
-    """The share of pairs rated -1, incoherent."""
+    """The share of pairs with the rating -1 (incoherent)."""
     pairs: Ints
-    """The pairs, one row per pair: the head and the tail, two points of one cluster."""
+    """The indices of two points of one cluster, the head and the tail, with one row per pair."""
     ratings: npt.NDArray[np.int8]
     """The rating of each pair: 1, 0 or -1."""
 
@@ -44,33 +44,33 @@ def coherence(
 ) -> Coherence:
     """Rate sampled pairs of points of one cluster as coherent, neutral or incoherent.
 
-    In the paper, people rated one (head, tail) pair of queries from each of about 1200 random clusters as -1, 0 or
-    1. Here, known classes or held-out vectors rate the pairs.
+    In the SCC paper, people rated pairs of web queries as -1, 0 or 1. One (head, tail) pair was drawn from each of
+    about 1200 random clusters. Here, known classes or held-out vectors replace the people.
 
     Parameters
     ----------
     labels : array-like of shape (n_points,)
-        The cluster of each point, 0 to k - 1; -1 for points in no cluster. Clusters of at least two points are
-        sampled.
+        The cluster of each point, from 0 to k - 1. Points with the label -1 are in no cluster. Only clusters of at
+        least two points are sampled.
     y : array-like of shape (n_points,) or (n_levels, n_points)
-        Known classes. A pair of points with the same class is coherent, any other pair is incoherent. Several
-        levels of classes are ordered from fine to coarse. A pair with the same class only at a coarser level is
-        neutral.
+        Known classes. A pair of points with the same class is coherent. Any other pair is incoherent. If there are
+        several levels of classes, order them from fine to coarse. A pair that has the same class only at a coarser
+        level is neutral.
     X : array-like of shape (n_points, n_features)
-        Held-out vectors, which were not used for the clustering. Pairs are compared by cosine, with two quantiles
-        of the cosines of random pairs as thresholds. A pair above the second quantile is coherent. A pair that is
-        not above the first quantile is incoherent.
+        Held-out vectors, which were not used for the clustering. A pair is rated by the cosine of its vectors. The
+        thresholds are two quantiles of the cosines of random pairs. If the cosine is above the second quantile,
+        the pair is coherent. If it is not above the first quantile, the pair is incoherent.
     weights : array-like of shape (n_points,), optional
-        The frequency of each point. If given, the head of a cluster is its most frequent point, otherwise a random
-        point. The tail is another random point.
+        The frequency of each point. If given, the head of a pair is the most frequent point of the cluster.
+        Otherwise the head is a random point of the cluster. The tail is another random point of the cluster.
     sample : {"clusters", "points"}
-        ``"clusters"`` samples random clusters and one pair from each, as in the paper. ``"points"`` samples random
-        points, each with another point of its cluster, so that large clusters have more influence. The results
-        differ if a clustering has many small clusters of outliers.
+        ``"clusters"`` samples random clusters and one pair from each, as in the SCC paper. ``"points"`` samples
+        random points and pairs each with another point of its cluster. So large clusters have more influence. The
+        two results differ if a clustering has many small clusters of outliers.
     n_pairs : int
         The maximum number of pairs to rate.
     quantiles : pair of float
-        For ``X``: the two quantiles of the cosines of random pairs that are the thresholds of the ratings.
+        The two quantiles of the cosines of random pairs that are the thresholds. They are used only with ``X``.
     random_state : int
         The random seed of the samples.
 

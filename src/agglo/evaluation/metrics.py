@@ -1,4 +1,4 @@
-"""Scores of a tree or a flat clustering against known classes, and the DP-means cost."""
+"""Scores that compare a tree or a flat clustering with known classes, and the DP-means cost."""
 
 from __future__ import annotations
 
@@ -23,7 +23,11 @@ class PairwiseScores(NamedTuple):
 
     @classmethod
     def from_pairs(cls, together: float, of_class: float, of_cluster: float) -> PairwiseScores:
-        """Compute the scores from the number of pairs with the same class and cluster, class, and cluster."""
+        """Compute the scores from three numbers of pairs of points.
+
+        ``of_class`` is the number of pairs with the same class. ``of_cluster`` is the number of pairs in the same
+        cluster. ``together`` is the number of pairs with both.
+        """
         # Python integers are exact, so each ratio is rounded only once.
         return cls(
             f1=2 * together / (of_class + of_cluster) if of_class + of_cluster else 1.0,
@@ -41,7 +45,7 @@ class RoundScores(NamedTuple):
 
     @classmethod
     def from_pairs(cls, together: npt.NDArray[Any], of_class: float, of_cluster: npt.NDArray[Any]) -> RoundScores:
-        """Compute the scores from the numbers of pairs after each round; see :class:`PairwiseScores`."""
+        """Compute the scores from the numbers of pairs after each round; see :meth:`PairwiseScores.from_pairs`."""
 
         def divide(part: npt.NDArray[Any], whole: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
             return np.asarray(np.divide(part, whole, out=np.ones(len(whole)), where=whole > 0), np.float64)
@@ -58,26 +62,27 @@ def dendrogram_purity(tree: Hierarchy, y: npt.ArrayLike) -> float:
     """Compute the dendrogram purity of a tree against known classes.
 
     Each pair of points with the same class has a least common ancestor in the tree. The purity of the pair is the
-    share of this ancestor's leaves with the same class. Dendrogram purity is the mean over all such pairs, without
-    sampling. A perfect tree has purity 1. It takes O(N log N) time for N leaves and any shape of tree.
+    share of this ancestor's leaves that have the class of the pair. Dendrogram purity is the mean over all such
+    pairs, computed without sampling. A perfect tree has purity 1. For N leaves and any shape of tree, the
+    computation takes O(N log N) time.
 
     Parameters
     ----------
     tree : Hierarchy
         The tree; its nodes may have any number of children.
     y : array-like of shape (n_leaves,)
-        The class of each point: integers, strings or other hashable values. Every point needs a class; -1 is a
-        class like any other.
+        The class of each point: integers, strings or other hashable values. Every point needs a class. The value
+        -1 is a class like any other.
 
     Returns
     -------
     float
-        In (0, 1].
+        The dendrogram purity, larger than 0 and at most 1.
 
     Raises
     ------
     ValueError
-        If no two points share a class: there is no pair to take the mean over.
+        If no two points have the same class, because then there is no pair to average over.
 
     Examples
     --------
@@ -103,8 +108,8 @@ def pairwise_f1(y: npt.ArrayLike, labels: npt.ArrayLike) -> PairwiseScores:
     """Compute pairwise F1, precision and recall of a clustering against known classes.
 
     Precision is the share of same-cluster pairs of points that also have the same class. Recall is the share of
-    same-class pairs that are also in the same cluster. F1 is their harmonic mean. If there are no pairs, the share
-    is 1.
+    same-class pairs that are also in the same cluster. F1 is the harmonic mean of precision and recall. A share of
+    no pairs is defined as 1.
 
     Parameters
     ----------
@@ -163,7 +168,7 @@ def pairwise_f1_by_round(tree: Hierarchy, y: npt.ArrayLike) -> RoundScores:
     met = _core.count_pairs_by_lca(tree.parent, tree.size, classes, int(classes.max()) + 1)
     sizes = tree.size.astype(np.int64)
     pairs = sizes * (sizes - 1) // 2
-    new_pairs = pairs.copy()  # pairs of a node that are not pairs of one of its children
+    new_pairs = pairs.copy()  # number of pairs of points that a node contains, but none of its children
     np.subtract.at(new_pairs, tree.parent[:-1], pairs[:-1])
     together, of_cluster = (_sum_by_round(tree, column) for column in (met, new_pairs))
     return RoundScores.from_pairs(together, _count_pairs(np.bincount(classes)), of_cluster)
@@ -175,16 +180,16 @@ def dp_means_cost(X: npt.ArrayLike, labels: npt.ArrayLike, lam: SupportsFloat) -
     Parameters
     ----------
     X : array-like of shape (n_points, n_features)
-        The points, dense. Sums are computed in float64 for any dtype of ``X``.
+        The points, as a dense array. Sums are computed in float64 for any dtype of ``X``.
     labels : array-like of shape (n_points,)
-        The cluster of each point; -1 is a cluster like any other.
+        The cluster of each point. The value -1 is a cluster like any other.
     lam : float
         The cost per cluster (λ), 0 or larger.
 
     Returns
     -------
     float
-        The DP-means objective.
+        The DP-means cost.
 
     Examples
     --------
@@ -209,15 +214,15 @@ def dp_means_cost(X: npt.ArrayLike, labels: npt.ArrayLike, lam: SupportsFloat) -
 
 
 def _count_pairs(counts: npt.NDArray[np.int64]) -> int:
-    """Return the number of pairs within groups, given the size of each group."""
-    return int((counts * (counts - 1) // 2).sum())  # below 2^61 for up to 2^31 points
+    """Return the total number of pairs of points within groups, given the size of each group."""
+    return int((counts * (counts - 1) // 2).sum())  # fits 64 bits: less than 2^61 for up to 2^31 points
 
 
 def _sum_by_round(tree: Hierarchy, column: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return, for each round, the sum of ``column`` over all nodes merged up to this round."""
+    """Return, for each round from 0, the sum of ``column`` over all nodes created up to this round."""
     sums = np.zeros(len(tree.rounds) + 2, np.int64)
     np.add.at(sums, tree.round, column)
-    return np.cumsum(sums[:-1])  # without the explicit root of a forest, which is not a merge
+    return np.cumsum(sums[:-1])  # leave out the added root of a forest, which no round created
 
 
 def _encode_classes(tree: Hierarchy, y: npt.ArrayLike) -> npt.NDArray[np.int32]:
@@ -232,7 +237,10 @@ def _encode_classes(tree: Hierarchy, y: npt.ArrayLike) -> npt.NDArray[np.int32]:
 
 
 def encode_labels(name: str, labels: npt.ArrayLike) -> npt.NDArray[np.int32]:
-    """Encode labels of any type as integers 0 to k - 1."""
+    """Encode labels of any type as integers from 0 to k - 1; equal labels get the same integer.
+
+    Error messages call the labels ``name``.
+    """
     given = to_label_array(labels)
     if given.ndim != 1:
         raise ValueError(f"{name} must be one-dimensional, one label per point, got shape {given.shape}")

@@ -17,39 +17,39 @@ from agglo.evaluation.stop_words import STOP_WORDS, detect_language
 
 Ints = npt.NDArray[np.int64]
 
-MAX_CHARACTERS = 10_000  # only the first characters of a text are used
-_MAX_WORDS = 3  # in a phrase
-_MAX_LETTERS = 30  # longer words are codes or addresses
-_KEY_LETTERS = 5  # words that begin with the same letters are taken for forms of one word
-# A word may contain apostrophes, hyphens, dots and underscores, and end in "#" or "++". Any other sign ends a
-# phrase.
+MAX_CHARACTERS = 10_000  # number of characters at the beginning of a text that are used
+_MAX_WORDS = 3  # maximum number of words of a phrase
+_MAX_LETTERS = 30  # maximum length of a word; longer words are codes or addresses
+_KEY_LETTERS = 5  # words whose base forms begin with the same letters, of this number, are taken as related
+# A word may contain apostrophes, hyphens, dots and underscores, and end in "#" or "++".
+# Any other sign ends a phrase.
 _TOKEN = re.compile(r"[^\W_]+(?:['’._\-][^\W_]+)*(?:\+\+|#)?|[^\w\s]")
 _PARTS = re.compile(r"['._\-]")
 _VOWEL = re.compile("[aeiouy]")
 
-# Words in many texts of all topics are stop words of the corpus. The texts are divided into blocks of similar
-# texts.
+# A word that occurs in many texts of all topics is a stop word of these texts.
+# To find such words, the texts are divided into blocks of neighbouring texts, which are similar.
 _N_BLOCKS = 20
-_MIN_BLOCK = 50  # texts per block; with fewer texts the shares are too uncertain
-_MIN_SHARE = 0.03  # of all texts that contain the word
-_EVEN = 0.5  # a word is spread evenly if its share in most blocks is at least this part of its share in all texts
-_MOST_BLOCKS = 0.7
+_MIN_BLOCK = 50  # minimum number of texts per block; with fewer texts, the shares are too uncertain
+_MIN_SHARE = 0.03  # minimum share of all texts that contain a stop word
+_EVEN = 0.5  # in most blocks, a stop word has at least this part of its share in all texts
+_MOST_BLOCKS = 0.7  # minimum share of the blocks for "most blocks"
 
 
 @dataclass(frozen=True, eq=False)
 class Terms:
-    """The terms of texts. Inflections of a word are one term.
+    """The terms (words and phrases) of texts. Inflections of a word are one term.
 
     Parameters
     ----------
     counts : scipy.sparse.csr_array of shape (n_texts, n_terms)
-        1 if a text contains a term. Column indices are sorted.
+        The entry is 1 if the text contains the term. Column indices are sorted.
     names : list of str
         Each term in its most frequent spelling.
     n_words : ndarray of int64
         The number of words of each term.
     keys : list of frozenset of str
-        The words of each term as beginnings of their base forms, to recognize related words.
+        The first letters of the base form of each word of a term. Related words have the same first letters.
     """
 
     counts: Any
@@ -59,15 +59,16 @@ class Terms:
 
     @cached_property
     def n_texts_with(self) -> npt.NDArray[np.float64]:
-        """The number of texts with each term."""
+        """The number of texts that contain each term."""
         return np.bincount(self.counts.indices, minlength=self.counts.shape[1]).astype(np.float64)
 
 
 def extract_terms(texts: Sequence[str], language: str = "auto", stop_words: Collection[str] = ()) -> Terms:
     """Find the words of texts, and the phrases of two or three words that occur at least twice.
 
-    A term contains no stop word and starts with a letter. Neighbouring texts should be similar, as in the order of
-    a tree's leaves: words that occur evenly among all texts are stop words, too.
+    A term contains no stop word and starts with a letter. In a large set of texts, words that occur evenly among
+    all texts are also stop words. To detect them, neighbouring texts should be similar, as in the order of a
+    tree's leaves.
 
     Parameters
     ----------
@@ -76,7 +77,7 @@ def extract_terms(texts: Sequence[str], language: str = "auto", stop_words: Coll
     language : str
         The language of the function words to leave out: one of :data:`agglo.evaluation.stop_words.LANGUAGES`.
     stop_words : collection of str
-        Further words to leave out, in any case and inflection.
+        Further words to leave out, in lower or upper case and in any inflection.
     """
     found = [_TOKEN.findall(text[:MAX_CHARACTERS]) for text in texts]
     tokens = [token for own in found for token in own]
@@ -112,7 +113,11 @@ def extract_terms(texts: Sequence[str], language: str = "auto", stop_words: Coll
 
 @dataclass(frozen=True, eq=False)
 class _Grams:
-    """Occurrences of n-grams: the place of the first word, and a number that equal n-grams share."""
+    """Occurrences of n-grams.
+
+    ``place`` is the position of the first word among all tokens. ``key`` is a number that equal n-grams share.
+    ``length`` is the number of words.
+    """
 
     place: Ints
     key: Ints
@@ -120,11 +125,11 @@ class _Grams:
 
 
 def _extend(shorter: _Grams, length: int, base: Ints, doc: Ints, may_follow: npt.NDArray[np.bool_]) -> _Grams:
-    """Add one word to n-grams; keep those that occur at least twice."""
+    """Add the next word to each n-gram; return the longer n-grams that occur at least twice."""
     last = shorter.place + length - 1
     inside = last < len(base)
     place, key, last = shorter.place[inside], shorter.key[inside], last[inside]
-    # Signs are tokens that may not follow, so words on both sides of a sign are not adjacent.
+    # A sign is a token that no phrase contains, so no phrase has words on both sides of a sign.
     fits = may_follow[last] & (doc[last] == doc[place])
     for i in range(length - 1):
         fits &= base[last] != base[place + i]
@@ -137,7 +142,10 @@ def _extend(shorter: _Grams, length: int, base: Ints, doc: Ints, may_follow: npt
 
 
 def _most_frequent_spellings(place: Ints, term: Ints, n_words: Ints, code: Ints, n_terms: int) -> Ints:
-    """Return, for each term, the place of its most frequent spelling; the first one if tied."""
+    """Return, for each term, the place of the first occurrence of its most frequent spelling.
+
+    Among equally frequent spellings, the one that occurs first is chosen.
+    """
     spelling = code[place].copy()
     n_codes = code.max(initial=0) + 1
     for i in range(1, _MAX_WORDS):
@@ -156,7 +164,7 @@ def _most_frequent_spellings(place: Ints, term: Ints, n_words: Ints, code: Ints,
 
 
 def _spread_evenly(base: Ints, doc: Ints, n_texts: int, n_words: int) -> npt.NDArray[np.bool_]:
-    """Return whether each word occurs in many texts, in nearly equal shares all along the texts."""
+    """Return, for each word, whether it occurs in many texts, and in most blocks of texts about equally often."""
     if n_texts < _N_BLOCKS * _MIN_BLOCK:
         return np.zeros(n_words, bool)
     pairs = np.unique(doc * n_words + base)
@@ -175,7 +183,7 @@ def _spread_evenly(base: Ints, doc: Ints, n_texts: int, n_words: int) -> npt.NDA
 
 
 class _Words:
-    """The distinct tokens of texts, and the base form of each: inflections share one base form."""
+    """The distinct tokens of texts, and the base form of each token. Inflections of a word share one base form."""
 
     def __init__(
         self, tokens: list[str], count: npt.NDArray[np.int64], language: str, stop_words: Collection[str]
@@ -203,7 +211,10 @@ class _Words:
 
 
 def _shorten(word: str) -> str:
-    """Return the beginning of a word, to recognize related words: "writ" for "writes", "writing" and "writers"."""
+    """Return the beginning of a word's base form, by which related words are recognized.
+
+    For example, return "writ" for "writes", "writing" and "writers".
+    """
     word = min(_base_forms(word), key=len, default=word)
     for ending in ("er", "e", "y"):
         if word.endswith(ending) and len(word) - len(ending) > 2:
@@ -214,12 +225,12 @@ def _shorten(word: str) -> str:
 
 
 def _is_content(word: str) -> bool:
-    """Return whether a token is a word that can start a term: not a sign, a number, a letter or a long code."""
+    """Return whether a token can start a term: it is not a sign, a number, a single letter or a long code."""
     return word[0].isalpha() and (len(word) > 1 or not word.isascii()) and len(word) <= _MAX_LETTERS
 
 
 def _fold(word: str, vocabulary: Collection[str]) -> str:
-    """Return the base form of an English word if the texts contain it, or else the word."""
+    """Return the base form of an English word if ``vocabulary`` contains it; otherwise return the word."""
     while True:
         base = next((form for form in _base_forms(word) if form in vocabulary), None)
         if base is None:
@@ -228,7 +239,7 @@ def _fold(word: str, vocabulary: Collection[str]) -> str:
 
 
 def _base_forms(word: str) -> list[str]:
-    """Return the possible base forms of an inflected English word, the likeliest first."""
+    """Return the possible base forms of an English word, the likeliest first; none if it is not inflected."""
     if word.endswith("'s"):
         return [word[:-2]]
     if len(word) < 4 or word == "news":

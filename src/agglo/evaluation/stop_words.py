@@ -1,4 +1,4 @@
-"""Function words of several languages: words that name no topic."""
+"""Lists of function words of several languages, such as "the" and "of". Function words name no topic."""
 
 from __future__ import annotations
 

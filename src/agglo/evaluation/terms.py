@@ -1,4 +1,4 @@
-"""Terms that distinguish clusters of texts."""
+"""Find the terms (words and phrases) that distinguish clusters of texts."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 _MIN_WEIGHT = 1e-12  # smaller weights are rounding errors
-_MIN_SIZE = 4  # in clusters with at least this number of texts, a term must occur twice
+_MIN_SIZE = 4  # in a cluster with at least this number of texts, a term must occur in two texts
 _UNCERTAINTY = 0.25  # added to the expected number of texts with a term, so that rare terms need evidence
-_PHRASE_FACTOR = np.array([0.0, 1.0, 1.5, 1.7])  # by number of words: a phrase says more than its words
+_PHRASE_FACTOR = np.array([0.0, 1.0, 1.5, 1.7])  # factor of a term's weight, indexed by its number of words
 
 
 def terms(
@@ -36,30 +36,30 @@ def terms(
 ) -> list[list[str]]:
     """Find the words and phrases that distinguish each cluster, sorted by falling weight.
 
-    The weight of a term in a cluster of ``s`` texts is ``n / s * log(n / (s g + 0.25))``, times 1.5 for phrases
-    of two words and 1.7 for three. Here ``n`` is the number of the cluster's texts that contain the term, and
-    ``g`` is the share of such texts in all compared clusters together. Only terms with positive weight are
-    returned. A term that has a word of an earlier one is left out.
+    The weight of a term in a cluster of ``s`` texts is ``n / s * log(n / (s g + 0.25))``. Here ``n`` is the number
+    of the cluster's texts that contain the term. ``g`` is the share of texts with the term in all compared
+    clusters together. The weight of a phrase is multiplied by 1.5 for two words, and by 1.7 for three words. Only
+    terms with positive weight are returned. If a term shares a word with a term of larger weight, it is left out.
 
     Parameters
     ----------
     texts : iterable of str
         One text per point.
     labels : array-like of shape (n_points,)
-        The cluster of each point, 0 to k - 1; -1 for points in no cluster.
+        The cluster of each point, from 0 to k - 1. Points with the label -1 are in no cluster.
     tree : Hierarchy, optional
-        The tree that ``labels`` is a cut of. If given, each cluster is compared only with the clusters below its
-        parent, which share its general topic. By default each cluster is compared with all clusters.
+        The tree whose cut is ``labels``. If given, each cluster is compared only with the clusters below the same
+        parent, because they share a general topic. By default, each cluster is compared with all clusters.
     n : int
-        The largest number of terms per cluster.
+        The maximum number of terms per cluster.
     vectorizer : object, optional
-        Extracts terms from texts, with the methods of :class:`sklearn.feature_extraction.text.CountVectorizer`.
-        By default, terms are words and phrases of up to three words without stop words. Inflections of an English
-        word are one term.
+        An object that extracts terms from texts. It has the methods ``fit_transform`` and
+        ``get_feature_names_out`` of :class:`sklearn.feature_extraction.text.CountVectorizer`. By default, terms
+        are words and phrases of up to three words without stop words. Inflections of an English word are one term.
     language : str
         The language of the stop words: ``"english"``, ``"german"``, ``"french"``, ``"spanish"``, ``"italian"``,
-        ``"dutch"``, ``"portuguese"``, ``"none"``, or ``"auto"`` to recognize it. Words that are equally
-        frequent in all parts of a large set of texts are stop words in any language.
+        ``"dutch"``, ``"portuguese"`` or ``"none"``. With ``"auto"``, the language is detected. In a large set of
+        texts of any language, words that are about equally frequent in all clusters are also stop words.
     stop_words : collection of str
         Further stop words.
 
@@ -116,12 +116,15 @@ def terms(
 
 
 def phrase_factor(n_words: Ints) -> Floats:
-    """Return the factor of the weight of terms with the given number of words; it is larger for phrases."""
+    """Return the factor of each term's weight, given its number of words; it is larger for phrases."""
     return _PHRASE_FACTOR[n_words]
 
 
 def weigh_terms(count: npt.NDArray[Any], size: Any, reference: Floats) -> Floats:
-    """Return the weights of terms, coverage times the logarithm of the lift; -inf for single occurrences.
+    """Return the weight of each term of a cluster: its coverage times the logarithm of its lift.
+
+    The coverage is the share of the cluster's texts that contain the term. The lift is the number of these texts
+    divided by the expected number. If a cluster has at least 4 texts, a term in only one of them gets -inf.
 
     Parameters
     ----------
@@ -130,7 +133,7 @@ def weigh_terms(count: npt.NDArray[Any], size: Any, reference: Floats) -> Floats
     size : int or ndarray
         The number of texts of the cluster.
     reference : ndarray
-        The share of the texts with the term to compare with.
+        The share of texts with the term among the texts to compare with.
     """
     coverage = count / size
     weight: Floats = coverage * log(count / (size * reference + _UNCERTAINTY))
@@ -138,7 +141,7 @@ def weigh_terms(count: npt.NDArray[Any], size: Any, reference: Floats) -> Floats
 
 
 def select_distinct(candidates: Iterable[int], keys: Sequence[frozenset[str]], n: int) -> list[int]:
-    """Return the first ``n`` terms that have no word, in any inflection, of an earlier selected term."""
+    """Return the first ``n`` terms that share no word, in any inflection, with an earlier selected term."""
     selected: list[int] = []
     used: set[str] = set()
     for term in candidates:
@@ -153,7 +156,7 @@ def select_distinct(candidates: Iterable[int], keys: Sequence[frozenset[str]], n
 def _comparison_groups(
     by_cluster: Any, size: Ints, clusters: Ints, tree: Hierarchy | None
 ) -> Iterator[tuple[Ints, Floats, int]]:
-    """Yield groups of clusters to compare with each other, their term counts and their number of texts."""
+    """Yield each group of clusters that are compared, with the counts of its terms and its number of texts."""
     if tree is None:
         yield np.arange(len(size)), np.asarray(by_cluster.sum(axis=0)).ravel(), int(size.sum())
         return

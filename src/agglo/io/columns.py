@@ -1,4 +1,4 @@
-"""Choose the columns of a table that are features of the points."""
+"""Choose the columns of a table that are features of the points, and reject columns of row numbers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from agglo.io.files import ReadError
 from agglo.io.tables import Table, format_names, quote_name
 
-_MIN_ROWS = 10  # with fewer rows, a feature may equal the row numbers by chance
+_MIN_ROWS = 10  # minimum number of rows to detect row numbers; in fewer rows, a feature may equal them by chance
 _NUMBER = r"^\s*(?i:[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?|[-+]?inf(inity)?)\s*$"
 _BOOLEAN = r"^(?i:true|false)$"
 _UNNAMED_INDEX = re.compile(r"(Unnamed: 0(\.\d+)*)?")  # name of an index that pandas writes to a CSV file
@@ -29,8 +29,9 @@ def choose_features(
 ) -> list[str]:
     """Return the names of the feature columns: ``columns`` if given, otherwise all columns of numbers.
 
-    A single column of lists of numbers is also allowed. Columns without numbers, and the index of a data frame,
-    are ignored with a warning.
+    Instead of columns of numbers, a table may have a single column of lists of numbers. ``label_column`` and the
+    columns ``drop`` are left out. Columns without numbers, and the index of a data frame, are left out with a
+    warning.
     """
     if columns is not None:
         table.check_names(columns)
@@ -63,7 +64,10 @@ def choose_features(
 
 
 def find_index_columns(table: Table) -> list[str]:
-    """Return the columns that are the index of a data frame, according to the metadata and names from pandas."""
+    """Return the names of the columns that hold the index of a data frame.
+
+    They are recognized by the metadata and the column names that pandas writes.
+    """
     stored = (table.schema.pandas_metadata or {}).get("index_columns", [])
     index = [column for column in stored if isinstance(column, str) and column in table.names]
     index += [name for name in table.names if _UNNAMED_PARQUET_INDEX.fullmatch(name) and name not in index]
@@ -75,10 +79,10 @@ def find_index_columns(table: Table) -> list[str]:
 
 
 def feature_type(table: Table, column: str) -> Any:
-    """Return the Arrow type for reading a feature column.
+    """Return the Arrow type as which a feature column is read.
 
-    Integer columns of a CSV file are read as float64. Arrow infers the type from the first block, and later blocks
-    may contain fractions.
+    Integer columns of a CSV file are read as float64. The reason is that Arrow infers the type from the first
+    block of the file, and later blocks may contain fractions.
     """
     kind = table.schema.field(column).type
     is_integer = pa.types.is_integer(kind) or pa.types.is_null(kind)
@@ -101,12 +105,12 @@ def is_list_of_numbers(kind: Any) -> bool:
 
 
 def check_row_numbers(path: Path, columns: Sequence[str], X: npt.NDArray[Any]) -> None:
-    """Raise if a column contains row numbers; warn if a column looks like row numbers.
+    """Raise ``ReadError`` if a feature column contains row numbers; warn if it looks like row numbers.
 
     Row numbers are not features. They are often the largest numbers in a table and would dominate distances.
     """
     for column, values in zip(columns, X.T, strict=True):
-        start = values[:1000]  # enough to recognize most features
+        start = values[:1000]  # enough rows to see that most features are not row numbers
         is_named = re.sub(r"[\W_]", "", column.casefold()) in _ROW_NUMBER_NAMES
         has_repeats = len(np.unique(start)) < max(len(start), _MIN_ROWS)
         if (has_repeats and not is_named) or not _is_whole(start) or not _is_whole(values):
@@ -131,10 +135,10 @@ def _row_number_error(path: Path, column: str, reason: str) -> ReadError:
 
 
 def _check_text_columns(table: Table, fields: Sequence[Any]) -> None:
-    """Raise if a text column of a CSV file contains numbers.
+    """Raise ``ReadError`` if a text column of a CSV file contains numbers.
 
-    One invalid cell makes Arrow infer text for a whole column of numbers. So a text column with any number is an
-    error.
+    If a column of numbers has one invalid cell, Arrow infers text for the whole column. So a text column that
+    contains a number is an error.
     """
     texts = [field.name for field in fields if pa.types.is_string(field.type) or pa.types.is_binary(field.type)]
     if not table.is_csv or not texts:

@@ -23,14 +23,14 @@ _KINDS = {
     **dict.fromkeys((".csv", ".tsv", ".csv.gz", ".tsv.gz"), "CSV"),
     **dict.fromkeys((".txt", ".txt.gz"), "text"),
 }
-_CHUNK = 1 << 24  # bytes that are hashed at a time
-_SYSTEM_ERRORS = (  # errors with other causes than the content of a file
+_CHUNK = 1 << 24  # number of bytes that are read and hashed at a time
+_SYSTEM_ERRORS = (  # errors that are not caused by the content of a file
     *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EMFILE, errno.ENFILE, errno.EIO, errno.EACCES, errno.EPERM),
 )
 
 
 class ReadError(ValueError):
-    """Error for a file that cannot be used, with a cause and a remedy.
+    """The error for a file that cannot be used; its message states a cause and a remedy.
 
     The remedy may name options of ``agglo fit``. Commands without these options replace the remedy.
     """
@@ -48,7 +48,10 @@ def file_format(path: Path) -> str:
 
 
 def check_readable(path: Path, formats: Sequence[str]) -> str:
-    """Return the format of a file; raise if it is not in ``formats``, or if the file cannot be opened."""
+    """Return the format of a file, such as ``.csv``.
+
+    Raise an error if the format is not one of ``formats``, or if the file cannot be opened.
+    """
     form = file_format(path)
     if not path.exists():
         raise FileNotFoundError(f"{path} cannot be read: there is no such file; check its name")
@@ -58,13 +61,13 @@ def check_readable(path: Path, formats: Sequence[str]) -> str:
         known = ", ".join(formats)
         cause = f"files whose names end in {form!r} are not supported" if form else "its name has no suffix"
         raise ReadError(f"{path} cannot be read: {cause}", f"pass one of {known}")
-    with path.open("rb"):  # raises an OSError without permission
+    with path.open("rb"):  # raises an OSError if the user may not read the file
         return form
 
 
 @contextmanager
 def explain_read_errors(path: Path) -> Iterator[None]:
-    """Convert errors caused by the content of a file to a ValueError that names the file."""
+    """Convert errors of a ``with`` block that the content of a file causes to a ValueError that names the file."""
     try:
         yield
     except pa.ArrowCancelled:  # raised by Arrow on Ctrl-C
@@ -102,8 +105,8 @@ def write_arrow(table: Any, path: Path) -> None:
 def map_arrow(path: str | os.PathLike[str]) -> Any:
     """Memory-map an Arrow file and return its pyarrow.Table.
 
-    The whole table is validated first, because Arrow trusts the offsets in a file: a wrong offset would crash the
-    process.
+    The whole table is validated before it is returned. Arrow does not check the offsets in a file, and a wrong
+    offset would crash the process.
     """
     with open(path, "rb") as file, explain_read_errors(Path(path)):
         try:
@@ -119,7 +122,7 @@ def map_arrow(path: str | os.PathLike[str]) -> Any:
 
 
 def hash_file(path: Path) -> str:
-    """Return the hash of a file's content, as hexadecimal digits."""
+    """Return the BLAKE2 hash of a file's content, as hexadecimal digits."""
     digest = hashlib.blake2b(digest_size=16)
     with path.open("rb") as file:
         while chunk := file.read(_CHUNK):
@@ -133,9 +136,9 @@ def add_checksum(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def has_valid_checksum(record: Mapping[str, Any]) -> bool:
-    """Return whether a record matches its checksum.
+    """Return whether the entries of a record match its checksum.
 
-    A record without a checksum is valid, because early versions wrote none.
+    A record without a checksum is valid, because early versions of agglo wrote no checksums.
     """
     rest = dict(record)
     expected = rest.pop("checksum", None)

@@ -49,7 +49,8 @@ def scc(
     missing : float or "ignore", optional
         The weight assumed for a pair without an edge, as for :class:`agglo.NeighborGraph`.
     metric : str, optional
-        The metric of the weights. It is recorded, and squared distances get a different range of thresholds.
+        The metric of the weights. The run records it. For squared distances, the computed thresholds cover a
+        different range.
     points : DataFrame, optional
         A table whose first column has the ids of all points. Pass it if some points have no edges.
     thresholds, n_thresholds, linkage, advance
@@ -61,10 +62,10 @@ def scc(
         tree does not depend on this parameter.
     resume : bool
         Whether to resume the run in ``path`` after its last finished round. The process that started the run must
-        have ended. If the folder has no run, a new one starts.
+        have ended. If the folder contains no run, a new run starts.
     progress : callable, optional
-        Called as ``progress("rounds", done, total)`` after each round. ``total`` is the number of points, ``done``
-        the number of points minus the number of clusters.
+        Called as ``progress("rounds", done, total)`` after each round. ``total`` is the number of points.
+        ``done`` is the number of points minus the number of clusters.
     **unsupported
         Other arguments of :func:`agglo.scc` raise an error that names an alternative.
 
@@ -117,9 +118,9 @@ def affinity(
     progress: Progress | None = None,
     **unsupported: object,
 ) -> SparkHierarchy:
-    """Cluster a graph with Affinity clustering; the parameters are those of :func:`scc`.
+    """Cluster a graph with Affinity clustering, which has no thresholds; return the tree.
 
-    The tree is the same as with :func:`agglo.affinity`.
+    The tree is the same as with :func:`agglo.affinity`. The parameters have the same meaning as for :func:`scc`.
     """
     parameters = {"method": "affinity", "kind": kind, "missing": missing, "metric": metric, "linkage": linkage}
     check_supported(linkage, unsupported)

@@ -1,6 +1,7 @@
-"""The driver of a run on Spark: prepare the graph, run rounds, and run the last rounds in the C++ core.
+"""The driver of a clustering run on Spark: it prepares the graph, then runs rounds on Spark or in the C++ core.
 
-Every step appends its state to a log in the run's folder. An interrupted run resumes from the last state.
+Every step appends the state of the run to a log in the run's folder. An interrupted run resumes from the last
+state in the log.
 """
 
 from __future__ import annotations
@@ -41,9 +42,9 @@ _MAX_BROADCAST = 200_000  # maximum number of merges that are broadcast to every
 
 
 class Driver:
-    """A run of the rounds on Spark, with its tables in the folder ``path``; see :func:`agglo.spark.scc`.
+    """The driver of one clustering run, whose tables are in the folder ``path``; see :func:`agglo.spark.scc`.
 
-    ``parameters`` are those that the header of the run records.
+    The header of the run records ``parameters``.
     """
 
     def __init__(self, edges: DataFrame, path: str, points: DataFrame | None, parameters: dict[str, Any]) -> None:
@@ -60,7 +61,7 @@ class Driver:
         resume: bool,
         progress: Progress | None,
     ) -> SparkHierarchy:
-        """Run all rounds, or resume an interrupted run."""
+        """Run all rounds of a new run, or the remaining rounds of an interrupted run; return the tree."""
         if isinstance(handoff_edges, bool) or not isinstance(handoff_edges, int) or handoff_edges < 0:
             raise ValueError(f"handoff_edges={handoff_edges!r} must be an integer of at least 0; 0 disables it")
         header = self._read_header(resume)
@@ -82,7 +83,7 @@ class Driver:
         # Negate distances, so that larger values are closer.
         self.thresholds = None if self.plan.thresholds is None else self.linkage.sign * self.plan.thresholds
         self.last_threshold = None if self.thresholds is None else float(self.thresholds[-1])
-        states = self.folder.read_states()  # read again, because only now the lock excludes other drivers
+        states = self.folder.read_states()  # read the log again, because only now the lock excludes other drivers
         state = states[-1] if states else self._first_state()
         while not state.done:
             state = self._next_state(state, handoff_edges)
@@ -93,7 +94,10 @@ class Driver:
     # ---- preparation ----
 
     def _read_header(self, resume: bool) -> dict[str, Any] | None:
-        """Return the header of the run in the folder, or None; raise if it cannot be resumed with these inputs."""
+        """Return the header of the run in the folder, or None if there is no run.
+
+        Raise an error if the run cannot be resumed with this driver's edges, points and parameters.
+        """
         header = self.folder.read_header()
         if header is None:
             return None
@@ -115,7 +119,7 @@ class Driver:
         return header
 
     def _prepare(self, make_plan: Callable[[WeightSummary], RoundPlan], handoff_edges: int) -> dict[str, Any]:
-        """Write the tables of points and edges, and the header of the run."""
+        """Write the tables of points and edges and the header of the run; return the header."""
         parameters = self.parameters
         options = {name: parameters[name] for name in ("kind", "missing", "metric")}
         graph: WeightSummary
@@ -154,7 +158,7 @@ class Driver:
         return state
 
     def _edges(self, state: State) -> DataFrame:
-        """Return the contracted graph of a state: the edges between its clusters."""
+        """Return the contracted graph of a state: one row per pair of clusters with an edge."""
         if state.edges != GRAPH:
             return self.folder.read(state.edges)
         edges = self.linkage.from_points(self.folder.read(GRAPH))
@@ -164,7 +168,10 @@ class Driver:
     # ---- rounds ----
 
     def _next_state(self, state: State, handoff_edges: int) -> State:
-        """Run one step: a round on Spark, some rounds in the core, or all remaining rounds in the core."""
+        """Run one step and return the next state.
+
+        A step is a round on Spark, several rounds in the C++ core, or all remaining rounds in the core.
+        """
         if state.edges == GRAPH and 0 < self.graph.n_edges <= handoff_edges:
             result = self._run_core_on_points()
             return self._write_core_merges(state, result)._replace(best=None, done=True)
@@ -193,7 +200,7 @@ class Driver:
         return self._contract(new, state, edges, move_table, len(moves))
 
     def _run_core_on_points(self) -> CoreResult:
-        """Run all rounds in the core, on the input graph."""
+        """Run all rounds in the C++ core on the input graph; return the merges."""
         if self.driver_graph is None:
             options = {"kind": self.graph.kind, "missing": self.graph.missing, "metric": self.graph.metric}
             self.driver_graph = load_driver_graph(self.folder.read(GRAPH).toArrow(), **options)
@@ -202,7 +209,7 @@ class Driver:
         return CoreResult(ids, np.ones(len(ids), np.int64), forest)
 
     def _next_step(self, state: State) -> int | None:
-        """Return the index of the next threshold that any pair of clusters reaches, or None."""
+        """Return the index of the next threshold that a pair of clusters reaches; None if there is none."""
         if state.best is None:
             return None
         if self.thresholds is None:
@@ -224,7 +231,7 @@ class Driver:
         return f"{MERGES}/{number:05}-{self.folder.lock.token}"
 
     def _write_core_merges(self, state: State, result: CoreResult) -> State:
-        """Write the merges of the core; return the next state, whose graph is not contracted yet."""
+        """Write the merges of the C++ core; return the next state, whose graph is not contracted yet."""
         rounds, number = result.rounds(state.clusters), state.number + 1
         if not rounds:
             return state._replace(number=number, merges=None, rounds=[])
@@ -239,7 +246,7 @@ class Driver:
         )
 
     def _run_round(self, state: State, edges: DataFrame, step: int, nearest: DataFrame, started: float) -> State:
-        """Run a round on Spark, given the nearest neighbours within its threshold."""
+        """Run a round on Spark, given each cluster's nearest neighbour within the threshold; return the state."""
         number = state.number + 1
         observed = Observation()
         merges = build_merges(find_components(nearest, self.folder), state.n_rounds + 1).observe(
@@ -263,7 +270,7 @@ class Driver:
         return new._replace(rounds=[Round(threshold, state.clusters, after, time.perf_counter() - started)])
 
     def _contract(self, new: State, old: State, edges: DataFrame, moves: DataFrame, n_moves: int) -> State:
-        """Contract the graph of state ``old`` and write it; return state ``new`` with the contracted graph."""
+        """Contract the graph of the state ``old`` and write it; return ``new``, which refers to the result."""
         broadcast = n_moves <= _MAX_BROADCAST
         hubs = [] if broadcast else find_hubs(edges, old.n_edges)
         drop = 10 * (old.n_unreachable - old.n_unreachable_kept) > old.n_edges
@@ -279,7 +286,11 @@ class Driver:
         return new._replace(n_unreachable_kept=new.n_unreachable) if drop else new
 
     def _statistics(self) -> list[Column]:
-        """Return SQL aggregates of a contracted graph: edges, closest linkage, edges beyond the last threshold."""
+        """Return SQL aggregates that summarize a contracted graph.
+
+        They are the number of edges, the closest linkage of two clusters, and the number of edges that are
+        farther than the last threshold.
+        """
         last = self.last_threshold
         is_unreachable = F.lit(False) if last is None else ~self.linkage.reaches(last)
         return [

@@ -22,7 +22,7 @@ _BINS = 4096  # number of bins of a histogram that the driver collects
 
 
 class GraphSummary(NamedTuple):
-    """Size and weight range of the input graph; the fields are those of :class:`agglo.NeighborGraph`."""
+    """The size and the weight range of the input graph, with the field names of :class:`agglo.NeighborGraph`."""
 
     kind: Kind
     missing: Missing
@@ -34,7 +34,7 @@ class GraphSummary(NamedTuple):
 
 
 class PreparedGraph:
-    """A :class:`agglo.neighbors.graph.WeightSummary` of the input graph; Spark computes the quantiles."""
+    """The input graph as a :class:`agglo.neighbors.graph.WeightSummary`, whose quantiles Spark computes."""
 
     def __init__(self, summary: GraphSummary, table: DataFrame) -> None:
         self._weights = table.select(F.col("weight").cast("double"))
@@ -42,12 +42,16 @@ class PreparedGraph:
         self.min_weight, self.max_weight = summary[5:]
 
     def quantile_above(self, bound: float, up: bool, share: float) -> float | None:
-        """Return the quantile ``share`` of the weights beyond ``bound``; see :class:`WeightSummary`."""
-        # If the weights are below the bound, negate them, so that ranks start at the bound.
+        """Return the quantile ``share`` of the weights above ``bound``, or below it if ``up`` is False.
+
+        See :class:`agglo.neighbors.graph.WeightSummary`.
+        """
+        # If `up` is False, negate the weights, so that ranks start at the bound.
         sign = 1.0 if up else -1.0
         signed = F.lit(sign) * F.col("weight")
         values = self._weights.filter(signed > F.lit(sign * bound)).select(signed.alias("value"))
-        # A NeighborGraph in memory stores each edge twice; convert its rank, so that both give the same quantile.
+        # A NeighborGraph stores each edge twice, but this table stores it once.
+        # Convert the rank, so that both give the same quantile.
         value = _select_rank(values, lambda n: int(share * (2 * n - 1)) // 2)
         return None if value is None else sign * value
 
@@ -56,7 +60,7 @@ _UNSUPPORTED = ("X", "connect", "top", "must_link", "cannot_link", "max_cluster_
 
 
 def check_supported(linkage: object, arguments: Mapping[str, object]) -> None:
-    """Raise ``ValueError`` if Spark does not support the linkage or one of the other arguments."""
+    """Raise ``ValueError`` if Spark does not support the linkage or one of the named arguments."""
     for name in arguments:
         if name not in _UNSUPPORTED:
             raise TypeError(f"unknown argument {name!r}: see help(agglo.spark.scc)")
@@ -74,7 +78,7 @@ def check_supported(linkage: object, arguments: Mapping[str, object]) -> None:
 
 
 def check_options(kind: str, missing: Missing | None) -> None:
-    """Validate ``kind`` and ``missing``."""
+    """Raise ``ValueError`` if the value of ``kind`` or ``missing`` is invalid."""
     if kind not in KINDS:
         raise ValueError(f"kind={kind!r} is unknown: pass 'similarity' or 'distance'")
     if isinstance(missing, str):
@@ -85,7 +89,7 @@ def check_options(kind: str, missing: Missing | None) -> None:
 
 
 def check_edges(edges: DataFrame) -> DataFrame:
-    """Validate and cast the columns of edges: src and dst to long or string, weight to float."""
+    """Validate the columns of edges; return them with src and dst as long or string, and weight as float."""
     if not isinstance(edges, DataFrame):
         raise TypeError(
             f"expected a Spark DataFrame with columns src, dst and weight, got {type(edges).__name__}: for data "
@@ -119,12 +123,12 @@ def id_type(name: str, found: T.DataType) -> str:
 
 
 def fingerprint(edges: DataFrame, points: DataFrame | None) -> dict[str, Any]:
-    """Compute the row count and hashes of the input in one pass; raise ``ValueError`` if a row is invalid."""
+    """Compute the row count and hashes of the edges and points; raise ``ValueError`` if an edge is invalid."""
     return _check_statistics(edges.agg(*_input_statistics()).collect()[0].asDict(), points)
 
 
 def collect_edges(edges: DataFrame, points: DataFrame | None) -> tuple[pa.Table, dict[str, Any]]:
-    """Collect the edges into the driver, with their fingerprint; there must be at least one edge."""
+    """Load the edges, at least one, into the driver's memory; return them and their :func:`fingerprint`."""
     observed = Observation()
     table = edges.observe(observed, *_input_statistics()).toArrow()
     return table, _check_statistics(observed.get, points)
@@ -139,7 +143,7 @@ _INVALID = {
 
 
 def _input_statistics() -> list[Column]:
-    """Return SQL aggregates for the fingerprint and for the number of invalid rows of each kind."""
+    """Return SQL aggregates: those of the fingerprint, and the number of rows with each error of `_INVALID`."""
     hashes = F.xxhash64("src", "dst", "weight")
     return [
         F.count(F.lit(1)).alias("rows"),
@@ -172,14 +176,20 @@ class DriverGraph(NamedTuple):
 
 
 def load_driver_graph(edges: pa.Table, **options: Any) -> DriverGraph:
-    """Build the graph in memory from the table `GRAPH`; ``options`` are its kind, missing and metric."""
+    """Build the graph in memory from the rows of the table `GRAPH`.
+
+    ``options`` are the values of kind, missing and metric of the graph.
+    """
     ids, (lo, hi) = _encode(edges["lo"], edges["hi"])
     graph = NeighborGraph.from_edges(lo, hi, edges["weight"].to_numpy(), n_points=len(ids), **options)
     return DriverGraph(ids.to_numpy(), graph)
 
 
 def prepare_driver_graph(edges: pa.Table, points: DataFrame | None, folder: Folder, **options: Any) -> DriverGraph:
-    """Build the graph in memory from the user's edges; write the tables `POINTS` and `GRAPH` of the run."""
+    """Build the graph in memory from the user's edges, and write the tables `POINTS` and `GRAPH` of the run.
+
+    ``options`` are the values of kind, missing and metric of the graph.
+    """
     columns = [edges["src"], edges["dst"]]
     if points is not None:
         kind = "string" if pa.types.is_string(columns[0].type) else "bigint"
@@ -277,9 +287,9 @@ def prepare_graph(
 
 
 def _select_rank(values: DataFrame, rank_of: Callable[[int], int]) -> float | None:
-    """Sort the ``n`` values and return the one at rank ``rank_of(n)``; None if the table is empty.
+    """Return the value at rank ``rank_of(n)`` of the ``n`` sorted values; None if the table is empty.
 
-    Successive histograms narrow the range of values until it contains a single value.
+    Instead of sorting, successive histograms narrow the range of values until it contains a single value.
     """
     column = F.col("value")
     statistics = [F.count(F.lit(1)).alias("n"), F.min(column).alias("min"), F.max(column).alias("max")]

@@ -20,7 +20,10 @@ class Scores(NamedTuple):
     """Scores of a tree against known classes."""
 
     dendrogram_purity: float
-    """Mean purity of the least common ancestors over all pairs of points of the same class; NaN without a pair."""
+    """The mean purity of the least common ancestor, over all pairs of points of one class.
+
+    If no two points have the same class, it is NaN.
+    """
     by_round: RoundScores
     """Pairwise F1, precision and recall of the partition after each round, starting with round 0."""
 
@@ -28,8 +31,8 @@ class Scores(NamedTuple):
 def scores(tree: SparkHierarchy, classes: DataFrame) -> Scores:
     """Compute the dendrogram purity of a tree and the pairwise scores of all its rounds.
 
-    :mod:`agglo.metrics` defines both scores. Pointer jumping counts the points of each class below each node. So
-    the number of Spark steps grows with the logarithm of the tree's depth.
+    :mod:`agglo.metrics` defines both scores. The points of each class below each node are counted by pointer
+    jumping. So the number of Spark steps grows with the logarithm of the tree's depth.
 
     Parameters
     ----------
@@ -43,7 +46,7 @@ def scores(tree: SparkHierarchy, classes: DataFrame) -> Scores:
     up = links.filter("created > 0").select("cluster", "created", "parent", "round")
     leaves = points.join(links.filter("created = 0"), "cluster")
     own = leaves.groupBy(F.col("parent").alias("cluster"), F.col("round").alias("created"), "class")
-    # Counts are doubles, because their squares may exceed 64-bit integers.
+    # Counts are stored as doubles, because their squares may exceed 64-bit integers.
     own_counts = tree.folder.write(
         own.agg(F.count(F.lit(1)).cast("double").alias("n")), tree.folder.work_table("evaluation-own")
     )
@@ -66,7 +69,7 @@ def scores(tree: SparkHierarchy, classes: DataFrame) -> Scores:
         F.sum(pairs).alias("pairs"), F.sum(pairs * F.col("n") / F.col("size")).alias("pure")
     ).collect()
 
-    # The tree of a forest has an extra root, which merges all remaining clusters.
+    # If clusters remain after the last round, an extra root of the tree merges them all.
     alone = points.join(leaves.select("cluster"), "cluster", "anti").select("class", F.lit(1.0).alias("n"))
     left = counts.join(up, ["cluster", "created"], "anti").select("class", "n").unionByName(alone)
     whole = left.groupBy("class").agg(F.sum("n").alias("n"), squares)
@@ -81,11 +84,11 @@ def scores(tree: SparkHierarchy, classes: DataFrame) -> Scores:
 
 
 def _write_links(tree: SparkHierarchy) -> DataFrame:
-    """Write a table with one row per node and its parent.
+    """Write and return a table with one row per node that has a parent.
 
-    A node is identified by its id and the round that created it. For the node, these are the columns ``cluster``
-    and ``created`` (0 for a point). For its parent, they are ``parent`` and ``round``. ``size`` is the number of
-    points of the parent.
+    A node is identified by its id and the round that created it. The columns ``cluster`` and ``created`` identify
+    the node. If the node is a point, ``created`` is 0. The columns ``parent`` and ``round`` identify the parent.
+    ``size`` is the number of points of the parent.
     """
     # The same id can occur in several merges. The previous merge with that id created the node.
     before = F.lag("round", 1, 0).over(Window.partitionBy("child").orderBy("round"))
@@ -98,8 +101,8 @@ def _write_links(tree: SparkHierarchy) -> DataFrame:
 def _sum_subtrees(counts: DataFrame, up: DataFrame, folder: Folder) -> DataFrame:
     """Sum ``n`` over each node and all its descendants, separately for each class."""
     for turn in itertools.count():
-        # Sums cover 2^turn levels below a node; pointers lead 2^turn levels up.
-        # Both tables are written to disk in each turn, because otherwise the query plan would double.
+        # Before this turn, the sums cover 2^turn levels of the tree, and the pointers lead 2^turn levels up.
+        # Each turn writes both tables to disk, because otherwise the query plan would double.
         joined = counts.unionByName(_move_to_parents(counts, up)).groupBy("cluster", "created", "class")
         counts = folder.write(joined.agg(F.sum("n").alias("n")), folder.work_table(f"evaluation-{turn % 2}"))
         above = up.toDF("parent", "round", "over", "over_round")
@@ -120,7 +123,11 @@ def _move_to_parents(counts: DataFrame, up: DataFrame) -> DataFrame:
 
 
 def pairwise_f1(tree: SparkHierarchy, classes: DataFrame, round: SupportsIndex) -> PairwiseScores:
-    """Compute pairwise F1, precision and recall of the partition after a round, as in :mod:`agglo.metrics`."""
+    """Compute pairwise F1, precision and recall of the partition after a round, against known classes.
+
+    :mod:`agglo.metrics` defines these scores. ``classes`` has the columns ``id`` (the user's id of a point) and
+    ``class``.
+    """
     both = _join_classes(tree, classes).join(tree.assignment(round), "id")
     cells = both.groupBy("cluster", "class").agg(F.count(F.lit(1)).alias("n"))
     with cached_frames() as cache:
@@ -165,7 +172,10 @@ def exemplars(tree: SparkHierarchy, round: SupportsIndex, n: int = 5) -> DataFra
 
 
 def _join_classes(tree: SparkHierarchy, classes: DataFrame) -> DataFrame:
-    """Return the internal ``id`` and the ``class`` of each point; raise unless each has exactly one class."""
+    """Return a table of the internal ``id`` and the ``class`` of each point.
+
+    Raise ``ValueError`` if a point does not have exactly one class.
+    """
     absent = [name for name in ("id", "class") if name not in classes.columns]
     if absent:
         raise ValueError(f"classes have no column {absent[0]!r}, only {', '.join(classes.columns)}: rename one")
@@ -180,7 +190,7 @@ def _join_classes(tree: SparkHierarchy, classes: DataFrame) -> DataFrame:
 
 
 def _cluster_pairs(tree: SparkHierarchy) -> npt.NDArray[np.float64]:
-    """Return the number of pairs of points in the same cluster, after each round."""
+    """Return, for each round from 0, the number of pairs of points that share a cluster after the round."""
 
     def pairs(size: str) -> Column:
         return F.col(size).cast("double") * (F.col(size) - 1) / 2
@@ -191,7 +201,7 @@ def _cluster_pairs(tree: SparkHierarchy) -> npt.NDArray[np.float64]:
 
 
 def _sum_up_to_rounds(tree: SparkHierarchy, new_pairs: dict[int, float]) -> npt.NDArray[np.float64]:
-    """Return the number of pairs after each round, given the number of new pairs of each round."""
+    """Return the total number of pairs after each round, given the number of pairs that each round adds."""
     return np.cumsum([new_pairs.get(round, 0.0) for round in range(len(tree.rounds) + 1)])
 
 

@@ -1,4 +1,4 @@
-"""The folder of a run: Parquet tables, a log of states that lists the valid tables, and a lock.
+"""The folder of a clustering run: Parquet tables, a log of states that names the valid tables, and a lock.
 
 Spark reads and writes all files, so the folder may be on any file system that the cluster supports. The driver
 itself reads only the log, which has one line per state.
@@ -53,7 +53,8 @@ class Owner(NamedTuple):
 class FolderLock:
     """A lock that lets only one driver at a time write to a run folder.
 
-    ``read`` returns the lines of the file that records the owners, and ``append`` appends a line to it.
+    Each driver that locks the folder appends a record to the log of owners. ``read`` returns the lines of this
+    log, and ``append`` appends a line to it.
     """
 
     def __init__(self, path: str, read: Callable[[], list[str]], append: Callable[[str], None]) -> None:
@@ -84,7 +85,7 @@ class FolderLock:
         self._release(record)
 
     def check(self) -> None:
-        """Raise ``FileExistsError`` if another driver has locked the folder since."""
+        """Raise ``FileExistsError`` if another driver has locked the folder after this driver."""
         last = self._last_owner()
         if last is None or last.token != self.token:
             owner = f"process {last.process} on {last.host}" if last else "nobody"
@@ -98,37 +99,37 @@ class FolderLock:
 
     def _last_owner(self) -> Owner | None:
         records = [Owner(**json.loads(line)) for line in self._read()]
-        # If two drivers start at the same time, this order makes both agree on the same owner.
-        # `ended` comes last, so the record of a driver's end follows the record of its start.
+        # If two drivers start at the same time, this order makes both select the same owner.
+        # `ended` is the last key, so the record of a driver's end follows the record of its start.
         return max(records, key=lambda record: (record.number, record.token, record.ended), default=None)
 
 
 POINTS = "points"  # columns id (internal) and name (the user's id); both are equal if the user's ids are integers
 GRAPH = "graph"  # columns lo < hi (ids of two points) and weight (of the closest edge between them)
 MERGES = "merges"  # one table per round or hand-off, see agglo.spark.round.build_merges
-# The following tables are temporary, in one folder per driver inside `work`.
-# If there are two names, one table is read while the other is written.
+# The following tables are temporary. Each driver stores them in its own folder inside `work`.
+# If a table has two names, one copy is read while the other is written.
 EDGES = ("edges-0", "edges-1")  # the contracted graph
 NEAREST = "nearest"  # see agglo.spark.round.find_nearest
 MOVES = "moves"  # the final cluster of each cluster that the core merged, see CoreResult.moves
 POINTERS = ("pointers-0", "pointers-1")  # pointers from each cluster towards the root of its component
 
 FORMAT = 3  # version of the format of header and log
-_LIST_ROWS = 10_000  # number of rows that are sent as one list
-_BATCH_LISTS = 100  # number of lists per message, so that no message exceeds Spark's limit
+_LIST_ROWS = 10_000  # number of rows that `upload` packs into one list
+_BATCH_LISTS = 100  # number of lists per message to Spark, so that no message exceeds Spark's size limit
 
 
 class State(NamedTuple):
-    """The state of a run after a step, stored as one line of the log after its tables have been written."""
+    """The state of a run after a step. One line of the log stores it, once the tables of the step are written."""
 
     number: int  # the number of earlier states
-    edges: str  # the table of the contracted graph; `GRAPH` before the first round
+    edges: str  # the name of the table of the contracted graph; before the first round, `GRAPH`
     n_edges: int  # the number of edges of the contracted graph
-    best: float | None  # the closest linkage of the contracted graph; larger values are closer
+    best: float | None  # the linkage of the closest two clusters; larger values are closer
     clusters: int  # the number of clusters after the step
     step: int  # the index of the next threshold
     n_rounds: int = 0  # the number of rounds that have merged clusters so far
-    merges: str | None = None  # the table of the merges since the previous state; None without merges
+    merges: str | None = None  # the name of the table of merges since the previous state; None if nothing merged
     rounds: list[Round] = []  # noqa: RUF012  # the records of the rounds since the previous state; never changed
     n_unreachable: int = 0  # the number of edges that are farther than the last threshold
     n_unreachable_kept: int = 0  # the value of `n_unreachable` after isolated clusters were last dropped
@@ -136,7 +137,7 @@ class State(NamedTuple):
 
 
 class Folder:
-    """The tables and the log of a run."""
+    """The folder of a run: reads and writes its tables, its header and its log of states."""
 
     def __init__(self, spark: SparkSession, path: str) -> None:
         self.spark, self.path = spark, str(path).rstrip("/")
@@ -147,19 +148,19 @@ class Folder:
         return f"work/{self.lock.token}/{table}"
 
     def read(self, *tables: str) -> DataFrame:
-        """Return the rows of one or more stored tables."""
+        """Return the rows of one or more stored tables as one Spark table."""
         return self.spark.read.parquet(*(f"{self.path}/{table}" for table in tables))
 
     def write(self, frame: DataFrame, table: str) -> DataFrame:
-        """Write a table and return the stored table, whose query plan is short."""
+        """Write a Spark table to the folder; return the stored copy, whose query plan is short."""
         frame.write.mode("overwrite").parquet(f"{self.path}/{table}")
         return self.spark.read.schema(frame.schema).parquet(f"{self.path}/{table}")
 
     def upload(self, table: pa.Table) -> DataFrame:
         """Convert an Arrow table in the driver's memory to a Spark table.
 
-        Spark converts each row to an object, which takes longer than writing it. So columns are sent as a few
-        rows of long lists, which Spark expands with ``explode``.
+        Spark converts each row that it receives to an object, which takes longer than writing the row. So each
+        column is sent as a few rows of long lists. Spark expands the lists with ``posexplode``.
         """
         batches = []
         for first in range(0, max(1, table.num_rows), _LIST_ROWS * _BATCH_LISTS):
@@ -182,7 +183,11 @@ class Folder:
     # ---- header and log ----
 
     def read_header(self) -> dict[str, Any] | None:
-        """Return the header of the run (parameters, input fingerprint, graph summary); None if there is no run."""
+        """Return the header of the run, or None if the folder contains no run.
+
+        The header records the parameters, the fingerprint of the input, the summary of the graph, and the
+        thresholds.
+        """
         lines = self._lines("head")
         if not lines:
             return None
@@ -199,7 +204,7 @@ class Folder:
         self._append("head", json.dumps({"format": FORMAT, **header}))
 
     def read_states(self) -> list[State]:
-        """Return all states of the run, in order."""
+        """Return all states of the run, from first to last."""
         states = sorted((State(**json.loads(line)) for line in self._lines("log")), key=lambda state: state.number)
         return [state._replace(rounds=[Round(*record) for record in state.rounds]) for state in states]
 

@@ -1,11 +1,12 @@
-"""The hand-off from Spark to the C++ core: collect a graph into the driver, and run rounds on it there.
+"""The hand-off from Spark to the C++ core: load a graph into the driver's memory, and run rounds on it there.
 
 There are two cases. If the whole contracted graph fits the driver's memory, the core runs all remaining rounds.
-Otherwise the core runs the next few rounds if the clusters that can merge in them, and their edges, fit the driver
-(:func:`plan_handoff`). Spark then contracts the graph once for all these rounds.
+Otherwise :func:`plan_handoff` selects the next few rounds whose participants fit the driver's memory. The
+participants are the clusters that can merge in these rounds, with the edges between them. The core runs these
+rounds, and then Spark contracts the graph once for all of them.
 
-A cluster can merge within a threshold only if its nearest neighbour is within that threshold before these rounds;
-see :meth:`agglo.spark.linkage.SqlLinkage.cannot_get_closer`.
+A cluster can merge within a threshold only if its nearest neighbour is within that threshold before these rounds.
+:meth:`agglo.spark.linkage.SqlLinkage.cannot_get_closer` states when this holds.
 """
 
 from __future__ import annotations
@@ -34,13 +35,13 @@ from agglo.tree.hierarchy import Round
 Ints = npt.NDArray[np.int64]
 
 _SAMPLE = 100_000  # number of clusters that are sampled to estimate the number of edges
-_SAMPLE_MARGIN = 0.95  # an estimate may use this share of the allowed edges, because it may be too low
-_MAX_SILENT_ROUNDS = 200  # if more rounds may run on Spark, a warning says so
-_STEPS_PER_SHARE = 2  # Spark rounds per part of the graph that fits the driver; see docs/scale.md
+_SAMPLE_MARGIN = 0.95  # an estimated number of edges may reach this share of the limit, as it may be too low
+_MAX_SILENT_ROUNDS = 200  # if more rounds than this may run on Spark, warn
+_STEPS_PER_SHARE = 2  # number of Spark rounds per part of the graph that fits the driver; see docs/scale.md
 
 
 class CoreResult(NamedTuple):
-    """The merges of the core on a collected graph, as a forest over its clusters."""
+    """The merges that the C++ core found on a collected graph, as a forest over the clusters of the graph."""
 
     ids: Ints
     """The sorted ids of the clusters. Clusters without edges are not collected, because they do not merge."""
@@ -50,7 +51,10 @@ class CoreResult(NamedTuple):
     """The forest whose leaves are these clusters."""
 
     def rounds(self, n_clusters: int) -> list[Round]:
-        """Return one record per round; ``n_clusters`` is the number of all clusters before the first round."""
+        """Return one record per round of the core.
+
+        ``n_clusters`` is the number of all clusters before these rounds, including clusters without edges.
+        """
         isolated = n_clusters - len(self.ids)
         forest = self.forest
         records = zip(
@@ -59,7 +63,10 @@ class CoreResult(NamedTuple):
         return [Round(*(value.item() for value in record)) for record in records]
 
     def merges(self, sign: int, n_rounds: int) -> pa.Table:
-        """Return the table of merges as :func:`agglo.spark.round.build_merges` does, after ``n_rounds`` rounds."""
+        """Return the table of merges, with the columns of :func:`agglo.spark.round.build_merges`.
+
+        ``sign`` is -1 for distances, whose values are negated. ``n_rounds`` is the number of earlier rounds.
+        """
         forest = self.forest
         ids, sizes = self._node_ids_and_sizes()
         child = np.flatnonzero(forest.parent >= 0)
@@ -76,7 +83,11 @@ class CoreResult(NamedTuple):
         )
 
     def moves(self) -> pa.Table:
-        """Return one row per merged cluster: its old id ``child``, and its final ``cluster`` and ``size``."""
+        """Return a table with one row per cluster that merged.
+
+        ``child`` is its id before these rounds. ``cluster`` and ``size`` are the id and the number of points of
+        the cluster that contains it after these rounds.
+        """
         ids, sizes = self._node_ids_and_sizes()
         n, parent = len(self.ids), self.forest.parent
         root = np.where(parent < 0, np.arange(len(parent)), parent)
@@ -93,7 +104,7 @@ class CoreResult(NamedTuple):
         sizes = np.concatenate([self.sizes, np.zeros(n_inner, np.int64)])
         child = np.flatnonzero(forest.parent >= 0)
         parent = forest.parent[child]
-        # Process the rounds in order, because the children of a node must be complete before the node.
+        # Process the rounds in order, because a node needs the final ids and sizes of its children.
         order = np.argsort(forest.round[parent], kind="stable")
         bounds = np.searchsorted(forest.round[parent][order], np.arange(1, n_rounds + 2))
         for first, end in pairwise(bounds):
@@ -104,9 +115,9 @@ class CoreResult(NamedTuple):
 
 
 class ContractedGraph(NamedTuple):
-    """The clusters after some rounds, and the statistics of the edges between each pair of them.
+    """The clusters after some rounds, and statistics of the edges between each pair of clusters.
 
-    Clusters are numbered in the order of their smallest points, so that ties are broken as in the input graph.
+    Clusters are numbered in the order of their smallest point ids, so that ties are broken as in the input graph.
     """
 
     sizes: Ints
@@ -114,7 +125,7 @@ class ContractedGraph(NamedTuple):
     rows: Ints
     """The smaller cluster id of each pair of clusters with an edge."""
     columns: Ints
-    """The larger cluster id of each pair."""
+    """The larger cluster id of each pair of clusters with an edge."""
     edges: EdgeStatistics
     """The statistics of the edges of each pair. For average linkage, weights are summed in fixed point."""
 
@@ -129,14 +140,16 @@ def run_remaining_rounds(
     missing: Missing,
     n_jobs: int | None = None,
 ) -> Forest:
-    """Run the rounds of the remaining ``thresholds`` in the C++ core; empty for a plan without thresholds.
+    """Run rounds with the remaining ``thresholds`` in the C++ core; return the forest over the clusters.
 
-    ``fixed`` is the format in which the weights are summed. ``kind`` and ``missing`` are those of the input graph.
-    The leaves of the forest are the clusters of ``graph``.
+    If the plan has no thresholds, ``thresholds`` is empty. ``fixed`` is the fixed-point format of the sums of
+    weights. ``kind`` and ``missing`` describe the weights of the input graph. The leaves of the forest are the
+    clusters of ``graph``.
     """
     n, m = len(graph.sizes), len(graph.rows)
     sign = 1 if kind == "similarity" else -1
-    # Each pair has two entries in the CSR matrix, one per cluster; `pair` maps entries to pairs.
+    # Each pair of clusters has two entries in the CSR matrix, one per direction.
+    # `pair` maps each entry to the index of its pair.
     ends = np.concatenate([graph.rows, graph.columns]), np.concatenate([graph.columns, graph.rows])
     matrix = sp.csr_array((np.tile(np.arange(m), 2), ends), shape=(n, n))
     matrix.sort_indices()
@@ -169,7 +182,7 @@ def run_remaining_rounds(
 
 
 def _limbs(sums: npt.NDArray[Any], number: int) -> Ints:
-    """Split each integer into a row of ``number`` limbs of 64 bits, lowest limb first."""
+    """Split each integer into ``number`` limbs of 64 bits, lowest first; return one row of limbs per integer."""
     if number == 1:
         return sums.astype(np.int64)[:, None]
     wrapped = [int(value) % 2 ** (64 * number) for value in sums]
@@ -180,7 +193,10 @@ def _limbs(sums: npt.NDArray[Any], number: int) -> Ints:
 def run_core(
     edges: DataFrame, plan: RoundPlan, steps: slice, fixed: FixedPoint, kind: Kind, missing: Missing
 ) -> CoreResult:
-    """Collect a contracted graph into the driver, and run the rounds of the thresholds ``steps`` in the core."""
+    """Load a contracted graph into the driver's memory, and run rounds on it in the C++ core.
+
+    The rounds use the thresholds ``plan.thresholds[steps]``.
+    """
     table = edges.toArrow()
     ends = [table[end].to_numpy() for end in ("lo", "hi")]
     ids, codes = np.unique(np.concatenate(ends), return_inverse=True)
@@ -209,20 +225,21 @@ def plan_handoff(
     step: int,
     max_edges: int,
 ) -> int:
-    """Return ``end`` such that the core can run the rounds of the thresholds ``step`` to ``end - 1``.
+    """Return ``end`` such that the core can run the rounds with the thresholds from ``step`` to ``end - 1``.
 
-    If the next round does not fit the driver, ``end`` is ``step``. ``nearest`` has the nearest neighbours of all
-    clusters, without a threshold; see :func:`agglo.spark.round.find_nearest`. ``n_clusters`` is an upper bound on
-    their number. Thresholds are sorted from near to far; larger values are closer.
+    These are indices of ``thresholds``, which is sorted from near to far; larger values are closer. If the next
+    round does not fit the driver's memory, ``end`` is ``step``. ``nearest`` is the result of
+    :func:`agglo.spark.round.find_nearest` without a threshold. ``n_clusters`` is an upper bound on its number of
+    rows.
     """
-    # Before the threshold `end`, merges cannot bring clusters closer together.
+    # At thresholds nearer than `thresholds[end]`, merges cannot bring clusters within the threshold.
     positions = range(len(thresholds))
     end = bisect_left(positions, True, lo=step, key=lambda i: not linkage.cannot_get_closer(float(thresholds[i])))
     share = min(1.0, _SAMPLE / n_clusters)
     sample = nearest.sample(share, 0) if share < 1 else nearest
     rows = sample.select("value", "degree").toArrow().sort_by([("value", "descending")])
     value, degree = (rows[name].to_numpy() for name in ("value", "degree"))
-    # An edge between two participating clusters is counted twice, other edges of a participant once.
+    # The degrees count an edge between two participants twice, and an edge to another cluster once.
     n_edges = np.concatenate([[0], np.cumsum(degree)]) / share / 2
     needed = n_edges[np.searchsorted(-value, -linkage.rounding_bound(thresholds[step:end]), side="right")]
     n_steps = int((needed <= (max_edges if share == 1 else _SAMPLE_MARGIN * max_edges)).sum())
@@ -235,14 +252,14 @@ def plan_handoff(
 
 
 def edges_between(edges: DataFrame, clusters: DataFrame) -> DataFrame:
-    """Return the edges whose two ends are both in the column ``cluster`` of ``clusters``."""
+    """Return the edges whose ends are both listed in the column ``cluster`` of ``clusters``."""
     for end in ("lo", "hi"):
         edges = edges.join(clusters.select(F.col("cluster").alias(end)), end, "semi")
     return edges
 
 
 def warn_many_rounds(plan: RoundPlan, graph: WeightSummary, handoff_edges: int) -> None:
-    """Warn if many rounds may run on Spark; thresholds that no pair reaches are not counted."""
+    """Warn if many rounds may run on Spark, each of which reads the whole graph."""
     if plan.thresholds is None:
         return
     n_rounds = graph.n_points - 1

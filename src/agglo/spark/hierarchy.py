@@ -41,9 +41,9 @@ class SparkHierarchy:
 
     Notes
     -----
-    Points have internal ids. If the user's ids are integers, the internal ids are the same. If they are strings,
-    the internal ids are integers in the sorted order of the strings. The id of a cluster is the smallest internal
-    id of its points.
+    Points have internal ids. If the user's ids are integers, the internal ids are equal to them. If the user's ids
+    are strings, the internal ids are integers in the sorted order of the strings. The id of a cluster is the
+    smallest internal id of its points.
     """
 
     def __init__(self, spark: SparkSession, path: str) -> None:
@@ -78,7 +78,7 @@ class SparkHierarchy:
 
     @property
     def clusters_per_round(self) -> list[int]:
-        """The number of clusters before the first round, then the number after each round."""
+        """The number of clusters before the first round, followed by the number of clusters after each round."""
         return [self.n_points, *self.rounds.after.tolist()]
 
     @property
@@ -88,16 +88,17 @@ class SparkHierarchy:
 
     @property
     def graph(self) -> DataFrame:
-        """The table of edges after cleaning: ``lo``, ``hi``, ``weight``, with lo < hi."""
+        """The table of cleaned edges: the ids ``lo`` and ``hi`` of two points, with lo < hi, and ``weight``."""
         return self.folder.read(GRAPH)
 
     @cached_property
     def merges(self) -> DataFrame:
         """The table of merges, with one row per child of each merge.
 
-        ``round`` is the round of the merge. ``child`` and ``child_size`` are the id and the number of points of
-        the child. ``cluster`` and ``size`` are those of the merged cluster. ``value`` is the farthest linkage
-        among the merged pairs; larger is closer, so distances are negated.
+        ``round`` is the number of the round that merges the child. ``child`` and ``child_size`` are the id and
+        the number of points of the child. ``cluster`` and ``size`` are the id and the number of points of the
+        merged cluster. ``value`` is the farthest linkage among the merged pairs of clusters. Distances are
+        negated, so that larger values are closer.
         """
         tables = [state.merges for state in self._states if state.merges is not None]
         if not tables:
@@ -108,8 +109,8 @@ class SparkHierarchy:
     def labels(self, round: SupportsIndex) -> DataFrame:
         """Return the partition after a round as a table with the columns ``id`` and ``cluster``.
 
-        ``id`` is the user's id of a point. ``cluster`` is the user's id of the first point of its cluster. Round 0
-        has one cluster per point; negative rounds count from the end.
+        ``id`` is the user's id of a point. ``cluster`` is the user's id of the first point of its cluster. After
+        round 0, each point is a cluster. Negative numbers count from the last round: -1 is the last round.
         """
         names = self.points.select("id", "name")
         labels = self.assignment(round).join(names, "id").select(F.col("name").alias("point"), "cluster")
@@ -117,7 +118,10 @@ class SparkHierarchy:
         return labels.join(clusters, "cluster").select(F.col("point").alias("id"), F.col("first").alias("cluster"))
 
     def assignment(self, round: SupportsIndex) -> DataFrame:
-        """Return the partition after a round with internal ids; the first call stores it in the folder."""
+        """Return the partition after a round as a table of internal ids, ``id`` and ``cluster``.
+
+        The first call for a round stores the table in the folder.
+        """
         number = self._round_number(round)
         return self.folder.get_or_write(f"labels/{number:05}", lambda: self._compute_assignment(number))
 
@@ -155,7 +159,7 @@ class SparkHierarchy:
 
 
 def plan_from_header(header: dict[str, Any]) -> RoundPlan:
-    """Restore the plan of the rounds (linkage, thresholds) from the header of a run."""
+    """Return the plan of the rounds (linkage, thresholds) that the header of a run records."""
     thresholds = None if header["thresholds"] is None else np.array(header["thresholds"])
     until_stable = thresholds is None or header["parameters"]["advance"] == "until-stable"
     return RoundPlan(header["parameters"]["linkage"], thresholds, until_stable, False, header["about"])
@@ -164,10 +168,10 @@ def plan_from_header(header: dict[str, Any]) -> RoundPlan:
 def _build_forest(
     ids: Ints, round: Ints, child: Ints, cluster: Ints, size: Ints, value: npt.NDArray[np.float64], rounds: Rounds
 ) -> Forest:
-    """Build a forest from the columns of the table of merges; nodes are numbered by round, then by id."""
+    """Build a forest from the columns of the table of merges; inner nodes are sorted by round, then by id."""
     n = len(ids)
     child, cluster = np.searchsorted(ids, child), np.searchsorted(ids, cluster)
-    own = np.flatnonzero(child == cluster)  # one row per inner node: the child that has the same id
+    own = np.flatnonzero(child == cluster)  # one row per inner node: its child with the same id
     own = own[np.lexsort((cluster[own], round[own]))]
     # Sort nodes by id and round. The child of a merge is the last node with its id that an earlier round created.
     span = len(rounds) + 2

@@ -1,7 +1,7 @@
 """The linkages of :mod:`agglo.rounds.linkage` as SQL expressions, which give the same numbers.
 
-A contracted graph has one row per pair of clusters with an edge. Larger values are closer; distances are negated.
-Its columns are:
+A contracted graph has one row per pair of clusters with an edge. Distances are negated, so that larger values are
+closer. The columns of a contracted graph are:
 
     lo, hi            the ids of the two clusters, lo < hi; an id is the smallest id of the cluster's points
     lo_size, hi_size  the numbers of points of the two clusters
@@ -23,10 +23,11 @@ from agglo.neighbors.graph import FixedPoint, Kind, Missing, WeightSummary, smal
 from agglo.rounds.linkage import GraphLinkageName
 
 _DECIMAL = "decimal(38,0)"
-_MAX_LIMBS = 2  # maximum number of 64-bit limbs of a sum that fits a decimal
+_MAX_LIMBS = 2  # maximum number of 64-bit limbs of a sum that fits Spark's decimal type
 _HALF = 2.0**63
 
-# Rounding may make a linkage closer than the closest of its pairs, by less than this relative error.
+# Rounding may make the linkage of two clusters closer than their closest pair of points.
+# The relative error is less than this number.
 _SLACK = 1e-6
 
 
@@ -68,7 +69,8 @@ class SqlLinkage:
         if not self.grid.is_long:
             return steps.cast("long")
         # A direct cast to decimal is not exact, because it uses the decimal digits of a double.
-        # Casts through two longs are exact. Both truncate towards zero and need no more bits than the weight.
+        # Casts through two longs are exact.
+        # Both casts truncate towards zero, and both results need no more bits than the weight.
         upper = (steps / F.lit(_HALF)).cast("long")
         lower = (steps - upper.cast("double") * F.lit(_HALF)).cast("long")
         half = F.lit(str(2**63)).cast("decimal(19,0)")
@@ -83,7 +85,10 @@ class SqlLinkage:
         return [combined.alias("combined"), F.sum("count").alias("count")]
 
     def value(self) -> Column:
-        """Return the linkage of a row, computed by the same operations in the same order as in the C++ core."""
+        """Return the SQL expression of the linkage of a pair of clusters.
+
+        It computes the same operations in the same order as the C++ core.
+        """
         pairs = F.col("lo_size").cast("double") * F.col("hi_size").cast("double")
         combined = F.col("combined").cast("double")
         count = F.col("count").cast("double")
@@ -102,13 +107,14 @@ class SqlLinkage:
         """Return the SQL condition that an edge can affect a merge; None if all edges must be kept.
 
         ``last`` is the farthest threshold; larger values are closer. Two clusters farther apart than ``last`` do
-        not merge directly. Their edge can be dropped if it cannot matter after they grow:
+        not merge directly. Both clusters may grow by merges with other clusters. The edge between them can be
+        dropped if it cannot affect a merge of the grown clusters:
 
-        - single: only the closest edge between the grown clusters matters. If it is within ``last``, it is a
-          different edge.
-        - complete: the grown clusters are at least as far apart. If the edge is dropped, the pair counts as
-          ``missing``, which must also be farther than ``last``.
-        - average: the edge contributes to the mean, so it is kept. See :meth:`cannot_get_closer`.
+        - single linkage: only the closest edge between the grown clusters matters. If this closest edge is within
+          ``last``, it is a different edge.
+        - complete linkage: the grown clusters are at least as far apart. If the edge is dropped, the linkage uses
+          ``missing`` for this pair. So ``missing`` must also be farther than ``last``.
+        - average linkage: the edge contributes to the mean, so it is kept. See :meth:`cannot_get_closer`.
         """
         if last is None or self.linkage == "average":
             return None
@@ -123,7 +129,7 @@ class SqlLinkage:
         return (value >= bound) | (value.cast("float") >= bound.cast("float"))
 
     def rounding_bound(self, threshold: npt.ArrayLike) -> npt.NDArray[np.float64]:
-        """Return a lower bound on linkages within the threshold, which includes rounding errors."""
+        """Return a lower bound on the linkages that are within the threshold up to rounding errors."""
         given = np.asarray(threshold, np.float64)
         return np.asarray(given - _SLACK * np.abs(given))
 
@@ -131,13 +137,13 @@ class SqlLinkage:
         """Return whether two clusters farther apart than ``last`` stay farther apart after other merges.
 
         The linkage of two clusters is never closer than the closest linkage between their parts. For average
-        linkage, parts without an edge count as ``missing``, which must be farther than ``last``.
+        linkage, parts without an edge have the linkage ``missing``, which must be farther than ``last``.
 
-        If this holds, a cluster whose nearest neighbour is farther than ``last`` never merges within ``last``. If
-        ``last`` is the farthest threshold, the edges of such a cluster can be dropped.
+        If the result is True, a cluster whose nearest neighbour is farther than ``last`` never merges within
+        ``last``. If ``last`` is also the farthest threshold, the edges of such a cluster can be dropped.
         """
         return self.linkage != "average" or self.missing is None or self._missing_is_unreachable(last)
 
     def _missing_is_unreachable(self, last: float) -> bool:
-        # If missing pairs are ignored, complete linkage would also ignore a dropped edge.
+        # If pairs without an edge are ignored, complete linkage would also ignore a dropped edge.
         return self.missing is not None and self.missing < float(self.rounding_bound(last))

@@ -1,7 +1,7 @@
 """Approximate neighbour graphs on Spark, by locality-sensitive hashing.
 
-Points are hashed into buckets several times, so that close points are likely to share a bucket. The hash of a
-vector uses random hyperplanes; the hash of a set is MinHash. The C++ core searches each bucket exactly, many
+Each point is hashed into several buckets, so that close points are likely to share a bucket. Vectors are hashed by
+random hyperplanes. Sets are hashed by MinHash. The C++ core searches each bucket exactly, and Spark runs many
 buckets in parallel. Each point keeps the nearest neighbours found in all its buckets.
 """
 
@@ -57,7 +57,7 @@ def neighbor_graph(
     sample: int = 200,
     random_state: int = 0,
 ) -> SparkGraph:
-    """Search the approximate nearest neighbours of vectors; return them as a graph.
+    """Search the approximate nearest neighbours of vectors; return the neighbour graph.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def neighbor_graph(
     bucket_size : int
         The maximum number of points in a bucket. A larger bucket is split by more hyperplanes, then at random.
     sample : int
-        The number of points whose recall is measured, by exact search.
+        The number of points on which the recall is measured. Their true neighbours are found by exact search.
     random_state : int
         The random seed. The same seed gives the same graph.
     """
@@ -102,7 +102,7 @@ def neighbor_graph(
 
     with cached_frames() as cache:
         hashed = cache(points.mapInArrow(hash_batches, f"id {id_kind}, repetition long, hash long"))
-        # The leading bits of the hash identify the bucket. If a bucket has too many points, more bits split it.
+        # The leading bits of the hash identify the bucket. If a bucket has too many points, further bits split it.
         coarse = F.shiftright("hash", _SPLIT_BITS).alias("coarse")
         needed = F.ceil(F.log2(F.col("n") / bucket_size))
         counts = (
@@ -140,7 +140,7 @@ def set_graph(
     bucket_size: int = 4000,
     sample: int = 200,
 ) -> SparkGraph:
-    """Search the approximate nearest neighbours of sets by Jaccard distance; return them as a graph.
+    """Search the approximate nearest neighbours of sets by Jaccard distance; return the neighbour graph.
 
     The search uses MinHash. Two sets with Jaccard similarity s share a bucket with probability
     1 - (1 - s**rows)**bands.
@@ -179,9 +179,10 @@ def _search_buckets(
     sample: int,
     parameters: dict[str, Any],
 ) -> SparkGraph:
-    """Search each bucket exactly, keep the nearest neighbours of each point, and write the graph.
+    """Search each bucket exactly, keep the nearest neighbours of each point, and write the neighbour graph.
 
-    ``buckets`` has the columns id and bucket. ``points`` has the columns id and vector, or id and tokens.
+    ``buckets`` has the columns id and bucket. ``points`` has the columns id and vector, or id and tokens. Buckets
+    of more than ``bucket_size`` points are split at random.
     """
     k, kind = check_positive("n_neighbors", n_neighbors), METRICS[metric]
     ids = points.schema["id"].dataType.simpleString()
@@ -254,7 +255,7 @@ def _bucket_edges(table: pa.Table, n_neighbors: int, metric: str) -> pa.Table:
 
 
 def _draw_planes(points: DataFrame, repetitions: int, bits: int, seed: int) -> tuple[Floats, Floats]:
-    """Draw random pairs of points; return normals and offsets of the hyperplanes half-way between them."""
+    """Draw random pairs of points; return normals and offsets of the hyperplanes half-way between each pair."""
     number = 2 * repetitions * bits
     rows = points.orderBy(F.xxhash64("id", F.lit(seed)), "id").limit(number).select("vector").toArrow()
     if not len(rows):
@@ -267,7 +268,10 @@ def _draw_planes(points: DataFrame, repetitions: int, bits: int, seed: int) -> t
 
 
 def _measure_recall(points: DataFrame, edges: DataFrame, k: int, metric: str, sample: int) -> RecallEstimate:
-    """Measure the recall of the edges on a sample of points, by exact search; ties count as found."""
+    """Measure the recall of the edges on a sample of points, whose true neighbours are found by exact search.
+
+    An edge is a hit if it is at least as close as the ``k``-th true neighbour, so ties are hits.
+    """
     queries = points.orderBy(F.xxhash64("id", F.lit(1)), "id").limit(sample).toArrow()
     ids, wanted, kind = points.schema["id"].dataType.simpleString(), queries["id"].to_numpy(), METRICS[metric]
 
@@ -276,7 +280,7 @@ def _measure_recall(points: DataFrame, edges: DataFrame, k: int, metric: str, sa
         for batch in filter(len, batches):
             rows = pa.Table.from_batches([batch.cast(queries.schema)])
             X, n = _features(pa.concat_tables([rows, queries])), len(rows)
-            width = min(k + 1, n)  # one more, because a point is not its own neighbour
+            width = min(k + 1, n)  # one more than k, because the search also returns the query itself
             indices, values = NeighborIndex(X[:n], metric, "exact", {}, 1.0, 0).search(X[n:], width, 1, None)
             is_other = rows["id"].to_numpy()[indices] != wanted[:, None]
             similarity = values if kind == "similarity" else -values

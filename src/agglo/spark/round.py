@@ -45,9 +45,14 @@ def find_nearest(edges: DataFrame, linkage: SqlLinkage, threshold: float | None)
     """Find the nearest neighbour of each cluster within the threshold.
 
     Linkage and threshold are compared in float32, as in the C++ core. The result has one row per cluster with a
-    neighbour within the threshold. cluster, size: its id and number of points; target: its nearest neighbour,
-    where ties go to the smallest id; value: the linkage of the two; degree: the number of neighbours within the
-    threshold. Every target also has a row, because its own nearest neighbour is at least as close.
+    neighbour within the threshold. Its columns are:
+
+        cluster, size  the id and the number of points of the cluster
+        target         the id of its nearest neighbour; among equally near neighbours, the smallest id
+        value          the linkage of the cluster and its nearest neighbour
+        degree         the number of neighbours within the threshold
+
+    Every target also has a row, because the target's own nearest neighbour is at least as close.
     """
     close = edges.select("lo", "hi", "lo_size", "hi_size", linkage.value().alias("value"))
     close = close.filter(within_threshold(F.col("value"), threshold))
@@ -63,18 +68,19 @@ def find_nearest(edges: DataFrame, linkage: SqlLinkage, threshold: float | None)
 
 
 def within_threshold(value: Column, threshold: float | None) -> Column:
-    """Return the SQL condition that a linkage is within the threshold; true if the threshold is None."""
+    """Return the SQL condition that a linkage is within the threshold; without a threshold, it is always true."""
     if threshold is None:
         return F.lit(True)
     return value.cast("float") >= F.lit(threshold).cast("float")
 
 
 def find_components(nearest: DataFrame, folder: Folder) -> DataFrame:
-    """Find the connected components of the nearest-neighbour pairs; return the table with their ``root``.
+    """Find the connected components of the nearest-neighbour pairs; return one row per cluster with its ``root``.
 
-    The column ``root`` replaces ``target``. A path from each cluster to its nearest neighbour, and so on, never
-    gets farther. Ties go to the smallest id, so each path ends in two mutual nearest neighbours. The smaller of
-    the two ids is the root.
+    The result is the table ``nearest`` with the column ``root`` instead of ``target``. Start at a cluster and
+    follow the nearest neighbours: the linkages along this path never get farther. Among equally near neighbours,
+    the smallest id is the nearest. So each path ends in two mutual nearest neighbours. The root of the component
+    is the smaller id of these two.
     """
     back = nearest.select(F.col("cluster").alias("target"), F.col("target").alias("back"))
     is_root = (F.col("back") == F.col("cluster")) & (F.col("cluster") < F.col("target"))
@@ -84,10 +90,10 @@ def find_components(nearest: DataFrame, folder: Folder) -> DataFrame:
 
 
 def pointer_jump(pointers: DataFrame, folder: Folder, source: str, target: str) -> DataFrame:
-    """Replace each target by the end of its path of pointers; each source has at most one pointer.
+    """Follow the pointers from the column ``source`` to the column ``target``; replace each target by the end.
 
-    Each join doubles the length of the path that a pointer covers. Each step is written to disk, because otherwise
-    the query plan would double with every step.
+    Each source has at most one pointer. Each join doubles the length of the path that a pointer covers. The table
+    is written to disk after each join, because otherwise the query plan would double each time.
     """
     for turn in count(1):
         next_pointers = pointers.select(F.col(source).alias(target), F.col(target).alias("next"))
@@ -105,9 +111,12 @@ def pointer_jump(pointers: DataFrame, folder: Folder, source: str, target: str) 
 def build_merges(members: DataFrame, round: int) -> DataFrame:
     """Build the table of merges from the connected components of a round.
 
-    The result has one row per cluster that merges. round: the number of the round, from 1; child, child_size: the
-    id and number of points of the cluster before the merge; cluster, size: those of the merged cluster; value: the
-    farthest linkage among the merged pairs.
+    The result has one row per cluster that merges. Its columns are:
+
+        round              the number of the round, from 1
+        child, child_size  the id and the number of points of the cluster before the merge
+        cluster, size      the id and the number of points of the merged cluster
+        value              the farthest linkage among the merged pairs of clusters
     """
     new = members.groupBy("root").agg(
         F.min("cluster").alias("new_cluster"), F.sum("size").alias("new_size"), F.min("value").alias("farthest")
@@ -132,9 +141,10 @@ def contract(
 ) -> DataFrame:
     """Contract the graph: relabel the ends of each edge with the merged clusters, and combine parallel edges.
 
-    ``merges`` has the columns ``child``, ``cluster`` and ``size``. Edges that cannot affect a merge within
-    ``last_threshold``, the farthest one, are dropped. With ``broadcast``, the merges are sent to every machine,
-    and only the edges of merged clusters are shuffled. Otherwise the edges of ``hubs`` are split among tasks.
+    ``merges`` has the columns ``child``, ``cluster`` and ``size``. ``last_threshold`` is the farthest threshold.
+    Edges that cannot affect a merge within ``last_threshold`` are dropped. If ``broadcast`` is True, the merges
+    are sent to every machine, and only the edges of merged clusters are shuffled. Otherwise all edges are
+    shuffled, and the edges of each cluster in ``hubs`` are split among several tasks.
     """
     for end in ("lo", "hi"):
         new = merges.select(
@@ -163,7 +173,7 @@ def contract(
         grouped = grouped.filter(keep)
     if not broadcast:
         return grouped
-    # A pair with a merged cluster has only changed edges, so no pair occurs in both tables.
+    # All edges of a pair that contains a merged cluster are changed, so no pair occurs in both tables.
     return relabelled.filter("not is_changed").select(columns).unionByName(grouped)
 
 

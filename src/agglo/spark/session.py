@@ -12,15 +12,16 @@ from pyspark.sql import SparkSession
 def session(name: str = "agglo", **settings: object) -> SparkSession:
     """Return the active Spark session, or start a local one that uses all cores of this machine.
 
-    Under ``spark-submit`` this is the session that it configured. A local session is meant for laptops, tests and
-    examples. It uses the Java of ``JAVA_HOME``, or else the Java on the ``PATH``.
+    Under ``spark-submit``, return the session that ``spark-submit`` configured. A local session is meant for
+    laptops, tests and examples. It uses the Java of ``JAVA_HOME``, or else the Java on the ``PATH``.
 
     Parameters
     ----------
     name : str
         The name of a new session.
     **settings
-        Spark settings of a new session, with ``_`` instead of ``.``: ``spark_driver_memory="4g"``.
+        Spark settings of a new session, with ``_`` instead of ``.``. For example, ``spark_driver_memory="4g"``
+        sets ``spark.driver.memory``.
 
     Examples
     --------
@@ -33,7 +34,7 @@ def session(name: str = "agglo", **settings: object) -> SparkSession:
     if running is not None:
         return running
     builder = SparkSession.builder.appName(name)
-    if "PYSPARK_GATEWAY_PORT" in os.environ:  # started by spark-submit, which has all settings
+    if "PYSPARK_GATEWAY_PORT" in os.environ:  # spark-submit started this process and provides all settings
         return builder.getOrCreate()
     os.environ["JAVA_HOME"] = str(java_home())
     defaults = {

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from agglo.evaluation.phrases import MAX_CHARACTERS
 from agglo.progress import Progress
 
-_NGRAM_RANGE = (3, 4)  # smallest and largest number of characters
+_NGRAM_RANGE = (3, 4)  # smallest and largest number of characters of an n-gram
 
 
 def lexical_features(texts: Sequence[str], *, progress: Progress | None = None) -> Any:
@@ -52,7 +52,7 @@ def lexical_features(texts: Sequence[str], *, progress: Progress | None = None) 
             progress("features", done, len(vectorizers))
         try:
             parts.append(vectorizer.fit_transform(shortened))  # rows of unit length
-        except ValueError:  # no text contains a word; the characters may still be usable
+        except ValueError:  # no text contains a word, but the character n-grams may still be usable
             continue
     if not parts:
         raise ValueError("no text contains words or characters to compare: pass texts that are not empty")

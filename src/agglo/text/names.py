@@ -23,19 +23,19 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Namer = Callable[[Mapping[str, Any]], str]
 
-MAX_NAME = 40  # characters
-MAX_TYPICAL_TEXT = 80  # characters
-_N_TERMS = 8  # number of terms per node
+MAX_NAME = 40  # maximum number of characters of a name
+MAX_TYPICAL_TEXT = 80  # maximum number of characters of a typical text
+_N_TERMS = 8  # maximum number of listed terms per node
 _N_TERMS_IN_NAME = 3
-_MIN_PART = 0.4  # terms of a name have at least this part of the weight of the first one
+_MIN_PART = 0.4  # each term of a name has at least this part of the weight of the name's first term
 _N_EXAMPLES = 5
-_N_CANDIDATES = 24  # terms per node whose exact weights are computed
-_MAX_TEXTS = 1000  # texts per node among which candidate terms are selected
-_MAX_EXAMPLES = 200  # texts per node among which examples are selected
-_MAX_PAIRS = 2_000_000  # pairs of a node and a text whose terms are counted at once
-_MAX_VECTORS = 1 << 15  # pairs of a node and a text whose vectors are compared at once
-_MIN_WEIGHT = 1e-12  # a smaller weight of a term is rounding error
-_LEVEL_RATIO = 8  # numbers of clusters of neighbouring levels
+_N_CANDIDATES = 24  # number of terms per node whose exact weights are computed
+_MAX_TEXTS = 1000  # maximum number of texts per node among which candidate terms are selected
+_MAX_EXAMPLES = 200  # maximum number of texts per node among which examples are selected
+_MAX_PAIRS = 2_000_000  # number of pairs (node, text) whose terms are counted at once
+_MAX_VECTORS = 1 << 15  # number of pairs (node, text) whose vectors are compared at once
+_MIN_WEIGHT = 1e-12  # a term with a smaller weight is ignored, because the weight may be a rounding error
+_LEVEL_RATIO = 8  # ratio of the numbers of clusters of neighbouring levels
 _ROOT = "all texts"
 _SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s")
 
@@ -81,17 +81,18 @@ def name_nodes(
     """Name all inner nodes of ``tree`` by the terms that distinguish them.
 
     Terms are words and phrases of up to three words without stop words, see :func:`agglo.contents.terms`. The
-    weight of a term in a node of ``s`` texts is ``n / s * log(n / (s * sqrt(p g) + 0.25))``, times 1.5 for
-    phrases of two words and 1.7 for three. Here ``n`` is the number of the node's texts that contain the term.
-    The share of such texts is ``p`` in the parent and ``g`` in all texts.
+    weight of a term in a node of ``s`` texts is ``n / s * log(n / (s * sqrt(p g) + 0.25))``. Here ``n`` is the
+    number of the node's texts that contain the term. ``p`` is the share of the parent's texts that contain it, and
+    ``g`` is the share of all texts that contain it. The weight of a phrase is multiplied by 1.5 for two words, and
+    by 1.7 for three words.
 
-    A name has up to three terms and at most 40 characters. No word occurs twice in it, or in the name of the
-    parent, not even in another inflection. Where nodes compete for a word, nodes of ``levels`` come first, then
-    nodes that persist for many rounds. If the texts of a node share no terms, the name has words of the most
-    central text.
+    A name has up to three terms and at most 40 characters. No word occurs twice in a name, in any inflection. A
+    node and its parent share no word of their names. If several nodes could use a word, nodes of ``levels`` are
+    named first, then nodes that persist for many rounds. If the texts of a node share no terms, the name consists
+    of words of the most central text.
 
     The centrality of a text is its mean cosine similarity to all texts of the node. Equally central texts keep
-    their order in the tree. In large nodes, 200 texts are compared.
+    their order in the tree. In nodes of more than 200 texts, a sample of 200 texts is compared.
 
     Parameters
     ----------
@@ -102,17 +103,17 @@ def name_nodes(
     X : ndarray of shape (n_leaves, n_features), optional
         Vectors whose cosines define the central texts. By default, TF-IDF vectors of the terms are compared.
     levels : sequence of array-like of shape (n_leaves,), optional
-        Labels of the cuts that people look at, the most important first. A cluster of a level is compared with the
-        next larger cluster of these levels, instead of its parent. By default, the most persistent round and
-        cuts into 1/64, 1/8, 8 and 64 times as many clusters.
+        Labels of the cuts that are shown to people, the most important cut first. A cluster of a level is compared
+        with the next larger cluster of these levels, instead of its parent. By default, the first level is the
+        most persistent round. The other default levels are cuts with 1/64, 1/8, 8 and 64 times as many clusters.
     language : str
         The language of the stop words, as for :func:`agglo.contents.terms`.
     stop_words : collection of str
         Further words that no name contains.
     namer : callable, optional
-        Names the clusters of the first level and the clusters of other levels above it. It is called with a
-        dict: ``"terms"``, ``"examples"`` (texts), ``"size"``, and ``"path"``, the names of the clusters above,
-        from the top. It returns a name.
+        A function that names the clusters of the first level, and the clusters of other levels above it. Its
+        argument is a dict with ``"terms"``, ``"examples"`` (texts), ``"size"`` and ``"path"``. The path lists the
+        names of the clusters above, from the top. The function returns a name.
     progress : callable, optional
         Called as ``progress("names", done, total)``.
 
@@ -150,7 +151,11 @@ def name_nodes(
 
 
 def _sample_texts(tree: Hierarchy, nodes: Ints, n: int) -> tuple[Ints, Ints]:
-    """Return pairs of a position in ``nodes`` and a leaf position: all texts of a node, or ``n`` spread evenly."""
+    """Sample at most ``n`` texts per node, evenly spread over its leaves.
+
+    Return two arrays with one entry per sampled text: the position of the node in ``nodes``, and the position of
+    the text in the order of the tree's leaves.
+    """
     size = tree.size[nodes].astype(np.int64)
     taken = np.minimum(size, n)
     row = np.repeat(np.arange(len(nodes)), taken)
@@ -159,7 +164,7 @@ def _sample_texts(tree: Hierarchy, nodes: Ints, n: int) -> tuple[Ints, Ints]:
 
 
 def _blocks(tree: Hierarchy, n: int, max_pairs: int) -> list[Ints]:
-    """Divide the inner nodes into blocks with a limited number of sampled texts, at most ``n`` per node."""
+    """Divide the inner nodes into blocks with about ``max_pairs`` sampled texts, at most ``n`` per node."""
     nodes = np.arange(tree.n_leaves, tree.n_nodes)
     pairs = np.cumsum(np.minimum(tree.size[nodes], n).astype(np.int64))
     return np.split(nodes, np.flatnonzero(np.diff(pairs // max_pairs)) + 1)
@@ -168,12 +173,16 @@ def _blocks(tree: Hierarchy, n: int, max_pairs: int) -> list[Ints]:
 def _list_terms(
     tree: Hierarchy, found: Terms, reference: Ints, progress: Progress | None
 ) -> list[tuple[list[int], list[float]]]:
-    """Return the terms of each inner node, without related ones, and their weights, sorted by falling weight."""
+    """Return the terms of each inner node and their weights, sorted by falling weight.
+
+    If two terms of a node share a word, only the term with the larger weight is returned.
+    """
     n_texts, n_terms = found.counts.shape
     share = np.maximum(found.n_texts_with, 1.0) / n_texts
     factor = phrase_factor(found.n_words) if len(found.n_words) else np.ones(n_terms)
     by_term = found.counts.tocsc()
-    # The texts with each term, as sorted numbers: a range of texts is a range of this array.
+    # Each pair (term, text) is one number, and the numbers are sorted.
+    # So the texts of a node that contain a given term are a range of this array.
     postings = np.repeat(np.arange(n_terms), np.diff(by_term.indptr)) * n_texts + by_term.indices
     listed: list[tuple[list[int], list[float]]] = []
     for nodes in _blocks(tree, _MAX_TEXTS, _MAX_PAIRS):
@@ -199,12 +208,12 @@ def _list_terms(
             distinct = select_distinct(weight_of, found.keys, _N_CANDIDATES)
             listed.append((distinct, [weight_of[own_term] for own_term in distinct]))
             first = end
-    listed[-1] = ([], [])  # the root has no siblings
+    listed[-1] = ([], [])  # no term distinguishes the root, which has no siblings
     return listed
 
 
 def _sort_by_weight(node: Ints, term: Ints, weight: Floats, least: float) -> tuple[Ints, Ints, Floats]:
-    """Sort entries above the weight ``least`` by node and falling weight; keep the first 24 of each node."""
+    """Sort the terms of more than the weight ``least`` by node and falling weight; keep 24 terms per node."""
     kept = np.flatnonzero(weight > least)
     kept = kept[np.lexsort((term[kept], -weight[kept], node[kept]))]
     node = node[kept]
@@ -214,13 +223,13 @@ def _sort_by_weight(node: Ints, term: Ints, weight: Floats, least: float) -> tup
 
 
 def _count_in_nodes(postings: Ints, term: Ints, node: Ints, tree: Hierarchy, n_texts: int) -> Ints:
-    """Return the number of texts of each node that contain the paired term."""
+    """Return, for each pair of a node and a term, the number of texts of the node that contain the term."""
     first = term * n_texts + tree.start[node]
     return np.searchsorted(postings, first + tree.size[node]) - np.searchsorted(postings, first)
 
 
 def _default_levels(tree: Hierarchy) -> list[npt.NDArray[np.int64]]:
-    """Return the labels of the most persistent round, and of coarser and finer cuts."""
+    """Return the labels of the most persistent round, followed by the labels of coarser and finer cuts."""
     round = persistent_round(tree)
     n_clusters = int(tree.rounds.after[round - 1]) if round else tree.n_leaves
     numbers = {n_clusters * _LEVEL_RATIO**i // _LEVEL_RATIO**2 for i in range(5)}
@@ -228,7 +237,7 @@ def _default_levels(tree: Hierarchy) -> list[npt.NDArray[np.int64]]:
 
 
 def _rank_nodes(tree: Hierarchy, levels: Sequence[npt.NDArray[Any]]) -> Ints:
-    """Return 0 for nodes of the first level, 1 for nodes of other levels and the root, 2 for all other nodes."""
+    """Return a rank per node: 0 in the first level, 1 in other levels and for the root, 2 for all other nodes."""
     rank = np.full(tree.n_nodes, 2)
     for labels in levels[1:]:
         rank[tree.nodes(labels)] = 1
@@ -238,12 +247,16 @@ def _rank_nodes(tree: Hierarchy, levels: Sequence[npt.NDArray[Any]]) -> Ints:
 
 
 def _find_reference(tree: Hierarchy, rank: Ints) -> Ints:
-    """Return the node to compare each node with: its parent, or for nodes of levels the next such ancestor."""
+    """Return, for each node, the ancestor with which it is compared.
+
+    A node of a level is compared with its next ancestor that is a node of a level. Any other node is compared with
+    its parent.
+    """
     is_level_node = rank < 2
     above = tree.parent.astype(np.int64)
     above[-1] = tree.n_nodes - 1
     reference = above.copy()
-    while not is_level_node[above].all():  # pointer jumping: each pass doubles the steps
+    while not is_level_node[above].all():  # pointer jumping: each pass doubles the length of the pointers
         above = np.where(is_level_node[above], above, above[above])
     reference[is_level_node] = above[is_level_node]
     return reference
@@ -257,11 +270,11 @@ def _choose_names(
     rank: Ints,
     reference: Ints,
 ) -> list[list[int]]:
-    """Select the terms in the name of each inner node; a node and its parent share no word."""
+    """Select the terms in the name of each inner node, such that a node and its parent share no word."""
     n_leaves, n_inner = tree.n_leaves, tree.n_nodes - tree.n_leaves
     nodes = np.arange(n_leaves, tree.n_nodes)
     persistence = tree.round[reference[nodes]] - tree.round[nodes]
-    persistence[rank[nodes] < 2] = 0  # levels are named from the root downwards
+    persistence[rank[nodes] < 2] = 0  # name the nodes of levels from the root downwards
     order = np.lexsort((nodes, -tree.size[nodes], -persistence, rank[nodes])).tolist()
     parent = np.maximum(tree.parent[nodes] - n_leaves, -1).tolist()
     above = (reference[nodes] - n_leaves).tolist()
@@ -271,7 +284,7 @@ def _choose_names(
     for node in order:
         used = keys[parent[node]] | keys[above[node]] | child_keys[node]
         chosen[node] = _compose_name(found, listed[node][0], listed[node][1], used)
-        if not chosen[node]:  # the texts share no words; take the most frequent words of the most central text
+        if not chosen[node]:  # the texts share no words, so take the most frequent words of the most central text
             own = _terms_of_text(found, central[node])
             chosen[node] = _compose_name(found, own, [1.0] * len(own), used)
         keys[node] = frozenset().union(*(found.keys[term] for term in chosen[node]))
@@ -289,7 +302,10 @@ def _apply_namer(
     rank: Ints,
     reference: Ints,
 ) -> None:
-    """Replace the names of the first level and of clusters of other levels above it, from the root downwards."""
+    """Call ``namer`` for the clusters of the first level and the clusters above them, from the root downwards.
+
+    The new names replace the old ones in ``names``.
+    """
     n_leaves, root = tree.n_leaves, tree.n_nodes - 1
     nodes = np.flatnonzero(rank[:root] < 2)
     nodes = nodes[nodes >= n_leaves]
@@ -315,14 +331,14 @@ def _apply_namer(
 
 
 def _terms_of_text(found: Terms, text: int) -> list[int]:
-    """Return the terms of a text without related ones, the most frequent of all texts first."""
+    """Return the terms of a text that share no word, sorted by falling number of texts that contain the term."""
     own = found.counts.indices[found.counts.indptr[text] : found.counts.indptr[text + 1]].astype(np.int64)
     order = np.lexsort((own, -found.n_texts_with[own]))
     return select_distinct(own[order].tolist(), found.keys, _N_CANDIDATES)
 
 
 def _compose_name(found: Terms, terms: list[int], weights: list[float], used: Collection[str]) -> list[int]:
-    """Return up to three terms without used words that fit into a name."""
+    """Return up to three terms that contain no word of ``used`` and fit into a name."""
     name: list[int] = []
     length, best = -2, 0.0
     for term, weight in zip(terms, weights, strict=True):
@@ -340,7 +356,11 @@ def _compose_name(found: Terms, terms: list[int], weights: list[float], used: Co
 
 
 def _find_typical_text(texts: Sequence[str], examples: Sequence[int]) -> str:
-    """Return the first sentence of an example, of the first example where it is short; cut it off if none is."""
+    """Return the first sentence of an example text, at most 80 characters long.
+
+    The first example with a short enough first sentence is used. If there is none, the first sentence of the first
+    example is cut off.
+    """
     lines = (" ".join(texts[example][: 5 * MAX_TYPICAL_TEXT].split()) for example in examples)
     sentences = [_SENTENCE_END.split(line, maxsplit=1)[0] for line in lines]
     short = next((sentence for sentence in sentences if 0 < len(sentence) <= MAX_TYPICAL_TEXT), None)
@@ -376,7 +396,10 @@ def _select_examples(tree: Hierarchy, found: Terms, X: Any, progress: Progress |
 
 
 def _mean_cosines(vectors: Any, row: Ints, leaf: Ints, n_rows: int) -> Floats:
-    """Return the product of the vector of each leaf with the sum of the vectors of its row."""
+    """Return, for each leaf, the dot product of its vector with the sum of all vectors of its row.
+
+    For vectors of unit length, this is proportional to the mean cosine within the row.
+    """
     members = sp.csr_array((np.ones(len(row), vectors.dtype), (row, leaf)), shape=(n_rows, vectors.shape[0]))
     sums = members @ vectors
     if not sp.issparse(vectors):

@@ -1,4 +1,4 @@
-"""Compute vectors of texts: from a file, from a model, or by TF-IDF of words and characters."""
+"""Get the vectors of texts: from a file, from an embedding model, or by TF-IDF of words and characters."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from agglo.progress import Progress
 from agglo.text.features import lexical_features
 from agglo.text.reader import Texts
 
-_BLOCK = 1024  # texts per call of the model; progress is reported between calls
+_BLOCK = 1024  # number of texts per call of the model; progress is reported between calls
 
 
 def read_embeddings(path: Path, texts: Texts) -> npt.NDArray[Any]:
@@ -44,7 +44,7 @@ def read_embeddings(path: Path, texts: Texts) -> npt.NDArray[Any]:
 
 
 def encode_texts(path: Path, texts: Sequence[str], progress: Progress | None = None) -> npt.NDArray[np.float32]:
-    """Compute vectors with a sentence-transformers model in a local folder; nothing is downloaded."""
+    """Compute one vector per text with a sentence-transformers model in a local folder, without downloads."""
     if not path.is_dir():
         raise ValueError(f"--model {path} is not a folder: pass the folder of a local model; none is downloaded")
     try:
@@ -66,7 +66,7 @@ def encode_texts(path: Path, texts: Sequence[str], progress: Progress | None = N
 def compute_vectors(
     texts: Texts, embeddings: Path | None, model: Path | None, progress: Progress | None = None
 ) -> tuple[Any, str]:
-    """Return the vectors of texts, and their source: a file, a model or TF-IDF."""
+    """Return the vectors of texts and the name of their source: the file, the model, or words and letters."""
     if embeddings is not None:
         return read_embeddings(embeddings, texts), str(embeddings)
     if model is not None:
