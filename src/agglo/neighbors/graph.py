@@ -22,7 +22,7 @@ Missing = float | Literal["ignore"]
 
 KINDS = ("similarity", "distance")
 TRUSTED = object()
-"""``checked=TRUSTED`` skips the check of the invariants. It is used for arrays that the core built."""
+"""Pass ``checked=TRUSTED`` to skip the check of the invariants, for arrays that the C++ core built."""
 
 _MOST_POINTS = 2**30
 _MAX_BITS = 60  # each edge must have at least 2^-60 of the total weight of all edges
@@ -55,7 +55,7 @@ class WeightSummary(Protocol):
 
     @property
     def kind(self) -> Kind:
-        """``"similarity"`` if larger weights are closer, ``"distance"`` if smaller ones are."""
+        """``"similarity"`` if points with larger weights are closer, otherwise ``"distance"``."""
 
     @property
     def missing(self) -> Missing | None:
@@ -63,7 +63,7 @@ class WeightSummary(Protocol):
 
     @property
     def metric(self) -> str | None:
-        """The metric that the weights were computed by; None if unknown."""
+        """The metric that the weights were computed by, or None if it is unknown."""
 
     @property
     def n_points(self) -> int:
@@ -82,7 +82,7 @@ class WeightSummary(Protocol):
         """The largest weight."""
 
     def quantile_above(self, bound: float, up: bool, share: float) -> float | None:
-        """Return the quantile ``share`` of the weights above ``bound``; None if no weight is above it.
+        """Return the quantile ``share`` of the weights above ``bound``, or None if no weight is above ``bound``.
 
         If ``up`` is False, use the weights below ``bound``, and count from the largest weight downwards.
         """
@@ -97,14 +97,14 @@ class NeighborGraph(Immutable):
     Parameters
     ----------
     indptr, indices, weights : ndarray of int64, int32, float32
-        Row ``i`` has the neighbours ``indices[indptr[i]:indptr[i + 1]]`` and their weights.
+        The neighbours of point ``i`` are ``indices[indptr[i]:indptr[i + 1]]``. ``weights`` has the same layout.
     kind : {"similarity", "distance"}
-        ``"similarity"`` if larger weights are closer, ``"distance"`` if smaller ones are.
+        ``"similarity"`` if a larger weight means closer points, ``"distance"`` if a smaller weight does.
     missing : float or "ignore", optional
         The similarity or distance that linkages use for a pair without an edge. With ``"ignore"``, linkages ignore
         such pairs. The default is 0 for similarities and the largest weight for distances.
     metric, method, parameters
-        The metric, the search method and its parameters. They are only informative.
+        The metric, the search method and the parameters of the search. They are only informative.
     recall_estimate : RecallEstimate, optional
         The measured recall of an approximate search; None if the search was exact.
     cells : ndarray of int32, optional
@@ -115,12 +115,12 @@ class NeighborGraph(Immutable):
     Invariants, checked when a graph is created:
 
     1. ``indptr`` starts at 0, never decreases and ends at ``len(indices) == len(weights)``;
-    2. the indices of a row are strictly increasing, within range and without the row's own index;
-    3. edge (i, j) is present if and only if (j, i) is, with the same weight;
+    2. the indices of a row are strictly increasing, valid point ids, and do not contain the row itself;
+    3. edge (i, j) is present if and only if edge (j, i) is present, and both have the same weight;
     4. all weights are finite.
 
-    For other data use :meth:`from_scipy`, :meth:`from_edges` or :meth:`from_neighbors`. They drop self-loops,
-    symmetrize the graph (the union of both directions) and keep the closest of several parallel edges.
+    For other data, use :meth:`from_scipy`, :meth:`from_edges` or :meth:`from_neighbors`. They drop self-loops and
+    symmetrize the graph. If there are several edges between two points, they keep the closest edge.
 
     Examples
     --------
@@ -197,7 +197,7 @@ class NeighborGraph(Immutable):
     ) -> NeighborGraph:
         """Build a graph from the stored entries of a square SciPy sparse matrix.
 
-        Stored zeros are edges of weight zero. The matrix may be asymmetric and its indices unsorted.
+        Stored zeros are edges of weight zero. The matrix may be asymmetric. Its indices may be unsorted.
         """
         if not sp.issparse(matrix):
             raise TypeError(f"expected a SciPy sparse matrix, got {type(matrix).__name__}")
@@ -231,8 +231,8 @@ class NeighborGraph(Immutable):
     ) -> NeighborGraph:
         """Build a graph from edges ``(sources[e], targets[e], weights[e])``, given in one or both directions.
 
-        The number of points is ``n_points``, by default the largest index plus 1. If most of these points have no
-        edge, as with ids that have gaps, and ``n_points`` is not given, a warning is shown.
+        By default, ``n_points`` is the largest index plus 1. If the ids have gaps, most of these points have no
+        edge. A warning is then shown, unless ``n_points`` is given.
         """
         heads, tails = np.asarray(sources), np.asarray(targets)
         values = np.asarray(weights)
@@ -287,8 +287,8 @@ class NeighborGraph(Immutable):
     ) -> NeighborGraph:
         """Build a graph from neighbour lists, as search libraries return them.
 
-        Point ``indices[i, j]`` is a neighbour of point ``i``, with weight ``values[i, j]``. The index -1 and the
-        point itself are ignored, with their values.
+        Point ``indices[i, j]`` is a neighbour of point ``i``, with weight ``values[i, j]``. Entries whose index is
+        -1 or ``i`` are ignored.
         """
         lists, weights = np.asarray(indices), np.asarray(values)
         if lists.ndim != 2 or lists.shape != weights.shape:
@@ -330,7 +330,7 @@ class NeighborGraph(Immutable):
         n_jobs: int | None,
         **record: Any,
     ) -> NeighborGraph:
-        """Build an undirected graph from directed edges in CSR format: the union of both directions."""
+        """Build an undirected graph from directed edges in CSR format, by adding the reverse of each edge."""
         if kind not in KINDS:
             raise ValueError(f"kind={kind!r} is unknown: pass 'similarity' or 'distance'")
         rows, indices, merged = _core.symmetrize((indptr, targets, weights), kind, effective_n_threads(n_jobs))
@@ -348,12 +348,12 @@ class NeighborGraph(Immutable):
 
     @cached_property
     def min_weight(self) -> float:
-        """The smallest weight; 0 if the graph has no edges."""
+        """The smallest weight, or 0 if the graph has no edges."""
         return float(self.weights.min()) if len(self.weights) else 0.0
 
     @cached_property
     def max_weight(self) -> float:
-        """The largest weight; 0 if the graph has no edges."""
+        """The largest weight, or 0 if the graph has no edges."""
         return float(self.weights.max()) if len(self.weights) else 0.0
 
     def quantile_above(self, bound: float, up: bool, share: float) -> float | None:
@@ -413,14 +413,14 @@ def _check_weights(name: str, values: Any) -> npt.NDArray[np.float32]:
 class FixedPoint:
     """Fixed-point format for sums of edge weights: each sum is an integer times 2^-shift.
 
-    Integer sums are exact in any order, so all engines agree to the last bit. An integer consists of ``limbs``
-    words of 64 bits: 1, 2 or 6.
+    Sums of integers do not depend on the order of the terms, so all engines compute the same bits. An integer has
+    ``limbs`` words of 64 bits: 1, 2 or 6.
     """
 
     shift: int
     limbs: int
     count_shift: int = 0
-    """If points have weights, edge counts are integer multiples of 2^-count_shift."""
+    """If points have weights, the weighted numbers of edges are integer multiples of 2^-count_shift."""
 
     @property
     def is_long(self) -> bool:
@@ -431,13 +431,14 @@ class FixedPoint:
 def fixed_point_for(graph: WeightSummary, weights: npt.NDArray[np.float64] | None = None) -> FixedPoint:
     """Choose the shortest fixed-point format in which sums of the graph's edge weights are exact.
 
-    For most graphs, 64 bits are enough, and for nearly all others 128 bits. 384 bits hold any float32 weights.
+    For most graphs, 64 bits are enough. For nearly all other graphs, 128 bits are enough. 384 bits are enough for
+    any float32 weights.
 
-    If points have ``weights``, an edge counts with the product of its two points' weights. The format keeps all 24
-    bits of each edge weight, even between the lightest points.
+    If points have ``weights``, an edge weight is multiplied by the weights of its two points. The format keeps all
+    24 bits of each edge weight, even between the lightest points.
     """
     largest, smallest = max(graph.max_weight, -graph.min_weight, 0.0), smallest_weight(graph)
-    total, one = graph.n_edges.bit_length(), 0  # log2 of the count of all edges, and of one edge
+    total, one = graph.n_edges.bit_length(), 0  # log2 of the number of all edges, and of one edge
     if weights is not None:
         assert isinstance(graph, NeighborGraph)
         # The product of two weights is at most the mean of their squares.
@@ -456,8 +457,8 @@ def choose_fixed_point(
 ) -> FixedPoint:
     """Choose the fixed-point format for sums of weights with magnitudes from ``smallest`` to ``largest``.
 
-    Zero weights are ignored. Each weight counts at least 2^one times, and all weights together less than 2^total
-    times. ``choices`` are the allowed numbers of limbs, in ascending order.
+    Zero weights are ignored. In a sum, each weight is multiplied by a factor of at least 2^one. The sum of all
+    factors is below 2^total. ``choices`` are the allowed numbers of limbs, in ascending order.
     """
     shift = _LIMB_BITS - total - int(np.frexp(largest)[1])
     needed = 0 if largest == 0 else _FLOAT_BITS - int(np.frexp(smallest)[1]) - one  # bits after the binary point
@@ -466,7 +467,7 @@ def choose_fixed_point(
 
 
 def smallest_weight(graph: WeightSummary) -> float:
-    """Return the smallest magnitude of the nonzero edge weights; infinity if all are zero."""
+    """Return the smallest magnitude of the nonzero edge weights, or infinity if all weights are zero."""
     if graph.min_weight > 0:
         return graph.min_weight
     if graph.max_weight < 0:

@@ -1,4 +1,4 @@
-"""Index of the fitted points: find the nearest neighbours of queries (new points), or add them to the graph."""
+"""Index of the fitted points: find the nearest neighbours of queries, or add new points to the graph."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ QUERY_METHODS = {
     "exact": "exact",
     "kdtree": "kdtree",
     "cells": "cells",
-    "minhash": "exact",  # the exact search is fast for single queries
+    "minhash": "exact",  # an exact search is fast for a few queries
 }
 """Maps the search method of the fitted points to the search method of queries."""
 
 _CELL_PARAMETERS = ("cell_size", "visits", "candidates")
-_REVERSE_FACTOR = 2  # with cells, each new point is a candidate for this factor times n_neighbors old points
+_REVERSE_FACTOR = 2  # with cells, a new point is a candidate for this number times n_neighbors old points
 
 Edges = tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]
 """Directed edges: sources, targets and values."""
@@ -55,20 +55,20 @@ Edges = tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]
 
 @dataclass(eq=False)
 class NeighborIndex:
-    """Validated points and the parameters of their search, prepared to find the neighbours of queries.
+    """Index that finds the nearest neighbours of queries among the fitted points.
 
-    The result for a query does not depend on the other queries. The first search builds the inverted file index,
-    which is not pickled.
+    The result for a query does not depend on the other queries. The first search by cells builds an inverted file
+    index. This inverted file index is not pickled.
     """
 
     X: Any
     metric: str
     fit_method: str  # the search method of the fitted points
-    fit_parameters: Mapping[str, Any]  # the parameters of that search, of which those of cells are used
+    fit_parameters: Mapping[str, Any]  # the parameters of that search; only those of cells are used
     recall: float  # the share of the true neighbours to find
     seed: int
     cells: npt.NDArray[np.int32] | None = None  # the cell (inverted list) of each fitted point
-    moments: Any = field(default=None, init=False)  # cache for vector linkages: a tree and its nodes
+    moments: Any = field(default=None, init=False)  # cache for vector linkages: a tree and its moments
     _cell_indexes: dict[int, Any] = field(default_factory=dict, init=False)  # built indexes, by n_neighbors
     _hashes: tuple[npt.NDArray[np.uint64], npt.NDArray[np.intp]] | None = field(default=None, init=False)
     _as_floats: NeighborIndex | None = field(default=None, init=False)
@@ -81,7 +81,7 @@ class NeighborIndex:
 
     @property
     def is_sparse(self) -> bool:
-        """Whether the points are searched as sparse rows, sets or bits."""
+        """Whether the points are searched as sparse rows, sets or bits, and not as dense rows."""
         return sp.issparse(self.X) or self.metric in BINARY_METRICS
 
     @property
@@ -91,14 +91,14 @@ class NeighborIndex:
 
     @property
     def parameters(self) -> dict[str, int]:
-        """The parameters of a search by cells; 0 if the method is another."""
+        """The parameters of a search by cells. For other methods, they are 0."""
         return {name: int(self.fit_parameters.get(name, 0)) for name in _CELL_PARAMETERS}
 
     def convert_queries(self, X: Any) -> tuple[NeighborIndex, Any]:
         """Convert queries to the type of the fitted points; return an index and the converted queries.
 
         Floats are rounded to the dtype of the fitted points. If the fitted points are integers and the queries are
-        not, the returned index is a new one with the fitted points as float32. Otherwise it is this index.
+        not, return a new index whose fitted points are float32. Otherwise return this index.
         """
         if self.is_sparse:
             if sp.issparse(self.X):
@@ -129,7 +129,7 @@ class NeighborIndex:
         return np.concatenate([self.X, queries])
 
     def search(self, queries: Any, n_neighbors: int, n_threads: int, report: Report | None) -> Lists:
-        """Find the ``n_neighbors`` closest fitted points of each converted query, or all if there are fewer."""
+        """Find the ``n_neighbors`` closest fitted points of each converted query. If there are fewer, find all."""
         if self.is_sparse:
             rows = SparsePoints(self.concatenate(queries), self.metric)
             lists = rows.search_queries(len(self), n_neighbors, n_threads, report)
@@ -175,7 +175,7 @@ class NeighborIndex:
         return points.select_closest(candidates, n_neighbors, n_threads)
 
     def find_equal(self, queries: Any, n_threads: int) -> npt.NDArray[np.int64]:
-        """Return, for each converted query, the index of the first equal fitted point; -1 if there is none."""
+        """Return, for each converted query, the index of the first equal fitted point, or -1 if there is none."""
         if self._hashes is None:
             hashes = _hash_rows(self.X, n_threads)
             order = np.argsort(hashes, kind="stable")
@@ -208,7 +208,7 @@ def _hash_rows(X: Any, n_threads: int) -> npt.NDArray[np.uint64]:
 
 
 def _hash_sparse_rows(X: Any) -> npt.NDArray[np.uint64]:
-    """Hash each sparse row: sum the hashes of its entries, so that their order does not matter."""
+    """Hash each sparse row by the sum of the hashes of its entries, which does not depend on their order."""
     rows = canonical_rows(X)
     with np.errstate(over="ignore"):
         words = rows.indices.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
@@ -232,10 +232,11 @@ def add_points(
 ) -> tuple[NeighborIndex, NeighborGraph]:
     """Add new points to an index and its graph; return the index and the graph of all points.
 
-    The candidates of a point are its neighbours in ``graph`` and the results of three searches: new points among
-    old points, old among new, and new among new. Each point gets edges to its ``n_neighbors`` closest candidates.
-    If the searches are exact, the result equals the graph of all points. With cells, old points are compared only
-    with close new points. Then recall is measured, and a low recall gives a warning.
+    Three searches find the neighbours of new points among old points, of old points among new points, and of new
+    points among new points. The candidates of a point are its neighbours in ``graph`` and the results of these
+    searches. Each point gets edges to its ``n_neighbors`` closest candidates. If the searches are exact, the
+    result equals the graph of a search over all points. With cells, old points are compared only with close new
+    points. The recall is then measured, and a low recall gives a warning.
     """
     n_threads, report = effective_n_threads(n_jobs), progress and partial(progress, "neighbours")
     n_old, n_new = len(index), new.shape[0]
@@ -262,7 +263,7 @@ def add_points(
     candidates = _core.edges_to_csr(
         n_old + n_new, *(np.ascontiguousarray(c, dtype) for c, dtype in zip(columns, "iif", strict=True))
     )
-    edges.clear()  # free the memory of the separate edges
+    edges.clear()  # free the memory of the edges of the single searches
     indices, values = both.select_closest(candidates, n_neighbors, n_threads)
     estimate = _estimate_recall(both, indices, n_threads) if index.method == "cells" else None
     if estimate is not None and estimate.value < index.recall:
@@ -282,7 +283,7 @@ def add_points(
 
 
 def _to_edges(sources: npt.NDArray[Any], lists: Lists, first_target: int) -> Edges:
-    """Convert the neighbour lists of ``sources`` to edges; add ``first_target`` to the indices in the lists."""
+    """Convert the neighbour lists of ``sources`` to edges; add ``first_target`` to the neighbour indices."""
     targets, values = lists
     is_edge = targets >= 0
     heads = np.repeat(sources, targets.shape[1])
@@ -305,7 +306,7 @@ def _search_among_new(
 
 
 def _estimate_recall(index: NeighborIndex, lists: npt.NDArray[np.int32], n_threads: int) -> RecallEstimate:
-    """Measure recall, the share of the true neighbours that ``lists`` contains, on a sample of the points."""
+    """Measure the share of the true neighbours that ``lists`` contains (recall), on a sample of the points."""
     with one_blas_thread():
         recall = _core.measure_recall(
             *(as_core_array(index.X), lists, index.metric, SAMPLE, index.seed, sgemm(), n_threads)

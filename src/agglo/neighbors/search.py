@@ -36,8 +36,8 @@ METHODS = ("auto", *DENSE_METHODS, "minhash")
 
 MissingRule = Missing | Literal["mean"] | None
 
-_SAMPLE = 1000  # the mean of all pairs is estimated on this number of points
-_UNIT_TOLERANCE = 1e-3  # tolerance of squared lengths, for unit vectors in float16
+_SAMPLE = 1000  # the mean similarity or distance of all pairs is estimated on this number of points
+_UNIT_TOLERANCE = 1e-3  # allowed deviation of squared lengths from 1, for unit vectors in float16
 
 _log = logging.getLogger(__name__)
 
@@ -54,25 +54,27 @@ def neighbor_graph(
     random_state: RandomStateLike = 0,
     progress: Progress | None = None,
 ) -> NeighborGraph:
-    """Build a graph that connects every point with its nearest neighbours.
+    """Build the graph that connects each point of ``X`` with its nearest neighbours.
 
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n_points, n_features)
-        The points: floats, integers or booleans in an array, a list, a pandas, polars or Arrow table, or one
-        column of vectors in such a table. float64, float32, float16, int8, uint8 and booleans with contiguous rows
-        are searched without a copy. This includes memory-mapped files (``numpy.load(..., mmap_mode="r")``). SciPy
-        sparse matrices of any format support ``cosine``, ``dot``, ``jaccard`` and ``hamming``.
+        The points, as floats, integers or booleans. ``X`` is an array, a list, a table of pandas, polars or Arrow,
+        or a table with one column of vectors. Arrays of float64, float32, float16, int8, uint8 and booleans are
+        searched without a copy if their rows are contiguous. This includes memory-mapped files
+        (``numpy.load(..., mmap_mode="r")``). SciPy sparse matrices of any format work with the metrics ``cosine``,
+        ``dot``, ``jaccard`` and ``hamming``.
     n_neighbors : int or "all", default=25
-        The number of neighbours of each point, without the point itself; at most ``n_points - 1``. Edges are
-        undirected, so a point that is a neighbour of many points has more edges. ``"all"`` builds the complete
-        graph, for small data: it takes ``8 * n_points**2`` bytes.
+        The number of neighbours of each point, at most ``n_points - 1``. The point itself is not a neighbour.
+        Edges are undirected, so a point that is a neighbour of many points has more edges. ``"all"`` builds the
+        complete graph, which takes ``8 * n_points**2`` bytes.
     metric : {"cosine", "dot", "sqeuclidean", "euclidean", "jaccard", "hamming"}, default="cosine"
-        ``cosine`` and ``dot`` (the dot product) give a graph of similarities, the others one of distances.
-        ``sqeuclidean`` is the squared Euclidean distance. The cosine of a point that is all zero is defined as 0,
-        with a warning. ``jaccard`` and ``hamming`` compare zeros and ones, as in SciPy. ``jaccard`` is the share
-        of different features among the features that are 1 in at least one of the two points. ``hamming`` is the
-        share of different features among all features. For ``jaccard``, every nonzero of a sparse matrix is a 1.
+        ``cosine`` and ``dot`` (the dot product) are similarities. The other metrics are distances.
+        ``sqeuclidean`` is the squared Euclidean distance. If a point is all zero, its cosines
+        are defined as 0, and a warning is shown. ``jaccard`` and ``hamming`` compare zeros and ones, as in SciPy.
+        ``jaccard`` is the share of different features among the features that are 1 in at least one of the two
+        points. ``hamming`` is the share of different features among all features. For ``jaccard``, every nonzero
+        of a sparse matrix is a 1.
     method : {"auto", "exact", "kdtree", "cells", "minhash"}, default="auto"
         ``exact`` and ``kdtree`` find all true neighbours. ``kdtree`` is the fastest method for few columns, and
         slow for many columns. ``cells`` (an inverted file index) compares each point only with the points in close
@@ -80,20 +82,21 @@ def neighbor_graph(
         approximate method for ``jaccard``.
         ``auto`` chooses ``kdtree`` for up to 5 columns. For more columns it chooses ``exact`` if that takes at
         most about 2 CPU seconds (30,000 points with 128 columns), and ``cells`` otherwise. If ``cells`` does not
-        reach ``recall``, it searches exactly. Sparse points are searched exactly, except that ``auto`` chooses
-        ``minhash`` for ``jaccard`` with many points. The graph's ``method`` is the method that was used.
+        reach ``recall``, ``auto`` searches exactly. For sparse points, ``auto`` searches exactly, except that it
+        chooses ``minhash`` for ``jaccard`` with many points. The graph's attribute ``method`` is the method that
+        was used.
     n_jobs : int, optional
-        The number of threads; None or -1 for all cores. The graph does not depend on it.
+        The number of threads. None or -1 uses all cores. The graph does not depend on it.
     recall : float, default=0.95
         The share of the true neighbours that ``cells`` and ``minhash`` must find, in (0, 1]. The search measures
         its recall on a random sample of the points, and continues until ``recall`` is reached. The graph's
-        ``recall_estimate`` is the measured recall. With 1, ``auto`` searches exactly.
+        attribute ``recall_estimate`` is the measured recall. If ``recall`` is 1, ``auto`` searches exactly.
     missing : float, "mean", "ignore" or None, default="mean"
         The similarity or distance that linkages use for a pair without an edge. ``"mean"`` is the mean over all
-        pairs of a sample of 1,000 points, or the farthest edge if that is farther; see the notes. With
-        ``"ignore"``, linkages ignore such pairs. None is the farthest possible value, as in the paper: 0 for
-        similarities, and 1 for ``jaccard`` and ``hamming``. For points of unit length it is 4 (``sqeuclidean``) or
-        2 (``euclidean``), and for other points the weight of the farthest edge.
+        pairs of a sample of 1,000 points. If the farthest edge is farther, its weight is used instead. With
+        ``"ignore"``, linkages ignore such pairs. None is the farthest possible value, as in the paper. It is 0
+        for similarities, and 1 for ``jaccard`` and ``hamming``. For points of unit length, it is 4 with
+        ``sqeuclidean`` and 2 with ``euclidean``. For other points, it is the weight of the farthest edge.
     random_state : int, RandomState instance or None, default=0
         The random seed. The same integer gives the same graph for any number of threads. With None, a seed is
         drawn from NumPy's global random state. With a ``RandomState`` instance, a seed is drawn from it.
@@ -111,12 +114,12 @@ def neighbor_graph(
     If points are equally close, the point with the smaller index is the nearer neighbour. Values are computed in
     float64 and rounded to float32. The distance of duplicates is exactly 0.
 
-    The exact search multiplies blocks of points with SciPy's BLAS, and computes each pair once. It skips blocks
-    whose points are too far apart, and pairs that are too far apart in a few main directions. So the search is
-    several times faster if the points form groups or lie close to a plane. The result is the same. The search
-    needs about ``18 * n_neighbors + 250`` bytes per point in addition to the graph, and 10 MB per thread. The
-    coordinates in the main directions take at most half the memory of the points. During the search, BLAS is
-    limited to one thread in the whole process.
+    The exact search multiplies blocks of points with SciPy's BLAS, and compares each pair of points once. It skips
+    pairs of blocks whose points are too far apart to be neighbours. It also skips pairs of points that are too far
+    apart in a few main directions. If the points form groups or lie close to a plane, the search is several times
+    faster. The result is exact in all cases. The search needs about ``18 * n_neighbors + 250`` bytes per point in
+    addition to the graph, and 10 MB per thread. The coordinates of the points in the main directions take at most
+    half the memory of the points. During the search, BLAS is limited to one thread in the whole process.
 
     Some data have only large cosines, for example above 0.8 for images of faces. With ``missing=0``, the average
     linkage of two clusters then depends mostly on the number of edges between them. With ``missing="mean"``, it
@@ -143,23 +146,23 @@ def neighbor_graph(
     check_n_neighbors(n_neighbors, len(points))
     if metric == "cosine":
         warn_zero_rows(points.zero_rows, len(points), stacklevel=3)
-    farthest = farthest_value(points.X, metric)  # before the search, which releases the pages of mapped files
+    farthest = farthest_value(points.X, metric)  # before the search releases the pages of mapped files
     report = progress and partial(progress, "neighbours")
     if n_neighbors == "all":
         if method not in ("auto", "exact"):
             raise ValueError("n_neighbors='all' compares all pairs, which is method='exact': pass that, or 'auto'")
         graph = _build_complete_graph(points, SearchParams(len(points) - 1, metric, n_threads, report))
     else:
-        stop_early = method == "auto"  # "auto" then searches exactly
+        stop_early = method == "auto"  # if recall is unreachable, "auto" searches exactly
         params = SearchParams(int(n_neighbors), metric, n_threads, report, recall, seed, stop_early)
         graph = _search(points, method, params)
     graph = set_missing(graph, points.X, missing, farthest, seed, n_threads)
-    release_pages(points.X)  # the mean of pairs reads a sample of the points
+    release_pages(points.X)  # computing the mean of pairs has read a sample of the points
     return graph
 
 
 def check_search_options(method: str, recall: float, missing: MissingRule) -> None:
-    """Raise if a parameter of :func:`neighbor_graph` is invalid for all points."""
+    """Raise if a parameter of :func:`neighbor_graph` is invalid, whatever the points are."""
     check_choice("method", method, METHODS)
     if not 0 < recall <= 1:
         raise ValueError(f"recall={recall!r} is not a share of the neighbours: pass a number above 0, at most 1")
@@ -170,7 +173,7 @@ def check_search_options(method: str, recall: float, missing: MissingRule) -> No
 
 
 def _validate(X: Any, metric: str, method: str) -> DensePoints | SparsePoints:
-    """Validate points, and check that ``method`` supports them; points that were validated before are trusted."""
+    """Validate points and check that ``method`` supports them; do not validate ``DensePoints`` again."""
     if not isinstance(X, DensePoints):
         X = X.X if isinstance(X, Points) else to_array(X)
         if sp.issparse(X) or metric in BINARY_METRICS:
@@ -184,7 +187,7 @@ def _validate(X: Any, metric: str, method: str) -> DensePoints | SparsePoints:
 
 
 def _search(points: DensePoints | SparsePoints, method: str, params: SearchParams) -> NeighborGraph:
-    """Search by ``method`` and build the graph; ``auto`` searches exactly if the recall is too low."""
+    """Search by ``method`` and build the graph. If ``auto`` does not reach the recall, search exactly."""
     used = points.choose_method(params.recall) if method == "auto" else method
     lists = points.search(used, params)
     estimate = lists.recall_estimate
@@ -194,7 +197,7 @@ def _search(points: DensePoints | SparsePoints, method: str, params: SearchParam
         else:
             _log.info("recall %s of %s is below %g: searching exactly", estimate, used, params.recall)
             used, lists = "exact", points.search("exact", params)
-    release_pages(points.X)  # free memory for the graph: the points are not needed any more
+    release_pages(points.X)  # the points are not needed any more, so free memory for the graph
     how = "" if lists.recall_estimate is None else f", recall {lists.recall_estimate}"
     _log.info(
         "%d neighbours of %d points by %s%s: %s", params.n_neighbors, len(points), used, how, lists.parameters
@@ -213,7 +216,7 @@ def _search(points: DensePoints | SparsePoints, method: str, params: SearchParam
 
 
 def _build_complete_graph(points: DensePoints | SparsePoints, params: SearchParams) -> NeighborGraph:
-    """Build the complete graph."""
+    """Build the complete graph: an edge between every two points."""
     n = len(points)
     columns = np.broadcast_to(np.arange(n, dtype=np.int32), (n, n))
     return NeighborGraph(
@@ -228,7 +231,7 @@ def _build_complete_graph(points: DensePoints | SparsePoints, params: SearchPara
 
 
 def _check_sparse_method(X: Any, metric: str, method: str) -> None:
-    """Raise if the metric or the method does not support ``X``, sparse points or zeros and ones."""
+    """Raise if the metric or the method does not support ``X``, which is sparse or has only zeros and ones."""
     what = f"a SciPy sparse {type(X).__name__}" if sp.issparse(X) else "a table of zeros and ones"
     if metric not in SPARSE_METRICS:
         raise TypeError(
@@ -246,14 +249,14 @@ def _check_sparse_method(X: Any, metric: str, method: str) -> None:
 
 
 def clip_n_neighbors(n_neighbors: Any, n: int) -> Any:
-    """Reduce ``n_neighbors`` to at most ``n - 1``; return ``"all"`` for a single point."""
+    """Reduce ``n_neighbors`` to at most ``n - 1``. If there is a single point, return ``"all"``."""
     if isinstance(n_neighbors, int | np.integer) and n_neighbors >= n:
         return n - 1 if n > 1 else "all"
     return n_neighbors
 
 
 def check_n_neighbors(n_neighbors: int | str, n: int) -> None:
-    """Raise unless ``n_neighbors`` is below ``n``; for ``"all"``, raise if the complete graph exceeds memory."""
+    """Raise unless ``n_neighbors`` is below ``n``. If it is ``"all"``, raise if the graph exceeds memory."""
     if isinstance(n_neighbors, str):
         if n_neighbors != "all":
             raise ValueError(f"n_neighbors={n_neighbors!r} is unknown: pass a positive integer or 'all'")
@@ -300,7 +303,7 @@ def warn_low_recall(method: str, estimate: RecallEstimate, recall: float, stackl
 
 
 def farthest_value(X: Any, metric: str) -> float | None:
-    """Return 0 for similarities, or the largest possible distance for distances; None if there is no bound."""
+    """Return the farthest value that the metric can have on ``X``: 0 for similarities; None if unbounded."""
     if metric in ("cosine", "dot"):
         return 0.0
     if metric in BINARY_METRICS:
@@ -321,12 +324,12 @@ def are_unit(points: PointArray) -> bool:
 def set_missing(
     graph: NeighborGraph, X: Any, missing: MissingRule, farthest: float | None, seed: int, n_threads: int
 ) -> NeighborGraph:
-    """Return the graph with its ``missing`` value, the similarity or distance of a pair without an edge.
+    """Return a graph whose ``missing``, the value of a pair without an edge, is set by the rule ``missing``.
 
     ``"mean"`` is the mean over all pairs of points, or over all pairs of a sample of 1,000 points. If the farthest
-    edge is farther, its weight is used instead, because pairs without an edge are not among the nearest. None
-    means ``farthest``, or the farthest edge if ``farthest`` is None. If the graph is complete or has no edges,
-    ``"mean"`` is the same as None.
+    edge is farther, its weight is used instead, because pairs without an edge are farther than neighbours. None
+    means ``farthest``. If ``farthest`` is None, too, the weight of the farthest edge is used. If the graph is
+    complete or has no edges, ``"mean"`` is the same as None.
     """
     is_complete = 2 * graph.n_edges == graph.n_points * (graph.n_points - 1)
     if missing is None or (missing == "mean" and (is_complete or not graph.n_edges)):

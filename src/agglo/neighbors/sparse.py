@@ -1,4 +1,4 @@
-"""Nearest neighbours of sparse rows, of sets (Jaccard) and of bits (Hamming)."""
+"""Search nearest neighbours of sparse rows, of sets (Jaccard) and of bits (Hamming)."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ SPARSE_METRICS = ("cosine", "dot", *BINARY_METRICS)
 """The metrics that support sparse points."""
 
 MAX_BANDS = 128  # maximum number of MinHash bands
-_LANES = 8  # running sums of the core; column j is added to sum j % _LANES
-_SPARE_COLUMNS = 2**16  # columns are renumbered if more than this number have no entries
-_LARGEST_SET = 2**24  # the largest allowed set: float32 counts exactly up to this number
+_LANES = 8  # number of running sums in the core; column j is added to sum j % _LANES
+_SPARE_COLUMNS = 2**16  # columns are renumbered if more than this number of columns have no entries
+_LARGEST_SET = 2**24  # size of the largest allowed set: float32 represents integers exactly up to this
 _BLOCK_ROWS = 4096  # number of rows that are packed into bits at a time
 
 # The cost of an exact search is measured by the number of pairs of sets that share a member.
-_CHEAP_PAIRS = 1e9  # this number takes about 3 CPU seconds
-_CHEAP_PAIRS_PER_SET = 4e4  # up to this number, an exact search is faster than MinHash
+_CHEAP_PAIRS = 1e9  # comparing this number of pairs takes about 3 CPU seconds
+_CHEAP_PAIRS_PER_SET = 4e4  # up to this number of pairs per set, an exact search is faster than MinHash
 
 
 class _Functions(NamedTuple):
-    """The functions of the core for a kind of points, which is the type of their first argument."""
+    """The functions of the C++ core for one kind of points: sparse rows, sets or bits."""
 
     search: Callable[..., Any]
     query: Callable[..., Any]
@@ -67,7 +67,7 @@ _OF_BITS = _Functions(_core.search_bits, _core.query_bits, _core.compute_all_pai
 
 
 class SparseRows(NamedTuple):
-    """Sparse rows in CSR format, as arguments of the core.
+    """Sparse rows in CSR format, as an argument of the C++ core.
 
     The columns of each row are strictly increasing, and no stored value is zero.
     """
@@ -94,8 +94,8 @@ class Bits(NamedTuple):
 class SparsePoints:
     """Points for sparse searches: sparse rows (cosine, dot), sets (Jaccard) or bits (Hamming).
 
-    ``X`` is sparse, or has zeros and ones. It is validated and converted once. With ``check_scale``, raise if all
-    values are too small for the metric.
+    ``X`` is a sparse matrix, or an array of zeros and ones. The constructor validates and converts it. With
+    ``check_scale``, it raises if all values are too small for the metric.
     """
 
     def __init__(self, X: Any, metric: str, *, check_scale: bool = True) -> None:
@@ -117,25 +117,26 @@ class SparsePoints:
 
     @property
     def zero_rows(self) -> npt.NDArray[np.int64]:
-        """The indices of the rows that are all zero, for sparse rows and sets."""
+        """The indices of the rows that are all zero. The points must be sparse rows or sets."""
         if not isinstance(self.rows, SparseRows):
             return np.empty(0, np.int64)
         return np.flatnonzero(np.diff(self.rows.indptr) == 0)
 
     def choose_method(self, recall: float) -> str:
-        """Choose MinHash for sets if the exact search is slow, and the exact search otherwise."""
+        """Choose a search method: ``minhash`` for sets if an exact search is slow, otherwise ``exact``."""
         return "minhash" if self.metric == "jaccard" and recall < 1 and self.exact_is_expensive() else "exact"
 
     def exact_is_expensive(self) -> bool:
         """Return whether an exact search of sets is expected to take longer than MinHash."""
         assert isinstance(self.rows, SparseRows)
-        set_counts = np.bincount(self.rows.indices, minlength=1).astype(np.float64)  # sets per member
+        set_counts = np.bincount(self.rows.indices, minlength=1).astype(np.float64)  # number of sets per member
         return bool(set_counts @ set_counts > max(_CHEAP_PAIRS, _CHEAP_PAIRS_PER_SET * len(self)))
 
     def search(self, method: str, params: SearchParams) -> NeighborLists:
         """Find the nearest neighbours of all points.
 
-        For cosine and dot, only points with a similarity above 0 are neighbours; for Jaccard, a distance below 1.
+        For cosine and dot, neighbours must have a similarity above 0. For Jaccard, they must have a distance below
+        1.
         """
         if method == "minhash":
             return search_minhash(self, params)
@@ -146,12 +147,12 @@ class SparsePoints:
         return NeighborLists(*to_rows(lists, params.n_neighbors), None, {})
 
     def search_queries(self, n_fitted: int, n_neighbors: int, n_threads: int, report: Report | None) -> Lists:
-        """Find neighbours of the queries, the points from ``n_fitted`` on, among the first ``n_fitted`` points."""
+        """Find neighbours among the first ``n_fitted`` points. The queries are the remaining points."""
         lists = self._functions.query(self._arrays, n_fitted, n_neighbors, *self._options, n_threads, report)
         return to_rows(lists, n_neighbors)
 
     def all_pairs(self, n_threads: int, report: Report | None = None) -> npt.NDArray[np.float32]:
-        """Compute the similarities or distances of all pairs of distinct points, row by row."""
+        """Compute the similarity or distance of each point to each other point; return them row by row."""
         values: npt.NDArray[np.float32] = self._functions.all_pairs(
             self._arrays, *self._options, n_threads, report
         )
@@ -169,8 +170,9 @@ def search_minhash(
 ) -> NeighborLists:
     """Find approximate nearest neighbours of sets by MinHash, and re-rank them by exact Jaccard distances.
 
-    The search adds bands, at most 128, until the recall on ``sample`` sets is reached. A bucket has at most
-    ``bucket_size`` sets. 0 means automatic. A given ``n_bands`` is not increased.
+    The search measures its recall on ``sample`` sets. It adds bands, at most 128, until the wanted recall is
+    reached. If ``n_bands`` is given, it is not increased. A bucket has at most ``bucket_size`` sets. For both
+    parameters, 0 means automatic.
     """
     lists, recall, used = _core.search_minhash(
         points._arrays,
@@ -193,8 +195,8 @@ def search_minhash(
 def check_sparse(X: Any, metric: str | None = None) -> SparseRows:
     """Convert any SciPy sparse matrix to CSR rows; sum duplicate entries and drop zeros.
 
-    Raise if a number is not finite, or if all are too small for ``metric``. The arrays of a CSR matrix in
-    canonical format are not copied.
+    Raise if a number is not finite, or if all numbers are too small for ``metric``. If ``X`` is a CSR matrix in
+    canonical format, its arrays are not copied.
     """
     if X.ndim != 2:
         raise ValueError(f"X has {X.ndim} dimensions, shape {X.shape}, but points are the rows of a table")
@@ -205,7 +207,7 @@ def check_sparse(X: Any, metric: str | None = None) -> SparseRows:
     check_compressed("X", X)
     matrix = X.tocsr()
     indptr = np.asarray(matrix.indptr, np.int64)
-    indices, data = matrix.indices[: indptr[-1]], matrix.data[: indptr[-1]]  # arrays may have spare entries
+    indices, data = matrix.indices[: indptr[-1]], matrix.data[: indptr[-1]]  # arrays may have unused entries
     values = np.asarray(data, choose_float_dtype(data) if len(data) else np.dtype(np.float32))
     _check_entries(indptr, indices, values)
     rows = canonical_rows(sp.csr_array((values, indices, indptr), shape=X.shape))
@@ -226,7 +228,7 @@ def check_sparse(X: Any, metric: str | None = None) -> SparseRows:
 
 
 def check_sets(X: Any) -> SparseRows:
-    """Convert a sparse matrix, or a validated array of zeros and ones, to sets of columns, without values."""
+    """Convert each row of a sparse matrix, or of a validated array of zeros and ones, to its set of columns."""
     if not sp.issparse(X):
         _check_zeros_and_ones(X)
         X = sp.csr_array(X)
@@ -238,7 +240,7 @@ def check_sets(X: Any) -> SparseRows:
 
 
 def check_bits(X: Any) -> Bits:
-    """Pack zeros and ones, in a sparse matrix or a validated array, into bits."""
+    """Pack the zeros and ones of a sparse matrix, or of a validated array, into bits."""
     if sp.issparse(X):
         check_sparse(X)
         X = X.tocsr()
@@ -254,7 +256,7 @@ def check_bits(X: Any) -> Bits:
 
 
 def _check_zeros_and_ones(points: npt.NDArray[Any], first_row: int = 0) -> None:
-    """Raise if ``points`` has other numbers than 0 and 1; ``first_row`` is the index of its first row in X."""
+    """Raise if ``points`` has numbers other than 0 and 1. ``first_row`` is the index of its first row in X."""
     for start, rows in iter_blocks(points):
         if ((rows == 0) | (rows == 1)).all():
             continue
@@ -266,9 +268,9 @@ def _check_zeros_and_ones(points: npt.NDArray[Any], first_row: int = 0) -> None:
 
 
 def _check_entries(indptr: npt.NDArray[np.int64], indices: npt.NDArray[Any], values: npt.NDArray[Any]) -> None:
-    """Raise if a value is not finite, or too large to be squared."""
+    """Raise if a value of a CSR matrix is not finite, or too large to be squared."""
     largest = min(MAX_MAGNITUDE, float(np.finfo(values.dtype).max))
-    if not len(values) or (values.min() >= -largest and values.max() <= largest):  # false if there is a NaN
+    if not len(values) or (values.min() >= -largest and values.max() <= largest):  # comparisons with NaN are false
         return
     entry = int(np.flatnonzero(~(np.abs(values) <= largest))[0])
     row = int(np.searchsorted(indptr, entry, side="right")) - 1
@@ -276,10 +278,10 @@ def _check_entries(indptr: npt.NDArray[np.int64], indices: npt.NDArray[Any], val
 
 
 def _renumber_columns(indices: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int32], int]:
-    """Renumber columns to close gaps, which saves memory in the core; return the new columns and their number.
+    """Renumber columns without gaps, to save memory in the C++ core; return the new columns and their number.
 
-    The order of the columns and each number modulo ``_LANES`` do not change. So the core adds the same numbers in
-    the same order.
+    The order of the columns does not change. A column number modulo ``_LANES`` does not change, either. So the
+    core adds the same numbers in the same order.
     """
     used, inverse = np.unique(indices, return_inverse=True)
     before = np.concatenate(([-1], used[:-1].astype(np.int64)))
