@@ -1,5 +1,5 @@
-// Exact assignment of points to their nearest centers, pruned by float32 matrix products.
-// The k-means-like algorithms use it.
+// Exact assignment of points to their nearest centers. float32 matrix products exclude most centers early.
+// Algorithms such as k-means and DP-means use this file.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@
 
 namespace agglo {
 
-// Return first, first + 1, ..., last - 1.
+// Return the integers first, first + 1, ..., last - 1.
 inline std::vector<std::int32_t> index_range(std::int64_t first, std::int64_t last) {
   std::vector<std::int32_t> ids(last - first);
   std::iota(ids.begin(), ids.end(), static_cast<std::int32_t>(first));
@@ -31,19 +31,20 @@ inline std::vector<std::int32_t> index_range(std::int64_t first, std::int64_t la
 
 // Compares points with centers.
 //
-// sgemm computes float32 products, and their error bound excludes most pairs of a point and a center.
-// The squared distance of every other pair is summed in float64.
+// The BLAS function sgemm computes float32 dot products of points and centers.
+// The error bound of these products excludes most pairs of a point and a center.
+// The squared distance of every remaining pair is summed in float64.
 // So results depend neither on BLAS nor on the block size.
-// The table of all distances is never in memory.
+// The matrix of all distances is never in memory.
 //
-// The score of a point x and a center c is |c|^2 / 2 - x.c.
-// The score equals half their squared distance minus |x|^2 / 2.
-// Before that, x and c are shifted by about the mean of the points.
-// Both are also scaled by a power of two, so that lengths are about 1.
+// The score of a point x and a center c is |c|^2 / 2 - x.c. A smaller score means closer.
+// The score equals half the squared distance of x and c minus |x|^2 / 2.
+// Before the score is computed, x and c are shifted by about the mean of the points.
+// Points and centers are also scaled by a power of two, so that their lengths are about 1.
 template <class T>
 class CenterScan {
  public:
-  // Buffers of one worker: about 4 MB.
+  // Buffers of one worker. They take about 4 MB.
   struct Scratch {
     std::vector<float> rows, columns, products, offsets;
     std::vector<float> reach, slack;
@@ -76,11 +77,11 @@ class CenterScan {
       longest[first / kRows] = most;
     });
     const double most = *std::max_element(longest.begin(), longest.end());
-    // A power of two causes no rounding. Its square must stay finite.
+    // The scale is a power of two, which causes no rounding. The square of the scale must stay finite.
     if (most > 0) scale_ = std::clamp(unit_scale(most), 0x1p-500, 0x1p500);
-    // The error of a float32 product of d terms, summed in any order, has two upper bounds:
-    // gamma |x||c| <= gamma (|x|^2 + |c|^2) / 2.
-    // 16 more roundings cover the roundings of x, c, scores and thresholds.
+    // The error of a float32 dot product of d terms is at most gamma |x||c|, for any order of the sum.
+    // gamma |x||c| is at most gamma (|x|^2 + |c|^2) / 2.
+    // x, c, scores and thresholds are rounded, too. 16 more units bound the error of these roundings.
     const double unit = std::numeric_limits<float>::epsilon() / 2;
     const double gamma = static_cast<double>(d) * unit / (1 - static_cast<double>(d) * unit);
     relative_ = gamma / 2 + 16 * unit;
@@ -89,13 +90,13 @@ class CenterScan {
 
   const Points<T>& points() const { return points_; }
 
-  // Return the number of rows per call of `pairs` that is most efficient.
+  // Return the number of rows for which a call of pairs() is most efficient.
   std::int64_t block() const { return block_; }
 
-  // Call visit(r, c, squared distance) for every pair of rows[r] and center ids[c] within reach.
-  // A pair is within reach if its squared distance is at most reach(r). Some other pairs are visited, too.
-  // The pairs of a row come in increasing order of c. visit may lower reach(r).
-  // If `only_nearest`, pairs may be skipped if the row has a nearer center.
+  // Call visit(r, c, squared distance) for every close pair of the point rows[r] and the center ids[c].
+  // A pair is close if its squared distance is at most reach(r). Some other pairs are visited, too.
+  // The pairs of a row are visited in increasing order of c. visit() may lower reach(r).
+  // If `only_nearest` is true, a close pair may be skipped if the point has a nearer center.
   // Center k consists of the d numbers that start at centers + k * d.
   template <class Reach, class Visit>
   void pairs(std::span<const std::int32_t> rows, const double* centers, std::span<const std::int32_t> ids,
@@ -130,7 +131,7 @@ class CenterScan {
         };
         float threshold = limit();
         const float least = lowest(scratch.offsets.data(), products, width);
-        if (!(least <= threshold)) continue;  // nearly always
+        if (!(least <= threshold)) continue;  // true for nearly all blocks
         if (only_nearest)
           threshold = std::min(threshold, least + 2 * (static_cast<float>(most) + scratch.slack[r]));
         std::int64_t candidates = 0;
@@ -148,8 +149,9 @@ class CenterScan {
     }
   }
 
-  // Update square[row] and label[row] to the squared distance and the id of the nearest center in `ids`.
-  // Both stay unchanged if the previous center is nearer, or as near with a smaller id.
+  // Set label[row] to the id of the nearest center in `ids`, and square[row] to its squared distance.
+  // If the previous center of a row is nearer, label[row] and square[row] stay unchanged.
+  // If both centers are equally near, the center with the smaller id is kept.
   void nearest(std::span<const std::int32_t> rows, const double* centers, std::span<const std::int32_t> ids,
                std::vector<double>& square, std::vector<std::int32_t>& label, ThreadPool& pool,
                const Report& report) {
@@ -188,15 +190,16 @@ class CenterScan {
   }
 
  private:
-  static constexpr std::int64_t kBlock = 512;         // rows or centers per matrix product
-  static constexpr std::int64_t kPanel = 512 * 1024;  // maximum numbers per block of rows or centers
-  static constexpr std::int64_t kRows = 1024;         // rows per chunk of other parallel work
-  static constexpr std::int64_t kMaxColumns = 1
-                                              << 22;  // with more columns, the float32 error bound is useless
+  static constexpr std::int64_t kBlock = 512;  // rows or centers per matrix product
+  static constexpr std::int64_t kPanel =
+      512 * 1024;                              // maximum number of numbers in a block of rows or centers
+  static constexpr std::int64_t kRows = 1024;  // rows per chunk of other parallel work
+  // With more columns, the error bound of float32 products is too large to exclude pairs.
+  static constexpr std::int64_t kMaxColumns = 1 << 22;
 
   double slack(double square) const { return relative_ * square + absolute_; }
 
-  // Shifts and scales a row to float32, and returns its squared length.
+  // Shifts and scales a row, writes it in float32, and returns its squared length.
   template <class U>
   double panel(const U* x, float* out) const {
     double sums[4] = {};
@@ -210,7 +213,7 @@ class CenterScan {
 
   // Returns the minimum of offsets[j] - products[j].
   static float lowest(const float* offsets, const float* products, std::int64_t width) {
-    constexpr int kLanes = 16;  // running minima, which fill wide registers
+    constexpr int kLanes = 16;  // number of partial minima, which fill a wide register
     float lanes[kLanes];
     std::fill_n(lanes, kLanes, std::numeric_limits<float>::infinity());
     std::int64_t c = 0;

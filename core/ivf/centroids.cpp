@@ -19,7 +19,8 @@ constexpr std::int64_t kRows = 256;      // rows per matrix product
 constexpr std::int64_t kGroupSize = 64;  // nearest_centroids: centroids per group
 constexpr std::int64_t kSeen = 12;       // nearest_centroids: centroids compared per centroid returned
 constexpr std::int64_t kMinSeen = 1024;  // nearest_centroids: minimum number of centroids compared
-constexpr std::int64_t kAll = 4;         // up to this multiple of that number, all centroids are compared
+// nearest_centroids: up to kAll times the number of centroids to compare, all centroids are compared.
+constexpr std::int64_t kAll = 4;
 
 }  // namespace
 
@@ -89,14 +90,16 @@ CentroidIndex::CentroidIndex(const Centroids& centroids, std::int64_t n_groups, 
   });
   ids_ = group_by_label(std::span<const std::int64_t>(group), n_groups);
   for (const std::int32_t c : ids_.indices) members_.add(centroids.row(c), centroids.offsets[c]);
-  // Under the dot product, groups are ranked by products, too.
+  // Under dot product, all offsets of centroids are 0. Then the offsets of groups are set to 0, too.
   if (std::all_of(centroids.offsets.begin(), centroids.offsets.end(),
                   [](float offset) { return offset == 0; }))
     std::fill(groups_.offsets.begin(), groups_.offsets.end(), 0.0f);
 }
 
-// Calls visit(row, first, count, products) for each of n rows and each group that it looks into: the `count`
-// members from `first` on. Rows that would see fewer than `min_seen` members look into all groups.
+// Calls visit(row, first, count, products) for each of n rows and each group that the row probes.
+// The group consists of the `count` members that start at `first`.
+// `products` holds the dot products of the row and these members.
+// If the nearest groups of a row have fewer than `min_seen` members in total, the row probes all groups.
 template <class Visit>
 void CentroidIndex::probe(const float* rows, std::int64_t n, std::int64_t min_seen, Scratch& s,
                           const Visit& visit) const {
@@ -173,7 +176,7 @@ std::vector<std::int32_t> nearest_centroids(const Centroids& centroids, std::int
       [&](std::int64_t first, std::int64_t last, int worker) {
         index.find_k_nearest(centroids.row(first), last - first, k, scratch[worker],
                              nearest.data() + first * k);
-        for (std::int64_t c = first; c < last; ++c) {  // put the centroid itself first, in spite of rounding
+        for (std::int64_t c = first; c < last; ++c) {  // rounding may move the centroid itself; put it first
           std::int32_t* own = nearest.data() + c * k;
           std::int32_t* at = std::find(own, own + k, static_cast<std::int32_t>(c));
           if (at == own + k) *--at = static_cast<std::int32_t>(c);

@@ -12,7 +12,8 @@ namespace agglo {
 // Return half the squared length of a row.
 float half_squared_norm(const float* row, std::int64_t width);
 
-// Centroids, each with an offset: half its squared length, or 0 under the dot product.
+// Centroids, each with an offset.
+// Under distances, the offset is half the squared length of the centroid. Under dot product, it is 0.
 // The score of a row and a centroid is their dot product minus the offset of the centroid.
 // A larger score means that the centroid is nearer.
 struct Centroids {
@@ -27,20 +28,21 @@ struct Centroids {
   }
 };
 
-// Subtract the offsets from n products to get scores. Return the index of the first largest score.
+// Compute n scores by subtracting offsets from products, in place. Return the index of the largest score.
+// If several scores are largest, return the smallest of their indices.
 std::int64_t argmax_score(float* products, const float* offsets, std::int64_t n);
 
 // Run a few iterations of k-means on n rows and return `count` centroids.
 // The initial centroids are evenly spaced rows.
 Centroids run_kmeans(const float* rows, std::int64_t n, std::int64_t width, std::int64_t count);
 
-// A two-level index of centroids, which clusters the centroids into groups.
-// A query is compared only with the centroids in its nearest groups.
+// A two-level index of centroids. k-means clusters the centroids into groups.
+// A query row is compared only with the centroids in the groups that are nearest to the query.
 // So the search is approximate: it may miss the nearest centroid.
 // The result does not depend on the number of threads.
 class CentroidIndex {
  public:
-  // Build `n_groups` groups. Each query probes its `n_probes` nearest groups.
+  // Build an index with `n_groups` groups. Each query probes the `n_probes` groups nearest to the query.
   CentroidIndex(const Centroids& centroids, std::int64_t n_groups, std::int64_t n_probes, ThreadPool& pool);
 
   // Buffers of one worker.
@@ -48,8 +50,8 @@ class CentroidIndex {
     std::vector<float> rows, products, best;
     std::vector<std::int32_t> selected;
     std::vector<std::vector<std::int32_t>> queries;  // the queries that probe each group
-    std::vector<std::vector<float>> scores;          // scores of each query with the centroids in its groups
-    std::vector<std::vector<std::int32_t>> ids;      // ids of these centroids
+    std::vector<std::vector<float>> scores;      // for each query, scores of the centroids compared with it
+    std::vector<std::vector<std::int32_t>> ids;  // ids of these centroids
   };
 
   // Write the id of the nearest centroid of each of n rows to `out`.
@@ -62,8 +64,9 @@ class CentroidIndex {
   void probe(const float* rows, std::int64_t n, std::int64_t min_seen, Scratch& s, const Visit& visit) const;
 
   const std::int64_t n_probes_;
-  Centroids groups_, members_;  // centroids of the groups; all centroids, sorted by group
-  Csr ids_;                     // ids of the centroids in each group
+  // `groups_` holds the centroid of each group. `members_` holds all centroids, sorted by group.
+  Centroids groups_, members_;
+  Csr ids_;  // the ids of the centroids in each group
 };
 
 // Return the k nearest centroids of every centroid. Each list starts with the centroid itself.

@@ -21,23 +21,24 @@
 namespace agglo {
 namespace {
 
-// How it works. An IVF index with int8 residual codes and exact re-ranking:
+// How the search works:
 //  1. Partition the points into inverted lists of a few hundred points (ivf/partition.hpp).
-//     Encode the residual of each point to the centroid of its list in int8 (simd/codes.hpp).
+//     The residual of a point is its row minus the centroid of its list.
+//     Encode the residual of each point as int8 numbers (simd/codes.hpp).
 //  2. Find the true neighbours of a sample of points (neighbors/recall.hpp).
 //     Choose n_probes and n_candidates so that this sample reaches the recall (ivf/tuning.hpp).
 //  3. For every point, scan the inverted lists with the nearest centroids (ivf/scan.hpp).
-//     Re-rank the candidates with the best scores by exact similarity (ivf/rerank.hpp).
+//     Re-rank the candidates with the largest scores by exact similarity (ivf/rerank.hpp).
 //  4. Measure the recall on another sample.
 //     If the recall is too low, choose parameters for a higher recall and repeat step 3.
-// If no number of probes suffices, the lists may be larger than the clusters and split them.
-// The search then tries smaller lists and a more thorough partition.
+// If no number of probes in step 2 reaches the recall, the lists may cut through clusters.
+// The search then tries smaller lists, and a more thorough partition.
 // A scan shares no state between points, so results do not depend on the number of threads.
 
 constexpr std::int64_t kListSize = 256;  // default number of points per inverted list
 constexpr std::int64_t kTuning = 128;    // points in the sample that tunes the parameters
 
-// Inverted lists with their codes, one scanner per worker, and the tuner of n_probes and n_candidates.
+// The inverted lists with their int8 codes, one scanner per worker, and the tuner of the parameters.
 struct IvfLists {
   IvfLists(const RowSource& source, std::int64_t size, bool thorough, std::int64_t wanted, std::int64_t d,
            Metric metric, std::uint64_t seed, ThreadPool& pool, const Report& on_partition,
@@ -55,7 +56,7 @@ struct IvfLists {
   ProbeTuner tuner;
 };
 
-// The recall of the tuning sample for one list size. Trials are ordered from worst to best.
+// The recall of the tuning sample for one partition. By operator<=>, a better trial is larger.
 struct Trial {
   bool is_enough;
   double recall;
@@ -75,7 +76,7 @@ IvfResult ivf_neighbors(const AnyPoints& points, std::int64_t k, Metric metric, 
   if (k < 1 || k >= n)
     throw std::invalid_argument("k must be in 1.." + std::to_string(n - 1) + ", got " + std::to_string(k));
   constexpr std::int64_t all = 1000;
-  // Each stage reports a fixed part of the total progress. Repeating a stage does not lower the progress.
+  // Each stage reports a fixed part of the total progress. If a stage is repeated, progress does not fall.
   std::int64_t highest = 0;
   const auto part = [&](std::int64_t from, std::int64_t to) -> Report {
     if (!report) return {};
@@ -123,7 +124,7 @@ IvfResult ivf_neighbors(const AnyPoints& points, std::int64_t k, Metric metric, 
     for (const std::int32_t point : chosen) positions.push_back(duplicates.inverse[point]);
     return TrueNeighbors(space, ids, wanted, std::move(positions), sgemm, pool, progress);
   };
-  // One sample tunes the parameters. A separate sample measures the recall, so the measurement is unbiased.
+  // One sample tunes the parameters. The recall is measured on another sample, so that it is unbiased.
   const std::int64_t tuning = given.n_probes == 0 ? std::min(kTuning, n) : 0;
   std::vector<std::int32_t> both = random_sample(n, tuning, rng()),
                             chosen = random_sample(n, goal.sample, rng());
@@ -152,10 +153,10 @@ IvfResult ivf_neighbors(const AnyPoints& points, std::int64_t k, Metric metric, 
       try_lists();
     }
   }
-  source->drop();  // a scan reads every row once, so storing rows does not pay
+  source->drop();  // a scan reads every row only once, so stored rows would not save time
   allocate_result();
   const auto n_nearest = static_cast<std::int64_t>(lists->partition.nearest(0).size());
-  double target = goal.recall;  // recall to reach on the tuning sample
+  double target = goal.recall;  // the recall that the tuning sample has to reach
   for (bool is_enough = false; !is_enough;) {
     ProbeTuner::Choice choice{std::min(given.n_probes, n_nearest),
                               wanted + 1 + std::max<std::int64_t>(8, wanted / 2), false};
@@ -167,7 +168,8 @@ IvfResult ivf_neighbors(const AnyPoints& points, std::int64_t k, Metric metric, 
       }
       break;
     }
-    if (lists->partition.count() == 1) choice = {1, source->n(), false};  // one list: compare all pairs
+    if (lists->partition.count() == 1)
+      choice = {1, source->n(), false};  // with only one list, compare all pairs
     params.n_probes = choice.n_probes;
     params.n_candidates =
         given.n_candidates == 0 ? choice.n_candidates : std::max(given.n_candidates, wanted + 1);
@@ -189,7 +191,7 @@ IvfResult ivf_neighbors(const AnyPoints& points, std::int64_t k, Metric metric, 
         },
         params.n_passes == 1 ? part(300, all) : part(all, all));
     std::size_t from = tuning;
-    if (params.n_passes > 1) {  // the previous sample caused this pass, so measure on a new one
+    if (params.n_passes > 1) {  // the previous sample is biased, because it caused this pass
       chosen = random_sample(n, goal.sample, rng());
       truth.emplace(find_truth(chosen, part(all, all)));
       from = 0;

@@ -1,4 +1,4 @@
-// Approximate nearest neighbours of all points: an IVF index with int8 residual codes and exact re-ranking.
+// Approximate nearest neighbours of all points by an IVF index with int8 residual codes and exact re-ranking.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct IvfParams {
   std::int64_t list_size = 0;     // points per inverted list
   std::int64_t n_probes = 0;      // inverted lists scanned per point
   std::int64_t n_candidates = 0;  // candidates re-ranked exactly per point
-  std::int64_t n_passes = 0;      // number of scans of all points; set in results only
+  std::int64_t n_passes = 0;      // number of searches of all points; only set in results
 };
 
 struct IvfResult {
@@ -26,24 +26,27 @@ struct IvfResult {
   std::vector<std::int32_t> lists;  // the inverted list of each point
 };
 
-// Return approximate nearest neighbours with exact values: nearly the result of `exact_neighbors`.
+// Return the approximate k nearest neighbours of all points. The values of the neighbours are exact.
 //
-// Parameters that are 0 are tuned until a sample of points reaches the recall of the goal.
-// The recall of the result is then measured on another sample.
-// If the recall is too low, all points are searched again with more probes or candidates.
-// If no parameters reach the recall and the goal accepts a lower one, the best parameters are used.
-// If it does not, the result of an earlier pass is returned, if there is one.
-// Otherwise `neighbors` is empty, and `recall` is the recall of the tuning sample.
+// If a parameter is 0, the search tunes it until a sample of points reaches the recall of the goal.
+// After the search of all points, the recall of the result is measured on another sample.
+// If the measured recall is too low, all points are searched again with more probes or candidates.
+//
+// Perhaps no parameters reach the recall. If the goal accepts a lower recall, the best parameters are used.
+// If the goal does not accept a lower recall, the search stops.
+// It then returns the result of the previous search of all points.
+// If there was no such search, `neighbors` is empty, and `recall` is the recall of the tuning sample.
 //
 // The result depends on the points, the arguments and the seed, but not on the number of threads.
 //
 // A `basis` makes the search faster if the points lie close to a subspace of few dimensions.
 // The basis contains orthonormal vectors of d numbers, one after the other.
-// Candidates are then found by their coordinates in this basis. If the basis is empty, whole rows are used.
+// If there is a basis, candidates are found by their coordinates in the basis.
+// If the basis is empty, candidates are found by all columns.
 //
-// Memory besides points and result:
-// one byte per number of the rows, 60 bytes per point, and a few MB per thread.
-// A basis needs four more bytes per number, which are freed before the result is allocated.
+// Besides the points and the result, the search needs 60 bytes per point and a few MB per thread.
+// Each column of a point, or each coordinate in the basis, needs one more byte for its code.
+// With a basis, each coordinate needs four more bytes. They are freed before the result is allocated.
 IvfResult ivf_neighbors(const AnyPoints& points, std::int64_t k, Metric metric, const IvfParams& given,
                         const RecallGoal& goal, std::span<const float> basis, std::uint64_t seed,
                         Gemm<float>* sgemm, ThreadPool& pool, const Report& report = {});

@@ -13,27 +13,28 @@
 namespace agglo {
 namespace {
 
-// How it works. If there are very many points, random seeds partition them first (ivf/seeds.hpp).
-// k-means splits every part that is too large, recursively.
-// Then a few rounds reassign points to the list with the nearest centroid.
+// How the points are partitioned:
+// If there are very many points, they are first partitioned by random seed points (ivf/seeds.hpp).
+// Then k-means splits every part that is too large, recursively.
+// Finally, a few rounds reassign each point to the list with the nearest centroid.
 
 constexpr std::int64_t kRows = 512;     // rows in a chunk of parallel work
-constexpr std::int64_t kBranches = 64;  // maximum number of children of a node of k-means splits
-constexpr std::int64_t kLeaves = 512;   // for more lists than this, random seeds partition the points first
-constexpr std::int64_t kSample = 40;    // points per child that train k-means
+constexpr std::int64_t kBranches = 64;  // maximum number of children of a node in the tree of k-means splits
+constexpr std::int64_t kLeaves = 512;   // with more lists, points are first partitioned by random seed points
+constexpr std::int64_t kSample = 40;    // size of the training sample of k-means, per child
 constexpr int kDepth = 16;              // at this depth, nodes are cut into lists without k-means
 
 constexpr int kRounds = 3;             // rounds of reassignment
 constexpr int kMoreRounds = 6;         // rounds of reassignment while many points are misassigned
-constexpr double kMany = 0.02;         // share of misassigned points that counts as many
-constexpr std::int64_t kTried = 1024;  // sample size for the share of misassigned points
-constexpr std::int64_t kClose = 24;    // nearest lists with which a point is compared
+constexpr double kMany = 0.02;         // if a larger share of points is misassigned, they are many
+constexpr std::int64_t kTried = 1024;  // size of the sample that estimates the share of misassigned points
+constexpr std::int64_t kClose = 24;    // number of nearest lists with which a point is compared
 constexpr std::int64_t kFew = 2048;    // up to this number of lists, the partition is always thorough
 constexpr std::int64_t kAll = 8192;    // up to this number of lists, outliers are compared with all lists
 constexpr std::int64_t kProbes = 48;   // with more lists, number of groups of lists that an outlier probes
 
-constexpr int kPasses = 2;  // passes that remove outliers from the mean of a list
-constexpr float kFar = 2;   // outliers have more than this multiple of the median squared distance
+constexpr int kPasses = 2;  // number of passes that remove outliers from the mean of a list
+constexpr float kFar = 2;   // if a squared distance exceeds kFar times the median, the point is an outlier
 
 float median(std::vector<float> values) {
   const auto at = values.begin() + static_cast<std::int64_t>(values.size() / 2);
@@ -43,7 +44,7 @@ float median(std::vector<float> values) {
 
 // A node of the tree of k-means splits.
 struct Node {
-  std::int64_t begin, end;  // range of positions in the node
+  std::int64_t begin, end;  // the range of the node's positions
   Centroids centroids{0, {}, {}};
   std::vector<std::uint8_t> merged{};  // for each child, the child that it was merged into
   std::vector<std::int64_t> sizes{};   // sizes of the children after merging
@@ -70,7 +71,7 @@ class Splitter {
         child_(source.n()),
         bounds_(std::move(parts.indptr)) {}
 
-  // Returns the positions in each list. May be called only once.
+  // Returns the positions in each list. split() may be called only once.
   Csr split(const Report& report) {
     const std::int64_t n = source_.n();
     std::vector<Node> nodes;
@@ -94,7 +95,7 @@ class Splitter {
   }
 
  private:
-  // Runs k-means in every node and assigns the positions in the node to its children.
+  // Runs k-means in every node, and assigns each position in a node to a child of the node.
   void assign(std::vector<Node>& nodes, const Report& report) {
     struct Chunk {
       std::int64_t node, begin, end;
@@ -123,7 +124,8 @@ class Splitter {
         report);
   }
 
-  // Runs k-means on a random sample of the node, with one position from each of many equal ranges.
+  // Runs k-means on a random sample of the node's positions.
+  // The sample has one position from each of many equal ranges.
   void train(Node& node, Scratch& s) const {
     const std::int64_t wanted = (node.size() + size_ - 1) / size_;
     std::int64_t branches = wanted;
@@ -170,7 +172,7 @@ class Splitter {
     return too_large;
   }
 
-  // Merges every small child into the nearest child that is not small.
+  // Merges every child that is too small into the nearest child that is large enough.
   void merge(Node& node, Scratch& s) const {
     const std::int64_t count = node.centroids.count();
     std::vector<std::int64_t> sizes(count, 0);
@@ -195,7 +197,7 @@ class Splitter {
     }
   }
 
-  // Cuts a range of positions into lists, in the current order.
+  // Cuts a range of positions into lists of consecutive positions.
   void cut(std::int64_t begin, std::int64_t end) {
     const std::int64_t pieces = (end - begin + size_ - 1) / size_;
     for (std::int64_t i = 0; i < pieces; ++i) begins_.push_back(begin + i * (end - begin) / pieces);
@@ -234,14 +236,14 @@ Partition::Partition(const RowSource& source, std::int64_t size, std::int64_t mi
     lists_ = group_by_label(std::span<const std::int32_t>(list_), split.size());
   }
   thorough_ = thorough || count() <= kFew;
-  bool search_all = thorough_;  // until few points are misassigned
+  bool search_all = thorough_;  // true until few points are misassigned
   for (int round = 0; round < (search_all ? kMoreRounds : kRounds) && count() > 1; ++round) {
     compute_centroids(source, true, pool, report);
     find_nearest_lists(kClose, pool, report);
     search_all = search_all && misassigned_share(source, pool) > kMany;
     reassign(closest_lists(source, search_all, pool, report), max_size(size), min_size);
   }
-  // Under the dot product, queries probe the lists whose centroids have the largest products.
+  // Under dot product, queries probe the lists whose centroids have the largest products with the query.
   compute_centroids(source, !by_product, pool, report);
   find_nearest_lists(kNearest, pool, report);
 }
@@ -294,7 +296,8 @@ void Partition::find_nearest_lists(std::int64_t n_nearest, ThreadPool& pool, con
   nearest_ = nearest_centroids(centroids_, n_nearest_, pool, report);
 }
 
-// Estimates from a sample the share of points whose nearest list is not among the lists near their own.
+// Estimates the share of misassigned points from a sample.
+// A point is misassigned if the list with its nearest centroid is not among the lists near its own list.
 double Partition::misassigned_share(const RowSource& source, ThreadPool& pool) const {
   const std::int64_t m = std::min(kTried, source.n());
   std::vector<std::int32_t> sample(m), found(source.n());
@@ -307,9 +310,10 @@ double Partition::misassigned_share(const RowSource& source, ThreadPool& pool) c
   return static_cast<double>(misassigned) / static_cast<double>(m);
 }
 
-// Returns the list with the nearest centroid for every position.
+// Returns for every position the list with the nearest centroid.
 // A point is compared with the lists near its own list. An outlier is compared with all lists.
-// If `search_all`, every point is treated as an outlier. The search is approximate if there are many lists.
+// If `search_all` is true, every point is treated as an outlier.
+// If there are many lists, an outlier is compared only with the lists in its nearest groups of lists.
 std::vector<std::int32_t> Partition::closest_lists(const RowSource& source, bool search_all, ThreadPool& pool,
                                                    const Report& report) const {
   std::vector<std::int32_t> lists(source.n(), -1), outliers;
@@ -342,7 +346,8 @@ std::vector<std::int32_t> Partition::closest_lists(const RowSource& source, bool
   return lists;
 }
 
-// Moves each point to its list in `closest`, in the order of positions, if both list sizes stay in bounds.
+// Moves each point to its list in `closest`, in the order of positions.
+// If a move would make a list too small or too large, the point stays in its list.
 void Partition::reassign(std::span<const std::int32_t> closest, std::int64_t max_size,
                          std::int64_t min_size) {
   std::vector<std::int64_t> sizes(count());

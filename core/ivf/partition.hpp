@@ -13,22 +13,22 @@
 namespace agglo {
 
 // A partition of the positions 0..n-1 into inverted lists. Invariants:
-//  1. every position is in exactly one list;
-//  2. every list has at most max_size(size) members, and at least min_size unless there is only one list;
-//  3. nearest(l) contains distinct lists, ordered by the distance of their centroids to the centroid of l;
-//     its first entry is l.
+//  1. Every position is in exactly one list.
+//  2. Every list has at most max_size(size) members. If there are several lists, each has at least min_size.
+//  3. nearest(l) contains distinct lists. Its first entry is l.
+//     The lists are ordered by the distance of their centroids to the centroid of l, nearest first.
 // The partition depends on the source and the arguments, but not on the number of threads.
 class Partition {
  public:
   static constexpr std::int64_t kNearest = 512;
 
   // Build lists of about `size` points, where `size` is at least 4 * min_size.
-  // If `thorough`, each point may move to any list. Otherwise, most points move to nearby lists only.
+  // If `thorough` is true, each point may move to any list. Otherwise, most points move to nearby lists only.
   // A partition with few lists is always thorough.
   Partition(const RowSource& source, std::int64_t size, std::int64_t min_size, bool thorough, bool by_product,
             std::uint64_t seed, ThreadPool& pool, const Report& report);
 
-  // Restore a partition from the list of each position. No list may be empty.
+  // Restore a partition, given the list of each position. No list may be empty.
   Partition(const RowSource& source, std::vector<std::int32_t> lists, bool by_product, ThreadPool& pool,
             const Report& report);
 
@@ -39,9 +39,9 @@ class Partition {
   std::int32_t list(std::int64_t p) const { return list_[p]; }
   // Return the positions in a list, in increasing order.
   std::span<const std::int32_t> members(std::int64_t list) const { return lists_.row(list); }
-  // Return the centroid of a list: the mean of its members' rows, without outliers.
+  // Return the centroid of a list. The centroid is the mean of the members' rows, without outliers.
   const float* centroid(std::int64_t list) const { return centroids_.row(list); }
-  // Return half the squared length of the centroid, or 0 under the dot product.
+  // Return the offset of a list's centroid: half the squared length of the centroid, or 0 under dot product.
   float offset(std::int64_t list) const { return centroids_.offsets[list]; }
   std::span<const std::int32_t> nearest(std::int64_t list) const {
     return std::span(nearest_).subspan(list * n_nearest_, n_nearest_);

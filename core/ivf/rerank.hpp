@@ -15,7 +15,7 @@
 namespace agglo {
 
 // Ranks candidates by exact similarity.
-// If there are many candidates, float32 similarities first prune the distant ones, by an error bound.
+// If there are many candidates, float32 similarities and their error bound first exclude distant candidates.
 class Reranker {
  public:
   Reranker(const Space& space, std::int64_t k) : space_(space), k_(k) {}
@@ -23,9 +23,9 @@ class Reranker {
   void clear() { ids_.clear(); }
   void add(std::int32_t id) { ids_.push_back(id); }
 
-  // Return the k nearest of the added candidates, sorted. At least k candidates must have been added.
+  // Return the k nearest of the added candidates, nearest first. At least k candidates must have been added.
   // `subject` is a point or a Query, and `square` is the squared length of its normalized row.
-  // `quick` is true if float32 similarities are faster for this subject.
+  // If `quick` is true, candidates may be pruned by float32 similarities.
   template <class Subject>
   std::span<const Candidate> rank(const Subject& subject, double square, bool quick) {
     if (quick && static_cast<std::int64_t>(ids_.size()) > k_ + kSpare) prune(subject, square);
@@ -39,7 +39,7 @@ class Reranker {
   }
 
  private:
-  static constexpr std::int64_t kSpare = 6;  // up to k + kSpare candidates, pruning does not pay
+  static constexpr std::int64_t kSpare = 6;  // with at most k + kSpare candidates, pruning saves no time
 
   template <class Subject>
   void prune(const Subject& subject, double square) {

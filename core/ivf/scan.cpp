@@ -11,7 +11,7 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr std::int64_t kRoom = 6;  // capacity of a reservoir, as a multiple of n_candidates
-constexpr std::int64_t kRows = 8;  // rows multiplied with an inverted list at a time
+constexpr std::int64_t kRows = 8;  // number of rows that are multiplied by an inverted list at once
 
 }  // namespace
 
@@ -42,8 +42,8 @@ CodedLists::CodedLists(const RowSource& source, const Partition& partition, bool
           const Code parameters = encode(row, centroid, width, false, residual.data(), code.data());
           store_code(code.data(), width_, static_cast<std::int64_t>(i), codes_.data() + begin(list) * width_);
           scales_[slot] = parameters.scale;
-          // For a centroid c: x.y = (x - c).(y - c) + c.(y - c) + x.c.
-          // For distances: -|x - y|^2 / 2 = (x - c).(y - c) - |x - c|^2 / 2 - |y - c|^2 / 2.
+          // Under dot product, with the centroid c: x.y = (x - c).(y - c) + c.(y - c) + x.c.
+          // Under distances: -|x - y|^2 / 2 = (x - c).(y - c) - |x - c|^2 / 2 - |y - c|^2 / 2.
           biases_[slot] = source.rest(members[i]) - parameters.bias;
           if (product) {
             float sum = 0;
@@ -68,16 +68,16 @@ void IvfScanner::score_lists(std::int64_t n_rows, std::span<const std::int32_t> 
   residual_.resize(width);
 }
 
-// Collects the candidates of all rows. `list` is the nearest list of each row.
+// Collects the candidates of all rows. All rows have the same nearest list `list`.
 void IvfScanner::probe(std::size_t n_rows, std::int64_t list, std::int64_t n_probes,
                        std::int64_t n_candidates) {
-  // A row probes only lists near its own list. The measured recall reflects the neighbours missed.
+  // A row probes only lists near `list`. So it may miss neighbours, and the measured recall includes this.
   auto lists = partition_.nearest(list);
   lists = lists.first(std::min<std::size_t>(lists.size(), 48 + 8 * n_probes));
   const auto n_lists = static_cast<std::int64_t>(lists.size());
   const std::int64_t capacity = kRoom * n_candidates + kPanel;
   score_lists(static_cast<std::int64_t>(n_rows), lists);
-  thresholds_.assign(n_rows, std::numeric_limits<float>::lowest());  // above the score of empty slots
+  thresholds_.assign(n_rows, std::numeric_limits<float>::lowest());  // larger than the score of empty slots
   scores_.resize(n_rows * capacity);
   slots_.resize(n_rows * capacity);
   reservoirs_.resize(n_rows);
@@ -99,7 +99,7 @@ void IvfScanner::probe(std::size_t n_rows, std::int64_t list, std::int64_t n_pro
     if (reservoirs_[i].count > n_candidates) prune(i, n_candidates);
 }
 
-// Scores the rows that probe a list with all members of the list.
+// Computes the scores of all members of a list with all rows that probe the list.
 void IvfScanner::scan_list(std::int64_t list, std::int64_t n_candidates) {
   const std::int64_t width = source_.width(), code_size = coded_.width(), begin = coded_.begin(list),
                      size = coded_.size(list);
@@ -126,7 +126,7 @@ void IvfScanner::scan_list(std::int64_t list, std::int64_t n_candidates) {
   }
 }
 
-// Keeps the n_candidates best scores of row i, and raises its threshold to the lowest score kept.
+// Keeps the n_candidates largest scores of row i. Raises the threshold of row i to the smallest kept score.
 void IvfScanner::prune(std::size_t i, std::int64_t n_candidates) {
   Reservoir& reservoir = reservoirs_[i];
   const float threshold = top_k_threshold(n_candidates, reservoir.scores, reservoir.count);
@@ -136,7 +136,7 @@ void IvfScanner::prune(std::size_t i, std::int64_t n_candidates) {
     reservoir.slots[kept] = reservoir.slots[s];
     kept += reservoir.scores[s] >= threshold;
   }
-  reservoir.count = std::min(kept, n_candidates);  // of equal scores, keep the first
+  reservoir.count = std::min(kept, n_candidates);  // if scores are equal, keep the first slots
   thresholds_[i] = threshold;
 }
 
@@ -165,7 +165,7 @@ void IvfScanner::score_probes(std::int32_t position, std::int64_t n_probes, Scor
     out.scores.resize(before + size + kPanel);
     slots_.resize(std::max<std::size_t>(slots_.size(), size + kPanel));
     Reservoir reservoir{out.scores.data() + before, slots_.data(), 0, size + kPanel};
-    // Empty slots are included, so that scores stay in the order of the slots.
+    // The threshold -infinity also selects empty slots. So the scores are in the order of the slots.
     select_codes(products_.data(), coded_.scales() + begin, coded_.biases() + begin, code.scale, code.bias,
                  -kInfinity, 0, size, static_cast<std::int32_t>(begin), reservoir);
     out.scores.resize(before + reservoir.count);

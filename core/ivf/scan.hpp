@@ -1,4 +1,4 @@
-// The scan of inverted lists: int8 codes give the candidates for the nearest neighbours.
+// The scan of inverted lists: find candidates for the nearest neighbours by products of int8 codes.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,8 @@
 namespace agglo {
 
 // The int8 residual codes of all points, sorted by inverted list.
-// Residuals to the centroid are small, so codes stay precise even if the lists are far from each other.
+// The residual of a point is its row minus the centroid of its list.
+// Residuals are small. So int8 codes are precise even if the lists are far from each other.
 class CodedLists {
  public:
   CodedLists(const RowSource& source, const Partition& partition, bool product, ThreadPool& pool,
@@ -30,7 +31,7 @@ class CodedLists {
   const float* scales() const { return scales_.data(); }
   const float* biases() const { return biases_.data(); }
   std::int32_t position(std::int64_t slot) const { return positions_[slot]; }
-  // Return the number of bytes per code.
+  // Return the number of bytes of an int8 code.
   std::int64_t width() const { return width_; }
 
  private:
@@ -41,15 +42,17 @@ class CodedLists {
   std::vector<std::int32_t> positions_;
 };
 
-// Scans inverted lists for one worker.
-// The score of two points is their similarity, with the product of codes in place of the product of rows.
+// Scans inverted lists. Each worker has its own scanner.
+// The score of two points approximates their similarity.
+// The product of their residuals is replaced by the product of their int8 codes.
 class IvfScanner {
  public:
   IvfScanner(const RowSource& source, const Partition& partition, const CodedLists& coded, bool product)
       : source_(source), partition_(partition), coded_(coded), product_(product) {}
 
-  // For every member of a list, scan its `n_probes` nearest lists, which include its own list.
-  // Calls visit(position, slots) with the n_candidates slots of the best scores, or fewer, in no order.
+  // For every member of a list, scan the `n_probes` lists nearest to the member, and its own list.
+  // Calls visit(position, slots) for every member. `slots` holds its candidates, in no particular order.
+  // The candidates are the slots with the n_candidates largest scores. There may be fewer candidates.
   template <class Visit>
   void scan(std::int64_t list, std::int64_t n_probes, std::int64_t n_candidates, Visit&& visit) {
     const auto members = partition_.members(list);
@@ -58,7 +61,8 @@ class IvfScanner {
     visit_candidates(members, visit);
   }
 
-  // Scan the lists for queries whose nearest list is `list`. `queries` holds the numbers of rows in `rows`.
+  // Scan the nearest lists of queries. All these queries have the same nearest list `list`.
+  // `queries` holds the indices of the queries' rows in `rows`.
   template <class Visit>
   void scan(std::int64_t list, std::span<const std::int32_t> queries, const float* rows,
             std::int64_t n_probes, std::int64_t n_candidates, Visit&& visit) {
@@ -70,8 +74,8 @@ class IvfScanner {
     visit_candidates(queries, visit);
   }
 
-  // The scores of a position with all slots of its `n_probes` nearest lists. Its own list is the first.
-  // The scores of lists[r] start at begins[r].
+  // The scores of a position with all slots of its `n_probes` nearest lists.
+  // The first list is the list of the position itself. The scores of lists[r] start at begins[r].
   struct Scores {
     std::vector<std::int32_t> lists;
     std::vector<std::int64_t> begins;
@@ -98,10 +102,10 @@ class IvfScanner {
 
   // Buffers of the current scan.
   std::vector<float> rows_;                         // rows of the points or queries
-  std::vector<float> centroids_, list_scores_;      // centroids of the lists, and their scores with the rows
+  std::vector<float> centroids_, list_scores_;      // centroids of lists, and their scores with the rows
   std::vector<std::vector<std::int32_t>> probing_;  // for each list to probe, the rows that probe it
   std::vector<std::int32_t> probing_rows_;          // rows that probe the current list
-  std::vector<float> residual_;                     // residual of one row to the centroid
+  std::vector<float> residual_;                     // one row minus the centroid
   std::vector<std::int8_t> codes_;                  // codes of the rows that probe the current list
   std::vector<Code> row_codes_;
   std::vector<std::int32_t> products_;      // products of these codes with the codes of the list

@@ -12,10 +12,10 @@
 namespace agglo {
 namespace {
 
-constexpr std::int64_t kRows = 8192;   // rows per chunk: enough that several rows probe each group
-constexpr std::int64_t kBlock = 256;   // rows compared with all centroids at a time
-constexpr std::int64_t kProbes = 8;    // groups of seeds that a point probes
-constexpr std::int64_t kSampling = 8;  // the first selection of seeds uses 1 / kSampling of the points
+constexpr std::int64_t kRows = 8192;   // rows per chunk, so many that several rows probe each group
+constexpr std::int64_t kBlock = 256;   // number of rows that are compared with all centroids at once
+constexpr std::int64_t kProbes = 8;    // number of groups of seed points that a point probes
+constexpr std::int64_t kSampling = 8;  // seed points are first selected by 1 / kSampling of all points
 constexpr std::int64_t kSeedsPerPart = 4;
 
 }  // namespace
@@ -71,9 +71,9 @@ Csr seed_partition(const RowSource& source, std::int64_t size, std::uint64_t see
   const auto assign = [&](std::span<const std::int32_t> positions) {
     assign_to_centroids(source, positions, centroids, kProbes, pool, report, part);
   };
-  // Drops every centroid to which fewer than `enough` of the given positions belong.
-  // The positions of a dropped centroid get part -1.
-  // The largest centroid stays, because it exceeds the mean size.
+  // Removes every centroid to which fewer than `enough` of the given positions are assigned.
+  // The positions of a removed centroid get part -1.
+  // At least one centroid remains, because `enough` is not larger than the mean number of positions.
   const auto drop_small = [&](std::span<const std::int32_t> positions, std::int64_t enough) {
     std::vector<std::int64_t> sizes(centroids.count(), 0);
     for (const std::int32_t p : positions) ++sizes[part[p]];

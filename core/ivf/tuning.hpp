@@ -1,4 +1,4 @@
-// Tuning of an IVF search: choose n_probes and n_candidates by the recall of a sample of points.
+// Tuning of an IVF search: choose n_probes and n_candidates so that a sample of points reaches a recall.
 #pragma once
 
 #include <algorithm>
@@ -17,24 +17,24 @@
 
 namespace agglo {
 
-// Chooses the cheapest pair (n_probes, n_candidates) that reaches a recall.
+// Chooses the pair (n_probes, n_candidates) that reaches a recall at the lowest cost.
 class ProbeTuner {
  public:
   // Tune a search for `wanted` neighbours of each of n points with d columns.
-  // Inverted lists have about `size` points, and codes have `coded` bytes.
+  // Inverted lists have about `size` points. An int8 code has `coded` bytes.
   ProbeTuner(std::int64_t n, std::int64_t wanted, std::int64_t size, std::int64_t coded, std::int64_t d)
       : wanted_(wanted),
         max_probes_(std::max(kSeen, n / 3) / size + 1),
         probe_cost_(static_cast<double>(size) * (0.25 + 0.006 * static_cast<double>(coded)) +
                     0.5 * static_cast<double>(coded)),
         rerank_cost_(25 + 0.12 * static_cast<double>(d)) {
-    // One candidate more than neighbours, because the point itself is a candidate.
+    // At least wanted + 1 candidates are needed, because the point itself is one of the candidates.
     for (std::int64_t n_candidates = wanted + 1; n_candidates <= kMaxCandidates * (wanted + 1);
          n_candidates += std::max<std::int64_t>(1, n_candidates / 12))
       n_candidates_.push_back(n_candidates);
   }
 
-  // Measure the recall of the first `sample` points in a sample, for every pair (n_probes, n_candidates).
+  // Measure the recall of the first `sample` points of `truth`, for every pair (n_probes, n_candidates).
   void measure_sample(const TrueNeighbors& truth, const Partition& partition, const CodedLists& coded,
                       std::int64_t sample, std::vector<IvfScanner>& scanners, ThreadPool& pool) {
     const std::int64_t max_probes =
@@ -48,7 +48,7 @@ class ProbeTuner {
       struct Seen {
         float score;
         std::int32_t slot;
-        int is_true = -1;  // -1: not computed yet
+        int is_true = -1;  // -1 if not computed yet
       };
       std::vector<Seen> best;
       std::int64_t rank = 0;
@@ -78,9 +78,12 @@ class ProbeTuner {
     });
   }
 
-  // Return the cheapest pair with which the sample reaches the recall plus a margin for sampling error.
-  // If no pair does, the margin is reduced. If no pair reaches the recall itself, `is_enough` is false.
-  // The choice is then the cheapest pair whose recall is close to the highest recall.
+  // The chosen pair (n_probes, n_candidates). `is_enough` is true if the sample reaches the recall.
+  //
+  // choose() returns the cheapest pair that reaches the recall plus a margin for the sampling error.
+  // If no pair reaches this sum, choose() reduces the margin.
+  // If no pair reaches the recall without a margin, `is_enough` is false.
+  // In this case, the choice is the cheapest pair whose recall is close to the highest recall of all pairs.
   struct Choice {
     std::int64_t n_probes, n_candidates;
     bool is_enough;
@@ -95,7 +98,7 @@ class ProbeTuner {
     return {best->n_probes, best->n_candidates, false};
   }
 
-  // Return the recall of the sample with the given choice.
+  // Return the recall of the sample for a choice of (n_probes, n_candidates).
   Recall sample_recall(const Choice& choice) const {
     const auto f = std::find(n_probes_.begin(), n_probes_.end(), choice.n_probes) - n_probes_.begin(),
                c = std::find(n_candidates_.begin(), n_candidates_.end(), choice.n_candidates) -
@@ -106,9 +109,9 @@ class ProbeTuner {
   }
 
  private:
-  static constexpr double kLittle = 0.002;  // recalls that differ by at most this count as equal
-  static constexpr std::int64_t kSeen =
-      32768;  // a point may scan lists with this number of points, or a third of all points if that is more
+  static constexpr double kLittle = 0.002;  // a recall this close to the highest recall is accepted
+  // The lists that a point scans may have kSeen points in total, or a third of all points if that is more.
+  static constexpr std::int64_t kSeen = 32768;
   static constexpr std::int64_t kMaxCandidates = 8;  // maximum number of candidates per neighbour
 
   std::optional<Choice> choose(double recall, double errors) const {
@@ -140,9 +143,9 @@ class ProbeTuner {
   }
 
   const std::int64_t wanted_, max_probes_;
-  const double probe_cost_, rerank_cost_;  // approximate nanoseconds; only their ratio matters
+  const double probe_cost_, rerank_cost_;  // in about nanoseconds; only the ratio of the costs matters
   std::vector<std::int64_t> n_probes_, n_candidates_;
-  std::vector<std::vector<float>> shares_;  // recall of each sample point, for each pair
+  std::vector<std::vector<float>> shares_;  // for each sample point, the recall of each pair
 };
 
 }  // namespace agglo

@@ -46,8 +46,8 @@ struct DirectedView {
 Graph edges_to_csr(std::int64_t n, std::span<const std::int32_t> sources,
                    std::span<const std::int32_t> targets, std::span<const float> weights);
 
-// Symmetrize directed edges: return the undirected graph that connects i and j if either directed edge
-// exists.
+// Symmetrize directed edges, and return an undirected graph.
+// The graph connects the points i and j if the edge (i, j) or the edge (j, i) exists.
 //
 // Self-loops are removed. If there are several edges between two points, only the closest edge is kept.
 // Besides the rows and the result, the function needs one bit of memory per edge.
