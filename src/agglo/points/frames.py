@@ -1,7 +1,7 @@
-"""Convert tables of pandas, polars, Arrow and libraries that export Arrow, such as DuckDB, to arrays.
+"""Convert tables to arrays: tables of pandas, polars, Arrow, or a library that exports Arrow, such as DuckDB.
 
 Each row of a table is a point. The table has columns of numbers, or a single column of vectors. A library is
-imported only if the given object belongs to it.
+imported only if the given table belongs to it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Array = npt.NDArray[Any]
 def to_array(X: Any) -> Any:
     """Convert a table to an array or SciPy sparse matrix; return other objects unchanged.
 
-    Missing entries raise an error or become NaN. A later check for finite numbers detects NaN.
+    Missing entries raise an error or become NaN. The later check for finite numbers rejects NaN.
     """
     if isinstance(X, np.ndarray):
         if isinstance(X, np.matrix):
@@ -41,15 +41,18 @@ def to_array(X: Any) -> Any:
 
 
 def holds_vectors(X: Any, array: Any) -> bool:
-    """Return whether ``array`` was converted from a single column of vectors; its columns then have no names."""
+    """Return whether ``array`` was converted from the table ``X`` with a single column of vectors.
+
+    The columns of ``array`` then have no names.
+    """
     return not hasattr(X, "shape") or len(X.shape) < 2 or X.shape[1] != array.shape[1]
 
 
 def rows_of_lists(values: Any, where: str, first: int = 0, width: int | None = None) -> Array:
     """Convert an Arrow column of lists of numbers to an array with one row per list.
 
-    Errors name the column by ``where`` and count rows from ``first``. Each list must have ``width`` numbers, by
-    default as many as the first list.
+    Error messages contain ``where``, the name of the column, and count rows from ``first``. Each list must have
+    ``width`` numbers. By default, it must be as long as the first list.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -70,7 +73,7 @@ def rows_of_lists(values: Any, where: str, first: int = 0, width: int | None = N
     kind = values.type.value_type
     X = np.empty((len(values), width), np.float64 if pa.types.is_decimal(kind) else kind.to_pandas_dtype())
     row = 0
-    for chunk in values.chunks:  # one large chunk could exceed the 32-bit offsets of Arrow
+    for chunk in values.chunks:  # chunk by chunk: one large chunk could exceed Arrow's 32-bit offsets
         numbers = chunk.flatten()
         if numbers.null_count:
             empty = first + row + int(numbers.is_null().to_numpy(zero_copy_only=False).argmax()) // width

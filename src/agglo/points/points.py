@@ -1,7 +1,7 @@
 """Validate points once: convert arrays, tables and sparse matrices, check all numbers, find duplicates.
 
-Duplicates are searched and clustered as one point with the sum of their weights. Otherwise they would slow down
-the search and fill each other's neighbour lists.
+Duplicates are searched and clustered as one point, whose weight is the sum of their weights. Otherwise they would
+slow down the search and fill each other's neighbour lists.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ from agglo.points.frames import holds_vectors, to_array
 PointArray = npt.NDArray[np.float32 | np.float64 | np.float16 | np.int8 | np.uint8]
 Ids = npt.NDArray[np.int64]
 
-_BLOCK_ROWS = 4096  # rows checked or copied at a time, to save memory and to handle Ctrl-C
-_COMPACT = (np.float16, np.int8, np.uint8)  # types that searches read without a converted copy
-MAX_MAGNITUDE = 1e100  # so that squares and their sums are finite in float64
+_BLOCK_ROWS = 4096  # number of rows checked or copied at a time, to save memory and to handle Ctrl-C
+_COMPACT = (np.float16, np.int8, np.uint8)  # dtypes that searches read without a converted copy
+MAX_MAGNITUDE = 1e100  # larger numbers could have squares, or sums of squares, beyond float64
 # The smallest allowed scale of points. Edge weights are float32, which has full precision down to 2^-126.
-# At this scale, weights have full precision down to 2^-26 of the largest distance or product.
-# Smaller weights do not matter in sums of weights.
+# At this scale, edge weights have full precision down to 2^-26 of the largest distance or dot product.
+# In a sum of edge weights, smaller edge weights do not matter.
 MIN_SCALE = {"euclidean": 2.0**-100, "sqeuclidean": 2.0**-50, "dot": 2.0**-50}
-MIN_LENGTH = 2.0**-500  # minimum length of a row for cosines; smaller squares lose precision
+MIN_LENGTH = 2.0**-500  # minimum length of a row for cosines; shorter rows have squares that lose precision
 
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """Points that are validated once, to be compared by ``metric``.
+    """Validated points, to be compared by ``metric``.
 
-    Dense points that are not only zeros and ones satisfy:
+    If the points are dense and the metric is neither jaccard nor hamming, they satisfy:
 
-    1. ``X`` is C-contiguous, of a type that the core reads, with one row per point;
-    2. its numbers are finite, and neither too large nor too small for the metric;
-    3. ``zero_rows`` has the indices of the rows that are all zero, if the metric is cosine.
+    1. ``X`` is C-contiguous, has a dtype that the C++ core reads, and has one row per point;
+    2. the numbers of ``X`` are finite, and neither too large nor too small for the metric;
+    3. if the metric is cosine, ``zero_rows`` contains the indices of the rows that are all zero.
 
-    The search converts and checks sparse points, and points of zeros and ones.
+    Other points are converted and checked by the search: sparse points, and points of zeros and ones.
     """
 
     X: Any
@@ -60,10 +60,10 @@ class Points:
 
     @classmethod
     def validate(cls, X: Any, metric: str, *, source: Any = None) -> Self:
-        """Convert and check dense points in one pass.
+        """Convert and check dense points in one pass; return them as validated points.
 
-        If ``source``, the object that ``X`` was converted from, shares writable memory with ``X``, copy the points
-        in the same pass. Later changes of ``source`` then do not change the points.
+        ``source`` is the object that ``X`` was converted from. If ``source`` and ``X`` share writable memory, the
+        points are copied in the same pass. Later changes of ``source`` then do not change the points.
         """
         points = _convert(X, _COMPACT)
         copy = source is not None and _is_shared(points, source)
@@ -71,7 +71,7 @@ class Points:
         return cls(checked, metric, zero_rows)
 
     def select(self, rows: Ids) -> Self:
-        """Return a copy of the given rows, which are in ascending order."""
+        """Return the points with the given row numbers, which must be in ascending order, as a copy."""
         zero_rows = np.flatnonzero(np.isin(rows, self.zero_rows))
         return type(self)(take_rows(self.X, rows), self.metric, zero_rows)
 
@@ -79,9 +79,9 @@ class Points:
 def check_points(X: Any, *, half: bool = False, compact: bool = False, metric: str | None = None) -> PointArray:
     """Convert ``X`` to a C-contiguous array of finite numbers with one row per point; raise if that is impossible.
 
-    ``X`` is anything that NumPy can read, a table of pandas, polars or Arrow, or a column of vectors in such a
-    table: see :mod:`agglo.points.frames`. Contiguous float32 and float64 arrays are not copied, so a memory-mapped
-    file stays on disk. Other types become float32. Integers beyond 2^24 and longer floats become float64.
+    ``X`` is anything that NumPy can convert to an array, or a table of pandas, polars or Arrow; see
+    :mod:`agglo.points.frames`. Contiguous float32 and float64 arrays are not copied, so a memory-mapped
+    file stays on disk. Other dtypes become float32 if that represents all numbers. Otherwise they become float64.
 
     With ``half``, float16 is not converted. With ``compact``, float16, int8 and uint8 are not converted, and
     booleans become uint8. With ``metric``, raise if the points are too small for this metric.
@@ -97,8 +97,8 @@ def validate_points(
 ) -> Any:
     """Validate ``X`` as input of a scikit-learn estimator; return an array or CSR matrix of numbers.
 
-    With ``reset``, set ``n_features_in_`` and ``feature_names_in_``; otherwise compare ``X`` with them. With
-    ``ensure_all_finite``, raise if a number is not finite.
+    With ``reset``, set ``n_features_in_`` and ``feature_names_in_``. Otherwise, raise if the columns of ``X`` do
+    not match these attributes. With ``ensure_all_finite``, raise if a number is not finite.
     """
     from sklearn.utils import check_array
     from sklearn.utils.validation import validate_data
@@ -128,7 +128,7 @@ def _convert(X: Any, kept: tuple[Any, ...]) -> PointArray:
         )
     try:
         given = np.asarray(table)
-    except ValueError as error:  # rows of different lengths
+    except ValueError as error:  # the rows have different lengths
         raise ValueError(f"X is not a table of numbers ({error}): pass rows of one length") from error
     if given.dtype == np.object_ and given.ndim == 2:
         given = _from_objects(given)
@@ -156,7 +156,7 @@ def _convert(X: Any, kept: tuple[Any, ...]) -> PointArray:
 
 
 def _from_objects(given: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-    """Convert an array of Python objects to float64; raise if one is not a number."""
+    """Convert an array of Python objects to float64; raise if an object is not a number."""
     try:
         return given.astype(np.float64)
     except (TypeError, ValueError) as error:
@@ -178,8 +178,8 @@ def choose_float_dtype(given: npt.NDArray[Any]) -> np.dtype[Any]:
 def _check_values(points: PointArray, metric: str | None, *, copy: bool = False) -> tuple[PointArray, Ids]:
     """Check all numbers in one pass; return the points, or a copy of them, and the indices of zero rows.
 
-    Raise if a number is not finite or too large to be squared, or if the points are too small for the metric. Zero
-    rows are found only if the metric is cosine.
+    Raise if a number is not finite or too large to be squared. Also raise if the points are too small for the
+    metric. If the metric is not cosine, no zero rows are returned.
     """
     axis = {"cosine": 1, "euclidean": 0, "sqeuclidean": 0}.get(metric or "")
     checked = empty_maybe_mapped(points.shape, points.dtype) if copy else points
@@ -201,9 +201,12 @@ def _check_values(points: PointArray, metric: str | None, *, copy: bool = False)
 
 
 def _check_finite(rows: npt.NDArray[Any], first: int, low: float, high: float) -> None:
-    """Raise if a number is not finite or too large to be squared; ``low`` and ``high`` are the extremes."""
+    """Raise if a number is not finite or too large to be squared.
+
+    ``low`` and ``high`` are the smallest and the largest number of ``rows``.
+    """
     limit = min(MAX_MAGNITUDE, float(np.finfo(rows.dtype).max))
-    if low >= -limit and high <= limit:  # false if there is a NaN
+    if low >= -limit and high <= limit:  # comparisons with NaN are false
         return
     row, column = np.argwhere(~(np.abs(rows) <= limit))[0]
     raise number_error(first + row, column, rows[row, column])
@@ -220,7 +223,7 @@ def number_error(row: int, column: int, value: Any) -> ValueError:
 def check_lengths(largest: npt.NDArray[Any], first: int = 0, least: float = MIN_LENGTH, where: str = "") -> None:
     """Raise if a nonzero row is too short for cosines: if its largest magnitude is below ``least``.
 
-    ``largest`` has the largest magnitude of each row, and ``first`` is the index of the first row.
+    ``largest`` contains the largest magnitude of each row. ``first`` is the index of the first of these rows.
     """
     short = (largest > 0) & (largest < least)
     if short.any():
@@ -232,7 +235,10 @@ def check_lengths(largest: npt.NDArray[Any], first: int = 0, least: float = MIN_
 
 
 def check_scale(low: npt.NDArray[np.float64], high: npt.NDArray[np.float64], metric: str) -> None:
-    """Raise if edge weights would underflow, given the smallest and largest number of X or of each column."""
+    """Raise if edge weights would underflow in float32.
+
+    ``low`` and ``high`` are the smallest and the largest number of X, or of each column of X.
+    """
     if metric == "dot":
         scale, what = float(np.max(np.maximum(high, -low), initial=0.0)), "largest magnitude in X"
     else:
@@ -276,9 +282,9 @@ def check_compressed(name: str, matrix: Any) -> None:
 
 
 def iter_blocks(points: PointArray, copy: PointArray | None = None) -> Iterator[tuple[int, npt.NDArray[Any]]]:
-    """Yield blocks of rows: the index of the first row, and the rows. Types smaller than float32 are converted.
+    """Yield blocks of rows: the index of the first row, and the rows. Convert dtypes smaller than float32.
 
-    If ``copy`` is given, each block is copied to it first, and the rows are those of the copy.
+    If ``copy`` is given, each block is first copied to ``copy``, and the rows are yielded from there.
     """
     for start in range(0, len(points), _BLOCK_ROWS):
         rows = points[start : start + _BLOCK_ROWS]
@@ -289,14 +295,14 @@ def iter_blocks(points: PointArray, copy: PointArray | None = None) -> Iterator[
 
 
 def as_core_array(points: PointArray) -> npt.NDArray[Any]:
-    """Return points for the core: float16 is viewed as uint16, other types are unchanged."""
+    """Return points as an array for the C++ core: view float16 as uint16, and keep other dtypes."""
     return points.view(np.uint16) if points.dtype == np.float16 else points
 
 
 def release_pages(points: npt.NDArray[Any]) -> None:
-    """Release the memory pages of a mapped file; the system reads them again when they are needed.
+    """Release the memory pages of a memory-mapped file; the system reads them again when they are needed.
 
-    Copy-on-write maps (``mmap_mode="c"``) are not released, because changes would be lost.
+    Pages of copy-on-write maps (``mmap_mode="c"``) are not released, because their changes would be lost.
     """
     base: Any = points
     shared = False
@@ -336,7 +342,7 @@ def _is_shared(points: Any, source: Any) -> bool:
         )
     if is_read_only(points) or isinstance(source, list | tuple):
         return False
-    # Other libraries may return views of their memory.
+    # Tables of other libraries may be converted to views of their memory.
     return not isinstance(source, np.ndarray) or np.may_share_memory(points, source)
 
 
@@ -347,8 +353,8 @@ def _is_shared(points: Any, source: Any) -> bool:
 class Duplicates(Immutable):
     """Groups of equal points, as ``np.unique`` returns them, but in order of first appearance.
 
-    1. ``first`` is the index of the first point of each group, in ascending order;
-    2. ``inverse`` is the group of each point, an index into ``first``.
+    1. ``first`` contains the index of the first point of each group, in ascending order;
+    2. ``inverse`` contains the group of each point, as an index into ``first``.
     """
 
     first: Ids
@@ -364,12 +370,12 @@ class Duplicates(Immutable):
         return len(self.inverse) - len(self.first)
 
     def select_first(self, X: Any) -> Any:
-        """Return the first row of each group, as a copy; return ``X`` itself if it has no duplicates."""
+        """Return a copy of the first row of each group. If there are no duplicates, return ``X`` itself."""
         return take_rows(X, self.first) if self.n_duplicates else X
 
 
 def find_duplicates(X: Any, n_jobs: int | None = None) -> Duplicates:
-    """Group the equal rows of ``X``, which is dense or sparse.
+    """Find the duplicates of ``X``, which is dense or sparse; return the groups of equal rows.
 
     Examples
     --------
@@ -419,7 +425,10 @@ def _find_first_equal_slice(indptr: Ids, values: npt.NDArray[Any], n_threads: in
 
 
 def canonical_rows(X: Any) -> Any:
-    """Return a CSR matrix with sorted columns, without duplicate entries or stored zeros; copy if necessary."""
+    """Return ``X`` as a CSR matrix with sorted columns, without duplicate entries and without stored zeros.
+
+    If ``X`` already has this form, it is not copied.
+    """
     rows = sp.csr_array(X, copy=False)
     if not rows.has_canonical_format or not rows.data.all():
         rows = rows.copy()

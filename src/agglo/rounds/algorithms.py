@@ -63,7 +63,7 @@ def _check_inputs(
     top: ConnectName | Literal["deprecated"] | None = "deprecated",
     **unknown: object,
 ) -> tuple[Any, ...]:
-    """Check the inputs of a method; return the arguments of :func:`build_hierarchy`."""
+    """Check the shared arguments of an algorithm; return the arguments of :func:`build_hierarchy`."""
     for name in unknown:
         raise TypeError(f"{method}() got an unexpected keyword argument {name!r}: see help(agglo.{method})")
     if not isinstance(graph, NeighborGraph):
@@ -82,7 +82,7 @@ def _check_inputs(
 
 
 def _show_inputs(function: Function) -> Function:
-    """Decorate a function: show the arguments of :func:`_check_inputs` instead of ``**inputs`` in its help."""
+    """Decorate a function so that its help shows the arguments of ``_check_inputs`` instead of ``**inputs``."""
     shown = signature(function)
     parameters = list(shown.parameters.values())[:-1]
     parameters += [p for p in signature(_check_inputs).parameters.values() if p.kind is p.KEYWORD_ONLY]
@@ -99,12 +99,12 @@ def scc(
     advance: Advance = "every-round",
     **inputs: Unpack[Inputs],
 ) -> Hierarchy:
-    """Build the tree of the Sub-Cluster Component algorithm.
+    """Run the Sub-Cluster Component algorithm (SCC) on a neighbour graph; return the tree of clusters.
 
     Parameters
     ----------
     graph : NeighborGraph
-        The points and their neighbours.
+        The neighbour graph of the points.
     thresholds : {"odds", "geometric", "linear", "doubling"} or array-like, default="odds"
         The name of a schedule, or an array of thresholds from near to far: decreasing similarities or increasing
         distances. See :func:`agglo.rounds.schedule.schedule`.
@@ -113,22 +113,25 @@ def scc(
         paper. For ``"odds"`` the default depends on the range of the weights and is often above 10,000. Thresholds
         at which nothing merges cost no time.
     linkage : {"average", "single", "complete", "exact-average", "centroid", "ward"} or Linkage, default="average"
-        The linkage of two clusters. Only clusters with an edge between them are compared. ``"exact-average"``,
-        ``"centroid"`` and ``"ward"`` compare vectors and need ``X``; see
+        The similarity or distance of two clusters. Only clusters with an edge between them are compared.
+        ``"exact-average"``, ``"centroid"`` and ``"ward"`` are computed from the vectors ``X``; see
         :class:`agglo.rounds.vector_linkage.VectorLinkage`. A custom :class:`agglo.Linkage` object runs in NumPy
         instead of the core.
     advance : {"every-round", "until-stable"}, default="every-round"
-        When to go to the next threshold: after every round, as in the paper's experiments, or only after a round
-        that merges nothing, as in the paper's Algorithm 1.
+        When to go to the next threshold. ``"every-round"`` goes on after every round, as in the paper's
+        experiments. ``"until-stable"`` goes on only after a round that merges nothing, as in the paper's
+        Algorithm 1.
     X : array-like of shape (n_points, n_features), optional
         The points. Vector linkages and ``connect`` need them.
     connect : {"auto", "exact-average", "centroid", "ward"} or None, default="auto"
         After the rounds on the graph, clusters without edges between them may remain. ``connect`` is the linkage
-        that merges them, one merge per round. With None, they become children of one root. ``"auto"`` is the same
-        as None if there is no dense ``X``, if thresholds or constraints ended the rounds, or for vector linkages.
-        For ``linkage="average"`` and a metric that has ward, ``"auto"`` first drops the merges that the graph does
-        not support, see :func:`agglo.rounds.connect.drop_unsupported_merges`. Then ``"ward"`` merges the clusters
-        that remain. Otherwise, ``"auto"`` is ``"exact-average"``, or ``"centroid"`` for the metric ``euclidean``.
+        that merges such clusters, one merge per round. With None, they become children of one root.
+        ``"auto"`` is the same as None in three cases: there is no dense ``X``, thresholds or constraints ended the
+        rounds while edges were left, or ``linkage`` is a vector linkage.
+        If ``linkage`` is ``"average"`` and the metric supports Ward's linkage, ``"auto"`` first drops the merges
+        that the graph does not support; see :func:`agglo.rounds.connect.drop_unsupported_merges`. Then Ward's
+        linkage merges the remaining clusters. In all other cases, ``"auto"`` is ``"exact-average"``. With the
+        metric ``euclidean``, it is ``"centroid"`` instead.
     must_link : array-like of shape (n_links, 2) or list of groups, optional
         Groups of point indices. The points of a group are merged before the first round, at height 0.
     cannot_link : array-like of shape (n_links, 2) or list of groups, optional
@@ -136,10 +139,11 @@ def scc(
     max_cluster_size : float, optional
         The largest number of points in a cluster. With ``sample_weight``, the largest total weight of a cluster.
     sample_weight : array-like of shape (n_points,), optional
-        A positive weight for each point. A point of weight 3 counts as three merged duplicates. Weights affect
-        averages and ``max_cluster_size``. The sizes in the tree still count points.
+        A positive weight for each point. A point of weight 3 is treated like three duplicates. Weights affect
+        averages and ``max_cluster_size``. Weights do not change the sizes in the tree, which are numbers of
+        points.
     n_jobs : int, optional
-        Number of threads; all cores by default. The result does not depend on it.
+        The number of threads. By default, all cores are used. The result does not depend on it.
     progress : callable, optional
         Called as ``progress("rounds", done, total)`` from time to time.
     top : deprecated
@@ -148,7 +152,8 @@ def scc(
     Returns
     -------
     Hierarchy
-        The tree. ``rounds`` has the numbers of clusters before and after each round. ``about`` has the parameters.
+        The tree. Its attribute ``rounds`` contains the numbers of clusters before and after each round. Its
+        attribute ``about`` contains the parameters.
 
     Examples
     --------
@@ -167,9 +172,10 @@ def scc(
 
 @_show_inputs
 def affinity(graph: NeighborGraph, **inputs: Unpack[Inputs]) -> Hierarchy:
-    """Build the tree of Affinity clustering: in each round every cluster merges with its nearest neighbour.
+    """Run Affinity clustering on a graph: in each round every cluster merges with its nearest neighbour.
 
-    The parameters are the same as in :func:`scc`. There are few rounds, and each tends to merge too much.
+    The parameters are the same as in :func:`scc`, without thresholds. There are few rounds, and a round often
+    merges clusters that are far apart.
 
     Examples
     --------
@@ -183,10 +189,11 @@ def affinity(graph: NeighborGraph, **inputs: Unpack[Inputs]) -> Hierarchy:
 
 @_show_inputs
 def hac(graph: NeighborGraph, **inputs: Unpack[Inputs]) -> Hierarchy:
-    """Build the binary tree of hierarchical agglomerative clustering, with one merge per round.
+    """Run hierarchical agglomerative clustering (HAC) on a graph: each round merges the closest two clusters.
 
-    The parameters are the same as in :func:`scc`. On the complete graph (``n_neighbors="all"``) this is classical
-    HAC. If pairs have equal linkages, the pair with the smaller point indices merges first.
+    The parameters are the same as in :func:`scc`, without thresholds. On the complete graph
+    (``n_neighbors="all"``), this is classical HAC. If two pairs have equal linkage values, the pair with the
+    smaller point indices merges first.
 
     Examples
     --------
@@ -199,7 +206,7 @@ def hac(graph: NeighborGraph, **inputs: Unpack[Inputs]) -> Hierarchy:
 
 
 def check_round_options(linkage: object, connect: object) -> None:
-    """Raise if the linkage, or the linkage that connects the roots, is unknown."""
+    """Raise if ``linkage``, or the linkage ``connect`` that merges the roots, is unknown."""
     if not isinstance(linkage, str) or linkage not in LINKAGES:
         check_linkage(linkage)
     check_choice("connect", connect, (None, "auto", *VECTOR_LINKAGES))
@@ -216,7 +223,7 @@ def build_hierarchy(
 ) -> Hierarchy:
     """Run the rounds on ``graph``, merge the remaining roots, and return the tree.
 
-    ``plan_rounds(linkage, weights)`` returns the plan of the rounds; ``weights`` are the point weights or None.
+    ``plan_rounds(linkage, weights)`` returns the plan of the rounds. ``weights`` are the point weights, or None.
     """
     weights = None if constraints is None else constraints.weights
     rule: GraphLinkageName | Linkage
@@ -227,7 +234,7 @@ def build_hierarchy(
         rule = linkage
     root_linkage: VectorLinkage | None = None
     if connect is not None and connect != "auto":
-        root_linkage = VectorLinkage(graph, connect, X, weights)  # raises before the rounds if X does not fit
+        root_linkage = VectorLinkage(graph, connect, X, weights)  # raises if X is invalid, before the rounds run
     plan = plan_rounds(rule, weights)
     forest = engine(graph, plan, constraints)
 
@@ -246,7 +253,7 @@ def build_hierarchy(
     n_clusters = int(forest.after[-1]) if len(forest.after) else graph.n_points
     if connect == "auto":
         chosen = choose_connect(graph.metric, linkage, X)
-        # If thresholds or constraints ended the rounds while edges were left, the roots are not merged.
+        # If thresholds or constraints ended the rounds while edges were left, do not merge the roots.
         if chosen is not None and (n_clusters == 1 or n_clusters == _count_components(graph)):
             if chosen == "ward" and 2 * graph.n_edges < graph.n_points * (graph.n_points - 1):
                 tree = Hierarchy.from_forest(forest, kind=kind, missing=missing, origin=origin, about=about)
@@ -269,14 +276,14 @@ def build_hierarchy(
 
 
 def _sort_merges(forest: Forest, is_similarity: bool) -> Forest:
-    """Sort the merges of a binary forest by their linkage, with one merge per round, as in sequential HAC.
+    """Sort the merges of a binary forest by linkage value; return a forest with one merge per round, as in HAC.
 
-    A merge that is closer than a merge below it is sorted by the farther value, so that children come before their
-    parents. Must-link merges, whose linkage is infinite, stay in one round at the start.
+    If a merge is closer than a merge below it, it is sorted by the value of the merge below it. So children come
+    before their parents. Merges of must-link points have infinite linkage values. They stay in the first round.
     """
     must_link = np.isinf(forest.value)
     n = int(((forest.round == 0) | must_link).sum())  # nodes that are not sorted: leaves and must-link merges
-    rounds = int(must_link.any())  # rounds that are not sorted
+    rounds = int(must_link.any())  # number of rounds that are not sorted
     merges = len(forest.parent) - n
     distance = -forest.value[n:] if is_similarity else forest.value[n:]
     settled = _core.make_heights_monotone(forest.parent, np.concatenate([np.full(n, -np.inf), distance]))[n:]
@@ -313,7 +320,7 @@ def run_core(
     plan: RoundPlan,
     constraints: Constraints | None,
 ) -> Forest:
-    """Run the rounds in the core, or in NumPy for a custom linkage; return the forest."""
+    """Run the rounds of ``plan`` in the C++ core, or in NumPy for a custom linkage; return the forest."""
     linkage, rows = plan.linkage, (graph.indptr, graph.indices, graph.weights)
     n_threads, report = effective_n_threads(n_jobs), progress and partial(progress, "rounds")
     limits = _core_constraints(constraints)
@@ -343,14 +350,14 @@ def run_core(
 
 
 def _core_plan(plan: RoundPlan, linkage: _core.LinkageSpec) -> _core.RoundPlan:
-    """Convert a plan to an argument of the core."""
+    """Convert a plan of the rounds to an argument of the C++ core."""
     return _core.RoundPlan(
         linkage, thresholds=_or_empty(plan.thresholds), until_stable=plan.until_stable, mutual=plan.mutual
     )
 
 
 def _core_constraints(constraints: Constraints | None) -> _core.Constraints:
-    """Convert the constraints to an argument of the core, whose arrays are empty without constraints."""
+    """Convert the constraints to an argument of the C++ core. If they are None, its arrays are empty."""
     none = np.empty(0, np.int32)
     return _core.Constraints(
         must_link=none if constraints is None else constraints.must.ravel(),
@@ -362,5 +369,5 @@ def _core_constraints(constraints: Constraints | None) -> _core.Constraints:
 
 
 def _or_empty(values: npt.NDArray[np.float64] | None) -> npt.NDArray[np.float64]:
-    """Return the values, or an empty array for the core if there are none."""
+    """Return ``values``. If they are None, return an empty array, as the C++ core expects."""
     return np.empty(0) if values is None else values

@@ -43,11 +43,11 @@ class Attached:
     tree: Hierarchy
     """The tree, without the new points."""
     node: npt.NDArray[np.int32]
-    """The node that each new point merges with; -1 if the point does not merge."""
+    """The node that each new point merges with, or -1 if the point does not merge."""
     round: npt.NDArray[np.int32]
-    """The round of each point's merge; 0 for a duplicate of a leaf, -1 if the point does not merge."""
+    """The round in which each new point merges. It is 0 for a duplicate of a leaf, and -1 without a merge."""
     height: npt.NDArray[np.float64]
-    """The height of each point's merge, not below the height of the node; infinite without a merge."""
+    """The height at which each new point merges, at least the height of the node; infinite without a merge."""
 
     def labels(
         self,
@@ -58,15 +58,15 @@ class Attached:
         labels: npt.ArrayLike | None = None,
         graph: NeighborGraph | None = None,
     ) -> npt.NDArray[np.int64]:
-        """Return the label of each new point in a cut of the tree; -1 if the point is in no cluster.
+        """Return the label of each new point in a cut of the tree, or -1 if the point is in no cluster.
 
         Parameters
         ----------
         n_clusters, round, height, graph
             The cut, as in :meth:`agglo.Hierarchy.cut`. A new point is in a cluster if it merged with the cluster
-            by that round or height.
+            no later than at that round or height.
         labels : array-like of shape (n_leaves,)
-            The cut as labels of the leaves, from any rule of :meth:`agglo.Hierarchy.cut`. A new point is in a
+            The cut, as a result of :meth:`agglo.Hierarchy.cut` for any rule. A new point is in a
             cluster if it merged with the cluster or with a part of it.
         """
         tree, late = self.tree, np.zeros(len(self.node), bool)
@@ -82,14 +82,14 @@ class Attached:
             else:
                 labels, late = tree.cut(height=height), self.height > float(height)
         cluster, size = check_labels(labels, tree.n_leaves, "the tree")
-        # Of two nodes above the same leaf, the larger one is the ancestor.
+        # Of two nodes above the same leaf, the node with the larger id is the ancestor.
         found = cluster[tree.order[tree.start[self.node]]]
         inside = (self.node >= 0) & (found >= 0) & (tree.size[self.node] <= size[found]) & ~late
         return np.where(inside, found, -1)
 
 
 class Rows(NamedTuple):
-    """The neighbours of new points in CSR format: each neighbour is a leaf of the tree, or -1 for none."""
+    """The neighbours of new points in CSR format. A neighbour is a leaf of the tree, or -1 for no neighbour."""
 
     indptr: npt.NDArray[np.int64]
     targets: npt.NDArray[np.int32]
@@ -100,7 +100,7 @@ class Rows(NamedTuple):
 
 
 class NodeMoments(NamedTuple):
-    """Weights, means and spreads of all nodes of a tree, for vector linkages."""
+    """Weights, means and sums of squared distances to the means (spreads) of all nodes, for vector linkages."""
 
     linkage: VectorLinkage
     weight: npt.NDArray[np.float64]
@@ -128,30 +128,30 @@ def attach(
     sample_weight: npt.ArrayLike | None = None,
     n_jobs: int | None = None,
 ) -> Attached:
-    """Attach new points to a tree by their neighbours among its leaves.
+    """Attach new points to a tree: find the node that each point joins, from its neighbours among the leaves.
 
-    A new point starts as a cluster of its own. In each round of the tree it is compared, by the linkage of the
-    tree, with the current clusters of its neighbours. It merges with the closest of these clusters if their
-    linkage reaches the threshold of the round. Ties go to the cluster with the smallest leaf. A point that has not
-    merged after the last round is compared once more, with the farthest threshold.
+    A new point starts as a cluster of its own. In each round of the tree, it is compared with the current clusters
+    of its neighbours by the linkage of the tree. If the linkage of the point and the closest cluster reaches the
+    threshold of the round, they merge. Ties go to the cluster with the smallest leaf. If a point has not merged
+    after the last round, it is compared once more, with the farthest threshold.
 
     Parameters
     ----------
     tree : Hierarchy
         A tree of :func:`agglo.scc`, :func:`agglo.affinity` or :func:`agglo.hac`.
     indices, values : array-like of shape (n_new, n_neighbors)
-        The neighbours of each new point among the leaves, and their similarities or distances to it, in the unit
-        of the tree's graph. The index -1 means no neighbour.
+        The neighbours of each new point among the leaves, and their similarities or distances to the new point.
+        They must be computed by the metric of the tree's graph. The index -1 means no neighbour.
     X, X_new : array-like of shape (n_leaves, n_features) and (n_new, n_features), optional
         The points of the tree and the new points. They are required if the linkage of the tree is
         ``"exact-average"``, ``"centroid"`` or ``"ward"``.
     copies : array-like of shape (n_new,), optional
-        For each new point, the leaf that it is a duplicate of, or -1. A duplicate is attached to that leaf, and
-        its neighbours are ignored.
+        For each new point, the leaf with an equal row, or -1 if there is none. A duplicate is attached to that
+        leaf, and its neighbours are ignored.
     sample_weight : array-like of shape (n_leaves,), optional
         The weight of each leaf, as passed when the tree was built. New points have weight 1.
     n_jobs : int, optional
-        Number of threads; all cores by default. The result does not depend on it.
+        The number of threads. By default, all cores are used. The result does not depend on it.
 
     Returns
     -------
@@ -160,12 +160,13 @@ def attach(
 
     Notes
     -----
-    Affinity has no thresholds: a new point merges with its nearest neighbour in the first round. HAC merges the
-    closest pair in each round. A new point merges as soon as its closest cluster is closer than that pair.
+    Affinity has no thresholds, so a new point merges with its nearest neighbour in the first round. HAC merges the
+    closest pair of clusters in each round. A new point merges as soon as its closest cluster is closer than that
+    pair.
 
-    A vector linkage compares a new point with a cluster by the cluster's weight, mean and spread, and with a
-    single leaf by ``values``. The means of all clusters are computed again. They take at most as much memory as
-    the points in float32.
+    A vector linkage compares a new point with a cluster by the cluster's weight, mean and spread. The linkage of a
+    new point and a single leaf is their entry in ``values``. The means of all clusters are computed again. The
+    means take at most as much memory as the points in float32.
 
     New points are not compared with each other and do not change the clusters. Constraints do not apply to them.
 
@@ -196,7 +197,7 @@ def attach(
 
 
 def node_moments(tree: Hierarchy, X: Any, leaf_weights: npt.NDArray[np.float64] | None) -> NodeMoments:
-    """Compute the moments of all nodes of ``tree`` from its points ``X``, for its vector linkage."""
+    """Compute weight, mean and spread of all nodes of ``tree`` from its points ``X``, for its vector linkage."""
     compared = MetricSpec(tree.about.get("metric"), tree.n_leaves)
     linkage = VectorLinkage(compared, tree.about["linkage"], X, leaf_weights)
     vectors = _core.Vectors(
@@ -218,7 +219,10 @@ def attach_rows(
     leaf_weights: npt.NDArray[np.float64] | None = None,
     vectors: QueryVectors | None = None,
 ) -> Attached:
-    """Attach points as :func:`attach` does, given neighbours in CSR format; vector linkages need ``vectors``."""
+    """Attach new points, given their neighbours in CSR format; see :func:`attach`.
+
+    If the linkage of the tree is a vector linkage, ``vectors`` is required.
+    """
     rows, leaf_weights = check_rows(tree, rows, leaf_weights)
     if (tree.about["linkage"] in VECTOR_LINKAGES) != (vectors is not None):
         raise ValueError(
@@ -270,7 +274,7 @@ def to_attachments(
 ) -> Attached:
     """Convert the merges that an engine found to an :class:`Attached`; attach duplicates to their leaves.
 
-    A point that merges after the last round counts as merged in the last round.
+    If a point merges after the last round, its round is the last round.
     """
     height = tree.about["origin"] - value if tree.about["kind"] == "similarity" else value
     height = np.where(node < 0, np.inf, np.maximum(height, np.maximum(0.0, tree.height[node])))
@@ -289,7 +293,7 @@ def to_attachments(
 
 
 def round_thresholds(tree: Hierarchy) -> npt.NDArray[np.float32]:
-    """Return the threshold of each round and a final one, as similarities: a larger threshold is closer."""
+    """Return the thresholds of all rounds, and a final threshold, as similarities (larger is closer)."""
     similarity = tree.about["kind"] == "similarity"
     last, values = len(tree.rounds), tree.rounds.threshold
     end = tree.about.get("farthest_threshold", values[-1] if last else np.nan)
@@ -298,11 +302,11 @@ def round_thresholds(tree: Hierarchy) -> npt.NDArray[np.float32]:
         np.maximum.at(height, tree.round, tree.height)
         height = np.maximum.accumulate(height)
         values, end = tree.about["origin"] - height[1:-1] if similarity else height[1:-1], np.nan
-    # Rounds that merge roots have no threshold: use the farthest threshold of the rounds on the graph.
+    # Rounds that merge roots have no threshold. Use the farthest threshold of the rounds on the graph instead.
     signed = np.append(np.where(np.isnan(values), end, values), end) * (1 if similarity else -1)
     reach = np.where(np.isnan(signed), -np.inf, signed).astype(np.float32)
     if "must_link" in tree.about or "copies" in tree.about:
-        reach[0] = np.inf  # no new point merges in the round of must-links and duplicates
+        reach[0] = np.inf  # no new point merges in the round that merges must-link points and duplicates
     if (reach[1:] > reach[:-1]).any():
         raise ValueError("the thresholds of the tree do not go from near to far, so its rounds cannot be replayed")
     return reach
@@ -311,7 +315,7 @@ def round_thresholds(tree: Hierarchy) -> npt.NDArray[np.float32]:
 def check_rows(
     tree: Hierarchy, rows: Rows, leaf_weights: npt.NDArray[np.float64] | None
 ) -> tuple[Rows, npt.NDArray[np.float64] | None]:
-    """Check that neighbours and leaf weights fit the tree; return them as arrays for the core."""
+    """Check that neighbours and leaf weights match the tree; return them as arrays for the C++ core."""
     absent = [name for name in ("kind", "missing", "linkage") if name not in tree.about]
     if absent:
         raise ValueError(

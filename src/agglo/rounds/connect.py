@@ -1,8 +1,9 @@
 """Merge the roots of a forest: the clusters without edges between them that remain after the rounds.
 
-If the graph has several connected components, the rounds end with a forest. HAC then merges its roots by a linkage
-of :mod:`agglo.rounds.vector_linkage`, on a new graph of their means. Each of these merges is a round. With
-``connect="auto"``, merges that the graph does not support are dropped first, so that there are more roots.
+If the graph has several connected components, the rounds end with a forest. HAC then merges the roots of the
+forest by a vector linkage (:mod:`agglo.rounds.vector_linkage`), on a new graph of the roots' means. Each of these
+merges is a round. With ``connect="auto"``, merges that the graph does not support are dropped first. Then there
+are more roots to merge.
 """
 
 from __future__ import annotations
@@ -30,21 +31,21 @@ Floats = npt.NDArray[np.float64]
 
 ALL_PAIRS = 2000  # compare all pairs of roots up to this number of roots
 _NEIGHBORS = 25
-_ROWS = 65536  # points that are summed at a time
-_LEAST_RESOLUTION = 2 / 3  # the graph supports merges with this share of the edge weight of chance
-_LEAST_EXCESS = 2 / 5  # it also supports a clear neighbour: beyond chance, 2 : 3 of the weight to all others
-_NO_EDGE = 1e-12  # a smaller share of all edge weight is a rounding error
-_ROUNDING = 1e-9  # the order of the points changes sums by less
+_ROWS = 65536  # number of points that are summed at a time
+_LEAST_RESOLUTION = 2 / 3  # a merge is supported if its edge weight is at least this share of that of chance
+_LEAST_EXCESS = 2 / 5  # a merge is also supported if the excess of one child is at least this
+_NO_EDGE = 1e-12  # if the share of all edge weight is smaller, it is a rounding error
+_ROUNDING = 1e-9  # the order of the points changes sums by less than this
 
 Run = Callable[[NeighborGraph, VectorLinkage, Constraints | None], Forest]
 """A function that runs HAC on a graph and returns a forest with one round per merge."""
 
 
 def choose_connect(metric: str | None, linkage: object, X: Any) -> VectorLinkageName | None:
-    """Choose the linkage for ``connect="auto"``: ward after averages, otherwise exact-average or centroid.
+    """Choose the linkage that merges roots for ``connect="auto"``: the first that the metric supports.
 
-    Return None if ``X`` is None or sparse, or if ``linkage`` is not a graph linkage. The choice is the first of
-    these linkages that the metric supports.
+    If ``linkage`` is ``"average"``, the order is ward, exact-average, centroid. Otherwise, it is exact-average,
+    centroid. If ``X`` is None or sparse, or if ``linkage`` is not a graph linkage, return None.
     """
     if X is None or sp.issparse(X) or linkage not in GRAPH_LINKAGES:
         return None
@@ -57,16 +58,18 @@ def choose_connect(metric: str | None, linkage: object, X: Any) -> VectorLinkage
 def drop_unsupported_merges(forest: Forest, path: ModularityPath) -> Forest:
     """Return the forest without the merges that the graph does not support, and without all merges above them.
 
-    Where clusters have hardly any edges between them, averages over the graph are almost equal, and the nearest
-    cluster is arbitrary. A merge is supported in two cases:
+    If clusters have hardly any edges between them, their average linkages on the graph are almost equal. The
+    nearest cluster is then arbitrary. A merge is supported in two cases:
 
-    1. The best cut at resolution 2/3 merges it, so the edge weight is at least about 2/3 of that of chance. See
+    1. The cut with the largest modularity at resolution 2/3 applies the merge. So the edge weight between the
+       merged clusters is at least about 2/3 of the edge weight that chance would give. See
        :func:`agglo.modularity_path`.
-    2. One of the two children has a clear neighbour. Of the edge weight that leaves it, the share that goes to the
-       other child exceeds the share by chance, by at least 2/5 of the largest possible excess. So beyond chance,
-       this weight is 2/3 of the weight to all other clusters. Chance is the other child's share of all degrees
-       outside. This rule keeps the parts of long or curved clusters together: they have few edges between them,
-       but hardly any to other clusters. If a node has more children, their leaving edges are counted together.
+    2. The other child is a clear neighbour of one of the two children. Consider all edge weight that leaves a
+       child. A share of this weight goes to the other child. By chance, this share would be the other child's
+       share of all degrees outside the child. The share must exceed chance by at least 2/5 of the largest possible
+       excess. This rule keeps the parts of long or curved clusters together. Such parts have few edges between
+       them, but hardly any edges to other clusters. If a node has more than two children, the leaving
+       edge weights of all its children are added up, and their sum is compared with chance.
 
     ``path`` is the modularity path of the tree of ``forest``.
     """
@@ -77,7 +80,7 @@ def drop_unsupported_merges(forest: Forest, path: ModularityPath) -> Forest:
     def add_children(values: Floats) -> Floats:
         return np.bincount(up, values, tree.n_nodes).astype(np.float64, copy=False)
 
-    between = inside - add_children(inside[:-1])  # counts each edge twice, as `inside` does
+    between = inside - add_children(inside[:-1])  # contains each edge twice, as `inside` does
     between[between < _NO_EDGE] = 0.0
     siblings = volume[up] - volume[:-1]
     outside = 1 - volume[:-1]
@@ -98,21 +101,24 @@ def drop_unsupported_merges(forest: Forest, path: ModularityPath) -> Forest:
 
 
 def _excess(weight: Floats, leaving: Floats, chance: Floats, total: Floats) -> Floats:
-    """Return by how much weight / leaving exceeds chance / total, as a share of the largest possible excess."""
+    """Return the excess of weight / leaving over chance / total, as a share of the largest possible excess."""
     with np.errstate(divide="ignore", invalid="ignore"):
         excess: Floats = (weight / leaving - chance / total) / (1 - chance / total)
     return np.where(np.isfinite(excess), excess, -np.inf)
 
 
 def _select_nodes(forest: Forest, is_kept: npt.NDArray[np.bool_]) -> Forest:
-    """Return the forest of some nodes, which include all descendants of each; leave out rounds without nodes."""
+    """Return the forest of the kept nodes, without rounds that have no kept node.
+
+    All descendants of a kept node must be kept, too.
+    """
     if is_kept.all():
         return forest
     nodes = np.flatnonzero(is_kept)
-    place = np.full(len(is_kept) + 1, -1, np.int32)  # the last entry is that of parent -1
+    place = np.full(len(is_kept) + 1, -1, np.int32)  # the last entry is the place of parent -1
     place[nodes] = np.arange(len(nodes), dtype=np.int32)
     parent = place[forest.parent[nodes]]
-    rounds, round = np.unique(forest.round[nodes], return_inverse=True)  # starts with 0, the round of the leaves
+    rounds, round = np.unique(forest.round[nodes], return_inverse=True)  # rounds[0] is 0, the round of the leaves
     children = np.bincount(parent[parent >= 0], minlength=len(nodes))
     n_leaves = int(np.count_nonzero(round == 0))
     removed = np.bincount(round, np.maximum(children - 1, 0))[1:].astype(np.int64)
@@ -132,10 +138,10 @@ def _select_nodes(forest: Forest, is_kept: npt.NDArray[np.bool_]) -> Forest:
 def extend_heights(forest: Forest, n_below: int, kind: Kind, missing: Missing) -> Forest:
     """Return the forest with new linkage values for the merges after the first ``n_below`` nodes.
 
-    Values of Ward's linkage grow with the number of points, so they do not compare with averages. The new values
-    continue those of the graph: the difference to ``missing``, the value of a pair without an edge, is inversely
-    proportional to Ward's value. It starts at the farthest value on the graph. If ``missing`` is ``"ignore"``,
-    values do not change.
+    Values of Ward's linkage grow with the number of points, so they cannot be compared with averages. The new
+    values continue the values of the rounds on the graph. They start at the farthest value on the graph. The
+    difference between a new value and ``missing``, the value of a pair without an edge, is inversely proportional
+    to Ward's value. If ``missing`` is ``"ignore"``, the values do not change.
     """
     if missing == "ignore" or len(forest.value) == n_below:
         return forest
@@ -154,7 +160,7 @@ def extend_heights(forest: Forest, n_below: int, kind: Kind, missing: Missing) -
 def merge_roots(
     forest: Forest, linkage: VectorLinkage, kind: Kind, constraints: Constraints | None, run: Run
 ) -> Forest:
-    """Merge the roots of a forest by HAC, as far as the constraints allow.
+    """Merge the roots of a forest by HAC, as far as the constraints allow; return the larger forest.
 
     Parameters
     ----------
@@ -163,9 +169,10 @@ def merge_roots(
     linkage : VectorLinkage
         The linkage that merges the roots.
     kind : {"similarity", "distance"}
-        Whether the linkage values of the forest are similarities or distances. New nodes get the same kind.
+        Whether the linkage values of the forest are similarities or distances. The values of new nodes are
+        converted to this kind.
     constraints : Constraints, optional
-        The constraints that the forest obeys.
+        The constraints on the points, which the forest satisfies.
     run : callable
         A function that runs HAC on a graph of the roots.
     """
@@ -189,7 +196,7 @@ def merge_roots(
 
 
 def _find_roots(forest: Forest) -> tuple[Ints, Ints]:
-    """Return the roots, sorted by their smallest points, and for each point the index of its root."""
+    """Return the roots, in order of their smallest point, and the index of each point's root."""
     up = np.where(forest.parent < 0, np.arange(len(forest.parent)), forest.parent)
     while True:
         higher = up[up]
@@ -225,7 +232,7 @@ def _moments(
     means = (sums / weights[:, None]).astype(np.float32)
     for block in blocks:
         away = points[block].astype(np.float64) - means[labels[block]]
-        squares = np.square(away).sum(axis=1)  # adds in a fixed order, unlike einsum
+        squares = np.square(away).sum(axis=1)  # unlike einsum, sum adds in a fixed order
         spreads += np.bincount(labels[block], weights=each[block] * squares, minlength=n_clusters)
     return _Moments(means, spreads, weights)
 
@@ -248,12 +255,15 @@ def _warn_of_rounding(linkage: VectorLinkage, means: npt.NDArray[np.float32]) ->
 
 
 def _graph(means: npt.NDArray[np.float32], metric: str) -> NeighborGraph:
-    """Build a graph of the roots: complete up to ``ALL_PAIRS`` roots, otherwise of the nearest means."""
+    """Build a graph of the roots from their means.
+
+    The graph is complete up to ``ALL_PAIRS`` roots. Otherwise, it connects each root with its nearest neighbours.
+    """
     n = len(means)
     if n > ALL_PAIRS:
         return neighbor_graph(means, _NEIGHBORS, metric, missing=None)
     everyone = np.broadcast_to(np.arange(n, dtype=np.int32), (n, n))
-    # Zero weights are enough: vector linkages use edge weights only between single points.
+    # All edge weights are 0: vector linkages use edge weights only between single points.
     return NeighborGraph.from_neighbors(everyone, np.zeros((n, n)), kind="distance", metric=metric)
 
 
@@ -268,7 +278,7 @@ def _translate_constraints(constraints: Constraints | None, labels: Ints, weight
 
 
 def _convert_values(kind: Kind, linkage: VectorLinkage, values: Floats) -> Floats:
-    """Convert linkage values to the kind of the tree, by squared distance = 2 - 2 cosine for unit vectors."""
+    """Convert linkage values to the kind of the tree. For unit vectors, squared distance = 2 - 2 cosine."""
     if linkage.kind == kind:
         return values
     return 1 - values / 2 if kind == "similarity" else 2 - 2 * values

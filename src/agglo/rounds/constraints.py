@@ -1,8 +1,8 @@
 """Constraints on the clusters: must-links, cannot-links, the largest cluster size, and weights of points.
 
-The clusters satisfy the constraints after every round. Must-link points merge before the first round. Clusters
-that may not merge are not neighbours. The pairs of a round merge one by one, from the closest to the farthest. A
-pair is skipped if earlier merges of the same round have made its merge invalid.
+The clusters satisfy the constraints after every round. Must-link points merge before the first round. If the
+constraints forbid the merge of two clusters, they are not neighbours. The pairs of a round merge one by one, from
+the closest to the farthest. If earlier merges of the same round make the merge of a pair invalid, it is skipped.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Constraints(Immutable):
 
     1. ``must`` and ``cannot`` are pairs of distinct points, one pair per row;
     2. ``groups`` has one row (point, group) per member of each cannot-link group that is not stored as pairs;
-    3. clusters of points that ``must`` links contain no cannot-link pair and weigh at most ``most``.
+    3. a cluster of points that ``must`` links contains no cannot-link pair, and its weight is at most ``most``.
     """
 
     must: Ids
@@ -62,7 +62,7 @@ class Constraints(Immutable):
         return np.unique(np.concatenate([self.must.ravel(), self.cannot.ravel(), self.groups[:, 0]]))
 
     def restrict(self, points: npt.NDArray[np.int64], n_points: int) -> Constraints:
-        """Return the constraints on the subset ``points``, renumbered from 0; the other points have weight 0."""
+        """Return the constraints on ``points``, renumbered from 0. All other points must have weight 0."""
         place = np.full(n_points, -1, np.int32)
         place[points] = np.arange(len(points), dtype=np.int32)
         named = self.constrained_points()
@@ -123,7 +123,7 @@ def check_constraints(
 def check_weights(
     n_points: int, sample_weight: npt.ArrayLike, *, allow_zero: bool = False, allow_all: bool = False
 ) -> npt.NDArray[np.float64] | None:
-    """Validate point weights, and round them so that all sums are exact; return None if all weights are 1.
+    """Validate and return point weights, rounded so that all sums are exact, or None if all weights are 1.
 
     ``allow_zero`` allows weights of 0. ``allow_all`` also allows that all weights are 0.
 
@@ -164,7 +164,7 @@ def check_weights(
 
 
 def _groups(name: str, given: Groups | None, n_points: int) -> list[npt.NDArray[np.int64]]:
-    """Check that each group has two or more distinct points; return one array per group size, a row per group."""
+    """Check that each group has at least two distinct points; return one array per size, with a row per group."""
     if given is None:
         return []
     if isinstance(given, np.ndarray) and given.ndim == 2:

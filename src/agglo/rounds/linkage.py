@@ -1,4 +1,4 @@
-"""The protocol that every linkage implements, and the fixed-point sums of graph linkages."""
+"""The protocol that every linkage implements, and the statistics of edges for graph linkages."""
 
 from __future__ import annotations
 
@@ -38,20 +38,21 @@ def check_linkage(linkage: object, known: tuple[str, ...] = LINKAGES) -> None:
 class Linkage(Protocol):
     """The protocol of a linkage: the attributes and methods that an object passed as ``linkage=`` must have.
 
-    A linkage computes statistics of clusters, and statistics of pairs of clusters with an edge between them. Both
-    are a :class:`typing.NamedTuple` of arrays with one row per cluster or per pair. At the start, each point is a
-    cluster and each edge of the graph is a pair. When clusters merge, the linkage merges their statistics. It also
-    merges the statistics of pairs that become the same pair. Clusters without an edge are never compared.
+    A linkage computes statistics of clusters, and statistics of pairs of clusters with an edge between them. Each
+    kind of statistics is a :class:`typing.NamedTuple` of arrays, with one row per cluster or per pair. At the
+    start, each point is a cluster and each edge of the graph is a pair. When clusters merge, the linkage merges
+    their statistics. If several pairs become the same pair, the linkage merges the statistics of these pairs.
+    Clusters without an edge between them are never compared.
 
     Notes
     -----
     1. Except for rounding, the statistics do not depend on whether clusters merge in one round or in several.
-    2. ``value`` is symmetric in the two clusters, finite, and a function of the statistics alone.
-    3. Values are compared with thresholds in float32.
+    2. ``value`` is finite and symmetric in the two clusters. It depends only on the statistics.
+    3. Linkage values are compared with thresholds in float32.
 
     Examples
     --------
-    The mean weight of the edges between two clusters, in which each point has a trust as its weight:
+    A linkage that is the weighted mean of the edges between two clusters. Each point has a trust as its weight:
 
     >>> from typing import NamedTuple
     >>> import numpy as np
@@ -89,18 +90,18 @@ class Linkage(Protocol):
 
     @property
     def kind(self) -> Kind:
-        """``"similarity"`` if larger values are closer, ``"distance"`` if smaller values are closer."""
+        """``"similarity"`` if clusters with larger values are closer, otherwise ``"distance"``."""
 
     @property
     def farthest(self) -> float | None:
         """A bound on the linkage of any two clusters, at which named schedules of thresholds end.
 
-        If it is None, they end at the farthest pair of points with an edge.
+        If it is None, named schedules end at the farthest edge.
         """
 
     @property
     def reducible(self) -> bool:
-        """Whether a merged cluster is never closer to a third cluster than its closest part with an edge to it.
+        """Whether a merged cluster is never closer to a third cluster than the closest part with an edge to it.
 
         If True, the engine evaluates fewer pairs. False is always correct, but slower.
         """
@@ -109,7 +110,7 @@ class Linkage(Protocol):
         """Return the statistics of single points, given the weight of each point."""
 
     def of_edges(self, sources: Int, targets: Int, weights: npt.NDArray[np.float32]) -> Any:
-        """Return the statistics of the edges between single points; each source is smaller than its target."""
+        """Return the statistics of edges between single points. Each source id is smaller than its target id."""
 
     def merged_clusters(self, clusters: Any, first: Int) -> Any:
         """Return the statistics of merged clusters, one row per merged cluster.
@@ -119,7 +120,7 @@ class Linkage(Protocol):
         """
 
     def merged_edges(self, edges: Any, first: Int) -> Any:
-        """Merge the statistics of edges between the same two clusters; ``first`` is as in ``merged_clusters``."""
+        """Merge the statistics of edges between the same two clusters. See ``merged_clusters`` for ``first``."""
 
     def value(self, a: Any, b: Any, edges: Any) -> Float:
         """Return the linkage of clusters ``a[i]`` and ``b[i]`` for each ``i``, given the edges between them."""
@@ -137,7 +138,7 @@ def rows(statistics: Rows, index: npt.NDArray[Any]) -> Rows:
 
 @dataclass(frozen=True, eq=False)
 class EdgeLinkages:
-    """Summary of the linkage of every edge's two points, from which a schedule chooses its thresholds."""
+    """Summary of the linkages of all pairs of points with an edge. Schedules choose their thresholds from it."""
 
     kind: Kind
     metric: str | None
@@ -159,7 +160,7 @@ class EdgeLinkages:
 
 
 def edge_linkages(graph: NeighborGraph, linkage: Linkage, weights: Float | None = None) -> EdgeLinkages:
-    """Compute the linkage of every edge's two points, from which a named schedule chooses its thresholds."""
+    """Compute the linkage of the two points of every edge; return a summary for named schedules."""
     points = linkage.of_points(np.ones(graph.n_points) if weights is None else weights)
     source = np.repeat(np.arange(graph.n_points), np.diff(graph.indptr))
     once = source < graph.indices
@@ -176,5 +177,5 @@ def edge_linkages(graph: NeighborGraph, linkage: Linkage, weights: Float | None 
 class EdgeStatistics(NamedTuple):
     """Statistics of the edges between two clusters, as similarities: one row per pair of clusters."""
 
-    combined: npt.NDArray[Any]  # linkage average: fixed-point sum; single: closest edge; complete: farthest edge
+    combined: npt.NDArray[Any]  # average: fixed-point sum; single: closest edge; complete: farthest edge
     number: npt.NDArray[np.int64]
