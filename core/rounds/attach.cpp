@@ -14,10 +14,10 @@ namespace {
 
 constexpr std::int64_t kRows = 64;  // number of new points per parallel task
 
-// A tree, with the weight and the smallest leaf of each node added.
+// A tree with two more columns: the weight and the smallest leaf of each node.
 struct Ancestry : AttachTree {
-  std::vector<std::int32_t> smallest;  // by node: the smallest leaf below it
-  std::vector<double> weight;          // by node: sum of leaf weights; empty if all leaves have weight 1
+  std::vector<std::int32_t> smallest;  // the smallest leaf below each node
+  std::vector<double> weight;          // sum of leaf weights below each node; empty means weight 1 per leaf
 
   Ancestry(const AttachTree& tree, std::span<const double> weights)
       : AttachTree(tree), smallest(tree.parent.size()), weight(weights.begin(), weights.end()) {
@@ -36,7 +36,7 @@ struct Ancestry : AttachTree {
   double total_weight(std::int32_t node) const { return weight.empty() ? size[node] : weight[node]; }
 };
 
-// Compares a new point with clusters by the edges between them.
+// Computes the linkage of a new point and a cluster from the edges between them.
 template <class Linkage>
 struct EdgeComparison {
   using Stat = typename Linkage::Stat;
@@ -55,7 +55,7 @@ struct EdgeComparison {
   }
 };
 
-// Compares a new point with clusters by their means.
+// Computes the linkage of a new point and a cluster from the mean of the cluster.
 struct MeanComparison {
   struct Stat {
     double value;
@@ -71,8 +71,8 @@ struct MeanComparison {
   Stat stat(std::int32_t leaf, float weight) const {
     return {comparison.compare_points(own, {rule.weight[leaf], 0, 0, true}, weight), leaf};
   }
-  // Combines two edges to the same cluster. If the cluster is a leaf, the closer edge is used.
-  // Otherwise `value` is recomputed, so its value here does not matter.
+  // Combines two edges to the same cluster. If the cluster is a leaf, the closer edge is kept.
+  // If the cluster is not a leaf, value() recomputes the linkage, so the combined value is not used.
   static void combine(Stat& a, const Stat& b) { a.value = std::max(a.value, b.value); }
   double value(Stat& stat, std::int32_t node) const {
     if (std::exchange(stat.node, node) == node) return stat.value;
@@ -82,13 +82,13 @@ struct MeanComparison {
   }
 };
 
-// The cluster that a new point is attached to, the round and the linkage. Node -1 means not attached.
+// The attachment of a new point: the cluster, the round and the linkage. Node -1 means not attached.
 struct Attachment {
   std::int32_t node = -1, round = -1;
   double value = std::numeric_limits<double>::quiet_NaN();
 };
 
-// Replays the rounds for one new point, and stores the clusters that contain its neighbours.
+// Replays the rounds for one new point. Stores the clusters that contain the neighbours of this point.
 template <class Comparison>
 class Replay {
  public:
@@ -103,7 +103,7 @@ class Replay {
     const auto end = static_cast<std::int32_t>(thresholds.size());
     for (std::int32_t first = 1; !clusters_.empty();) {
       Attachment nearest;
-      std::int32_t next = end;  // the next round in which one of the clusters merges
+      std::int32_t next = end;  // the next round in which one of clusters_ merges
       for (auto& [node, stat] : clusters_) {
         const double value = comparison.value(stat, node);
         if (nearest.node < 0 || value > nearest.value ||
@@ -111,7 +111,7 @@ class Replay {
           nearest = {node, 0, value};
         if (tree.parent[node] >= 0) next = std::min(next, tree.round[tree.parent[node]]);
       }
-      // The clusters do not change before round `next`, so find the first threshold that `nearest` reaches.
+      // The clusters do not change before round `next`. Up to that round, find the first threshold reached.
       // Binary search is possible, because thresholds never increase.
       const auto reached = std::partition_point(
           thresholds.begin() + (first - 1), thresholds.begin() + next,
@@ -135,7 +135,7 @@ class Replay {
     Stat stat;
   };
 
-  // Combines the edges to the same cluster.
+  // Combines all edges that lead to the same cluster into one entry of clusters_.
   void combine_edges() {
     std::sort(clusters_.begin(), clusters_.end(),
               [](const NearCluster& a, const NearCluster& b) { return a.node < b.node; });
@@ -152,16 +152,16 @@ class Replay {
   std::vector<NearCluster> clusters_;
 };
 
-// Attaches one new point, given its neighbours `targets` and the edge weights.
+// Attaches one new point, given its neighbours `targets` and the weights of the edges to them.
 template <class Comparison>
 Attachment attach_point(const Ancestry& tree, std::span<const float> thresholds, const Comparison& comparison,
                         std::span<const std::int32_t> targets, std::span<const float> weights) {
-  thread_local Replay<Comparison> replay;  // its memory is reused for the next points
+  thread_local Replay<Comparison> replay;  // the memory of `replay` is reused for later points
   return replay.run(tree, thresholds, comparison, targets, weights);
 }
 
-// Sets the fixed-point format in which the edge weights of one new point are summed exactly.
-// It is the format that `choose_fixed_point` in src/agglo/rounds/linkage.py returns.
+// Sets the fixed-point format of `spec` such that sums of the edge weights of one new point are exact.
+// The function `choose_fixed_point` in src/agglo/rounds/linkage.py returns the same format.
 void set_fixed_point(LinkageSpec& spec, const Ancestry& tree, std::span<const std::int32_t> targets,
                      std::span<const float> weights) {
   const auto exponent_of = [](double value) {
@@ -193,7 +193,7 @@ void set_fixed_point(LinkageSpec& spec, const Ancestry& tree, std::span<const st
   spec.count_shift = weighted ? room : 0;
 }
 
-// Calls attach(point, targets, weights) for each new point. Returns all results.
+// Calls attach(point, targets, weights) for each new point. Returns the attachments of all new points.
 template <class Attach>
 Attachments attach_all(const DirectedView& edges, const Attach& attach, ThreadPool& pool,
                        const Report& report) {
@@ -254,7 +254,7 @@ NodeMoments compute_node_moments(std::span<const std::int32_t> parent, std::int6
                                  const Vectors& vectors) {
   const Ancestry tree({parent, {}, {}, leaves}, {});
   const auto n = static_cast<Id>(parent.size());
-  const Csr children = group_by_label(parent.first(n - 1), n);  // all nodes but the root have a parent
+  const Csr children = group_by_label(parent.first(n - 1), n);  // the last node is the root and has no parent
   NodeMoments result{std::vector<double>(n), std::vector<double>(n), std::vector<double>(n), {}};
   result.mean.reserve((n - leaves) * vectors.d);
   Moments moments(vectors, leaves);
@@ -262,7 +262,7 @@ NodeMoments compute_node_moments(std::span<const std::int32_t> parent, std::int6
   std::vector<Id> parts;
   for (Id node = 0; node < n; ++node) {
     if (node >= leaves) {
-      // The mean of a child is stored in the row of the child's smallest leaf.
+      // The moments of a child are stored in the row of the child's smallest leaf.
       parts.clear();
       for (const Id child : children.row(node)) parts.push_back(tree.smallest[child]);
       std::sort(parts.begin(), parts.end());

@@ -3,13 +3,13 @@
 // The last search of a cluster stored three results:
 //  - `best`: the nearest neighbour;
 //  - `value`: the linkage to `best`;
-//  - `second`: an upper bound on the linkage to all other neighbours, and at least `floor`.
+//  - `second`: an upper bound on the linkage to all other neighbours. `second` is at least `floor`.
 //
-// `second` stays valid after merges of neighbours, because the linkage is reducible.
-// So `best` is exact as long as it has not merged and `value` is larger than `second`.
-// If `best` or the cluster itself has merged, only an upper bound on the nearest linkage is known.
-// The lists of a cluster are read again only if this bound reaches the threshold.
-// A merge only links the lists of the parts into a chain. The next search combines them.
+// The bound `second` stays valid after merges of neighbours, because the linkage is reducible.
+// So if `best` has not merged and `value` is larger than `second`, `best` is the nearest neighbour.
+// If `best` or the cluster itself has merged, only an upper bound on its linkages is known.
+// The neighbour lists of a cluster are read again only if this upper bound reaches the threshold.
+// A merge only links the neighbour lists of the parts into a chain. The next search combines these lists.
 #pragma once
 
 #include <algorithm>
@@ -37,8 +37,8 @@ class LazyNeighbors final : public ClusterNeighbors<Size> {
  public:
   using Stat = typename Linkage::Stat;
 
-  // With constraints, two clusters that may not merge are not neighbours.
-  // The bounds stay valid: a cluster that may not merge with a part may not merge with the union either.
+  // If constraints forbid two clusters to merge, they are not treated as neighbours.
+  // If a cluster may not merge with a part of a union, it may not merge with the union. So bounds stay valid.
   LazyNeighbors(const GraphView& graph, std::span<const double> weights, const Linkage& linkage,
                 const ConstraintTracker* constraints, int n_threads)
       : ClusterNeighbors<Size>(graph.size(), graph.indptr[graph.size()], weights, n_threads),
@@ -50,7 +50,7 @@ class LazyNeighbors final : public ClusterNeighbors<Size> {
         chains_(graph),
         tables_(n_threads) {}
 
-  // Sets the size of initial cluster x, and the edge statistics for each entry of its graph row.
+  // Sets the size of initial cluster x. `stats` has the edge statistics for each entry of row x of the graph.
   void set_initial_cluster(Id x, Size size, const std::vector<Stat>& stats) {
     nodes_[x].size = size;
     const Id* row = graph_.indices.data() + graph_.indptr[x];
@@ -135,12 +135,12 @@ class LazyNeighbors final : public ClusterNeighbors<Size> {
   using Base::best, Base::clusters_, Base::is_cluster, Base::nearest_, Base::nodes_, Base::pushes_,
       Base::reads_, Base::root, Base::set_bound;
 
-  // A search over candidates: the nearest one, and an upper bound on the linkage to the others.
+  // The nearest of all candidates offered so far, and an upper bound on the linkage to the other candidates.
   struct Search {
     explicit Search(double floor) : others(floor) {}
     void offer(Id candidate, double candidate_value) {
       ++count;
-      // This is is_nearer(), written out: as a call, it makes single linkage slower by a sixth.
+      // This condition repeats is_nearer(). A call of is_nearer() makes single linkage slower by a sixth.
       if (candidate_value > value || (candidate_value == value && candidate < best)) {
         others = std::max(others, value);
         value = candidate_value;
@@ -165,17 +165,17 @@ class LazyNeighbors final : public ClusterNeighbors<Size> {
   }
 
   // Returns a float that exceeds `bound` by more than the rounding error of a linkage.
-  // Without this margin, a neighbour that ties with the nearest could be missed.
+  // Without this margin, a neighbour that is as close as the nearest could be missed.
   float round_up_with_errors(double bound) const {
     if (bound == kNoLinkage) return -std::numeric_limits<float>::infinity();
     return round_up(bound + 2e-15 * std::fabs(bound) + 2e-3 * slack_);
   }
 
-  // Adds to an upper bound a margin for the rounding errors of its computation.
+  // Returns `bound` plus a margin for the rounding errors in the computation of `bound`.
   double add_slack(double bound) const { return bound + slack_ + 1e-12 * std::fabs(bound); }
 
-  // Tries to update the nearest neighbour of x without reading lists.
-  // Succeeds if the nearest neighbour is exact, or if a bound shows that it does not reach the threshold.
+  // Tries to update the nearest neighbour of x without reading neighbour lists. Returns whether this worked.
+  // It works if the nearest neighbour is exact, or if an upper bound shows that `threshold` is not reached.
   bool refresh_without_search(Id x, float threshold) {
     if (linkage_.is_growth_invariant())
       if (nearest_[x].best != kNoCluster) nearest_[x].best = root(nearest_[x].best);
@@ -195,7 +195,7 @@ class LazyNeighbors final : public ClusterNeighbors<Size> {
 
   bool allows(Id x, Id y) const { return constraints_ == nullptr || constraints_->allows(x, y); }
 
-  // Returns an upper bound on the linkage of x to any neighbour, also if `best` has grown since the search.
+  // Returns an upper bound on the linkage of x to any neighbour. The bound is valid even if `best` has grown.
   double current_bound(Id x) {
     const Nearest& nearest = nearest_[x];
     if (nearest.best == kNoCluster) return nearest.value;
@@ -206,7 +206,7 @@ class LazyNeighbors final : public ClusterNeighbors<Size> {
         std::max(linkage_.bound_after_growth(nearest.value, others, nearest.best_size, size), others));
   }
 
-  // Finds the nearest neighbour of point x in its row of the graph. All neighbours must still be points.
+  // Finds the nearest neighbour of point x in row x of the graph. No neighbour may have merged before.
   void find_nearest_in_row(Id x) {
     Search search(linkage_.floor);
     const ConstraintTracker* const constraints = constraints_;
@@ -217,7 +217,7 @@ class LazyNeighbors final : public ClusterNeighbors<Size> {
     store(x, search);
   }
 
-  // Combines all lists of x into `table`, with one entry per neighbouring cluster.
+  // Combines all neighbour lists of x in `table`, which then has one entry per neighbouring cluster.
   void combine_lists(Id x, NeighborTable<Linkage>& table) {
     table.reset(std::min(chains_.count_entries(x), clusters_));
     for (Id owner = x; owner != kNoCluster; owner = chains_.next(owner)) {
@@ -232,7 +232,7 @@ class LazyNeighbors final : public ClusterNeighbors<Size> {
     if (constraints_ != nullptr) table.filter([&](Id y) { return constraints_->allows(x, y); });
   }
 
-  // Combines all lists of x into one, and finds the nearest neighbour of x.
+  // Combines all neighbour lists of x into one list, and finds the nearest neighbour of x.
   void find_nearest(Id x, NeighborTable<Linkage>& table) {
     combine_lists(x, table);
     Search search(linkage_.floor);
@@ -265,10 +265,10 @@ class LazyNeighbors final : public ClusterNeighbors<Size> {
   }
 
   const GraphView graph_;
-  const std::span<const double> weights_;  // weights of the points; if empty, all are 1
+  const std::span<const double> weights_;  // weights of the points; empty means 1 for each
   const Linkage linkage_;
   const ConstraintTracker* const constraints_;  // if null, any two clusters may merge
-  const double slack_;                          // margin for rounding errors of values near the floor
+  const double slack_;                          // margin for rounding errors of linkages near `floor`
   bool has_initial_clusters_ = false;
 
   ListChains<Stat> chains_;

@@ -1,21 +1,22 @@
 // The linkages of edge weights (average, single and complete) as compile-time policies.
 //
-// In the core, a larger value always means closer: distances are negated. A linkage class has these members:
+// In the core, a larger linkage always means closer, so distances are negated.
+// A linkage class has these members:
 //   Stat                         the statistics of the edges between two clusters
 //   stat(weight)                 the Stat of one edge
-//   stat(weight, pairs)          averages only: the Stat of one edge that counts as `pairs` edges
+//   stat(weight, pairs)          the Stat of one edge that counts as `pairs` edges (average linkage only)
 //   stat(edges)                  the Stat of CombinedEdges
-//   combine(a, b)                adds the edges of b to a
+//   combine(a, b)                adds the edges of Stat b to Stat a
 //   value(stat, a, b)            the linkage of clusters of sizes a and b
-//   floor                        the value of a pair of points without an edge; -inf: such pairs are ignored
+//   floor                        the value of a pair of points without an edge, or -inf to ignore such pairs
 //
-// All linkages are reducible, so linkages after merges have upper bounds. The rounds use these members:
+// All linkages in this file are reducible, so there are upper bounds on linkages after merges.
+// The rounds compute upper bounds with these members:
 //   bound_rule()                 the rule for the UnionBound of a merged cluster
 //   bound_after_growth(...)      upper bound on the linkage to a neighbour that has grown
 //   growth()                     how the linkage changes if a cluster grows without getting new edges
-//   is_growth_invariant()        whether the linkage to a neighbour stays the same if the neighbour grows
-//   is_constant(stat, a, b, ...) whether value(stat, a, b) stays the same, bit for bit, if b grows without
-//   new edges
+//   is_growth_invariant()        whether growth of the nearest neighbour never changes the linkage to it
+//   is_constant(stat, a, b, ...) whether value(stat, a, b) is bit-identical for all larger sizes b
 #pragma once
 
 #include <algorithm>
@@ -35,16 +36,18 @@ namespace agglo {
 struct CombinedEdges {
   std::int64_t count;                 // number of edges
   std::span<const std::int64_t> sum;  // sum of the weights, as FixedPoint limbs, lowest limb first
-  float weight;                       // weight of the closest edge (single) or the farthest edge (complete)
+  float weight;                       // single linkage: weight of the closest edge; complete: of the farthest
 };
 
 constexpr int kFloatBits = 24;  // significant bits of a float
 
-// How a linkage changes while a cluster grows without new edges.
-// none: it stays the same; once: it decreases at most once; gradual: it may change at every merge.
+// How the linkage to a cluster changes while the cluster grows without new edges.
+//  none: the linkage stays the same.
+//  once: the linkage decreases at most once.
+//  gradual: the linkage may change at every merge.
 enum class Growth { none, once, gradual };
 
-// The sizes of the clusters of a run: multiples of `unit`, a power of two, up to `total`.
+// The possible sizes of clusters in a run. Sizes are multiples of `unit` (a power of two), up to `total`.
 struct SizeRange {
   double total = 0, unit = 1;
 };
@@ -54,9 +57,9 @@ constexpr double kNoLinkage = -std::numeric_limits<double>::infinity();
 // An upper bound on the linkage of a merged cluster, computed from the bounds of its parts.
 class UnionBound {
  public:
-  // max: a merged cluster may be as close as its closest part.
-  // min: a merged cluster is never closer than its farthest part.
-  // mean: the linkage is a mean over the parts of a merged cluster, weighted by size.
+  // max: a merged cluster may be as close to a neighbour as its closest part.
+  // min: a merged cluster is never closer to a neighbour than its farthest part.
+  // mean: the linkage of a merged cluster is the mean of the linkages of its parts, weighted by size.
   enum Rule { max, min, mean };
 
   explicit UnionBound(Rule rule)
@@ -79,7 +82,7 @@ class UnionBound {
   double total_;
 };
 
-// Conversion to fixed-point numbers: multiples of 2^-shift, stored as integers of type Sum.
+// Converts numbers to fixed point. A fixed-point number is a multiple of 2^-shift, stored as a Sum integer.
 //
 // Integer sums do not depend on the order of summation, so all engines compute the same sums.
 // The caller chooses Sum and shift such that no sum overflows and no weight is rounded.
@@ -112,8 +115,9 @@ class FixedPoint {
 
 // Average linkage: the mean weight over pairs of points.
 //
-// A pair without an edge has weight `missing`. If `missing` is not set, the mean is over pairs with an edge.
-// If points have weights, a pair counts as the product of its two weights, in multiples of 2^-count_shift.
+// A pair without an edge has weight `missing`. If `missing` is unset, the mean is over pairs with an edge.
+// If points have weights, a pair counts as many times as the product of its two point weights.
+// These products are stored as multiples of 2^-count_shift.
 template <class Sum>
 class AverageLinkage {
  public:
@@ -149,8 +153,9 @@ class AverageLinkage {
   }
   UnionBound::Rule bound_rule() const { return edges_only_ ? UnionBound::max : UnionBound::mean; }
   Growth growth() const { return edges_only_ ? Growth::none : Growth::gradual; }
-  // If the mean weight of the edges is `floor`, so is the linkage for any b, unless value() rounds.
-  // It does not round if all its products of `floor` with numbers of pairs, at most a * total, have 53 bits.
+  // If the mean weight of the edges is `floor`, the linkage is `floor` for any b, unless value() rounds.
+  // value() multiplies `floor` by numbers of pairs. The largest number of pairs is a * total.
+  // If all these products have at most 53 bits, value() does not round.
   bool is_constant(const Stat& stat, double a, double, const SizeRange& sizes) const {
     if (edges_only_) return true;
     const double count = counts_.to_double(stat.count), unit = sizes.unit * sizes.unit;
@@ -166,7 +171,7 @@ class AverageLinkage {
   const double floor;
 
  private:
-  // Returns the odd integer m with |value| = m * 2^e; 1 for 0.
+  // Returns the odd integer m with |value| = m * 2^e for an integer e. For value 0, returns 1.
   static double odd_part(double value) {
     int exponent;
     double part = std::fabs(std::frexp(value, &exponent));
@@ -176,18 +181,19 @@ class AverageLinkage {
 
   FixedPoint<Sum> sums_;
   FixedPoint<std::int64_t> counts_;
-  double floor_steps_;  // |floor| as a multiple of its lowest bit
+  double floor_steps_;  // the odd part of |floor|
 };
 
-// Whether a linkage depends on the weights of the points.
+// Is true for linkage classes that depend on the weights of the points.
 template <class Linkage>
 concept UsesPointWeights = requires(const Linkage& linkage) { linkage.stat(1.0f, 1.0); };
 
-// Linkages by one edge: single linkage takes the closest edge between two clusters.
-// Complete linkage over edges only takes the farthest one.
+// Linkages that are the weight of one edge.
+// Single linkage is the weight of the closest edge between two clusters.
+// Complete linkage without `missing` is the weight of the farthest edge between two clusters.
 class EdgeLinkage {
  public:
-  using Stat = float;  // the weight, negated if that makes the edge to take the largest one
+  using Stat = float;  // the edge weight or its negative, such that the largest Stat is selected
 
   EdgeLinkage(Kind kind, bool is_single)
       : is_single_(is_single), sign_((kind == Kind::similarity) == is_single ? 1.0f : -1.0f) {}
@@ -250,13 +256,13 @@ enum class Linkage { average, single, complete };
 struct LinkageSpec {
   Kind kind = Kind::similarity;
   Linkage linkage = Linkage::average;
-  std::optional<double> missing;  // weight of a pair of points without an edge; if unset, they are ignored
+  std::optional<double> missing;  // weight of a pair without an edge; if unset, such pairs are ignored
   int shift = 0;                  // average linkage: the unit of sums is 2^-shift, see FixedPoint
   std::size_t limbs = 1;          // average linkage: number of 64-bit limbs per sum (1, 2 or 6)
-  int count_shift = 0;            // average linkage of weighted points: the unit of counts is 2^-count_shift
+  int count_shift = 0;            // average linkage, weighted points: the unit of counts is 2^-count_shift
 };
 
-// Calls run(linkage) with the linkage that `spec` describes.
+// Creates the linkage that `spec` describes, and returns run(linkage).
 template <class Run>
 auto with_linkage(const LinkageSpec& spec, const Run& run) {
   const auto run_average = [&]<class Sum>(Sum) {

@@ -1,4 +1,4 @@
-// Vector linkages (average, centroid and Ward): they compare clusters by weight, mean and spread.
+// Vector linkages: average, centroid and Ward. They compare clusters by weight, mean and spread.
 #pragma once
 
 #include <algorithm>
@@ -19,14 +19,14 @@ enum class VectorLinkage { average, centroid, ward };
 
 // The vectors of the initial points or clusters, and the linkage that compares them.
 struct Vectors {
-  // One row per point or per cluster mean. For the cosine metric, points have norm 1.
-  // After a merge, the rounds store the mean of the merged cluster in the row of its smallest point.
+  // One row per point, or one row per mean of an initial cluster. For the cosine metric, points have norm 1.
+  // After a merge, the row of the smallest point is overwritten by the mean of the merged cluster.
   std::span<float> means;
   std::int64_t d = 0;  // number of columns
   VectorLinkage linkage = VectorLinkage::average;
   Metric metric = Metric::cosine;
-  std::span<const double> weights;  // weights of the rows; if empty, all are 1
-  std::span<const double> spreads;  // by row: sum of squared distances to the mean; empty if rows are points
+  std::span<const double> weights;  // weight of each row; empty means 1 for each
+  std::span<const double> spreads;  // spread of each row (see Moment); empty if the rows are points
 };
 
 // The weight, squared norm and spread of one cluster. Its mean is stored in Vectors::means.
@@ -34,7 +34,7 @@ struct Moment {
   double weight;
   double squared_norm;  // squared norm of the mean
   double spread;        // sum of the squared distances of the points to the mean
-  bool is_point;        // an initial point, not a merged or initial cluster
+  bool is_point;        // whether the cluster is a point, not a merged or initial cluster
 };
 
 // Computes vector linkages. A larger value means closer clusters, so distances are negated.
@@ -68,13 +68,13 @@ class VectorComparison {
     return lengths > 0 ? inner / lengths : 0.0;
   }
 
-  // Returns the squared distance of two vectors with squared norms a and b and inner product `inner`.
+  // Returns the squared distance of two vectors, given their squared norms a and b and inner product `inner`.
   static double squared_distance_of(double a, double b, double inner) {
     return std::max(a + b - 2 * inner, 0.0);
   }
 
  private:
-  // Returns the distance of two clusters, where `square` is the squared distance of their means.
+  // Returns the distance of two clusters. `square` is the squared distance of their means.
   double distance(const Moment& x, const Moment& y, double square) const {
     if (linkage_ == VectorLinkage::average) return square + (x.spread / x.weight + y.spread / y.weight);
     if (linkage_ == VectorLinkage::ward) square = 2 * (x.weight * y.weight / (x.weight + y.weight)) * square;
@@ -106,14 +106,14 @@ class Moments {
   const Moment& operator[](Id x) const { return moments_[x]; }
   const float* mean(Id x) const { return vectors_.means.data() + x * vectors_.d; }
 
-  // Returns the linkage of two initial clusters with an edge of the given weight between them.
+  // Returns the linkage of initial clusters a and b. `weight` is the weight of the edge between them.
   // The edge weight is used only if both clusters are points.
   double value(Id a, Id b, float weight) const {
     const Moment &x = moments_[a], &y = moments_[b];
     return x.is_point && y.is_point ? comparison_.compare_points(x, y, weight) : value(a, b);
   }
 
-  // Returns the linkage of two clusters from their moments. At least one of them must not be a point.
+  // Returns the linkage of two clusters, computed from their moments. At most one of them may be a point.
   double value(Id a, Id b) const {
     return comparison_.compare_means(moments_[a], mean(a), moments_[b], mean(b));
   }
@@ -123,7 +123,7 @@ class Moments {
     std::vector<double> sum;
     std::vector<float> mean;
   };
-  // Merges the clusters `parts`, which are sorted by id, into the first one.
+  // Merges the clusters `parts` into the first of them. `parts` must be sorted by id.
   void merge(std::span<const Id> parts, Scratch& scratch) {
     const std::int64_t d = vectors_.d;
     scratch.sum.assign(d, 0.0);

@@ -1,4 +1,4 @@
-// Neighbour lists of clusters. A merge chains the lists of its parts, and the next search combines them.
+// Neighbour lists of clusters. A merge links the lists of its parts. The next search combines these lists.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@
 
 namespace agglo {
 
-// The neighbours of one cluster and the edge statistics of each, in one block of memory.
+// The neighbours of one cluster, with edge statistics per neighbour. Both arrays share one memory block.
 template <class Stat>
 class NeighborList {
  public:
@@ -45,8 +45,8 @@ class NeighborList {
   Id length_ = 0;
 };
 
-// A hash table that combines several neighbour lists into one entry per neighbour.
-// `ids` and `stats` list the neighbours in order of insertion.
+// A hash table that combines several neighbour lists. It has one entry per neighbour.
+// `ids` and `stats` contain the neighbours and their edge statistics in order of insertion.
 template <class Linkage>
 class NeighborTable {
  public:
@@ -92,7 +92,7 @@ class NeighborTable {
 
   std::vector<Id> ids;
   std::vector<Stat> stats;
-  std::vector<Id> pending;  // scratch memory of the caller: clusters whose lists it has to read
+  std::vector<Id> pending;  // scratch memory of the caller: the clusters whose lists it must read
 
  private:
   std::vector<Id> table_;
@@ -100,8 +100,9 @@ class NeighborTable {
 };
 
 // The chains of neighbour lists of all clusters.
-// A chain is a linked list of owners. The chain of cluster x starts at owner x.
-// Each owner has one neighbour list. If it has not been stored, it is the owner's row of the graph.
+// A chain is a linked list of owners. An owner is a cluster or a former cluster, and has one neighbour list.
+// The chain of cluster x starts at owner x.
+// If an owner has no stored list, its neighbour list is its row of the graph.
 template <class Stat>
 class ListChains {
  public:
@@ -119,7 +120,7 @@ class ListChains {
     return graph_.indices.subspan(graph_.indptr[owner], graph_.indptr[owner + 1] - graph_.indptr[owner]);
   }
 
-  // Returns the total length of all lists of cluster x. A neighbour in several lists counts several times.
+  // Returns the total length of all lists of cluster x. A neighbour in m lists is counted m times.
   std::int64_t count_entries(Id x) const {
     std::size_t count = 0;
     for (Id owner = x; owner != kNoCluster; owner = next(owner)) count += ids(owner).size();
@@ -142,9 +143,9 @@ class ListChains {
     links_[x].list = std::move(list);
   }
 
-  // Prefetches the chains of the clusters that follow clusters[k], because they are scattered in memory.
-  // The stages are: owners 8 to 12 clusters ahead, lists 4 ahead, and neighbours 2 ahead.
-  // Neighbours are prefetched by prefetch_neighbor(id).
+  // Prefetches the chains of the clusters after clusters[k], because chains are scattered in memory.
+  // Owners are prefetched 8 to 12 clusters ahead, lists 4 clusters ahead, and neighbours 2 clusters ahead.
+  // A neighbour is prefetched by the call prefetch_neighbor(id).
   template <class PrefetchNeighbor>
   void prefetch_ahead(std::span<const Id> clusters, std::size_t k,
                       const PrefetchNeighbor& prefetch_neighbor) const {
@@ -156,12 +157,12 @@ class ListChains {
       if (owner != kNoCluster)
         for (const Id id : ids(owner).first(std::min(ids(owner).size(), kPrefetch))) prefetch_neighbor(id);
   }
-  static constexpr std::size_t kPrefetch = 12;  // number of neighbours that are prefetched before their use
+  static constexpr std::size_t kPrefetch = 12;  // number of list entries to prefetch ahead
 
  private:
   struct Link {
     Id next = kNoCluster;
-    Id last = kNoCluster;  // last owner of the chain; valid for its first owner only
+    Id last = kNoCluster;  // the last owner of the chain; valid for the first owner only
     NeighborList<Stat> list;
   };
 

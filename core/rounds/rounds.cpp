@@ -18,7 +18,7 @@ void check_size(const GraphView& graph) {
     throw std::invalid_argument("at most 2^30 points can be clustered, got " + std::to_string(graph.size()));
 }
 
-// Sets the sizes of the initial clusters and the statistics of the edges between them.
+// Copies the sizes of the initial clusters, and the statistics of the edges between them, to `neighbors`.
 template <class Linkage>
 void set_initial_clusters(LazyNeighbors<Linkage, double>& neighbors, const GraphView& graph,
                           const InitialClusters& clusters, const Linkage& linkage, std::size_t limbs) {

@@ -10,19 +10,20 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// The least cost of the descendants of a node, as a function of the level x of their lowest kept ancestor.
+// The minimal cost of a subtree, as a function of the level x of the lowest kept ancestor above it.
 //
-// The function is concave and piecewise linear, and it does not decrease. Each breakpoint belongs to a node:
-// the level from which keeping the node is the better choice. The slope falls there. The function is known
-// from both ends. On the left, it has a value and a slope at the level `x`. To the right of all breakpoints,
-// it is base + growth * x.
+// The function is concave and piecewise linear, and it never decreases.
+// Each breakpoint belongs to one node. From the level of the breakpoint on, keeping this node costs less.
+// At a breakpoint, the slope of the function decreases.
+// At its left end, the function has the value `value` and the slope `slope`.
+// To the right of all breakpoints, the function is base + growth * x.
 struct Cost {
   double value = 0, slope = 0;
   double base = 0, growth = 0;
-  std::int32_t lowest = -1, highest = -1;  // heaps of breakpoints, by ascending and by descending level
+  std::int32_t lowest = -1, highest = -1;  // tops of two heaps of breakpoints: lowest and highest level first
 };
 
-// Compares breakpoints by level: the lowest first if `sign` is 1, the highest first if it is -1.
+// Compares breakpoints by level. If `sign` is 1, the lowest comes first. If `sign` is -1, the highest does.
 struct CompareLevels {
   const std::vector<double>& levels;
   double sign;
@@ -49,7 +50,7 @@ class Selection {
       move_left_end(cost, costs_.level[v], costs_.level[above]);
       add(sums[above], cost);
     }
-    std::vector<double> level_above(n);  // by node: the level of its lowest kept ancestor, or its own if kept
+    std::vector<double> level_above(n);  // level of each node if it is kept, else of its lowest kept ancestor
     std::vector<std::uint8_t> kept(n, 0);
     for (std::size_t v = n; v-- > 0;) {
       kept[v] = v + 1 == n || level_above[parent_[v]] > keep_from_[v];
@@ -59,14 +60,15 @@ class Selection {
   }
 
  private:
-  // Adds the cost of node v to the sum of its children's functions, and decides from which level to keep v.
+  // Adds the cost of node v to the sum of the functions of its children.
+  // Computes the level of the lowest kept ancestor from which on v should be kept.
   void add_merge(Cost& cost, std::int32_t v) {
     cost.slope += costs_.weight[v];
     cost.growth += costs_.weight[v];
     cost.base -= costs_.weight[v] * costs_.level[v];
     if (!costs_.allowed[v]) return;
     const double if_kept = cost.value + costs_.price[v];
-    // Keeping v costs a constant. Where the function is larger, it is replaced by this constant.
+    // If v is kept, the cost is a constant. Where the function is larger, the constant replaces it.
     for (;;) {
       while (cost.highest >= 0 && is_removed(cost.highest)) cost.highest = descending_.pop(cost.highest);
       if (cost.highest < 0) break;
@@ -77,7 +79,7 @@ class Selection {
       remove(cost.highest);
       cost.highest = descending_.pop(cost.highest);
     }
-    if (cost.highest < 0) {  // no breakpoint is left: avoid the rounding errors of earlier sums
+    if (cost.highest < 0) {  // if no breakpoint is left, remove the rounding errors of earlier sums
       cost.growth = cost.slope;
       cost.base = cost.value - cost.slope * costs_.level[v];
     }
@@ -90,7 +92,7 @@ class Selection {
     cost.highest = descending_.merge(cost.highest, v);
   }
 
-  // Moves the left end of a function from level `x` to level `end`.
+  // Moves the left end of a cost function from level `x` to level `end`.
   void move_left_end(Cost& cost, double x, double end) {
     for (;;) {
       while (cost.lowest >= 0 && is_removed(cost.lowest)) cost.lowest = ascending_.pop(cost.lowest);
@@ -101,7 +103,7 @@ class Selection {
       remove(cost.lowest);
       cost.lowest = ascending_.pop(cost.lowest);
     }
-    if (cost.lowest < 0) cost.slope = cost.growth;  // without rounding errors of earlier differences
+    if (cost.lowest < 0) cost.slope = cost.growth;  // removes rounding errors of earlier differences
     cost.value += cost.slope * (end - x);
   }
 
@@ -114,14 +116,14 @@ class Selection {
     sum.highest = descending_.merge(sum.highest, cost.highest);
   }
 
-  // A removed breakpoint stays in the other heap until it is at the top there.
+  // A breakpoint that is removed from one heap stays in the other heap until it is on top of that heap.
   void remove(std::int32_t v) { fall_[v] = -1; }
   bool is_removed(std::int32_t v) const { return fall_[v] < 0; }
 
   std::span<const std::int32_t> parent_;
   const CondenseCosts& costs_;
-  std::vector<double> keep_from_;  // by node: the level from which it is kept
-  std::vector<double> fall_;       // by node: the decrease of the slope at its breakpoint; -1 if removed
+  std::vector<double> keep_from_;  // the level of the lowest kept ancestor from which on each node is kept
+  std::vector<double> fall_;       // decrease of the slope at the breakpoint of each node; -1 if removed
   PairingHeaps<CompareLevels> ascending_, descending_;
 };
 

@@ -1,4 +1,4 @@
-// The nodes of a tree that a condensed tree keeps.
+// Selects the nodes of a tree that its condensed tree keeps.
 #pragma once
 
 #include <cstdint>
@@ -7,19 +7,20 @@
 
 namespace agglo {
 
-// The columns have one entry per node of a valid tree with the column `parent`.
+// The costs of keeping and of dropping nodes. Each column has one entry per node of a valid tree.
 struct CondenseCosts {
-  std::span<const double> level;          // not decreasing towards the root
-  std::span<const double> weight;         // of the merge that created the node; not negative, 0 for leaves
-  std::span<const double> price;          // of keeping the node; positive
+  std::span<const double> level;   // level of the node; a parent is never below its children
+  std::span<const double> weight;  // weight of the merge that created the node; at least 0, and 0 for leaves
+  std::span<const double> price;   // cost of keeping the node; positive
   std::span<const std::uint8_t> allowed;  // whether the node may be kept; 0 for leaves
 };
 
-// Selects the nodes to keep, so that the total cost is least. Returns 1 for kept nodes, 0 for others.
+// Selects the nodes to keep such that the total cost is minimal. Returns 1 for kept nodes and 0 for others.
 //
-// The root is always kept, at no price. A kept node costs its price. A node that is not kept costs its weight
-// times the difference between the level of its lowest kept ancestor and its own level.
-// The time is O(n log n).
+// The root is always kept and costs nothing. Any other kept node costs its price.
+// A node that is not kept costs its weight times a difference of levels.
+// This difference is the level of its lowest kept ancestor minus its own level.
+// The time is O(n log n) for n nodes.
 std::vector<std::uint8_t> select_kept_nodes(std::span<const std::int32_t> parent, const CondenseCosts& costs);
 
 }  // namespace agglo

@@ -1,11 +1,11 @@
-// Tree-consistent partitions of least cost: for one λ, and for all λ at once (the DP-means path).
+// Tree-consistent partitions of minimal cost, for one λ or for all λ at once (the DP-means path).
 //
 // A tree-consistent partition is a set of nodes that contains exactly one ancestor of each leaf.
-// A leaf counts as its own ancestor here.
+// In this definition, a leaf is its own ancestor.
 // The cost of a partition is the sum of the costs of its nodes, plus λ per node.
 //
-// `parent` is the column of a valid tree.
-// `costs` has one entry per node. Costs are finite and not negative, and 0 for leaves.
+// In all functions, `parent` is the column `parent` of a valid tree (see TreeView).
+// `costs` has one entry per node. Costs are finite and at least 0. The cost of a leaf is 0.
 #pragma once
 
 #include <cstdint>
@@ -18,23 +18,25 @@ namespace agglo {
 template <class T>
 std::vector<T> sum_descendants(std::span<const std::int32_t> parent, std::span<const T> values);
 
-// Returns 1 for each node that costs no more than the best partition of its descendants, and 0 otherwise.
+// Returns 1 for each node that costs no more than the cheapest partition of its descendants.
+// Returns 0 for all other nodes.
 //
-// The partition of least cost consists of the highest nodes with value 1.
-// If several partitions have the least cost, this is the one with the largest clusters.
-// For this function, costs may be any numbers.
+// The cheapest partition of the tree consists of the highest nodes with value 1.
+// If several partitions are equally cheap, the one with the largest clusters is selected.
+// In this function, costs may be negative, and leaves may have costs.
 std::vector<std::uint8_t> select_cheapest_nodes(std::span<const std::int32_t> parent,
                                                 std::span<const double> costs);
 
-// The DP-means path: the best partitions for all λ.
-// Their cost is a piecewise linear, concave and increasing function of λ.
+// The DP-means path: the cheapest partition of a tree for each λ.
+// The cost of the cheapest partition is a piecewise linear, concave and increasing function of λ.
 struct PricePath {
-  // By node: the smallest λ at which the node costs no more than any partition of its descendants.
-  // It is 0 for leaves. In the best partition for λ, the nodes with critical[node] <= λ are merged.
-  // All descendants of a merged node count as merged.
+  // The critical λ of each node. The critical λ of a leaf is 0.
+  // From the critical λ on, the node costs no more than any partition of its descendants.
+  // In the cheapest partition for λ, all nodes with critical[node] <= λ are merged.
+  // All descendants of a merged node are merged as well.
   std::vector<double> critical;
-  // By linear piece: its smallest λ, the sum of node costs, and the number of clusters.
-  // The first λ is 0 and the λs increase. The numbers of clusters decrease to 1.
+  // For each linear piece: the smallest λ, the sum of the node costs, and the number of clusters.
+  // The first λ is 0. From piece to piece, λ increases. The number of clusters decreases to 1.
   std::vector<double> lams, costs;
   std::vector<std::int64_t> clusters;
 };

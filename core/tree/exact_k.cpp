@@ -11,14 +11,14 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// A set of possible numbers of clusters, as ranges in descending order.
-// `shift` has to be added to all numbers.
+// A set of possible numbers of clusters. The ranges are in descending order.
+// A number n in `ranges` stands for n + shift clusters.
 struct CountSet {
   std::vector<CountRange> ranges{{0, 0}};
   std::int64_t shift = 0;
 };
 
-// Sorts ranges, and merges ranges that overlap or touch.
+// Sorts ranges of numbers. Merges ranges that overlap or touch.
 std::vector<CountRange> sort_ranges(std::vector<CountRange>& ranges) {
   std::sort(ranges.begin(), ranges.end(),
             [](const CountRange& a, const CountRange& b) { return a.first < b.first; });
@@ -45,7 +45,7 @@ void add_shifted(Bits& bits, const Bits& more, std::int64_t shift) {
   }
 }
 
-// Like add_counts, but with bit sets, which are faster for many ranges.
+// Returns the same as add_counts. Bit sets make this function faster for many ranges.
 std::vector<CountRange> add_by_bits(const std::vector<CountRange>& some,
                                     const std::vector<CountRange>& others) {
   const std::int64_t most = some.front().last + others.front().last;
@@ -92,7 +92,7 @@ std::vector<CountRange> add_counts(const std::vector<CountRange>& some,
 
 std::vector<CountRange> find_possible_counts(std::span<const std::int32_t> parent, std::int64_t leaves) {
   const auto n = static_cast<std::int64_t>(parent.size());
-  std::vector<CountSet> counts(n - leaves);  // by inner node: possible sums over the children added so far
+  std::vector<CountSet> counts(n - leaves);  // for each inner node: possible sums over its children so far
   for (std::int64_t v = 0; v < n; ++v) {
     if (v < leaves) {
       if (v + 1 == n) return {{1, 1}};
@@ -126,20 +126,20 @@ std::vector<CountRange> find_possible_counts(std::span<const std::int32_t> paren
 
 namespace {
 
-// The least excess of partitions of one node, by number of clusters.
-// For first + i clusters it is base + more[i].
+// For each number of clusters, the smallest excess of a partition of one node.
+// For first + i clusters, the smallest excess is base + more[i].
 struct ExcessTable {
   std::int64_t first = 0;
   double base = 0;
-  std::vector<double> more;  // infinite if there is no such partition; empty stands for the one entry 0
-  bool any = true;           // whether any partition has an excess within the bound
+  std::vector<double> more;  // infinity if there is no partition; an empty vector means {0}
+  bool any = true;           // whether the excess of any partition is within the bound
 
   std::int64_t width() const { return more.empty() ? 1 : static_cast<std::int64_t>(more.size()); }
   double at(std::int64_t i) const { return more.empty() ? base : base + more[i]; }
 };
 
-// The best number of clusters of a child.
-// Entry i applies if this child and the siblings before it have first + i clusters together.
+// The best number of clusters of one child, given a number of clusters of several siblings.
+// Use clusters[i] if this child and its siblings before it have first + i clusters together.
 struct Choice {
   std::int64_t first;
   std::vector<std::int32_t> clusters;
@@ -174,7 +174,7 @@ class Search {
   // Returns a number that is larger than the excess of any partition.
   double total() const { return total_; }
 
-  // Returns the best partition if its excess is at most `bound`; otherwise an empty vector.
+  // Returns the cheapest partition if its excess is at most `bound`. Otherwise returns an empty vector.
   std::vector<std::uint8_t> run(double bound) {
     tables_.assign(n_ - leaves_, {});
     choices_.clear();
@@ -197,8 +197,8 @@ class Search {
     return v >= leaves_ && budget_[v] >= split_[v - leaves_] && max_clusters_[v] >= children_[v - leaves_];
   }
 
-  // For each node, computes the largest excess and the largest number of clusters of its partitions.
-  // If the node cannot occur in a partition within `bound`, its largest excess is negative.
+  // For each node, computes the largest allowed excess and the largest allowed number of clusters.
+  // If the node cannot occur in a partition with excess <= bound, its largest excess is negative.
   void set_budgets(double bound) {
     budget_[n_ - 1] = bound;
     max_clusters_[n_ - 1] = clusters_;
@@ -209,7 +209,7 @@ class Search {
     }
   }
 
-  // Builds the table of v from the combined table of its children.
+  // Builds the excess table of v from the combined excess table of its children.
   ExcessTable build_table(std::int64_t v) {
     ExcessTable own;
     own.first = 1;
@@ -228,7 +228,7 @@ class Search {
     return own;
   }
 
-  // Adds the table of v to the combined table of its siblings.
+  // Adds the excess table of v to the combined excess table of its siblings.
   void add_to_siblings(std::int64_t v, const ExcessTable& own) {
     ExcessTable& all = tables_[parent_[v] - leaves_];
     all.any = all.any && own.any;
@@ -239,7 +239,7 @@ class Search {
       fixed_[v] = static_cast<std::int32_t>(own.first);
       return;
     }
-    // Limit the number of clusters to max_clusters_ of the parent.
+    // Limit the number of clusters of all siblings together to max_clusters_ of the parent.
     const double budget = budget_[v] - all.base - own.base;
     const std::int64_t first = all.first + own.first, most = max_clusters_[parent_[v]];
     const std::int64_t width = std::min(all.width() + own.width() - 1, most - first + 1);
@@ -273,8 +273,8 @@ class Search {
     fixed_[v] = -static_cast<std::int32_t>(choices_.size());
   }
 
-  // Selects the nodes of the best partition.
-  // Starting from the root, divides the number of clusters of a node among its children, last child first.
+  // Selects the nodes of the cheapest partition.
+  // From the root down, the number of clusters of a node is divided among its children, last child first.
   std::vector<std::uint8_t> select_nodes() const {
     std::vector<std::uint8_t> merged(n_, 0);
     std::vector<std::int64_t> left(n_ - leaves_, 0);
@@ -295,13 +295,13 @@ class Search {
 
   std::span<const std::int32_t> parent_;
   std::int64_t n_, leaves_, clusters_;
-  // merged_: by node, the excess if it is merged. split_: by inner node, the excess if it is split.
+  // merged_ has the excess of each node if it is merged. split_ has that of each inner node if it is split.
   std::vector<double> merged_, split_;
-  std::vector<std::int32_t> children_;      // by inner node: number of children
-  std::vector<double> budget_;              // by node: largest allowed excess
-  std::vector<std::int64_t> max_clusters_;  // by node: largest allowed number of clusters
-  std::vector<ExcessTable> tables_;         // by inner node: combined table of its children
-  std::vector<std::int32_t> fixed_;         // by node: its number of clusters, or -1 - index of its Choice
+  std::vector<std::int32_t> children_;      // number of children of each inner node
+  std::vector<double> budget_;              // largest allowed excess of each node
+  std::vector<std::int64_t> max_clusters_;  // largest allowed number of clusters of each node
+  std::vector<ExcessTable> tables_;         // combined excess table of the children of each inner node
+  std::vector<std::int32_t> fixed_;         // number of clusters of each node, or -1 - index in choices_
   std::vector<Choice> choices_;
   double total_ = 0;
 };
@@ -312,7 +312,7 @@ std::vector<std::uint8_t> select_k_nodes(std::span<const std::int32_t> parent, s
                                          std::int64_t leaves, std::int64_t clusters, double lam,
                                          const Report& report) {
   Search search(parent, costs, leaves, clusters, lam);
-  const double last = 2 * search.total() + 1;  // larger than any excess, even with rounding errors
+  const double last = 2 * search.total() + 1;  // larger than any excess, in spite of rounding errors
   for (double bound = 1e-3 * lam;; bound = bound > 0 ? 4 * bound : 1e-12 * last) {
     if (report) report(0, 1);
     std::vector<std::uint8_t> merged = search.run(std::min(bound, last));

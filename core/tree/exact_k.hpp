@@ -1,4 +1,4 @@
-// Tree-consistent partitions into exactly k clusters, with the least cost.
+// The cheapest tree-consistent partition into exactly k clusters.
 #pragma once
 
 #include <cstdint>
@@ -14,24 +14,24 @@ struct CountRange {
   std::int64_t first, last;
 };
 
-// Finds all possible numbers of clusters of tree-consistent partitions.
-// Returns them as ascending ranges, which do not touch each other.
-// Not every number is possible: a root with three leaves gives one cluster or three, but never two.
+// Finds all numbers of clusters that tree-consistent partitions can have.
+// Returns these numbers as ranges in ascending order. The ranges do not touch each other.
+// Not every number is possible. For example, a root with three leaves allows 1 or 3 clusters, but not 2.
 std::vector<CountRange> find_possible_counts(std::span<const std::int32_t> parent, std::int64_t leaves);
 
-// Selects the partition of least cost into exactly `clusters` clusters.
+// Selects the cheapest tree-consistent partition into exactly `clusters` clusters.
 // Returns 1 for the nodes that are clusters, and 0 for all other nodes.
 //
-// `clusters` must be a possible number, and `costs` must be as for compute_price_path.
-// At the given λ, one best partition must have at least `clusters` clusters.
-// Another best partition at this λ, or the same one, must have at most `clusters` clusters.
+// `clusters` must be in a range that find_possible_counts returns. `costs` is as in compute_price_path.
+// `lam` is a λ. At this λ, some cheapest partition must have at least `clusters` clusters.
+// At this λ, some cheapest partition must have at most `clusters` clusters.
 //
-// Method. The excess of a partition is its cost at λ minus the least cost of any partition at λ.
-// Among partitions into k clusters, the one with the least excess also has the least cost.
+// The excess of a partition is its cost at λ minus the minimal cost of any partition at λ.
+// Among partitions into k clusters, the partition with the smallest excess also has the smallest cost.
 // The excess of a partition is a sum over nodes. Each node is either merged or split in the partition.
-// It contributes the cost of this choice minus the cost of the cheaper choice.
+// A node adds the cost of its choice (merge or split) minus the cost of the cheaper choice.
 // So a search for partitions whose excess is below a bound can skip nearly all nodes.
-// The bound is increased until a partition is found.
+// The search increases this bound until it finds a partition.
 std::vector<std::uint8_t> select_k_nodes(std::span<const std::int32_t> parent, std::span<const double> costs,
                                          std::int64_t leaves, std::int64_t clusters, double lam,
                                          const Report& report = {});

@@ -7,14 +7,14 @@
 namespace agglo {
 namespace {
 
-// Answers queries for lowest common ancestors. The tree is divided into paths of largest children.
-// A query climbs from path to path, at most log2(leaves) times for each of its two nodes.
+// Finds lowest common ancestors. The tree is divided into paths, in which each node is a largest child.
+// For each of the two nodes, a query climbs from path to path at most log2(leaves) times.
 class CommonAncestors {
  public:
   CommonAncestors(std::span<const std::int32_t> parent, std::span<const std::int32_t> size)
       : nodes_(parent.size()) {
     const auto n = static_cast<std::int64_t>(parent.size());
-    std::vector<std::int32_t> largest(n, -1);  // by node: its child with the most leaves
+    std::vector<std::int32_t> largest(n, -1);  // the child of each node with the most leaves
     for (std::int64_t v = 0; v + 1 < n; ++v) {
       std::int32_t& child = largest[parent[v]];
       if (child < 0 || size[v] > size[child]) child = static_cast<std::int32_t>(v);
@@ -25,8 +25,9 @@ class CommonAncestors {
     }
   }
 
-  // A parent has a larger id than its children. If the tops of two paths differ, no common ancestor is on the
-  // path with the smaller top: the other path would end below that ancestor, at a smaller id.
+  // Returns the lowest common ancestor of a and b. A parent has a larger id than its children.
+  // If the tops of the two paths differ, no common ancestor is on the path with the smaller top.
+  // Otherwise the other path would end below that ancestor, and its top would be smaller.
   std::int32_t find(std::int32_t a, std::int32_t b) const {
     while (nodes_[a].top != nodes_[b].top)
       if (nodes_[a].top < nodes_[b].top)
@@ -38,9 +39,9 @@ class CommonAncestors {
 
  private:
   struct Path {
-    std::int32_t top, above;  // the highest node of the path, and the parent of this node
+    std::int32_t top, above;  // the highest node of the path, and the parent of the highest node
   };
-  std::vector<Path> nodes_;  // by node: its path
+  std::vector<Path> nodes_;  // the path of each node
 };
 
 }  // namespace
@@ -76,7 +77,7 @@ ParametricPath compute_modularity_path(std::span<const std::int32_t> parent, std
                                        std::span<const double> meets, std::span<const double> volume,
                                        std::span<const std::uint8_t> given) {
   const std::size_t n = parent.size(), inner = n - static_cast<std::size_t>(leaves);
-  // (x + y + z)^2 exceeds x^2 + y^2 + z^2 by 2 (x y + (x + y) z). The products lose no precision.
+  // Use (x + y + z)^2 - x^2 - y^2 - z^2 = 2 (x y + (x + y) z). The right side avoids cancellation.
   const double total = volume.back() > 0 ? volume.back() : 1.0;
   std::vector<double> parts(inner, 0.0), costs(inner, 0.0), prices(inner);
   for (std::size_t v = 0; v + 1 < n; ++v) {

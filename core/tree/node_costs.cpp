@@ -12,8 +12,8 @@
 namespace agglo {
 namespace {
 
-// Subtrees of kMinTask to kMaxTask leaves are parallel tasks, if their parent has more than kMaxTask leaves.
-// The children of a node are always merged in the same order, so these sizes do not change the result.
+// A subtree with kMinTask to kMaxTask leaves is a parallel task if its parent has more than kMaxTask leaves.
+// The children of a node are always merged in the same order, so the task sizes do not change the result.
 constexpr std::int32_t kMaxTask = 16384;
 constexpr std::int32_t kMinTask = 1024;
 constexpr std::int64_t kReportInterval = 1024;  // number of paths between two reports
@@ -36,7 +36,7 @@ class NearestLeaf {
     drift_ += distance;
     seen_.clear();
     std::pair<double, std::int32_t> best{std::numeric_limits<double>::infinity(), 0};
-    double reach = best.first;  // leaves with a larger bound are farther than the best
+    double reach = best.first;  // a leaf with a larger lower bound is not the nearest
     const auto compare = [&](std::int32_t leaf) {
       const double square = squared(leaf), far = std::sqrt(square);
       seen_.push_back({far + drift_, leaf});
@@ -62,26 +62,26 @@ class NearestLeaf {
   }
 
  private:
-  // A margin for rounding errors, so that they never exclude the nearest leaf.
+  // The margin for rounding errors. Without it, rounding could exclude the nearest leaf.
   static constexpr double kRounding = 1e-9;
 
   using Entry = std::pair<double, std::int32_t>;  // (distance + drift_ at the last comparison, leaf)
-  std::vector<Entry> heap_, seen_;                // heap_ has the smallest bound on top
+  std::vector<Entry> heap_, seen_;                // heap_ has the smallest lower bound on top
   double drift_ = 0;                              // total distance that the mean has moved
 };
 
 struct Cluster {
-  double number = 0, within = 0;  // number of points, and sum of their squared distances to the mean
+  double number = 0, within = 0;  // number of points, and sum of squared distances of the points to the mean
   std::vector<double> mean;
 };
 
-// A path of largest children, which is walked from bottom to top.
+// A path in which each node is the largest child of the next node. It is traversed from bottom to top.
 struct Path {
   std::int32_t top, node;      // the top node of the path, and the current node
-  Cluster cluster;             // the current node, merged with some of its siblings
+  Cluster cluster;             // the current node, merged with its siblings so far
   std::int64_t next;           // index of the next sibling to merge
-  std::vector<double> before;  // the mean of the current node without its siblings
-  bool is_new;                 // whether `nearest` is still without the leaves of the current node
+  std::vector<double> before;  // the mean of the current node before siblings are merged
+  bool is_new;                 // whether the leaves of the current node are not in `nearest` yet
   NearestLeaf nearest;
 };
 
@@ -121,7 +121,7 @@ class Walk {
 
  private:
   // Computes the costs of `top` and all its descendants. Returns the cluster of `top`.
-  // `stack` has the unfinished paths. Each has at most half as many leaves as the path below it.
+  // `stack` contains the unfinished paths. Each path has at most half as many leaves as the previous path.
   Cluster walk(std::int32_t top, std::vector<Path>& stack, const Report& report) {
     std::size_t depth = 0;
     std::int64_t steps = 0;
@@ -140,7 +140,7 @@ class Walk {
     }
   }
 
-  // Starts the path up to `top`. Its lowest node is a leaf or the root of a finished task.
+  // Starts the path that ends at `top`. The lowest node of the path is a leaf or the root of a finished task.
   void begin(Path& path, std::int32_t top) {
     std::int32_t node = top;
     while (node >= leaves_ && task_[node - leaves_] < 0) node = largest_[node - leaves_];
@@ -157,7 +157,7 @@ class Walk {
     move_to(path, node);
   }
 
-  // Makes `node` the current node of the path, after all its children have been merged.
+  // Makes `node` the current node of the path. All children of `node` must have been merged.
   void move_to(Path& path, std::int32_t node) {
     path.node = node;
     if (node == path.top) return;
@@ -165,8 +165,8 @@ class Walk {
     if (among_points_) path.before = path.cluster.mean;
   }
 
-  // Walks up to the top of the path, and returns -1 there.
-  // If a sibling must be computed first, stops and returns this sibling.
+  // Walks up to the top of the path. Returns -1 at the top.
+  // If the cost of a sibling must be computed first, stops and returns this sibling.
   std::int32_t climb(Path& path) {
     while (path.node != path.top) {
       const std::int32_t v = parent_[path.node];
@@ -200,7 +200,7 @@ class Walk {
     cluster.number += number;
   }
 
-  // Finds the center of v, the parent of the path's current node, among the points of v.
+  // Finds the center of v among the points of v. Node v is the parent of the current node of the path.
   void set_center(Path& path, std::int32_t v) {
     const NearestLeaf::Leaves all(tree_.order.data() + tree_.start[v], static_cast<std::size_t>(size_[v]));
     const std::size_t first = path.is_new ? 0 : tree_.start[path.node] - tree_.start[v];
@@ -220,8 +220,8 @@ class Walk {
   std::int64_t leaves_;
   Descendants tree_;
   std::vector<std::int32_t> largest_;
-  std::vector<std::int32_t> task_;  // by inner node: the finished task whose root it is, or -1
-  std::vector<Cluster> clusters_;   // by task: the cluster of its root
+  std::vector<std::int32_t> task_;  // number of the finished task whose root is the inner node, or -1
+  std::vector<Cluster> clusters_;   // the cluster of the root of each task
   bool among_points_;
   NodeCosts found_;
 };

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::int32_t kNoChange = -1;
 
-// The change of the best partition at the λ where merging a node becomes cheaper than splitting it.
+// The change of the best partition at the critical λ of a node, where the node is merged.
 struct Change {
   double lam;
   double cost;            // increase of the total cost
@@ -21,20 +21,22 @@ struct Change {
 
 }  // namespace
 
-// For a given λ, let f(v) be the least cost of a partition of node v, and let s(v) be the sum of f over its
-// children. As a function of λ, s(v) - cost(v) - λ price(v) never falls: every partition of v has at least
-// the price of v. So it changes its sign once, at the critical λ of the node. For larger λ the node is
-// merged. Then changes of its descendants at a larger λ have no effect, and they become part of the change of
-// the node. One sweep from the leaves to the root finds all changes. The changes of each subtree are in a
-// heap. If no entry of `costs` is negative, all sums have only positive terms, so there is no cancellation.
+// For a given λ, let f(v) be the smallest total of a partition of node v.
+// Let s(v) be the sum of f over the children of v.
+// Every partition of v has at least the price of v.
+// So the difference s(v) - cost(v) - λ price(v) never decreases as λ grows.
+// The difference changes its sign at most once, at the critical λ of v. For larger λ, node v is merged.
+// Changes of descendants of v at a larger λ have no effect. They become part of the change of v.
+// One sweep from the leaves to the root finds all changes. The changes of each subtree are in a heap.
+// If no entry of `costs` is negative, no sum has negative terms, so there is no cancellation.
 ParametricPath compute_parametric_path(std::span<const std::int32_t> parent, std::int64_t leaves,
                                        std::span<const double> costs, std::span<const double> prices,
                                        std::span<const std::uint8_t> given) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   const auto n = static_cast<std::int64_t>(parent.size());
-  std::vector<std::int32_t> below(n - leaves, kNoChange);  // by inner node: the changes of its descendants
+  std::vector<std::int32_t> below(n - leaves, kNoChange);  // for each inner node: heap of changes below it
   std::vector<std::int32_t> children(n - leaves, 0);
-  std::vector<Change> all(n - leaves);  // by inner node
+  std::vector<Change> all(n - leaves);  // indexed by inner node
   PairingHeaps heaps(all.size(), [&](std::int32_t a, std::int32_t b) { return all[a].lam > all[b].lam; });
   ParametricPath path;
   path.critical.assign(n, 0.0);
@@ -54,7 +56,7 @@ ParametricPath compute_parametric_path(std::span<const std::int32_t> parent, std
             change.clusters += all[changes].clusters;
             changes = heaps.pop(changes);
           }
-          change.cost = std::max(0.0, change.cost);  // negative only by rounding
+          change.cost = std::max(0.0, change.cost);  // only rounding errors make it negative
           change.lam = change.cost / change.price;
         }
       }
@@ -70,7 +72,7 @@ ParametricPath compute_parametric_path(std::span<const std::int32_t> parent, std
 
   std::vector<Change> sorted;
   heaps.for_each(changes, [&](std::int32_t i) { sorted.push_back(all[i]); });
-  // Compare all fields, so that changes of equal λ are always summed in the same order.
+  // Compare all fields, so that changes with equal λ are always summed in the same order.
   std::sort(sorted.begin(), sorted.end(), [](const Change& a, const Change& b) {
     return std::tie(a.lam, a.cost, a.price, a.clusters) < std::tie(b.lam, b.cost, b.price, b.clusters);
   });

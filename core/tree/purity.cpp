@@ -20,7 +20,7 @@ void for_each_class_at_lca(std::span<const std::int32_t> parent, std::span<const
   const std::int64_t n = static_cast<std::int64_t>(parent.size());
   const std::int64_t leaves = static_cast<std::int64_t>(classes.size());
   const Descendants tree = index_descendants(parent, size, leaves);
-  std::vector<std::int32_t> in_order(leaves);  // classes of the leaves, in the order of tree.order
+  std::vector<std::int32_t> in_order(leaves);  // the class of each leaf, in the order of tree.order
   for (std::int64_t i = 0; i < leaves; ++i) in_order[i] = classes[tree.order[i]];
   const auto classes_below = [&](std::int64_t v) {
     return std::span<const std::int32_t>(in_order).subspan(tree.start[v], size[v]);
@@ -29,7 +29,7 @@ void for_each_class_at_lca(std::span<const std::int32_t> parent, std::span<const
   const std::vector<std::int32_t> largest = find_largest_children(tree, size);
 
   // From each leaf, walk up as long as the node is the largest child of its parent.
-  // `count` has the number of leaves per class below the current node of this path.
+  // `count` has the number of leaves of each class below the current node of the path.
   // A step to the parent adds only the leaves of the other children.
   // When a leaf is added, the node that contains it at least doubles in size.
   // So each leaf is added at most log2(n) times.
@@ -47,7 +47,7 @@ void for_each_class_at_lca(std::span<const std::int32_t> parent, std::span<const
         for (const std::int32_t c : classes_below(tree.children[k]))
           if (child[c]++ == 0) in_child.push_back(c);
         for (const std::int32_t c : in_child) {
-          // New pairs at this node: one leaf is in this child, the other in the children added before.
+          // In each new pair, one leaf is in this child, and the other leaf is in a child added before.
           if (count[c] > 0) {
             if (pairs[c] == 0) in_node.push_back(c);
             pairs[c] += count[c] * child[c];

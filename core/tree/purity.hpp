@@ -9,16 +9,17 @@ namespace agglo {
 
 // Computes the dendrogram purity of a tree.
 //
-// It is a mean over all pairs of leaves of the same class.
-// The value of a pair is the fraction of leaves of this class below the pair's lowest common ancestor.
-// Returns NaN if no class has two leaves.
+// Dendrogram purity is a mean over all pairs of leaves of the same class.
+// The value of a pair is the purity of its lowest common ancestor.
+// This purity is the share of leaves below the ancestor that belong to the class of the pair.
+// If no class has two leaves, returns NaN.
 //
-// `parent` and `size` are columns of a valid tree. `classes` has the class of each leaf, in [0, n_classes).
-// The time is O(n log n) for a tree of any shape.
+// `parent` and `size` are columns of a valid tree. classes[leaf] is the class of a leaf, in [0, n_classes).
+// For a tree of any shape with n leaves, the time is O(n log n).
 double dendrogram_purity(std::span<const std::int32_t> parent, std::span<const std::int32_t> size,
                          std::span<const std::int32_t> classes, std::int64_t n_classes);
 
-// Counts pairs of leaves of the same class by their lowest common ancestor. Returns one number per node.
+// For each node, counts the pairs of leaves of the same class whose lowest common ancestor is the node.
 std::vector<std::int64_t> count_pairs_by_lca(std::span<const std::int32_t> parent,
                                              std::span<const std::int32_t> size,
                                              std::span<const std::int32_t> classes, std::int64_t n_classes);

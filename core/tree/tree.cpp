@@ -25,8 +25,8 @@ std::string find_violation(const TreeView& tree, std::span<const std::int64_t> b
       std::find_if(round.begin(), round.end(), [](auto r) { return r != 0; }) - round.begin();
   if (leaves == 0) return "node 0 must be a leaf, of round 0, but its round is " + std::to_string(round[0]);
 
-  std::vector<std::int64_t> below(n - leaves, 0);  // by inner node: number of leaves of its children
-  std::vector<std::int64_t> gone(rounds + 1, 0);   // by round: decrease of the number of clusters
+  std::vector<std::int64_t> below(n - leaves, 0);  // number of leaves below the children of each inner node
+  std::vector<std::int64_t> gone(rounds + 1, 0);   // decrease of the number of clusters in each round
   std::vector<std::int32_t> children(n - leaves, 0);
   for (std::int64_t i = 0; i < n; ++i) {
     const std::int64_t p = parent[i];
@@ -98,12 +98,12 @@ std::vector<double> make_heights_monotone(std::span<const std::int32_t> parent,
 std::vector<std::int64_t> label_leaves(std::span<const std::int32_t> parent, std::span<const bool> merged,
                                        std::int64_t leaves) {
   const std::int64_t n = static_cast<std::int64_t>(parent.size());
-  std::vector<std::int32_t> top(n);  // by node: its highest merged ancestor, or the node itself
+  std::vector<std::int32_t> top(n);  // highest merged ancestor of each node, or the node itself
   for (std::int64_t i = n - 1; i >= 0; --i) {
     const std::int32_t p = parent[i];
     top[i] = p >= 0 && (merged[p] || top[p] != p) ? top[p] : static_cast<std::int32_t>(i);
   }
-  std::vector<std::int32_t> label_of(n, -1);  // by node in `top`: its label, or -1
+  std::vector<std::int32_t> label_of(n, -1);  // label of each node in `top`, or -1
   std::vector<std::int64_t> labels(leaves);
   std::int32_t clusters = 0;
   for (std::int64_t i = 0; i < leaves; ++i) {
@@ -137,14 +137,14 @@ std::vector<std::int32_t> find_cluster_nodes(std::span<const std::int32_t> paren
 Descendants index_descendants(std::span<const std::int32_t> parent, std::span<const std::int32_t> size,
                               std::int64_t leaves) {
   const std::int64_t n = static_cast<std::int64_t>(parent.size());
-  std::vector<std::int32_t> inner(n - 1);  // by node: index of its parent among the inner nodes
+  std::vector<std::int32_t> inner(n - 1);  // index of the parent of each node among inner nodes
   for (std::int64_t i = 0; i < n - 1; ++i) inner[i] = static_cast<std::int32_t>(parent[i] - leaves);
   Csr children = group_by_label<std::int32_t>(inner, n - leaves);
   Descendants found{std::move(children.indptr), std::move(children.indices), std::vector<std::int32_t>(n),
                     std::vector<std::int32_t>(leaves)};
 
   // Divide the range of each node among its children, starting from the root.
-  // The last child gets the end of the range, the child before it the end of the remaining range, and so on.
+  // The last child gets the end of the range. The child before it gets the end of what remains, and so on.
   std::vector<std::int32_t> end(n - leaves);
   for (std::int64_t i = n - 1; i >= 0; --i) {
     found.start[i] = i == n - 1 ? 0 : end[parent[i] - leaves] -= size[i];
@@ -168,7 +168,7 @@ std::vector<double> to_scipy_linkage(const TreeView& tree, std::int64_t leaves) 
   const Descendants found = index_descendants(tree.parent, tree.size, leaves);
   std::vector<std::int64_t> order(n - leaves);
   std::iota(order.begin(), order.end(), leaves);
-  // The sort is stable: nodes of equal height stay sorted by id, so children come before their parents.
+  // The sort is stable. Nodes of equal height stay sorted by id, so children come before their parents.
   std::stable_sort(order.begin(), order.end(),
                    [&](std::int64_t a, std::int64_t b) { return tree.height[a] < tree.height[b]; });
 
@@ -178,7 +178,7 @@ std::vector<double> to_scipy_linkage(const TreeView& tree, std::int64_t leaves) 
   };
   std::vector<double> rows;
   rows.reserve(4 * static_cast<std::size_t>(leaves - 1));
-  std::vector<std::int64_t> scipy_id(n);  // by node: its id in SciPy's matrix; row r has id leaves + r
+  std::vector<std::int64_t> scipy_id(n);  // id of each node in SciPy's matrix; row r has id leaves + r
   std::iota(scipy_id.begin(), scipy_id.begin() + leaves, 0);
   std::vector<Cluster> queue;
   std::int64_t next = leaves;
