@@ -17,10 +17,10 @@ constexpr double kFar = std::numeric_limits<double>::infinity();
 
 // Samples seeds in batches, by rejection sampling.
 //
-// Let q be the squared distance of a point to the seeds of earlier batches.
-// Let p be its squared distance to all seeds so far, including those of the current batch.
+// Let q be the squared distance of a point to the nearest seed of earlier batches.
+// Let p be the squared distance of the point to the nearest of all seeds, including the current batch.
 // A point is drawn with probability proportional to q, and accepted with probability p / q.
-// So it is sampled with probability proportional to p, as k-means++ requires.
+// So the point is sampled with probability proportional to p, as k-means++ requires.
 template <class T>
 class SeedSampler {
  public:
@@ -49,8 +49,8 @@ class SeedSampler {
     Seeds result;
     seeds_.resize(best_);
     distances_.resize(best_);
-    // Restore the state before the batch that contains the best number of seeds.
-    // Then assign the points to the remaining seeds up to this number.
+    // Restore the state before the batch in which the best number of seeds was reached.
+    // Then assign the points to the seeds of that batch, up to the best number of seeds.
     assigned_ = kept_assigned_;
     square_ = std::move(kept_square_);
     label_ = std::move(kept_label_);
@@ -65,8 +65,9 @@ class SeedSampler {
   // Draws a random number in [0, 1).
   double draw_uniform() { return static_cast<double>(next_splitmix64(random_state_) >> 11) * 0x1p-53; }
 
-  // Returns whether more than k seeds cannot lower the cost, or are unlikely to.
-  // They cannot if λ k is at least the best cost. They are unlikely to if many seeds have not lowered it.
+  // Returns whether it is impossible or unlikely that more than k seeds have a lower cost.
+  // If λ k is at least the smallest cost so far, a lower cost is impossible.
+  // If the last many seeds have not lowered the cost, a lower cost is unlikely.
   bool more_seeds_cannot_pay(std::int64_t k) const {
     return lam_ * static_cast<double>(k) >= cost_ ||
            k >= best_ + std::max<std::int64_t>(kPatience, best_ / 4);
@@ -102,8 +103,8 @@ class SeedSampler {
     return improved;
   }
 
-  // Compares all points with the seeds from number assigned_ up to `to`.
-  // Computes the sum of squared distances to the nearest seed after each of these seeds.
+  // Compares all points with the seeds from number assigned_ to number to - 1.
+  // After each of these seeds, computes the sum of squared distances to the nearest seed.
   void assign(std::int64_t to) {
     const std::int64_t d = points_.d, batch = to - assigned_, strips = (points_.n + kStrip - 1) / kStrip;
     std::vector<double> centers(batch * d);
@@ -133,7 +134,7 @@ class SeedSampler {
         [&](std::int64_t, std::int64_t) {
           if (report_) report_(assigned_, points_.n);
         });
-    // Compute the sums backwards: the last sum is known without accumulated rounding errors.
+    // Compute the sums backwards, because the last sum has no accumulated rounding errors.
     distances_.resize(to);
     distances_[to - 1] = std::accumulate(sums.begin(), sums.end(), 0.0);
     for (std::int64_t s = batch - 1; s > 0; --s) {
@@ -146,7 +147,7 @@ class SeedSampler {
     assigned_ = to;
   }
 
-  // Draws a batch of new seeds, half as many as there are. In larger batches, too many are rejected.
+  // Draws a batch of new seeds, about half as many as there are seeds. Larger batches reject too many seeds.
   void draw_batch() {
     const std::int64_t d = points_.d, batch = std::clamp<std::int64_t>(assigned_ / 2, 1, kMaxBatch);
     std::int64_t rejected = 0;
@@ -166,7 +167,7 @@ class SeedSampler {
   // Returns the first point at which the cumulative sum of squared distances is larger than `sum`.
   std::int64_t find_by_cumulative_sum(double sum) const {
     const std::int64_t strip = std::upper_bound(sums_.begin(), sums_.end(), sum) - sums_.begin();
-    std::int64_t last = -1;  // the last point with a positive square, used if rounding keeps `left` positive
+    std::int64_t last = -1;  // the last point with a positive square, in case rounding keeps `left` positive
     double left = strip > 0 ? sum - sums_[strip - 1] : sum;
     const std::int64_t begin =
         std::min<std::int64_t>(strip, static_cast<std::int64_t>(sums_.size()) - 1) * kStrip;
@@ -179,7 +180,7 @@ class SeedSampler {
     return last >= 0 ? last : std::max_element(square_.begin(), square_.end()) - square_.begin();
   }
 
-  static constexpr std::int64_t kStrip = 512;  // points per partial sum; changing it changes the results
+  static constexpr std::int64_t kStrip = 512;  // points per partial sum; another value changes the results
   static constexpr std::int64_t kMaxBatch = 512, kMaxRejected = 256, kPatience = 100;
 
   const Points<T> points_;
@@ -193,11 +194,11 @@ class SeedSampler {
   std::vector<double> distances_;
   std::vector<double> square_;
   std::vector<std::int32_t> label_;
-  std::vector<double> sums_;   // by strip: cumulative sum of squares up to its end
+  std::vector<double> sums_;   // cumulative sum of squares up to the end of each strip
   std::int64_t assigned_ = 0;  // number of seeds that all points have been compared with
-  std::int64_t best_ = 0;      // best number of seeds so far
+  std::int64_t best_ = 0;      // number of seeds with the smallest cost so far
   double cost_ = kFar;
-  std::int64_t kept_assigned_ = 0;  // kept_*: the state before the batch with the best number of seeds
+  std::int64_t kept_assigned_ = 0;  // kept_*: the state before the batch that reached best_
   std::vector<double> kept_square_;
   std::vector<std::int32_t> kept_label_;
   std::vector<typename CenterScan<T>::Scratch> scratch_;

@@ -1,4 +1,4 @@
-// Seeds for DP-means, sampled as in k-means++.
+// Samples seeds for DP-means as k-means++ does. A seed is a point that serves as an initial center.
 #pragma once
 
 #include <cstdint>
@@ -9,19 +9,19 @@
 
 namespace agglo::paper {
 
-// The rule that decides how many seeds are used.
+// The rule that selects the number of seeds k.
 enum class SeedRule {
-  cost,   // use the first k seeds, for the k with the least DP-means cost if seeds are centers
-  bound,  // stop at the first k for which the sum of squared distances is at most 16 λ k (log2 k + 2)
+  cost,   // select the k for which the first k seeds, used as centers, have the smallest DP-means cost
+  bound,  // select the first k for which the sum of squared distances is at most 16 λ k (log2 k + 2)
 };
 
 struct Seeds {
   std::vector<std::int32_t> seeds;   // ids of the sampled points, in the order of sampling
-  std::vector<std::int32_t> labels;  // by point: index of its nearest seed, the first in a tie
-  std::vector<double> distances;     // sum of squared distances to the nearest of the first 1, 2, ... seeds
+  std::vector<std::int32_t> labels;  // index of the nearest seed of each point; the first seed in a tie
+  std::vector<double> distances;     // [k - 1]: sum of squared distances to the nearest of the first k seeds
 };
 
-// Samples seeds one after the other, until the rule stops or every point equals a seed.
+// Samples seeds one after the other. Stops if the rule says so, or if every point equals a seed.
 // The first seed is sampled uniformly from the points.
 // For later seeds, the probability of a point is proportional to its squared distance to the nearest seed.
 template <class T>

@@ -15,7 +15,7 @@ namespace {
 constexpr double kFar = std::numeric_limits<double>::infinity();
 constexpr std::int64_t kBatch = 256;   // number of candidates per batch
 constexpr std::int64_t kGrain = 64;    // number of clusters per parallel task
-constexpr std::size_t kStable = 8192;  // number of points per batch whose center has not moved
+constexpr std::size_t kStable = 8192;  // number of points with unmoved centers per batch
 
 template <class T>
 void compute_mean(const Points<T>& points, std::span<const std::int32_t> members, double* mean) {
@@ -27,10 +27,10 @@ void compute_mean(const Points<T>& points, std::span<const std::int32_t> members
 
 // The passes of DP-means.
 //
-// Old centers do not move during a pass, so all points are compared with them in blocks.
-// Points whose squared distance to all centers exceeds λ are candidates.
-// Whether a candidate opens a cluster depends on earlier candidates, so they are processed one by one.
-// After several batches of candidates, all points that follow are compared with the new centers in blocks.
+// Old centers do not move during a pass, so all points are compared with old centers in blocks.
+// Points whose squared distance to all centers exceeds λ are candidates for new clusters.
+// Whether a candidate opens a cluster depends on earlier candidates. So candidates are processed one by one.
+// After several batches of candidates, all later points are compared with the new centers in blocks.
 template <class T>
 class Passes {
  public:
@@ -80,8 +80,8 @@ class Passes {
     };
   }
 
-  // Assigns every point to its nearest old center (a center from before this pass).
-  // A point whose own center has not moved skips centers with which it was compared after their last move.
+  // Assigns every point to its nearest old center. Old centers are those from before this pass.
+  // If the center of a point has not moved, the point skips centers that it has seen since their last move.
   void assign_to_known_centers() {
     std::vector<std::int32_t> moved, local_search;
     std::int64_t begin = 0;
@@ -122,8 +122,8 @@ class Passes {
     }
   }
 
-  // Processes the candidates of the next epoch, or of the next batch if plan.epoch is 1.
-  // `place` is a position in order_. Returns the position after the epoch or batch.
+  // Processes the candidates of the next epoch. If plan.epoch is 1, processes those of the next batch.
+  // The epoch or batch starts at position `place` of order_. Returns the position after its end.
   // Clusters with ids >= `first` have not been compared with all points yet.
   std::int64_t decide_window(std::int64_t place, std::int64_t first) {
     std::vector<std::int32_t> waiting;
@@ -148,14 +148,14 @@ class Passes {
     return end;
   }
 
-  // Assigns the points at positions `places` of order_ to the centers [from, to), if one of them is nearer.
+  // Compares the points at positions `places` of order_ with centers [from, to). Assigns them if nearer.
   void assign(std::span<const std::int32_t> places, std::int64_t from, std::int64_t to) {
     std::vector<std::int32_t> rows;
     for (const std::int32_t p : places) rows.push_back(order_[p]);
     scan_.nearest(rows, centers_.data(), index_range(from, to), square_, label_, pool_, report_pass());
   }
 
-  // Processes candidates one by one: opens a cluster for each that is still far from all centers.
+  // Processes candidates one by one. If a candidate is still far from all centers, opens a cluster for it.
   void decide(std::span<const std::int32_t> places, std::int64_t end) {
     const std::int64_t d = points_.d;
     for (std::size_t s = 0; s < places.size(); ++s) {
@@ -177,13 +177,13 @@ class Passes {
     }
   }
 
-  // Assigns points to the centers with ids >= `first`, if they are nearer.
+  // If a center with id >= `first` is nearer to a point than its own center, assigns the point to it.
   // A point is compared only with centers that were opened before its position in order_.
   void assign_to_new_centers(std::int64_t first) {
     if (count() == first) return;
     const std::vector<std::int32_t> ids = index_range(first, count());
     const auto seen_from = std::span<const std::int64_t>(unseen_).subspan(first);
-    // Positions [begin, end) follow only some of these centers. Later positions follow all of them.
+    // Positions [begin, end) are after only some of these centers. Later positions are after all of them.
     const std::int64_t begin = seen_from.front(), end = seen_from.back();
     const std::int64_t strips = (end - begin + scan_.block() - 1) / scan_.block();
     scratch_.resize(pool_.size());
@@ -219,7 +219,7 @@ class Passes {
       if (old[i] >= 0) changed_clusters[old[i]] = true;
     }
     const Csr members = group_by_label<std::int32_t>(label_, count());
-    for (std::int64_t k = 0; k < count(); ++k)  // includes initial centers without points
+    for (std::int64_t k = 0; k < count(); ++k)  // also initial centers without points
       if (members.row(k).empty()) changed_clusters[k] = changed = true;
     pool_.ranges(count(), kGrain, [&](std::int64_t begin, std::int64_t end, int) {
       for (std::int64_t k = begin; k < end; ++k)
@@ -227,12 +227,12 @@ class Passes {
     });
     for (std::int64_t k = 0; k < known; ++k) unseen_[k] = changed_clusters[k] ? points_.n : 0;
     for (std::int64_t k = known; k < count(); ++k)
-      if (members.row(k).size() > 1) unseen_[k] = points_.n;  // with one point, the center has not moved
+      if (members.row(k).size() > 1) unseen_[k] = points_.n;  // the center of a single point has not moved
     remove_empty(members);
     return changed;
   }
 
-  // Recomputes the mean of cluster k and its sum of squared distances.
+  // Recomputes the mean of cluster k, and the sum of squared distances to this mean.
   void update_mean(std::int64_t k, std::span<const std::int32_t> members) {
     const std::int64_t d = points_.d;
     double* mean = centers_.data() + k * d;
@@ -272,10 +272,11 @@ class Passes {
   const Report& report_;
   CenterScan<T> scan_;
   std::vector<double> centers_;
-  std::vector<double> within_;       // by cluster: sum of squared distances to its mean
-  std::vector<std::int32_t> label_;  // by point: its cluster
-  std::vector<double> square_;       // by point: squared distance to the center of its cluster
-  // By center: points before this position of order_ have not been compared with it since it moved.
+  std::vector<double> within_;       // sum of squared distances to the mean of each cluster
+  std::vector<std::int32_t> label_;  // cluster of each point
+  std::vector<double> square_;       // squared distance of each point to its center
+  // For each center, a position in order_.
+  // Points before this position have not been compared with the center since its last move.
   std::vector<std::int64_t> unseen_;
   std::vector<typename CenterScan<T>::Scratch> scratch_;
   std::int64_t done_ = 0;

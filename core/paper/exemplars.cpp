@@ -17,7 +17,7 @@ namespace {
 constexpr double kFar = std::numeric_limits<double>::infinity();
 constexpr std::int64_t kColumns = 1024;  // number of columns per parallel task
 constexpr int kSteps = 30;               // maximum number of price updates per round
-constexpr int kSweeps = 50;              // maximum number of sweeps over the columns per price update
+constexpr int kSweeps = 50;              // maximum number of sweeps over all columns per price update
 constexpr double kLittle = 0.1;  // end the sweeps if shares change by less than 0.1 times the error of sum_
 constexpr double kIdle = 0.5;    // remove a column without shares if its payment is below 0.5 λ
 constexpr double kAlone = 1.01;  // limit the price of a point to 1.01 λ / weight
@@ -60,8 +60,8 @@ class Solver {
     result.cost = cost_;
     result.exemplars = std::move(open_);
     result.labels = std::move(nearest_);
-    result.relaxed = std::min(relaxed_, cost_);       // exemplars also solve the relaxation
-    result.bound = std::min(bound_, result.relaxed);  // only rounding can make bound_ larger
+    result.relaxed = std::min(relaxed_, cost_);       // exemplars are also a solution of the relaxation
+    result.bound = std::min(bound_, result.relaxed);  // only rounding errors make bound_ larger
     return result;
   }
 
@@ -72,7 +72,7 @@ class Solver {
     };
   }
 
-  // Makes the seeds the initial exemplars. Sets prices at which the points of a seed together pay λ for it.
+  // Makes the seeds the initial exemplars. Sets prices at which the points of each seed together pay λ.
   void set_seeds(std::span<const std::int32_t> seeds, std::span<const std::int32_t> labels) {
     std::vector<double> weight(seeds.size(), 0.0);
     for (std::int64_t i = 0; i < points_.n; ++i) weight[labels[i]] += weights_[i];
@@ -109,8 +109,8 @@ class Solver {
   }
 
   // Calls visit(i, c, squared distance) for all points i and columns j = ids[c] that are near each other.
-  // Near means that the squared distance is below reach(i).
-  // Each column visits the points in order of i. Columns are visited in parallel.
+  // A point i is near a column if their squared distance is below reach(i).
+  // For each column, the points are visited in order of i. Columns are visited in parallel.
   template <class Reach, class Visit>
   void for_each_near_pair(std::span<const std::int32_t> ids, const Reach& reach, const Visit& visit) {
     pool_.ranges(
@@ -129,8 +129,8 @@ class Solver {
         report_round());
   }
 
-  // Generates columns without shares.
-  // Their rows are all points that could have a share at prices near the current prices.
+  // Generates the columns `ids`, in which all shares are 0.
+  // The rows of a column are all points that could have a share at prices near the current prices.
   std::vector<Column> generate_columns(std::span<const std::int32_t> ids) {
     std::vector<Column> columns(ids.size());
     for_each_near_pair(
@@ -146,9 +146,9 @@ class Solver {
     return columns;
   }
 
-  // Sweeps over the columns until the shares hardly change, then updates the prices once.
-  // Returns the largest difference of a sum of shares from 1.
-  // Price updates after every sweep would be faster if they converge, but they may cycle.
+  // Sweeps over the columns until the shares hardly change. Then updates the prices once.
+  // Returns the largest difference between 1 and the sum of shares of a point.
+  // Price updates after every sweep would be faster, but they may cycle without converging.
   double step() {
     double error = 0;
     for (int sweep = 0; sweep < kSweeps; ++sweep) {
@@ -159,15 +159,15 @@ class Solver {
       for (const double sum : sum_) error = std::max(error, std::abs(1 - sum));
       if (moved <= std::max(kLittle * error, tolerance_)) break;
     }
-    // The best prices are at least 0, and at most λ / weight, the cost of a point as its own exemplar.
-    // The limit is slightly larger here, because columns are generated only for payments above λ.
+    // Optimal prices are at least 0. They are at most λ / weight, the cost of a point as its own exemplar.
+    // The limit here is slightly larger, because columns are generated only for payments above λ.
     for (std::int64_t i = 0; i < points_.n; ++i)
       price_[i] = std::clamp(price_[i] + rho_ * (1 - sum_[i]), 0.0, kAlone * plan_.lam / weights_[i]);
     return error;
   }
 
-  // Optimizes the shares of one column while all other columns are fixed. Returns the largest change.
-  // The optimal share of a row is min(want, level), where the rows' wants follow from their prices.
+  // Optimizes the shares of one column while all other columns are fixed. Returns the largest share change.
+  // The optimal share of a row is min(want, level). The want of a row is computed from its price.
   // The level is chosen such that the weighted sum of max(0, want - level) is λ / rho.
   double update(Column& column) {
     const double pay = plan_.lam / rho_;
@@ -209,7 +209,8 @@ class Solver {
       most = std::max(most, paid_[j]);
       if (paid_[j] > plan_.lam) paying.push_back(static_cast<std::int32_t>(j));
     }
-    // Scaled by λ / most, the prices satisfy the dual: a payment is convex in the scale, and 0 at scale 0.
+    // Scaled by λ / most, the prices satisfy the constraints of the dual.
+    // The reason is that a payment is a convex function of the scale, and is 0 at scale 0.
     double sum = 0;
     for (std::int64_t i = 0; i < points_.n; ++i) sum += weights_[i] * price_[i];
     bound_ = std::max(bound_, sum * (plan_.lam / most));
@@ -226,7 +227,7 @@ class Solver {
     select_columns(found);
   }
 
-  // Improves the lower bound: lowers prices only until no payment exceeds λ.
+  // Improves the lower bound. Lowers prices only as far as needed until no payment exceeds λ.
   // `paying` must contain all columns whose payment exceeds λ.
   void improve_bound(const std::vector<Column>& paying) {
     std::vector<double> lowered = price_;
@@ -254,9 +255,10 @@ class Solver {
     bound_ = std::max(bound_, sum);
   }
 
-  // Selects the columns of the next sweeps, with the rows that can have shares at the current prices.
-  // Columns with shares or a large payment are kept. New columns come from `paying`.
-  // A new column is added only if points that earlier new columns do not serve pay more than λ / 2.
+  // Selects the columns of the next sweeps. Their rows are the points that can have shares at current prices.
+  // Old columns with shares or a large payment are kept. New columns are taken from `paying`.
+  // A point is served if it pays for an earlier new column.
+  // A new column is added only if its points that are not served pay more than λ / 2.
   void select_columns(std::vector<Column>& paying) {
     std::vector<std::int32_t> ids;
     std::vector<Column> old;
@@ -292,8 +294,8 @@ class Solver {
     sum_shares();
   }
 
-  // Rounds the shares to exemplars, and improves these by local search.
-  // Stores the result if it has the least cost so far.
+  // Rounds the shares to a set of exemplars, and improves this set by local search.
+  // Stores the exemplars if their cost is the smallest so far.
   void round_shares() {
     auto [cost, opened] = open_exemplars(columns_, weights_, plan_.lam);
     if (cost >= rounded_) return;
@@ -314,14 +316,14 @@ class Solver {
   CenterScan<T> scan_;
   std::vector<double> centers_;  // the points in float64, because scan_ needs centers in float64
   std::vector<typename CenterScan<T>::Scratch> scratch_;
-  std::vector<double> price_, sum_, paid_;  // by point: its price, sum of shares, and payment as a column
+  std::vector<double> price_, sum_, paid_;  // for each point: price, sum of shares, and payment as a column
   std::vector<std::int32_t> everyone_;
   std::vector<Column> columns_;
   std::vector<double> wants_;
   double tolerance_ = kLoose;
-  double rho_ = 1;  // penalty for sums of shares that differ from 1
+  double rho_ = 1;  // penalty factor for sums of shares that differ from 1
   double cost_ = kFar, relaxed_ = kFar, bound_ = 0;
-  double rounded_ = kFar;  // the least cost before local search
+  double rounded_ = kFar;  // the smallest cost before local search
   std::vector<std::int32_t> open_, nearest_;
   std::int64_t done_ = 0;
 };

@@ -57,7 +57,7 @@ class GrinchBuilder {
     }
     present_ = x + 1;
     if (x == 0) return tree_.set_root(0);
-    // Walk up from the nearest leaf. Stop at a node that is at least as similar to x as to its sibling.
+    // Walk up from the leaf nearest to x. Stop at a node that is at least as similar to x as to its sibling.
     std::int32_t beside = near_[x * k_];
     while (tree_.parent(beside) >= 0 && is_small(tree_.parent(beside)) &&
            linkage(x, beside) < score(tree_.parent(beside)))
@@ -65,7 +65,7 @@ class GrinchBuilder {
     std::int32_t v = tree_.insert_beside(beside, x);
     update_ancestors(v);
     if (!plan_.graft) return;
-    // Each graft creates a node above the nodes of earlier grafts for x, so there are fewer than n grafts.
+    // Each graft creates a node above the nodes of earlier grafts for x. So there are fewer than n grafts.
     while (v >= 0 && is_small(v)) {
       const std::int32_t grafted = graft(v, x);
       if (grafted >= 0) {
@@ -78,9 +78,9 @@ class GrinchBuilder {
     }
   }
 
-  // Tries to graft v, or an ancestor of v, beside a node outside v.
+  // Tries to move v, or an ancestor of v, beside a node outside v.
   // The two nodes must be more similar to each other than to their siblings.
-  // Returns the parent of the two nodes after the graft, or -1 if no such nodes were found.
+  // Returns the common parent of the two nodes after the graft, or -1 if there was no graft.
   std::int32_t graft(std::int32_t v, std::int32_t x) {
     std::int32_t other = find_nearest_outside(v, x);
     if (other < 0) return -1;
@@ -88,7 +88,7 @@ class GrinchBuilder {
     while (v != ancestor && other != ancestor && tree_.sibling(v) != other) {
       if (!is_small(v) || !is_small(other)) return -1;
       const double both = linkage(v, other);
-      // In a tie, a node still prefers the graft if its sibling contains the other node.
+      // In a tie, a node prefers the graft if its sibling contains the other node.
       const bool v_prefers = prefers(both, v, ancestor), other_prefers = prefers(both, other, ancestor);
       if (v_prefers && other_prefers) return move_beside(v, other);
       if (!other_prefers) other = tree_.parent(other);
@@ -112,8 +112,9 @@ class GrinchBuilder {
     return node;
   }
 
-  // Improves the siblings of z and of its ancestors below `top`.
-  // The new sibling of a node is the most similar among its sibling and the siblings of its ancestors.
+  // Improves the siblings of z and of the ancestors of z below `top`.
+  // The candidates for the new sibling of a node are its sibling and the siblings of its ancestors.
+  // The most similar candidate becomes the new sibling.
   void restructure(std::int32_t z, std::int32_t top) {
     for (; z != top && tree_.parent(z) != top && is_small(z); z = tree_.parent(z)) {
       std::int32_t best = tree_.sibling(z);
@@ -129,13 +130,13 @@ class GrinchBuilder {
       }
       if (best == tree_.sibling(z)) continue;
       tree_.exchange(tree_.sibling(z), best);
-      update_ancestors(tree_.parent(z));  // the ancestors include the new parent of the old sibling
+      update_ancestors(tree_.parent(z));  // these ancestors include the new parent of the old sibling
     }
   }
 
-  // Finds the nearest leaf outside v, or returns -1 if there is none.
-  // If plan.scan is true, it is the leaf nearest to v among all leaves.
-  // Otherwise it is the first leaf outside v in the neighbour list of the new point x.
+  // Finds a near leaf outside v. If there is none, returns -1.
+  // If plan.scan is true, returns the leaf nearest to v among all leaves outside v.
+  // If plan.scan is false, returns the first leaf outside v in the neighbour list of the new point x.
   std::int32_t find_nearest_outside(std::int32_t v, std::int32_t x) {
     if (!plan_.scan) {
       for (const std::int32_t y : near_.subspan(x * k_, k_))
@@ -166,7 +167,7 @@ class GrinchBuilder {
     return w == v;
   }
 
-  // Finds the lowest common ancestor of a and b, which may be a or b.
+  // Finds the lowest common ancestor of a and b. This ancestor may be a or b itself.
   std::int32_t find_common_ancestor(std::int32_t a, std::int32_t b) const {
     std::int64_t depth_a = depth(a), depth_b = depth(b);
     for (; depth_a > depth_b; --depth_a) a = tree_.parent(a);
@@ -184,7 +185,7 @@ class GrinchBuilder {
     return steps;
   }
 
-  // Recomputes size, sum and norms of inner node v and of all its ancestors.
+  // Recomputes the size, sum and norms of inner node v and of all ancestors of v.
   void update_ancestors(std::int32_t v) {
     const std::int64_t d = points_.d;
     for (; v >= 0; v = tree_.parent(v)) {
@@ -234,11 +235,11 @@ class GrinchBuilder {
   const std::int64_t k_;
   const GrinchPlan plan_;
   GrowingTree tree_;
-  std::vector<double> score_;        // by node: linkage of its children; NaN if not computed yet
-  std::vector<float> sum_;           // by node: sum of its points
-  std::vector<double> norm_;         // by node: squared norm of sum_
-  std::vector<double> square_;       // by node: sum of the squared norms of its points
-  std::vector<std::int64_t> stamp_;  // by leaf: number of the last scan that excluded it
+  std::vector<double> score_;        // linkage of the children of each node; NaN if not computed yet
+  std::vector<float> sum_;           // sum of the points of each node
+  std::vector<double> norm_;         // squared norm of sum_ for each node
+  std::vector<double> square_;       // sum of the squared norms of the points of each node
+  std::vector<std::int64_t> stamp_;  // number of the last scan that excluded each leaf
   std::int64_t time_ = 0;            // number of the current scan
   std::int32_t present_ = 0;         // number of points inserted so far
 };

@@ -1,4 +1,4 @@
-// A binary tree that grows leaf by leaf, and whose subtrees can be moved.
+// A binary tree to which leaves are added one by one. Subtrees can be moved.
 #pragma once
 
 #include <algorithm>
@@ -8,11 +8,11 @@
 
 namespace agglo::paper {
 
-// Nodes 0..n-1 are the leaves, also before they are added. Nodes n..2n-2 are the inner nodes.
-// Inner nodes are numbered in order of their first use. Invariants of all nodes in the tree:
-//  1. An inner node has two children, and is their parent.
+// Nodes 0..n-1 are the leaves, even before they are added. Nodes n..2n-2 are the inner nodes.
+// Inner nodes are numbered in order of their first use. All nodes in the tree satisfy these invariants:
+//  1. An inner node has two children, and is the parent of both.
 //  2. Only the root has parent -1.
-// After moving nodes, callers must call `resize` for all ancestors whose number of leaves has changed.
+// After a move, the caller must call `resize` for all ancestors whose number of leaves has changed.
 class GrowingTree {
  public:
   explicit GrowingTree(std::int64_t n)
@@ -36,8 +36,9 @@ class GrowingTree {
   // Makes the first leaf the root.
   void set_root(std::int32_t leaf) { root_ = leaf; }
 
-  // Replaces node `at` by an inner node with the children `at` and v. v must not be in the tree yet.
-  // The inner node is `spare`, or a new node if `spare` is -1. Sizes of its ancestors are not updated.
+  // Replaces node `at` by an inner node with the children `at` and v. Node v must not be in the tree yet.
+  // The inner node is `spare`. If `spare` is -1, a new inner node is used.
+  // Returns the inner node. The sizes of its ancestors are not updated.
   std::int32_t insert_beside(std::int32_t at, std::int32_t v, std::int32_t spare = -1) {
     const std::int32_t node = spare < 0 ? next_++ : spare;
     replace(at, node);
@@ -47,8 +48,8 @@ class GrowingTree {
     return node;
   }
 
-  // Removes v and its parent from the tree. The sibling of v replaces the parent.
-  // Returns the removed parent, which can be used as `spare` of insert_beside.
+  // Removes v and its parent from the tree. The sibling of v takes the place of the parent.
+  // Returns the removed parent. It can be passed to insert_beside as `spare`.
   std::int32_t detach(std::int32_t v) {
     const std::int32_t over = parent_[v], other = sibling(v);
     replace(over, other);
@@ -57,7 +58,7 @@ class GrowingTree {
     return over;
   }
 
-  // Swaps the subtrees of nodes a and b. Neither may be an ancestor of the other.
+  // Swaps the subtrees of nodes a and b. Neither node may be an ancestor of the other.
   void exchange(std::int32_t a, std::int32_t b) {
     const std::int32_t parent_of_a = parent_[a], parent_of_b = parent_[b];
     auto& place_a = child_[parent_of_a].first == a ? child_[parent_of_a].first : child_[parent_of_a].second;
@@ -69,10 +70,10 @@ class GrowingTree {
 
   void resize(std::int32_t v) { size_[v] = size_[left(v)] + size_[right(v)]; }
 
-  // Makes v a leaf by dropping its children.
+  // Makes v a leaf by removing its children.
   void make_leaf(std::int32_t v) { child_[v] = {-1, -1}; }
 
-  // Calls each(leaf) for the leaves below v, and stops if it returns false.
+  // Calls each(leaf) for the leaves below v. Stops at the first call that returns false.
   // Returns whether all calls returned true.
   template <class Each>
   bool leaves(std::int32_t v, const Each& each) const {

@@ -1,4 +1,4 @@
-// Local search over exemplars: removes or moves exemplars as long as this lowers the cost.
+// Local search over exemplars. It removes or moves exemplars as long as this lowers the cost.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +14,8 @@
 
 namespace agglo::paper {
 
-// Improves exemplars until no step lowers the cost.
-// `centers` are the points in float64. `open` are the initial exemplars, at least one.
+// Improves a set of exemplars until no step lowers the facility-location cost.
+// `centers` are the points in float64. `open` are the initial exemplars. There must be at least one.
 template <class T>
 class LocalSearch {
  public:
@@ -35,7 +35,7 @@ class LocalSearch {
 
   double cost() const { return cost_; }
   std::vector<std::int32_t> take_exemplars() { return std::move(open_); }  // sorted by id
-  std::vector<std::int32_t> take_labels() { return std::move(nearest_); }  // by point: index of its exemplar
+  std::vector<std::int32_t> take_labels() { return std::move(nearest_); }  // exemplar index per point
 
  private:
   static constexpr double kFar = std::numeric_limits<double>::infinity();
@@ -44,7 +44,8 @@ class LocalSearch {
 
   // Repeats two steps as long as the cost decreases.
   // Step 1 assigns every point to its nearest exemplar.
-  // Step 2 removes exemplars that save less than λ. If there are none, it moves exemplars to better points.
+  // Step 2 removes exemplars that lower the sum of distances by less than λ.
+  // If there are no such exemplars, step 2 moves exemplars to points closer to the cluster means.
   void run() {
     std::sort(open_.begin(), open_.end());
     for (;;) {
@@ -98,7 +99,7 @@ class LocalSearch {
       return squared_distance(centers_.data() + i * points().d, means.data() + c * points().d, points().d);
     };
     for (std::size_t c = 0; c < k; ++c)
-      least[c] = to_mean(open_[c], c) * (1 - 1e-9);  // a margin, so that rounding errors cause no move
+      least[c] = to_mean(open_[c], c) * (1 - 1e-9);  // the margin prevents moves by rounding errors
     bool any = false;
     for (std::int64_t i = 0; i < points().n; ++i) {
       const std::int32_t c = nearest_[i];
@@ -112,13 +113,14 @@ class LocalSearch {
     return any;
   }
 
-  // Removes exemplars with a loss below λ. loss[c] is the increase of distances if exemplar c is removed.
-  // next[i] is the second nearest exemplar of point i, to which i moves. It must not be removed as well.
-  // Returns whether any exemplar was removed.
+  // Removes exemplars whose loss is below λ. Returns whether any exemplar was removed.
+  // loss[c] is the increase of the sum of squared distances if exemplar c is removed.
+  // next[i] is the second nearest exemplar of point i. If the nearest is removed, point i moves to next[i].
+  // So an exemplar and the second nearest exemplars of its points are never removed together.
   bool remove_exemplars(const std::vector<double>& loss, const std::vector<std::int32_t>& next) {
     const std::int64_t k = static_cast<std::int64_t>(open_.size());
     if (k == 1) return false;
-    // By exemplar: the second nearest exemplars of its points.
+    // For each exemplar, the second nearest exemplars of its points.
     std::vector<std::vector<std::int32_t>> fallback(k);
     for (std::int64_t i = 0; i < points().n; ++i) fallback[nearest_[i]].push_back(next[i]);
     std::vector<std::int32_t> order = index_range(0, k);

@@ -12,7 +12,7 @@
 namespace agglo::paper {
 namespace {
 
-constexpr std::size_t kSample = 4;  // number of points per node that quick tests compare
+constexpr std::size_t kSample = 4;  // number of points per node that a quick test compares
 constexpr double kFar = std::numeric_limits<double>::infinity();
 
 using Ranked = std::pair<double, std::int32_t>;  // a distance and a node
@@ -69,7 +69,7 @@ class PerchBuilder {
     return plan_.search == PerchSearch::boxes ? search_best_first(x) : search_beam(x);
   }
 
-  // Walks up from v and rotates masked nodes: their sibling and their aunt are swapped.
+  // Walks up from v and rotates masked nodes. A rotation swaps the sibling and the aunt of a node.
   // A node is masked if it is closer to all points of its aunt than to any point of its sibling.
   // The walk ends at the first inner node that is not masked.
   void rotate_masked(std::int32_t v) {
@@ -82,7 +82,7 @@ class PerchBuilder {
     }
   }
 
-  // Walks up from v to the root, and rotates where this makes the tree shallower.
+  // Walks up from v to the root. Rotates nodes if this makes the tree shallower.
   void rotate_to_balance(std::int32_t v) {
     while (v >= 0 && tree_.parent(v) >= 0) {
       const std::int32_t sibling = tree_.sibling(v);
@@ -109,11 +109,11 @@ class PerchBuilder {
     queue_collapse(tree_.parent(over));
   }
 
-  // Returns whether v is masked: all its points are closer to all points of the aunt than to its sibling.
+  // Returns whether v is masked (see rotate_masked).
   bool is_masked(std::int32_t v) const {
     const std::int32_t sibling = tree_.sibling(v), other = aunt(v);
     if (!plan_.exact_masking) return box_distance(v, other, true) < box_distance(v, sibling, false);
-    // Compare a few pairs first. They nearly always show that v is not masked.
+    // Compare a few pairs of points first. These pairs nearly always show that v is not masked.
     const Sample mine(*this, v);
     double least = kFar, most = 0;
     extremes(mine, Sample(*this, sibling), least, most);
@@ -134,7 +134,7 @@ class PerchBuilder {
   }
 
   // Returns whether some point of v is closer to a point of the aunt than to a point of the sibling.
-  // If so, the aunt may replace the sibling. With exact_masking, only a few points are compared.
+  // If this is true, the aunt may replace the sibling. With exact_masking, only a few points are compared.
   bool is_mixed(std::int32_t v) const {
     const std::int32_t sibling = tree_.sibling(v), other = aunt(v);
     if (!plan_.exact_masking) return box_distance(v, sibling, true) > box_distance(v, other, false);
@@ -167,7 +167,7 @@ class PerchBuilder {
       }
   }
 
-  double distance(std::int32_t x, std::int32_t y) const {  // the squared distance
+  double distance(std::int32_t x, std::int32_t y) const {  // squared distance of two points
     return squared_distance(points_.row(x), points_.row(y), points_.d);
   }
 
@@ -189,7 +189,8 @@ class PerchBuilder {
     });
   }
 
-  // Returns the smallest or the largest possible squared distance between the bounding boxes of v and w.
+  // Returns a bound on the squared distance between points in the bounding boxes of v and w.
+  // If `largest` is true, returns the upper bound. Otherwise returns the lower bound.
   double box_distance(std::int32_t v, std::int32_t w, bool largest) const {
     const float *low = low_.data() + v * points_.d, *high = high_.data() + v * points_.d;
     const float *low2 = low_.data() + w * points_.d, *high2 = high_.data() + w * points_.d;
@@ -222,7 +223,7 @@ class PerchBuilder {
     }
   }
 
-  // Returns a lower bound on the squared distance of x to the points of v. If v is a leaf, it is exact.
+  // Returns a lower bound on the squared distance of x to the points of v. For a leaf, the bound is exact.
   double lower_bound(std::int32_t x, std::int32_t v) const {
     if (!tree_.is_leaf(v)) return box_distance(x, v, false);
     double least = kFar;
@@ -245,8 +246,8 @@ class PerchBuilder {
     return waiting.top().second;
   }
 
-  // Finds a leaf near x by beam search: each level of the tree keeps only the `beam` closest nodes.
-  // The search ends when `beam` leaves have been found or no nodes remain.
+  // Finds a leaf near x by beam search. At each level of the tree, only the `beam` closest nodes are kept.
+  // The search ends when it has found `beam` leaves or no nodes remain.
   std::int32_t search_beam(std::int32_t x) const {
     Ranked best{kFar, -1};
     std::vector<std::int32_t> level{tree_.root()};
@@ -275,7 +276,7 @@ class PerchBuilder {
   bool collapses() const { return plan_.max_leaves > 0; }
 
   // If both children of v are leaves, adds v to the queue of nodes that can become one leaf.
-  // The queue is sorted by the largest distance between the two leaves.
+  // The queue is sorted by the largest distance between points of the two leaves.
   void queue_collapse(std::int32_t v) {
     if (!collapses() || tree_.is_leaf(v)) return;
     if (!tree_.is_leaf(tree_.left(v)) || !tree_.is_leaf(tree_.right(v))) return;
@@ -314,9 +315,9 @@ class PerchBuilder {
   const std::span<const std::int32_t> nearest_;
   const PerchPlan plan_;
   GrowingTree tree_;
-  std::vector<float> low_, high_;                   // by node: bounding box; empty if not needed
-  std::vector<std::vector<std::int32_t>> members_;  // by leaf: its points; empty if max_leaves is 0
-  std::vector<std::int32_t> home_;                  // by point: its leaf
+  std::vector<float> low_, high_;                   // bounding box of each node; empty if not needed
+  std::vector<std::vector<std::int32_t>> members_;  // points of each leaf; empty if max_leaves is 0
+  std::vector<std::int32_t> home_;                  // leaf of each point
   std::int64_t leaves_ = 0;
   Closest collapse_queue_;
 };

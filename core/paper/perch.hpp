@@ -1,5 +1,5 @@
-// Perch: an online tree builder. It inserts each point beside its nearest neighbour.
-// Rotations then keep clusters together and the tree shallow.
+// Perch: an online algorithm that builds a tree. It inserts each point beside its nearest neighbour.
+// After each insertion, rotations keep clusters together and the tree shallow.
 #pragma once
 
 #include <cstdint>
@@ -11,23 +11,26 @@
 
 namespace agglo::paper {
 
-// The search for nearest neighbours: given by the caller, exact by bounding boxes, or beam search.
+// How nearest neighbours are found.
+//  given: the caller passes the nearest neighbours.
+//  boxes: an exact search with bounding boxes.
+//  beam: an approximate beam search.
 enum class PerchSearch { given, boxes, beam };
 
 struct PerchPlan {
   PerchSearch search;
-  std::int64_t beam;        // width of the beam search
-  bool exact_masking;       // decide on rotations by distances of points; if false, by bounding boxes
-  bool balance;             // also rotate to make the tree shallower, if clusters stay together
-  std::int64_t max_leaves;  // above this number, the two closest sibling leaves merge; 0 means no limit
+  std::int64_t beam;        // number of nodes that the beam search keeps per level
+  bool exact_masking;       // whether rotations use distances of points instead of bounding boxes
+  bool balance;             // whether to rotate also for a shallower tree, if clusters stay together
+  std::int64_t max_leaves;  // with more leaves, the two closest sibling leaves merge; 0 means no limit
 };
 
 // Builds a tree by inserting the points in order of id. Returns the parent of each node.
-// Nodes are the points, then the inner nodes. Children come before their parents.
+// The points are the first nodes. The inner nodes follow. Children come before their parents.
 // If max_leaves is positive, a node may have more than two children.
 //
-// For PerchSearch::given, nearest[i] is the nearest neighbour of point i among 0..i-1.
-// Otherwise `nearest` is ignored.
+// For PerchSearch::given, nearest[i] is the nearest neighbour of point i among the points 0..i-1.
+// For other searches, `nearest` is ignored.
 std::vector<std::int32_t> build_perch_tree(const Points<float>& points, std::span<const std::int32_t> nearest,
                                            const PerchPlan& plan, const Report& report = {});
 

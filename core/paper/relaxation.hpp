@@ -1,4 +1,4 @@
-// The shares of the relaxation (see paper/exemplars.hpp), stored by column, and functions of them.
+// The columns of shares of the relaxation in paper/exemplars.hpp, and functions that use them.
 #pragma once
 
 #include <algorithm>
@@ -12,14 +12,14 @@ namespace agglo::paper {
 // One column of the relaxation: the shares of points in one exemplar.
 struct Column {
   std::int32_t id;                      // the exemplar
-  std::vector<std::int32_t> rows;       // points that can have a share
-  std::vector<double> squares, shares;  // by row: squared distance to the exemplar, and share
+  std::vector<std::int32_t> rows;       // points that can have a share in the exemplar
+  std::vector<double> squares, shares;  // squared distance to the exemplar and share, per row
   double largest = 0;                   // the largest share
 };
 
-// Solves sum of weight * max(0, want - level) over the rows = pay for `level`.
-// `sum` is the sum of weight * want, and `weight` the sum of weights, both over rows with want > 0.
-// Each iteration raises the level and leaves out the rows with want <= level.
+// Finds the `level` at which the sum of weight * max(0, want - level) over all rows is `pay`.
+// `sum` is the sum of weight * want over the rows with want > 0. `weight` is the sum of their weights.
+// Each iteration raises the level, and then excludes the rows with want <= level.
 inline double find_water_level(std::span<const std::int32_t> rows, std::span<const double> wants,
                                std::span<const double> weights, double pay, double sum, double weight) {
   double level = 0;
@@ -37,8 +37,8 @@ inline double find_water_level(std::span<const std::int32_t> rows, std::span<con
   }
 }
 
-// Computes the value of the relaxation, if the shares of each point are scaled to a sum of 1.
-// sums[i] is the current sum of shares of point i. A point without shares is its own exemplar.
+// Computes the value of the relaxation after the shares of each point have been scaled to a sum of 1.
+// sums[i] is the sum of shares of point i before scaling. A point without shares is its own exemplar.
 inline double compute_relaxed_value(std::span<const Column> columns, std::span<const double> sums,
                                     std::span<const double> weights, double lam) {
   double value = 0;
@@ -58,10 +58,10 @@ inline double compute_relaxed_value(std::span<const Column> columns, std::span<c
   return value;
 }
 
-// Selects exemplars greedily from the columns, in descending order of their largest share.
-// An exemplar is opened if it lowers the distances by more than λ.
+// Selects exemplars greedily from the columns, in descending order of the largest share of the column.
+// An exemplar is opened if it lowers the cost of its points by more than λ.
 // Points that are not assigned to an opened exemplar become exemplars themselves.
-// Returns the cost and the exemplars.
+// Returns the facility-location cost and the exemplars.
 inline std::pair<double, std::vector<std::int32_t>> open_exemplars(std::span<const Column> columns,
                                                                    std::span<const double> weights,
                                                                    double lam) {
