@@ -1,8 +1,8 @@
-"""The rounds in NumPy for any linkage; only pairs that a merge changes are evaluated again.
+"""Run the rounds in NumPy for any linkage; evaluate only pairs of clusters that a merge changes.
 
-The result is the tree of :mod:`agglo.rounds.reference`, with less work. Pairs that cannot reach the threshold of
-the round are not evaluated. A merge changes only the pairs of the merged clusters. All other pairs keep their
-linkage values.
+The result is the same tree as that of :mod:`agglo.rounds.reference`, with less work. If a pair of clusters cannot
+reach the threshold of the round, its linkage is not evaluated. A merge changes only the pairs of the merged
+clusters. All other pairs keep their linkage values.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ class ForestBuilder:
     def merge(self, source: Ints, target: Ints, similarity: Floats, new_id: Ints, threshold: float) -> Ints:
         """Merge the given pairs of clusters in one round; return the ids of all clusters that merged.
 
-        ``similarity`` is the linkage of each pair; larger is closer, so distances are negated. For every cluster,
-        ``new_id`` is the id of the cluster that contains it after the round.
+        ``similarity`` is the linkage value of each pair, where larger is closer. Distances are negated. For every
+        cluster, ``new_id`` is the id of the cluster that contains it after the round.
         """
         members = np.unique(np.concatenate([source, target]))
         new, new_index = np.unique(new_id[members], return_inverse=True)
-        # A stable sort keeps the members in order of id, so that sums always add in the same order.
+        # A stable sort keeps the merged clusters in order of id, so that sums always add in the same order.
         order = np.argsort(new_index, kind="stable")
         unions = self.linkage.merged_clusters(
             rows(self.statistics, members[order]), segment_starts(new_index[order])
@@ -92,7 +92,7 @@ def segment_starts(groups: npt.NDArray[Any]) -> Ints:
     return np.flatnonzero(np.concatenate([np.ones(min(1, len(groups)), bool), changed]))
 
 
-_MAX_EMPTY = 1024  # compact the pairs only if more slots than this are empty
+_MAX_EMPTY = 1024  # compact the pairs only if more than this number of slots are empty
 
 
 def run(
@@ -123,7 +123,7 @@ def run(
     step = 0
     while step < len(thresholds):
         slots = pairs.reach(np.float32(thresholds[step]))
-        if len(slots) == 0:  # no pair reaches this threshold: skip to the first one that a pair may reach
+        if len(slots) == 0:  # no pair reaches this threshold: skip to the first threshold that a pair may reach
             closest = np.float32(pairs.similarity.max(initial=-np.inf))
             step = max(step + 1, int((thresholds.astype(np.float32) > closest).sum()))
             continue
@@ -162,13 +162,13 @@ class ClusterPairs:
         self.n_empty = 0
 
     def reach(self, threshold: np.float32) -> Ints:
-        """Evaluate the pairs that may reach ``threshold``; return the slots of the pairs that do."""
+        """Evaluate the pairs that may reach ``threshold``; return the slots of the pairs that reach it."""
         slots = np.flatnonzero(self.similarity > np.nextafter(threshold, np.float32(-np.inf)))
         self._evaluate(slots[~self.is_evaluated[slots]])
         return slots[self.similarity[slots].astype(np.float32) >= threshold]
 
     def contract(self, members: Ints, new_id: Ints) -> None:
-        """Update the pairs after a round that merged the clusters ``members``: combine pairs that became equal."""
+        """Update the pairs after a round that merged the clusters ``members``; combine pairs that became equal."""
         is_member = np.zeros(len(new_id), bool)
         is_member[members] = True
         slots = np.flatnonzero(is_member[self.ends[:, 0]] | is_member[self.ends[:, 1]])
@@ -178,7 +178,7 @@ class ClusterPairs:
         remains = new[:, 0] != new[:, 1]
         if self.allowed is not None:
             remains &= self.allowed.check(new)
-        # Sort by new pair, then by old pair. The specification merges the statistics in the same order.
+        # Sort by new pair, then by old pair. rounds/reference.py merges the statistics in the same order.
         order = np.lexsort((old[:, 1], old[:, 0], new[:, 1], new[:, 0], ~remains))[: remains.sum()]
         first = segment_starts(new[order])
         kept, emptied = np.split(slots, [len(first)])
@@ -223,7 +223,7 @@ class ClusterPairs:
 
 
 def components(source: Ints, target: Ints, n: int) -> Ints:
-    """Return the new id of each cluster: the smallest id in its connected component."""
+    """Return the new id of each cluster: the smallest cluster id in its connected component."""
     members, index = np.unique(np.concatenate([source, target]), return_inverse=True)
     a, b = np.split(index, 2)
     links = coo_array((np.ones(len(source), bool), (a, b)), shape=(len(members), len(members)))
@@ -235,7 +235,7 @@ def components(source: Ints, target: Ints, n: int) -> Ints:
 
 
 def nearest_neighbors(pairs: Ints, similarity: Floats) -> tuple[Ints, Ints, Floats]:
-    """Return the clusters in ``pairs``, their nearest neighbours and the similarities; ties go to smaller ids."""
+    """Return the clusters in ``pairs``, their nearest neighbours, and the similarities. Ties go to smaller ids."""
     source = np.concatenate([pairs[:, 0], pairs[:, 1]])
     target = np.concatenate([pairs[:, 1], pairs[:, 0]])
     similarity = np.concatenate([similarity, similarity])
@@ -245,14 +245,14 @@ def nearest_neighbors(pairs: Ints, similarity: Floats) -> tuple[Ints, Ints, Floa
 
 
 def is_mutual(source: Ints, target: Ints, n: int) -> npt.NDArray[np.bool_]:
-    """Return whether each cluster ``source`` is also the nearest neighbour of its nearest neighbour ``target``."""
+    """Return whether each ``source`` and its nearest neighbour ``target`` are mutual nearest neighbours."""
     nearest = np.full(n, -1)
     nearest[source] = target
     return np.asarray(nearest[target] == source)
 
 
 class AllowedMerges:
-    """The total weight of each cluster and the pairs that must not merge; updated after each merge."""
+    """The total weight of each cluster, and the pairs of clusters that must not merge, after the merges so far."""
 
     def __init__(self, n: int, constraints: Constraints) -> None:
         self.max_weight = constraints.most
@@ -260,7 +260,7 @@ class AllowedMerges:
         self.cannot = np.sort(constraints.cannot_pairs(), axis=1)  # pairs of cluster ids
 
     def check(self, pairs: Ints) -> npt.NDArray[np.bool_]:
-        """Return whether the two clusters of each pair may merge; pairs are (smaller id, larger id)."""
+        """Return whether the two clusters of each pair (smaller id, larger id) may merge."""
         n = len(self.weight)
         is_apart = np.isin(pairs @ [n, 1], self.cannot @ [n, 1])
         return np.asarray(~is_apart & (self.weight[pairs].sum(axis=1) <= self.max_weight))

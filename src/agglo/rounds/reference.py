@@ -1,6 +1,7 @@
 """Specification of SCC, Affinity and HAC in plain NumPy: slow and short. Every engine must build the same tree.
 
-:func:`scc_partitions` is Algorithm 1 of the paper. A cluster's id is its smallest point. Ties go to smaller ids.
+:func:`scc_partitions` is Algorithm 1 of the SCC paper. The id of a cluster is its smallest point. If two
+neighbours are equally close, the neighbour with the smaller id is the nearest.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def hac(graph: NeighborGraph, *, linkage: Any = "average", X: Any = None) -> Hie
 
 
 def scc_partitions(graph: NeighborGraph, plan: RoundPlan) -> Iterator[RoundRecord]:
-    """Yield the partition of the points after each round that merges clusters."""
+    """Yield threshold, partition and linkage values after each round that merges clusters (``RoundRecord``)."""
     n, linkage = graph.n_points, make_linkage(graph, plan.linkage)
     sign = 1 if linkage.kind == "similarity" else -1
     thresholds, levels = plan_thresholds(plan, sign)
@@ -59,10 +60,10 @@ def scc_partitions(graph: NeighborGraph, plan: RoundPlan) -> Iterator[RoundRecor
         reached = np.flatnonzero(np.float32(similarity.max()) >= levels[step:])
         if len(reached) == 0:
             return
-        step += int(reached[0])  # no pair reaches the thresholds before this one
+        step += int(reached[0])  # skip the thresholds that no pair reaches
         merges = np.float32(similarity) >= levels[step]
         if plan.mutual:
-            merges &= target[np.searchsorted(source, target)] == source  # both are nearest neighbours
+            merges &= target[np.searchsorted(source, target)] == source  # keep mutual nearest neighbours
         source, target, similarity = source[merges], target[merges], similarity[merges]
         new = components(source, target, n)
         statistics = merge_clusters(linkage, statistics, np.union1d(source, target), new)
@@ -73,7 +74,7 @@ def scc_partitions(graph: NeighborGraph, plan: RoundPlan) -> Iterator[RoundRecor
 
 
 def nearest_neighbors(pairs: Ints, similarity: Floats) -> tuple[Ints, Ints, Floats]:
-    """Return all clusters with neighbours in ascending order, their nearest neighbours, and the similarities."""
+    """Return all clusters that have neighbours, in ascending order, their nearest neighbours and similarities."""
     source, target = np.concatenate([pairs, pairs[:, ::-1]]).T
     similarity = np.tile(similarity, 2)
     order = np.lexsort((target, -similarity, source))
@@ -82,7 +83,7 @@ def nearest_neighbors(pairs: Ints, similarity: Floats) -> tuple[Ints, Ints, Floa
 
 
 def components(source: Ints, target: Ints, n: int) -> Ints:
-    """Return the new id of each cluster: the smallest id in its connected component."""
+    """Return the new id of each cluster: the smallest cluster id in its connected component."""
     new = np.arange(n)
     while (new[source] != new[target]).any():
         smaller = np.minimum(new[source], new[target])

@@ -43,10 +43,13 @@ def attach(
 def first_merge(
     tree: Hierarchy, thresholds: npt.NDArray[np.float32], leaves: npt.NDArray[np.int32], value_of: Any, sign: int
 ) -> tuple[int, int, float]:
-    """Find the first merge of a new point: cluster, round and similarity; the cluster is -1 without a merge."""
+    """Find the first merge of a new point; return the cluster, the round and the similarity.
+
+    If the point does not merge, the cluster is -1.
+    """
     cluster = leaves
     for round in range(1, len(thresholds) + 1):
-        # Find the cluster of each neighbour before this round: its highest ancestor from earlier rounds.
+        # Find the cluster of each neighbour before this round: its highest ancestor that earlier rounds built.
         while True:
             parent = tree.parent[cluster]
             is_merged = (parent >= 0) & (tree.round[parent] < round)
@@ -70,7 +73,7 @@ def value_by_edges(
     inside: npt.NDArray[np.bool_],
     node: int,
 ) -> float:
-    """Return the linkage of a new point and a cluster; ``inside`` marks the point's edges into the cluster."""
+    """Return the linkage of a new point and a cluster. ``inside`` marks the point's edges to the cluster."""
     missing, own = tree.about["missing"], weights[inside].astype(np.float64)
     size = float(tree.size[node] if leaf_weights is None else leaf_weights[tree.leaves(node)].sum())
     if tree.about["linkage"] == "average":
@@ -91,7 +94,7 @@ def value_by_edges(
 def row_fixed_point(
     row: npt.NDArray[np.float32], leaves: npt.NDArray[np.int32], leaf_weights: Floats | None
 ) -> tuple[FixedPoint, Floats]:
-    """Return the fixed-point format for sums over a new point's edges, and the multiplicity of each edge."""
+    """Return the fixed-point format for sums over a new point's edges, and the factor of each edge in a sum."""
     magnitudes = np.abs(row.astype(np.float64))
     total, one, counts = len(row).bit_length(), 0, np.ones(len(leaves))
     if leaf_weights is not None:
@@ -111,14 +114,17 @@ def value_by_moments(
     inside: npt.NDArray[np.bool_],
     node: int,
 ) -> float:
-    """Return the vector linkage of a new point and a cluster; for parallel edges to a leaf, the closest counts."""
+    """Return the vector linkage of a new point and a cluster.
+
+    If the cluster is a leaf with several edges to the point, the closest edge is used.
+    """
     edges = [vectors.EdgeWeights(weights[[edge]]) for edge in np.flatnonzero(inside)]
     values = [float(rule.value(new, nodes[node], edge)[0]) for edge in edges]
     return max(values) if rule.kind == "similarity" else min(values)
 
 
 def point_moments(point: npt.NDArray[np.float32]) -> vectors.Moments:
-    """Return the moments of one new point, as a table with one row."""
+    """Return weight, mean and spread (moments) of one new point, as a table with one row."""
     square = vectors.row_products(point, point)
     return vectors.Moments(np.ones(1), point, square, np.zeros(1), np.ones(1, bool))
 
@@ -126,7 +132,7 @@ def point_moments(point: npt.NDArray[np.float32]) -> vectors.Moments:
 def node_moments(
     tree: Hierarchy, rule: vectors.VectorLinkage, leaf_weights: Floats | None
 ) -> list[vectors.Moments]:
-    """Return the moments of every node; inner nodes merge the moments of their children."""
+    """Return weight, mean and spread of every node. Those of an inner node are merged from its children."""
     points = rule.of_points(np.ones(tree.n_leaves) if leaf_weights is None else leaf_weights)
     moments = [select(points, np.array([leaf])) for leaf in range(tree.n_leaves)]
     for node in range(tree.n_leaves, tree.n_nodes):

@@ -1,7 +1,7 @@
 """Specification of merging roots (``connect``) in plain NumPy, for tests of :mod:`agglo.rounds.connect`.
 
-A cluster is a list of points, and its linkages are computed from these points by their definitions. In each round,
-all pairs of mutual nearest neighbours merge. The rounds end when no two clusters may merge.
+A cluster is a list of points. The linkage of two clusters is computed from their points by its definition. In each
+round, all pairs of mutual nearest neighbours merge. The rounds end when no two clusters may merge.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def merge_roots(
         for (i, a), (j, b) in combinations(enumerate(clusters), 2):
             if not any((p in a and q in b) or (p in b and q in a) for p, q in cannot_link):
                 similarity[i, j] = similarity[j, i] = sign * link(points, mass, a, b, linkage, metric)
-        nearest = similarity.argmax(axis=1)  # ties go to the cluster with the smallest point
+        nearest = similarity.argmax(axis=1)  # if tied, the cluster with the smallest point
         pairs = [(i, j) for i, j in enumerate(nearest) if i < j and nearest[j] == i and similarity[i, j] > -np.inf]
         if not pairs:
             return merged

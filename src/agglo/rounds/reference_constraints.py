@@ -1,8 +1,9 @@
 """Specification of the rounds with constraints and point weights, for tests of the engines.
 
-It differs from :mod:`agglo.rounds.reference` in three places. Must-link points merge before the first round.
-Clusters that may not merge are not neighbours. The pairs of a round merge one by one, from the closest to the
-farthest. A pair is skipped if earlier merges of the same round have made its merge invalid.
+These rounds differ from :mod:`agglo.rounds.reference` in three places. Must-link points merge before the first
+round. If the constraints forbid the merge of two clusters, they are not neighbours. The pairs of a round merge one
+by one, from the closest to the farthest. If earlier merges of the same round make the merge of a pair invalid, it
+is skipped.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ def build(
     connect: Any = "auto",
     **constraints: Any,
 ) -> Hierarchy:
-    """Check the inputs, and build the tree of a plan with the rounds of this module."""
+    """Check the inputs, run the rounds of this module by a plan, and return the tree."""
     check_round_options(linkage, connect)
     checked = check_constraints(graph.n_points, **constraints)
     return build_hierarchy(run, plan, graph, linkage, X, connect, checked)
@@ -74,7 +75,7 @@ def run(graph: NeighborGraph, plan: RoundPlan, constraints: Constraints | None) 
 def constrained_partitions(
     graph: NeighborGraph, plan: RoundPlan, constraints: Constraints
 ) -> Iterator[RoundRecord]:
-    """Yield the partition of the points after each round that merges clusters."""
+    """Yield threshold, partition and linkage values after each round that merges clusters (``RoundRecord``)."""
     n, weights = graph.n_points, constraints.weights
     linkage = make_linkage(graph, plan.linkage, weights)
     sign = 1 if linkage.kind == "similarity" else -1
@@ -98,11 +99,11 @@ def constrained_partitions(
             reached = np.flatnonzero(np.float32(similarity.max()) >= levels[step:])
             if len(reached) == 0:
                 return
-            step += int(reached[0])  # no pair reaches the thresholds before this one
+            step += int(reached[0])  # skip the thresholds that no pair reaches
             threshold = float(thresholds[step])
             merges = np.float32(similarity) >= levels[step]
             if plan.mutual:
-                merges &= target[np.searchsorted(source, target)] == source  # both are nearest neighbours
+                merges &= target[np.searchsorted(source, target)] == source  # keep mutual nearest neighbours
             source, target, similarity = source[merges], target[merges], similarity[merges]
         new = allowed.merge(source, target, similarity)
         merged = new[source] == new[target]

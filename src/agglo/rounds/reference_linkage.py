@@ -17,7 +17,7 @@ Table = TypeVar("Table", bound=tuple[Any, ...])
 
 
 def bind_points(graph: NeighborGraph, linkage: Any, X: Any) -> Any:
-    """Convert the name of a vector linkage to a linkage of the points ``X``; return other linkages unchanged."""
+    """Convert the name of a vector linkage to a linkage on the points ``X``; return other linkages unchanged."""
     check_linkage(linkage)
     is_vector_linkage = isinstance(linkage, str) and linkage not in GRAPH_LINKAGES
     return VectorLinkage(graph, linkage, X) if is_vector_linkage else linkage
@@ -47,7 +47,10 @@ def starts(groups: npt.NDArray[Any]) -> Ints:
 
 
 def merge_clusters(linkage: Linkage, statistics: Any, members: Ints, new: Ints) -> Any:
-    """Return the statistics of all clusters after ``members``, the clusters that merge, get the ids ``new``."""
+    """Return the statistics of all clusters after a round.
+
+    ``members`` are the clusters that merge. ``new`` is the id of each cluster after the round.
+    """
     members = members[np.argsort(new[members], kind="stable")]
     first = starts(new[members])
     merged = linkage.merged_clusters(select(statistics, members), first)
@@ -58,7 +61,7 @@ def merge_clusters(linkage: Linkage, statistics: Any, members: Ints, new: Ints) 
 
 
 class ClusterWeights(NamedTuple):
-    """Statistics of clusters: the number of points in each cluster, or their total weight."""
+    """Statistics of clusters: the number of points in each cluster, or the total weight of its points."""
 
     weight: Floats
 
@@ -66,12 +69,14 @@ class ClusterWeights(NamedTuple):
 class GraphLinkage:
     """A linkage over the edges of one graph.
 
-    ``average`` is the mean over all pairs of points, ``complete`` the farthest pair, ``single`` the closest edge.
-    A pair without an edge has the value ``missing`` of the graph; with ``"ignore"`` it does not count. If points
-    have weights, an edge counts in an average with the product of its two points' weights.
+    ``average`` is the mean over all pairs of points of the two clusters. ``complete`` is the value of the farthest
+    pair. ``single`` is the weight of the closest edge. A pair without an edge has the value ``missing`` of the
+    graph. If ``missing`` is ``"ignore"``, such pairs are left out. If points have weights, the weight of a pair in
+    an average is the product of the weights of its two points.
 
-    Averages use integer sums, in multiples of 2^-shift (:func:`agglo.neighbors.graph.fixed_point_for`). Integer
-    sums are exact, so averages do not depend on the order of the edges.
+    Averages are computed from integer sums, in multiples of 2^-shift; see
+    :func:`agglo.neighbors.graph.fixed_point_for`. Integer sums are exact, so averages do not depend on the order
+    of the edges.
     """
 
     farthest: float | None = None
@@ -84,12 +89,12 @@ class GraphLinkage:
         self.sign = 1 if graph.kind == "similarity" else -1
         self.missing = None if graph.missing == "ignore" else self.sign * float(graph.missing or 0.0)
         self.grid = fixed_point_for(graph, self.weights)
-        # If pairs without an edge are closer than edges, an average may get closer when clusters merge.
+        # If pairs without an edge are closer than edges, an average may become closer when clusters merge.
         farthest_edge = graph.min_weight if self.sign == 1 else -graph.max_weight
         self.reducible = linkage != "average" or self.missing is None or self.missing <= farthest_edge
 
     def of_points(self, weights: Floats) -> ClusterWeights:
-        """Return the weight of each point; it is 1 if no weights were given."""
+        """Return the weight of each point, or 1 if no weights were given."""
         return ClusterWeights(np.ones(len(weights)) if self.weights is None else self.weights)
 
     def of_edges(self, sources: Ints, targets: Ints, weights: npt.NDArray[np.float32]) -> EdgeStatistics:
@@ -107,7 +112,7 @@ class GraphLinkage:
         return ClusterWeights(np.add.reduceat(clusters.weight, first))
 
     def merged_edges(self, edges: EdgeStatistics, first: Ints) -> EdgeStatistics:
-        """Return the sum, closest or farthest edge of each pair of clusters, and its number of edges."""
+        """Return the sum, closest or farthest of the edges of each pair of clusters, and their number."""
         combine = {"average": np.add, "single": np.maximum, "complete": np.minimum}[self.linkage]
         return EdgeStatistics(combine.reduceat(edges.combined, first), np.add.reduceat(edges.number, first))
 

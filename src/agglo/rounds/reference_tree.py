@@ -15,28 +15,28 @@ from agglo.tree.hierarchy import Hierarchy
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 RoundRecord = tuple[float, Ints, Floats]
-"""Threshold of a round, cluster of each point after it, and linkage value per cluster id (NaN: not merged)."""
+"""Threshold of a round, cluster id of each point after it, and linkage value per cluster (NaN: not merged)."""
 
 
 def plan_thresholds(plan: RoundPlan, sign: int) -> tuple[Floats, npt.NDArray[np.float32]]:
     """Return the thresholds, and the smallest float32 similarity that reaches each threshold.
 
-    ``sign`` is 1 for similarities and -1 for distances. A plan without thresholds has one, NaN, which every
-    similarity reaches.
+    ``sign`` is 1 for similarities and -1 for distances. If the plan has no thresholds, return one threshold, NaN,
+    which every similarity reaches.
     """
     thresholds = np.array([np.nan]) if plan.thresholds is None else plan.thresholds
     return thresholds, np.where(np.isnan(thresholds), -np.inf, sign * thresholds).astype(np.float32)
 
 
 def farthest_merge(source: Ints, similarity: Floats, new: Ints) -> Floats:
-    """Return, for each cluster id, the smallest similarity that merged the new cluster; NaN if nothing merged."""
+    """Return, for each cluster id, the smallest similarity of the merged pairs, or NaN if nothing merged."""
     farthest = np.full(len(new), np.nan)
     np.fmin.at(farthest, new[source], similarity)
     return farthest
 
 
 def build_forest(n: int, rounds: Iterable[RoundRecord]) -> Forest:
-    """Build one node for every merged cluster, in order of the rounds and then of the smallest points."""
+    """Build the forest with one node per merged cluster, in order of round and then of smallest point."""
     parent, value, size, made_in = [-1] * n, [np.nan] * n, [1] * n, [0] * n
     node, old = list(range(n)), np.arange(n)
     records: list[tuple[float, int, int]] = []
@@ -55,7 +55,10 @@ def build_forest(n: int, rounds: Iterable[RoundRecord]) -> Forest:
 
 
 def sort_merges(forest: Forest, kind: str) -> Forest:
-    """Sort the merges of HAC by height, one merge per round; a parent is never lower than its children."""
+    """Sort the merges of HAC by height; return a forest with one merge per round.
+
+    If a parent is lower than a child, it is sorted by the height of the child.
+    """
     n = int((forest.round == 0).sum())
     height = -forest.value if kind == "similarity" else forest.value.copy()
     for node, parent in enumerate(forest.parent):  # children come before their parents

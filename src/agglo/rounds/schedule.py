@@ -1,4 +1,4 @@
-"""Schedules, the thresholds of the rounds from near to far, and plans, the parameters of one run of the rounds."""
+"""Schedules (the thresholds of the rounds, from near to far) and plans (the parameters of the rounds)."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ _COSINE = (1.0, 0.001)
 _UNIT_SQEUCLIDEAN = (0.001, 4.0)
 
 _NUMBER = 200  # the number of thresholds in the paper's experiments
-_STEPS = 15_980  # default number per factor of 1000: twenty times the paper's finest schedule of 800
-_FLOAT32 = 2.0**-22  # relative differences below this are lost in float32
-_FEW = 0.001  # the share of the closest edges, and of the farthest, that the range ignores
+_STEPS = 15_980  # default number of thresholds per factor of 1000: about 20 times the 800 of the paper
+_FLOAT32 = 2.0**-22  # relative differences below this are lost in float32 rounding
+_FEW = 0.001  # the range ignores this share of the closest edges, and of the farthest edges
 
 
 def threshold_range(graph: WeightSummary) -> tuple[float, float]:
     """Return the nearest and the farthest threshold for ``graph``.
 
-    Similarities range from 1, or the largest weight if that is larger, down to a thousandth of it. The paper uses
-    this range for cosines. Dot products have no upper bound, so their range starts at the largest weight. Squared
-    Euclidean distances of unit vectors range from 0.001 to 4, as in the paper. Other distances range from the
-    0.1 % quantile of the positive weights to the largest weight, or to ``missing`` if that is larger. The quantile
-    keeps a few near duplicates from stretching the range.
+    The range of similarities starts at 1, or at the largest weight if that is larger. It ends at a thousandth of
+    its start. The paper uses this range for cosines. Dot products have no upper bound, so their range starts at
+    the largest weight. Squared Euclidean distances of unit vectors range from 0.001 to 4, as in the paper. Other
+    distances range from the 0.1 % quantile of the positive weights to the largest weight, or to ``missing`` if
+    that is larger. Because of the quantile, a few near duplicates do not extend the range.
     """
     if graph.kind == "similarity":
         nearest = _closest_similarity(graph)
@@ -58,7 +58,7 @@ def threshold_range(graph: WeightSummary) -> tuple[float, float]:
 def _closest_similarity(graph: WeightSummary) -> float:
     """Return the similarity at which the thresholds for ``graph`` start."""
     if graph.metric == "dot" and graph.max_weight > 0:
-        return graph.max_weight  # so that the tree does not depend on the scale of the points
+        return graph.max_weight  # then the tree does not depend on the scale of the points
     return max(1.0, graph.max_weight)
 
 
@@ -76,19 +76,20 @@ def schedule(
     graph : NeighborGraph
         The graph to cluster. Its kind and weights determine the range.
     thresholds : {"odds", "geometric", "linear", "doubling"} or array-like
-        ``"odds"``: the odds (1 - d) / d of the relative distance d fall in equal ratios; see the notes.
-        ``"geometric"`` and ``"linear"``: equal ratios or equal steps over the range of :func:`threshold_range`.
-        ``"doubling"``: the schedule of the paper's theorem, τ₀·2ⁱ. It doubles the smallest positive distance until
-        the farthest distance is covered; similarities are halved. An array is used unchanged.
+        ``"odds"``: the odds (1 - d) / d of the relative distance d decrease by equal ratios; see the notes.
+        ``"geometric"``: equal ratios over the range of :func:`threshold_range`. ``"linear"``: equal steps over
+        that range. ``"doubling"``: the schedule τ₀·2ⁱ of the paper's theorem. It doubles the smallest positive
+        distance until the farthest distance is covered. For similarities, it halves the threshold instead. An
+        array is used unchanged.
     n_thresholds : int, optional
         The number of thresholds for ``"odds"``, ``"geometric"`` and ``"linear"``. With 1, only the farthest
-        threshold is used. The default is 200, as in the paper. For ``"odds"`` it is 15,980 per factor of 1,000,
-        twenty times the paper's finest schedule.
+        threshold is used. The default is 200, as in the paper. For ``"odds"``, the default is 15,980 per factor
+        of 1,000, which is 20 times as many as in the paper's finest schedule.
     linkage : str
         The linkage that is compared with the thresholds. Values of ``"average"`` can be farther than all edge
-        weights, because pairs without an edge count. Other linkages stay within the range of the weights.
+        weights, because they include pairs without an edge. Other linkages stay within the range of the weights.
     mass : float, optional
-        The total weight of the points divided by the smallest weight; by default the number of points.
+        The total weight of the points divided by the smallest weight. By default, it is the number of points.
 
     Notes
     -----
@@ -99,15 +100,15 @@ def schedule(
 
     Let d be the distance of two clusters, relative to the distance of a pair without an edge. The odds (1 - d) / d
     suit both scales: they are about 1 / d for small d, and about 1 - d for d near 1. The schedule starts at the
-    odds of the nearest edge. It ends at 4 / n² times the odds of the farthest edge, the smallest odds of two
-    clusters of n points in total with an edge between them. Therefore all clusters with an edge between them
-    merge. The nearest and the farthest 0.1 % of the edges do not extend the range, which ends at 0.001 or farther.
-    For other linkages, and if pairs without an edge are ignored, distances are in equal ratios up to the farthest
-    edge.
+    odds of the nearest edge. It ends at 4 / n² times the odds of the farthest edge. These are the smallest
+    possible odds of two clusters that have n points in total and an edge between them. Therefore all clusters with
+    an edge between them merge. The nearest and the farthest 0.1 % of the edges do not extend the range. The range
+    always includes odds of 0.001. For other linkages, the distances of the thresholds increase by equal ratios up
+    to the farthest edge. The same holds if pairs without an edge are ignored.
 
-    Distances of similarities are differences to 1, or to the largest weight if that is larger. If all weights are
-    at most 1/2, they are differences to the smallest power of two that no weight exceeds. So weights times 1/2,
-    1/4, ... give the same tree.
+    The distance of a similarity is 1 minus the similarity. If the largest weight is above 1, it replaces the 1. If
+    all weights are at most 1/2, the smallest power of two that no weight exceeds replaces the 1. So weights times
+    1/2, 1/4, ... give the same tree.
 
     With smaller steps, the tree is closer to the tree of HAC. A threshold at which nothing merges costs no time.
 
@@ -154,7 +155,7 @@ def _odds(graph: WeightSummary, number: int | None, linkage: str, mass: float) -
     up = graph.kind == "distance"  # whether far pairs have larger weights
     sign = 1.0 if up else -1.0
     closest = min(0.0, graph.min_weight) if up else _closest_similarity(graph)
-    if closest == 1.0 and 0 < graph.max_weight <= 0.5:  # in a smaller unit, the tree must be the same
+    if closest == 1.0 and 0 < graph.max_weight <= 0.5:  # weights in a smaller unit must give the same tree
         fraction, exponent = math.frexp(graph.max_weight)
         closest = math.ldexp(1.0, exponent - (fraction == 0.5))
 
@@ -171,11 +172,11 @@ def _odds(graph: WeightSummary, number: int | None, linkage: str, mass: float) -
     nearest = min(distance(graph.quantile_above(closest, up, _FEW), farthest), farthest / 2)
     if not diluted:
         return closest + sign * _ratios(nearest, farthest, number)
-    # How much closer the farthest edges are than a pair without an edge, as a share of its distance.
+    # The distance of a pair without an edge minus that of the farthest edges, as a share of the former.
     closer = 1 - distance(graph.quantile_above(closest + sign * farthest, not up, _FEW), 0.0) / farthest
     closer = max(closer, 2.0**-53)  # smaller differences are lost in rounding
     least = min(_COSINE[1], 4 * closer / mass**2)
-    zero = closest + sign * farthest == 0.0  # float32 can separate numbers near 0, however small
+    zero = closest + sign * farthest == 0.0  # near 0, float32 can separate numbers of any size
     odds = 1 / _ratios(nearest / (farthest - nearest), 1 / (least if zero else max(least, _FLOAT32)), number)
     if zero:
         return np.asarray(closest * odds / (1 + odds))
@@ -184,7 +185,7 @@ def _odds(graph: WeightSummary, number: int | None, linkage: str, mass: float) -
 
 
 def _ratios(first: float, last: float, number: int | None) -> npt.NDArray[np.float64]:
-    """Return ``number`` values from ``first`` to ``last`` in equal ratios; by default, in steps of _STEPS."""
+    """Return ``number`` values from ``first`` to ``last`` in equal ratios; by default, _STEPS per factor 1000."""
     if number is None:
         number = 1 + math.ceil(log(last / first) / log(1000.0) * _STEPS)
     return geomspace(first, last, number) if number > 1 else np.array([last])
@@ -193,9 +194,9 @@ def _ratios(first: float, last: float, number: int | None) -> npt.NDArray[np.flo
 def check_schedule(
     thresholds: ScheduleName | npt.ArrayLike, n_thresholds: int | None, kind: Kind
 ) -> npt.NDArray[np.float64] | None:
-    """Check the parameters of a schedule; return thresholds given as an array, or None for a named schedule.
+    """Check the parameters of a schedule; return the given array of thresholds, or None for a named schedule.
 
-    ``kind`` is the kind of the linkage: thresholds must decrease for similarities, and increase for distances.
+    ``kind`` is the kind of the linkage. Thresholds must decrease for similarities and increase for distances.
     """
     if isinstance(thresholds, str):
         if thresholds not in SCHEDULES:
@@ -233,13 +234,14 @@ def check_schedule(
 class RoundPlan:
     """Parameters of one run of the rounds.
 
-    In each round every cluster finds its nearest neighbour. The pair merges if its linkage reaches the threshold.
+    In each round, every cluster finds its nearest neighbour. If the linkage of the two reaches the threshold, they
+    merge.
     Linkage and threshold are compared in float32, the precision of the edge weights. The connected components of
     the merging pairs are the new clusters.
     """
 
     linkage: GraphLinkageName | Linkage
-    thresholds: npt.NDArray[np.float64] | None  # from near to far; None: every pair merges
+    thresholds: npt.NDArray[np.float64] | None  # from near to far; if None, every pair merges
     until_stable: bool  # whether to keep a threshold until a round merges nothing
     mutual: bool  # whether to merge only mutual nearest neighbours
     about: dict[str, Any]  # entries for the record of the tree, Hierarchy.about
@@ -259,7 +261,7 @@ def scc_plan(
         mass = None if weights is None else float(weights.sum() / weights.min())
         values = schedule(graph, thresholds, n_thresholds, linkage, mass)
     else:
-        assert isinstance(graph, NeighborGraph)  # Spark supports only linkages on the graph
+        assert isinstance(graph, NeighborGraph)  # on Spark, linkage is a str
         if weights is None and isinstance(linkage, VectorLinkage):
             edges = linkage.edge_linkages(graph)
         else:
@@ -277,13 +279,13 @@ def scc_plan(
 
 
 def affinity_plan(linkage: GraphLinkageName | Linkage) -> RoundPlan:
-    """Plan Affinity clustering: no thresholds; every cluster merges with its nearest neighbour."""
+    """Plan the rounds of Affinity clustering: every cluster merges with its nearest neighbour, at any distance."""
     return RoundPlan(linkage, None, True, False, {"method": "affinity"})
 
 
 def hac_plan(linkage: GraphLinkageName | Linkage) -> RoundPlan:
-    """Plan HAC: no thresholds; each round merges all pairs of mutual nearest neighbours.
+    """Plan the rounds of HAC: each round merges all pairs of mutual nearest neighbours, at any distance.
 
-    If the linkage is reducible, these are the merges of sequential HAC, but many of them share a round.
+    If the linkage is reducible, the merges are those of sequential HAC. Many of these merges share a round.
     """
     return RoundPlan(linkage, None, True, True, {"method": "hac"})

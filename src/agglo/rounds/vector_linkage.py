@@ -1,8 +1,8 @@
-"""Vector linkages: exact-average, centroid and ward, which compare the vectors of the points, not their edges.
+"""Vector linkages (exact-average, centroid, ward), which compare the vectors of the points, not their edges.
 
-A cluster is stored as its weight, its mean in float32, and the sum of squared distances to the mean. All three
-linkages are functions of these numbers. Only clusters with an edge between them are compared. The native core adds
-in the same order, so it computes the same bits.
+A cluster is stored as its weight, its mean in float32, and the sum of squared distances of its points to the mean
+(the spread). All three linkages are functions of these numbers. Only clusters with an edge between them are
+compared. The C++ core adds numbers in the same order, so it computes the same bits.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from agglo.rounds.linkage import EdgeLinkages, Float, Int
 VectorLinkageName = Literal["exact-average", "centroid", "ward"]
 ConnectName = VectorLinkageName | Literal["auto"]
 
-# The metrics that each linkage supports: its value must be a function of weights, means and spreads.
+# The metrics that each linkage supports: the linkage value must be a function of weights, means and spreads.
 VECTOR_LINKAGES: dict[str, tuple[str, ...]] = {
     "exact-average": ("cosine", "dot", "sqeuclidean"),
     "centroid": ("cosine", "sqeuclidean", "euclidean"),
@@ -30,10 +30,10 @@ VECTOR_LINKAGES: dict[str, tuple[str, ...]] = {
 }
 
 _LANES = 8  # number of running sums of a dot product, as in the core
-_ROUNDING = 1 + 1e-5  # a rounded mean may be farther from the origin than all points, by this factor
+_ROUNDING = 1 + 1e-5  # by rounding, a mean may be farther from the origin than all points, by this factor
 EPSILON = float(np.finfo(np.float32).eps)  # twice the relative rounding error of a point in float32
 CLEAR = 10  # a distance must be at least this many times the rounding error of its points
-FEW = 0.05  # warn if a larger share of edges is too short; near duplicates are allowed
+FEW = 0.05  # warn if a larger share of the edges is too short; a few near duplicates are allowed
 _EDGES = 1 << 20  # approximate number of edges per block
 
 
@@ -54,7 +54,7 @@ class EdgeWeights(NamedTuple):
 
 
 class MetricSpec(NamedTuple):
-    """A metric and a number of points, for a linkage without a graph."""
+    """A metric and a number of points, in place of a graph, to create a vector linkage without a graph."""
 
     metric: str | None
     n_points: int
@@ -171,13 +171,13 @@ class VectorLinkage:
             )
 
     def release_points(self) -> npt.NDArray[np.float32]:
-        """Return the points and drop them: the engine overwrites them, so this linkage cannot run again."""
+        """Return the points and drop them. The engine overwrites the points, so this linkage cannot run again."""
         points, self.points = self.points, self.points[:0]
         return points
 
     def prepare_queries(self, X: Any) -> npt.NDArray[np.float32]:
-        """Normalize or center new points in the same way as the points of the linkage."""
-        # Distances of new points may be arbitrarily small, so only other metrics check the scale.
+        """Normalize or center new points in the same way as the points of the linkage; return them in float32."""
+        # Distances of new points may be arbitrarily small, so only similarities need a minimum scale.
         check_is_dense(X)
         scaled_metric = self.metric if self.metric in ("cosine", "dot") else None
         given = check_points(X, half=True, metric=scaled_metric)
@@ -189,7 +189,7 @@ class VectorLinkage:
         return _normalize_or_center(given, self.metric, self.center)
 
     def with_clusters(self, means: npt.NDArray[np.float32], spreads: Float) -> VectorLinkage:
-        """Return the same linkage with clusters in place of points, given their means and spreads."""
+        """Return the same linkage on clusters instead of points, given the means and spreads of the clusters."""
         other = copy.copy(self)
         other.points, other.spreads = means, spreads
         return other
@@ -206,7 +206,7 @@ class VectorLinkage:
         return EdgeLinkages(self.kind, graph.metric, graph.n_points, values, *ends)
 
     def of_points(self, weights: Float) -> Moments:
-        """Return the weight, mean and spread of each point as a cluster."""
+        """Return the weight, mean and spread of each point, as a cluster of one point."""
         n = len(self.points)
         single = self.spreads is None
         spreads = np.zeros(n) if self.spreads is None else self.spreads
@@ -230,7 +230,7 @@ class VectorLinkage:
         return Moments(weight, mean, squared_norm, spread, np.zeros(len(first), bool))
 
     def merged_edges(self, edges: EdgeWeights, first: Int) -> EdgeWeights:
-        """Return one weight per pair. It is used only for two single points, which have just one edge."""
+        """Return one edge weight per pair of clusters. It is used only if both clusters are single points."""
         return EdgeWeights(edges.weight[first])
 
     def value(self, a: Moments, b: Moments, edges: EdgeWeights) -> Float:
@@ -253,7 +253,7 @@ class VectorLinkage:
 
 
 def row_products(x: npt.NDArray[np.float32], y: npt.NDArray[np.float32]) -> Float:
-    """Compute the dot product of each pair of rows in float64, with 8 running sums, as the core does."""
+    """Compute the dot products of rows ``x[i]`` and ``y[i]`` in float64, with 8 running sums, as the core does."""
     lane = np.zeros((len(x), _LANES))
     for j in range(0, x.shape[1], _LANES):
         terms = x[:, j : j + _LANES].astype(np.float64) * y[:, j : j + _LANES]
@@ -264,7 +264,7 @@ def row_products(x: npt.NDArray[np.float32], y: npt.NDArray[np.float32]) -> Floa
 
 
 def sum_segments(values: npt.NDArray[Any], first: Int) -> Float:
-    """Sum the rows of each segment in float64, from first to last; ``first`` has the starts of the segments."""
+    """Sum the rows of each segment in float64, from first to last. ``first`` contains the segments' starts."""
     length = np.diff(first, append=len(values))
     total = values[first].astype(np.float64)
     for place in range(1, length.max(initial=0)):
@@ -274,7 +274,7 @@ def sum_segments(values: npt.NDArray[Any], first: Int) -> Float:
 
 
 def _squared_distances(a: Float, b: Float, inner: Float) -> Float:
-    """Compute squared distances from squared lengths and inner products."""
+    """Compute squared distances from squared lengths ``a`` and ``b`` and dot products ``inner``."""
     return np.maximum(a + b - 2 * inner, 0.0)
 
 
@@ -305,10 +305,11 @@ def _normalize_or_center(points: PointArray, metric: str, center: Float) -> npt.
 
 
 def _lost_edges(graph: NeighborGraph, rounding: Float) -> tuple[float, float]:
-    """Return the share of edges that rounding hides, and the largest rounding error of their points.
+    """Return the share of edges that rounding hides, and the largest rounding error of the points of these edges.
 
-    ``rounding`` is the rounding error of each point. A positive edge is hidden if it is shorter than ``CLEAR``
-    times the error of its point. Both results are 0 if a quick check shows that the share is at most ``FEW``.
+    ``rounding`` is the rounding error of each point. Rounding hides an edge of positive length if the edge is
+    shorter than ``CLEAR`` times the rounding error of its point. If a quick check shows that the share is at most
+    ``FEW``, both results are 0.
     """
     squared = graph.metric == "sqeuclidean"
     bounds = np.square(CLEAR * rounding) if squared else CLEAR * rounding
