@@ -191,8 +191,8 @@ class CenterScan {
 
  private:
   static constexpr std::int64_t kBlock = 512;  // rows or centers per matrix product
-  static constexpr std::int64_t kPanel =
-      512 * 1024;                              // maximum number of numbers in a block of rows or centers
+  // The maximum number of numbers in a block of rows or centers.
+  static constexpr std::int64_t kPanel = 512 * 1024;
   static constexpr std::int64_t kRows = 1024;  // rows per chunk of other parallel work
   // With more columns, the error bound of float32 products is too large to exclude pairs.
   static constexpr std::int64_t kMaxColumns = 1 << 22;

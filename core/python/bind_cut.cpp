@@ -1,5 +1,5 @@
-// Bindings of the best cuts: node costs, the paths of DP-means and modularity, cuts into exactly k clusters,
-// and condensed trees.
+// Bindings of the functions that select optimal cuts of a tree, and of condensed trees.
+// They include node costs, the paths of DP-means and modularity, and cuts into exactly k clusters.
 #include "python.hpp"
 #include "tree/condense.hpp"
 #include "tree/dp_means_path.hpp"
@@ -59,7 +59,7 @@ NodeCosts compute_node_costs(const AnyPoints& points, std::span<const std::int32
   });
 }
 
-// Returns the first and the last number of each range.
+// Returns the possible numbers of clusters as ranges: the first and the last number of each range.
 auto find_possible_counts(std::span<const std::int32_t> parent, std::int64_t leaves) {
   std::vector<std::int64_t> first, last;
   for (const CountRange& range : agglo::find_possible_counts(parent, leaves)) {

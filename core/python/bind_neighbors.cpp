@@ -1,4 +1,4 @@
-// Bindings of the k-nearest-neighbour searches in dense points, of their queries, and of the IVF index.
+// Bindings of the k-nearest-neighbour searches of dense points, for all points or for queries.
 #include "ivf/ivf.hpp"
 #include "neighbors/candidates.hpp"
 #include "neighbors/exact.hpp"
@@ -18,14 +18,14 @@ static auto to_tuple(IvfResult&& found) {
 namespace agglo::python {
 namespace {
 
-// Measures the recall of neighbour lists on a sample of `sample` points.
+// Measures the recall of neighbour lists on a random sample of `sample` points.
 Recall measure_recall(const AnyPoints& points, const Points<std::int32_t>& lists, Metric metric,
                       std::int64_t sample, std::uint64_t seed, Gemm<float>* sgemm, ThreadPool& pool) {
   return agglo::measure_recall(points, {lists.data, static_cast<std::size_t>(lists.n * lists.d)}, lists.d,
                                metric, random_sample(points.n, sample, seed), sgemm, pool);
 }
 
-// For every point, selects the k closest of its candidates.
+// Returns the k nearest of the given candidates of every point.
 Neighbors select_closest(const AnyPoints& points, Metric metric, const DirectedView& candidates,
                          std::int64_t k, ThreadPool& pool) {
   const Space space(points, metric, pool);

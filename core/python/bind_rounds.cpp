@@ -1,7 +1,7 @@
 // Bindings of core/rounds: the rounds of SCC, Affinity and HAC, and the attachment of new points to a tree.
 //
-// Parameters are classes with named members. They keep the arrays alive that their members refer to.
-// So these arrays are passed without conversion: a converted copy would not stay alive.
+// Groups of parameters are classes with named members. Such an object keeps the arrays of its members alive.
+// These arrays must be passed without conversion, because a converted copy would not stay alive.
 #include <nanobind/stl/optional.h>
 
 #include "python.hpp"
@@ -135,7 +135,7 @@ void bind_rounds(nb::module_& module) {
   };
   bind_attachment(static_cast<const EdgeAttachment*>(nullptr));
   bind_attachment(static_cast<const MeanAttachment*>(nullptr));
-  // This overwrites the means of `vectors`, so the caller passes a copy.
+  // compute_node_moments overwrites the means of `vectors`, so the caller passes a copy.
   module.def("compute_node_moments", &compute_node_moments, "parent"_a, "leaves"_a, "vectors"_a,
              ReleaseGil());
 }

@@ -1,7 +1,7 @@
-// Bindings of core/sparse: nearest-neighbour searches in sparse rows, sets and bit vectors.
+// Bindings of core/sparse: nearest-neighbour searches of sparse rows, sets and rows of bits.
 //
 // Sparse rows are tuples (indptr, indices, values, n_columns). Rows of bits are tuples (words, n_bits).
-// In the functions named query, rows from `base` on are the queries, and earlier rows are the points.
+// In the functions named query, the first `base` rows are the points. The other rows are the queries.
 #include "neighbors/candidates.hpp"
 #include "python.hpp"
 #include "sparse/cosine.hpp"
@@ -24,7 +24,7 @@ BitRows to_bits(Points<std::uint64_t> words, std::int64_t bits) {
   return {{words.data, static_cast<std::size_t>(words.n * words.d)}, words.n, words.d, bits};
 }
 
-// For every row, select the k closest of its candidates.
+// Returns the k nearest of the given candidates of every row.
 template <class T>
 Neighbors select_closest_sparse(const SparseRows<T>& rows, Metric metric, const DirectedView& candidates,
                                 std::int64_t k, ThreadPool& pool) {

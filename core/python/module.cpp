@@ -4,8 +4,8 @@
 NB_MODULE(_core, module) {
   using namespace agglo::python;
   module.doc() = "The compiled core of agglo. It is private: use the functions of the package.";
-  agglo::check_environment();  // before any kernel runs
-  // Turn off leak warnings: an index may live until the interpreter exits, and is not a leak.
+  agglo::check_environment();  // throws before any kernel runs if AGGLO_SIMD is invalid
+  // Turn off leak warnings, because an index may live until the interpreter exits. This is not a leak.
   nanobind::set_leak_warnings(false);
   bind_base(module);
   bind_points(module);

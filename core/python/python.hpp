@@ -1,11 +1,12 @@
-// Conversions between Python and the core. Only the files of this folder include Python headers.
+// Conversions between Python objects and types of the core. Only files of this folder include Python headers.
 //
-// The conversions let nanobind bind most functions of the core as they are, and write their types into the
-// stub:
+// With these conversions, nanobind binds most functions of the core without wrappers.
+// nanobind also writes the types of the functions into the stub file.
 //  - A span, Points or AnyPoints reads a NumPy array without a copy. A vector is moved into a NumPy array.
-//  - An enumeration is a string. A ThreadPool is its number of threads. A Report is a function or None.
-//  - Small views, such as GraphView, are tuples of their members. So are structs of results.
-// Python code validates all arguments before it calls the core, which does not check them again.
+//  - In Python, an enumeration is a string, and a ThreadPool is the number of its threads.
+//  - In Python, a Report is a function or None.
+//  - Small views, such as GraphView, are tuples of their members. Structs of results are such tuples, too.
+// Python code validates all arguments before it calls the core. The core does not check them again.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -36,12 +37,13 @@ namespace agglo::python {
 namespace nb = nanobind;
 using namespace nb::literals;
 
-// Releases the GIL while a bound function runs. Its arguments are converted before, and its result after.
+// Releases the GIL while a bound function runs.
+// Arguments are converted before the GIL is released. The result is converted after the function returns.
 using ReleaseGil = nb::call_guard<nb::gil_scoped_release>;
 
 // ---- enumerations ----
 
-// The names of the values of an enumeration, in their order. They are its values in Python.
+// The names of the values of an enumeration, in the order of the values. Python code uses these names.
 template <class Enum>
 inline constexpr std::array<std::string_view, 0> names{};
 template <>
@@ -51,8 +53,8 @@ inline constexpr std::array<std::string_view, 4> names<Metric>{"dot", "cosine", 
 
 // ---- results ----
 
-// Values that become a read-only array, which Python code cannot make writable.
-// Columns of graphs and trees are read-only, because the core does not validate them again.
+// Values that become a read-only NumPy array. Python code cannot make this array writable.
+// The arrays of graphs and trees are read-only, because the core does not validate them again.
 template <class Values>
 struct ReadOnly {
   Values values;
@@ -60,7 +62,8 @@ struct ReadOnly {
 template <class Values>
 ReadOnly(Values) -> ReadOnly<Values>;
 
-// Moves a vector into a NumPy array. `Element` is the element type of the vector, or its const version.
+// Moves a vector into a NumPy array. `Element` is the element type of the vector.
+// If `Element` is const, the NumPy array is read-only.
 template <class Element, class Values>
 nb::handle move_to_numpy(Values&& values, nb::detail::cleanup_list* cleanup) {
   auto* owned = new Values(std::move(values));
@@ -92,7 +95,8 @@ inline AnyPoints to_points(const nb::ndarray<nb::ro, nb::ndim<2>, nb::c_contig, 
   return {X.data(), type, static_cast<std::int64_t>(X.shape(0)), static_cast<std::int64_t>(X.shape(1))};
 }
 
-// Call run(points) with the number type of the points, which must be one of `T`.
+// Call run(points) with a view Points<T>, where T is the number type of the points.
+// The number type must be one of the template arguments.
 template <class... T, class Run>
 auto with_number_type(const AnyPoints& points, const Run& run) {
   using Result = std::common_type_t<decltype(run(std::declval<Points<T>>()))...>;
@@ -107,7 +111,7 @@ auto with_number_type(const AnyPoints& points, const Run& run) {
   return *std::move(result);
 }
 
-// BLAS functions are passed as capsules from scipy.linalg.cython_blas.
+// Return the BLAS function in a capsule. The capsules come from scipy.linalg.cython_blas.
 template <class Real>
 Gemm<Real>* to_gemm(const nb::capsule& gemm) {
   return reinterpret_cast<Gemm<Real>*>(gemm.data());
@@ -116,7 +120,8 @@ inline Blas to_blas(nb::capsule sgemm, nb::capsule dgemm) {
   return {to_gemm<float>(sgemm), to_gemm<double>(dgemm)};
 }
 
-// Return a Report that checks for Ctrl-C and calls a Python progress function, at most every 50 ms.
+// Return a Report that checks for Ctrl-C and calls a Python progress function.
+// The Report does so at most once every 50 ms. Ctrl-C makes it throw an exception.
 inline Report make_report(nb::handle progress) {
   using clock = std::chrono::steady_clock;
   return [progress, last = clock::time_point{}](std::int64_t done, std::int64_t total) mutable {
@@ -143,7 +148,8 @@ void bind_paper(nb::module_& module);
 
 namespace agglo {
 
-// Return the members of a result. A result with an overload of this function is a tuple in Python.
+// Return a tuple of the members of a result.
+// If a result type has an overload of to_tuple, the result is a tuple in Python.
 inline auto to_tuple(Neighbors&& found) {
   return std::tuple(std::move(found.indices), std::move(found.values));
 }
@@ -182,7 +188,8 @@ struct type_caster<agglo::Kind> : enum_caster<agglo::Kind> {};
 template <>
 struct type_caster<agglo::Metric> : enum_caster<agglo::Metric> {};
 
-// Base of the casters of arguments. A caster converts to T and owns what T refers to during the call.
+// The base class of the casters of arguments. A caster converts a Python object to a T.
+// During the call, the caster owns the data to which the T refers.
 template <class T>
 struct argument_caster {
   template <class>
@@ -202,7 +209,7 @@ struct array_caster : argument_caster<T> {
   type_caster<Array> array;
 };
 
-// A span reads the numbers of an array of any shape in C order.
+// A span reads the numbers of an array. The array may have any shape. The numbers are in C order.
 template <class T>
 struct type_caster<std::span<const T>> : array_caster<std::span<const T>, agglo::python::Input<T>> {
   static constexpr auto Name = array_name<T>;
@@ -227,7 +234,7 @@ struct type_caster<agglo::AnyPoints>
   explicit operator agglo::AnyPoints() { return agglo::python::to_points(array.value); }
 };
 
-// An argument that the function `convert` builds from the members of a Python tuple.
+// The caster of an argument that the function `convert` builds from the members of a Python tuple.
 template <auto convert>
 struct tuple_argument;
 template <class T, class... Members, T (*convert)(Members...)>

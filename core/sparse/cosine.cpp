@@ -9,10 +9,10 @@
 namespace agglo {
 namespace {
 
-constexpr int kLanes = 8;  // number of running sums, as for dense points (simd/dot.cpp)
+constexpr int kLanes = 8;  // number of partial sums, the same as for dense points (simd/dot.cpp)
 
-// The measure of InvertedSearch for dot product and cosine.
-// Rows are scaled so that float32 products are safe, as in Space.
+// The Measure of InvertedSearch for dot product and cosine.
+// Rows are scaled as in the class Space, so that float32 products are precise and do not overflow.
 template <class T>
 class Products {
  public:
@@ -43,10 +43,11 @@ class Products {
     explicit Query(const Products& products) : numbers(products.rows_.columns, T(0)) {}
 
     std::vector<Term> terms;
-    std::array<double, Levels::count> rest;  // length of the row in the columns after each level
-    double slack;                            // error bound of float32 sums
-    double order;                            // bound of the difference between sums in different orders
-    std::vector<T> numbers;                  // the numbers of the row, by column
+    std::array<double, Levels::count>
+        rest;                // for each level, the length of the row in the columns of higher levels
+    double slack;            // an upper bound of the error of float32 sums
+    double order;            // an upper bound of the difference between sums in different orders
+    std::vector<T> numbers;  // the numbers of the row, by column
     std::int32_t row = -1;
   };
 
@@ -60,7 +61,8 @@ class Products {
       x.terms.push_back({columns[e], levels.of[columns[e]], weight, postings.length(columns[e])});
     }
     std::sort(x.terms.begin(), x.terms.end());
-    // Error bound of a sum of m products. Numbers, products and sums are all rounded; see float32_slack.
+    // x.slack is the error bound of a sum of m products. Numbers, products and sums are all rounded.
+    // float32_slack() explains such bounds.
     const double unit = std::numeric_limits<float>::epsilon() / 2, m = static_cast<double>(columns.size());
     const double length = std::sqrt(square(x.row)) * factor(x.row);
     x.order = (m + 16) * std::numeric_limits<double>::epsilon();
@@ -72,7 +74,8 @@ class Products {
   std::int64_t select(const Query& x, int level, double threshold, const float* partial, std::int64_t first,
                       std::int64_t n, std::int32_t* found) const {
     const auto [own, least] = test(x, level, threshold);
-    if (level + 1 == Levels::count) level = 0;  // any level will do, because the rest of the query is 0
+    if (level + 1 == Levels::count)
+      level = 0;  // `own` is 0 after the last level, so any level gives the same result
     return select_products(partial, levels.rest[level].data() + first, n, own, least, found);
   }
   std::int64_t select_of(const Query& x, int level, double threshold, const float* partial,
@@ -104,7 +107,8 @@ class Products {
     for (std::size_t e = 0; e < columns.size(); ++e) x.numbers[columns[e]] = rows_.numbers(row)[e];
   }
 
-  // Returns the similarity, summed faster than in similarity(), in another order.
+  // Returns the similarity of a query and a row. The terms are summed faster than in similarity().
+  // The order of the sum is different, so the last bits may differ.
   double quick(const Query& x, std::int32_t row) const {
     const std::int32_t* columns = rows_.indices.data();
     const T *values = rows_.values.data(), *numbers = x.numbers.data();
@@ -130,7 +134,7 @@ class Products {
     return total(lane) * (factor(x.row) * factor(row));
   }
 
-  // Returns the exact similarity of two rows by merging their columns. Other columns would only add 0.
+  // Returns the exact similarity of two rows. Only common columns are summed, because other products are 0.
   static double similarity(const SparseRows<T>& rows, std::int32_t i, std::int32_t j, double scale) {
     double lane[kLanes] = {};
     const auto left = rows.row(i), right = rows.row(j);
@@ -145,7 +149,8 @@ class Products {
     return total(lane) * scale;
   }
 
-  // Returns one factor per row under cosine, or one factor for all rows otherwise.
+  // Returns the factors by which rows are scaled. Under cosine, each row has its own factor.
+  // Under dot product, the result is one factor for all rows.
   static std::vector<double> factors(const SparseRows<T>& rows, bool cosine) {
     double largest = 0;
     std::vector<double> result;
@@ -168,7 +173,8 @@ class Products {
   const double min_similarity = 0;
 
  private:
-  // Returns the arguments of select_products for a threshold, rounded so that no row is wrongly excluded.
+  // Returns the arguments `own` and `threshold` of select_products.
+  // The threshold is reduced by the error bound, so that rounding excludes no row.
   std::pair<float, float> test(const Query& x, int level, double threshold) const {
     return {static_cast<float>(x.rest[level]),
             std::nextafter(static_cast<float>(threshold - x.slack), -std::numeric_limits<float>::infinity())};
@@ -204,7 +210,7 @@ class Products {
   bool cosine_;
   std::vector<double> factors_;
   double longest_ = 0;                           // the maximum length of a row times its factor
-  std::array<double, Levels::count> most_ = {};  // the largest rest after each level
+  std::array<double, Levels::count> most_ = {};  // for each level, the largest rest of all rows
 
  public:
   Postings postings;

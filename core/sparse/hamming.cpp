@@ -9,14 +9,14 @@
 namespace agglo {
 namespace {
 
-constexpr std::int64_t kQueries = 32;      // queries compared with the same tile while it is in cache
+constexpr std::int64_t kQueries = 32;      // queries compared with a tile of rows while the tile is in cache
 constexpr std::int64_t kTile = 64 * 1024;  // bytes per tile of rows
 
 float share(std::int32_t different, const BitRows& rows) {
   return static_cast<float>(static_cast<double>(different) / static_cast<double>(rows.bits));
 }
 
-// Returns the k nearest of the rows [0, end) for each row from `begin` on.
+// Returns the k nearest of the rows [0, end) for each row with index `begin` or above.
 Neighbors find_nearest(const BitRows& rows, std::int64_t begin, std::int64_t end, std::int64_t k,
                        ThreadPool& pool, const Report& report) {
   const std::int64_t tile = std::max<std::int64_t>(1, kTile / (8 * rows.width));
@@ -29,7 +29,7 @@ Neighbors find_nearest(const BitRows& rows, std::int64_t begin, std::int64_t end
       [&](std::int64_t from, std::int64_t to, int worker) {
         const std::int64_t first = begin + from, last = begin + to;
         std::int32_t* different = scratch[worker].data();
-        // Items are (number of differing bits, index). Indices arrive in order, so ties keep the smallest.
+        // An item is a pair (number of differing bits, index).
         std::vector<TopK<std::pair<std::int32_t, std::int32_t>>> nearest(
             last - first, TopK<std::pair<std::int32_t, std::int32_t>>(k));
         for (std::int64_t left = 0; left < end; left += tile) {

@@ -11,7 +11,8 @@
 
 namespace agglo {
 
-// n rows of `width` words. Padding bits beyond `bits` must be equal in all rows.
+// A view of n rows of bits. Each row has `bits` bits, stored in `width` words.
+// The remaining bits of the last word must be equal in all rows.
 struct BitRows {
   std::span<const std::uint64_t> words;
   std::int64_t n, width, bits;
@@ -19,21 +20,23 @@ struct BitRows {
   const std::uint64_t* row(std::int64_t i) const { return words.data() + i * width; }
 };
 
-// Return the k nearest other rows of every row, sorted by (differing bits, smaller index). 1 <= k < n.
-// Values are the number of differing bits divided by `bits`.
-// Memory besides rows and result: 64 kB per thread.
+// Return the k nearest other rows of every row, nearest first. 1 <= k < n.
+// If two rows are equally near, the row with the smaller index comes first.
+// The value of a pair of rows is the number of differing bits divided by `bits`.
+// Besides the rows and the result, the search needs 64 kB per thread.
 Neighbors hamming_neighbors(const BitRows& rows, std::int64_t k, ThreadPool& pool, const Report& report = {});
 
-// The first `base` rows are the points, and the other rows are queries.
-// Return the k nearest points of each query, 1 <= k <= base.
+// Return the k nearest points of each query, nearest first. 1 <= k <= base.
+// The first `base` rows are the points. The other rows are the queries.
 Neighbors hamming_query(const BitRows& rows, std::int64_t base, std::int64_t k, ThreadPool& pool,
                         const Report& report = {});
 
-// Return the distances of all pairs: n - 1 values per row, in increasing order of the other row's index.
+// Return the distances of all pairs of rows: n - 1 values per row.
+// The values of a row are in increasing order of the other row's index.
 std::vector<float> pairwise_hamming(const BitRows& rows, ThreadPool& pool, const Report& report = {});
 
-// Return the similarity function that ranks neighbours in these searches. The rows must outlive it.
-// The similarity is minus the number of differing bits.
+// Return the function by which these searches rank neighbours: minus the number of differing bits.
+// The rows must outlive the returned function.
 PairSimilarity hamming_similarity(const BitRows& rows);
 
 }  // namespace agglo

@@ -1,4 +1,4 @@
-// Sparse rows, and an inverted index that lists for every column the rows with an entry in it.
+// Sparse rows, and an inverted index. The index lists for every column the rows with an entry in the column.
 #pragma once
 
 #include <algorithm>
@@ -14,11 +14,11 @@
 
 namespace agglo {
 
-// A view of sparse rows (CSR). Columns are sorted and distinct, and no zeros are stored.
+// A view of sparse rows in CSR form. The columns of a row are sorted and distinct. No zeros are stored.
 template <class T>
 struct SparseRows {
   std::span<const std::int64_t> indptr;
-  std::span<const std::int32_t> indices;  // from 0 to columns - 1
+  std::span<const std::int32_t> indices;  // column numbers, from 0 to columns - 1
   std::span<const T> values;              // if empty, all values are 1
   std::int64_t columns;
 
@@ -49,13 +49,14 @@ Duplicates find_duplicates(const SparseRows<T>& rows, ThreadPool& pool) {
   });
 }
 
-// The inverted index: for each column, the positions of the rows with an entry, and their weights.
+// The inverted index. For each column, it lists the rows with an entry in this column, and their weights.
 struct Postings {
-  std::vector<std::int64_t> starts;     // start of each column
-  std::vector<std::int32_t> positions;  // increasing within a column
+  std::vector<std::int64_t> starts;     // for each column, its first index in `positions`
+  std::vector<std::int32_t> positions;  // positions of rows, increasing within a column
   std::vector<float> weights;           // if empty, all weights are 1
 
-  // Index the rows `ids` by their positions. If rows have values, weigh(row, value) returns the weight.
+  // Build the index of the rows `ids`. The position of a row is its index in `ids`.
+  // If the rows have values, weigh(row, value) returns the weight of an entry.
   template <class T, class Weigh>
   Postings(const SparseRows<T>& rows, std::span<const std::int32_t> ids, const Weigh& weigh)
       : starts(rows.columns + 1, 0) {
@@ -63,7 +64,7 @@ struct Postings {
       for (const std::int32_t column : rows.row(i)) ++starts[column];
     std::int64_t total = 0;
     for (std::int64_t& start : starts)
-      start = total += start;  // the end of the column, which is filled backwards
+      start = total += start;  // the end of the column; the loop below fills it backwards
     positions.resize(total);
     if (!rows.values.empty()) weights.resize(total);
     for (std::int64_t p = static_cast<std::int64_t>(ids.size()); p-- > 0;)
@@ -77,12 +78,12 @@ struct Postings {
   std::int64_t length(std::int32_t column) const { return starts[column + 1] - starts[column]; }
 };
 
-// Columns are divided into levels by their frequency. Level 0 has the rarest columns.
-// The `rest` of a row bounds the contribution of its columns in the levels after a given level.
+// Levels of columns. Columns are divided into levels by their frequency. Level 0 has the rarest columns.
+// The rest of a row after a level bounds what the columns of higher levels can add to a similarity.
 // So a search can often stop before it reads the frequent columns.
 struct Levels {
   static constexpr int count = 8;
-  // The share of the total reading work that is saved by stopping after each level.
+  // For each level, the share of the total reading time that a search saves if it stops after this level.
   static constexpr double spared[count] = {0.97, 0.93, 0.87, 0.79, 0.68, 0.54, 0.34, 0};
 
   explicit Levels(const Postings& postings) : of(postings.starts.size() - 1) {
@@ -105,10 +106,10 @@ struct Levels {
   }
 
   std::vector<std::uint8_t> of;        // the level of each column
-  std::vector<float> rest[count - 1];  // after each level: the rest of each position
+  std::vector<float> rest[count - 1];  // for each level, the rest of each position
 };
 
-// A term of a query: one of its columns.
+// A term of a query: a column in which the query has an entry.
 struct Term {
   std::int32_t column;
   std::uint8_t level;

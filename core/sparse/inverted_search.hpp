@@ -17,31 +17,35 @@
 
 namespace agglo {
 
-// Finds the nearest rows of a sparse row. Rows without a common column are not neighbours.
+// Finds the nearest rows of a sparse row. Two rows without a common column are not neighbours.
 //
-// How it works. Among duplicates, only the first row is searched for.
-// The columns of a query are read from the inverted index level by level, the rarest columns first.
-// The rows with an entry in these columns accumulate a partial similarity.
-// After a level, the most promising rows are compared in full. That gives a threshold, which k rows reach.
+// How the search works: of each group of duplicates, only the first row is searched for.
+// The search reads the columns of a query from the inverted index, one level after the other.
+// The level with the rarest columns comes first.
+// Each row with an entry in these columns accumulates a partial similarity.
+// After a level, the rows with the largest partial similarities are compared with the query in full.
+// These comparisons give a threshold that at least k rows reach.
 // The rests of two rows bound the similarity that the remaining levels can add.
-// If only few rows can still reach the threshold, they are compared in full instead of reading on.
-// So the most frequent columns, which cost most and discriminate least, are seldom read.
+// If only few rows can still reach the threshold, they are compared in full, and the search ends.
+// So the search seldom reads the most frequent columns, which take most time.
 //
-// All bounds allow for rounding, so the result is exact.
+// All bounds include rounding errors, so the result is exact.
 //
 // A Measure defines the similarity. It has these members:
-// - ids, duplicates: the distinct rows by position, and their duplicates
-// - postings, levels: the inverted index of the distinct rows, and the levels of its columns
-// - Query, and begin(row, query), which sets the terms of the query, sorted by level
-// - lower_bound(query, q): a lower bound of the similarity with position q
-// - exact(query, q, partial, threshold): the similarity, or any smaller number if it is below the threshold;
-//    `partial` is the partial similarity if it is complete, otherwise -1
-// - min_similarity: only rows with a larger similarity are neighbours
-// - span(query, threshold): the range of positions that can reach the threshold
-// - unseen(query, level): an upper bound of the similarity of rows without a common column up to a level
-// - select(query, level, threshold, partial, first, n, found): finds positions that can reach the threshold,
-//    given partial similarities up to a level; it tests the n positions that start at `first`
-// - select_of(query, level, threshold, partial, positions, n, found): the same for a list of positions
+// - ids and duplicates: the distinct rows in the order of their positions, and the duplicates of all rows.
+// - postings and levels: the inverted index of the distinct rows, and the levels of its columns.
+// - Query: the type of a query. begin(row, query) sets the terms of the query, sorted by level.
+// - lower_bound(query, q) returns a lower bound of the similarity of the query and position q.
+// - exact(query, q, partial, threshold) returns the similarity of the query and position q.
+//    If the similarity is below the threshold, the result may be any number below the threshold.
+//    If all levels have been read, `partial` is the partial similarity. Otherwise, `partial` is -1.
+// - min_similarity: only rows with a larger similarity are neighbours.
+// - span(query, threshold) returns a range of positions. Other positions cannot reach the threshold.
+// - unseen(query, level) returns an upper bound of the similarity of the query and certain rows.
+//    These rows have no column in common with the query up to this level.
+// - select(query, level, threshold, partial, first, n, found) finds positions that can reach the threshold.
+//    `partial` holds the partial similarities up to the level. The n positions from `first` on are tested.
+// - select_of(query, level, threshold, partial, positions, n, found) tests a list of n positions instead.
 template <class Measure>
 class InvertedSearch {
  public:
@@ -54,13 +58,13 @@ class InvertedSearch {
     for (int worker = 0; worker < workers; ++worker) scratch_.emplace_back(measure);
   }
 
-  // Return the k nearest distinct rows of the row at position p, sorted, or fewer.
-  // Each distinct row is represented by its first duplicate.
+  // Return the k nearest distinct rows of the row at position p, nearest first. There may be fewer than k.
+  // Of each group of duplicates, the result contains only the first row.
   std::span<const Candidate> search_row(std::int64_t p, int worker) {
     return search_row(p, measure_.ids[p], worker);
   }
 
-  // Return the k nearest distinct rows of a query, which has no position.
+  // Return the k nearest distinct rows of a query, nearest first. A query has no position.
   std::span<const Candidate> search_query(std::int32_t row, int worker) {
     return search_row(-1, row, worker);
   }
@@ -78,31 +82,33 @@ class InvertedSearch {
     std::int64_t total = 0;
     for (const Term& term : x.terms) total += term.length;
     scratch.is_listed = total < n_ / kSparse;
-    if (!search(p, scratch)) {  // the row has hardly any neighbours
+    if (!search(p, scratch)) {  // the row has very few neighbours
       scratch.is_listed = true;
       search(p, scratch);
     }
     return scratch.best;
   }
 
-  static constexpr std::int64_t kLatency = 16;  // cost of a random access to a row, in units of columns read
-  static constexpr std::int64_t kSparse = 8;    // list the touched rows if they are fewer than one in kSparse
+  static constexpr std::int64_t kLatency = 16;  // time of a random access to a row, relative to one entry
+  static constexpr std::int64_t kSparse = 8;    // if less than 1 / kSparse of all rows is touched, list them
   static constexpr std::int64_t kChunk = 4096;  // positions per block
 
   struct Scratch {
     explicit Scratch(const Measure& measure) : query(measure) {}
 
     typename Measure::Query query;
-    std::vector<float> partial;  // partial similarity of each position; 0 if not touched
-    bool is_listed = false;  // whether touched positions are listed; their partial similarity is never 0 then
+    std::vector<float> partial;  // partial similarity of each position; 0 if the position is not touched
+    // Whether `touched` lists the touched positions. If true, their partial similarities are not 0.
+    bool is_listed = false;
     std::vector<std::int32_t> touched, found;
     std::int64_t count = 0;  // number of touched positions
-    int hint = 0;            // the first level after which selecting may pay
+    int hint = 0;            // the first level after which to select candidates
     std::vector<std::pair<float, std::int32_t>> promising;
     std::vector<Candidate> best;
   };
 
-  // Returns false if untouched rows could reach the threshold. The touched positions must then be listed.
+  // Searches the nearest rows of the current query. Returns false if fewer than k touched rows were found.
+  // In this case, the caller must search again with a list of the touched positions.
   bool search(std::int64_t p, Scratch& scratch) const {
     auto& x = scratch.query;
     scratch.count = 0;
@@ -130,7 +136,7 @@ class InvertedSearch {
     return left >= 0;
   }
 
-  // Adds a term to the partial similarities of the rows with an entry in its column.
+  // Adds a term of the query to the partial similarities of all rows with an entry in the term's column.
   void add(const Term& term, std::pair<std::int64_t, std::int64_t> span, Scratch& scratch) const {
     const Postings& all = measure_.postings;
     const std::int32_t* from = all.positions.data() + all.starts[term.column];
@@ -164,13 +170,14 @@ class InvertedSearch {
     scratch.count = count;
   }
 
-  // Returns a lower bound of the k-th largest similarity, computed from the most promising rows.
-  // Returns min_similarity if there are fewer than k rows.
+  // Returns a lower bound of the k-th largest similarity.
+  // The bound is computed from the rows with the largest partial similarities.
+  // If there are fewer than k such rows, returns min_similarity.
   double raise_threshold(std::int64_t p, Scratch& scratch) const {
     auto& list = scratch.promising;
     list.clear();
-    const std::size_t wanted = k_ + 1,
-                      most = 2 * wanted + 64;  // one more, because the row itself may be included
+    // k_ + 1 rows are wanted, because the row itself may be one of them.
+    const std::size_t wanted = k_ + 1, most = 2 * wanted + 64;
     const auto closer = [](const auto& a, const auto& b) { return a.first > b.first; };
     float threshold = 0;
     const auto offer = [&](float partial, std::int32_t q) {
@@ -208,7 +215,8 @@ class InvertedSearch {
     return found == k_ ? least : measure_.min_similarity;
   }
 
-  // Finds the positions that can still reach the threshold. Returns -1 if there are more than `most`.
+  // Finds the positions that can still reach the threshold, and returns their number.
+  // If there are more than `most` such positions, returns -1.
   std::int64_t collect(int level, double threshold, std::int64_t most, Scratch& scratch) const {
     if (scratch.is_listed) {
       const std::int64_t found =
@@ -230,8 +238,8 @@ class InvertedSearch {
     return found;
   }
 
-  // Selects the k nearest candidates by full comparison, and clears the scratch space.
-  // If `all` is true, partial similarities are complete.
+  // Selects the k nearest candidates by exact similarity, and clears the scratch space.
+  // If `all` is true, all levels have been read, so the partial similarities are complete.
   void choose(std::int64_t p, std::int64_t candidates, bool all, Scratch& scratch) const {
     TopK<Candidate> best(k_);
     for (std::int64_t j = 0; j < candidates; ++j) {
@@ -253,8 +261,9 @@ class InvertedSearch {
   std::vector<Scratch> scratch_;
 };
 
-// Return every row that may be one of the k nearest of a row or of its duplicates, sorted.
-// `row` is the first duplicate, or -1 for a query. The row itself may be included.
+// Write all rows to `all` that may be among the k nearest rows of a row or of its duplicates, nearest first.
+// `row` is the first row of its group of duplicates. For a query, `row` is -1.
+// `nearest` holds the k nearest distinct rows. `all` may include the row itself.
 template <class Measure>
 void expand_list(const Measure& measure, std::int32_t row, std::span<const Candidate> nearest, std::int64_t k,
                  std::vector<Candidate>& all) {
@@ -270,8 +279,9 @@ void expand_list(const Measure& measure, std::int32_t row, std::span<const Candi
   std::sort(all.begin(), all.end());
 }
 
-// Expand the neighbour lists of the distinct rows to lists of all rows. Lists have k entries, padded with -1.
-// nearest(p, worker) returns the list of position p, which belongs to row ids[p].
+// Return the neighbour lists of all rows, given the neighbour lists of the distinct rows.
+// Each list has k entries. If a row has fewer than k neighbours, the remaining entries are -1.
+// nearest(p, worker) returns the neighbour list of the distinct row ids[p].
 // value(similarity) converts a similarity to the value in the result.
 template <class Measure, class Nearest, class Value>
 Neighbors all_lists(const Measure& measure, std::span<const std::int32_t> ids, std::int64_t k,
@@ -301,8 +311,8 @@ Neighbors all_lists(const Measure& measure, std::span<const std::int32_t> ids, s
   return result;
 }
 
-// Return the neighbour lists of the queries, which are the rows [begin, end).
-// nearest(row, worker) returns the list of one query.
+// Return the neighbour lists of the queries. The rows [begin, end) are the queries.
+// nearest(row, worker) returns the nearest distinct rows of one query.
 template <class Measure, class Nearest, class Value>
 Neighbors query_lists(const Measure& measure, std::int64_t begin, std::int64_t end, std::int64_t k,
                       const Nearest& nearest, const Value& value, ThreadPool& pool, const Report& report) {

@@ -20,7 +20,8 @@ Neighbors jaccard_query(const Sets& sets, std::int64_t base, std::int64_t k, Thr
                         const Report& report) {
   const Overlaps overlaps(sets, find_duplicates(sets.first(base), pool));
   InvertedSearch<Overlaps> search(overlaps, k, pool.size());
-  // An empty set has no members to search by. Its only neighbours are other empty sets.
+  // An empty set has no members, so the inverted index finds no neighbours for it.
+  // The only neighbours of an empty set are other empty sets.
   std::vector<Candidate> empty;
   if (sets.size(overlaps.ids[0]) == 0) empty.push_back({0, overlaps.ids[0]});
   return query_lists(

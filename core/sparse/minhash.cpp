@@ -19,27 +19,28 @@
 namespace agglo {
 namespace {
 
-// How it works. The MinHash of a set is its first member in a random order of all columns.
+// How the search works: the MinHash of a set is its first member in a random order of all columns.
 // The probability that two sets have the same MinHash equals their Jaccard similarity.
 // A band is one partition of the sets into buckets. Sets with the same MinHash share a bucket.
 // Further MinHashes split large buckets. So frequent members do not lead to large buckets.
-// All pairs of sets in a bucket are compared: first by sketches of a few hundred bits, then in full if close.
+// All pairs of sets in a bucket are first compared by sketches of a few hundred bits.
+// If two sketches are similar, the sets are compared in full.
 // Few bands with large buckets cost less than many bands with small buckets.
 // Large buckets also cost less than comparing neighbours of neighbours.
 //
-// Bands are processed one after the other, and each set is in only one bucket of a band.
+// Bands are processed one after the other. In each band, a set is in only one bucket.
 // So the result does not depend on the number of threads.
-// Distinct sets are numbered by their groups of duplicates, in the order of their indices.
+// The number of a distinct set is the number of its group of duplicates.
 
 constexpr std::int64_t kBucket = 512;  // default number of sets per bucket
-constexpr std::int64_t kBands = 4;     // bands added at a time
+constexpr std::int64_t kBands = 4;     // number of bands that are added at once
 constexpr std::int64_t kTuning = 128;  // sets in the sample that decides whether to add bands
 constexpr std::int64_t kFew = 512;     // up to this number of sets, all pairs are compared
 constexpr std::int64_t kRows = 16;     // buckets or sets per chunk of parallel work
-constexpr double kHopeless = 1.5;      // give up if the bands needed exceed this multiple of max_bands
-constexpr int kDepth = 8;              // number of MinHashes that split a bucket before it is split at random
+constexpr double kHopeless = 1.5;      // stop if more than kHopeless * max_bands bands seem necessary
+constexpr int kDepth = 8;              // after kDepth MinHashes, a bucket is split at random
 
-// Hashes a column, or the number of a set. Each seed gives another random order.
+// Returns a hash of a column or of the number of a set. Each seed gives another random order.
 std::uint32_t hash_id(std::uint64_t number, std::uint64_t seed) {
   std::uint64_t x = (number + seed) * 0x9e3779b97f4a7c15u;
   x = (x ^ (x >> 32)) * 0xd6e8feb86659fd93u;
@@ -67,7 +68,7 @@ class Band {
   }
 
  private:
-  // Splits keyed_[begin .. end) into buckets. These sets have `depth` MinHashes in common.
+  // Splits the sets keyed_[begin .. end) into buckets. These sets have `depth` MinHashes in common.
   void split(std::int64_t begin, std::int64_t end, int depth) {
     for (std::int64_t s = begin; s < end; ++s)
       keyed_[s].first = depth < kDepth ? minhash(keyed_[s].second, seeds_[depth])
@@ -76,7 +77,8 @@ class Band {
     std::int64_t open = begin;  // begin of the current bucket
     for (std::int64_t first = begin, last = begin; first < end; first = last) {
       while (last < end && keyed_[last].first == keyed_[first].first) ++last;
-      // At depth 0, sets with different MinHashes have nothing in common and must not share a bucket.
+      // Buckets may join sets with different MinHashes if the sets share a MinHash of a smaller depth.
+      // At depth 0, there is no such MinHash.
       if (last - open > size_ || depth == 0) {
         close(open, first);
         open = first;
@@ -132,8 +134,9 @@ class MinHashSearch {
     compare_bucket(all, true, scratch_[0]);
   }
 
-  // Compare the sets within each bucket of new bands. If `all`, pairs are compared in full without sketches.
-  // A set is in one bucket per band, so no two workers write to its list.
+  // Add one band per seed, and compare the sets within each bucket of these bands.
+  // If `all` is true, all pairs in a bucket are compared in full, whatever their sketches are.
+  // A set is in one bucket per band. So no two workers write to the list of the same set.
   void add_bands(std::span<const std::uint64_t> seeds, std::int64_t size, bool all, const Report& report) {
     const std::int64_t count = static_cast<std::int64_t>(seeds.size());
     std::vector<std::unique_ptr<const Band>> bands(count);
@@ -149,7 +152,8 @@ class MinHashSearch {
     }
   }
 
-  // Return the nearest sets among those compared with set g, by their first duplicates, in no order.
+  // Return the nearest of the sets that were compared with set g, in no particular order.
+  // Each of these sets is given by the index of its first duplicate.
   std::span<const Candidate> list(std::int64_t g, int worker) {
     auto& list = scratch_[worker].list;
     list.assign(lists_.begin() + g * k_, lists_.begin() + g * k_ + sizes_[g]);
@@ -168,8 +172,8 @@ class MinHashSearch {
     std::vector<Candidate> list;
   };
 
-  // Compares all pairs of sets in a bucket, and offers each set to the list of the other.
-  // Unless `all`, pairs are skipped if their sketches are not close.
+  // Compares all pairs of sets in a bucket, and offers each set of a pair to the list of the other set.
+  // If `all` is false, a pair is skipped if the sketches of both sets are not similar enough.
   void compare_bucket(std::span<const std::int32_t> members, bool all, Scratch& scratch) {
     auto& slopes = scratch.slopes;
     resize(members, scratch);
@@ -201,7 +205,7 @@ class MinHashSearch {
     return sizes_[g] == k_ ? Overlaps::slope(lists_[g * k_].similarity) : 0;
   }
 
-  // Offers a candidate to the list of a set. Lists are heaps with the farthest candidate on top.
+  // Offers a candidate to the list of a set. Each list is a heap whose top is the farthest candidate.
   void offer(std::int32_t g, const Candidate& it) {
     Candidate* best = lists_.data() + g * k_;
     std::int32_t& size = sizes_[g];
@@ -232,8 +236,8 @@ class MinHashSearch {
   const std::span<const std::int32_t> ids_;
   const std::int64_t n_, k_;
   ThreadPool& pool_;
-  std::vector<Candidate> lists_;     // k per distinct set
-  std::vector<std::int32_t> sizes_;  // sizes of the lists
+  std::vector<Candidate> lists_;     // k candidates per distinct set
+  std::vector<std::int32_t> sizes_;  // the number of candidates of each distinct set
   std::vector<SetSketch> sketches_;
   std::vector<Scratch> scratch_;
 };
@@ -252,7 +256,7 @@ class TrueLists {
     });
   }
 
-  // Measure the recall of a search. Values are compared in float32, as in the result.
+  // Measure the recall of a search. Distances are compared in float32, because results hold float32 values.
   Recall measure_recall(MinHashSearch& search) const {
     std::vector<double> shares(rows_.size(), 1);
     for (std::size_t s = 0; s < rows_.size(); ++s) {
@@ -320,15 +324,16 @@ MinHashResult minhash_neighbors(const Sets& sets, std::int64_t k, const MinHashP
     for (bool enough = false; !enough;) {
       add(std::min(kBands, max_bands - bands));
       const double missed = 1 - tuning.measure_recall(search).value;
-      // Assume that each new band misses the same share of the remaining neighbours as earlier bands did.
-      // The true share may be larger, because the remaining neighbours are harder to find.
+      // Estimate the number of bands that reach the target.
+      // The estimate assumes that each new band misses the same share of the remaining neighbours.
+      // In fact, later bands may miss a larger share, because the remaining neighbours are harder to find.
       const double needed = missed > 0 && target < 1
                                 ? static_cast<double>(bands) * portable_log(1 - target) / portable_log(missed)
                                 : 0;
       const bool last =
           bands >= max_bands || (!goal.accept_lower && needed > kHopeless * static_cast<double>(max_bands));
       if (1 - missed < target && !last) continue;
-      // Measure the recall on a new sample. The tuning sample is biased, because it decided when to stop.
+      // Measure the recall on a new sample. The tuning sample is biased, because it decides when to stop.
       found.recall = measure();
       enough = last || found.recall.value >= goal.recall;
       target += (1 - target) / 4;

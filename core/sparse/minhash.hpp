@@ -9,10 +9,10 @@
 
 namespace agglo {
 
-// Parameters of the MinHash search. If a number is 0, the search chooses it.
+// Parameters of the MinHash search. If a parameter is 0, the search chooses it.
 struct MinHashParams {
   std::int64_t bucket_size = 0;  // maximum number of sets per bucket
-  std::int64_t n_bands = 0;      // number of bands, which are partitions of all sets into buckets
+  std::int64_t n_bands = 0;      // number of bands; a band is a partition of all sets into buckets
 };
 
 struct MinHashResult {
@@ -21,15 +21,17 @@ struct MinHashResult {
   MinHashParams params;  // the parameters used
 };
 
-// Return approximate nearest neighbours with exact values: nearly the result of `jaccard_neighbors`.
+// Return the approximate k nearest neighbours of all sets. The distances of the neighbours are exact.
 //
-// Sets that share a bucket in any band are compared if their sketches are close.
-// Unless the number of bands is given, bands are added until a sample of sets reaches the recall of the goal.
-// If the goal does not accept a lower recall, the search stops as soon as the allowed bands seem too few.
-// If there are few sets, all pairs are compared.
+// Two sets are compared if they share a bucket in any band and their sketches are similar.
+// If the number of bands is 0, bands are added until a sample of sets reaches the recall of the goal.
+// The goal limits the number of bands. It may also not accept a lower recall.
+// In this case, the search stops as soon as the allowed number of bands seems too small.
+// If there are few sets, all pairs of sets are compared.
 // The result depends on the sets, the arguments and the seed, but not on the number of threads.
 //
-// Memory besides sets and result: 4 bytes per member, 16 * k + 200 bytes per set, and 8 per set and thread.
+// Besides the sets and the result, the search needs 4 bytes per member and 16 * k + 200 bytes per set.
+// Each thread needs 8 more bytes per set.
 MinHashResult minhash_neighbors(const Sets& sets, std::int64_t k, const MinHashParams& given,
                                 const RecallGoal& goal, std::uint64_t seed, ThreadPool& pool,
                                 const Report& report = {});

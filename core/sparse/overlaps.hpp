@@ -1,4 +1,4 @@
-// The similarity measure of set searches, which counts common members.
+// The similarity measure of the searches of sets. It counts the common members of two sets.
 #pragma once
 
 #include <algorithm>
@@ -13,14 +13,14 @@
 
 namespace agglo {
 
-// Return minus the Jaccard distance of two sets with a and b members, of which `common` are in both.
+// Return minus the Jaccard distance of two sets with a and b members and `common` common members.
 inline double jaccard_of_counts(std::int64_t a, std::int64_t b, std::int64_t common) {
   const std::int64_t all = a + b - common;
   return all == 0 ? 0 : -static_cast<double>(all - common) / static_cast<double>(all);
 }
 
-// The measure of InvertedSearch for sets.
-// Positions are sorted by set size. So sets that are too small or too large form ranges, which are skipped.
+// The Measure of InvertedSearch for sets.
+// Positions are sorted by set size. So a search can skip the ranges of sets that are too small or too large.
 class Overlaps {
  public:
   Overlaps(const Sets& sets, Duplicates found_duplicates)
@@ -43,7 +43,7 @@ class Overlaps {
     explicit Query(const Overlaps& overlaps) : members(overlaps.sets_.columns, 0) {}
 
     std::vector<Term> terms;
-    std::array<std::int64_t, Levels::count> rest;  // number of members in the columns after each level
+    std::array<std::int64_t, Levels::count> rest;  // for each level, the number of members in higher levels
     std::vector<std::uint8_t> members;             // for each column, 1 if it is a member of the set
     std::int32_t row = -1;
     std::int64_t size = 0;
@@ -65,7 +65,8 @@ class Overlaps {
   std::int64_t select(const Query& x, int level, double threshold, const float* partial, std::int64_t first,
                       std::int64_t n, std::int32_t* found) const {
     const float own = static_cast<float>(x.rest[level]);
-    if (level + 1 == Levels::count) level = 0;  // any level will do, because the rest of the query is 0
+    if (level + 1 == Levels::count)
+      level = 0;  // `own` is 0 after the last level, so any level gives the same result
     return select_overlaps(partial, levels.rest[level].data() + first, sizes_.data() + first, n, own,
                            static_cast<float>(x.size), slope(threshold), found);
   }
@@ -91,7 +92,7 @@ class Overlaps {
   double self_similarity(std::int32_t) const { return 0; }
   std::pair<std::int64_t, std::int64_t> span(const Query& x, double threshold) const {
     const auto n = static_cast<std::int64_t>(sizes_.size());
-    const double share = 1 + threshold;  // share of the union that must be common
+    const double share = 1 + threshold;  // the share of the union that must be in both sets
     if (share <= 0) return {0, n};
     const double size = static_cast<double>(x.size);
     const auto position = [&](double bound) {
@@ -114,8 +115,9 @@ class Overlaps {
     return jaccard_of_counts(x.size, sets_.size(row), common);
   }
 
-  // Returns a slope such that two sets reach the threshold only if common >= slope * (a + b).
-  // a and b are the sizes of the sets. The slope follows from common / (a + b - common) >= 1 + threshold.
+  // Returns the slope of a threshold. Let two sets have a and b members, and `common` common members.
+  // The similarity of the sets reaches the threshold only if common >= slope * (a + b).
+  // The slope follows from common / (a + b - common) >= 1 + threshold.
   // The slope is slightly reduced, so that rounding excludes no set.
   static float slope(double threshold) {
     const double share = 1 + threshold;
@@ -143,7 +145,7 @@ class Overlaps {
   }
 
   Sets sets_;
-  std::vector<float> sizes_;  // exact in float32
+  std::vector<float> sizes_;  // the size of each set, which is exact in float32
 };
 
 inline float distance_of(double similarity) { return static_cast<float>(0 - similarity); }
