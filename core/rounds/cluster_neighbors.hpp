@@ -140,8 +140,8 @@ class ClusterNeighbors {
 
  protected:
   struct Node {
-    Id parent;  // parent in the union-find; the root of a cluster is its smallest point
-    Size size;  // size of the cluster; valid for its root only
+    Id parent;  // parent of the point in the union-find (the root is the smallest point)
+    Size size;  // size of the cluster (only valid for the root)
   };
 
   struct Nearest {
@@ -172,7 +172,7 @@ class ClusterNeighbors {
 
   const std::int64_t entries_;  // number of points plus number of graph entries
 
-  std::int64_t clusters_;  // upper bound on the number of clusters; no combined list is longer
+  std::int64_t clusters_;  // upper bound on the number of clusters, and on the length of a combined list
 
   Array<Node> nodes_;       // indexed by point
   Array<Nearest> nearest_;  // indexed by cluster

@@ -21,7 +21,7 @@ struct Constraints {
   std::span<const Id> cannot_link;  // pairs of points that are never in the same cluster
   std::span<const Id> groups;       // pairs (point, group): a cluster has at most one point of each group
   double max_weight = std::numeric_limits<double>::infinity();  // maximum weight of a cluster
-  std::span<const double> weights;  // weights of the points; empty means 1 for each
+  std::span<const double> weights;                              // weights of the points (if empty, each is 1)
 
   bool forbid_merges() const { return !cannot_link.empty() || !groups.empty() || std::isfinite(max_weight); }
 };
@@ -98,8 +98,8 @@ class ConstraintTracker {
 
  private:
   struct ConflictList {
-    std::vector<Id> partners;  // the tags of cannot-link clusters when they were inserted; parent_ leads to
-                               // the current tags
+    // The tags of cannot-link clusters at the time of insertion. parent_ leads to the current tags.
+    std::vector<Id> partners;
     std::vector<Id> groups;
     std::size_t size() const { return partners.size() + groups.size(); }
   };

@@ -166,8 +166,8 @@ class EagerNeighbors {
   };
 
   struct Node {
-    Id parent;           // parent in the union-find; the root of a cluster is its smallest point
-    Id merge_round = 0;  // the last round in which the cluster merged; valid for its root only
+    Id parent;           // parent of the point in the union-find (the root is the smallest point)
+    Id merge_round = 0;  // the last round in which the cluster merged (only valid for the root)
   };
 
   // The scratch memory of one thread.

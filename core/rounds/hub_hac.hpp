@@ -108,8 +108,8 @@ class HubHac {
  private:
   static constexpr std::size_t kMaxEdges = 32;  // a cluster with more neighbours becomes a hub
   static constexpr double kRounding = 1e-14;    // larger than the relative rounding error of a linkage
-  static constexpr double kAlways =
-      std::numeric_limits<double>::infinity();  // the key of entries that are always due
+  // The key of heap entries that are always due.
+  static constexpr double kAlways = std::numeric_limits<double>::infinity();
 
   struct Edge {
     Id to;
@@ -146,7 +146,7 @@ class HubHac {
     Heap rivals;
     // Clusters whose nearest neighbour is this cluster. There are up to three reasons to check them:
     Heap watchers;     // if this cluster is larger than -key, another neighbour may be closer
-    Heap heavy;        // both clusters may exceed the maximum weight; the key is the watcher's weight
+    Heap heavy;        // the union of both clusters may exceed the maximum weight (key: weight of the entry)
     Heap conflicting;  // constraints may forbid the two clusters to merge; the key is unused
   };
 

@@ -265,7 +265,7 @@ class LazyNeighbors final : public ClusterNeighbors<Size> {
   }
 
   const GraphView graph_;
-  const std::span<const double> weights_;  // weights of the points; empty means 1 for each
+  const std::span<const double> weights_;  // weights of the points (if empty, each is 1)
   const Linkage linkage_;
   const ConstraintTracker* const constraints_;  // if null, any two clusters may merge
   const double slack_;                          // margin for rounding errors of linkages near `floor`

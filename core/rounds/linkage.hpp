@@ -36,7 +36,7 @@ namespace agglo {
 struct CombinedEdges {
   std::int64_t count;                 // number of edges
   std::span<const std::int64_t> sum;  // sum of the weights, as FixedPoint limbs, lowest limb first
-  float weight;                       // single linkage: weight of the closest edge; complete: of the farthest
+  float weight;  // weight of the closest edge (single linkage) or of the farthest edge (complete)
 };
 
 constexpr int kFloatBits = 24;  // significant bits of a float

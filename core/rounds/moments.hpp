@@ -25,7 +25,7 @@ struct Vectors {
   std::int64_t d = 0;  // number of columns
   VectorLinkage linkage = VectorLinkage::average;
   Metric metric = Metric::cosine;
-  std::span<const double> weights;  // weight of each row; empty means 1 for each
+  std::span<const double> weights;  // weight of each row (if empty, each is 1)
   std::span<const double> spreads;  // spread of each row (see Moment); empty if the rows are points
 };
 

@@ -17,7 +17,7 @@ namespace agglo {
 // In a round, a cluster merges with its nearest neighbour if their linkage reaches the round's threshold.
 // Before the comparison, linkage and threshold are rounded to float32, the precision of edge weights.
 struct RoundPlan : LinkageSpec {
-  std::span<const double> thresholds;  // from near to far; empty means no limit on linkages
+  std::span<const double> thresholds;  // from near to far (if empty, all neighbours may merge)
   bool until_stable = false;           // whether to repeat each threshold until a round merges nothing
   bool mutual = false;                 // whether to merge only mutual nearest neighbours
 };

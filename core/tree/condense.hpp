@@ -10,9 +10,9 @@ namespace agglo {
 // The costs of keeping and of dropping nodes. Each column has one entry per node of a valid tree.
 struct CondenseCosts {
   std::span<const double> level;   // level of the node; a parent is never below its children
-  std::span<const double> weight;  // weight of the merge that created the node; at least 0, and 0 for leaves
+  std::span<const double> weight;  // weight of the merge that created the node (0 for leaves, never negative)
   std::span<const double> price;   // cost of keeping the node; positive
-  std::span<const std::uint8_t> allowed;  // whether the node may be kept; 0 for leaves
+  std::span<const std::uint8_t> allowed;  // 1 if the node may be kept, and 0 otherwise (always 0 for leaves)
 };
 
 // Selects the nodes to keep such that the total cost is minimal. Returns 1 for kept nodes and 0 for others.

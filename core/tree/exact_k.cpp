@@ -295,7 +295,8 @@ class Search {
 
   std::span<const std::int32_t> parent_;
   std::int64_t n_, leaves_, clusters_;
-  // merged_ has the excess of each node if it is merged. split_ has that of each inner node if it is split.
+  // merged_[v] is the excess that node v adds if it is merged.
+  // split_[v - leaves_] is the excess that inner node v adds if it is split.
   std::vector<double> merged_, split_;
   std::vector<std::int32_t> children_;      // number of children of each inner node
   std::vector<double> budget_;              // largest allowed excess of each node
