@@ -70,7 +70,7 @@ class PerchBuilder {
   }
 
   // Walks up from v and rotates masked nodes. A rotation swaps the sibling and the aunt of a node.
-  // A node is masked if it is closer to all points of its aunt than to any point of its sibling.
+  // A node is masked if all its points are closer to all points of the aunt than to any point of the sibling.
   // The walk ends at the first inner node that is not masked.
   void rotate_masked(std::int32_t v) {
     while (has_aunt(v)) {
@@ -109,7 +109,7 @@ class PerchBuilder {
     queue_collapse(tree_.parent(over));
   }
 
-  // Returns whether v is masked (see rotate_masked).
+  // Returns whether every pair of points of v and the aunt is closer than every pair of v and the sibling.
   bool is_masked(std::int32_t v) const {
     const std::int32_t sibling = tree_.sibling(v), other = aunt(v);
     if (!plan_.exact_masking) return box_distance(v, other, true) < box_distance(v, sibling, false);
