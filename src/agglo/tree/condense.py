@@ -23,11 +23,11 @@ _ROUND_FACTS = (
     "graph_clusters",
     "copies",
     "must_link",
-)  # entries of `about` that describe rounds of the full tree
+)  # entries of `about` that describe the rounds of the full tree
 
 
 def condense(tree: Hierarchy, branching: SupportsFloat = 2.0, min_size: SupportsIndex | None = None) -> Hierarchy:
-    """Return a tree of the kept nodes of ``tree``; see :meth:`agglo.Hierarchy.condense`."""
+    """Return the tree of the leaves and kept nodes of ``tree``; see :meth:`agglo.Hierarchy.condense`."""
     ratio = check_branching(branching)
     smallest = default_min_size(tree.n_leaves)
     if min_size is not None:
@@ -51,14 +51,15 @@ def select_nodes(tree: Hierarchy, branching: float, min_size: int) -> npt.NDArra
 
     The root is always kept. Nodes of fewer than ``min_size`` points are never kept. The cost has two parts:
 
-    1. A merge that is not kept costs its information times the difference between two levels: that of its lowest
-       kept ancestor, where a reader sees the merge, and its own.
+    1. A merge that is not kept costs its information times a difference of two levels. The first is the level of
+       its lowest kept ancestor, where a reader sees the merge. The second is its own level.
     2. A kept node costs ``log(branching) ** 2 / 2`` for each of its points.
 
     The information of a merge is the entropy of its children's shares times its number of points. It is large if
     the children are of similar size, and small if a cluster absorbs single points.
 
-    The level of a node is the mean of three measures of its position, which all go from 0 to log(n):
+    The level of a node is the mean of three measures of its position. Each measure is 0 for a leaf and log(n) for
+    the root:
 
     - the logarithm of its size: it grows little while the node only absorbs single points;
     - the mean over all points of the logarithm of their cluster's size after the round of the node: it grows while
@@ -66,7 +67,7 @@ def select_nodes(tree: Hierarchy, branching: float, min_size: int) -> npt.NDArra
     - its height as a share of the height of the root, times log(n). Heights are rescaled as for
       :func:`agglo.tree.persistent_round.persistent_round`, so that their unit does not matter.
 
-    So a node is kept if it has many points in several parts, and if it persists for long. If all clusters grow
+    So a node is kept if its parts have many points and if it persists for long. If all clusters grow
     equally, a difference of levels of g costs about g² / 2 for each point. The best difference is then
     ``log(branching)``, so a kept node has ``branching`` children.
 
@@ -97,10 +98,10 @@ def _measure_merges(tree: Hierarchy) -> tuple[Floats, Floats]:
 
 
 def keep_nodes(tree: Hierarchy, nodes: npt.NDArray[np.int64], about: dict[str, Any]) -> Hierarchy:
-    """Return a tree of the leaves and of the given inner nodes, which are ascending and include the root.
+    """Return a tree of the leaves and of the inner nodes ``nodes``, which are ascending and include the root.
 
-    Node ``n_leaves + i`` of the result is ``nodes[i]``. The children of the other nodes become children of their
-    lowest kept ancestor. ``about`` has further entries of ``about``.
+    Node ``n_leaves + i`` of the result is ``nodes[i]``. The children of dropped nodes become children of their
+    lowest kept ancestor. ``about`` contains further entries for the attribute ``about``.
     """
     n = tree.n_leaves
     if n == 1:

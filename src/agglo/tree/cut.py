@@ -43,7 +43,7 @@ _INPUTS: dict[str, tuple[Any, tuple[str, ...]]] = {  # parameter: (its default, 
 def cut(
     tree: Hierarchy, rules: Mapping[str, Any], inputs: Mapping[str, Any], n_jobs: int | None = None
 ) -> npt.NDArray[np.int64]:
-    """Cut the tree by the one given rule, and return the label of each point; see :meth:`agglo.Hierarchy.cut`.
+    """Cut the tree by the given rule, and return the label of each point; see :meth:`agglo.Hierarchy.cut`.
 
     ``rules`` maps the name of every rule to its value, or to None if the rule is not given. ``inputs`` maps the
     names of the other parameters, which only some rules use, to their values.
@@ -69,14 +69,14 @@ def cut(
         return modularity.cut(modularity.persistent_resolution() if resolution == "persistent" else resolution)
     check_rule(tree.n_leaves, rules["n_clusters"], rules["round"], rules["height"])
     if rule == "height":
-        # The explicit root of a forest has the round after the last. It is not a merge.
+        # The explicit root of a forest has the round number after the last round. This root is not a merge.
         return tree.partition((tree.height <= check_height(value)) & (tree.round <= len(tree.rounds)))
     chosen = select_round(tree, rules["n_clusters"], rules["round"], inputs["graph"], inputs["random_state"])
     return tree.labels(round=chosen)
 
 
 def _find_rule(rules: Mapping[str, Any]) -> str:
-    """Return the name of the one given rule; only ``min_size`` and ``max_size`` may be given together."""
+    """Return the name of the given rule. Raise if several are given, except ``min_size`` with ``max_size``."""
     given = [name for name, value in rules.items() if value is not None]
     if "min_size" in given and "max_size" in given:
         given.remove("max_size")
@@ -87,7 +87,7 @@ def _find_rule(rules: Mapping[str, Any]) -> str:
 
 
 def _check_inputs(rule: str, rules: Mapping[str, Any], inputs: Mapping[str, Any]) -> None:
-    """Raise if a given parameter is not used by ``rule``, or if ``rule`` needs points and ``X`` is missing."""
+    """Raise if ``rule`` does not use a given parameter, or if ``rule`` needs points and ``X`` is missing."""
     if rule == "n_clusters" and inputs["exact"]:
         rule = EXACT
     elif rule == "round" and rules[rule] == "silhouette":
@@ -136,13 +136,13 @@ def select_round(
     random_state: int = 0,
     weights: npt.NDArray[np.float64] | None = None,
 ) -> int:
-    """Return the round number that ``n_clusters`` or ``round`` selects; one of the two is given.
+    """Return the number of the round that ``n_clusters`` or ``round`` selects. One of the two must be given.
 
     ``weights`` are the weights of the leaves, for ``round="persistent"``.
     """
     if n_clusters is not None:
         counts = np.concatenate(([tree.n_leaves], tree.rounds.after))  # strictly decreasing
-        return int(np.abs(counts - check_n_clusters(n_clusters, tree.n_leaves)).argmin())  # ties: the finer round
+        return int(np.abs(counts - check_n_clusters(n_clusters, tree.n_leaves)).argmin())  # tie: finer
     if round == "silhouette":
         if graph is None:
             raise ValueError(f"the rule {SILHOUETTE} needs the graph that the tree was built from: pass graph")

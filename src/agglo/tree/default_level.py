@@ -12,19 +12,21 @@ from agglo._native import exp, log
 if TYPE_CHECKING:
     from agglo.tree.modularity_path import ModularityPath
 
-_LEAST = 0.25  # clusters with less than a quarter of the edge weight of chance are separate; less proves no more
+_LEAST = 0.25  # clusters with less than this share of the edge weight of chance are separate
 _FEW = 1.1  # below this effective number of clusters, one cluster has about 98 % of the points
-_ROUNDING = 1e-9  # scores that differ by less are equal; a sum depends on the order of the points
+_ROUNDING = 1e-9  # treat scores that differ by less as equal: sums depend on the order of the points
 
 
 def persistent_resolution(path: ModularityPath) -> float:
-    """Select the most persistent cut; return the largest resolution at which it is the best cut.
+    """Select the most persistent cut of the path; return the largest resolution at which it is the best cut.
+
+    The best cut at a resolution is the cut with the largest modularity.
 
     1. The persistence of a cut is the length of its range of resolutions, on a logarithmic scale. Ranges start
-       at 1/4. Below that, the best cut separates only clusters with less than a quarter of the edge weight
-       between them that chance would give. Such clusters are separate, and a lower ratio is no further proof.
-    2. The persistence is multiplied by the share of points that are not alone. Duplicates and points that a
-       must-link constraint merges count as one point.
+       at 1/4. Below 1/4, the best cut separates only clusters between which the edge weight is less than a quarter
+       of that of chance. Such clusters are separate in any case, so longer ranges there prove nothing.
+    2. The persistence is multiplied by the share of points in clusters of at least two points. Duplicates, and
+       points that a must-link constraint merges, are one point here.
     3. Clusters are counted by their effective number: the exponential of the entropy of the cluster sizes.
     4. The score of a cut is a weighted sum of the persistence of all cuts. The weight of another cut is the
        ratio of the two numbers of clusters, the smaller divided by the larger. The cut with the highest score
@@ -32,16 +34,16 @@ def persistent_resolution(path: ModularityPath) -> float:
 
     Cuts whose effective number of clusters is below 1.1 are ignored: one cluster has about 98 % of the points.
     If no cut is left, the result is the coarsest cut at a positive resolution. Only ratios of weights matter,
-    so the result is the same for weights times any factor.
+    so multiplying all edge weights by a factor does not change the result.
     """
     tree, ends = path.tree, path.node_resolution
-    # A node is a cluster from the largest resolution at which a node above it is merged, to its own.
+    # A node is a cluster between two resolutions: the largest at which an ancestor is merged, and its own.
     merged = -_core.min_over_ancestors(tree.parent, -ends)
     starts = np.append(merged[tree.parent[:-1]], 0.0)
     is_cluster = ends > starts
     lower, first = np.unique(starts[is_cluster], return_inverse=True)  # piece i starts at lower[i]
     n_pieces = len(lower)
-    last = np.searchsorted(lower, ends[is_cluster])  # the first piece without the cluster
+    last = np.searchsorted(lower, ends[is_cluster])  # the first piece in which the node is not a cluster
     weight, total = path.node_weight[is_cluster], path.node_weight[-1]
     information = weight * log(weight / total)
     changes = np.bincount(first, information, n_pieces + 1) - np.bincount(last, information, n_pieces + 1)

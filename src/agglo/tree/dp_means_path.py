@@ -1,4 +1,4 @@
-"""Partitions with the lowest DP-means cost: the best cut of a tree for every λ at once.
+"""Find the cut of a tree with the lowest DP-means cost, for every λ at once.
 
 λ (``lam`` in code) is the cost per cluster in the DP-means objective.
 """
@@ -40,7 +40,7 @@ def dp_means_path(
 
     The objective is the sum of squared distances of the points to the center of their cluster, plus ``lam`` for
     each cluster. A cut may use any nodes of the tree, from any rounds, including the explicit root of a forest.
-    For each ``lam`` from 0 to infinity, the path has the cut with the lowest cost. Ties go to the cut with the
+    The path contains the cut with the lowest cost for each ``lam`` from 0 to infinity. Ties go to the cut with the
     fewest clusters.
 
     Parameters
@@ -51,10 +51,10 @@ def dp_means_path(
         The points of the tree, dense. For a tree of cosine similarities, normalize the rows to length 1. float16,
         float32 and float64 arrays in C order are not copied, so memory-mapped arrays work, too.
     centers : {"means", "points"}
-        The center of a cluster is its mean, or the point of the cluster with the lowest cost (the DP-facility
-        problem).
+        With ``"means"``, the center of a cluster is its mean. With ``"points"``, it is the point of the cluster
+        that gives the lowest cost (the DP-facility problem).
     n_jobs : int, optional
-        Number of threads; all cores by default. The result does not depend on it.
+        The number of threads. By default, all cores are used. The result does not depend on it.
     progress : callable, optional
         Called as ``progress(phase, done, total)`` from time to time.
 
@@ -115,7 +115,7 @@ def dp_means_path(
         centers=centers,
         lambdas=lambdas,
         within=within,
-        n_clusters=n_clusters.view(np.int64),  # its repr shows no dtype, unlike that of the other 64-bit integer
+        n_clusters=n_clusters.view(np.int64),  # the repr of int64 shows no dtype
         node_cost=node_cost,
         node_center=node_center if centers == "points" else None,
         critical=critical,
@@ -161,7 +161,7 @@ class DPMeansPath(Immutable):
     @overload
     def cost(self, lam: npt.ArrayLike) -> float | Floats: ...
     def cost(self, lam: npt.ArrayLike | SupportsFloat) -> float | Floats:
-        """Return the lowest cost for ``lam``, a number or an array; infinity if ``lam`` is infinite."""
+        """Return the lowest cost of a cut for ``lam``, a number or an array; infinity if ``lam`` is infinite."""
         lams = _check_lams(lam)
         piece = np.searchsorted(self.lambdas, lams, side="right") - 1
         costs = self.within[piece] + lams * self.n_clusters[piece]
@@ -183,9 +183,9 @@ class DPMeansPath(Immutable):
     def cut_exactly(self, n_clusters: SupportsIndex) -> Ints:
         """Return the labels of the cut with the lowest cost into exactly ``n_clusters`` nodes of the tree.
 
-        If a cut of the path has that number of clusters, it is returned. Otherwise, bounds from the path exclude
-        most nodes, and the remaining nodes are searched. In the worst case no node is excluded, and the search
-        takes O(nodes × n_clusters) time and memory. The result is exact.
+        If a cut of the path has this number of clusters, that cut is returned. Otherwise, bounds from the path
+        exclude most nodes, and the remaining nodes are searched. In the worst case no node is excluded, and the
+        search takes O(nodes × n_clusters) time and memory. The result is exact.
 
         Raises
         ------
@@ -215,7 +215,7 @@ class DPMeansPath(Immutable):
         return len(costs) - 1 - int(costs[::-1].argmin())
 
     def round_costs(self, lam: SupportsFloat) -> Floats:
-        """Return the cost of the partition after each round for ``lam``; in round 0 all points are single."""
+        """Return the cost of the partition after each round, for ``lam``. Round 0 is the partition into points."""
         tree, last = self.tree, len(self.tree.rounds)
         added = np.bincount(tree.round, self.node_cost, last + 2)
         removed = np.bincount(tree.round[tree.parent[:-1]], self.node_cost[:-1], last + 2)
@@ -227,7 +227,8 @@ class DPMeansPath(Immutable):
         """Select merges at the start of ``piece`` that give ``n_clusters``; return a mask of nodes, or None.
 
         All these merges have the same critical ``lam``, so no cut into ``n_clusters`` costs less. Such ties are
-        common, above all at ``lam`` 0 for duplicates. The bounds of a search would then exclude no nodes.
+        common. For example, all merges of duplicates have the critical ``lam`` 0. The bounds of a search would
+        exclude no nodes in case of ties.
         """
         merged: npt.NDArray[np.bool_] = self.critical < self.lambdas[piece]
         finer, coarser = self.tree.partition(merged), self.cut(self.lambdas[piece])
@@ -277,7 +278,7 @@ def _check_lams(lam: npt.ArrayLike | SupportsFloat) -> Floats:
         lams = np.asarray(lam, np.float64)
     except (TypeError, ValueError):
         raise TypeError(f"lam={lam!r} is not a number: pass 0 or more, infinity included") from None
-    is_wrong = ~(lams >= 0)  # true for NaN
+    is_wrong = ~(lams >= 0)  # also true for NaN
     if is_wrong.any():
         raise ValueError(f"lam={lams[is_wrong][0]:g} is not allowed: pass 0 or more, infinity included")
     return lams

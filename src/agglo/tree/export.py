@@ -40,7 +40,7 @@ def to_newick(tree: Hierarchy, names: Sequence[object] | None = None) -> str:
     leaves = [_quote(str(name)) for name in (range(tree.n_leaves) if names is None else names)]
     lengths = [f":{length!r}" for length in _branch_lengths(tree).tolist()] + [""]
     text: list[str] = []
-    stack = [tree.n_nodes - 1]  # node: write this node; ~node: its children are written, so close it
+    stack = [tree.n_nodes - 1]  # node: write this node; ~node: close it, because its children are written
     first = True
     while stack:
         node = stack.pop()
@@ -70,7 +70,7 @@ def to_frame(tree: Hierarchy) -> Any:
 
 
 def _branch_lengths(tree: Hierarchy) -> npt.NDArray[np.float64]:
-    """Return the height of the parent minus the height of the node, for each node except the root."""
+    """Return, for each node except the root, the height of its parent minus its own height."""
     return tree.height[tree.parent[:-1]] - tree.height[:-1]
 
 

@@ -1,7 +1,8 @@
 """Read and write a tree as one Parquet file.
 
-The file has one row per node. The threshold and the duration of a round are repeated in each of its nodes. Every
-round has at least one node, so one table is enough. The numbers of clusters are derived from the nodes.
+The file has one row per node. The threshold and the duration of a round are repeated in the rows of all nodes that
+the round merged. Every round merged at least one node, so no second table is needed. The numbers of clusters are
+derived from the nodes.
 """
 
 from __future__ import annotations
@@ -55,9 +56,9 @@ def read_tree(
 ) -> Tree:
     """Read the file ``path`` and return ``build(parent=, height=, size=, round=, rounds=, about=)``.
 
-    ``rounds`` is a mapping of the columns of the rounds.
+    ``rounds`` maps the name of each column of the rounds to the column.
 
-    Columns are read one by one. Each is passed to ``store``, whose result replaces the column.
+    Columns are read one by one. Each column is replaced by ``store(column)``.
     """
     name = Path(path)
     with name.open("rb") as file:  # a missing file raises its OSError here
@@ -68,7 +69,7 @@ def read_tree(
         for column, kind in (COLUMNS | ROUND_COLUMNS).items():
             with _explain_damage(name):
                 values = _read_column(name, parquet, column, kind)
-            columns[column] = store(values)  # outside of the block above: an error of store is not a damaged file
+            columns[column] = store(values)  # not in the block above: if store fails, the file is not damaged
     try:
         rounds = _derive_rounds(columns, record["rounds"])
         nodes = {column: columns[column] for column in COLUMNS}

@@ -1,4 +1,4 @@
-"""The forest that the rounds build."""
+"""The forest: the trees without a common root that the rounds build."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ import numpy.typing as npt
 
 
 class Forest(NamedTuple):
-    """The result of an engine: four columns with one entry per node, then four with one entry per round.
+    """The result of an engine: four columns with one entry per node, and four columns with one entry per round.
 
-    Leaves come first. Merged clusters follow in order of their rounds. Within a round, they are in order of their
-    smallest leaves.
+    Nodes are sorted: leaves come first, then merged clusters in order of their rounds. Within a round, merged
+    clusters are in order of their smallest leaves.
     """
 
     parent: npt.NDArray[np.int32]
-    """The parent of each node; -1 for a root. A forest may have any number of roots."""
+    """The parent of each node, or -1 for a root. A forest may have any number of roots."""
     value: npt.NDArray[np.float64]
-    """The farthest linkage value among the pairs that merged into each node; not used for leaves."""
+    """The farthest linkage value among the pairs that merged into each node. Values of leaves are not used."""
     size: npt.NDArray[np.int32]
     """The number of leaves below each node."""
     round: npt.NDArray[np.int32]
-    """The round that merged each node, counted from 1; 0 for leaves."""
+    """The round that merged each node, counted from 1. It is 0 for leaves."""
     threshold: npt.NDArray[np.float64]
-    """The threshold of each round; NaN if it has none."""
+    """The threshold of each round, or NaN if the round has none."""
     before: npt.NDArray[np.int64]
     """The number of clusters before each round."""
     after: npt.NDArray[np.int64]

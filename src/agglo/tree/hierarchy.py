@@ -28,7 +28,7 @@ from agglo.tree.validation import check_integer, check_round
 
 
 class Round(NamedTuple):
-    """The record of one round."""
+    """The record of one round: threshold, numbers of clusters, duration."""
 
     threshold: float
     before: int
@@ -80,13 +80,14 @@ class Hierarchy(Immutable):
     Parameters
     ----------
     parent, height, size, round : ndarray of int32, float64, int32, int32
-        One entry per node: its parent (-1 for the root), its height (a distance), its number of leaves, and the
-        round that merged it, counted from 1 (0 for leaves). Node ``i`` is point ``i`` for ``i < n_leaves``.
+        One entry per node. ``parent`` is -1 for the root. ``height`` is a distance. ``size`` is the number of
+        leaves below the node. ``round`` is the round that merged the node, counted from 1, and 0 for leaves. The
+        first ``n_leaves`` nodes are the points.
     rounds : Rounds
         One record per round that merged: ``threshold``, the numbers of clusters ``before`` and ``after``, and
         ``seconds``.
     about : mapping, optional
-        Information about how the tree was built; all values can be stored as JSON.
+        Information about how the tree was built. JSON can represent all values.
 
     Notes
     -----
@@ -102,8 +103,8 @@ class Hierarchy(Immutable):
     6. every round has at least one node, and the numbers of clusters in ``rounds`` match the nodes.
 
     Heights are always distances. For a graph of distances, the height of a node is its linkage value. For
-    similarities, it is ``about["origin"]`` minus the linkage value, such as 1 - cosine. If this is lower than a
-    child, the node gets the height of its highest child. The explicit root of a forest has the height of a pair
+    similarities, it is ``about["origin"]`` minus the linkage value, such as 1 - cosine. If the node would be lower
+    than a child, it gets the height of its highest child. The explicit root of a forest has the height of a pair
     without an edge, or the height of its highest child if such pairs are ignored.
 
     Examples
@@ -169,7 +170,7 @@ class Hierarchy(Immutable):
             Whether linkage values are similarities or distances, and the value of a pair without an edge; see
             :class:`agglo.NeighborGraph`.
         origin : float
-            The similarity at height 0; not used for distances.
+            The similarity at height 0. It is not used for distances.
         about : mapping, optional
             Further entries of ``about``, in addition to ``kind``, ``missing`` and ``origin``.
         """
@@ -212,7 +213,8 @@ class Hierarchy(Immutable):
         """Write the tree to ``path`` as one Parquet file; if writing fails, an existing file does not change.
 
         The file has one row per node, with the columns ``parent``, ``height``, ``size`` and ``round``, and the
-        ``threshold`` and ``seconds`` of that round. ``about`` is in the metadata. Any Parquet reader can use it.
+        ``threshold`` and ``seconds`` of that round. ``about`` is stored in the metadata. Any Parquet reader can
+        read the file.
         """
         from agglo.tree.file import write_tree  # PyArrow is slow to import
 
@@ -230,14 +232,14 @@ class Hierarchy(Immutable):
 
     @property
     def n_given_rounds(self) -> int:
-        """1 if the first round merged duplicates or must-link constraints, else 0."""
+        """The number of rounds, 0 or 1, that only merged duplicates and must-link points."""
         return int(len(self.rounds) > 0 and ("copies" in self.about or "must_link" in self.about))
 
     def labels(self, round: SupportsIndex) -> npt.NDArray[np.int64]:
         """Return the labels of the points after a round, numbered in order of first appearance.
 
-        Rounds that merged are counted from 1. In round 0 every point is its own cluster. Negative numbers count
-        from the end.
+        Rounds are counted from 1. In round 0, every point is its own cluster. Negative numbers count from the last
+        round.
         """
         return self.partition(self.round <= check_round(round, len(self.rounds)))
 
@@ -279,8 +281,8 @@ class Hierarchy(Immutable):
         height : float
             Apply all merges up to this height. The explicit root of a forest is not a merge.
         resolution : float or "persistent"
-            Select the nodes with the largest modularity on ``graph`` at this resolution: the larger, the more
-            clusters. ``"persistent"`` selects the number of clusters that survives the longest range of
+            Select the nodes with the largest modularity on ``graph`` at this resolution. A larger resolution gives
+            more clusters. ``"persistent"`` selects the number of clusters that survives the longest range of
             resolutions. The clusterers use this rule by default. See :func:`agglo.modularity_path` and
             :func:`agglo.tree.default_level.persistent_resolution`.
         dp_means : float
@@ -312,7 +314,8 @@ class Hierarchy(Immutable):
         random_state : int
             For ``round="silhouette"``: the random seed of the sample of points that it evaluates.
         n_jobs : int, optional
-            Number of threads to compute costs; all cores by default. The result does not depend on it.
+            The number of threads to compute costs. By default, all cores are used. The result does not depend on
+            it.
 
         Returns
         -------
@@ -361,9 +364,9 @@ class Hierarchy(Immutable):
         """Return the labels of up to ``n`` nested levels to browse, one row per level, from fine to coarse.
 
         The levels are those of :meth:`taxonomy` for numbers of clusters in geometric progression. The finest layer
-        has about as many clusters as the cut ``round="persistent"``, where small clusters hardly count. The ratio
-        is at least 2, and such that another layer would have 2.5 clusters. If there are few clusters, some layers
-        are finer instead. Small trees may have fewer layers.
+        has about the effective number of clusters of the cut ``round="persistent"``, which small clusters hardly
+        change. The ratio of the progression is at least 2. It is chosen such that one more layer would have 2.5
+        clusters. If there are few clusters, some layers are finer instead. Small trees may have fewer layers.
 
         Examples
         --------
@@ -384,22 +387,23 @@ class Hierarchy(Immutable):
     ) -> Taxonomy:
         """Cut the tree into nested levels with about the given numbers of clusters.
 
-        All clusters are nodes of the tree, from any rounds. A cut has the least cost among all cuts with at most
-        as many clusters: the k-means cost with heights as squared distances, see
-        :func:`agglo.tree.taxonomy.compute_cophenetic_costs`. Such cuts are nested. Outliers are rarely clusters of
-        their own, unlike in a round of the tree. Not every number has such a cut; the level has the nearest number
-        by ratio.
+        All clusters are nodes of the tree, from any rounds. The cost of a cut is the k-means cost with heights as
+        squared distances; see :func:`agglo.tree.taxonomy.compute_cophenetic_costs`. Each level is a cut with the
+        least cost among all cuts with at most as many clusters. Such cuts are nested. Outliers are rarely clusters
+        of their own, unlike in a round of the tree. If no such cut has the wanted number of clusters, the level
+        has the nearest possible number by ratio.
 
         Parameters
         ----------
         n_clusters : sequence of int
             The wanted numbers of clusters, increasing, such as ``[8, 50, 500]``.
         min_children : int
-            The smallest number of clusters of the next finer level into which a cluster is split. A cluster may
-            also stay whole. If this is more than 2, levels are selected from fine to coarse, and each has the
-            least cost for its finer level.
+            The smallest number of parts into which the next finer level splits a cluster. A cluster may also stay
+            whole. If ``min_children`` is above 2, levels are selected from fine to coarse. Each level then has the
+            least cost, given the next finer level.
         max_size : int, optional
-            The largest number of points of a cluster of the finest level. There may then be more clusters.
+            The largest number of points of a cluster of the finest level. This level may then have more clusters
+            than wanted.
 
         Returns
         -------
@@ -465,7 +469,7 @@ class Hierarchy(Immutable):
             raise ValueError(f"merged has shape {mask.shape}: pass one entry for each of {self.n_nodes} nodes")
         return _core.label_leaves(self.parent, mask, self.n_leaves).view(
             np.int64
-        )  # its repr shows no dtype, unlike that of the other 64-bit integer
+        )  # the repr of int64 shows no dtype
 
     def nodes(self, labels: npt.ArrayLike) -> npt.NDArray[np.int32]:
         """Return the tree node of each cluster in ``labels``.
@@ -546,9 +550,9 @@ class Hierarchy(Immutable):
     def explore(self, texts: Sequence[str] | None = None, columns: Mapping[str, Any] | None = None) -> Any:
         """Open an :class:`agglo.explore.Explorer` of the tree, shown in a notebook, or as a link elsewhere.
 
-        The explorer is a web page, served on this machine until it is closed or the program ends. ``texts`` has
-        one text per point, which describes the point and names the clusters. ``columns`` has further values per
-        point, to show and to color by.
+        The explorer is a web page, served on this machine until it is closed or the program ends. ``texts``
+        contains one text per point. The texts describe the points and name the clusters. ``columns`` contains
+        further values per point, to show and to color by.
 
         Examples
         --------
@@ -558,7 +562,7 @@ class Hierarchy(Immutable):
         ...     explorer.url.startswith("http://127.0.0.1:")
         True
         """
-        # Imported by name at run time, so that the tree does not depend on its viewer.
+        # Import the explorer by name at run time, so that the tree does not depend on it.
         viewer = importlib.import_module("agglo.explore")
         return viewer.Explorer(viewer.open_tree(self, texts, columns)).start()
 

@@ -20,10 +20,11 @@ def cut_by_known_classes(
 ) -> npt.NDArray[np.int64]:
     """Cut the tree into the partition that agrees with the known classes on the most pairs of points.
 
-    Only pairs of points with known classes count. A pair agrees if both points have the same class and the same
-    cluster, or different classes and different clusters. The result has the most agreeing pairs of all partitions
-    into nodes of the tree. Ties go to the partition with the fewest clusters, so points of unknown class merge as
-    far up as possible. One pass over the tree finds the exact optimum.
+    Only pairs of points with known classes are compared. A pair agrees if both points have the same class and the
+    same cluster, or different classes and different clusters. The result has the most agreeing pairs of all
+    partitions into nodes of the tree. Ties go to the partition with the fewest clusters, so points of unknown
+    class are merged wherever that does not reduce the number of agreeing pairs. One pass over the tree finds the
+    exact optimum.
 
     Parameters
     ----------
@@ -49,7 +50,7 @@ def cut_by_known_classes(
     0.84
     """
     points, point_codes = _encode_classes(known_classes, tree.n_leaves)
-    # Give every point of unknown class its own class, so that it has the same class as no other point.
+    # Give every point of unknown class a class of its own.
     codes = len(points) + np.arange(tree.n_leaves, dtype=np.int32)
     codes[points] = point_codes
     met = _core.count_pairs_by_lca(tree.parent, tree.size, codes, len(points) + tree.n_leaves)

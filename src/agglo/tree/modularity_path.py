@@ -1,4 +1,4 @@
-"""Partitions with the largest modularity: the best cut of a tree on a graph, for every resolution at once.
+"""Find the cut of a tree with the largest modularity on a graph, for every resolution at once.
 
 The resolution (γ in docs) is the factor of the null model in the modularity.
 """
@@ -31,10 +31,10 @@ def modularity_path(
 
     The modularity of a cut is the share of the edge weight inside clusters, minus ``resolution`` times the share
     that chance would give: the sum over clusters of the squared share of all degrees. A cut may use any nodes of
-    the tree, from any rounds. Ties go to the cut with the fewest clusters. The exception is a node whose parts no
-    edge connects: it is merged at resolution 0 only.
+    the tree, from any rounds. Ties go to the cut with the fewest clusters. There is one exception: if no edge
+    connects the parts of a node, it is merged at resolution 0 only.
 
-    Only the ratios of weights matter, so the cuts are the same for weights times any factor.
+    Only the ratios of edge weights matter, so multiplying all edge weights by a factor does not change the cuts.
 
     Parameters
     ----------
@@ -48,7 +48,8 @@ def modularity_path(
         weight is 1. If the tree has duplicates, the graph may contain each group of duplicates as one point, as
         the attribute ``graph_`` of the estimators does.
     sample_weight : array-like of shape (n_leaves,), optional
-        The weight of each leaf. A point of weight 3 counts as three points, each with the edges of the point.
+        The weight of each leaf. A point of weight 3 is treated like three points, each with the edges of the
+        point.
 
     Returns
     -------
@@ -107,7 +108,7 @@ def modularity_path(
     total = volume[-1] if volume[-1] > 0 else 1.0
     with np.errstate(divide="ignore"):
         resolutions, node_resolution = 1.0 / lams[::-1], 1.0 / critical
-    is_first = np.append(True, resolutions[1:] > resolutions[:-1])  # two λ may have the same rounded inverse
+    is_first = np.append(True, resolutions[1:] > resolutions[:-1])  # by rounding, two λ may have the same inverse
     chance = ((volume[: tree.n_leaves] / total) ** 2).sum() + costs
     return ModularityPath(
         tree=tree,
@@ -221,14 +222,17 @@ def _check_resolutions(resolution: npt.ArrayLike | SupportsFloat) -> Floats:
         gammas = np.asarray(resolution, np.float64)
     except (TypeError, ValueError):
         raise TypeError(f"resolution={resolution!r} is not a number: pass 0 or more") from None
-    is_wrong = ~(gammas >= 0)  # true for NaN
+    is_wrong = ~(gammas >= 0)  # also true for NaN
     if is_wrong.any():
         raise ValueError(f"resolution={gammas[is_wrong][0]:g} is not allowed: pass 0 or more")
     return gammas
 
 
 def _check_leaf_weights(sample_weight: npt.ArrayLike | None, n_leaves: int) -> Floats:
-    """Return the weights of the leaves, an empty array if all are 1; raise unless they are finite and positive."""
+    """Return the weights of the leaves; raise unless they are finite and positive.
+
+    If all weights are 1, return an empty array.
+    """
     if sample_weight is None:
         return np.empty(0)
     weights = np.asarray(sample_weight, np.float64)
@@ -240,10 +244,10 @@ def _check_leaf_weights(sample_weight: npt.ArrayLike | None, n_leaves: int) -> F
 
 
 def match_points(tree: Hierarchy, graph: NeighborGraph) -> npt.NDArray[np.int32]:
-    """Return the leaf of each point of ``graph``; empty if point ``i`` is leaf ``i``. Raise if they do not match.
+    """Return the leaf of each point of ``graph``; raise if the graph and the tree do not match.
 
-    If the tree has duplicates, the graph may contain each group of duplicates as one point. The leaf of a group is
-    its first point.
+    If point ``i`` is leaf ``i``, return an empty array. If the tree has duplicates, the graph may contain each
+    group of duplicates as one point. The leaf of a group is its first point.
     """
     if not isinstance(graph, NeighborGraph):
         raise TypeError(
@@ -266,11 +270,13 @@ def match_points(tree: Hierarchy, graph: NeighborGraph) -> npt.NDArray[np.int32]
 
 
 def weight_reference(graph: NeighborGraph) -> tuple[float, float]:
-    """Return ``(reference, scale)``: an edge supports a merge by ``scale * (weight - reference)``, if positive.
+    """Return ``(reference, scale)``, which convert the value of an edge to its weight in the modularity.
+
+    The weight is ``max(0, scale * (value - reference))``.
 
     The reference is the value of a pair without an edge. If such pairs are ignored, it is similarity 0, or the
-    distance of the farthest edge. If all edges have that largest distance, only their presence is known. They then
-    all count 1.
+    distance of the farthest edge. If all edges have that largest distance, the weight of every edge is
+    1.
     """
     if graph.kind == "similarity":
         return (0.0 if graph.missing == "ignore" else float(graph.missing or 0.0)), 1.0

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 
-_MIN_SIMILARITY = 1e-3  # as a share of the similarity at height 0; the default thresholds end there
+_MIN_SIMILARITY = 1e-3  # share of the similarity at height 0 at which the default thresholds end
 
 
 def persistent_round(tree: Hierarchy, weights: Floats | None = None) -> int:
@@ -38,14 +38,14 @@ def persistent_round(tree: Hierarchy, weights: Floats | None = None) -> int:
     round on the graph is treated as the last round of a forest.
 
     If there are duplicates or must-link constraints, the first round merges them. That round is never selected,
-    and its clusters count as single points.
+    and its clusters are treated as single points.
 
     Parameters
     ----------
     tree : Hierarchy
         The tree.
     weights : ndarray of shape (n_leaves,), optional
-        The weight of each leaf. A point of weight 3 counts as three points.
+        The weight of each leaf. A point of weight 3 is treated like three points.
     """
     candidates = _candidate_rounds(tree)
     if len(candidates) == 0:
@@ -64,7 +64,7 @@ def _candidate_rounds(tree: Hierarchy) -> npt.NDArray[np.intp]:
 
 
 def _n_graph_rounds(tree: Hierarchy) -> int:
-    """Return the number of rounds on the graph, before the roots are connected; if it is 0, count all rounds."""
+    """Return the number of rounds on the graph, without rounds that merge roots. If it is 0, count all rounds."""
     number = int(np.count_nonzero(tree.rounds.after >= tree.about.get("graph_clusters", 0)))
     return number or len(tree.rounds)
 
@@ -72,7 +72,7 @@ def _n_graph_rounds(tree: Hierarchy) -> int:
 def _persistence(tree: Hierarchy, weights: Floats | None = None) -> tuple[Floats, Floats]:
     """Return the effective number of clusters and the persistence of every round; see :func:`persistent_round`."""
     last = _n_graph_rounds(tree)
-    round = np.minimum(tree.round, last + 1)  # last + 1: the explicit root, or all nodes that connect roots
+    round = np.minimum(tree.round, last + 1)  # last + 1: the explicit root, or all nodes that merge roots
     reached = np.zeros(last + 2)
     np.maximum.at(reached, round, tree.height)
     if last < len(tree.rounds):
@@ -111,7 +111,7 @@ def rescale_heights(tree: Hierarchy, heights: Floats) -> Floats:
 
 
 def _missing_height(tree: Hierarchy) -> float:
-    """Return the height of a pair without an edge; 0 for distances if such pairs are ignored."""
+    """Return the height of a pair without an edge. For distances, return 0 if such pairs are ignored."""
     missing = tree.about.get("missing", "ignore")
     value = 0.0 if missing == "ignore" else float(missing)
     return float(tree.about["origin"]) - value if tree.about.get("kind") == "similarity" else value

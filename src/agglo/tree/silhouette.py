@@ -24,9 +24,9 @@ def silhouette_round(tree: Hierarchy, graph: NeighborGraph, *, random_state: int
     1. The weight of an edge is the difference between its value and the value of a pair without an edge. If such
        pairs are ignored, the difference is taken to similarity 0, or to the distance of the farthest edge. If all
        edges have this distance, their weight is 1.
-    2. The margin of a point compares the weights of its edges. It is the share of this weight inside its own
-       cluster, minus the largest share in any other cluster. It is 1 if all neighbours are in the point's cluster,
-       and negative if another cluster has a larger share.
+    2. The margin of a point compares the weights of its edges. It is the share of the weight that goes to its own
+       cluster, minus the largest share that goes to another cluster. It is 1 if all neighbours are in the point's
+       cluster, and negative if another cluster has a larger share.
     3. The margin is multiplied by log(N / size) / log(N), where N is the number of points and size is the size of
        the cluster. This factor is 1 for a single point, and 0 for one cluster of all points.
     4. The score of a round is the mean over a sample of 2000 points. The round with the highest score is selected.
@@ -78,7 +78,7 @@ def silhouette_round(tree: Hierarchy, graph: NeighborGraph, *, random_state: int
 
 
 def _sample_edges(graph: NeighborGraph, sample: npt.NDArray[np.int64]) -> tuple[Any, Any, Any]:
-    """Return the edges of the sample: index in the sample, neighbour, and share of the point's edge weight."""
+    """Return the edges of sampled points: index in the sample, neighbour, share of the point's edge weight."""
     degree = np.diff(graph.indptr)[sample]
     which = np.repeat(np.arange(len(sample)), degree)
     first = np.cumsum(degree) - degree

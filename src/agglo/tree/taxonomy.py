@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-_COARSEST = 2.5  # layers have more clusters than this, except the layer of the persistent number
+_COARSEST = 2.5  # layers have more clusters than this, except the layer of the persistent round
 
 
 class Taxonomy(NamedTuple):
@@ -61,7 +61,7 @@ def layers(tree: Hierarchy, n: SupportsIndex) -> Ints:
         raise ValueError(f"n={n_layers} is not a number of layers: pass 1 or more")
     persistent = tree.labels(round=persistent_round(tree))
     shares = np.bincount(persistent) / tree.n_leaves
-    number = exp(-(shares * log(shares)).sum())  # the effective number: small clusters hardly count
+    number = exp(-(shares * log(shares)).sum())  # the effective number of clusters
     ratio = max(2.0, exp(log(max(number / _COARSEST, 1.0)) / n_layers))
     wanted = [number]
     while len(wanted) < n_layers and wanted[-1] / ratio > _COARSEST:
@@ -76,7 +76,7 @@ def layers(tree: Hierarchy, n: SupportsIndex) -> Ints:
 
 
 def _cut_levels(tree: Hierarchy, wanted: Sequence[float], min_children: int, max_size: int) -> list[Ints]:
-    """Return the labels of nested cuts, from fine to coarse; ``wanted`` is from many clusters to few."""
+    """Return the labels of nested cuts, from fine to coarse. ``wanted`` are falling numbers of clusters."""
     if tree.n_leaves == 1:
         return [np.zeros(1, np.int64) for _ in wanted]
     costs = compute_cophenetic_costs(tree)
@@ -86,14 +86,14 @@ def _cut_levels(tree: Hierarchy, wanted: Sequence[float], min_children: int, max
         is_allowed[-1] = True
         nodes = np.flatnonzero(is_allowed)
         levels.append(_cut_best(tree, nodes, costs[nodes], number))
-        # The next level has clusters of this one, each of them whole, or unions of at least min_children of them.
+        # A cluster of the next level is a cluster of this level, or a union of at least min_children of them.
         clusters = tree.nodes(levels[-1])
         is_cluster = np.zeros(tree.n_nodes, np.int64)
         is_cluster[clusters] = 1
         n_parts = _core.sum_descendants(tree.parent, is_cluster)
         is_allowed = (is_cluster == 1) | (n_parts >= min_children)
         is_allowed[: tree.n_leaves] = False
-        # A cluster of this level is never split: it costs nothing more.
+        # The clusters of this level are never split, so they cost nothing.
         costs = costs - _core.sum_descendants(tree.parent, np.where(is_cluster == 1, costs, 0.0))
     return levels
 
@@ -128,7 +128,7 @@ def compute_cophenetic_costs(tree: Hierarchy) -> Floats:
 
 
 def compute_split_limits(tree: Hierarchy) -> Floats:
-    """Return the order in which taxonomies with more and more clusters split the nodes: largest value first.
+    """Return the split limit of each node: taxonomies with more and more clusters split larger limits first.
 
     A node is split in the best cut at a price λ per cluster if its limit is larger than λ. No child has a larger
     limit than its parent. Limits of leaves are 0.

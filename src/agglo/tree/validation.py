@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def check_integer(name: str, value: SupportsIndex, meaning: str) -> int:
-    """Return ``value`` as an int; raise if it is none. The error describes the parameter by ``meaning``."""
+    """Return ``value`` as an int; raise if it is not an integer. ``meaning`` describes it in the error."""
     try:
         return operator.index(value)
     except TypeError:
@@ -55,7 +55,7 @@ def check_cluster_size(name: str, size: SupportsIndex, largest: int | None = Non
 
 
 def check_height(height: SupportsFloat) -> float:
-    """Return ``height`` as a float; raise if it is not numeric, or NaN."""
+    """Return ``height`` as a float; raise if it is NaN or not a number."""
     try:
         number = float(height)
     except (TypeError, ValueError):
