@@ -1,15 +1,15 @@
 """Replace files and groups of files atomically.
 
 A reader finds either the old content or the new content, even if the writer is killed or the power fails. A single
-file is written under a temporary name, flushed to disk and renamed, which is atomic.
+file is written under a temporary name and flushed to disk. Then it is renamed, and a rename is atomic.
 
 Several files cannot be renamed atomically, so :func:`replace_files` uses a journal. It writes the new files to a
-temporary folder inside the target folder and flushes them. Then it renames the temporary folder to
-``.agglo-switch``, the journal. This rename commits the new files. Finally it moves them to their places, deletes
-obsolete files and removes the journal.
+temporary folder inside the target folder and flushes them to disk. Then it renames the temporary folder to
+``.agglo-switch``, the journal. This rename commits the new files. Finally it moves the new files to the target
+folder, deletes obsolete files and removes the journal.
 
-If a writer is killed before the commit, the old files stay valid. If it is killed after the commit, the new files
-are valid. Readers call :func:`resolve_file`, which looks into the journal first. The next writer completes a
+If a writer is killed before the commit, the old files stay valid. If a writer is killed after the commit, the new
+files are valid. Readers call :func:`resolve_file`, which looks into the journal first. The next writer completes a
 committed journal, and deletes the temporary files of killed writers. The lock file ``.agglo-lock`` ensures that
 only one process at a time writes to a folder.
 """
@@ -39,7 +39,7 @@ LOCK = ".agglo-lock"
 JOURNAL = ".agglo-switch"
 JOURNAL_LIST = "journal.json"
 
-_TEST_BYTES = 1024  # bytes of a test file; smaller files may need no free disk space
+_TEST_BYTES = 1024  # number of bytes of a test file; a smaller file may fit even on a full disk
 _LOCKS_UNSUPPORTED = {errno.ENOTSUP, errno.ENOSYS, errno.ENOLCK, errno.EINVAL, errno.EBADF}
 
 
@@ -50,8 +50,8 @@ _LOCKS_UNSUPPORTED = {errno.ENOTSUP, errno.ENOSYS, errno.ENOLCK, errno.EINVAL, e
 def replace_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yield the path of a temporary file to write to; rename it to ``path`` on success, delete it on failure.
 
-    The temporary file is in the same folder as ``path``, so that the rename is atomic. Until then, the old file is
-    unchanged.
+    The temporary file is in the same folder as ``path``, so that the rename is atomic. Until the rename, the old
+    file is unchanged.
     """
     final = _resolve_target(path)
     with explain_full_disk(final.parent):
@@ -70,12 +70,15 @@ def replace_file(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def check_writable_file(path: str | os.PathLike[str]) -> None:
-    """Raise if no file can be written to ``path``."""
+    """Raise an ``OSError`` if no file can be written to ``path``."""
     _check_writable(_resolve_target(path).parent)
 
 
 def _resolve_target(path: str | os.PathLike[str]) -> Path:
-    """Resolve symbolic links, so that the target is replaced and not the link; raise if it is no file."""
+    """Return ``path`` without symbolic links, so that the target of a link is replaced, and not the link.
+
+    Raise an ``OSError`` if the target is a folder or a device, or if its folder does not exist.
+    """
     try:
         final = Path(os.path.realpath(path, strict=True))
     except FileNotFoundError:
@@ -90,7 +93,7 @@ def _resolve_target(path: str | os.PathLike[str]) -> Path:
         raise
     if final.is_dir():
         raise IsADirectoryError(f"cannot write {final}: it is a folder; pass the name of a file")
-    if final.exists() and not final.is_file():  # a rename would replace a device by a file
+    if final.exists() and not final.is_file():  # the target is a device, which a rename would replace by a file
         raise OSError(f"cannot write {final}: it is a device; pass the name of a file")
     if not final.parent.is_dir():
         raise FileNotFoundError(f"cannot write {final}: there is no folder {final.parent}; create it first")
@@ -101,7 +104,7 @@ def _resolve_target(path: str | os.PathLike[str]) -> Path:
 
 
 def check_writable_folder(folder: Path, names: Iterable[str] = ()) -> None:
-    """Raise if the files ``names`` cannot be written to ``folder``, which may not exist yet."""
+    """Raise an ``OSError`` if the files ``names`` cannot be written to ``folder``, which may not exist yet."""
     if not folder.is_dir():
         _check_creatable(folder)
         return
@@ -110,7 +113,7 @@ def check_writable_folder(folder: Path, names: Iterable[str] = ()) -> None:
 
 
 def _check_creatable(folder: Path) -> None:
-    """Raise if ``folder``, which does not exist, cannot be created."""
+    """Raise an ``OSError`` if ``folder``, which does not exist, cannot be created."""
     try:
         os.path.realpath(folder, strict=True)
     except FileNotFoundError:
@@ -133,7 +136,7 @@ def _check_creatable(folder: Path) -> None:
 
 
 def _check_writable(folder: Path) -> None:
-    """Raise if ``folder`` is not writable; write a test file, because the disk may be full."""
+    """Write a test file to ``folder``; raise an ``OSError`` if the folder is not writable or the disk is full."""
     try:
         # On most systems, the temporary file has no name. So a killed process leaves no file behind.
         with (
@@ -153,8 +156,8 @@ def _check_writable(folder: Path) -> None:
 def replace_files(folder: Path, names: Sequence[str], obsolete: Callable[[], Iterable[str]]) -> Iterator[Path]:
     """Yield a temporary folder for the files ``names``; on success, move all of them to ``folder`` atomically.
 
-    If ``folder`` does not exist, it is created, and removed again on failure. ``obsolete()`` returns the names of
-    old files to delete. It is called while this process holds the lock of the folder.
+    If ``folder`` does not exist, it is created. On failure, a created folder is removed again. ``obsolete()``
+    returns the names of old files to delete. It is called while this process holds the lock of the folder.
     """
     created = [parent for parent in (folder, *folder.parents) if not parent.exists()]
     try:
@@ -183,7 +186,7 @@ def replace_files(folder: Path, names: Sequence[str], obsolete: Callable[[], Ite
             _complete_journal(folder)
     except BaseException:
         for parent in created:  # from the innermost folder to the outermost
-            with suppress(OSError):  # the folder is not empty or was not created
+            with suppress(OSError):  # the folder is not empty, or it was not created
                 parent.rmdir()
         raise
     for parent in created:
@@ -193,7 +196,7 @@ def replace_files(folder: Path, names: Sequence[str], obsolete: Callable[[], Ite
 def resolve_file(folder: Path, name: str) -> Path:
     """Return the current path of the file ``name`` in ``folder``; the file may still be in the journal.
 
-    If the file does not exist, or the journal deletes it, the returned path does not exist.
+    If the file does not exist, or if the journal lists it as obsolete, the returned path does not exist.
     """
     journal = _read_journal(folder)
     if journal is not None:
@@ -205,9 +208,10 @@ def resolve_file(folder: Path, name: str) -> Path:
 
 
 def read_consistently(folder: Path, records: Sequence[str], read: Callable[[], T]) -> T:
-    """Return the result of ``read()``; call it again if files in ``folder`` were replaced meanwhile.
+    """Return the result of ``read()``; repeat the call if files in ``folder`` were replaced during the call.
 
-    Replacements are detected by the files ``records``: every replacement writes or deletes at least one of them.
+    Replacements are detected by changes of the files ``records``. Every replacement must write or delete at least
+    one of these files.
     """
     while True:
         before = _file_versions(folder, records)
@@ -242,7 +246,10 @@ def _check_names(folder: Path, names: Iterable[str]) -> None:
 
 
 def _read_journal(folder: Path) -> tuple[list[str], list[str]] | None:
-    """Return the names of the journal's new files and of the files to delete; None without a journal."""
+    """Return the names of the journal's new files, and of the files to delete.
+
+    If the folder has no journal, return None.
+    """
     path = folder / JOURNAL / JOURNAL_LIST
     try:
         journal = json.loads(path.read_text(encoding="utf-8"))
@@ -257,7 +264,10 @@ def _read_journal(folder: Path) -> tuple[list[str], list[str]] | None:
 
 
 def _complete_journal(folder: Path) -> None:
-    """Move the files of a committed journal to their places; a killed writer may have moved some of them."""
+    """Move the new files of a committed journal to ``folder``, and remove the journal.
+
+    A killed writer may already have moved some of the files.
+    """
     journal = folder / JOURNAL
     content = _read_journal(folder)
     if content is not None:
@@ -265,7 +275,7 @@ def _complete_journal(folder: Path) -> None:
         for name in removed:
             (folder / name).unlink(missing_ok=True)
         for name in files:
-            with suppress(FileNotFoundError):  # the file was moved before
+            with suppress(FileNotFoundError):  # a killed writer has already moved the file
                 (journal / name).replace(folder / name)
         _flush(folder)
         (journal / JOURNAL_LIST).unlink()
@@ -292,11 +302,11 @@ def _create_locked_file(folder: Path) -> tuple[Path, int]:
 
 
 def _delete_abandoned_files(folder: Path) -> None:
-    """Delete temporary files without a lock, whose writers were killed."""
+    """Delete the temporary files in ``folder`` that no process has locked, because their writers were killed."""
     for path in folder.glob(".agglo-*.tmp"):
         try:
             file = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
-        except OSError:  # the path is a folder, has no permission, or was deleted
+        except OSError:  # the path is a folder, or was deleted, or the user may not open it
             continue
         try:
             if _lock(file, wait=False) and _is_same_file(file, path):
@@ -316,8 +326,8 @@ def _delete_abandoned_folders(folder: Path) -> None:
 def _hold_lock(path: Path) -> Iterator[bool]:
     """Wait for the lock file ``path`` and hold the lock; yield whether the file system supports locks.
 
-    The holder deletes the lock file when it releases the lock. Therefore a process that has waited for the lock
-    checks whether the file still exists. If not, it starts again.
+    A process that releases the lock deletes the lock file. Therefore a process that has waited for the lock checks
+    whether the lock file still exists. If the lock file was deleted, the process creates it and waits again.
     """
     while True:
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
@@ -336,13 +346,13 @@ def _hold_lock(path: Path) -> Iterator[bool]:
 
 
 def _lock(file: int, *, wait: bool) -> bool:
-    """Lock an open file and return whether that succeeded; the lock is released when the process ends."""
+    """Lock an open file; return whether this succeeded. The system releases the lock when the process ends."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
     except BlockingIOError:
         return False
     except OSError as error:
-        # Without locks, abandoned files are not deleted, and writers do not wait for each other.
+        # If locks are not supported, abandoned files are not deleted, and writers do not wait for each other.
         if error.errno in _LOCKS_UNSUPPORTED:
             return False
         raise
@@ -372,13 +382,19 @@ def _flush(path: Path) -> None:
 
 
 def write_array(array: npt.NDArray[Any], path: Path) -> None:
-    """Write an array as .npy; unlike ``numpy.save``, errors have the cause, such as a full disk."""
+    """Write an array to a .npy file.
+
+    Unlike the errors of ``numpy.save``, the errors of this function state their cause, such as a full disk.
+    """
     with path.open("wb") as file:
         np.lib.format.write_array(_Writer(file.write), array, allow_pickle=False)
 
 
 class _Writer:
-    """A writer that NumPy does not treat as a file, because NumPy's file code loses the cause of errors."""
+    """An object with the method ``write``, which NumPy does not recognize as a file.
+
+    NumPy writes to files by its own code, which loses the cause of errors.
+    """
 
     def __init__(self, write: Callable[[bytes], int]) -> None:
         self.write = write

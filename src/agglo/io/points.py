@@ -43,14 +43,14 @@ LABEL_FORMATS = (".parquet", ".csv", ".npy")
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """The content of a file of points."""
+    """The points that were read from a file, with the names of their columns and their classes."""
 
     X: Any
     """The points, one row per point: an array or a SciPy sparse matrix. The numbers are not validated."""
     columns: list[str] | None
-    """The names of the feature columns; None if the file has no names."""
+    """The names of the feature columns. If the file has no column names, it is None."""
     labels: Array | None
-    """The class of each point; None if no label column was requested."""
+    """The class of each point. If no label column was requested, it is None."""
 
 
 def read_points(
@@ -63,27 +63,27 @@ def read_points(
     csv: CsvOptions | None = None,
     row_numbers: bool = False,
 ) -> Points:
-    r"""Read the points in a file.
+    r"""Read points from a file: one row per point, and optionally the class of each point.
 
     Parameters
     ----------
     path : path
         The file. The suffix of its name determines the format:
 
-        - ``.npy``: an array, which is mapped into memory.
+        - ``.npy``: an array, which is memory-mapped.
         - ``.npz``: a sparse matrix as ``scipy.sparse.save_npz`` writes it, the array ``X``, or the only
           two-dimensional array.
         - ``.parquet``, ``.csv``, ``.tsv``, ``.csv.gz``, ``.tsv.gz``: the columns of numbers, or the only column of
           lists of numbers. The index of a data frame and columns without numbers are ignored with a warning.
-          Parquet files are read by row groups. Points that need more than a quarter of the memory are stored in a
-          temporary file.
+          Parquet files are read one row group at a time. If the points need more than a quarter of the memory,
+          they are stored in a temporary file.
     columns : sequence of str, optional
-        The columns of a table to read, in this order. By default, all feature columns are read, and a column of
-        row numbers is an error.
+        The columns of a table to read, in this order. By default, all feature columns are read. Then a column of
+        row numbers is an error, unless ``row_numbers`` is True.
     drop : sequence of str
         Columns of a table to ignore.
     array : str, optional
-        The array of an .npz file to read.
+        The name of the array of an .npz file to read.
     label_column : str, optional
         The column of a table, or the array of an .npz file, that holds the class of each point.
     csv : CsvOptions, optional
@@ -144,10 +144,10 @@ def read_labels(
     path : path
         A file in one of the formats of :func:`read_points`.
     column : str, optional
-        The column of a table, or the array of an .npz file. By default, the only column or array; if there are
-        several, the column ``label`` or the array ``y``.
+        The name of the column of a table, or of the array of an .npz file. By default, the only column or array is
+        read. If there are several, the column ``label`` or the array ``y`` is read.
     csv : CsvOptions, optional
-        The format of a .csv or .tsv file.
+        The encoding, the delimiter and the header of a .csv or .tsv file.
     """
     name = Path(path)
     form = check_readable(name, FORMATS)
@@ -168,7 +168,7 @@ def read_labels(
 
 
 def check_label_format(path: str | os.PathLike[str]) -> str:
-    """Return the suffix of ``path``; raise if labels cannot be written in this format."""
+    """Return the suffix of ``path``; raise ``ValueError`` if labels cannot be written in this format."""
     form = Path(path).suffix.lower()
     if form not in LABEL_FORMATS:
         raise ValueError(f"labels cannot be written to {path}: end the name in one of {', '.join(LABEL_FORMATS)}")
@@ -176,9 +176,9 @@ def check_label_format(path: str | os.PathLike[str]) -> str:
 
 
 def write_labels(labels: npt.NDArray[np.int64], path: str | os.PathLike[str], *, form: str | None = None) -> None:
-    """Write labels to ``path`` atomically: a column ``label``, or an array in an .npy file.
+    """Write labels to ``path`` atomically: as an array in an .npy file, otherwise as the column ``label``.
 
-    The format is ``form`` or, by default, the suffix of the name: .parquet, .csv or .npy.
+    ``form`` is the format: .parquet, .csv or .npy. By default, the suffix of the file name determines the format.
     """
     form = check_label_format(path) if form is None else form
     with replace_file(path) as partial:
@@ -188,7 +188,7 @@ def write_labels(labels: npt.NDArray[np.int64], path: str | os.PathLike[str], *,
         table = pa.table({"label": labels})
         with partial.open("wb") as file:  # Arrow cannot open a name that is not UTF-8
             if form == ".csv":
-                file.write(b"label\n")  # Arrow would quote the header; only its newest versions have an option
+                file.write(b"label\n")  # Arrow would quote the header, except by an option of its newest versions
                 pa.csv.write_csv(table, file, pa.csv.WriteOptions(include_header=False))
             else:
                 pq.write_table(table, file, compression="zstd", write_page_checksum=True)
@@ -203,7 +203,7 @@ def _map_npy(path: Path) -> Array:
                 raise _object_array_error(path) from error
             raise
         size = array.offset + array.nbytes
-        if path.stat().st_size != size:  # the shape is damaged; NumPy would ignore extra bytes
+        if path.stat().st_size != size:  # the stored shape is damaged, but NumPy would ignore extra bytes
             raise ValueError(f"it has {path.stat().st_size} bytes, but an array of {array.shape} takes {size}")
         return array
 
@@ -218,7 +218,8 @@ def _object_array_error(path: Path) -> ReadError:
 def _read_npz(path: Path, wanted: str | None, default: str, n_dimensions: int, option: str) -> Array:
     """Read the array ``wanted`` of an .npz file.
 
-    By default, read the array ``default`` or, if there is none, the only array of ``n_dimensions``.
+    If ``wanted`` is None, read the array ``default``. If there is no such array, read the only array, or the only
+    array of ``n_dimensions`` dimensions. Error messages name ``option``.
     """
     with explain_read_errors(path), path.open("rb") as file, zipfile.ZipFile(file) as archive:
         names = [entry.removesuffix(".npy") for entry in archive.namelist()]
@@ -243,7 +244,10 @@ def _read_npz(path: Path, wanted: str | None, default: str, n_dimensions: int, o
 
 
 def _read_sparse(path: Path) -> Any:
-    """Read the sparse matrix that SciPy's save_npz wrote to an .npz file; None if the file has none."""
+    """Read the sparse matrix that SciPy's save_npz wrote to an .npz file.
+
+    If the file contains no sparse matrix, return None.
+    """
     with explain_read_errors(path), path.open("rb") as file, zipfile.ZipFile(file) as archive:
         names = {entry.removesuffix(".npy") for entry in archive.namelist()}
         if {"format", "shape", "data"} <= names:
@@ -256,7 +260,10 @@ def _read_sparse(path: Path) -> Any:
 
 
 def _read_label_column(table: Table, column: str | None) -> Array:
-    """Read a column of labels of any type; by default the only column, or the column ``label``."""
+    """Read a column of labels of any type.
+
+    If ``column`` is None, read the only column. If there are several columns, read the column ``label``.
+    """
     if column is None:
         index = find_index_columns(table)
         names = [name for name in table.names if name not in index] or table.names
@@ -269,7 +276,7 @@ def _read_label_column(table: Table, column: str | None) -> Array:
     if pa.types.is_dictionary(values.type):
         values = values.cast(values.type.value_type)
     if table.is_csv and pa.types.is_binary(values.type):  # Arrow infers binary for text that is not UTF-8
-        table.read([column], {column: pa.string()})  # raises an error with the row
+        table.read([column], {column: pa.string()})  # raises an error that contains the row number
     if values.null_count:
         raise _null_error(table.path, column, values)
     labels: Array = values.to_numpy()
@@ -296,7 +303,11 @@ def _read_features(table: Table, columns: list[str]) -> Array:
 
 
 def _to_array(path: Path, columns: list[str], part: Any, first_row: int, width: int | None) -> Array:
-    """Convert a part of a table to an array; ``first_row`` is the row number of its first row in the file."""
+    """Convert some rows of a table to an array with one row per point.
+
+    ``first_row`` is the row number, in the file, of the first of these rows. ``width`` is the length of the lists
+    in earlier rows, if known.
+    """
     for column in columns:
         kind = part[column].type
         if not is_numeric(kind) and not (is_list_of_numbers(kind) and len(columns) == 1):

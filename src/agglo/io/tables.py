@@ -23,14 +23,14 @@ from agglo.io.files import ReadError, check_readable, explain_read_errors, open_
 CSV_FORMATS = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 TABLE_FORMATS = (".parquet", *CSV_FORMATS)
 
-_BLOCK = 2**24  # bytes of a CSV file from which the types of its columns are inferred
-_TEXT_BLOCK = 2**30  # bytes of a block of texts; Arrow cannot read a row that is longer than a block
-_START = 2**20  # bytes of a CSV file whose encoding is checked before it is parsed
+_BLOCK = 2**24  # number of bytes per block of a CSV file; the column types are inferred from the first block
+_TEXT_BLOCK = 2**30  # number of bytes per block of texts; Arrow cannot read a row that is longer than a block
+_START = 2**20  # number of bytes of a CSV file whose encoding is checked before the file is parsed
 
 # Arrow's error messages. They contain row numbers only if Arrow reads with one thread.
 _BAD_CELL = re.compile(r"In CSV column #(\d+): Row #(\d+): CSV conversion error to \w+: (.*)", re.DOTALL)
 _RAGGED_ROW = re.compile(r"CSV parse error: Row #(\d+): Expected (\d+) columns, got (\d+)")
-_FOREIGN_FORMATS = {  # first bytes of a file: name of its format
+_FOREIGN_FORMATS = {  # the first bytes of a file, mapped to its format and a remedy
     b"\x1f\x8b": ("is compressed by gzip", "rename it so that its name ends in .gz"),
     b"PK\x03\x04": ("is a zip archive or an Excel workbook", "extract it, or save its sheet as CSV"),
     b"PAR1": ("is a Parquet file", "rename it so that its name ends in .parquet"),
@@ -46,13 +46,16 @@ _BYTE_ORDER_MARKS = {  # UTF-32 comes first, because its mark starts with the ma
 
 @dataclass(frozen=True)
 class CsvOptions:
-    """Format of .csv and .tsv files."""
+    """The format of .csv and .tsv files: header, encoding and delimiter."""
 
     header: bool | None = None
-    """Whether the first line has the column names. None: it has, but a first line of numbers is an error."""
+    """Whether the first line contains the column names.
+
+    If None, the first line contains the column names, and a first line of numbers is an error.
+    """
     encoding: str = "utf-8"
     delimiter: str | None = None
-    """The separator of cells. None: a comma, or a tab in a .tsv file."""
+    """The character that separates cells. If None, it is a tab in a .tsv file, and a comma in a .csv file."""
 
     def __post_init__(self) -> None:
         try:
@@ -74,14 +77,14 @@ class CsvOptions:
 
     @property
     def python_encoding(self) -> str:
-        """The name of the encoding in Python; it removes the byte order mark of UTF-8."""
+        """The name of the Python codec. For UTF-8, it is a codec that removes the byte order mark."""
         return "utf-8-sig" if self.is_utf8 else self.encoding
 
 
 def decode_text(path: Path, options: CsvOptions, size: int = -1) -> str:
-    """Decode the first ``size`` bytes of a text file, by default all.
+    """Decode the first ``size`` bytes of a text file; by default, decode the whole file.
 
-    Raise if the bytes have another format or encoding.
+    Raise ``ReadError`` if the bytes have another format or encoding.
     """
     with explain_read_errors(path), open_bytes(path) as file:
         start = file.read(size)
@@ -110,9 +113,9 @@ def decode_text(path: Path, options: CsvOptions, size: int = -1) -> str:
 class Table:
     """A Parquet or CSV file whose columns are read on demand.
 
-    ``form`` is the format that :func:`check_readable` returns. With ``has_texts``, cells may be very long and
-    contain NUL characters. ``schema`` has the columns and their types; those of a CSV file are inferred from its
-    first block. ``names`` has the names of the columns, which are all different.
+    ``form`` is the format that :func:`check_readable` returns. If ``has_texts`` is True, cells may be very long
+    and contain NUL characters. The attribute ``schema`` lists the columns and their types. The types of a CSV file
+    are inferred from its first block. The attribute ``names`` lists the names of the columns, which are unique.
     """
 
     def __init__(
@@ -146,8 +149,8 @@ class Table:
     ) -> Any:
         """Read columns as a pyarrow.Table; ``types`` are the Arrow types of some columns of a CSV file.
 
-        With ``empty_is_null``, only empty cells of a CSV file are null. By default, cells such as "NA" are also
-        null in columns of numbers, and no cell is null in columns of text.
+        If ``empty_is_null`` is True, the empty cells of a CSV file are null, and no other cells. By default, cells
+        such as "NA" are also null in columns of numbers, and no cell is null in columns of text.
         """
         self.check_names(columns)
         if self.is_csv:
@@ -161,7 +164,7 @@ class Table:
         return table
 
     def read_row_groups(self, columns: Sequence[str]) -> Iterator[tuple[int, Any]]:
-        """Yield, for each row group of a Parquet file, the number of rows in the file and the pyarrow.Table."""
+        """Yield the row groups of a Parquet file as pyarrow.Table, each with the number of rows of the file."""
         self.check_names(columns)
         with self.path.open("rb") as file:
             with explain_read_errors(self.path):
@@ -180,7 +183,7 @@ class Table:
             return reader.read_next_batch()
 
     def check_names(self, columns: Sequence[str]) -> None:
-        """Raise if the table lacks one of the columns."""
+        """Raise ``ReadError`` if the table lacks one of the columns."""
         for column in columns:
             if column not in self.names:
                 raise ReadError(f"{self.path} has no column {column!r}", f"name one of {format_names(self.names)}")
@@ -193,7 +196,7 @@ class Table:
         )
 
     def _check_start(self) -> None:
-        """Raise if the first bytes of a CSV file show another format, encoding or delimiter."""
+        """Raise ``ReadError`` if the first bytes of a CSV file show another format, encoding or delimiter."""
         text = decode_text(self.path, self.options, _START)
         header = text.lstrip("\r\n").partition("\n")[0]
         other = next((mark for mark in ";\t|" if mark in header), None)
@@ -210,7 +213,7 @@ class Table:
             )
 
     def _check_quotes(self) -> None:
-        """Raise if a quote is misplaced, because Arrow would silently read wrong cells."""
+        """Raise ``ReadError`` if a quote is misplaced, because Arrow would read wrong cells without an error."""
         with explain_read_errors(self.path), open_bytes(self.path) as file:
             if not any(b'"' in block for block in iter(lambda: file.read(_BLOCK), b"")):
                 return
@@ -269,7 +272,10 @@ class Table:
 
     @contextmanager
     def _explain_csv_errors(self) -> Iterator[None]:
-        """Convert errors of Arrow to a ReadError with a remedy, and the row if Arrow's message contains it."""
+        """Convert errors of Arrow to a ReadError with a remedy.
+
+        If Arrow's message contains a row number, the ReadError contains it, too.
+        """
         try:
             with explain_read_errors(self.path):
                 yield
@@ -280,7 +286,7 @@ class Table:
                     f"{self.path} is not encoded as {self.options.encoding} ({cause})",
                     "pass its encoding with --encoding",
                 ) from cause
-            header_rows = 1 if self.options.header is False else 2  # Arrow counts from 1, with the header
+            header_rows = 1 if self.options.header is False else 2  # Arrow counts rows from 1, with the header
             if match := _RAGGED_ROW.search(str(cause)):
                 row, expected, found = map(int, match.groups())
                 raise ReadError(
@@ -307,7 +313,7 @@ def read_rows(path: Path, options: CsvOptions | None = None) -> Any:
 
 
 def split_names(text: str) -> list[str]:
-    """Split names at commas; a name that contains a comma must be in double quotes."""
+    """Split a text at commas into a list of names; a name that contains a comma must be in double quotes."""
     return next(csv.reader([text]), [])
 
 
@@ -319,7 +325,7 @@ def quote_name(column: str) -> str:
 
 
 def format_names(names: Sequence[str]) -> str:
-    """Format names for a message; only the first six are shown."""
+    """Format names for a message; show only the first six names."""
     shown = ", ".join(map(repr, names[:6])) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
     return shown or "none"
 

@@ -27,8 +27,8 @@ FORMATS = (*CSV_FORMATS, ".txt", ".txt.gz", *_JSON_FORMATS, ".parquet")
 _TEXT_COLUMN = "text"  # the column of texts if none is named
 Ints = npt.NDArray[np.int64]
 
-_START = 2**20  # bytes in which the separator of columns is looked for
-_RESERVED = ("text", "count")  # names of columns that agglo writes
+_START = 2**20  # number of bytes at the start of a file in which the delimiter is searched
+_RESERVED = ("text", "count")  # column names that agglo itself writes
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,13 +42,13 @@ class Texts:
     count : ndarray of int64
         The number of rows with each text.
     row : ndarray of int64
-        The first row of each text, from 0.
+        The number of the first row with each text, from 0.
     n_rows : int
-        The number of all rows, including those without a text.
+        The number of all rows, including rows without a text.
     columns : dict of str to pyarrow.Array
         The values of the other columns in the first row of each text.
     inverse : ndarray of int64 of shape (n_rows,)
-        The text of each row; -1 for rows without a text.
+        The index in ``texts`` of the text of each row. For rows without a text, it is -1.
     """
 
     texts: list[str]
@@ -75,19 +75,21 @@ def read_texts(
     r"""Read the texts in a column of a .csv, .tsv, .jsonl or .parquet file, or in the lines of a .txt file.
 
     Texts are duplicates if they differ only in case, white space or Unicode normalization. Rows without a text are
-    counted and skipped.
+    counted, but not returned.
 
     Parameters
     ----------
     path : Path
-        The file. Names that end in .gz are decompressed.
+        The file. If its name ends in .gz, it is decompressed.
     column : str, optional
-        The name of the column with the texts. By default, the only column or the column ``text``.
+        The name of the column with the texts. By default, the only column, or the column ``text`` if there are
+        several.
     encoding : str
         The encoding of a text file.
     delimiter : str, optional
-        The separator of the cells of a .csv or .tsv file. By default, a comma or a tab; if the first line has
-        none, a semicolon, a tab or a vertical bar that it has.
+        The character that separates the cells of a .csv or .tsv file. The default is a comma for .csv and a tab
+        for .tsv. If the first line does not contain this default, a semicolon, a tab or a vertical bar in the
+        first line is used.
 
     Examples
     --------
@@ -125,7 +127,7 @@ def read_texts(
 
 
 def _find_delimiter(path: Path, form: str, options: CsvOptions) -> str | None:
-    """Return the sign that separates the names of columns if it is not the usual one."""
+    """Return the delimiter of the first line if it differs from the default of the format; otherwise None."""
     header = decode_text(path, options, _START).lstrip("\r\n").partition("\n")[0]
     usual = "\t" if form.startswith(".tsv") else ","
     return None if usual in header else next((sign for sign in ";\t|" if sign in header), None)
@@ -142,14 +144,14 @@ def _read_json(path: Path, column: str | None) -> tuple[Any, str]:
 
 
 def _choose_column(path: Path, names: Sequence[str], column: str | None) -> str:
-    """Return the name of the text column: the given one, the only one, or ``text``."""
+    """Return the name of the text column: ``column`` if given, otherwise the only column or ``text``."""
     if column is None and len(names) > 1 and _TEXT_COLUMN not in names:
         raise ReadError(f"{path} has the columns {format_names(names)}", "name the column of texts with --column")
     return column or (names[0] if len(names) == 1 else _TEXT_COLUMN)
 
 
 def _read_table(table: Table, column: str | None) -> tuple[Any, str]:
-    """Read all columns, and find the text column; return the table and the name of the text column."""
+    """Read all columns of a table; return them and the name of the text column."""
     column = _choose_column(table.path, table.names, column)
     table.check_names([column])
     kind = table.schema.field(column).type
@@ -163,8 +165,12 @@ def _read_table(table: Table, column: str | None) -> tuple[Any, str]:
 
 
 def merge_duplicates(values: Sequence[Any]) -> tuple[list[str], Ints, Ints, Ints]:
-    """Return the distinct texts, their numbers of rows and first rows, and the text of each row (-1 if empty)."""
-    position: dict[str, int] = {}  # normalized text: its index in the result
+    """Merge texts that differ only in case, white space or Unicode normalization.
+
+    Return the distinct texts, the number of rows of each, the first row of each, and the index of the text of each
+    row. For empty rows, this index is -1.
+    """
+    position: dict[str, int] = {}  # maps a normalized text to its index in the result
     texts: list[str] = []
     count: list[int] = []
     first: list[int] = []
@@ -185,7 +191,10 @@ def merge_duplicates(values: Sequence[Any]) -> tuple[list[str], Ints, Ints, Ints
 
 
 def _free_names(names: Sequence[str]) -> list[str]:
-    """Rename columns so that names are unique and not reserved: "count" becomes "count (given)"."""
+    """Rename columns whose names agglo itself writes, so that names stay unique.
+
+    For example, "count" becomes "count (given)".
+    """
     taken = {*_RESERVED, *names}
     free = []
     for name in names:

@@ -1,4 +1,4 @@
-"""Tables of results: one row per row of the input, and one row per cluster."""
+"""Build the tables of results: one row per row of the input, and one row per cluster."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class ClusterPaths:
     Parameters
     ----------
     nodes : ndarray of int64
-        The nodes of all these clusters, the largest first.
+        The tree nodes of all these clusters, the largest cluster first.
     parent : ndarray of int64
-        The position in ``nodes`` of the next larger cluster; -1 if there is none.
+        The position in ``nodes`` of the next larger cluster that contains the cluster. If there is none, it is -1.
     level : ndarray of int64
-        The number of clusters on the path to each cluster, itself included.
+        The number of clusters on the path from the top to each cluster, including the cluster.
     cluster : ndarray of int64
-        The number of each cluster in the cut; -1 for clusters of coarser levels.
+        The label of each cluster in the cut. For clusters of coarser levels, it is -1.
     """
 
     nodes: Ints
@@ -54,7 +54,7 @@ def find_paths(tree: Hierarchy, labels: Ints, levels: Sequence[npt.NDArray[Any]]
     position[nodes] = np.arange(len(nodes))
     above = tree.parent.astype(np.int64)
     above[-1] = root = tree.n_nodes - 1
-    while not (is_chosen[above] | (above == root)).all():  # pointer jumping: each pass doubles the steps
+    while not (is_chosen[above] | (above == root)).all():  # pointer jumping: each pass doubles their length
         above = np.where(is_chosen[above] | (above == root), above, above[above])
     parent = np.where(nodes == root, -1, position[above[nodes]])
     level = np.ones(len(nodes), np.int64)
@@ -66,7 +66,7 @@ def find_paths(tree: Hierarchy, labels: Ints, levels: Sequence[npt.NDArray[Any]]
 
 
 def name_of(node: int, tree: Hierarchy, names: Names, texts: Sequence[str]) -> tuple[str, str]:
-    """Return the name and the typical text of a node; a single text is its own name."""
+    """Return the name and the typical text of a node. If the node is a single text, its name is this text."""
     if node >= tree.n_leaves:
         return names.name[node - tree.n_leaves], names.typical_text[node - tree.n_leaves]
     line = " ".join(texts[node][:MAX_TYPICAL_TEXT].split())
@@ -76,9 +76,10 @@ def name_of(node: int, tree: Hierarchy, names: Names, texts: Sequence[str]) -> t
 def cluster_table(paths: ClusterPaths, tree: Hierarchy, names: Names, texts: Sequence[str], count: Ints) -> Any:
     """Return a pyarrow.Table with one row per cluster, the largest first.
 
-    The columns are ``id`` (the node of the tree), ``parent`` (null at the top), ``level``, ``cluster`` (its
-    label; null for coarser clusters), ``name``, ``size`` (rows of the input), ``texts`` (different texts),
-    ``typical_text`` and ``exemplars``.
+    The columns are ``id`` (the tree node of the cluster), ``parent`` (the tree node of the next larger cluster),
+    ``level``, ``cluster`` (the label), ``name``, ``size`` (the number of rows of the input), ``texts`` (the number
+    of different texts), ``typical_text`` and ``exemplars``. If no cluster contains the cluster, ``parent`` is
+    null. For clusters of coarser levels, ``cluster`` is null.
     """
     n = tree.n_leaves
     named = [name_of(node, tree, names, texts) for node in paths.nodes.tolist()]
@@ -101,11 +102,11 @@ def cluster_table(paths: ClusterPaths, tree: Hierarchy, names: Names, texts: Seq
 
 
 def row_table(clusters: Any, paths: ClusterPaths, labels: Ints, inverse: Ints) -> Any:
-    """Return a pyarrow.Table with one row per row of the input, in its order.
+    """Return a pyarrow.Table with one row per row of the input, in the same order.
 
-    The columns are ``row`` (from 0), ``point`` (the leaf of the tree), ``cluster``, ``name``, ``path`` (the names
-    from the top to the cluster) and ``depth`` (the number of these names). For rows without a text, ``point`` and
-    ``cluster`` are -1, ``depth`` is 0, and the others are null.
+    The columns are ``row`` (the row number, from 0), ``point`` (the leaf of the tree), ``cluster``, ``name``,
+    ``path`` (the names from the top to the cluster) and ``depth`` (the number of these names). For rows without a
+    text, ``point`` and ``cluster`` are -1, ``depth`` is 0, and ``name`` and ``path`` are null.
     """
     names = clusters["name"].to_pylist()
     path = list(names)

@@ -25,8 +25,8 @@ def named_layers(
     Parameters
     ----------
     layers : array-like of shape (n_layers, n_points)
-        Labels from fine to coarse, as :meth:`agglo.Hierarchy.layers` returns them; -1 for points without a
-        cluster.
+        One row of labels per layer, from fine to coarse, as :meth:`agglo.Hierarchy.layers` returns them. Points
+        with the label -1 are in no cluster.
     names : sequence of sequence of str
         The names of the clusters of each layer.
     unlabelled : str
@@ -90,7 +90,7 @@ class LayerClusterer:
     Attributes
     ----------
     cluster_layers_ : list
-        Instances of ``layer_class``, from fine to coarse.
+        One instance of ``layer_class`` per layer, from fine to coarse.
     cluster_tree_ : dict
         See :func:`cluster_tree`.
     """
@@ -104,7 +104,7 @@ class LayerClusterer:
     ) -> LayerClusterer:
         """Create layers of ``layer_class`` from the tree, with the means of ``embedding_vectors`` as centroids.
 
-        ``clusterable_vectors`` is ignored: the tree defines the clusters.
+        ``clusterable_vectors`` is ignored, because the tree defines the clusters.
         """
         if len(embedding_vectors) != self.tree.n_leaves:
             raise ValueError(

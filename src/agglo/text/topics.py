@@ -1,4 +1,4 @@
-"""Nested topics of texts, in one call."""
+"""Find and name nested topics of texts in one call."""
 
 from __future__ import annotations
 
@@ -27,16 +27,17 @@ class Topics:
     Parameters
     ----------
     table : pyarrow.Table
-        One row per text, in the order of the texts: the column ``text`` and, for each level from coarse to fine,
-        the name of the topic (``level_1``, ``level_2``, …). Texts without characters have no topic: null.
+        One row per text, in the order of the texts. The column ``text`` has the text. The columns ``level_1``,
+        ``level_2``, … have the name of its topic at each level, from coarse to fine. Empty texts have no topic, so
+        their names are null.
     labels : ndarray of shape (n_levels, n_texts)
-        The number of the topic of each text in each level; -1 for texts without characters.
+        The number of the topic of each text at each level. For empty texts, it is -1.
     tree : Hierarchy
         The tree of the different texts.
     names : Names
         The names of all inner nodes of the tree.
     texts : list of str
-        The different texts, the leaves of the tree.
+        The different texts, which are the leaves of the tree.
     """
 
     table: Any
@@ -80,8 +81,8 @@ def topics(
     X : array-like of shape (n_texts, n_features), optional
         Vectors of the texts, such as sentence embeddings. By default, words and character n-grams are compared.
     levels : sequence of int
-        The wanted numbers of topics, from coarse to fine; see :meth:`agglo.Hierarchy.taxonomy`. Numbers above the
-        number of different texts are left out.
+        The requested numbers of topics, from coarse to fine; see :meth:`agglo.Hierarchy.taxonomy`. A number that
+        exceeds the number of different texts is ignored.
     language, stop_words
         As for :func:`agglo.contents.terms`.
 

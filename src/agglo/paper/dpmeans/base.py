@@ -1,4 +1,4 @@
-"""The base class of the DP-means solvers, which runs several starts and keeps the best."""
+"""The base class of the DP-means solvers. It runs a solver from several starts and keeps the cheapest solution."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from agglo.points.points import PointArray, check_points, validate_points
 class Solution:
     """The result of one start of a solver."""
 
-    labels: npt.NDArray[np.int32]  # from 0 to k-1; no cluster is empty
-    history: npt.NDArray[np.float64]  # cost after each pass
+    labels: npt.NDArray[np.int32]  # the cluster of each point, from 0 to k-1; no cluster is empty
+    history: npt.NDArray[np.float64]  # the cost after each pass
     converged: bool
     attributes: dict[str, Any]  # further attributes of the fitted solver
 
@@ -99,16 +99,16 @@ class DPMeansSolver(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
         return self
 
     def _check(self) -> None:
-        """Check the parameters that only this solver has."""
+        """Raise an error if a parameter that only this solver has is invalid."""
 
     @abstractmethod
     def _solve(self, points: PointArray, lam: float, rng: np.random.RandomState, n_threads: int) -> Solution:
-        """Run the solver from one random start; ``lam`` has been validated."""
+        """Run the solver from one random start; return its solution. ``lam`` has been validated."""
 
 
 _BY_CLUSTER = {"seed_indices_", "exemplar_indices_"}  # attributes with one entry per cluster
 
 
 def finite_cost(points: PointArray, labels: npt.NDArray[Any], lam: float) -> float:
-    """Return the DP-means cost of the labels; infinity if ``lam`` is infinite."""
+    """Return the DP-means cost of the labels. If ``lam`` is infinite, return infinity."""
     return dp_means_cost(points, labels, lam) if math.isfinite(lam) else math.inf

@@ -1,4 +1,4 @@
-"""DP-means with exemplars as cluster centers: facility location, solved by a convex relaxation."""
+"""DP-means whose cluster centers are points (exemplars): facility location, solved by a convex relaxation."""
 
 from __future__ import annotations
 
@@ -14,41 +14,42 @@ from agglo._native import one_blas_thread, sgemm
 from agglo.paper.dpmeans.base import DPMeansSolver, Solution
 from agglo.points.points import PointArray
 
-_BLOCK = 4096  # rows processed at a time, to bound the memory
+_BLOCK = 4096  # number of rows that are processed at a time, to limit memory
 
 
 class LowRankALBCD(DPMeansSolver):
     """Exemplar clustering by a convex relaxation, with a lower bound on the cost.
 
     Exemplar clustering is facility location in which every point is a possible facility. The cost is the sum of
-    squared distances to the nearest exemplar plus ``lam`` per exemplar. The method [1]_ relaxes assignments to
-    fractions. It solves the convex problem by block coordinate descent on an augmented Lagrangian, one column at a
-    time. Column generation adds columns with negative reduced cost. The distance matrix is computed in blocks, so
-    it is never in memory as a whole.
+    squared distances to the nearest exemplar plus ``lam`` per exemplar. The method [1]_ allows fractional
+    assignments of points to exemplars, which makes the problem convex. It solves this problem by block coordinate
+    descent on an augmented Lagrangian. A block is one column: the assignments of all points to one exemplar.
+    Column generation adds columns with negative reduced cost. The distance matrix is computed in blocks, so it is
+    never in memory as a whole.
 
     Parameters
     ----------
     lam : float, default=1.0
-        The cost of a cluster. 0 gives one cluster per distinct point, infinity a single cluster.
+        The cost of a cluster. With 0, each distinct point is a cluster. With infinity, there is a single cluster.
     n_init : int, default=1
         The number of starts, each from seeds of :class:`DPMeansPlusPlus`. The start with the smallest ``cost_`` is
         kept.
     max_iter : int, default=100
-        The maximum number of iterations per start. An iteration is some sweeps over the columns, then column
-        generation.
+        The maximum number of iterations per start. An iteration consists of several sweeps over the columns,
+        followed by column generation.
     tol : float, default=0.01
         A start has converged if the cost of the relaxation or of the exemplars is within this relative gap of the
         lower bound. Otherwise ``fit`` warns.
     random_state : int, RandomState or None, default=None
         The random seed. Pass an integer for reproducible results.
     n_jobs : int, optional
-        The number of threads; None or -1 for all cores. The result does not depend on it.
+        The number of threads. None or -1 uses all cores. The result does not depend on the number of threads.
 
     Attributes
     ----------
     labels_, cluster_centers_, n_clusters_, cost_, costs_, converged_, n_features_in_
-        As for :class:`SerialDPMeans`. The centers are the means of the clusters, not the exemplars; the costs are
-        for these means.
+        As for :class:`SerialDPMeans`. The centers are the means of the clusters, not the exemplars. The costs are
+        computed with these means.
     exemplar_indices_ : ndarray of int64 of shape (n_clusters_,)
         The exemplar of each cluster, as a row number of ``X``.
     facility_cost_ : float

@@ -1,4 +1,4 @@
-"""DP-means by passes over the points, serially or in parallel epochs."""
+"""DP-means solvers that make passes over the points, serially or in parallel epochs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def run_passes(
     max_iter: int,
     tol: float,
 ) -> Solution:
-    """Run passes over the points in random order, starting from the given centers."""
+    """Run passes of DP-means over the points in random order, starting from the centers ``start``."""
     order = rng.permutation(len(points)).astype(np.int32)
     with one_blas_thread():
         labels, _, history, converged = _core.solve_dp_means(
@@ -42,7 +42,10 @@ def refine_clusters(
     max_iter: int,
     tol: float,
 ) -> Solution:
-    """Run passes over the points, starting from the means of the given clusters with cost ``cost``."""
+    """Run passes of DP-means over the points, starting from the means of the clusters ``labels``.
+
+    ``cost`` is the cost of these clusters. It becomes the first entry of the cost history.
+    """
     k = int(labels.max()) + 1
     means = _core.compute_cluster_means(points, labels, k, n_threads).reshape(k, -1)
     solution = run_passes(points, means, lam, rng, n_threads, epoch=1, max_iter=max_iter, tol=tol)
@@ -52,17 +55,17 @@ def refine_clusters(
 class SerialDPMeans(DPMeansSolver):
     """DP-means by serial passes: a point farther than ``lam`` from all centers opens a new cluster.
 
-    The original algorithm for DP-means [1]_. It starts with one center, the mean of all points. A pass visits the
-    points in a random order that is the same in all passes. It assigns each point to the nearest center. If the
-    squared distance to that center is above ``lam``, the point becomes the center of a new cluster instead. After
-    a pass, centers move to the means of their clusters, and empty clusters are removed. Every pass lowers the
-    cost. The algorithm stops after a pass that changes no assignment.
+    This is the original algorithm for DP-means [1]_. It starts with one center, the mean of all points. A pass
+    visits the points in a random order, which is the same in all passes. The pass assigns each point to the
+    nearest center. If the squared distance to that center is above ``lam``, the point becomes the center of a new
+    cluster instead. After a pass, centers move to the means of their clusters, and empty clusters are removed.
+    No pass increases the cost. The algorithm stops after a pass that changes no assignment.
 
     Parameters
     ----------
     lam : float, default=1.0
-        The cost of a cluster, and the squared distance above which a point opens a new cluster. 0 gives one
-        cluster per distinct point, infinity a single cluster.
+        The cost of a cluster, and the squared distance above which a point opens a new cluster. With 0, each
+        distinct point is a cluster. With infinity, there is a single cluster.
     n_init : int, default=1
         The number of starts, each with its own random order. The start with the smallest cost is kept.
     max_iter : int, default=300
@@ -72,7 +75,7 @@ class SerialDPMeans(DPMeansSolver):
     random_state : int, RandomState or None, default=None
         The random seed of the orders. Pass an integer for reproducible results.
     n_jobs : int, optional
-        The number of threads; None or -1 for all cores. The result does not depend on it.
+        The number of threads. None or -1 uses all cores. The result does not depend on the number of threads.
 
     Attributes
     ----------
@@ -83,7 +86,7 @@ class SerialDPMeans(DPMeansSolver):
     n_clusters_ : int
         Number of clusters.
     cost_ : float
-        The value of ``agglo.metrics.dp_means_cost(X, labels_, lam)``; infinite if ``lam`` is infinite.
+        The value of ``agglo.metrics.dp_means_cost(X, labels_, lam)``. If ``lam`` is infinite, it is infinite.
     costs_ : ndarray of float64 of shape (n_init,)
         The cost of each start.
     cost_history_ : ndarray of float64 of shape (n_iter_,)
@@ -124,18 +127,19 @@ class SerialDPMeans(DPMeansSolver):
 class OCCDPMeans(DPMeansSolver):
     """DP-means by passes that process the points in parallel epochs.
 
-    DP-means under optimistic concurrency control [1]_. The points of an epoch are compared in parallel with the
-    centers at the start of the epoch. A point farther than ``lam`` from all centers proposes a new cluster.
-    Proposals are then processed serially. A proposal within ``lam`` of an accepted proposal is assigned to it; all
-    others are accepted. The first epoch starts without centers. In all other respects the algorithm and its
-    attributes are those of :class:`SerialDPMeans`.
+    This is DP-means with optimistic concurrency control [1]_. An epoch is a group of consecutive points. The
+    points of an epoch are compared in parallel with the centers at the start of the epoch. A point farther than
+    ``lam`` from all centers proposes a new cluster. Then the proposals are processed serially. If a proposal is
+    within ``lam`` of an accepted proposal, the point is assigned to that accepted proposal. Otherwise the proposal
+    is accepted. The first epoch starts without centers. In all other respects, the algorithm and its attributes
+    are the same as for :class:`SerialDPMeans`.
 
     Parameters
     ----------
     lam : float, default=1.0
         The cost of a cluster, and the squared distance above which a point proposes a new cluster.
     epoch_size : int, default=4096
-        The number of points in an epoch. The result depends on it, but not on the number of threads.
+        The number of points in an epoch. The result depends on this number, but not on the number of threads.
     n_init, max_iter, tol, random_state, n_jobs
         As for :class:`SerialDPMeans`.
 

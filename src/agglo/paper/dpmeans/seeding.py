@@ -1,4 +1,4 @@
-"""DP-means++: DP-means by k-means++ seeding."""
+"""DP-means++: a DP-means solver that draws cluster seeds as k-means++ does."""
 
 from __future__ import annotations
 
@@ -27,36 +27,39 @@ class DPMeansPlusPlus(DPMeansSolver):
     Parameters
     ----------
     lam : float, default=1.0
-        The cost of a cluster. 0 gives one cluster per distinct point, infinity a single cluster.
+        The cost of a cluster. With 0, each distinct point is a cluster. With infinity, there is a single cluster.
     stop : {"cost", "bound"}, default="cost"
-        ``"cost"`` keeps the first k seeds, for the k that minimizes the squared distances to the seeds plus
-        ``lam * k``. Drawing stops if ``lam`` times the number of seeds alone exceeds this minimum. It also stops
-        after ``max(100, k / 4)`` seeds without a new minimum. ``"bound"`` draws seeds until the sum of squared
-        distances is at most ``16 * lam * k * (log2(k) + 2)``, as the guarantee in [1]_ requires. It gives fewer
-        seeds and a higher cost.
+        The rule that determines the number of seeds. ``"cost"`` keeps the first k seeds, for the k with the
+        smallest cost. The cost is the sum of squared distances to the nearest seeds plus ``lam * k``. Drawing
+        stops if ``lam`` times the number of seeds alone exceeds the smallest cost so far. It also stops after
+        ``max(100, k / 4)`` seeds without a new minimum. ``"bound"`` draws seeds until the sum of squared distances
+        is at most ``16 * lam * k * (log2(k) + 2)``, as the guarantee in [1]_ requires. Compared with ``"cost"``,
+        it gives fewer seeds and a higher cost.
     refine : bool, default=False
         Whether to refine the clusters by the passes of :class:`SerialDPMeans`.
     n_init : int, default=1
         The number of starts. The start with the smallest cost is kept.
     max_iter : int, default=300
-        With ``refine``, the maximum number of passes per start.
+        The maximum number of passes per start. It is used only with ``refine=True``.
     tol : float, default=0.0
-        With ``refine``, stop after a pass that lowers the cost by no more than this relative amount.
+        Stop after a pass that lowers the cost by no more than this relative amount. It is used only with
+        ``refine=True``.
     random_state : int, RandomState or None, default=None
         The random seed of the draws. Pass an integer for reproducible results.
     n_jobs : int, optional
-        The number of threads; None or -1 for all cores. The result does not depend on it.
+        The number of threads. None or -1 uses all cores. The result does not depend on the number of threads.
 
     Attributes
     ----------
     labels_, cluster_centers_, n_clusters_, cost_, costs_, converged_, n_features_in_
         As for :class:`SerialDPMeans`.
     seed_indices_ : ndarray of int64
-        The seed of each cluster, as a row number of ``X``. Not set with ``refine``, which changes the clusters.
+        The seed of each cluster, as a row number of ``X``. If ``refine`` is True, this attribute is not set,
+        because the passes change the clusters.
     cost_history_ : ndarray of float64 of shape (n_iter_,)
         The cost of the best start after the seeding and, with ``refine``, after each pass.
     n_iter_ : int
-        1 for the seeding, plus the number of passes.
+        The number of passes, plus 1 for the seeding.
 
     References
     ----------

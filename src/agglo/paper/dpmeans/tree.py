@@ -18,19 +18,21 @@ class TreeDPMeans(DPMeansSolver):
 
     Ward's linkage merges the clusters that least increase the sum of squared distances to the cluster means.
     :func:`agglo.dp_means_path` finds the cut of the tree with the smallest DP-means cost. The passes of
-    :class:`SerialDPMeans` refine it. For several values of ``lam``, build one tree and call ``dp_means_path``.
+    :class:`SerialDPMeans` refine this cut. To solve for several values of ``lam``, build one tree and call
+    ``dp_means_path``.
 
     Parameters
     ----------
     lam : float, default=1.0
-        The cost of a cluster. 0 gives one cluster per distinct point, infinity a single cluster.
+        The cost of a cluster. With 0, each distinct point is a cluster. With infinity, there is a single cluster.
     n_neighbors : int, default=25
-        The number of neighbours per point in the graph, at most the number of other points.
+        The number of neighbours per point in the neighbour graph. A number that exceeds the number of other points
+        is reduced to it.
     refine : bool, default=True
         Whether to refine the clusters by passes. This lowers the cost, but the clusters are no longer nodes of the
         tree.
     n_init, max_iter, tol, random_state, n_jobs
-        As for :class:`SerialDPMeans`. Only the passes are random.
+        As for :class:`SerialDPMeans`. Only the passes use the random seed.
 
     Attributes
     ----------
@@ -39,7 +41,7 @@ class TreeDPMeans(DPMeansSolver):
     cost_history_ : ndarray of float64 of shape (n_iter_,)
         The cost of the cut of the tree and, with ``refine``, the cost after each pass of the best start.
     n_iter_ : int
-        1 for the tree, plus the number of passes.
+        The number of passes, plus 1 for the tree.
 
     Examples
     --------
