@@ -17,7 +17,7 @@ import typer
 
 from agglo import __version__
 
-# Exit codes are part of the interface: scripts depend on them.
+# Do not change the exit codes, because scripts depend on them.
 USAGE = 2
 BAD_INPUT = 3
 CANNOT_WRITE = 4
@@ -35,7 +35,7 @@ P = ParamSpec("P")
 
 
 class CommandError(Exception):
-    """An error that ends a command, with its exit code."""
+    """An error that ends a command; it has a message and an exit code."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -116,7 +116,7 @@ def _print(text: str, err: bool = False) -> None:
 
 
 def _discard_stdout() -> None:
-    """Redirect stdout to the null device, so that Python can flush it at exit without an error."""
+    """Redirect stdout to the null device, so that Python can flush stdout at exit without an error."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -157,7 +157,10 @@ def main() -> None:
 
 
 def _open_closed_streams() -> None:
-    """Reopen closed standard streams; otherwise an opened file could get the descriptor of stdout."""
+    """Open the null device for each closed standard stream.
+
+    Otherwise a file that is opened later could get the file descriptor of stdout.
+    """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         try:
             os.fstat(number)

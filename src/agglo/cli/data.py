@@ -28,7 +28,7 @@ class Data:
     X: Any
     """The points: a read-only array, or a SciPy sparse matrix."""
     y: npt.NDArray[np.int32] | None
-    """The known class of each point; None if unknown."""
+    """The known class of each point. If the classes are unknown, it is None."""
     source: dict[str, Any]
     """The names of the input files and columns, for the record of the run."""
     constraints: Mapping[str, Any] = field(default_factory=dict)
@@ -82,7 +82,7 @@ def read_data(
 
 
 def read_weights(path: Path, csv: CsvOptions | None = None) -> npt.NDArray[Any]:
-    """Read the weight of each point from a file: its only column, or the column ``label``."""
+    """Read the weight of each point from the only column of a file, or from the column ``label``."""
     try:
         return read_labels(path, csv=csv)
     except ReadError as error:
@@ -104,7 +104,7 @@ def read_groups(path: Path, csv: CsvOptions | None = None) -> npt.NDArray[np.int
 
 
 def encode_classes(labels: npt.NDArray[Any], n_points: int) -> npt.NDArray[np.int32]:
-    """Encode known classes as integers from 0; raise unless two of the ``n_points`` points share a class."""
+    """Encode known classes as integers from 0; raise an error unless at least two points share a class."""
     if len(labels) != n_points:
         raise ValueError(f"there are {len(labels)} known classes for {n_points} points: pass one per point")
     codes = metrics.encode_labels("labels", labels)

@@ -140,7 +140,7 @@ def fit(
 
 
 def build_model(algorithm: str, **parameters: Any) -> Clusterer:
-    """Create an unfitted clusterer; raise if a parameter is invalid, before any file is read."""
+    """Create an unfitted clusterer; raise an error if a parameter is invalid, before any file is read."""
     from agglo.estimators.scc import HAC, SCC, Affinity, FitOptions
 
     clusterers: Mapping[str, type[Clusterer]] = {"scc": SCC, "affinity": Affinity, "hac": HAC}

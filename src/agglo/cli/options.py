@@ -115,7 +115,10 @@ def parse_columns(columns: str | None, drop: str | None) -> dict[str, Any]:
 def parse_rule(
     n_clusters: int | None, round: str | None, height: float | None, resolution: str | None = None
 ) -> dict[str, Any] | None:
-    """Return the given cut option as a dict, or None if there is none; raise if there are several."""
+    """Return the option that selects the cut as a dict, or None if no such option is given.
+
+    Raise an error if several are given.
+    """
     given = {
         "n_clusters": n_clusters,
         "round": None if round is None else parse_integer("--round", round, "persistent"),

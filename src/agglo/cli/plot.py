@@ -95,7 +95,7 @@ def plot(
 
 
 def _feature_columns(run: Path) -> list[str] | None:
-    """Return the names of the columns that a run was fitted to; None if its input was not a table."""
+    """Return the names of the feature columns of a run's input. If the input was not a table, return None."""
     from agglo.estimators.run_folder import load_record
 
     record = (load_record(run) if run.is_dir() else None) or {}

@@ -1,4 +1,4 @@
-"""Records of runs: the content of ``run.json``, and its summary as text."""
+"""Build the record of a run, which is the content of ``run.json``, and summarize it as text."""
 
 from __future__ import annotations
 
@@ -115,7 +115,10 @@ _MAX_ROUNDS = 1000  # maximum number of rounds in a record; the tree file has al
 
 
 def describe_run(model: Any, data: Data, rule: Mapping[str, Any], schedule: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the record of a fitted model; ``rule`` is the cut and ``schedule`` the thresholds the user passed."""
+    """Return the record of a fitted model.
+
+    ``rule`` is the cut that the user passed. ``schedule`` describes the thresholds that the user passed.
+    """
     names = ("metric", "n_neighbors", "method", "recall", "missing")
     return {
         "agglo": __version__,
@@ -165,7 +168,10 @@ def describe_graph(graph: NeighborGraph) -> dict[str, Any]:
 
 
 def describe_tree(tree: Hierarchy) -> dict[str, Any]:
-    """Return the parts of a record that describe a tree and its rounds; rounds are omitted above 1,000."""
+    """Return the parts of a record that describe a tree and its rounds.
+
+    If the tree has more than 1,000 rounds, the rounds are omitted.
+    """
     rounds = [
         {
             "threshold": _nan_to_none(step.threshold),
@@ -189,7 +195,7 @@ def describe_tree(tree: Hierarchy) -> dict[str, Any]:
 
 
 def cut_tree(tree: Hierarchy, rule: Mapping[str, Any]) -> tuple[npt.NDArray[np.int64], dict[str, Any]]:
-    """Cut a tree by a rule; return the labels and their description."""
+    """Cut a tree by a rule, such as a number of clusters; return the labels and their description."""
     full = {"n_clusters": None, "round": None, "height": None, **rule}
     check_rule(tree.n_leaves, **full)
     selected = None

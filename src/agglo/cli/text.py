@@ -62,7 +62,7 @@ from agglo.cli.options import (
 )
 
 NAMES = "Names"
-_N_PRINTED = 10  # clusters in the summary
+_N_PRINTED = 10  # maximum number of clusters in the printed summary
 
 
 @app.command(epilog=EPILOG)
@@ -260,7 +260,7 @@ def _list_largest(clusters: Any) -> list[tuple[str, str]]:
 
 
 class _CachedCommand:
-    """A namer that runs a command, and remembers its answers in a file of the run."""
+    """A function that names clusters by running a command; it stores the answers in a file of the run."""
 
     def __init__(self, command: str, path: Path) -> None:
         self.command = shlex.split(command)
@@ -289,5 +289,5 @@ class _CachedCommand:
         return self.answers[key]
 
     def write(self, path: Path) -> None:
-        """Write all answers."""
+        """Write all answers of the command to a file."""
         path.write_text(json.dumps(self.answers, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")

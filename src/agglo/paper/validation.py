@@ -45,7 +45,7 @@ def check_nonnegative(name: str, value: object) -> float:
 
 
 def relabel_by_appearance(labels: npt.ArrayLike) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Number clusters from 0 in order of first appearance; return new labels, and each cluster's old label."""
+    """Relabel clusters from 0 in order of first appearance; return new labels, and each cluster's old label."""
     old = np.asarray(labels)
     _, first, inverse = np.unique(old, return_index=True, return_inverse=True)
     rank = np.argsort(np.argsort(first))

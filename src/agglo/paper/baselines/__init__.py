@@ -3,16 +3,16 @@
 ``fit(X)`` takes a dense array and sets these attributes:
 
 - ``labels_``: the cluster of each point. All methods except the DP-means solvers have the parameter
-  ``n_clusters``. With it, there are ``n_clusters`` clusters, or fewer if no cut of the tree has that number. By
-  default the method itself selects the clusters, or the tree is cut at the most persistent round. Only HDBSCAN
-  without ``n_clusters`` has noise, with the label -1.
+  ``n_clusters``. If it is given, there are ``n_clusters`` clusters, or fewer if no cut of the tree has that
+  number. By default, the method itself selects the clusters, or the tree is cut at the most persistent round. Only
+  HDBSCAN without ``n_clusters`` finds noise, which has the label -1.
 - ``tree_``: a :class:`agglo.Hierarchy`, if the method is hierarchical. Every inner node is a separate round,
   ordered by height, so that ``tree_.cut(n_clusters=k)`` works for any k.
 
 Random methods have the parameter ``random_state``.
 
-``METHODS`` maps a short name to a :class:`Method`. Methods without the parameter ``metric`` are Euclidean. To
-compare by cosine, normalize the rows with :func:`sklearn.preprocessing.normalize`.
+``METHODS`` maps a short name to a :class:`Method`. Methods without the parameter ``metric`` use Euclidean
+distances. To compare points by cosine, normalize the rows with :func:`sklearn.preprocessing.normalize`.
 
 Examples
 --------

@@ -18,7 +18,7 @@ from agglo.tree.hierarchy import Hierarchy, Rounds
 
 
 class TreeBaseline(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no types
-    """Base class of the hierarchical baselines, which have the parameter ``n_clusters``."""
+    """Base class of the hierarchical baselines. All of them have the parameter ``n_clusters``."""
 
     n_clusters: SupportsIndex | None
     tree_: Hierarchy
@@ -26,7 +26,7 @@ class TreeBaseline(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]  # s
     n_features_in_: int
 
     def fit(self, X: Any, y: object = None) -> Self:
-        """Build the tree of the rows of ``X``, and cut it to get labels.
+        """Build a tree whose leaves are the rows of ``X``, and cut it to get labels.
 
         Parameters
         ----------
@@ -44,14 +44,17 @@ class TreeBaseline(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]  # s
         return self
 
     def _check(self) -> None:
-        """Check the parameters of the method."""
+        """Raise an error if a parameter of the method is invalid."""
 
     @abstractmethod
     def _build_tree(self, points: PointArray) -> Hierarchy:
-        """Build the tree of the points."""
+        """Build a tree whose leaves are the points."""
 
     def _build_labels(self, points: PointArray) -> npt.NDArray[np.int64]:
-        """Cut the tree into at most ``n_clusters`` clusters, by default at the most persistent round."""
+        """Cut the tree into at most ``n_clusters`` clusters; return the labels.
+
+        If ``n_clusters`` is None, cut the tree at the most persistent round.
+        """
         if self.n_clusters is None:
             return self.tree_.cut(round="persistent")
         counts = np.concatenate([[self.tree_.n_leaves], self.tree_.rounds.after])
@@ -69,14 +72,15 @@ def hierarchy_from_parents(
     Parameters
     ----------
     parent : array-like of int
-        The parent of each node. Parents have larger ids than their children; the root is the last node and has
-        parent -1. The first ``n_leaves`` nodes are the points. Inner nodes with fewer than two children are
+        The parent of each node. Parents have larger ids than their children. The root is the last node, and its
+        parent is -1. The first ``n_leaves`` nodes are the points. Inner nodes with fewer than two children are
         removed.
     n_leaves : int
         The number of points.
     height : array-like of shape (n_nodes,) or (n_leaves, n_features)
-        Either the height of each node or the points. A node lower than its children is raised to their height. If
-        the points are given, the height of a node is the sum of squared distances of its points to their mean.
+        Either the height of each node, or the points. If the points are given, the height of a node is the sum of
+        squared distances of its points to their mean. If a node is lower than a child, it is raised to the height
+        of the child.
     about : mapping
         The name of the method and its parameters, to be stored in the Hierarchy.
 
@@ -127,7 +131,7 @@ def _remove_unary_nodes(
     children = np.bincount(parent[:-1][nonempty[:-1]], minlength=len(parent))
     is_kept = (children > 1) | (ids < n_leaves)
     above = parent.copy()
-    # Go from the root down, because a parent must be resolved before its children.
+    # Go from the root down, because the new parent of a node depends on the new parent of its old parent.
     for node in ids[~is_kept & nonempty][::-1].tolist():
         over = above[node]
         above[node] = over if over < 0 or is_kept[over] else above[over]

@@ -20,7 +20,7 @@ from agglo.tree.hierarchy import Hierarchy
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-_POINT_RADIUS = 0.6  # distance of points from the center of the ball
+_POINT_RADIUS = 0.6  # distance of points from the center of the unit ball
 _NODE_RADIUS, _MAX_NODE_RADIUS = 0.36, 0.57  # initial and maximum distance of nodes from the center of the ball
 _TEMPERATURE = 0.05  # temperature of the softmax over common ancestors, whose distances differ by hundredths
 _NEAR = 5  # number of nearest neighbours from which the second point of a triple is drawn
@@ -32,17 +32,18 @@ _TINY = 1e-12
 class GHHC(TreeBaseline):
     """Gradient-based hyperbolic hierarchical clustering.
 
-    The method of Monath et al. [1]_. Points lie near the boundary of the unit ball, inner nodes closer to its
-    center. The parent of a point or node is the nearest node in hyperbolic distance. A penalty is added to the
-    distance of a node that is not closer to the center than the child. Gradient steps use triples of points: the
-    closest two should have a lower common ancestor than all three. Rows are centered and normalized.
+    This is the method of Monath et al. [1]_. Points and inner nodes lie in the unit ball, and inner nodes lie
+    closer to its center. The parent of a point or node is the nearest node in hyperbolic distance. If a node is
+    not closer to the center than its possible child, a penalty increases this distance. Each gradient step uses
+    triples of points. The closest two points of a triple should have a lower common ancestor than all three
+    points. The rows of ``X`` are centered and normalized first.
 
     Parameters
     ----------
     n_clusters : int, optional
         The maximum number of clusters in ``labels_``. By default the tree is cut at the most persistent round.
     n_nodes : int, optional
-        The number of inner nodes, at least 2; by default a fifth of the points, at most 1000.
+        The number of inner nodes, at least 2. By default, it is a fifth of the number of points, but at most 1000.
     max_iter : int, default=100
         The number of gradient steps.
     batch_size : int, default=200
@@ -50,7 +51,7 @@ class GHHC(TreeBaseline):
     learning_rate : float, default=0.005
         The learning rate of Adam.
     margin : float, default=0.1
-        The difference of the distances from the center of the ball that a child and its parent should have.
+        A parent should be closer to the center of the ball than its child, by at least this hyperbolic distance.
     random_state : int, RandomState or None, default=None
         The random seed of the initial nodes and the triples. Pass an integer for reproducible results.
 
@@ -133,9 +134,10 @@ class GHHC(TreeBaseline):
 
 
 def initial_nodes(rows: Floats, m: int, rng: np.random.RandomState) -> Floats:
-    """Place ``m`` nodes: half of them as k-means++ seeds, the others as inner nodes of a tree over the seeds.
+    """Return initial positions of ``m`` nodes: k-means++ seeds, and inner nodes of a tree over these seeds.
 
-    The tree is built by average linkage. Higher nodes are placed closer to the center of the ball.
+    Half of the nodes are seeds. The tree is built by average linkage. Higher nodes of the tree are placed closer
+    to the center of the ball.
     """
     group = np.zeros(len(rows), np.int64)
     seeds = np.concatenate(draw_seeds(rows.astype(np.float32), group, (m + 1) // 2, rng)).astype(np.float64)
@@ -154,10 +156,10 @@ def initial_nodes(rows: Floats, m: int, rng: np.random.RandomState) -> Floats:
 
 
 def draw_triples(rows: Floats, steps: int, size: int, rng: np.random.RandomState) -> Ints:
-    """Draw triples of points for each step: a point, one of its neighbours, and any point.
+    """Draw triples of points for each step: a point, one of its nearest neighbours, and a random point.
 
-    With probability 0.1 the second point is random instead of a neighbour. The closest two points of a triple come
-    first.
+    With probability 0.1, the second point is a random point instead of a neighbour. In each triple, the two
+    closest points are first.
     """
     n = len(rows)
     anchors = rng.permutation(n)[:_ANCHORS]
@@ -195,7 +197,7 @@ class Distances(NamedTuple):
     """Distances of points to their possible parent nodes, and intermediate values for the gradient."""
 
     value: Floats  # hyperbolic distance times penalty
-    penalty: Floats  # 1, plus the margin by which the node is too far from the center
+    penalty: Floats  # 1, plus the distance by which the node is too far from the center
     hyperbolic: Floats
     derivative: Floats  # derivative of the hyperbolic distance with respect to its argument
     squares: Floats
@@ -215,9 +217,10 @@ def parent_distances(x: Floats, nodes: Floats, margin: float) -> Distances:
 def loss_and_gradient(corners: Floats, nodes: Floats, margin: float) -> tuple[float, Floats]:
     """Compute the mean loss of triples of points, and its gradient with respect to the nodes.
 
-    The lowest common ancestor of some points is a softmax over the nodes, by the distance to the farthest of the
-    points. For the closest pair, the ancestor of the pair should be closer than the ancestor of all three points.
-    For the third point, the ancestor of all three should be closer. The two ancestors must be different nodes.
+    The lowest common ancestor of several points is a softmax over the nodes. The softmax uses the distance of each
+    node to the farthest of these points. The two closest points should be closer to the ancestor of the pair than
+    to the ancestor of all three points. The third point should be closer to the ancestor of all three points. The
+    two ancestors must be different nodes.
     """
     parts = [parent_distances(x, nodes, margin) for x in corners]
     first, second, third = (part.value for part in parts)
@@ -280,8 +283,8 @@ def _softmax(values: Floats) -> Floats:
 def _assign_parents(rows: Floats, nodes: Floats, margin: float) -> Ints:
     """Return the parent of each point and node; children have smaller ids than their parents.
 
-    The parent of a node is the nearest node that is closer to the center of the ball. If a node has points and
-    inner children, its points become the children of an extra node.
+    The parent of a node is the nearest node that is closer to the center of the ball. The points below a node
+    become the children of an extra node, so that points and inner nodes are not siblings.
     """
     m = len(nodes)
     nodes = nodes[np.argsort(np.linalg.norm(nodes, axis=1), kind="stable")]

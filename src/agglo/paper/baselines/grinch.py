@@ -20,10 +20,10 @@ METRICS = ("cosine", "sqeuclidean")
 class Grinch(OnlineBaseline):
     """Online clustering that inserts one point at a time, and rearranges the tree by rotations and grafts.
 
-    The algorithm of Monath et al. [1]_. A new point starts at its nearest leaf and moves up to the first node that
-    is no closer to its sibling than to the point. Then each ancestor of the point searches for a graft. A graft is
-    a node such that ancestor and graft are closer to each other than to their siblings. The graft becomes the
-    ancestor's new sibling, and the subtree that it left is restructured.
+    This is the algorithm of Monath et al. [1]_. The search for the place of a new point starts at its nearest
+    leaf. It moves up to the first node that is no closer to its sibling than to the point. Then each ancestor of
+    the point searches for a graft. A graft is a node such that ancestor and graft are closer to each other than to
+    their siblings. The graft becomes the ancestor's new sibling, and the subtree that it left is restructured.
 
     Parameters
     ----------
@@ -32,26 +32,27 @@ class Grinch(OnlineBaseline):
     linkage : {"average", "centroid", "single", "complete"}, default="average"
         The linkage. Single and complete linkage compare all pairs of points, so set ``cap`` for many points.
     metric : {"cosine", "sqeuclidean"}, default="cosine"
-        The metric; a zero vector has cosine 0 with every point.
+        The metric. The cosine of a zero vector and any point is 0.
     n_neighbors : int or "all", default=25
-        Grafts are searched among this number of nearest neighbours of the new point. ``"all"`` searches all n
-        points for every ancestor, as the guarantee of [1]_ requires, in O(n) time per ancestor.
+        The number of nearest neighbours of the new point among which grafts are searched. With ``"all"``, every
+        ancestor searches all n points, in O(n) time. The guarantee of [1]_ requires ``"all"``.
     cap : int, optional
         The maximum number of points of a node that is rotated or grafted.
     single_elimination : bool, default=False
         Whether to stop at the first ancestor that finds no graft.
     graft : bool, default=True
-        Whether to use grafts; if False, only rotations are used.
+        Whether to use grafts. If False, only rotations are used.
     shuffle : bool, default=True
-        Whether to insert the points in random order; if False, in the order of the rows.
+        Whether to insert the points in random order. If False, they are inserted in the order of the rows.
     random_state : int, RandomState or None, default=None
         The random seed of the order of the points. Pass an integer for reproducible results.
 
     Attributes
     ----------
     tree_ : Hierarchy
-        The tree. The height of a node is the linkage of its children as a distance: 1 - cosine, or a squared
-        distance. If a child is higher, the node has the height of the child.
+        The tree. The height of a node is the linkage of its children as a distance. For ``metric="cosine"`` this
+        distance is 1 - cosine, otherwise it is a squared distance. If a child is higher, the node has the height
+        of the child.
     labels_ : ndarray of int64 of shape (n_points,)
         The cluster of each point.
     n_features_in_ : int

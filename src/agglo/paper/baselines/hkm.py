@@ -30,7 +30,7 @@ class HKM(TreeBaseline):
     branching : int, default=2
         The number of parts that a node is split into, at least 2.
     leaf_size : int, default=1
-        A node with at most this number of points is not split further; the points become its children.
+        A node with at most this number of points is not split further. Its points become its children.
     max_iter : int, default=20
         The maximum number of k-means iterations per split.
     random_state : int, RandomState or None, default=None
@@ -43,7 +43,7 @@ class HKM(TreeBaseline):
     labels_ : ndarray of int64 of shape (n_points,)
         The cluster of each point.
     n_iter_ : int
-        The largest number of k-means iterations of any level of the tree.
+        The number of k-means iterations of the level of the tree that needed most.
     n_features_in_ : int
         The number of columns of ``X``.
 
@@ -92,8 +92,8 @@ class HKM(TreeBaseline):
 def parents_from_top_down(above: npt.ArrayLike, node: npt.ArrayLike) -> Ints:
     """Renumber nodes so that children come before parents; return the parent of each point and node.
 
-    ``above`` is the parent of each node, where nodes are numbered from the root (0) down. ``node`` is the parent
-    of each point.
+    ``above`` is the parent of each node. In ``above``, the root is node 0, and parents come before children.
+    ``node`` is the parent of each point.
     """
     over, below = np.asarray(above), np.asarray(node)
     last = len(below) + len(over) - 1
@@ -123,7 +123,7 @@ def split_recursively(
         n_iter = max(n_iter, iterations)
         parts, child = np.unique(group * branching + part, return_inverse=True)
         over = parts // branching
-        unsplit = np.bincount(over)[over] == 1  # nodes of duplicates, which k-means cannot split
+        unsplit = np.bincount(over)[over] == 1  # parts of nodes that k-means cannot split, as they hold duplicates
         active, child = active[~unsplit[child]], child[~unsplit[child]]
         kept, child = np.unique(child, return_inverse=True)
         node[active] = n_nodes + child

@@ -32,12 +32,12 @@ class DenseHAC(TreeBaseline):
     linkage : {"average", "centroid", "complete", "single", "ward", "weighted"}, default="average"
         The linkage. ``"centroid"`` and ``"ward"`` are defined for ``metric="euclidean"`` only.
     metric : {"cosine", "euclidean", "sqeuclidean"}, default="cosine"
-        The metric; a zero vector has cosine 0 with every point.
+        The metric. The cosine of a zero vector and any point is 0.
 
     Attributes
     ----------
     tree_ : Hierarchy
-        The tree; its heights are linkage values.
+        The tree. The height of a node is the linkage of its two children.
     labels_ : ndarray of int64 of shape (n_points,)
         The cluster of each point.
     n_features_in_ : int
@@ -45,8 +45,8 @@ class DenseHAC(TreeBaseline):
 
     Notes
     -----
-    Takes O(n²) time and 4·n² bytes of memory. :class:`agglo.HAC` with ``n_neighbors="all"`` gives the same tree
-    for ``"average"``, ``"single"`` and ``"complete"``.
+    The method takes O(n²) time and 4·n² bytes of memory. For average, single and complete linkage,
+    :class:`agglo.HAC` with ``n_neighbors="all"`` gives the same tree.
 
     Examples
     --------
@@ -86,15 +86,15 @@ class DenseHAC(TreeBaseline):
 
 
 class Birch(TreeBaseline):
-    """scikit-learn's Birch, with its tree of clustering features.
+    """scikit-learn's Birch, whose tree of clustering features is converted to a Hierarchy.
 
     The parent of a point is the subcluster with the nearest center, as in scikit-learn.
 
     Parameters
     ----------
     n_clusters : int, optional
-        The number of clusters in ``labels_``; scikit-learn merges the subclusters by Ward's method. By default
-        each subcluster is a cluster.
+        The number of clusters in ``labels_``. If given, scikit-learn merges the subclusters by Ward's method. By
+        default, each subcluster is a cluster.
     threshold : float, default=0.5
         The maximum radius of a subcluster, greater than 0.
     branching_factor : int, default=50
@@ -128,7 +128,7 @@ class Birch(TreeBaseline):
             threshold=self.threshold, branching_factor=self.branching_factor, n_clusters=None
         ).fit(points)
         centers: list[npt.NDArray[Any]] = []
-        above: list[int] = []  # the parent of each subcluster, with a smaller id; -1 for the root
+        above: list[int] = []  # the parent of each subcluster, which has a smaller id; -1 if it is the root
         lowest: list[int] = []
         stack = [(entry, -1) for entry in model.root_.subclusters_]
         while stack:
@@ -164,20 +164,20 @@ class HDBSCAN(TreeBaseline):
     Parameters
     ----------
     n_clusters : int, optional
-        The number of clusters in ``labels_``, from a cut of the tree, without noise. By default HDBSCAN selects
-        the clusters, and noise has the label -1.
+        The number of clusters in ``labels_``. If given, the tree is cut into this number of clusters, and there is
+        no noise. By default, HDBSCAN selects the clusters, and noise has the label -1.
     min_cluster_size : int, default=5
-        The minimum size of a cluster that HDBSCAN selects; at least 2.
+        The minimum number of points of a cluster that HDBSCAN selects. It must be at least 2.
     min_samples : int, optional
         The core distance of a point is the distance to its ``min_samples``-th nearest point, counting the point
-        itself. By default ``min_cluster_size``, but at most the number of points.
+        itself. The default is ``min_cluster_size``, but at most the number of points.
     cluster_selection_method : {"eom", "leaf"}, default="eom"
-        How HDBSCAN selects clusters, as in scikit-learn.
+        The method by which HDBSCAN selects clusters, as in scikit-learn.
 
     Attributes
     ----------
     tree_ : Hierarchy
-        The single-linkage tree of all points; its heights are mutual reachability distances.
+        The single-linkage tree of all points. The heights of its nodes are mutual reachability distances.
     labels_ : ndarray of int64 of shape (n_points,)
         The cluster of each point.
     n_features_in_ : int

@@ -1,4 +1,4 @@
-"""The base class of online methods, which insert one point at a time, and their nearest neighbour search."""
+"""The base class of online methods, which insert one point at a time, and their search of nearest neighbours."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Rows = npt.NDArray[np.float32]
 
 
 class OnlineBaseline(TreeBaseline):
-    """Base class of methods that insert one point at a time, so that the tree depends on their order."""
+    """Base class of methods that insert one point at a time. The tree depends on the order of the points."""
 
     shuffle: bool
     random_state: int | np.random.RandomState | None
@@ -36,7 +36,10 @@ class OnlineBaseline(TreeBaseline):
     def _build_parents(
         self, points: PointArray
     ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float64] | None, dict[str, Any]]:
-        """Return the parent of each node, the heights (None if not defined), and the parameters to record."""
+        """Return the parent of each node, the height of each node, and the parameters to record.
+
+        If the method defines no heights, they are None.
+        """
 
 
 def center_and_scale(points: PointArray) -> tuple[Rows, float]:
@@ -49,7 +52,9 @@ def center_and_scale(points: PointArray) -> tuple[Rows, float]:
 def find_earlier_neighbors(rows: Rows, k: int, *, dot: bool) -> npt.NDArray[np.int32]:
     """Find the ``k`` nearest neighbours of each row among the rows before it, nearest first.
 
-    Missing neighbours are -1. Each row is compared with all rows before it, in float32 and in blocks.
+    If a row has fewer than ``k`` rows before it, the missing neighbours are -1. If ``dot`` is True, the nearest
+    neighbours have the largest dot products. Otherwise they have the smallest Euclidean distances. Each row is
+    compared with all rows before it, in float32.
     """
     n = len(rows)
     squares = np.einsum("ij,ij->i", rows, rows) / 2
@@ -68,9 +73,9 @@ def find_earlier_neighbors(rows: Rows, k: int, *, dot: bool) -> npt.NDArray[np.i
 
 
 def _largest_per_row(values: npt.NDArray[np.float32], k: int) -> npt.NDArray[np.int64]:
-    """Return the columns of the k largest values of each row, largest first; ties go to the first column."""
+    """Return the columns of the k largest values of each row, largest first; equal values by column."""
     width = values.shape[1]
-    # Do not use argpartition: its order of ties depends on the processor.
+    # Do not use argpartition, because its order of equal values depends on the processor.
     kth = np.partition(values, width - k, axis=1)[:, width - k]
     rows, columns = np.nonzero(values >= kth[:, None])
     order = np.lexsort((columns, -values[rows, columns], rows))

@@ -20,20 +20,20 @@ MASKINGS = ("exact", "boxes")
 class Perch(OnlineBaseline):
     """Online clustering that inserts each point next to its nearest neighbour and then rotates the tree.
 
-    The algorithm of Kobren et al. [1]_. A new point becomes the sibling of its nearest leaf. Then rotations go
-    from the new point to the root. A rotation swaps the sibling and the aunt of a node, if all points of the node
-    are closer to all points of the aunt than to any point of the sibling. Guarantee: if every point is closer to
-    all points of its class than to any other point, every class is a node of the tree. This holds for any order of
-    the points.
+    This is the algorithm of Kobren et al. [1]_. A new point becomes the sibling of its nearest leaf. Then each
+    node on the path from the new point to the root may be rotated. A rotation swaps the sibling and the aunt of a
+    node. It is applied if the points of the node are closer to the points of the aunt than to those of the
+    sibling. Guarantee: if every point is closer to all points of its class than to any other point, every class is
+    a node of the tree. This holds for any order of the points.
 
     Parameters
     ----------
     n_clusters : int, optional
         The number of clusters in ``labels_``. By default the tree is cut at the most persistent round.
     search : {"exact", "boxes", "beam"}, default="exact"
-        The search for the nearest leaf. ``"exact"`` compares the new point with all points of the tree.
-        ``"boxes"`` is a best-first search with the bounding boxes of nodes, exact and fast in few dimensions.
-        ``"beam"`` is an approximate beam search with bounding boxes.
+        The method of the search for the nearest leaf. ``"exact"`` compares the new point with all points of the
+        tree. ``"boxes"`` is a best-first search with the bounding boxes of nodes. It is exact, and fast in few
+        dimensions. ``"beam"`` is an approximate beam search with bounding boxes.
     beam_width : int, default=10
         The number of nodes per level that ``search="beam"`` keeps.
     masking : {"exact", "boxes"}, default="exact"
@@ -43,7 +43,7 @@ class Perch(OnlineBaseline):
     max_leaves : int, optional
         The maximum number of leaves. If there are more, the two closest sibling leaves are merged into one.
     shuffle : bool, default=True
-        Whether to insert the points in random order; if False, in the order of the rows.
+        Whether to insert the points in random order. If False, they are inserted in the order of the rows.
     random_state : int, RandomState or None, default=None
         The random seed of the order of the points. Pass an integer for reproducible results.
 

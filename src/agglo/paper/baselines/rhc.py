@@ -22,24 +22,25 @@ Table = npt.NDArray[np.float32]
 class RHC(TreeBaseline):
     """Robust hierarchical clustering by the number of shared nearest neighbours.
 
-    The algorithm of Balcan, Liang and Gupta [1]_. It runs for an increasing number t of nearest neighbours. Two
-    points are linked if they share nearly all of their t nearest neighbours. Two points merge if enough points are
-    linked to both. Two clusters merge if the median number of such points, over their pairs of points, is large
-    enough; only points of the two clusters count.
+    This is the algorithm of Balcan, Liang and Gupta [1]_. It runs for an increasing number t of nearest
+    neighbours. Two points are linked if they share nearly all of their t nearest neighbours. Two single points
+    merge if enough points are linked to both. For two clusters, take each pair of a point of one and a point of
+    the other. Count the points of the two clusters that are linked to both points of the pair. The two clusters
+    merge if the median of these numbers is large enough.
 
-    Guarantee: a point of a class with m points is good if its m nearest neighbours belong to the class, except for
-    at most ``alpha`` times the number of all points. Let a share of at most ``nu`` of the points not be good, and
-    let every class have more than ``6 * (alpha + nu)`` of all points. Then some cut of the tree has an error of at
-    most ``nu``.
+    Guarantee: call a point of a class with m points good if nearly all of its m nearest neighbours belong to the
+    class. The number of exceptions is at most ``alpha`` times the number of all points. Assume that a share of at
+    most ``nu`` of the points is not good. Assume also that every class has more than the share
+    ``6 * (alpha + nu)`` of all points. Then some cut of the tree has an error of at most ``nu``.
 
     Parameters
     ----------
     n_clusters : int, optional
         The number of clusters in ``labels_``. By default the tree is cut at the most persistent round.
     alpha : float, default=0.01
-        The allowed number of neighbours from other classes, as a share of all points.
+        The allowed number of neighbours from other classes, as a share of the number of all points.
     nu : float, default=0.01
-        The allowed share of noise points; ``alpha + nu`` must be less than 1/6.
+        The allowed share of points that are not good. ``alpha + nu`` must be less than 1/6.
 
     Attributes
     ----------
@@ -109,9 +110,9 @@ class RHC(TreeBaseline):
 
 
 class _SharedNeighbors:
-    """For each pair of points, the number of common points among their t nearest neighbours; t increases.
+    """Count, for each pair of points, the points that both have among their t nearest neighbours.
 
-    A point is its own nearest neighbour.
+    The number t can only increase. A point is its own nearest neighbour.
     """
 
     def __init__(self, points: PointArray) -> None:
@@ -134,7 +135,10 @@ class _SharedNeighbors:
 
 
 def _find_merges(linked: Table, clusters: list[Members], noise: float) -> npt.NDArray[np.bool_]:
-    """Return a boolean matrix over the clusters: whether two clusters merge. A cluster may be a single point."""
+    """Return a boolean matrix that states, for each pair of clusters, whether the two clusters merge.
+
+    A cluster may be a single point.
+    """
     close = np.zeros((len(clusters), len(clusters)), np.bool_)
     size = np.array([len(members) for members in clusters])
     single, large = np.flatnonzero(size == 1), np.flatnonzero(size > 1)
@@ -143,7 +147,7 @@ def _find_merges(linked: Table, clusters: list[Members], noise: float) -> npt.ND
         close[np.ix_(single, single)] = linked[alone] @ linked[:, alone] > noise
     inside = {c: linked[:, clusters[c]] @ linked[np.ix_(clusters[c], clusters[c])] for c in large.tolist()}
     for position, v in enumerate(large.tolist()):
-        if len(single):  # count common links within the cluster and the point itself
+        if len(single):  # count the common linked points among the points of the cluster and the single point
             common = inside[v][alone] + linked[np.ix_(alone, clusters[v])]
             close[single, v] = np.median(common, axis=1) > (1 + size[v]) / 4
         for u in large[:position].tolist():

@@ -1,7 +1,7 @@
 """Datasets for benchmarks and tests: seeded generators, and loaders for the files of the paper's datasets.
 
-Loaders do not download files; the docstring of each loader names the public file that it reads. Loaders return the
-values of the file; :meth:`Dataset.prepare` scales them.
+Loaders do not download files. The docstring of each loader names the public file that it reads. Loaders return the
+unscaled values of the file. :meth:`Dataset.prepare` scales them.
 
 Examples
 --------

@@ -37,7 +37,7 @@ class Dataset:
     name: str
     X: npt.NDArray[Any]
     y: npt.NDArray[np.int64] | None = None
-    """The class of each point, numbered from 0; None if unknown."""
+    """The class of each point, numbered from 0. If the classes are unknown, it is None."""
     metric: str = "cosine"
     """The metric to pass to :func:`agglo.neighbor_graph`."""
     levels: Mapping[str, npt.NDArray[np.int64]] = field(default_factory=dict)
@@ -79,7 +79,7 @@ class Dataset:
         return replace(self, X=normalize(X, copy=True))
 
     def sample(self, n_points: int, random_state: int = 0) -> Dataset:
-        """Sample at most ``n_points`` points without replacement; the sample keeps their order."""
+        """Sample at most ``n_points`` points without replacement; the sampled points keep their order."""
         if n_points < 1:
             raise ValueError(f"n_points={n_points} must be at least 1")
         if n_points >= len(self.X):

@@ -28,9 +28,10 @@ _SPARSE = ("data", "indices", "indptr", "shape")
 def load_covtype(path: Location) -> Dataset:
     """Load the forest cover types of the UCI repository, from ``covtype.data`` or ``covtype.data.gz``.
 
-    The file has 581,012 lines of 54 integers and the cover type, from 1 to 7, which becomes a class from 0 to 6.
-    The integers are 10 quantities in different units, 4 wilderness areas and 40 soil types as 0 or 1. The paper
-    reports 500K points, and does not describe how columns are scaled; use ``prepare("standard")``.
+    The file has 581,012 lines. Each line has 54 integers and the cover type. The cover types 1 to 7 become the
+    classes 0 to 6. The integers are 10 quantities in different units, and 44 indicators (0 or 1) of 4 wilderness
+    areas and 40 soil types. The paper reports 500K points, and does not describe how columns are scaled. Use
+    ``prepare("standard")``.
     """
     name = _check_file(path)
     with _read_errors(name):
@@ -43,8 +44,9 @@ def load_covtype(path: Location) -> Dataset:
 def load_aloi(path: Location) -> Dataset:
     """Load the Amsterdam Library of Object Images, from ``aloi`` or ``aloi.scale`` of the LIBSVM collection.
 
-    The file has 108,000 lines of a class, from 0 to 999, and 128 color features as ``index:value``, without zeros.
-    In ``aloi.scale`` each column is scaled to the range 0 to 1. The paper uses cosine: call ``prepare()``.
+    The file has 108,000 lines. Each line has a class from 0 to 999, and the nonzero values of 128 color features
+    as ``index:value``. In ``aloi.scale``, each column is scaled to the range 0 to 1. The paper compares points by
+    cosine, so call ``prepare()``.
     """
     name = _check_file(path)
     with _read_errors(name):
@@ -57,8 +59,8 @@ def load_aloi(path: Location) -> Dataset:
 def load_tsv(path: Location) -> Dataset:
     """Load points from the tab-separated format of Perch's authors: a name, a class and numbers per line.
 
-    Their ILSVRC features have this format. So has the Speaker dataset, which is not public: 36,572 i-vectors of
-    the NIST 2014 challenge, with one class per speaker.
+    The authors' ILSVRC features have this format. The Speaker dataset also has this format, but it is not public.
+    It consists of 36,572 i-vectors of the NIST 2014 challenge, with one class per speaker.
     """
     name = _check_file(path)
     with _read_errors(name):
@@ -74,7 +76,7 @@ def load_features(path: Location, labels: Location) -> Dataset:
     """Load features and classes from two .npy files, for example image features of ILSVRC 2012.
 
     The paper uses the last layer of Inception, with 2,048 columns. ILSVRC (Sm.) has 50 images of each of the 1,000
-    classes; ILSVRC (Lg.) has all 1.28 million images. The paper uses cosine: call ``prepare()``.
+    classes. ILSVRC (Lg.) has all 1.28 million images. The paper compares points by cosine, so call ``prepare()``.
     """
     name = _check_file(path)
     with _read_errors(name):
@@ -101,9 +103,9 @@ def load_npz(path: Location) -> Dataset:
     r"""Load a dataset from a NumPy archive.
 
     The points are the array ``X``, or a sparse CSR matrix in the arrays ``data``, ``indices``, ``indptr`` and
-    ``shape``, which is converted to a dense array. Optional arrays are ``y``, the classes; arrays whose names
-    start with ``y_``, which become ``levels``; and ``texts``, as strings or as UTF-8 bytes with one text per line.
-    float16 becomes float32. The dataset has the name of the file.
+    ``shape``. A sparse matrix is converted to a dense array. The optional array ``y`` has the classes. Arrays
+    whose names start with ``y_`` become ``levels``. The optional array ``texts`` has strings, or UTF-8 bytes with
+    one text per line. float16 values are converted to float32. The dataset gets the name of the file.
 
     Examples
     --------

@@ -30,9 +30,10 @@ def dp_mixture(
     n_points, n_features : int
         The shape of ``X``.
     concentration : float, default=5.0
-        Larger values give more classes, about ``concentration * log(n_points / concentration)``.
+        The concentration of the Dirichlet process. Larger values give more classes: their number is about
+        ``concentration * log(n_points / concentration)``.
     separation : float, default=3.0
-        The standard deviation of the class centers, relative to that of the points within a class.
+        The standard deviation of the class centers, relative to the standard deviation of points within a class.
     random_state : int, default=0
         The random seed.
 
@@ -50,7 +51,7 @@ def dp_mixture(
             raise ValueError(f"{name}={number} must be positive and finite")
     rng = np.random.default_rng(random_state)
     draws = rng.uniform(size=n_points)
-    left = np.ones(1)  # the remaining stick after each break
+    left = np.ones(1)  # the remaining probability after each class
     while 1 - left[-1] <= draws.max():
         left = np.append(left, left[-1] * rng.beta(concentration, 1.0, size=64).cumprod())
     y = encode_classes(np.searchsorted(1 - left[1:], draws, side="right"))
@@ -63,8 +64,9 @@ def delta_separated(
 ) -> Dataset:
     """Draw δ-separated points: within distance 1 of class centers that are at least ``delta`` apart.
 
-    The paper's first theorem holds for such points. On the complete graph, some round of SCC with doubling
-    thresholds equals the true classes, if ``delta`` is at least 6 for distances, or 30 for squared distances.
+    The paper's first theorem holds for such points. It assumes the complete graph, and a ``delta`` of at least 6
+    for distances, or 30 for squared distances. Then one round of SCC with doubling thresholds ends with the true
+    classes as its clusters.
 
     Parameters
     ----------
@@ -101,10 +103,11 @@ def delta_separated(
 def model_separated(sizes: Sequence[int], *, random_state: int = 0) -> tuple[NeighborGraph, npt.NDArray[np.int64]]:
     """Build a complete graph whose classes are model-based separated; return it and the class of each point.
 
-    Pairs within a class have random distances from 1 to 2, pairs of two classes from 3 to 4. So for average,
-    single and complete linkage, two subsets of the same class are closer than subsets of two classes. This is the
-    paper's definition with a complete latent graph per class. By the paper's proposition, the tree of HAC contains
-    the true classes, and so does the tree of SCC for some thresholds.
+    Two points of one class have a random distance from 1 to 2. Two points of different classes have a random
+    distance from 3 to 4. So for average, single and complete linkage, two subsets of the same class are closer
+    than subsets of two classes. This is the paper's definition with a complete latent graph per class. By the
+    paper's proposition, the tree of HAC contains the true classes. For some thresholds, the tree of SCC also
+    contains them.
 
     Parameters
     ----------

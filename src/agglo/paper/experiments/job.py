@@ -15,4 +15,4 @@ class Job:
     experiment: str
     set: str
     method: str
-    points: int | None = None  # size of the sample; None for the whole dataset
+    points: int | None = None  # the number of sampled points; None means the whole dataset

@@ -1,4 +1,4 @@
-"""Measure the methods: each function runs the job of an experiment and returns rows of results."""
+"""Measure clustering methods: each function runs the job of an experiment and returns rows of results."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from agglo.paper.experiments.job import Job, Row
 from agglo.paper.experiments.sets import load_set
 from agglo.tree.hierarchy import Hierarchy
 
-N_NEIGHBORS = 25  # as in the paper
+N_NEIGHBORS = 25  # number of neighbours per point, as in the paper
 GRAPH_METHODS: dict[str, Callable[[agglo.NeighborGraph, Any], Hierarchy]] = {
     "scc": lambda graph, X: agglo.scc(graph, X=X, connect="auto"),
     "scc-paper": lambda graph, X: agglo.scc(
@@ -42,7 +42,10 @@ def measure(job: Job, folder: Path) -> list[Row]:
 
 
 def measure_trees(job: Job, folder: Path) -> list[Row]:
-    """Measure dendrogram purity, F1 and CPU time of a method; only F1 and time if it builds no tree."""
+    """Measure dendrogram purity, F1 and CPU time of a method.
+
+    If the method builds no tree, measure only F1 and CPU time.
+    """
     return _measure_method(load_set(folder, job.set, job.points), job.method)
 
 
@@ -141,9 +144,9 @@ def _measure_method(data: Dataset, method: str) -> list[Row]:
 
 
 def score_tree(tree: Hierarchy, y: Any) -> Row:
-    """Compute dendrogram purity, the F1 of the round closest to the true number of clusters, and the best F1.
+    """Compute dendrogram purity, the F1 of the round closest to the true number of classes, and the largest F1.
 
-    The partition into a single cluster counts as a round even if no round reached it.
+    The partition into a single cluster is also scored, even if no round reached it.
     """
     f1 = metrics.pairwise_f1_by_round(tree, y).f1
     counts = np.concatenate([[tree.n_leaves], tree.rounds.after])

@@ -23,11 +23,14 @@ EXPERIMENTS = {
     "growth": "growth",
     "rhc": "grid",
 }
-"""The experiment that gives each table and figure."""
+"""The experiment whose results each table or figure shows."""
 
 
 def plan_jobs(table: str, folder: Path, names: list[str] | None = None) -> Iterator[Job]:
-    """Yield the jobs of a table or figure, or of ``"all"``; with ``names``, only for these datasets."""
+    """Yield the jobs of a table or figure; for ``"all"``, yield the jobs of all tables and figures.
+
+    If ``names`` is given, yield only jobs on these datasets.
+    """
     wanted = set(EXPERIMENTS.values()) if table == "all" else {EXPERIMENTS[table]}
     sizes = {name: size for name, size in _sizes(folder).items() if names is None or name in names}
     small = {name: size for name, size in sizes.items() if size <= MAX_ALL_METHODS}

@@ -26,9 +26,9 @@ TITLES = {
     "kmeans": "k-means",
     "bisecting-kmeans": "bisecting k-means",
 }
-OWN = ("scc-paper", "hac-graph")  # variants of our own methods, which SCC is not compared with
+OWN = ("scc-paper", "hac-graph")  # variants of this project's methods, with which SCC is not compared
 ON_GRAPH = (*OWN, "scc", "affinity")
-MIN_DIFFERENCE = 0.0005  # smaller differences are not visible in three digits
+MIN_DIFFERENCE = 0.0005  # smaller differences of scores are not visible in three digits
 
 
 def write_report(results: Results, folder: Path) -> None:
@@ -69,9 +69,10 @@ def best_of(rows: dict[str, Row], field: str) -> float:
 
 
 def standing(by_set: RowsBySet, field: str) -> tuple[int, int]:
-    """Return the number of datasets on which SCC is best in three digits, and the number of compared datasets.
+    """Return the number of datasets on which SCC has the highest score, and the number of compared datasets.
 
-    A dataset is compared if a method that does not use SCC's neighbour graph finished on it.
+    A dataset is compared if a method that does not use SCC's neighbour graph finished on it. Scores that are equal
+    in three digits are ties, and a tie also counts for SCC.
     """
     compared = [
         rows for rows in by_set.values() if any(field in row for name, row in rows.items() if name not in ON_GRAPH)

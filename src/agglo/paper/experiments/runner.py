@@ -21,7 +21,10 @@ _WALL_PER_CPU = 10  # allowed seconds of wall-clock time per allowed CPU second
 
 @dataclass(frozen=True)
 class Limits:
-    """The limits of a job: a job that exceeds the CPU time has the status DNF, the memory OOM."""
+    """The limits of a job on CPU time and memory.
+
+    If a job exceeds the CPU time, it gets the status DNF. If it exceeds the memory, it gets the status OOM.
+    """
 
     cpu_seconds: int = 60
     gigabytes: float = 4.0
@@ -81,7 +84,7 @@ def _complete_row(job: Job, limits: Limits, found: Row) -> Row:
 
 
 class Results:
-    """A file of results, with one row per line, as JSON. Finished jobs are not run again."""
+    """A file of results, with one JSON row per line. It records which jobs have finished."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
