@@ -34,8 +34,8 @@ struct IvfResult {
 //
 // Perhaps no parameters reach the recall. If the goal accepts a lower recall, the best parameters are used.
 // If the goal does not accept a lower recall, the search stops.
-// It then returns the result of the previous search of all points.
-// If there was no such search, `neighbors` is empty, and `recall` is the recall of the tuning sample.
+// If all points were searched before, the function returns the result of this search.
+// Otherwise, `neighbors` is empty, and `recall` is the recall of the tuning sample.
 //
 // The result depends on the points, the arguments and the seed, but not on the number of threads.
 //

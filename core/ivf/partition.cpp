@@ -297,7 +297,7 @@ void Partition::find_nearest_lists(std::int64_t n_nearest, ThreadPool& pool, con
 }
 
 // Estimates the share of misassigned points from a sample.
-// A point is misassigned if the list with its nearest centroid is not among the lists near its own list.
+// A point is misassigned if its nearest centroid does not belong to a list near its own list.
 double Partition::misassigned_share(const RowSource& source, ThreadPool& pool) const {
   const std::int64_t m = std::min(kTried, source.n());
   std::vector<std::int32_t> sample(m), found(source.n());

@@ -83,7 +83,7 @@ class ProbeTuner {
   // choose() returns the cheapest pair that reaches the recall plus a margin for the sampling error.
   // If no pair reaches this sum, choose() reduces the margin.
   // If no pair reaches the recall without a margin, `is_enough` is false.
-  // In this case, the choice is the cheapest pair whose recall is close to the highest recall of all pairs.
+  // In this case, the choice is the cheapest pair whose recall is close to the highest recall.
   struct Choice {
     std::int64_t n_probes, n_candidates;
     bool is_enough;
@@ -110,7 +110,7 @@ class ProbeTuner {
 
  private:
   static constexpr double kLittle = 0.002;  // a recall this close to the highest recall is accepted
-  // The lists that a point scans may have kSeen points in total, or a third of all points if that is more.
+  // A point scans lists with at most about max(kSeen, n / 3) points in total.
   static constexpr std::int64_t kSeen = 32768;
   static constexpr std::int64_t kMaxCandidates = 8;  // maximum number of candidates per neighbour
 

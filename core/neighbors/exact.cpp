@@ -41,7 +41,7 @@ constexpr std::int64_t kBlock = 16 * kLeaf;    // maximum number of points per b
 constexpr std::int64_t kMaxNumbers = 1 << 20;  // maximum number of numbers per block with several leaves
 constexpr std::int64_t kMaxColumns = 1 << 22;  // with more columns, the float32 error bound is useless
 constexpr std::int64_t kRows = 8;              // rows whose codes are multiplied at once
-// If more than one pair in kDense passes the test of its sketch or code, all pairs are compared in full.
+// If more than 1 / kDense of the pairs pass the test by sketches or codes, all pairs are compared in full.
 constexpr std::int64_t kDense = 8;
 
 // Bounding balls of groups of consecutive rows.
@@ -184,7 +184,7 @@ class Tiles {
   };
 
   // Returns one bit per leaf of the columns [left, right). The bit of a leaf is 1 if the leaf is needed.
-  // A leaf is needed if one of its points and a point in the rows [top, bottom) may be close.
+  // A leaf is needed if a point in the leaf may be close to a point in the rows [top, bottom).
   std::uint64_t needed_leaves(std::int64_t top, std::int64_t bottom, std::int64_t left, std::int64_t right,
                               std::int64_t a, std::int64_t b) {
     constexpr std::int64_t most = kBlock / kLeaf;

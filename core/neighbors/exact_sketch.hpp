@@ -105,7 +105,7 @@ class OrderedRows {
 
   // Returns the coordinates of the rows in an orthonormal basis.
   // If `rest` is true, each row gets one more coordinate.
-  // This last coordinate is an upper bound of the length of the part of the row outside the basis.
+  // The last coordinate is an upper bound of the length of the row's part outside the basis.
   // By the Cauchy-Schwarz inequality, the product of two rows is at most the product of such coordinates.
   std::vector<float> coordinates(std::span<const double> basis, std::int64_t width, bool rest,
                                  Gemm<double>* dgemm, ThreadPool& pool) const {

@@ -52,7 +52,7 @@ class TrueNeighbors {
   std::span<const Candidate> best(std::size_t query) const { return best_[query]; }
 
   // Return whether the point at a position is a true neighbour of a sample point.
-  // It is, if it is at least as close as the exact k-th nearest neighbour of the sample point.
+  // A true neighbour is at least as close as the exact k-th nearest neighbour of the sample point.
   // Values are compared in float32, because results hold float32 values.
   bool is_true(std::size_t query, std::int64_t position) const {
     return position != positions_[query] &&

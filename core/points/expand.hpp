@@ -14,7 +14,7 @@
 namespace agglo {
 
 // Adds duplicates to neighbour lists of distinct points.
-// Each of the k nearest points of a point x equals one of the k nearest distinct points of x, or x itself.
+// Each of the k nearest points of x is a duplicate of x, or of one of the k nearest distinct points of x.
 class DuplicateExpansion {
  public:
   DuplicateExpansion(const Space& space, const Duplicates& duplicates, std::int64_t k)

@@ -43,7 +43,7 @@ class RowSource {
   // Write the rows at the given positions to `rows`, one after the other.
   // If `rows` is too short, the function resizes it.
   virtual void gather(std::span<const std::int32_t> positions, std::vector<float>& rows) const = 0;
-  // Return half the squared length of the part of a point that the row of the point does not represent.
+  // Return the rest of a point: half the squared length of the part that the row does not represent.
   virtual float rest(std::int64_t) const { return 0; }
 
   // Free the stored rows and rests. Afterwards, each call of gather() computes the rows again.

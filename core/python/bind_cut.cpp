@@ -1,5 +1,5 @@
 // Bindings of the functions that select optimal cuts of a tree, and of condensed trees.
-// They include node costs, the paths of DP-means and modularity, and cuts into exactly k clusters.
+// The functions compute node costs, the paths of DP-means and modularity, and cuts into exactly k clusters.
 #include "python.hpp"
 #include "tree/condense.hpp"
 #include "tree/dp_means_path.hpp"

@@ -1,7 +1,7 @@
 // Bindings of core/rounds: the rounds of SCC, Affinity and HAC, and the attachment of new points to a tree.
 //
 // Groups of parameters are classes with named members. Such an object keeps the arrays of its members alive.
-// These arrays must be passed without conversion, because a converted copy would not stay alive.
+// Arrays of parameters must be passed without conversion, because a converted copy would not stay alive.
 #include <nanobind/stl/optional.h>
 
 #include "python.hpp"

@@ -8,8 +8,9 @@ namespace {
 // The number of partial sums, which fill a wide register. This number determines how a sum is rounded.
 constexpr int kLanes = 8;
 
-// This function is compiled twice: once without AVX2 instructions, and once with them.
-// Both versions give the same bits: CMakeLists.txt forbids the compiler to fuse or reorder operations.
+// The function sum() is compiled twice: once without AVX2 instructions, and once with them.
+// Both versions of sum() give the same bits: CMakeLists.txt forbids the compiler to fuse or reorder
+// operations.
 template <class Step>
 [[gnu::always_inline]] inline double sum(std::int64_t n, const Step& step) {
   double lane[kLanes] = {};

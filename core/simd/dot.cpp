@@ -13,7 +13,8 @@ namespace agglo {
 namespace {
 
 // Most kernels are compiled twice: once without AVX2 instructions, and once with them.
-// Both versions give the same bits: CMakeLists.txt forbids the compiler to fuse or reorder operations.
+// Both versions of a kernel give the same bits: CMakeLists.txt forbids the compiler to fuse or reorder
+// operations.
 
 struct Product {
   template <class Number>
@@ -130,7 +131,7 @@ template <class Term, class Number, class T>
 }
 
 // This kernel uses intrinsics, because compilers do not convert eight bytes to float32 at once.
-// It uses no fused multiply-add operations, because they would be slow in the plain version.
+// The kernel uses no fused multiply-add operations, because they would be slow in the plain version.
 template <class Term, class T>
 [[AGGLO_AVX2]] float quick_sum_avx2(const T* x, const T* y, std::int64_t n) {
   __m256 sums[4] = {_mm256_setzero_ps(), _mm256_setzero_ps(), _mm256_setzero_ps(), _mm256_setzero_ps()};

@@ -7,7 +7,7 @@
 namespace agglo {
 
 // Each select function tests the indices j in [0, n).
-// It writes the indices that pass its test to `found` in increasing order, and returns their number.
+// The function writes the indices that pass the test to `found`, in order, and returns their number.
 // Tests values[j] > threshold.
 int select_larger(const float* values, std::int64_t n, float threshold, std::int32_t* found);
 // Tests partial[j] + own * rest[j] >= threshold.

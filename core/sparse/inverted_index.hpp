@@ -83,7 +83,7 @@ struct Postings {
 // So a search can often stop before it reads the frequent columns.
 struct Levels {
   static constexpr int count = 8;
-  // For each level, the share of the total reading time that a search saves if it stops after this level.
+  // For each level, the share of the reading time that a search saves by stopping after this level.
   static constexpr double spared[count] = {0.97, 0.93, 0.87, 0.79, 0.68, 0.54, 0.34, 0};
 
   explicit Levels(const Postings& postings) : of(postings.starts.size() - 1) {

@@ -24,7 +24,7 @@ namespace agglo {
 // The level with the rarest columns comes first.
 // Each row with an entry in these columns accumulates a partial similarity.
 // After a level, the rows with the largest partial similarities are compared with the query in full.
-// These comparisons give a threshold that at least k rows reach.
+// The full comparisons give a threshold of the similarity that at least k rows reach.
 // The rests of two rows bound the similarity that the remaining levels can add.
 // If only few rows can still reach the threshold, they are compared in full, and the search ends.
 // So the search seldom reads the most frequent columns, which take most time.
@@ -41,8 +41,8 @@ namespace agglo {
 //    If all levels have been read, `partial` is the partial similarity. Otherwise, `partial` is -1.
 // - min_similarity: only rows with a larger similarity are neighbours.
 // - span(query, threshold) returns a range of positions. Other positions cannot reach the threshold.
-// - unseen(query, level) returns an upper bound of the similarity of the query and certain rows.
-//    These rows have no column in common with the query up to this level.
+// - unseen(query, level) returns an upper bound of the similarity of the query and an unseen row.
+//    An unseen row has no column in common with the query up to this level.
 // - select(query, level, threshold, partial, first, n, found) finds positions that can reach the threshold.
 //    `partial` holds the partial similarities up to the level. The n positions from `first` on are tested.
 // - select_of(query, level, threshold, partial, positions, n, found) tests a list of n positions instead.
@@ -136,7 +136,7 @@ class InvertedSearch {
     return left >= 0;
   }
 
-  // Adds a term of the query to the partial similarities of all rows with an entry in the term's column.
+  // Adds a term of the query to the partial similarities of rows with an entry in the term's column.
   void add(const Term& term, std::pair<std::int64_t, std::int64_t> span, Scratch& scratch) const {
     const Postings& all = measure_.postings;
     const std::int32_t* from = all.positions.data() + all.starts[term.column];
@@ -261,7 +261,7 @@ class InvertedSearch {
   std::vector<Scratch> scratch_;
 };
 
-// Write all rows to `all` that may be among the k nearest rows of a row or of its duplicates, nearest first.
+// Fill `all` with the rows that may be among the k nearest rows of a row or its duplicates, nearest first.
 // `row` is the first row of its group of duplicates. For a query, `row` is -1.
 // `nearest` holds the k nearest distinct rows. `all` may include the row itself.
 template <class Measure>
