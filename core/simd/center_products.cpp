@@ -9,8 +9,8 @@ namespace {
 constexpr int kLanes = 8;
 
 // The function sum() is compiled twice: once without AVX2 instructions, and once with them.
-// Both versions of sum() give the same bits: CMakeLists.txt forbids the compiler to fuse or reorder
-// operations.
+// CMakeLists.txt forbids the compiler to fuse or reorder operations.
+// So both versions of sum() give the same bits.
 template <class Step>
 [[gnu::always_inline]] inline double sum(std::int64_t n, const Step& step) {
   double lane[kLanes] = {};

@@ -13,8 +13,8 @@ namespace agglo {
 namespace {
 
 // Most kernels are compiled twice: once without AVX2 instructions, and once with them.
-// Both versions of a kernel give the same bits: CMakeLists.txt forbids the compiler to fuse or reorder
-// operations.
+// CMakeLists.txt forbids the compiler to fuse or reorder operations.
+// So both versions of a kernel give the same bits.
 
 struct Product {
   template <class Number>
