@@ -1,5 +1,5 @@
 // Exact assignment of points to their nearest centers. float32 matrix products exclude most centers early.
-// Algorithms such as k-means and DP-means use this file.
+// The DP-means solvers in core/paper use this file.
 #pragma once
 
 #include <algorithm>
