@@ -21,7 +21,7 @@ from agglo import _core
 Floats = npt.NDArray[np.float64]
 
 NO_SPACE = {errno.ENOSPC, errno.EDQUOT}
-_CHUNK = 1 << 24  # bytes written at a time
+_CHUNK = 1 << 24  # number of bytes written at a time
 _SHARE = 1 / 4  # arrays above this share of physical memory are mapped from a temporary file
 
 
@@ -67,7 +67,7 @@ class _Searches:
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Limit BLAS to the calling thread, because the core has its own threads.
+    """Limit BLAS to one thread inside the ``with`` block, because the C++ core has its own threads.
 
     The limit holds for the whole process, so concurrent searches share it. If each search set and restored its own
     limit, the last one could restore the limit of another.

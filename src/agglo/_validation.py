@@ -1,4 +1,4 @@
-"""Validation of common parameters, such as random seeds and numbers of threads, and of read-only arrays."""
+"""Validate common parameters, such as random seeds and numbers of threads, and create read-only arrays."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, SupportsIndex
 import numpy as np
 import numpy.typing as npt
 
-_MAX_THREADS = 1024  # more threads could exceed the limit of the machine
+_MAX_THREADS = 1024  # more threads could exceed a limit of the operating system
 
 Column = npt.NDArray[Any]
 RandomStateLike = SupportsIndex | np.random.RandomState | None

@@ -11,14 +11,17 @@ from importlib import import_module
 from typing import Any
 
 Progress = Callable[[str, int, int], None]
-"""A function, called as ``progress(phase, done, total)`` from time to time, in the caller's thread."""
+"""A function that is called from time to time as ``progress(phase, done, total)``, in the caller's thread."""
 
 _SECONDS_PER_UPDATE = 0.2  # minimum time between two updates of a bar in a notebook
 
 
 @contextmanager
 def progress_bar(enabled: bool = True) -> Iterator[Progress | None]:
-    """Show a progress bar per phase, in a notebook or on stderr; yield None if disabled or without a terminal."""
+    """Show one progress bar per phase, in a notebook or on stderr; yield the function that updates the bars.
+
+    If ``enabled`` is False, or if there is neither a notebook nor a terminal, yield None.
+    """
     if enabled and _is_notebook():
         with _notebook_bar() as report:
             yield report

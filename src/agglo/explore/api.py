@@ -67,7 +67,7 @@ class Box:
 
 @dataclass(frozen=True)
 class View:
-    """The boxes to draw for a node and its descendants; ``steps`` are the numbers of clusters to choose from."""
+    """The boxes to draw for a node and its descendants. ``steps`` are the possible numbers of clusters."""
 
     node: int
     clusters: int
@@ -80,7 +80,7 @@ class View:
 
 @dataclass(frozen=True)
 class Item:
-    """A point with its text, count and columns, as truncated texts."""
+    """A point with its text, its count, and its other columns as truncated texts."""
 
     point: int
     text: str
@@ -90,7 +90,7 @@ class Item:
 
 @dataclass(frozen=True)
 class Details:
-    """Details of a node; ``cohesion`` is None for a tree of distances."""
+    """Details of a node. For a tree of distances, ``cohesion`` is None."""
 
     node: int
     name: str
@@ -107,7 +107,7 @@ class Details:
 
 @dataclass(frozen=True)
 class Items:
-    """One page of a list of points; ``total`` counts the points on all pages."""
+    """One page of a list of points. ``total`` is the number of points on all pages."""
 
     total: int
     items: list[Item]
@@ -115,7 +115,7 @@ class Items:
 
 @dataclass(frozen=True)
 class File:
-    """A file to download, which is generated and sent in parts."""
+    """A file to download. The server generates and sends it in parts."""
 
     name: str
     content_type: str
@@ -144,10 +144,10 @@ def view(
     share: Annotated[float, Bounds(0, 1)] = 0.0008,
     colour: str = "",
 ) -> View:
-    """Return the boxes to draw for a node; if ``colour`` names a column, with colour values.
+    """Return the boxes to draw for a node. If ``colour`` is the name of a column, the boxes have colour values.
 
-    The view has the possible number of clusters that is closest to ``clusters`` by ratio. ``share`` is passed to
-    :func:`agglo.explore.view.visible_boxes`.
+    The number of clusters in the view is the possible number that is closest to ``clusters`` by ratio. ``share``
+    is passed to :func:`agglo.explore.view.visible_boxes`.
     """
     order, cuts = layout.split_nodes(run.outline, _check_node(run, node))
     steps = layout.thin_steps(cuts)
@@ -195,7 +195,7 @@ def details(run: ExplorableRun, *, node: Node) -> Details:
 
 
 def items(run: ExplorableRun, *, node: Node, offset: Offset = 0, limit: Limit = 50) -> Items:
-    """Return a page of the points of a node, sorted by count if the items have counts, else in leaf order."""
+    """Return one page of a node's points, sorted by count. Without counts, they are in leaf order."""
     points = run.points(_check_node(run, node))
     if run.items.count is not None:
         points = _most_frequent(points, run.items.count[points], offset + limit)
@@ -203,13 +203,13 @@ def items(run: ExplorableRun, *, node: Node, offset: Offset = 0, limit: Limit = 
 
 
 def search(run: ExplorableRun, *, text: str, limit: Limit = 30) -> Items:
-    """Find the points whose text contains ``text``, or whose number is ``text``; most frequent points first."""
+    """Find the points whose text contains ``text``, or whose number is ``text``; return frequent points first."""
     points, total = run.items.search(text, limit)
     return Items(total, describe_items(run, points))
 
 
 def path(run: ExplorableRun, *, node: Node) -> list[Crumb]:
-    """Return the path from the root to a node or point, without nodes that have the name of the next node."""
+    """Return the path from the root to a node or point. Skip a node that has the same name as the next node."""
     crumbs = [_crumb(run, step) for step in layout.path_from_root(run.outline, _check_node(run, node))]
     is_new = [crumb.name != following.name for crumb, following in itertools.pairwise(crumbs)]
     return [crumb for i, crumb in enumerate(crumbs) if i in (0, len(crumbs) - 1) or is_new[i]]
@@ -221,7 +221,7 @@ def export(
     nodes: Annotated[list[int], Bounds(0)],
     format: Literal["csv", "parquet"] = "csv",
 ) -> File:
-    """Export the points of nodes as a table: ``cluster``, ``name``, ``point``, then the items' columns."""
+    """Export the points of nodes as a table with the columns ``cluster``, ``name``, ``point``, and the items'."""
     chosen = [_check_node(run, node) for node in dict.fromkeys(nodes)]
     if format == "csv":
         return File("clusters.csv", "text/csv; charset=utf-8", iter_csv(run, chosen))
@@ -243,7 +243,7 @@ ROUTES: dict[str, Callable[..., Any]] = {
 def describe_box(run: ExplorableRun, box: layout.Box, colouring: Colouring | None = None, around: str = "") -> Box:
     """Return a box with the name, round and colour value of its node; ``around`` is the name of the box around it.
 
-    If the two names are equal, the box has the name of other terms or of an example.
+    If the two names are equal, the box gets another name, from other terms or from an example.
     """
     if box.node < 0:
         return Box(*box, f"+ {box.number:,} more", 0, None, None)

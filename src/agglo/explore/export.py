@@ -1,4 +1,4 @@
-"""Export the points of clusters as CSV or Parquet, in parts of a few megabytes."""
+"""Export the points of clusters as a CSV or Parquet file, in parts of a few megabytes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from agglo.explore.items import unique_names
 from agglo.explore.run import ExplorableRun
 from agglo.explore.values import decode, is_number, to_text
 
-_MAX_SELECTED = 2**13  # maximum number of rows selected at once; fewer if the rows have long texts
+_MAX_SELECTED = 2**13  # maximum number of rows selected at once; rows with long texts reduce it
 _MAX_ROWS = 2**16  # maximum number of rows of a part
 _MAX_BYTES = 4_000_000  # maximum size of a part
 _VARIABLE_LENGTH = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
@@ -65,7 +65,7 @@ def iter_parquet(run: ExplorableRun, nodes: Sequence[int]) -> Iterator[bytes]:
 
 
 def iter_tables(run: ExplorableRun, nodes: Sequence[int]) -> Iterator[Any]:
-    """Yield the points of ``nodes`` as small tables: ``cluster``, ``name``, ``point``, then the items' columns.
+    """Yield the points of ``nodes`` as small tables with ``cluster``, ``name``, ``point``, and the items' columns.
 
     A point has one row for each node that contains it. Only one table of a few megabytes is in memory at a time,
     unless a single row is larger.
@@ -104,7 +104,7 @@ def guard_formulas(texts: Any) -> Any:
 
 
 def _largest_row(array: Any) -> int:
-    """Return the size of the largest value of an array in bytes; nested types are estimated."""
+    """Return the size in bytes of the largest value of an array. For nested types, the size is an estimate."""
     kind = array.type
     if isinstance(kind, pa.BaseExtensionType):
         return _largest_row(array.storage)
@@ -124,10 +124,10 @@ def _csv_column(array: Any) -> Any:
 
 
 def _parquet_supports(array: Any) -> bool:
-    """Return whether Parquet can store the decoded values of an array; false if a date would overflow."""
+    """Return whether Parquet can store the decoded values of an array without overflow of dates."""
     kind = decode(array.slice(0, 0)).type
     inside = list(_inner_types(kind))
-    if any(pa.types.is_dictionary(part) for part in inside):  # Parquet does not support all of them
+    if any(pa.types.is_dictionary(part) for part in inside):  # Parquet does not support all dictionary types
         return False
     try:
         if any(pa.types.is_timestamp(part) and part.unit == "s" for part in inside):

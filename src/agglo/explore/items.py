@@ -32,7 +32,7 @@ MAX_LABEL = 80  # maximum number of characters of a name or category
 
 
 class Items:
-    """The text and the other columns of ``n`` points; a point without a text is shown by its number.
+    """The text and the other columns of ``n`` points. A point without a text is shown by its number.
 
     ``table`` is an Arrow table with one row per point. The explorer shows a point by its ``text``. If the column
     ``count`` has integers without nulls, it is the number of occurrences of the point. Columns with equal or empty
@@ -56,7 +56,7 @@ class Items:
         return [text or "" for text in self._display_texts(TEXT, points)]
 
     def values(self, points: npt.NDArray[Any]) -> list[list[str | None]]:
-        """Return one list per point: its values in the other columns, as truncated texts."""
+        """Return one list per point: the point's values in the columns other than the text, as truncated texts."""
         if not self.columns:
             return [[] for _ in points]
         columns = [self._display_texts(name, points) for name in self.columns]
@@ -77,7 +77,7 @@ class Items:
         return self._arrays[name]
 
     def search(self, text: str, limit: int) -> tuple[Ints, int]:
-        """Find the points whose text contains ``text``; return at most ``limit`` of them, and their total number.
+        """Find the points whose text contains ``text``; return up to ``limit`` points, and the number found.
 
         The search ignores case. Points are sorted by count, most frequent first. If ``text`` is the number of a
         point, that point comes before all others.
@@ -117,9 +117,9 @@ def unique_names(names: Sequence[str]) -> list[str]:
 
 
 def _to_counts(column: Any) -> Ints | None:
-    """Return a column as integer counts; None if a value is null, negative or not an integer.
+    """Return a column as integer counts, or None if a value is null, negative or not an integer.
 
-    The sum must also be small enough to be exact in JSON.
+    Also return None if the sum of the counts is too large to be exact in JSON.
     """
     values = decode(column)
     if not pa.types.is_integer(values.type) or values.null_count:

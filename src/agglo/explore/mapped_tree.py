@@ -1,4 +1,4 @@
-"""Load trees into memory-mapped files, for processes that hold many or large trees."""
+"""Load trees as memory-mapped files, for processes that hold many or large trees."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def load_mapped(path: str | os.PathLike[str]) -> Hierarchy:
     Hierarchy(3 leaves, 5 nodes, 2 rounds, height 4.5)
     """
     tree = read_tree(path, Hierarchy.from_columns, store=_map_column)
-    # The children and leaves of each node are computed now, and mapped, too.
+    # Compute the children and leaves of each node now, and map these arrays, too.
     tree.__dict__["_traversal"] = tuple(_map_column(column) for column in tree._traversal)
     pa.default_memory_pool().release_unused()
     release_pages(tree)
@@ -38,7 +38,7 @@ def load_mapped(path: str | os.PathLike[str]) -> Hierarchy:
 
 
 def release_pages(tree: Hierarchy) -> None:
-    """Drop the columns of a mapped tree from memory; they are read from disk again when needed."""
+    """Drop the columns of a mapped tree from memory. The system reads them from disk again when needed."""
     for column in (tree.parent, tree.height, tree.size, tree.round, *tree._traversal):
         points.release_pages(column)
 

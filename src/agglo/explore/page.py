@@ -24,7 +24,7 @@ _STYLE = '<link rel="stylesheet" crossorigin href="./app.css">'
 
 
 def render_page(run: ExplorableRun, max_bytes: int = MAX_BYTES) -> str:
-    """Render an HTML page of at most ``max_bytes`` with the largest clusters of a tree, at least two."""
+    """Render an HTML page with the largest clusters of a tree, at least two, in at most ``max_bytes`` bytes."""
     static = files("agglo.explore").joinpath("static")
     template = static.joinpath("index.html").read_text("utf-8")
     script = static.joinpath("app.js").read_text("utf-8").replace("</script", "<\\/script")
@@ -54,7 +54,7 @@ def save_page(run: ExplorableRun, path: str | os.PathLike[str], max_bytes: int =
 
 
 def page_data(run: ExplorableRun, limit: int) -> dict[str, Any]:
-    """Return the data of a page with ``limit`` boxes, as the type Embedded of explorer/src/embedded.ts."""
+    """Return the data of a page with ``limit`` boxes; explorer/src/embedded.ts declares its type, Embedded."""
     tree = run.tree
     boxes = expand_largest(tree, limit)
     nodes = [box.node for box in boxes]

@@ -13,7 +13,7 @@ _MAX_CHARACTERS = 10_000  # maximum length of one parameter
 
 
 class BadRequestError(ValueError):
-    """An invalid request. The message names the cause, and what to pass instead."""
+    """An invalid request. The message contains the cause, and says what to pass instead."""
 
 
 @dataclass(frozen=True)

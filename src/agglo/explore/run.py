@@ -36,18 +36,18 @@ class ExplorableRun:
 
     tree: Hierarchy
     items: Items
-    names: Any  # an Arrow table with one row per inner node: name, terms and examples; None without names
-    title: str  # of the page
+    names: Any  # Arrow table with the name, terms and examples of each inner node, or None
+    title: str  # the title of the page
 
     @cached_property
     def outline(self) -> Outline:
-        """The nodes to draw: the condensed tree, and the order of splits."""
+        """The condensed tree, and the order in which a view splits nodes."""
         outline = Outline.of(self.tree)
         release_pages(self.tree)
         return outline
 
     def name(self, node: int) -> str:
-        """Return the name of a node; if the run has no names, the text of the node's first example."""
+        """Return the name of a node. If the run has no names, return the text of the node's first example."""
         if node >= self.tree.n_leaves and self.names is not None:
             return truncate(str(self.names["name"][node - self.tree.n_leaves]), _MAX_NAME)
         if node >= self.tree.n_leaves and not self.items.has_text:
@@ -61,7 +61,7 @@ class ExplorableRun:
         return self.tree.order[first : first + int(self.tree.size[node])]
 
     def examples(self, node: int, n: int = N_EXAMPLES) -> npt.NDArray[np.int64]:
-        """Return up to ``n`` representative points: the stored examples, or else the points that merged first."""
+        """Return up to ``n`` stored examples of a node; if none are stored, the points that merged first."""
         if node >= self.tree.n_leaves and self.names is not None:
             return np.array(self.names["examples"][node - self.tree.n_leaves].as_py()[:n], np.int64)
         points = self.points(node)
@@ -72,16 +72,17 @@ class ExplorableRun:
         return points[first[:n]].astype(np.int64)
 
     def terms(self, node: int) -> list[str]:
-        """Return the most distinctive terms of a node, best term first; empty if no terms are stored."""
+        """Return the terms of a node, from most to least distinctive. If none are stored, return an empty list."""
         if node < self.tree.n_leaves or self.names is None:
             return []
         return [truncate(term, MAX_LABEL) for term in self.names["terms"][node - self.tree.n_leaves].as_py()]
 
 
 def open_run(path: Path, items: Path | None = None, column: str | None = None) -> ExplorableRun:
-    """Open a run folder or a tree file.
+    """Open a run folder or a tree file for the explorer.
 
-    ``items`` is a file with one row per point, instead of the run's own items, and ``column`` its column of texts.
+    ``items`` is a file with one row per point, which replaces the items of the run. ``column`` is the name of its
+    text column.
     """
     if path.is_dir():
         return runfolder.read_run(path, lambda files: _open_files(path, files, items, column))
@@ -118,7 +119,7 @@ def _build_run(path: Path, tree: Hierarchy, table: Any, source: Path | None, nam
 
 
 def open_tree(tree: Hierarchy, texts: Sequence[str] | None, columns: Mapping[str, Any] | None) -> ExplorableRun:
-    """Make a tree in memory explorable; if ``texts`` are given, name its clusters by them."""
+    """Return a tree in memory as an explorable run. If ``texts`` are given, name the clusters by terms of them."""
     items = Items(tree.n_leaves, make_table(texts, columns))
     names = None
     if texts is not None and tree.n_leaves > 1:
@@ -129,7 +130,7 @@ def open_tree(tree: Hierarchy, texts: Sequence[str] | None, columns: Mapping[str
 def check_names(names: Any, tree: Hierarchy, path: Path) -> Any:
     """Cast the table of names to its column types; raise ``ValueError`` if it does not match the tree."""
     inner = tree.n_nodes - tree.n_leaves
-    if "typical_text" not in names.column_names:  # a run of an earlier version
+    if "typical_text" not in names.column_names:  # an earlier version wrote the run
         names = names.append_column("typical_text", pa.repeat(pa.scalar("", pa.large_string()), names.num_rows))
     missing = set(NAMES_SCHEMA.names) - set(names.column_names)
     if missing or names.num_rows != inner:
@@ -156,8 +157,8 @@ def check_names(names: Any, tree: Hierarchy, path: Path) -> Any:
 class Colouring:
     """The colour values of the nodes of a run: the mean of a numeric column, or the most frequent category.
 
-    ``legend`` has the most frequent categories; it is empty for a numeric column. ``span`` has the smallest and
-    the largest number; it is empty for other columns.
+    ``legend`` contains the most frequent categories. For a numeric column, it is empty. ``span`` contains the
+    smallest and the largest number. For other columns, it is empty.
     """
 
     def __init__(self, run: ExplorableRun, column: str) -> None:
@@ -176,13 +177,13 @@ class Colouring:
             self.span = [float(finite.min()), float(finite.max())] if len(finite) else []
         else:
             self.legend, values = _encode_categories(array)
-        # In leaf order, so that the points of a node are a slice.
+        # The values are in leaf order, so that the points of a node are a slice.
         self._values: npt.NDArray[Any] = values[run.tree.order]
 
     def value(self, node: int) -> tuple[float | None, float | None]:
         """Return (mean, None) for a numeric column, else (most frequent category, its share of the points).
 
-        The category is its position in the legend; -1 if it is not in the legend.
+        A category is given by its position in the legend, or by -1 if it is not in the legend.
         """
         first = int(self._tree.start[node])
         values = self._values[first : first + int(self._tree.size[node])]
@@ -198,7 +199,7 @@ build_colouring = lru_cache(maxsize=2)(Colouring)
 
 
 def _encode_categories(array: Any) -> tuple[list[str], npt.NDArray[np.int8]]:
-    """Return the most frequent texts, and for each row the position of its text among them or -1."""
+    """Return the most frequent texts, and the position of each row's text among them (-1 if not among them)."""
     encoded = to_text(array, MAX_TEXT).dictionary_encode()
     codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
     counts = np.bincount(codes[codes >= 0], minlength=len(encoded.dictionary))

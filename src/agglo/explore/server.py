@@ -1,4 +1,4 @@
-"""The HTTP server of the explorer. It listens on the loopback address; requests need the printed link's token."""
+"""The HTTP server of the explorer. It is reachable from this machine only; requests need the link's token."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ STATIC = {
 }
 _HOST = "127.0.0.1"
 _JSON = "application/json; charset=utf-8"
-_MAX_CONNECTIONS = 64  # maximum number of open connections; each has a thread
+_MAX_CONNECTIONS = 64  # maximum number of open connections; each connection has a thread
 _MAX_COMPUTED = 4  # maximum number of responses computed at a time, to limit memory
 _RELEASE_EVERY = 20  # number of responses after which the mapped pages of the tree file are released
 # The page loads nothing from other servers, and sends nothing to them.
@@ -52,7 +52,7 @@ class Explorer:
     run : ExplorableRun
         The run.
     port : int
-        The port; 0 for any free port.
+        The port. 0 selects any free port.
 
     Attributes
     ----------
@@ -125,7 +125,7 @@ class _Server(ThreadingHTTPServer):
     def __init__(self, explorer: Explorer, port: int) -> None:
         self.explorer = explorer
         self.connections: set[Any] = set()
-        self.waiting: dict[Any, float] = {}  # connections without a complete request, and when their wait began
+        self.waiting: dict[Any, float] = {}  # idle connections, and the time when each became idle
         self.slots = threading.BoundedSemaphore(_MAX_COMPUTED)
         super().__init__((_HOST, port), _Handler)
 
@@ -143,7 +143,7 @@ class _Server(ThreadingHTTPServer):
 
     def _drop_waiting(self) -> None:
         """Close the longest idle connection, so that idle connections do not block new ones."""
-        waiting = list(self.waiting.items())  # a copy, because other threads change it
+        waiting = list(self.waiting.items())  # a copy, because other threads change the dict
         if waiting:
             self._close(min(waiting, key=itemgetter(1))[0])
 
@@ -157,7 +157,7 @@ class _Server(ThreadingHTTPServer):
     def _close(self, connection: Any) -> None:
         self.waiting.pop(connection, None)
         self.connections.discard(connection)
-        with contextlib.suppress(OSError):  # the client has just closed it
+        with contextlib.suppress(OSError):  # the client may have just closed the connection
             connection.shutdown(socket.SHUT_RDWR)
 
     def shutdown_request(self, request: Any) -> None:
@@ -167,7 +167,7 @@ class _Server(ThreadingHTTPServer):
 
     def server_close(self) -> None:
         super().server_close()
-        for connection in list(self.connections):  # browsers keep connections open, which would still be served
+        for connection in list(self.connections):  # browsers keep connections open, and would still be served
             self._close(connection)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
@@ -273,7 +273,7 @@ class _Handler(BaseHTTPRequestHandler):
         if self.command == "HEAD":
             self._send_head(file.content_type, headers)
             return
-        part = self._next_part(file)  # before the headers, so that a failure gets an error response
+        part = self._next_part(file)  # generated before the headers, so that a failure gets an error response
         self._send_head(file.content_type, headers)
         while part is not None:
             if part:  # an empty chunk would end the body

@@ -46,7 +46,7 @@ def decode(array: Any) -> Any:
             return pa.array(texts, pa.large_string())
         return array.storage.cast(pa.bool_()) if kind == pa.bool8() else decode(array.storage)
     if pa.types.is_dictionary(kind):
-        if len(array.dictionary) > len(array):  # after a selection, convert only the used entries
+        if len(array.dictionary) > len(array):  # rows were selected: convert only the entries that they use
             return decode(select_rows(array.dictionary, array.indices.cast(pa.int64())))
         return select_rows(_widen(decode(array.dictionary)), array.indices.cast(pa.int64()))
     if pa.types.is_run_end_encoded(kind):
@@ -67,7 +67,7 @@ def is_text(kind: Any) -> bool:
 
 
 def _plain_type(kind: Any) -> Any:
-    """Return the type of the values of an encoded or extension type; other types are unchanged."""
+    """Return the type of the decoded values of an encoded or extension type; return other types unchanged."""
     if isinstance(kind, pa.BaseExtensionType):
         return pa.bool_() if kind == pa.bool8() else _plain_type(kind.storage_type)
     return _plain_type(kind.value_type) if _is_any(kind, "dictionary", "run_end_encoded") else kind
@@ -90,7 +90,8 @@ def to_text(array: Any, max_length: int | None = None) -> Any:
     Integers and decimals keep all digits. A float becomes the shortest text that identifies it. Bytes become text
     if they are UTF-8, otherwise hexadecimal digits, ``0x…``. Lists, structs and maps become JSON.
 
-    The caller needs at most ``max_length`` characters. Entries of a list beyond this number are not converted.
+    The caller shows at most ``max_length`` characters of a text. So at most this number of entries of a list are
+    converted.
     """
     array = decode(array)
     kind = array.type

@@ -13,22 +13,22 @@ from agglo.tree.condense import default_min_size, select_nodes
 from agglo.tree.hierarchy import Hierarchy
 from agglo.tree.taxonomy import compute_split_limits
 
-BRANCHING = 6.0  # typical number of boxes inside a box
+BRANCHING = 6.0  # typical number of boxes directly inside a box
 MAX_CLUSTERS = 500  # maximum number of clusters in a view; more would be too small to read
 _MAX_SPLITS = 5000  # maximum number of split nodes in a view, if many have to be split at once
 _MAX_SIBLINGS = 60  # maximum number of boxes inside one box; the remaining siblings share a box
-_STEP = 1.1  # smallest ratio of the numbers of clusters of two positions of the slider
+_STEP = 1.1  # minimum ratio between the numbers of clusters of two adjacent slider positions
 
 
 @dataclass(frozen=True, eq=False)
 class Outline:
-    """What a view needs to know about the nodes of a tree."""
+    """The properties of the nodes of a tree that determine a view."""
 
     tree: Hierarchy
     split_limit: npt.NDArray[np.float64]
     """The order in which nodes are split, largest value first; see :func:`compute_split_limits`."""
     is_kept: npt.NDArray[np.bool_]
-    """Whether the condensed tree has the node. Only these nodes may enclose other boxes."""
+    """Whether the condensed tree contains each node. Only boxes of such nodes may enclose other boxes."""
 
     @classmethod
     def of(cls, tree: Hierarchy) -> Outline:
@@ -42,9 +42,9 @@ class Box(NamedTuple):
     """A node to draw, or a group of siblings that are too small to draw separately."""
 
     node: int
-    """The id of the node; -1 for a group of siblings."""
+    """The id of the node, or -1 for a group of siblings."""
     parent: int
-    """The position of the enclosing box in the list of boxes; -1 for the first box."""
+    """The position of the enclosing box in the list of boxes, or -1 for the first box."""
     size: int
     """The number of points in the box."""
     number: int
@@ -63,8 +63,8 @@ class Step(NamedTuple):
 def split_nodes(outline: Outline, node: int) -> tuple[list[int], list[Step]]:
     """Return the nodes below ``node`` in the order in which they are split, and all cuts along the way.
 
-    The cuts are the best ones of :meth:`agglo.Hierarchy.taxonomy`, up to 500 clusters. Nodes of equal limits are
-    split together.
+    The cuts are those of :meth:`agglo.Hierarchy.taxonomy`, with up to 500 clusters. Nodes with equal split limits
+    are split together.
     """
     tree, limit = outline.tree, outline.split_limit
     order: list[int] = []
@@ -86,7 +86,7 @@ def split_nodes(outline: Outline, node: int) -> tuple[list[int], list[Step]]:
 
 
 def thin_steps(steps: list[Step]) -> list[Step]:
-    """Return the positions of the slider, from few clusters to many: neighbours differ by a tenth at least."""
+    """Return the slider positions, from few clusters to many. Adjacent numbers differ by at least a tenth."""
     chosen = steps[:1]
     for step in steps[1:]:
         if step.clusters >= _STEP * chosen[-1].clusters:
@@ -135,7 +135,7 @@ def _expand(outline: Outline, node: int, split: set[int]) -> npt.NDArray[np.int3
 def expand_largest(tree: Hierarchy, limit: int) -> list[Box]:
     """Return up to about ``limit`` nodes of the top of the tree; the largest node is expanded first.
 
-    If a node has many children, the smallest share a box.
+    If a node has many children, its smallest children share a box.
     """
     root = tree.n_nodes - 1
     boxes = [Box(root, -1, tree.n_leaves, 1)]

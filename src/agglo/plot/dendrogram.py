@@ -35,23 +35,24 @@ class Branch(NamedTuple):
     node: int
     """The id of the node. For several siblings, the id of the largest sibling."""
     parent: int
-    """The position of the parent branch in the list of branches; -1 for the root."""
+    """The position of the parent branch in the list of branches, or -1 for the root."""
     x: float
-    """The position across the branches. Ends have distance 1; a parent is centred between its children."""
+    """The position of the branch on the axis of the ends. Adjacent ends are 1 apart. A parent is centred."""
     height: float
     size: int
     """The number of points below the branch."""
     n_nodes: int
     """The number of nodes that the branch represents."""
     is_end: bool
-    """Whether the branch is an end: its children are not drawn."""
+    """Whether the branch is an end, so that its children are not drawn."""
 
 
 def top_branches(tree: Hierarchy, n_ends: int) -> list[Branch]:
     """Return the branches of the top of the tree, with at most ``n_ends`` ends; parents precede children.
 
     The highest nodes are expanded first. If a node has too many children, the largest children are drawn
-    separately, and all others as one branch. So are single points, if the tree has more than ``n_ends`` of them.
+    separately, and all others as one branch. If the tree has more than ``n_ends`` points, the single points among
+    the children are also drawn as part of this branch.
     """
     if isinstance(n_ends, bool) or not isinstance(n_ends, int | np.integer) or n_ends < 2:
         raise ValueError(f"n_ends={n_ends!r} is too few to draw a tree: pass an integer of at least 2")
@@ -118,8 +119,8 @@ def dendrogram(
     The horizontal axis is the number of clusters that are left when a node is merged, on a logarithmic scale.
     Heights would crowd at the top of a tree, where clusters have few edges between them. Each end is a wedge that
     represents a subtree, with the number of points beside it. If a node has too many children, the smallest are
-    drawn as one dashed branch, and so are single points. ``names`` returns the name of a node of ``tree``, which
-    is written beside its end.
+    drawn as one dashed branch, and so are single points. ``names`` is a function that returns the name
+    of a node of ``tree``. The name is written beside the end of the node.
     """
     colours = cluster_colours(labels, tree) if colours is None else colours
     clusters = containing_clusters(tree, labels)

@@ -40,7 +40,7 @@ from agglo.tree.hierarchy import Hierarchy
 _MAX_POINTS = 20_000  # maximum number of points in a scatter plot; more would cover each other
 _MAX_ROUNDS = 2_000  # maximum number of rounds in a curve
 _PCA_POINTS = 2_000  # number of sampled points from which the principal axes are computed
-_N_COLOURED = 10  # the number of clusters that have a colour in a dendrogram by default
+_N_COLOURED = 10  # default number of clusters with a colour of their own in a dendrogram
 _TITLE: dict[str, Any] = {"loc": "left", "fontsize": 10, "color": INK}
 
 
@@ -175,7 +175,7 @@ def draw(
     *,
     names: Callable[[int], str] | None = None,
 ) -> Picture:
-    """Draw a tree; as the last line of a notebook's cell, the figure is shown.
+    """Draw a tree and return the figure, which a notebook shows if the call ends a cell.
 
     Parameters
     ----------
@@ -188,8 +188,8 @@ def draw(
         - ``rounds``: the number of clusters after each round.
         - ``dp-means``: the minimum DP-means cost and its number of clusters for every λ; needs ``X``.
     labels : ndarray of int64, optional
-        The cluster of each point, which determines the colours. By default, ``tree.cut(round="persistent")``;
-        for ``dendrogram``, a level of ``tree.taxonomy`` with about ten clusters.
+        The cluster of each point, which determines the colours. The default is ``tree.cut(round="persistent")``.
+        For ``dendrogram``, the default is a level of ``tree.taxonomy`` with about ten clusters.
     X : array-like of shape (n_points, n_features), optional
         The points.
     names : callable, optional
@@ -316,14 +316,14 @@ def check_name(path: str | os.PathLike[str]) -> str:
 
 
 def save(figure: Figure, path: str | os.PathLike[str], *, form: str | None = None) -> None:
-    """Write a figure to ``path`` atomically; the image format is ``form``, by default the suffix of the name."""
+    """Write a figure to ``path`` atomically. ``form`` is the image format, by default the suffix of ``path``."""
     form = check_name(path) if form is None else form
     with replace_file(path) as partial:
         figure.savefig(partial, format=form)
 
 
 def principal_axes(X: npt.ArrayLike, *, unit: bool = False) -> npt.NDArray[np.float64]:
-    """Project the points onto their first two principal axes, which are computed from a sample of the points."""
+    """Project the points onto two principal axes, computed from a sample of the points; return coordinates."""
     points = np.asarray(X, np.float64)
     if unit:
         length = np.linalg.norm(points, axis=1, keepdims=True)

@@ -40,7 +40,7 @@ def cluster_colours(labels: Labels, tree: Hierarchy | None = None) -> Colours:
 
 
 def containing_clusters(tree: Hierarchy, labels: Labels) -> npt.NDArray[np.int64]:
-    """Return the cluster of ``labels`` that contains each node; -1 if a node's leaves are in several clusters."""
+    """Return the cluster that contains each node, or -1 if the leaves of a node are in several clusters."""
     ordered = labels[tree.order]
     changes = np.concatenate(([0], np.cumsum(ordered[1:] != ordered[:-1])))
     inside = changes[tree.start] == changes[tree.start + tree.size - 1]
