@@ -10,7 +10,6 @@
 
 #include "base/elementary.hpp"
 #include "blas.hpp"
-#include "check.hpp"
 #include "ivf/ivf.hpp"
 #include "neighbors/kdtree.hpp"
 #include "neighbors/query.hpp"
@@ -24,6 +23,7 @@
 #include "sparse/hamming.hpp"
 #include "sparse/jaccard.hpp"
 #include "sparse/minhash.hpp"
+#include "test_case.hpp"
 
 using namespace agglo;
 using namespace agglo::paper;

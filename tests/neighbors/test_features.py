@@ -15,7 +15,7 @@ def blocks(seed=0):
     """Thirty points in three groups that have no feature in common."""
     rng = np.random.default_rng(seed)
     groups = [(rng.random((10, 12)) < 0.7) | np.eye(10, 12, dtype=bool) for _ in range(3)]
-    return sp.block_diag(groups, format="csr").astype(np.float32)
+    return sp.block_diag([sp.coo_array(group) for group in groups], format="csr").astype(np.float32)
 
 
 @pytest.mark.parametrize("clusterer", [SCC, Affinity, HAC])

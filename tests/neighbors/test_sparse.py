@@ -74,7 +74,7 @@ def test_values_of_every_magnitude(metric):
 
 @pytest.mark.parametrize("metric", METRICS)
 def test_rows_without_common_columns_are_no_neighbours(metric):
-    X = sp.block_diag([np.ones((2, 2)), np.ones((3, 1)), [[1.0]]])
+    X = sp.block_diag([sp.coo_array(np.ones((2, 2))), np.ones((3, 1)), [[1.0]]])
     indices, values = search(X, 3, metric)
     assert indices.tolist() == [[1, -1, -1], [0, -1, -1], [3, 4, -1], [2, 4, -1], [2, 3, -1], [-1, -1, -1]]
     assert (values[indices < 0] == 0).all()

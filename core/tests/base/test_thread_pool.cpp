@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "base/thread_pool.hpp"
-#include "check.hpp"
+#include "test_case.hpp"
 
 using agglo::ThreadPool;
 

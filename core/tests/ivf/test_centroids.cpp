@@ -2,8 +2,8 @@
 #include <random>
 #include <vector>
 
-#include "check.hpp"
 #include "ivf/centroids.hpp"
+#include "test_case.hpp"
 
 namespace {
 

@@ -4,10 +4,10 @@
 #include <vector>
 
 #include "blas.hpp"
-#include "check.hpp"
 #include "ivf/ivf.hpp"
 #include "ivf/partition.hpp"
 #include "points/duplicates.hpp"
+#include "test_case.hpp"
 
 namespace {
 

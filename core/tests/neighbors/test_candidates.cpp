@@ -2,12 +2,12 @@
 #include <cstdint>
 #include <vector>
 
-#include "check.hpp"
 #include "neighbors/candidates.hpp"
 #include "points/space.hpp"
 #include "sparse/cosine.hpp"
 #include "sparse/hamming.hpp"
 #include "sparse/jaccard.hpp"
+#include "test_case.hpp"
 
 namespace {
 

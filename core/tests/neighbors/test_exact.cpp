@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "blas.hpp"
-#include "check.hpp"
 #include "neighbors/exact.hpp"
 #include "simd/dispatch.hpp"
+#include "test_case.hpp"
 
 namespace {
 

@@ -3,9 +3,9 @@
 #include <vector>
 
 #include "blas.hpp"
-#include "check.hpp"
 #include "neighbors/kdtree.hpp"
 #include "neighbors/recall.hpp"
+#include "test_case.hpp"
 
 namespace {
 

@@ -4,12 +4,12 @@
 #include <vector>
 
 #include "blas.hpp"
-#include "check.hpp"
 #include "neighbors/kdtree.hpp"
 #include "neighbors/query.hpp"
 #include "sparse/cosine.hpp"
 #include "sparse/hamming.hpp"
 #include "sparse/jaccard.hpp"
+#include "test_case.hpp"
 
 namespace {
 

@@ -2,8 +2,8 @@
 #include <random>
 #include <vector>
 
-#include "check.hpp"
 #include "neighbors/recall.hpp"
+#include "test_case.hpp"
 
 namespace {
 

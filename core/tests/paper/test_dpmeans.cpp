@@ -4,9 +4,9 @@
 #include <stdexcept>
 
 #include "blas.hpp"
-#include "check.hpp"
 #include "paper/dp_seeds.hpp"
 #include "paper/dpmeans.hpp"
+#include "test_case.hpp"
 
 using namespace agglo;
 using namespace agglo::paper;

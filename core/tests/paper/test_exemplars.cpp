@@ -3,8 +3,8 @@
 #include <stdexcept>
 
 #include "blas.hpp"
-#include "check.hpp"
 #include "paper/exemplars.hpp"
+#include "test_case.hpp"
 
 using namespace agglo;
 using namespace agglo::paper;

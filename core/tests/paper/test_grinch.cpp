@@ -3,9 +3,9 @@
 #include <random>
 #include <stdexcept>
 
-#include "check.hpp"
 #include "paper/grinch.hpp"
 #include "simd/dot.hpp"
+#include "test_case.hpp"
 
 using namespace agglo;
 using namespace agglo::paper;

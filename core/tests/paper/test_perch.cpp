@@ -2,9 +2,9 @@
 #include <random>
 #include <stdexcept>
 
-#include "check.hpp"
 #include "paper/perch.hpp"
 #include "simd/dot.hpp"
+#include "test_case.hpp"
 
 using namespace agglo;
 using namespace agglo::paper;

@@ -2,8 +2,8 @@
 #include <random>
 #include <vector>
 
-#include "check.hpp"
 #include "points/duplicates.hpp"
+#include "test_case.hpp"
 
 using namespace agglo;
 

@@ -2,8 +2,8 @@
 #include <limits>
 #include <vector>
 
-#include "check.hpp"
 #include "rounds/attach.hpp"
+#include "test_case.hpp"
 
 namespace {
 

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "check.hpp"
 #include "rounds/hub_hac.hpp"
+#include "test_case.hpp"
 
 using namespace agglo;
 

@@ -3,8 +3,8 @@
 #include <random>
 #include <vector>
 
-#include "check.hpp"
 #include "rounds/rounds.hpp"
+#include "test_case.hpp"
 
 using namespace agglo;
 

@@ -3,9 +3,9 @@
 #include <random>
 #include <vector>
 
-#include "check.hpp"
 #include "simd/codes.hpp"
 #include "simd/dispatch.hpp"
+#include "test_case.hpp"
 
 namespace {
 

@@ -5,10 +5,10 @@
 #include <utility>
 #include <vector>
 
-#include "check.hpp"
 #include "sparse/cosine.hpp"
 #include "sparse/hamming.hpp"
 #include "sparse/jaccard.hpp"
+#include "test_case.hpp"
 
 namespace {
 

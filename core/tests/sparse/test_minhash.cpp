@@ -3,8 +3,8 @@
 #include <stdexcept>
 #include <vector>
 
-#include "check.hpp"
 #include "sparse/minhash.hpp"
+#include "test_case.hpp"
 
 namespace {
 

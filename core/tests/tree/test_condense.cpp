@@ -1,7 +1,7 @@
 #include <cmath>
 #include <limits>
 
-#include "check.hpp"
+#include "test_case.hpp"
 #include "tree/condense.hpp"
 #include "trees.hpp"
 

@@ -1,7 +1,7 @@
 #include <cmath>
 #include <map>
 
-#include "check.hpp"
+#include "test_case.hpp"
 #include "tree/dp_means_path.hpp"
 #include "tree/exact_k.hpp"
 #include "trees.hpp"

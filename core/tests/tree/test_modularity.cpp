@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "check.hpp"
+#include "test_case.hpp"
 #include "tree/modularity.hpp"
 #include "trees.hpp"
 

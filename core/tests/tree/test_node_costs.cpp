@@ -1,8 +1,8 @@
 #include <cmath>
 #include <limits>
 
-#include "check.hpp"
 #include "simd/center_products.hpp"
+#include "test_case.hpp"
 #include "tree/node_costs.hpp"
 #include "trees.hpp"
 

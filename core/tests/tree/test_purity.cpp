@@ -1,7 +1,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "check.hpp"
+#include "test_case.hpp"
 #include "tree/purity.hpp"
 #include "trees.hpp"
 

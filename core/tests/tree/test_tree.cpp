@@ -4,7 +4,7 @@
 #include <set>
 #include <stdexcept>
 
-#include "check.hpp"
+#include "test_case.hpp"
 #include "tree/tree.hpp"
 #include "trees.hpp"
 
