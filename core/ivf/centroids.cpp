@@ -90,7 +90,7 @@ CentroidIndex::CentroidIndex(const Centroids& centroids, std::int64_t n_groups, 
   });
   ids_ = group_by_label(std::span<const std::int64_t>(group), n_groups);
   for (const std::int32_t c : ids_.indices) members_.add(centroids.row(c), centroids.offsets[c]);
-  // Under dot product, all offsets of centroids are 0. Then the offsets of groups are set to 0, too.
+  // Under dot product, the offset of every centroid is 0. So the offset of every group is 0, too.
   if (std::all_of(centroids.offsets.begin(), centroids.offsets.end(),
                   [](float offset) { return offset == 0; }))
     std::fill(groups_.offsets.begin(), groups_.offsets.end(), 0.0f);

@@ -67,7 +67,7 @@ class SeedSampler {
 
   // Returns whether it is impossible or unlikely that more than k seeds have a lower cost.
   // If λ k is at least the smallest cost so far, a lower cost is impossible.
-  // If the last many seeds have not lowered the cost, a lower cost is unlikely.
+  // If many seeds in a row have not lowered the cost, further seeds are unlikely to lower it.
   bool more_seeds_cannot_pay(std::int64_t k) const {
     return lam_ * static_cast<double>(k) >= cost_ ||
            k >= best_ + std::max<std::int64_t>(kPatience, best_ / 4);

@@ -120,7 +120,7 @@ class LocalSearch {
   bool remove_exemplars(const std::vector<double>& loss, const std::vector<std::int32_t>& next) {
     const std::int64_t k = static_cast<std::int64_t>(open_.size());
     if (k == 1) return false;
-    // For each exemplar, the second nearest exemplars of its points.
+    // For each exemplar, the second nearest exemplar of every point that is assigned to it.
     std::vector<std::vector<std::int32_t>> fallback(k);
     for (std::int64_t i = 0; i < points().n; ++i) fallback[nearest_[i]].push_back(next[i]);
     std::vector<std::int32_t> order = index_range(0, k);

@@ -85,7 +85,7 @@ class EagerNeighbors {
   }
 
   // Updates the nearest neighbours of `clusters`.
-  // If the linkage of a cluster may reach `threshold`, its nearest neighbour is exact afterwards.
+  // After this call, the nearest neighbour of a cluster is exact if its linkage may reach `threshold`.
   void refresh(std::span<const Id> clusters, float threshold, int worker) {
     std::vector<Id>& pending = scratch_[worker].table.pending;
     pending.clear();

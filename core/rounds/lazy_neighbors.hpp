@@ -7,7 +7,7 @@
 //
 // The bound `second` stays valid after merges of neighbours, because the linkage is reducible.
 // So if `best` has not merged and `value` is larger than `second`, `best` is the nearest neighbour.
-// If `best` or the cluster itself has merged, only an upper bound on its linkages is known.
+// If the cluster or its neighbour `best` has merged, only an upper bound on the cluster's linkages is known.
 // The neighbour lists of a cluster are read again only if this upper bound reaches the threshold.
 // A merge only links the neighbour lists of the parts into a chain. The next search combines these lists.
 #pragma once

@@ -57,7 +57,7 @@ constexpr double kNoLinkage = -std::numeric_limits<double>::infinity();
 // An upper bound on the linkage of a merged cluster, computed from the bounds of its parts.
 class UnionBound {
  public:
-  // max: a merged cluster may be as close to a neighbour as its closest part.
+  // max: the linkage of a merged cluster to a neighbour is at most the linkage of its closest part.
   // min: a merged cluster is never closer to a neighbour than its farthest part.
   // mean: the linkage of a merged cluster is the mean of the linkages of its parts, weighted by size.
   enum Rule { max, min, mean };

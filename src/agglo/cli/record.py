@@ -83,7 +83,7 @@ def summarize_labels(about: Mapping[str, Any]) -> Rows:
 
 
 def summarize_scores(scores: Mapping[str, Any]) -> Rows:
-    """Summarize the scores of a tree and its labels against known classes as text."""
+    """Return a text that summarizes how well a tree and its labels agree with known classes."""
     best = scores["best_round"]
     return [
         (
@@ -195,7 +195,7 @@ def describe_tree(tree: Hierarchy) -> dict[str, Any]:
 
 
 def cut_tree(tree: Hierarchy, rule: Mapping[str, Any]) -> tuple[npt.NDArray[np.int64], dict[str, Any]]:
-    """Cut a tree by a rule, such as a number of clusters; return the labels and their description."""
+    """Cut a tree by a rule, such as a number of clusters. Return the labels and a text that describes the rule."""
     full = {"n_clusters": None, "round": None, "height": None, **rule}
     check_rule(tree.n_leaves, **full)
     selected = None

@@ -26,7 +26,7 @@ from agglo.tree.hierarchy import Hierarchy
 
 
 class PredictionMixin(ABC):
-    """Mixin of the clusterers that assigns new points, and fitted points of weight 0, to clusters."""
+    """Mixin for clusterers. It assigns clusters to new points, and to fitted points of weight 0."""
 
     labels_: npt.NDArray[np.int64]
     tree_: Hierarchy

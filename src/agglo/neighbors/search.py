@@ -187,7 +187,7 @@ def _validate(X: Any, metric: str, method: str) -> DensePoints | SparsePoints:
 
 
 def _search(points: DensePoints | SparsePoints, method: str, params: SearchParams) -> NeighborGraph:
-    """Search by ``method`` and build the graph. If ``auto`` does not reach the recall, search exactly."""
+    """Search by ``method`` and build the graph. If ``auto`` misses the target recall, search exactly."""
     used = points.choose_method(params.recall) if method == "auto" else method
     lists = points.search(used, params)
     estimate = lists.recall_estimate

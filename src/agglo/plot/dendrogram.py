@@ -114,7 +114,7 @@ def dendrogram(
     n_ends: int = 40,
     names: Callable[[int], str] | None = None,
 ) -> None:
-    """Draw the condensed tree as a dendrogram with at most ``n_ends`` ends; the root is at the left.
+    """Draw the condensed tree as a dendrogram with at most ``n_ends`` branch tips. The root is at the left.
 
     The horizontal axis is the number of clusters that are left when a node is merged, on a logarithmic scale.
     Heights would crowd at the top of a tree, where clusters have few edges between them. Each end is a wedge that

@@ -357,7 +357,7 @@ def _core_plan(plan: RoundPlan, linkage: _core.LinkageSpec) -> _core.RoundPlan:
 
 
 def _core_constraints(constraints: Constraints | None) -> _core.Constraints:
-    """Convert the constraints to an argument of the C++ core. If they are None, its arrays are empty."""
+    """Convert the constraints to the form that the C++ core takes; None becomes empty arrays."""
     none = np.empty(0, np.int32)
     return _core.Constraints(
         must_link=none if constraints is None else constraints.must.ravel(),

@@ -255,7 +255,7 @@ def _warn_of_rounding(linkage: VectorLinkage, means: npt.NDArray[np.float32]) ->
 
 
 def _graph(means: npt.NDArray[np.float32], metric: str) -> NeighborGraph:
-    """Build a graph of the roots from their means.
+    """Build a nearest-neighbour graph of the root clusters. Each root is represented by the mean of its points.
 
     The graph is complete up to ``ALL_PAIRS`` roots. Otherwise, it connects each root with its nearest neighbours.
     """

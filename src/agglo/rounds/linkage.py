@@ -101,7 +101,7 @@ class Linkage(Protocol):
 
     @property
     def reducible(self) -> bool:
-        """Whether a merged cluster is never closer to a third cluster than the closest part with an edge to it.
+        """Whether merging A and B never brings them closer to a cluster C than the closer of A and B was.
 
         If True, the engine evaluates fewer pairs. False is always correct, but slower.
         """

@@ -85,7 +85,7 @@ class FolderLock:
         self._release(record)
 
     def check(self) -> None:
-        """Raise ``FileExistsError`` if another driver has locked the folder after this driver."""
+        """Raise ``FileExistsError`` if another driver has taken over the lock of the folder."""
         last = self._last_owner()
         if last is None or last.token != self.token:
             owner = f"process {last.process} on {last.host}" if last else "nobody"

@@ -64,7 +64,7 @@ def _candidate_rounds(tree: Hierarchy) -> npt.NDArray[np.intp]:
 
 
 def _n_graph_rounds(tree: Hierarchy) -> int:
-    """Return the number of rounds on the graph, without rounds that merge roots. If it is 0, count all rounds."""
+    """Return the number of rounds that merged along edges. If there are none, return the number of all rounds."""
     number = int(np.count_nonzero(tree.rounds.after >= tree.about.get("graph_clusters", 0)))
     return number or len(tree.rounds)
 

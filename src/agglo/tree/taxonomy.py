@@ -114,7 +114,7 @@ def _cut_best(tree: Hierarchy, nodes: Ints, costs: Floats, number: float) -> Int
 
 
 def compute_cophenetic_costs(tree: Hierarchy) -> Floats:
-    """Return the cost of each node as a cluster: the k-means cost with heights as squared distances.
+    """Return the k-means cost of the leaves of each node. Heights are used as squared distances of leaves.
 
     The squared distance of two points is the height of their lowest common ancestor, rescaled as for
     :func:`agglo.tree.persistent_round.persistent_round`. The cost of n points is the sum over their pairs, divided
