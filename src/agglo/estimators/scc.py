@@ -654,8 +654,9 @@ class SCC(Clusterer):
     largest modularity. The modularity is the edge weight inside clusters, minus a resolution times the edge weight
     that chance would give. As the resolution grows, the number of clusters grows quickly where clusters touch,
     and slowly where they are well separated. The selected partition has the number of clusters that survives the
-    longest range of resolutions; see :func:`agglo.tree.default_level.persistent_resolution`. The rule uses only
-    the tree and the ratios of edge weights. So it works with all linkages, metrics and precomputed graphs.
+    longest range of resolutions; see
+    :meth:`agglo.tree.modularity_path.ModularityPath.persistent_resolution`. The rule uses only the tree and the
+    ratios of edge weights. So it works with all linkages, metrics and precomputed graphs.
 
     Examples
     --------

@@ -284,7 +284,7 @@ class Hierarchy(Immutable):
             Select the nodes with the largest modularity on ``graph`` at this resolution. A larger resolution gives
             more clusters. ``"persistent"`` selects the number of clusters that survives the longest range of
             resolutions. The clusterers use this rule by default. See :func:`agglo.modularity_path` and
-            :func:`agglo.tree.default_level.persistent_resolution`.
+            :meth:`agglo.tree.modularity_path.ModularityPath.persistent_resolution`.
         dp_means : float
             Select the nodes with the lowest DP-means cost: the sum of squared distances to the centers, plus this
             value (λ) for each cluster. Needs ``X``. For several values of λ, see :func:`agglo.dp_means_path`.
