@@ -50,14 +50,17 @@ ParametricPath compute_parametric_path(std::span<const std::int32_t> parent, std
       if (given.empty() || !given[v]) {
         change.lam = kInfinity;
         if (change.price > 0) {
+          double smallest = kInfinity;  // λ of the absorbed changes
           while (changes != kNoChange && all[changes].lam * change.price >= change.cost) {
+            smallest = all[changes].lam;
             change.cost += all[changes].cost;
             change.price += all[changes].price;
             change.clusters += all[changes].clusters;
             changes = heaps.pop(changes);
           }
           change.cost = std::max(0.0, change.cost);  // only rounding errors make it negative
-          change.lam = change.cost / change.price;
+          // Only rounding errors make the quotient larger than the λ of an absorbed change.
+          change.lam = std::min(smallest, change.cost / change.price);
         }
       }
       path.critical[v] = change.lam;

@@ -70,17 +70,22 @@ def test_the_path_is_the_largest_modularity_of_all_partitions(given_, resolution
         labels = path.cut(gamma)
         nodes = tree.nodes(labels)
         assert plain_modularity(tree, weights, nodes, gamma) == pytest.approx(values.max(), abs=close)
-        near = np.abs(path.resolutions - gamma) <= 1e-12 * gamma
-        if near.sum() > 1:  # rounding decides between ends that would be equal in exact arithmetic
-            assert path.n_clusters[near].min() <= len(nodes) <= path.n_clusters[near].max()
-        else:
-            assert len(nodes) == path.n_clusters[np.searchsorted(path.resolutions, gamma)]
+        assert len(nodes) == path.n_clusters[np.searchsorted(path.resolutions, gamma)]
         np.testing.assert_array_equal(tree.cut(resolution=gamma, graph=graph), labels)
     assert path.resolutions[-1] == np.inf
     assert (np.diff(path.resolutions) > 0).all()
     assert (np.diff(path.n_clusters) > 0).all()
     assert path.cut(0.0).max() == 0
     assert path.modularity([0.0, resolution]).shape == (2,)
+
+
+def test_breakpoints_that_are_equal_but_for_rounding_have_one_piece():
+    n = 6  # all merges of a complete graph with equal weights have the same resolution
+    graph = agglo.NeighborGraph.from_edges(*np.triu_indices(n, 1), np.ones(n * (n - 1) // 2), kind="similarity")
+    tree = agglo.hac(graph)
+    path = agglo.modularity_path(tree, graph)
+    assert path.n_clusters.tolist() == [1, n]
+    assert path.cut(path.resolutions[0]).max() == 0
 
 
 @given(trees_with_graphs())
