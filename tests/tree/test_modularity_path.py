@@ -79,13 +79,13 @@ def test_the_path_is_the_largest_modularity_of_all_partitions(given_, resolution
     assert path.modularity([0.0, resolution]).shape == (2,)
 
 
-def test_breakpoints_that_are_equal_but_for_rounding_have_one_piece():
-    n = 6  # all merges of a complete graph with equal weights have the same resolution
+@pytest.mark.parametrize("n", range(3, 30))
+def test_cuts_have_the_clusters_of_the_path_if_breakpoints_are_equal_but_for_rounding(n):
+    # All merges of a complete graph with equal weights have the same resolution in exact arithmetic.
     graph = agglo.NeighborGraph.from_edges(*np.triu_indices(n, 1), np.ones(n * (n - 1) // 2), kind="similarity")
-    tree = agglo.hac(graph)
-    path = agglo.modularity_path(tree, graph)
-    assert path.n_clusters.tolist() == [1, n]
-    assert path.cut(path.resolutions[0]).max() == 0
+    path = agglo.modularity_path(agglo.hac(graph), graph)
+    for resolution, n_clusters in zip(path.resolutions, path.n_clusters, strict=True):
+        assert len(set(path.cut(resolution))) == n_clusters
 
 
 @given(trees_with_graphs())
