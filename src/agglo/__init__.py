@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from agglo.text.topics import topics
     from agglo.tree.dp_means_path import dp_means_path
     from agglo.tree.hierarchy import Hierarchy
-    from agglo.tree.modularity_path import modularity_path
+    from agglo.tree.default_level import modularity_path
 else:
     # Names are imported at first use, because SciPy and scikit-learn would slow down `agglo --help`.
     _CLASSES_AND_FUNCTIONS = {
@@ -52,7 +52,7 @@ else:
         "dp_means_path": "tree.dp_means_path",
         "hac": "rounds.algorithms",
         "load": "estimators.scc",
-        "modularity_path": "tree.modularity_path",
+        "modularity_path": "tree.default_level",
         "neighbor_graph": "neighbors.search",
         "scc": "rounds.algorithms",
         "topics": "text.topics",

@@ -64,7 +64,7 @@ from agglo.rounds.schedule import (
 )
 from agglo.rounds.vector_linkage import VECTOR_LINKAGES, ConnectName, check_vector_linkage, vector_linkage_kind
 from agglo.tree.cut import RoundRule, check_rule
-from agglo.tree.modularity_path import ModularityPath, ResolutionRule, modularity_path
+from agglo.tree.default_level import ModularityPath, ResolutionRule, modularity_path
 
 _MAX_POINTS = 2**31
 _DEFAULT_CUT = {"n_clusters": None, "round": None, "height": None, "resolution": "persistent"}
@@ -655,7 +655,7 @@ class SCC(Clusterer):
     that chance would give. As the resolution grows, the number of clusters grows quickly where clusters touch,
     and slowly where they are well separated. The selected partition has the number of clusters that survives the
     longest range of resolutions; see
-    :meth:`agglo.tree.modularity_path.ModularityPath.persistent_resolution`. The rule uses only the tree and the
+    :meth:`agglo.tree.default_level.ModularityPath.persistent_resolution`. The rule uses only the tree and the
     ratios of edge weights. So it works with all linkages, metrics and precomputed graphs.
 
     Examples

@@ -24,7 +24,7 @@ from agglo.rounds.schedule import Advance, RoundPlan, ScheduleName, affinity_pla
 from agglo.rounds.vector_linkage import VECTOR_LINKAGES, ConnectName, VectorLinkage
 from agglo.tree.forest import Forest
 from agglo.tree.hierarchy import Hierarchy
-from agglo.tree.modularity_path import modularity_path
+from agglo.tree.default_level import modularity_path
 
 Function = TypeVar("Function", bound=Callable[..., Hierarchy])
 Engine = Callable[[NeighborGraph, RoundPlan, Constraints | None], Forest]

@@ -24,7 +24,7 @@ from agglo.rounds.constraints import Constraints
 from agglo.rounds.linkage import GRAPH_LINKAGES
 from agglo.rounds.vector_linkage import CLEAR, EPSILON, FEW, VECTOR_LINKAGES, VectorLinkage, VectorLinkageName
 from agglo.tree.forest import Forest
-from agglo.tree.modularity_path import ModularityPath
+from agglo.tree.default_level import ModularityPath
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

@@ -22,7 +22,7 @@ from agglo.tree.condense import condense
 from agglo.tree.cut import Noise, RoundRule, accept_old_names, cut, find_cluster_nodes
 from agglo.tree.dp_means_path import Centers
 from agglo.tree.forest import Forest
-from agglo.tree.modularity_path import ResolutionRule
+from agglo.tree.default_level import ResolutionRule
 from agglo.tree.taxonomy import Taxonomy, layers, taxonomy
 from agglo.tree.validation import check_integer, check_round
 
@@ -284,7 +284,7 @@ class Hierarchy(Immutable):
             Select the nodes with the largest modularity on ``graph`` at this resolution. A larger resolution gives
             more clusters. ``"persistent"`` selects the number of clusters that survives the longest range of
             resolutions. The clusterers use this rule by default. See :func:`agglo.modularity_path` and
-            :meth:`agglo.tree.modularity_path.ModularityPath.persistent_resolution`.
+            :meth:`agglo.tree.default_level.ModularityPath.persistent_resolution`.
         dp_means : float
             Select the nodes with the lowest DP-means cost: the sum of squared distances to the centers, plus this
             value (λ) for each cluster. Needs ``X``. For several values of λ, see :func:`agglo.dp_means_path`.

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agglo._native import geomspace, log
-from agglo.tree.modularity_path import match_points, weight_reference
+from agglo.tree.default_level import match_points, weight_reference
 
 if TYPE_CHECKING:
     from agglo.neighbors.graph import NeighborGraph

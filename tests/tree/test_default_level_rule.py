@@ -7,7 +7,7 @@ import pytest
 from forests import chain
 from hypothesis import given
 from hypothesis import strategies as st
-from test_modularity_path import trees_with_graphs
+from test_default_level import trees_with_graphs
 
 import agglo
 from agglo import NeighborGraph

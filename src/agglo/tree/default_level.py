@@ -1,6 +1,7 @@
-"""Find the cut of a tree with the largest modularity on a graph, for every resolution at once.
+"""Select the default level of a tree: the most persistent of the cuts with the largest modularity.
 
-The resolution (γ in docs) is the factor of the null model in the modularity.
+The modularity path contains these cuts for every resolution at once. The resolution (γ in docs) is the factor of
+the null model in the modularity.
 """
 
 from __future__ import annotations
