@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from agglo.rounds.attach import attach
     from agglo.rounds.linkage import Linkage
     from agglo.text.topics import topics
+    from agglo.tree.default_level import modularity_path
     from agglo.tree.dp_means_path import dp_means_path
     from agglo.tree.hierarchy import Hierarchy
-    from agglo.tree.default_level import modularity_path
 else:
     # Names are imported at first use, because SciPy and scikit-learn would slow down `agglo --help`.
     _CLASSES_AND_FUNCTIONS = {

@@ -22,9 +22,9 @@ from agglo.rounds.constraints import Constraints, Groups, check_constraints
 from agglo.rounds.linkage import LINKAGES, GraphLinkageName, Linkage, LinkageName, check_linkage
 from agglo.rounds.schedule import Advance, RoundPlan, ScheduleName, affinity_plan, hac_plan, scc_plan
 from agglo.rounds.vector_linkage import VECTOR_LINKAGES, ConnectName, VectorLinkage
+from agglo.tree.default_level import modularity_path
 from agglo.tree.forest import Forest
 from agglo.tree.hierarchy import Hierarchy
-from agglo.tree.default_level import modularity_path
 
 Function = TypeVar("Function", bound=Callable[..., Hierarchy])
 Engine = Callable[[NeighborGraph, RoundPlan, Constraints | None], Forest]

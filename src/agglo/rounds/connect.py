@@ -23,8 +23,8 @@ from agglo.neighbors.search import neighbor_graph
 from agglo.rounds.constraints import Constraints
 from agglo.rounds.linkage import GRAPH_LINKAGES
 from agglo.rounds.vector_linkage import CLEAR, EPSILON, FEW, VECTOR_LINKAGES, VectorLinkage, VectorLinkageName
-from agglo.tree.forest import Forest
 from agglo.tree.default_level import ModularityPath
+from agglo.tree.forest import Forest
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from agglo import _core
+from agglo.tree.default_level import ResolutionRule, check_resolution_rule, modularity_path
 from agglo.tree.dp_means_path import check_lam, dp_means_path
 from agglo.tree.known_classes import cut_by_known_classes
-from agglo.tree.default_level import ResolutionRule, check_resolution_rule, modularity_path
 from agglo.tree.persistent_round import persistent_round
 from agglo.tree.silhouette import silhouette_round
 from agglo.tree.validation import check_cluster_size, check_height, check_n_clusters, check_round

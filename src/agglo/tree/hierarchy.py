@@ -20,9 +20,9 @@ from agglo.neighbors.graph import KINDS, Kind, Missing, NeighborGraph
 from agglo.tree import export
 from agglo.tree.condense import condense
 from agglo.tree.cut import Noise, RoundRule, accept_old_names, cut, find_cluster_nodes
+from agglo.tree.default_level import ResolutionRule
 from agglo.tree.dp_means_path import Centers
 from agglo.tree.forest import Forest
-from agglo.tree.default_level import ResolutionRule
 from agglo.tree.taxonomy import Taxonomy, layers, taxonomy
 from agglo.tree.validation import check_integer, check_round
 
