@@ -12,7 +12,7 @@ from cli_runs import FILES, driven, names, run
 
 import agglo
 from agglo import _core, cli
-from agglo.estimators.labels import number_clusters
+from agglo.estimators.scc import number_clusters
 from agglo.neighbors.search import METHODS, METRICS
 from agglo.rounds.linkage import LINKAGES
 from agglo.rounds.schedule import ADVANCES

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import agglo
 from agglo import HAC, SCC, Affinity, NeighborGraph
 from agglo.estimators.duplicates import expand_duplicates, map_constraints, separate_constrained_points
-from agglo.estimators.labels import number_clusters
+from agglo.estimators.scc import number_clusters
 from agglo.points.points import Duplicates, find_duplicates
 from agglo.rounds.constraints import check_constraints
 from agglo.testing import assert_same_hierarchy, check_hierarchy

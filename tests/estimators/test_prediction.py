@@ -10,7 +10,7 @@ from sklearn.metrics import adjusted_rand_score
 
 import agglo
 from agglo import HAC, SCC, Affinity, neighbor_graph
-from agglo.estimators.labels import number_clusters
+from agglo.estimators.scc import number_clusters
 from agglo.rounds.reference_linkage import GraphLinkage
 from agglo.testing import assert_same_hierarchy
 

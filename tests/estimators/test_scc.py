@@ -23,7 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import agglo
 from agglo import HAC, SCC, Affinity, NeighborGraph, neighbor_graph
-from agglo.estimators.labels import number_clusters
+from agglo.estimators.scc import number_clusters
 from agglo.testing import assert_same_hierarchy, check_hierarchy
 from agglo.tree.persistent_round import persistent_round
 

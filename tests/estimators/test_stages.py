@@ -29,7 +29,7 @@ def run_with_profile(profile, X, connect=None):
         sys.setprofile(None)
 
 
-@pytest.mark.parametrize(("connect", "most"), [(None, 12), ("auto", 14)])
+@pytest.mark.parametrize(("connect", "most"), [(None, 11), ("auto", 13)])
 def test_a_fit_runs_functions_of_few_files(points, connect, most):
     files = set()
 

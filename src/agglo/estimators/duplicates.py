@@ -6,13 +6,12 @@ Duplicates behave like must-link points that share the edges of one point; see :
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from agglo import _core
-from agglo.points.points import Duplicates, Ids, find_duplicates, group_by, no_duplicates
+from agglo.points.points import Duplicates, Ids, group_by
 from agglo.rounds.constraints import Constraints
 from agglo.tree.hierarchy import Hierarchy, Rounds
 
@@ -39,25 +38,6 @@ def separate_constrained_points(duplicates: Duplicates, constraints: Constraints
         weights = np.ones(n) if constraints.weights is None else constraints.weights
         group = _split_heavy_groups(group, weights, constraints.most)
     return group_by(group)
-
-
-def extend_duplicates(
-    duplicates: Duplicates, matches: Ids, new: Any, constraints: Constraints, n_jobs: int | None
-) -> tuple[Duplicates, Ids]:
-    """Add new points to the groups of duplicates; return all groups, and the new points that start a group.
-
-    ``matches`` contains, for each new point, the group of old points with an equal row. If no old point is equal,
-    it contains -1.
-    """
-    n_old, inverse = len(duplicates.inverse), matches.copy()
-    limited = np.isfinite(constraints.most)  # if cluster sizes are limited, every new point forms its own group
-    inverse[np.isin(inverse, duplicates.inverse[constraints.constrained_points()]) | limited] = -1
-    rest = np.flatnonzero(inverse < 0)
-    among = no_duplicates(len(rest)) if limited or not len(rest) else find_duplicates(new[rest], n_jobs)
-    inverse[rest] = len(duplicates.first) + among.inverse
-    fresh = rest[among.first]
-    first = np.concatenate([duplicates.first, n_old + fresh])
-    return Duplicates(first, np.concatenate([duplicates.inverse, inverse])), fresh
 
 
 def sum_weights(duplicates: Duplicates, constraints: Constraints) -> npt.NDArray[np.float64] | None:

@@ -13,7 +13,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from agglo._validation import effective_n_threads, release
 from agglo.estimators.duplicates import map_nodes, sum_weights
-from agglo.estimators.labels import order_of_appearance
 from agglo.neighbors.graph import NeighborGraph
 from agglo.neighbors.index import NeighborIndex
 from agglo.points.points import Duplicates, take_rows
@@ -131,7 +130,7 @@ class PredictionMixin(ABC):
         if self.resolution_ is not None:
             return new.labels(labels=leaf_labels)
         clusters = new.labels(**self._default_rule())  # numbered in order of first appearance
-        return np.where(clusters < 0, -1, order_of_appearance(leaf_labels)[clusters])
+        return np.where(clusters < 0, -1, _order_of_appearance(leaf_labels)[clusters])
 
     def _set_weightless_aside(self, X: Any, has_weight: npt.NDArray[np.bool_]) -> Any:
         """Return the points with positive weight; store the points of weight 0, to label them after the fit."""
@@ -212,3 +211,10 @@ def _matrix_to_rows(matrix: Any) -> Rows:
         return Rows(matrix.indptr.astype(np.int64), matrix.indices, matrix.data)
     columns = np.broadcast_to(np.arange(n_points, dtype=np.int32), matrix.shape)
     return Rows(np.arange(n_new + 1, dtype=np.int64) * n_points, columns.ravel(), matrix.ravel())
+
+
+def _order_of_appearance(labels: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return the distinct labels in order of first appearance."""
+    first = np.full(labels.max() + 1, len(labels))
+    np.minimum.at(first, labels, np.arange(len(labels)))
+    return np.argsort(first)

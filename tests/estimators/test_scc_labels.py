@@ -9,7 +9,8 @@ from hypothesis.extra import numpy as npst
 
 import agglo
 from agglo import HAC, SCC, Affinity
-from agglo.estimators.labels import number_clusters, order_of_appearance
+from agglo.estimators.prediction import _order_of_appearance
+from agglo.estimators.scc import number_clusters
 
 
 def number_by_definition(labels, weights, X):
@@ -101,7 +102,7 @@ def test_clusters_that_share_one_row_keep_their_order_and_are_not_compared():
 
 def test_without_rows_ties_keep_their_order():
     assert number_clusters(np.array([0, 1, 2, 2, 1])).tolist() == [2, 0, 1, 1, 0]
-    assert order_of_appearance(np.array([2, 0, 0, 1])).tolist() == [2, 0, 1]
+    assert _order_of_appearance(np.array([2, 0, 0, 1])).tolist() == [2, 0, 1]
 
 
 @pytest.mark.parametrize("linkage", ["average", "single", "complete", "exact-average", "ward"])
