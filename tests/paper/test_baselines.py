@@ -123,8 +123,8 @@ def test_dense_hac_is_that_of_the_complete_graph(linkage, metric):
     ("parameters", "message"),
     [
         ({"linkage": "ward"}, "linkage='ward' is not defined for metric='cosine': pass metric='euclidean'"),
-        ({"linkage": "mean"}, "linkage='mean' is unknown: pass one of average, "),
-        ({"metric": "dot"}, "metric='dot' is unknown: pass one of cosine, euclidean, sqeuclidean"),
+        ({"linkage": "mean"}, "linkage='mean' is unknown: pass one of 'average', "),
+        ({"metric": "dot"}, "metric='dot' is unknown: pass one of 'cosine', 'euclidean', 'sqeuclidean'"),
         ({"n_clusters": 7}, "n_clusters=7"),
     ],
 )

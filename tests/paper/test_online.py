@@ -187,17 +187,25 @@ def test_heights_of_grinch_are_linkages(metric, linkage):
 
 
 @pytest.mark.parametrize(
-    ("parameters", "message"),
+    ("baseline", "parameters", "message"),
     [
-        ({"linkage": "ward"}, "linkage='ward' is unknown: pass one of average, centroid, single, complete"),
-        ({"metric": "dot"}, "metric='dot' is unknown: pass one of cosine, sqeuclidean"),
-        ({"n_neighbors": 0}, "n_neighbors=0 must be at least 1"),
-        ({"cap": 0}, "cap=0 must be at least 1"),
+        (
+            Grinch,
+            {"linkage": "ward"},
+            "linkage='ward' is unknown: pass one of 'average', 'centroid', 'single', 'complete'",
+        ),
+        (Grinch, {"metric": "dot"}, "metric='dot' is unknown: pass one of 'cosine', 'sqeuclidean'"),
+        (Grinch, {"n_neighbors": 0}, "n_neighbors=0 must be at least 1"),
+        (Grinch, {"cap": 0}, "cap=0 must be at least 1"),
+        (Perch, {"search": "kd"}, "search='kd' is unknown: pass one of 'exact', 'boxes', 'beam'"),
+        (Perch, {"masking": "none"}, "masking='none' is unknown: pass one of 'exact', 'boxes'"),
+        (Perch, {"beam_width": 0}, "beam_width=0 must be at least 1"),
+        (Perch, {"max_leaves": 1}, "max_leaves=1 is too small for a tree: pass at least 2, or None"),
     ],
 )
-def test_grinch_refuses(parameters, message):
+def test_online_baselines_refuse(baseline, parameters, message):
     with pytest.raises(ValueError, match=message):
-        Grinch(**parameters).fit(np.eye(3))
+        baseline(**parameters).fit(np.eye(3))
 
 
 @settings(max_examples=40)
@@ -216,17 +224,3 @@ def test_find_earlier_neighbors_in_blocks(monkeypatch):
     whole = find_earlier_neighbors(rows, 5, dot=False)
     monkeypatch.setattr("agglo.paper.baselines.online._BLOCK", 7)
     np.testing.assert_array_equal(find_earlier_neighbors(rows, 5, dot=False), whole)
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"search": "kd"}, "search='kd' is unknown: pass one of exact, boxes, beam"),
-        ({"masking": "none"}, "masking='none' is unknown: pass one of exact, boxes"),
-        ({"beam_width": 0}, "beam_width=0 must be at least 1"),
-        ({"max_leaves": 1}, "max_leaves=1 is too small for a tree: pass at least 2, or None"),
-    ],
-)
-def test_perch_refuses(parameters, message):
-    with pytest.raises(ValueError, match=message):
-        Perch(**parameters).fit(np.eye(3))

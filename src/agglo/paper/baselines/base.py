@@ -3,48 +3,47 @@
 from __future__ import annotations
 
 import operator
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any, Self, SupportsIndex
+from dataclasses import dataclass
+from typing import Any, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, ClusterMixin
 
 from agglo import _core
-from agglo.points.points import PointArray, check_points, validate_points
+from agglo.paper.estimator import PaperEstimator
+from agglo.points.points import PointArray
 from agglo.tree.cut import check_rule
 from agglo.tree.hierarchy import Hierarchy, Rounds
 
 
-class TreeBaseline(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no types
-    """Base class of the hierarchical baselines. All of them have the parameter ``n_clusters``."""
+@dataclass(eq=False, repr=False)
+class TreeBaseline(PaperEstimator):
+    """Base class of the hierarchical baselines.
 
-    n_clusters: SupportsIndex | None
-    tree_: Hierarchy
-    labels_: npt.NDArray[np.int64]
-    n_features_in_: int
+    Parameters
+    ----------
+    n_clusters : int, optional
+        The number of clusters in ``labels_``. By default the tree is cut at the most persistent round.
 
-    def fit(self, X: Any, y: object = None) -> Self:
-        """Build a tree whose leaves are the rows of ``X``, and cut it to get labels.
+    Attributes
+    ----------
+    tree_ : Hierarchy
+        The tree, whose leaves are the points.
+    labels_ : ndarray of int64 of shape (n_points,)
+        The cluster of each point.
+    n_features_in_ : int
+        The number of columns of ``X``.
+    """
 
-        Parameters
-        ----------
-        X : array-like of shape (n_points, n_features)
-            The points.
-        y : object
-            Ignored; present for scikit-learn's conventions.
-        """
-        self._check()
-        points = check_points(validate_points(self, X))
+    n_clusters: SupportsIndex | None = None
+
+    def _fit(self, points: PointArray) -> None:
         if self.n_clusters is not None:
             check_rule(len(points), self.n_clusters, None, None)
         self.tree_ = self._build_tree(points)
         self.labels_ = self._build_labels(points)
-        return self
-
-    def _check(self) -> None:
-        """Raise an error if a parameter of the method is invalid."""
 
     @abstractmethod
     def _build_tree(self, points: PointArray) -> Hierarchy:

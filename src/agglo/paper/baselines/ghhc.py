@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, SupportsIndex
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +30,7 @@ _BLOCK = 1024
 _TINY = 1e-12
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class GHHC(TreeBaseline):
     """Gradient-based hyperbolic hierarchical clustering.
 
@@ -60,16 +62,12 @@ class GHHC(TreeBaseline):
     tree_ : Hierarchy
         The tree, whose nodes may have any number of children. The height of a node is the sum of squared distances
         of its points to their mean.
-    labels_ : ndarray of int64 of shape (n_points,)
-        The cluster of each point.
     nodes_ : ndarray of float64 of shape (n_nodes, n_features)
         The positions of the inner nodes in the ball.
     losses_ : ndarray of float64 of shape (max_iter,)
         The mean loss over the triples of each step.
     n_iter_ : int
         The number of gradient steps.
-    n_features_in_ : int
-        The number of columns of ``X``.
 
     References
     ----------
@@ -84,24 +82,12 @@ class GHHC(TreeBaseline):
     array([0, 0, 1, 1, 0, 1])
     """
 
-    def __init__(
-        self,
-        n_clusters: SupportsIndex | None = None,
-        *,
-        n_nodes: int | None = None,
-        max_iter: int = 100,
-        batch_size: int = 200,
-        learning_rate: float = 0.005,
-        margin: float = 0.1,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.n_nodes = n_nodes
-        self.max_iter = max_iter
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.margin = margin
-        self.random_state = random_state
+    n_nodes: int | None = None
+    max_iter: int = 100
+    batch_size: int = 200
+    learning_rate: float = 0.005
+    margin: float = 0.1
+    random_state: int | np.random.RandomState | None = None
 
     def _check(self) -> None:
         if self.n_nodes is not None and check_count("n_nodes", self.n_nodes) < 2:

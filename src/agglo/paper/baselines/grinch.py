@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, SupportsIndex
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.preprocessing import normalize
 
 from agglo import _core
+from agglo._validation import check_choice
 from agglo.paper.baselines.online import OnlineBaseline, center_and_scale, find_earlier_neighbors
 from agglo.paper.validation import check_count
 from agglo.points.points import PointArray
@@ -17,6 +19,7 @@ LINKAGES = ("average", "centroid", "single", "complete")
 METRICS = ("cosine", "sqeuclidean")
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class Grinch(OnlineBaseline):
     """Online clustering that inserts one point at a time, and rearranges the tree by rotations and grafts.
 
@@ -42,10 +45,8 @@ class Grinch(OnlineBaseline):
         Whether to stop at the first ancestor that finds no graft.
     graft : bool, default=True
         Whether to use grafts. If False, only rotations are used.
-    shuffle : bool, default=True
-        Whether to insert the points in random order. If False, they are inserted in the order of the rows.
-    random_state : int, RandomState or None, default=None
-        The random seed of the order of the points. Pass an integer for reproducible results.
+    shuffle, random_state
+        As for :class:`OnlineBaseline`.
 
     Attributes
     ----------
@@ -53,10 +54,6 @@ class Grinch(OnlineBaseline):
         The tree. The height of a node is the linkage of its children as a distance. For ``metric="cosine"`` this
         distance is 1 - cosine, otherwise it is a squared distance. If a child is higher, the node has the height
         of the child.
-    labels_ : ndarray of int64 of shape (n_points,)
-        The cluster of each point.
-    n_features_in_ : int
-        The number of columns of ``X``.
 
     References
     ----------
@@ -70,34 +67,16 @@ class Grinch(OnlineBaseline):
     array([0, 1, 0, 1])
     """
 
-    def __init__(
-        self,
-        n_clusters: SupportsIndex | None = None,
-        *,
-        linkage: Literal["average", "centroid", "single", "complete"] = "average",
-        metric: Literal["cosine", "sqeuclidean"] = "cosine",
-        n_neighbors: int | Literal["all"] = 25,
-        cap: int | None = None,
-        single_elimination: bool = False,
-        graft: bool = True,
-        shuffle: bool = True,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.linkage = linkage
-        self.metric = metric
-        self.n_neighbors = n_neighbors
-        self.cap = cap
-        self.single_elimination = single_elimination
-        self.graft = graft
-        self.shuffle = shuffle
-        self.random_state = random_state
+    linkage: Literal["average", "centroid", "single", "complete"] = "average"
+    metric: Literal["cosine", "sqeuclidean"] = "cosine"
+    n_neighbors: int | Literal["all"] = 25
+    cap: int | None = None
+    single_elimination: bool = False
+    graft: bool = True
 
     def _check(self) -> None:
-        if self.linkage not in LINKAGES:
-            raise ValueError(f"linkage={self.linkage!r} is unknown: pass one of {', '.join(LINKAGES)}")
-        if self.metric not in METRICS:
-            raise ValueError(f"metric={self.metric!r} is unknown: pass one of {', '.join(METRICS)}")
+        check_choice("linkage", self.linkage, LINKAGES)
+        check_choice("metric", self.metric, METRICS)
         if self.n_neighbors != "all":
             check_count("n_neighbors", self.n_neighbors)
         if self.cap is not None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, SupportsIndex
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,7 @@ Ints = npt.NDArray[np.int64]
 _BLOCK = 16384  # number of points processed at a time, to limit memory
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class HKM(TreeBaseline):
     """Top-down hierarchical k-means: split the points by k-means, then split each part recursively.
 
@@ -40,12 +42,8 @@ class HKM(TreeBaseline):
     ----------
     tree_ : Hierarchy
         The tree; the height of a node is the sum of squared distances of its points to their mean.
-    labels_ : ndarray of int64 of shape (n_points,)
-        The cluster of each point.
     n_iter_ : int
         The number of k-means iterations of the level of the tree that needed most.
-    n_features_in_ : int
-        The number of columns of ``X``.
 
     Examples
     --------
@@ -54,20 +52,10 @@ class HKM(TreeBaseline):
     array([0, 1, 0, 1])
     """
 
-    def __init__(
-        self,
-        n_clusters: SupportsIndex | None = None,
-        *,
-        branching: int = 2,
-        leaf_size: int = 1,
-        max_iter: int = 20,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.branching = branching
-        self.leaf_size = leaf_size
-        self.max_iter = max_iter
-        self.random_state = random_state
+    branching: int = 2
+    leaf_size: int = 1
+    max_iter: int = 20
+    random_state: int | np.random.RandomState | None = None
 
     def _check(self) -> None:
         if check_count("branching", self.branching) < 2:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import operator
-from typing import Any, Literal, SupportsIndex
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +14,7 @@ import sklearn.cluster
 from sklearn.metrics import pairwise_distances_argmin
 from sklearn.neighbors import NearestNeighbors
 
+from agglo._validation import check_choice
 from agglo.paper.baselines.base import TreeBaseline, hierarchy_from_parents
 from agglo.paper.validation import relabel_by_appearance
 from agglo.points.points import PointArray
@@ -22,6 +24,7 @@ LINKAGES = ("average", "centroid", "complete", "single", "ward", "weighted")
 METRICS = ("cosine", "euclidean", "sqeuclidean")
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class DenseHAC(TreeBaseline):
     """Hierarchical agglomerative clustering on all pairwise distances, by SciPy.
 
@@ -38,10 +41,6 @@ class DenseHAC(TreeBaseline):
     ----------
     tree_ : Hierarchy
         The tree. The height of a node is the linkage of its two children.
-    labels_ : ndarray of int64 of shape (n_points,)
-        The cluster of each point.
-    n_features_in_ : int
-        The number of columns of ``X``.
 
     Notes
     -----
@@ -55,18 +54,12 @@ class DenseHAC(TreeBaseline):
     array([0, 0, 1, 1])
     """
 
-    def __init__(
-        self, n_clusters: SupportsIndex | None = None, *, linkage: str = "average", metric: str = "cosine"
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.linkage = linkage
-        self.metric = metric
+    linkage: str = "average"
+    metric: str = "cosine"
 
     def _check(self) -> None:
-        if self.linkage not in LINKAGES:
-            raise ValueError(f"linkage={self.linkage!r} is unknown: pass one of {', '.join(LINKAGES)}")
-        if self.metric not in METRICS:
-            raise ValueError(f"metric={self.metric!r} is unknown: pass one of {', '.join(METRICS)}")
+        check_choice("linkage", self.linkage, LINKAGES)
+        check_choice("metric", self.metric, METRICS)
         if self.linkage in ("centroid", "ward") and self.metric != "euclidean":
             raise ValueError(
                 f"linkage={self.linkage!r} is not defined for metric={self.metric!r}: pass metric='euclidean' "
@@ -85,6 +78,7 @@ class DenseHAC(TreeBaseline):
         return hierarchy_from_linkage(scipy.cluster.hierarchy.linkage(distances, self.linkage), about)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class Birch(TreeBaseline):
     """scikit-learn's Birch, whose tree of clustering features is converted to a Hierarchy.
 
@@ -104,10 +98,6 @@ class Birch(TreeBaseline):
     ----------
     tree_ : Hierarchy
         The tree; the height of a node is the sum of squared distances of its points to their mean.
-    labels_ : ndarray of int64 of shape (n_points,)
-        The cluster of each point.
-    n_features_in_ : int
-        The number of columns of ``X``.
 
     Examples
     --------
@@ -116,12 +106,8 @@ class Birch(TreeBaseline):
     array([0, 0, 1, 1])
     """
 
-    def __init__(
-        self, n_clusters: SupportsIndex | None = None, *, threshold: float = 0.5, branching_factor: int = 50
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.threshold = threshold
-        self.branching_factor = branching_factor
+    threshold: float = 0.5
+    branching_factor: int = 50
 
     def _build_tree(self, points: PointArray) -> Hierarchy:
         model = sklearn.cluster.Birch(
@@ -158,6 +144,7 @@ class Birch(TreeBaseline):
         return relabel_by_appearance(self._model.predict(points))[0]
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class HDBSCAN(TreeBaseline):
     """scikit-learn's HDBSCAN, with the tree of single linkage on mutual reachability distances.
 
@@ -178,10 +165,6 @@ class HDBSCAN(TreeBaseline):
     ----------
     tree_ : Hierarchy
         The single-linkage tree of all points. The heights of its nodes are mutual reachability distances.
-    labels_ : ndarray of int64 of shape (n_points,)
-        The cluster of each point.
-    n_features_in_ : int
-        The number of columns of ``X``.
 
     Notes
     -----
@@ -198,18 +181,9 @@ class HDBSCAN(TreeBaseline):
     array([ 2.,  2.,  4.,  4.,  8., 48.])
     """
 
-    def __init__(
-        self,
-        n_clusters: SupportsIndex | None = None,
-        *,
-        min_cluster_size: int = 5,
-        min_samples: int | None = None,
-        cluster_selection_method: Literal["eom", "leaf"] = "eom",
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.min_cluster_size = min_cluster_size
-        self.min_samples = min_samples
-        self.cluster_selection_method = cluster_selection_method
+    min_cluster_size: int = 5
+    min_samples: int | None = None
+    cluster_selection_method: Literal["eom", "leaf"] = "eom"
 
     def _build_tree(self, points: PointArray) -> Hierarchy:
         min_samples = self.min_cluster_size if self.min_samples is None else self.min_samples

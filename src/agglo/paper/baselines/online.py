@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,11 +19,20 @@ _BLOCK = 1024  # number of rows that are compared at a time, to limit memory
 Rows = npt.NDArray[np.float32]
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class OnlineBaseline(TreeBaseline):
-    """Base class of methods that insert one point at a time. The tree depends on the order of the points."""
+    """Base class of methods that insert one point at a time. The tree depends on the order of the points.
 
-    shuffle: bool
-    random_state: int | np.random.RandomState | None
+    Parameters
+    ----------
+    shuffle : bool, default=True
+        Whether to insert the points in random order. If False, they are inserted in the order of the rows.
+    random_state : int, RandomState or None, default=None
+        The random seed of the order of the points. Pass an integer for reproducible results.
+    """
+
+    shuffle: bool = True
+    random_state: int | np.random.RandomState | None = None
 
     def _build_tree(self, points: PointArray) -> Hierarchy:
         n = len(points)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, SupportsIndex
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from agglo import _core
+from agglo._validation import check_choice
 from agglo.paper.baselines.online import OnlineBaseline, center_and_scale, find_earlier_neighbors
 from agglo.paper.validation import check_count
 from agglo.points.points import PointArray
@@ -17,6 +19,7 @@ SEARCHES = ("exact", "boxes", "beam")
 MASKINGS = ("exact", "boxes")
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class Perch(OnlineBaseline):
     """Online clustering that inserts each point next to its nearest neighbour and then rotates the tree.
 
@@ -42,19 +45,13 @@ class Perch(OnlineBaseline):
         Whether to rotate also to make the tree shallower, if the three nodes are not separated.
     max_leaves : int, optional
         The maximum number of leaves. If there are more, the two closest sibling leaves are merged into one.
-    shuffle : bool, default=True
-        Whether to insert the points in random order. If False, they are inserted in the order of the rows.
-    random_state : int, RandomState or None, default=None
-        The random seed of the order of the points. Pass an integer for reproducible results.
+    shuffle, random_state
+        As for :class:`OnlineBaseline`.
 
     Attributes
     ----------
     tree_ : Hierarchy
         The tree; the height of a node is the sum of squared distances of its points to their mean.
-    labels_ : ndarray of int64 of shape (n_points,)
-        The cluster of each point.
-    n_features_in_ : int
-        The number of columns of ``X``.
 
     References
     ----------
@@ -68,32 +65,15 @@ class Perch(OnlineBaseline):
     array([0, 1, 0, 1])
     """
 
-    def __init__(
-        self,
-        n_clusters: SupportsIndex | None = None,
-        *,
-        search: Search = "exact",
-        beam_width: int = 10,
-        masking: Literal["exact", "boxes"] = "exact",
-        balance: bool = True,
-        max_leaves: int | None = None,
-        shuffle: bool = True,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.search = search
-        self.beam_width = beam_width
-        self.masking = masking
-        self.balance = balance
-        self.max_leaves = max_leaves
-        self.shuffle = shuffle
-        self.random_state = random_state
+    search: Search = "exact"
+    beam_width: int = 10
+    masking: Literal["exact", "boxes"] = "exact"
+    balance: bool = True
+    max_leaves: int | None = None
 
     def _check(self) -> None:
-        if self.search not in SEARCHES:
-            raise ValueError(f"search={self.search!r} is unknown: pass one of {', '.join(SEARCHES)}")
-        if self.masking not in MASKINGS:
-            raise ValueError(f"masking={self.masking!r} is unknown: pass one of {', '.join(MASKINGS)}")
+        check_choice("search", self.search, SEARCHES)
+        check_choice("masking", self.masking, MASKINGS)
         check_count("beam_width", self.beam_width)
         if self.max_leaves is not None and check_count("max_leaves", self.max_leaves) < 2:
             raise ValueError("max_leaves=1 is too small for a tree: pass at least 2, or None for no limit")

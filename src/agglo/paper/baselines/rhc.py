@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import SupportsIndex
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ Members = npt.NDArray[np.int64]
 Table = npt.NDArray[np.float32]
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class RHC(TreeBaseline):
     """Robust hierarchical clustering by the number of shared nearest neighbours.
 
@@ -47,10 +48,6 @@ class RHC(TreeBaseline):
     tree_ : Hierarchy
         The tree, whose nodes may have any number of children. The height of a node is the number t of neighbours
         at which its children merged.
-    labels_ : ndarray of int64 of shape (n_points,)
-        The cluster of each point.
-    n_features_in_ : int
-        The number of columns of ``X``.
 
     Notes
     -----
@@ -68,10 +65,8 @@ class RHC(TreeBaseline):
     array([0, 1, 0, 1, 0, 1])
     """
 
-    def __init__(self, n_clusters: SupportsIndex | None = None, *, alpha: float = 0.01, nu: float = 0.01) -> None:
-        self.n_clusters = n_clusters
-        self.alpha = alpha
-        self.nu = nu
+    alpha: float = 0.01
+    nu: float = 0.01
 
     def _check(self) -> None:
         noise = check_nonnegative("alpha", self.alpha) + check_nonnegative("nu", self.nu)

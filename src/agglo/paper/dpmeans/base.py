@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import Any, Self
+from abc import abstractmethod
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils import check_random_state
 
 from agglo import _core
 from agglo._validation import effective_n_threads
 from agglo.evaluation.metrics import dp_means_cost
+from agglo.paper.estimator import PaperEstimator
 from agglo.paper.validation import check_count, check_lam, check_nonnegative, relabel_by_appearance
-from agglo.points.points import PointArray, check_points, validate_points
+from agglo.points.points import PointArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,53 +29,28 @@ class Solution:
     attributes: dict[str, Any]  # further attributes of the fitted solver
 
 
-class DPMeansSolver(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no types
+@dataclass(eq=False, repr=False)
+class DPMeansSolver(PaperEstimator):
     """Base class of estimators that minimize the DP-means cost, from one or several random starts."""
 
-    labels_: npt.NDArray[np.int64]
-    cluster_centers_: npt.NDArray[np.float64]
-    n_clusters_: int
-    cost_: float
-    costs_: npt.NDArray[np.float64]
-    cost_history_: npt.NDArray[np.float64]
-    n_iter_: int
-    converged_: bool
-    n_features_in_: int
+    lam: float = 1.0
+    _: KW_ONLY
+    n_init: int = 1
+    max_iter: int = 300
+    tol: float = 0.0
+    random_state: int | np.random.RandomState | None = None
+    n_jobs: int | None = None
 
-    def __init__(
-        self,
-        lam: float = 1.0,
-        *,
-        n_init: int = 1,
-        max_iter: int = 300,
-        tol: float = 0.0,
-        random_state: int | np.random.RandomState | None = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.lam = lam
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-
-    def fit(self, X: Any, y: object = None) -> Self:
-        """Run all starts, and keep the solution with the smallest cost.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_points, n_features)
-            The points.
-        y : object
-            Ignored; present for scikit-learn's conventions.
-        """
-        lam = check_lam(self.lam)
-        n_init = check_count("n_init", self.n_init)
+    def _check(self) -> None:
+        check_lam(self.lam)
+        check_count("n_init", self.n_init)
         check_count("max_iter", self.max_iter)
         check_nonnegative("tol", self.tol)
-        self._check()
+
+    def _fit(self, points: PointArray) -> None:
+        """Run all starts, and keep the solution with the smallest cost."""
+        lam, n_init = float(self.lam), int(self.n_init)
         n_threads = effective_n_threads(self.n_jobs)
-        points = check_points(validate_points(self, X))
         rng = check_random_state(self.random_state)
         costs = np.empty(n_init)
         best: Solution | None = None
@@ -83,11 +58,12 @@ class DPMeansSolver(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
             solution = self._solve(points, lam, np.random.RandomState(seed), n_threads)
             labels, old_labels = relabel_by_appearance(solution.labels)
             costs[start] = finite_cost(points, labels, lam)
-            if best is None or costs[start] < self.cost_:
+            if best is None or costs[start] < costs[:start].min():
                 best, order = solution, old_labels
-                self.cost_, self.labels_ = float(costs[start]), labels
+                self.labels_ = labels
         assert best is not None
         self.costs_ = costs
+        self.cost_ = float(costs.min())
         self.n_clusters_ = len(order)
         means = _core.compute_cluster_means(points, self.labels_.astype(np.int32), len(order), n_threads)
         self.cluster_centers_ = means.reshape(len(order), points.shape[1])
@@ -96,14 +72,10 @@ class DPMeansSolver(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
         self.converged_ = best.converged
         for name, value in best.attributes.items():
             setattr(self, name, value[order] if name in _BY_CLUSTER else value)
-        return self
-
-    def _check(self) -> None:
-        """Raise an error if a parameter that only this solver has is invalid."""
 
     @abstractmethod
     def _solve(self, points: PointArray, lam: float, rng: np.random.RandomState, n_threads: int) -> Solution:
-        """Run the solver from one random start; return its solution. ``lam`` has been validated."""
+        """Run the solver from one random start; return its solution."""
 
 
 _BY_CLUSTER = {"seed_indices_", "exemplar_indices_"}  # attributes with one entry per cluster

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from agglo.points.points import PointArray
 _BLOCK = 4096  # number of rows that are processed at a time, to limit memory
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class LowRankALBCD(DPMeansSolver):
     """Exemplar clustering by a convex relaxation, with a lower bound on the cost.
 
@@ -40,10 +42,8 @@ class LowRankALBCD(DPMeansSolver):
     tol : float, default=0.01
         A start has converged if the cost of the relaxation or of the exemplars is within this relative gap of the
         lower bound. Otherwise ``fit`` warns.
-    random_state : int, RandomState or None, default=None
-        The random seed. Pass an integer for reproducible results.
-    n_jobs : int, optional
-        The number of threads. None or -1 uses all cores. The result does not depend on the number of threads.
+    random_state, n_jobs
+        As for :class:`SerialDPMeans`.
 
     Attributes
     ----------
@@ -79,22 +79,8 @@ class LowRankALBCD(DPMeansSolver):
     (10.5, 11.0, 11.0)
     """
 
-    exemplar_indices_: npt.NDArray[np.int64]
-    facility_cost_: float
-    lower_bound_: float
-    gap_: float
-
-    def __init__(
-        self,
-        lam: float = 1.0,
-        *,
-        n_init: int = 1,
-        max_iter: int = 100,
-        tol: float = 0.01,
-        random_state: int | np.random.RandomState | None = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        super().__init__(lam, n_init=n_init, max_iter=max_iter, tol=tol, random_state=random_state, n_jobs=n_jobs)
+    max_iter: int = 100
+    tol: float = 0.01
 
     def _solve(self, points: PointArray, lam: float, rng: np.random.RandomState, n_threads: int) -> Solution:
         seed = int(rng.randint(np.iinfo(np.int64).max, dtype=np.int64))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
@@ -52,6 +54,7 @@ def refine_clusters(
     return Solution(solution.labels, np.concatenate(([cost], solution.history)), solution.converged, {})
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class SerialDPMeans(DPMeansSolver):
     """DP-means by serial passes: a point farther than ``lam`` from all centers opens a new cluster.
 
@@ -124,6 +127,7 @@ class SerialDPMeans(DPMeansSolver):
         )
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class OCCDPMeans(DPMeansSolver):
     """DP-means by passes that process the points in parallel epochs.
 
@@ -156,21 +160,10 @@ class OCCDPMeans(DPMeansSolver):
     array([0, 0, 1, 1])
     """
 
-    def __init__(
-        self,
-        lam: float = 1.0,
-        *,
-        epoch_size: int = 4096,
-        n_init: int = 1,
-        max_iter: int = 300,
-        tol: float = 0.0,
-        random_state: int | np.random.RandomState | None = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        super().__init__(lam, n_init=n_init, max_iter=max_iter, tol=tol, random_state=random_state, n_jobs=n_jobs)
-        self.epoch_size = epoch_size
+    epoch_size: int = 4096
 
     def _check(self) -> None:
+        super()._check()
         check_count("epoch_size", self.epoch_size)
 
     def _solve(self, points: PointArray, lam: float, rng: np.random.RandomState, n_threads: int) -> Solution:

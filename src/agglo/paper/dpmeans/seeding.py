@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from agglo import _core
 from agglo._native import one_blas_thread, sgemm
+from agglo._validation import check_choice
 from agglo.paper.dpmeans.base import DPMeansSolver, Solution, finite_cost
 from agglo.paper.dpmeans.passes import refine_clusters
 from agglo.paper.validation import check_bool
@@ -17,6 +19,7 @@ StopRule = Literal["cost", "bound"]
 STOPS = ("cost", "bound")
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class DPMeansPlusPlus(DPMeansSolver):
     """DP-means by k-means++ seeding: draw seeds, and assign each point to the nearest seed.
 
@@ -44,10 +47,8 @@ class DPMeansPlusPlus(DPMeansSolver):
     tol : float, default=0.0
         Stop after a pass that lowers the cost by no more than this relative amount. It is used only with
         ``refine=True``.
-    random_state : int, RandomState or None, default=None
-        The random seed of the draws. Pass an integer for reproducible results.
-    n_jobs : int, optional
-        The number of threads. None or -1 uses all cores. The result does not depend on the number of threads.
+    random_state, n_jobs
+        As for :class:`SerialDPMeans`. The random seed also determines the draws.
 
     Attributes
     ----------
@@ -75,25 +76,12 @@ class DPMeansPlusPlus(DPMeansSolver):
     (array([0, 0, 1, 1]), array([9., 9., 9.]))
     """
 
-    def __init__(
-        self,
-        lam: float = 1.0,
-        *,
-        stop: StopRule = "cost",
-        refine: bool = False,
-        n_init: int = 1,
-        max_iter: int = 300,
-        tol: float = 0.0,
-        random_state: int | np.random.RandomState | None = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        super().__init__(lam, n_init=n_init, max_iter=max_iter, tol=tol, random_state=random_state, n_jobs=n_jobs)
-        self.stop = stop
-        self.refine = refine
+    stop: StopRule = "cost"
+    refine: bool = False
 
     def _check(self) -> None:
-        if self.stop not in STOPS:
-            raise ValueError(f"stop={self.stop!r} is unknown: pass one of {', '.join(map(repr, STOPS))}")
+        super()._check()
+        check_choice("stop", self.stop, STOPS)
         check_bool("refine", self.refine)
 
     def _solve(self, points: PointArray, lam: float, rng: np.random.RandomState, n_threads: int) -> Solution:

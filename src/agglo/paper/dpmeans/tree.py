@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from agglo.neighbors.search import clip_n_neighbors, neighbor_graph
@@ -13,6 +15,7 @@ from agglo.rounds.algorithms import scc
 from agglo.tree.dp_means_path import dp_means_path
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class TreeDPMeans(DPMeansSolver):
     """DP-means by SCC with Ward's linkage: cut the tree at the smallest cost, then refine the clusters.
 
@@ -52,23 +55,11 @@ class TreeDPMeans(DPMeansSolver):
     (array([0, 0, 1, 1]), 9.0)
     """
 
-    def __init__(
-        self,
-        lam: float = 1.0,
-        *,
-        n_neighbors: int = 25,
-        refine: bool = True,
-        n_init: int = 1,
-        max_iter: int = 300,
-        tol: float = 0.0,
-        random_state: int | np.random.RandomState | None = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        super().__init__(lam, n_init=n_init, max_iter=max_iter, tol=tol, random_state=random_state, n_jobs=n_jobs)
-        self.n_neighbors = n_neighbors
-        self.refine = refine
+    n_neighbors: int = 25
+    refine: bool = True
 
     def _check(self) -> None:
+        super()._check()
         check_count("n_neighbors", self.n_neighbors)
         check_bool("refine", self.refine)
 
