@@ -52,7 +52,9 @@ class _Search:
 
 
 class _Searches:
-    """The running searches. The first search limits the BLAS threads, and the last one removes the limit.
+    """The running searches, which share one limit on the number of BLAS threads.
+
+    The first search sets the limit, and the last search removes the limit.
 
     The lock is a plain ``Lock``: Ctrl-C cannot interrupt its ``with`` statement before the block starts. A
     ``Condition`` is written in Python, so Ctrl-C could leave it locked forever. The set of searches is weak, so

@@ -313,9 +313,9 @@ def _half_squares(rows: Floats, metric: str) -> Floats:
 def _estimate_bars(
     points: PointArray, reference: npt.NDArray[np.int64], queries: Floats, center: Floats, metric: str, rank: int
 ) -> Floats:
-    """Estimate the bar of each query: the score of its ``rank``-th nearest reference point.
+    """Estimate the score of the ``rank``-th nearest reference point of each query.
 
-    The queries are the first reference points, in the same order.
+    This score is the bar of the query. The queries are the first reference points, in the same order.
     """
     best = np.full((len(queries), rank), -np.inf)
     for start in range(0, len(reference), _SAMPLE):

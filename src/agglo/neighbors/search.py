@@ -303,7 +303,7 @@ def warn_low_recall(method: str, estimate: RecallEstimate, recall: float, stackl
 
 
 def farthest_value(X: Any, metric: str) -> float | None:
-    """Return the farthest value that the metric can have on ``X``: 0 for similarities; None if unbounded."""
+    """Return the farthest possible value of the metric on ``X``, or None if distances have no bound."""
     if metric in ("cosine", "dot"):
         return 0.0
     if metric in BINARY_METRICS:

@@ -78,7 +78,7 @@ def top_branches(tree: Hierarchy, n_ends: int) -> list[Branch]:
 
 
 def _layout(tree: Hierarchy, root: int, expanded: dict[int, tuple[list[int], list[int]]]) -> list[Branch]:
-    """Compute the branches and their horizontal positions from the expanded nodes."""
+    """Return the branches of the dendrogram with their horizontal positions, given the expanded nodes."""
     branches: list[Branch] = []
     pending: list[tuple[list[int], int]] = [([root], -1)]
     n_ends = 0

@@ -120,7 +120,7 @@ class Linkage(Protocol):
         """
 
     def merged_edges(self, edges: Any, first: Int) -> Any:
-        """Merge the statistics of edges between the same two clusters. See ``merged_clusters`` for ``first``."""
+        """Merge the statistics of edges between the same two clusters; ``first`` is as in ``merged_clusters``."""
 
     def value(self, a: Any, b: Any, edges: Any) -> Float:
         """Return the linkage of clusters ``a[i]`` and ``b[i]`` for each ``i``, given the edges between them."""

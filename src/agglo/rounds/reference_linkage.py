@@ -112,7 +112,7 @@ class GraphLinkage:
         return ClusterWeights(np.add.reduceat(clusters.weight, first))
 
     def merged_edges(self, edges: EdgeStatistics, first: Ints) -> EdgeStatistics:
-        """Return the sum, closest or farthest of the edges of each pair of clusters, and their number."""
+        """Return the sum, closest or farthest value of the edges between two clusters, and the number of edges."""
         combine = {"average": np.add, "single": np.maximum, "complete": np.minimum}[self.linkage]
         return EdgeStatistics(combine.reduceat(edges.combined, first), np.add.reduceat(edges.number, first))
 

@@ -230,7 +230,7 @@ class VectorLinkage:
         return Moments(weight, mean, squared_norm, spread, np.zeros(len(first), bool))
 
     def merged_edges(self, edges: EdgeWeights, first: Int) -> EdgeWeights:
-        """Return one edge weight per pair of clusters. It is used only if both clusters are single points."""
+        """Return one edge weight per pair of clusters. Only the weights of pairs of single points are used."""
         return EdgeWeights(edges.weight[first])
 
     def value(self, a: Moments, b: Moments, edges: EdgeWeights) -> Float:

@@ -174,7 +174,7 @@ class Folder:
         return rows.select(first, *(F.col(name)[F.col("position")].alias(name) for name in others))
 
     def get_or_write(self, table: str, build: Callable[[], DataFrame]) -> DataFrame:
-        """Return the stored table; if it does not exist, build and write it first."""
+        """Return a stored table. A table that is not stored yet is built and written first."""
         if table not in self._lines("tables"):
             self.write(build(), table)
             self._append("tables", table)

@@ -232,7 +232,7 @@ class Hierarchy(Immutable):
 
     @property
     def n_given_rounds(self) -> int:
-        """The number of rounds, 0 or 1, that only merged duplicates and must-link points."""
+        """Number of initial rounds (0 or 1) in which only duplicates and must-link points are merged."""
         return int(len(self.rounds) > 0 and ("copies" in self.about or "must_link" in self.about))
 
     def labels(self, round: SupportsIndex) -> npt.NDArray[np.int64]:
