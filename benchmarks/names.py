@@ -45,7 +45,7 @@ def main() -> None:
         model = agglo.SCC().fit(X)
         tree = model.tree_
         start = time.process_time()
-        names = name_nodes(tree, texts, X)
+        names = name_nodes(tree, texts, X, levels=[model.labels_, *tree.layers()])  # as "agglo text" does
         seconds = time.process_time() - start
         nodes = tree.nodes(model.labels_)
         nodes = nodes[tree.size[nodes] >= MIN_SIZE]
