@@ -1,9 +1,9 @@
-// Bindings of tree/tree and tree/purity: operations on cluster trees, and quality measures.
+// Bindings of tree/tree and evaluation/purity: operations on cluster trees, and quality measures.
 #include <nanobind/stl/string.h>
 
+#include "evaluation/purity.hpp"
 #include "python.hpp"
 #include "tree/dp_means_path.hpp"
-#include "tree/purity.hpp"
 #include "tree/tree.hpp"
 
 namespace agglo {

@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <limits>
 
-#include "base/pairing_heap.hpp"
+#include "tree/pairing_heap.hpp"
 
 namespace agglo {
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // The minimal cost of a subtree, as a function of the level x of the lowest kept ancestor above it.
 //
@@ -35,7 +33,7 @@ class Selection {
   Selection(std::span<const std::int32_t> parent, const CondenseCosts& costs)
       : parent_(parent),
         costs_(costs),
-        keep_from_(parent.size(), kInfinity),
+        keep_from_(parent.size(), std::numeric_limits<double>::infinity()),
         fall_(parent.size(), 0.0),
         ascending_(parent.size(), {keep_from_, 1}),
         descending_(parent.size(), {keep_from_, -1}) {}

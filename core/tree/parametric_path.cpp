@@ -4,7 +4,7 @@
 #include <limits>
 #include <tuple>
 
-#include "base/pairing_heap.hpp"
+#include "tree/pairing_heap.hpp"
 
 namespace agglo {
 namespace {
@@ -32,7 +32,7 @@ struct Change {
 ParametricPath compute_parametric_path(std::span<const std::int32_t> parent, std::int64_t leaves,
                                        std::span<const double> costs, std::span<const double> prices,
                                        std::span<const std::uint8_t> given) {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  constexpr double infinity = std::numeric_limits<double>::infinity();
   const auto n = static_cast<std::int64_t>(parent.size());
   std::vector<std::int32_t> below(n - leaves, kNoChange);  // for each inner node: heap of changes below it
   std::vector<std::int32_t> children(n - leaves, 0);
@@ -48,9 +48,9 @@ ParametricPath compute_parametric_path(std::span<const std::int32_t> parent, std
       Change change{0.0, costs[i], prices[i], children[i] - 1};
       changes = below[i];
       if (given.empty() || !given[v]) {
-        change.lam = kInfinity;
+        change.lam = infinity;
         if (change.price > 0) {
-          double smallest = kInfinity;  // λ of the absorbed changes
+          double smallest = infinity;  // λ of the absorbed changes
           while (changes != kNoChange && all[changes].lam * change.price >= change.cost) {
             smallest = all[changes].lam;
             change.cost += all[changes].cost;

@@ -1,8 +1,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "evaluation/purity.hpp"
 #include "test_case.hpp"
-#include "tree/purity.hpp"
 #include "trees.hpp"
 
 namespace {

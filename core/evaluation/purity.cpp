@@ -1,4 +1,4 @@
-#include "tree/purity.hpp"
+#include "evaluation/purity.hpp"
 
 #include <algorithm>
 #include <limits>
