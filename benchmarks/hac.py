@@ -36,6 +36,14 @@ def tied_grid(n: int, kind: Kind = "similarity") -> NeighborGraph:
     return NeighborGraph.from_edges(*ends, np.ones(len(ends[0])), kind=kind)
 
 
+def far_grid(n: int) -> NeighborGraph:
+    """Return a square grid of distances that all exceed `missing`."""
+    tied = tied_grid(n, "distance").to_scipy().tocoo()
+    upper = tied.row < tied.col
+    weights = 1 + np.random.default_rng(0).random(int(upper.sum()))
+    return NeighborGraph.from_edges(tied.row[upper], tied.col[upper], weights, kind="distance", missing=1)
+
+
 def caterpillar(n: int) -> NeighborGraph:
     """Return a path that merges from its end, with a leg at each of its points."""
     spine = np.arange(n // 2)
@@ -49,6 +57,7 @@ GRAPHS: dict[str, Callable[[int], NeighborGraph]] = {
     "tied star": tied_star,
     "tied grid": tied_grid,
     "tied distances": lambda n: tied_grid(n, "distance"),
+    "far distances": far_grid,
     "caterpillar": caterpillar,
 }
 

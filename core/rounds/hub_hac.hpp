@@ -9,8 +9,8 @@
 // A cluster is stale if its nearest neighbour must be searched again. A cluster becomes stale in these cases:
 //  1. The cluster has merged, or its edges to a neighbour have changed.
 //  2. The nearest neighbour of the cluster has grown so much that another neighbour may be closer.
-//  3. A rival has got a smaller id, or rounding may have increased the linkage to a rival.
-//     A rival is a neighbour that is as close as the nearest neighbour.
+//  3. A rival has got a smaller id, or the linkage to a rival may have increased.
+//     A rival is a neighbour that may be as close as the nearest neighbour, now or after it has grown.
 //  4. The cluster is a hub, and the size or the id of a neighbour has changed.
 //  5. Constraints no longer allow the cluster to merge with its nearest neighbour.
 //
@@ -144,6 +144,9 @@ class HubHac {
     // Clusters to which this cluster is as close as their nearest neighbour is.
     // The key is the id of that nearest neighbour, or infinity if every merge may change the linkage.
     Heap rivals;
+    // Clusters to which this cluster may become as close as their nearest neighbour is.
+    // This needs a size above -key.
+    Heap rising;
     // Clusters whose nearest neighbour is this cluster. There are up to three reasons to check them:
     Heap watchers;     // if this cluster is larger than -key, another neighbour may be closer
     Heap heavy;        // the union of both clusters may exceed the maximum weight (key: weight of the entry)
@@ -290,15 +293,16 @@ class HubHac {
 
   // Marks clusters as stale if their rival a may now be their nearest neighbour. Cluster a has just merged.
   void update_rivals(Id a) {
-    const auto is_due = [&](const Watch& rival) { return rival.key > clusters_[a].id; };
-    pop_due(clusters_[a].rivals, is_due, [&](Id x) {
-      const Cluster& cluster = clusters_[x];
-      const double now = value(x, a);
-      if (is_nearer(now, clusters_[a].id, cluster.value, clusters_[cluster.nearest].id))
+    const auto check = [&](Id x) {
+      Cluster& cluster = clusters_[x];
+      cluster.value = value(x, cluster.nearest);  // the nearest neighbour may have grown since the search
+      if (is_nearer(value(x, a), clusters_[a].id, cluster.value, clusters_[cluster.nearest].id))
         mark_stale(x);
       else
         watch_rival(x, *find_edge(x, a));
-    });
+    };
+    pop_due(clusters_[a].rivals, [&](const Watch& rival) { return rival.key > clusters_[a].id; }, check);
+    pop_due(clusters_[a].rising, [&](const Watch& rival) { return -rival.key < clusters_[a].size; }, check);
   }
 
   // Marks clusters as stale if a may no longer be their nearest neighbour. Cluster a has just merged.
@@ -392,7 +396,7 @@ class HubHac {
     for (const Edge& edge : cluster.edges) offer(cluster, edge.to, value_of(edge));
     if (cluster.edges.size() < 2) return;  // a single neighbour is always the nearest
 
-    double others = growth_limit();
+    double others = is_rising(cluster) ? kNoLinkage : growth_limit();
     const Stat* nearest = nullptr;
     for (const Edge& edge : cluster.edges) {
       if (edge.to == cluster.nearest) {
@@ -409,18 +413,40 @@ class HubHac {
   // Returns the limit up to which linkages may rise when the neighbour grows.
   double growth_limit() const { return is_gradual_ ? linkage_.floor : kNoLinkage; }
 
+  // Returns whether the linkage to the nearest neighbour rises when that neighbour grows.
+  // Then the linkages to all other neighbours rise with their sizes, too.
+  bool is_rising(const Cluster& cluster) const {
+    return is_gradual_ && cluster.value + rounding(cluster.value) < growth_limit();
+  }
+
+  // Returns the size of a neighbour up to which its linkage to a cluster of size a does not cross `limit`.
+  // `size` is the current size of the neighbour. The linkage must be gradual.
+  double last_size(const Stat& stat, double a, double size, double limit) const {
+    if constexpr (requires { linkage_.size_at(stat, a, limit); })
+      return std::max(size, linkage_.size_at(stat, a, limit));
+    else
+      return size;
+  }
+
   bool is_constant(Id x, const Edge& edge) const {
     return linkage_.is_constant(edge.stat, clusters_[x].size, clusters_[edge.to].size, sizes_);
   }
 
-  // If a merge of neighbour edge.to may make it the nearest neighbour of x, adds x to its heap `rivals`.
+  // If a merge of neighbour edge.to may make it the nearest neighbour of x, adds x to one of its heaps.
   void watch_rival(Id x, const Edge& edge) {
     const Cluster& cluster = clusters_[x];
-    const double now = linkage_.value(edge.stat, cluster.size, clusters_[edge.to].size);
+    Cluster& rival = clusters_[edge.to];
     const double least = cluster.value - (is_gradual_ ? rounding(cluster.value) : 0.0);
-    if (std::max(now, growth_limit()) < least) return;
+    if (linkage_.value(edge.stat, cluster.size, rival.size) < least) {
+      if (is_rising(cluster)) {
+        const double last = last_size(edge.stat, cluster.size, rival.size, least);
+        if (last < sizes_.total) watch(x, edge.to, rival.rising, -last);
+        return;
+      }
+      if (growth_limit() < least) return;
+    }
     const double key = !is_gradual_ || is_constant(x, edge) ? clusters_[cluster.nearest].id : kAlways;
-    watch(x, edge.to, clusters_[edge.to].rivals, key);
+    watch(x, edge.to, rival.rivals, key);
   }
 
   // Adds x to the heaps of its nearest neighbour that watch for constraints on their merge.
@@ -439,16 +465,12 @@ class HubHac {
     const Cluster& cluster = clusters_[x];
     Cluster& nearest = clusters_[cluster.nearest];
     if (linkage_.is_constant(stat, cluster.size, nearest.size, sizes_)) return;
-    double holds = nearest.size, fails = sizes_.total;
+    double holds = nearest.size;
     if (is_gradual_) {
       const double least = others + rounding(others);
-      const auto stays = [&](double size) { return linkage_.value(stat, cluster.size, size) > least; };
-      if (stays(fails)) return;
-      if (stays(holds))
-        for (int step = 0; step < 40 && fails - holds > 1e-6 * holds; ++step) {
-          const double middle = holds + (fails - holds) / 2;
-          (stays(middle) ? holds : fails) = middle;
-        }
+      if (linkage_.value(stat, cluster.size, holds) > least)
+        holds = is_rising(cluster) ? sizes_.total : last_size(stat, cluster.size, holds, least);
+      if (holds >= sizes_.total) return;
     }
     watch(x, cluster.nearest, nearest.watchers, -holds);
   }

@@ -16,6 +16,7 @@
 //   bound_after_growth(...)      upper bound on the linkage to a neighbour that has grown
 //   growth()                     how the linkage changes if a cluster grows without getting new edges
 //   is_growth_invariant()        whether growth of the nearest neighbour never changes the linkage to it
+//   size_at(stat, a, value)      the size b with value(stat, a, b) == value, up to rounding (if gradual)
 //   is_constant(stat, a, b, ...) whether value(stat, a, b) is bit-identical for all larger sizes b
 #pragma once
 
@@ -153,6 +154,11 @@ class AverageLinkage {
   }
   UnionBound::Rule bound_rule() const { return edges_only_ ? UnionBound::max : UnionBound::mean; }
   Growth growth() const { return edges_only_ ? Growth::none : Growth::gradual; }
+  // value(stat, a, b) is floor + excess / (a * b).
+  double size_at(const Stat& stat, double a, double value) const {
+    const double excess = sums_.to_double(stat.sum) - floor * counts_.to_double(stat.count);
+    return excess / (a * (value - floor));
+  }
   // If the mean weight of the edges is `floor`, the linkage is `floor` for any b, unless value() rounds.
   // value() multiplies `floor` by numbers of pairs. The largest number of pairs is a * total.
   // If all these products have at most 53 bits, value() does not round.

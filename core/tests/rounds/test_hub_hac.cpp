@@ -246,6 +246,18 @@ TEST_CASE("if all linkages tie, the work per edge grows at most like log n") {
   }
 }
 
+// Random graphs are not tested. They have many hubs next to the largest one, and each of its merges reads
+// them.
+TEST_CASE("if all edges are farther than missing pairs, the work per edge grows at most like log n") {
+  for (const auto maker : {make_grid, make_fan, make_bipartite}) {
+    std::mt19937 random(7);
+    for (const Id n : {1'600, 6'400, 25'600})
+      for (const std::vector<float>& weights : {std::vector<float>{0.5f}, {0.5f, 1.0f}, {0.3f, 0.6f, 0.7f}})
+        for (const double missing : {0.0, 0.25})
+          CHECK(linkages_per_edge(make(maker, n, weights, random), missing) < 4 * std::log2(n));
+  }
+}
+
 TEST_CASE("common neighbours of hubs are searched only when a hub finds them") {
   for (const double missing : {0.5, 1.0}) {
     std::mt19937 random(7);
