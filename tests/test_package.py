@@ -1,12 +1,15 @@
 import inspect
+import json
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
 import agglo
+from agglo.cli.app import command_to_type
 
 ROOT = Path(__file__).parent.parent
 
@@ -51,6 +54,20 @@ def test_the_package_runs_as_a_program():
     assert done.stdout.startswith(f"agglo {agglo.__version__} "), done.stderr
 
 
+@pytest.mark.parametrize(
+    ("found", "program", "expected"),
+    [
+        ("/usr/bin/agglo", "/usr/bin/agglo", "agglo"),
+        (None, "/home/me/.venv/bin/agglo", "/home/me/.venv/bin/agglo"),
+        (None, "/home/me/agglo/__main__.py", f"{sys.executable} -m agglo"),
+    ],
+)
+def test_suggested_commands_start_the_program_that_runs(monkeypatch, found, program, expected):
+    monkeypatch.setattr("shutil.which", lambda name: found)
+    monkeypatch.setattr("sys.argv", [program])
+    assert command_to_type() == expected
+
+
 def test_a_name_that_is_not_there_is_an_error():
     with pytest.raises(AttributeError, match="module 'agglo' has no attribute 'scipy_clusters'"):
         agglo.scipy_clusters  # noqa: B018
@@ -85,3 +102,15 @@ def test_the_test_command_of_the_readme_is_what_ci_runs():
     assert "```\n./run-tests\n```" in (ROOT / "README.md").read_text(encoding="utf-8")
     assert "\n./run-tests " in (ROOT / ".ci/tests").read_text(encoding="utf-8")
     assert "run_parts tests " in (ROOT / ".ci/run").read_text(encoding="utf-8")
+
+
+def test_other_files_name_the_version_and_requirements_of_the_package():
+    citation = (ROOT / "CITATION.cff").read_text("utf-8")
+    assert re.search(r"^version: (.*)$", citation, re.MULTILINE)[1] == agglo.__version__
+    page = json.loads((ROOT / "explorer/package.json").read_text("utf-8"))
+    assert page["version"] == agglo.__version__
+    recipe = (ROOT / "conda/meta.yaml").read_text("utf-8")
+    assert f'version = "{agglo.__version__}"' in recipe
+    with open(ROOT / "pyproject.toml", "rb") as file:
+        required = tomllib.load(file)["project"]["dependencies"]
+    assert {name.replace(">=", " >=") for name in required} <= set(re.findall(r"^    - (.*)$", recipe, re.MULTILINE))

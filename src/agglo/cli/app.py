@@ -6,11 +6,13 @@ import errno
 import functools
 import json
 import os
+import shutil
 import signal
 import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Annotated, Any, NoReturn, ParamSpec
 
 import typer
@@ -138,6 +140,14 @@ app = typer.Typer(
 def command(name: str | None = None, group: typer.Typer = app) -> Callable[[Callable[P, None]], Callable[P, None]]:
     """Register a function as a command whose errors are reported by :func:`report_errors`."""
     return lambda function: group.command(name, epilog=EPILOG)(report_errors(function))
+
+
+def command_to_type() -> str:
+    """Return the words that start agglo in this shell: ``agglo``, if it is on the search path."""
+    if shutil.which("agglo"):
+        return "agglo"
+    program = Path(sys.argv[0])
+    return f"{sys.executable} -m agglo" if program.name == "__main__.py" else str(program)
 
 
 def main() -> None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agglo.cli import options as opt
-from agglo.cli.app import CANNOT_WRITE, USAGE, command, exit_with, print_message, print_result
+from agglo.cli.app import CANNOT_WRITE, USAGE, command, command_to_type, exit_with, print_message, print_result
 from agglo.cli.fit import build_model, fit_model
 
 if TYPE_CHECKING:
@@ -47,7 +45,7 @@ def demo(
         print_message("note", f"no picture: {error}")
     with exit_with(CANNOT_WRITE, f"nothing was written to {out}: "):
         paths = run_folder.save_run(out, model.tree_, model.labels_, record, picture)
-    name = "agglo" if shutil.which("agglo") else sys.argv[0]  # the command to type
+    name = command_to_type()
     tree = model.tree_
     condensed = tree.condense(branching=5, min_size=50)
     rows = [

@@ -24,6 +24,7 @@ from agglo.cli.app import (
     EPILOG,
     USAGE,
     app,
+    command_to_type,
     exit_with,
     print_message,
     print_result,
@@ -226,7 +227,7 @@ def text(
             extra[run_folder.NAMER] = cached.write
         saved = model_files(clusterer) if keep_model else None
         paths = run_folder.save_run(out, tree, labels, record, extra=extra, model=saved)
-    name = "agglo" if shutil.which("agglo") else sys.argv[0]  # the command to type
+    name = command_to_type()
     rows = [("texts", f"{len(texts.texts):,} different ones in {texts.n_rows:,} rows of {file}")]
     rows += [row for row in report.summarize_run(record) if row[0] != "points"]
     rows += _list_largest(clusters)
