@@ -113,4 +113,5 @@ def test_other_files_name_the_version_and_requirements_of_the_package():
     assert f'version = "{agglo.__version__}"' in recipe
     with open(ROOT / "pyproject.toml", "rb") as file:
         required = tomllib.load(file)["project"]["dependencies"]
-    assert {name.replace(">=", " >=") for name in required} <= set(re.findall(r"^    - (.*)$", recipe, re.MULTILINE))
+    listed = re.findall(r"^    - (.*)$", recipe, re.MULTILINE)
+    assert {name.replace(">=", " >=") for name in required} <= set(listed)
