@@ -27,6 +27,8 @@ from agglo.tree.hierarchy import Hierarchy
 class PredictionMixin(ABC):
     """Mixin for clusterers. It assigns clusters to new points, and to fitted points of weight 0."""
 
+    n_features_in_: int
+    feature_names_in_: npt.NDArray[np.object_]
     labels_: npt.NDArray[np.int64]
     tree_: Hierarchy
     graph_: NeighborGraph
@@ -44,6 +46,7 @@ class PredictionMixin(ABC):
     _constraints: Constraints  # constraints on the points with positive weight
     _graph_tree: Hierarchy  # the tree over the points of the graph
     _seed: int  # the random seed of this fit
+    _seconds: dict[str, float]  # duration of each phase of the last fit
     _weighted: npt.NDArray[np.int64] | None = None  # ids of points with positive weight; None if all are positive
     _weightless: Any = None  # the rows of the points with weight 0
 
@@ -177,8 +180,6 @@ class PredictionMixin(ABC):
         >>> from agglo import SCC
         >>> X = [[0.0], [1.0], [10.0], [12.0], [30.0], [31.0], [42.0], [44.0]]
         >>> clusterer = SCC(metric="euclidean").fit(X)
-        >>> clusterer.labels_
-        array([0, 0, 0, 0, 1, 1, 1, 1])
         >>> clusterer.predict([[0.4], [41.0], [400.0]])
         array([ 0,  1, -1])
         >>> clusterer.predict([[0.4], [41.0], [400.0]], n_clusters=4)

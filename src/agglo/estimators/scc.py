@@ -12,7 +12,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Self, SupportsFloat, SupportsIndex
@@ -152,51 +152,28 @@ class FitOptions:
         check_schedule(self.params["thresholds"], self.params["n_thresholds"], kind)
 
 
+@dataclass(eq=False, repr=False)
 class Clusterer(PredictionMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """Base class of SCC, Affinity and HAC. See :class:`agglo.SCC` for the parameters."""
+    """Base class of SCC, Affinity and HAC. The fields are the parameters; see :class:`agglo.SCC`."""
 
-    n_features_in_: int
-    feature_names_in_: npt.NDArray[np.object_]
-    _seconds: dict[str, float]  # duration of each phase of the last fit
-
-    def __init__(
-        self,
-        n_clusters: SupportsIndex | None = None,
-        *,
-        metric: str = "cosine",
-        n_neighbors: int | Literal["all"] = 25,
-        method: str = "auto",
-        recall: float = 0.95,
-        missing: MissingRule = "mean",
-        linkage: LinkageName | Linkage = "average",
-        connect: ConnectName | None = "auto",
-        round: SupportsIndex | RoundRule | None = None,
-        height: SupportsFloat | None = None,
-        resolution: SupportsFloat | ResolutionRule | None = None,
-        kind: Kind | None = None,
-        max_cluster_size: float | None = None,
-        random_state: RandomStateLike = 0,
-        n_jobs: int | None = None,
-        verbose: bool | int = False,
-        top: ConnectName | Literal["deprecated"] | None = "deprecated",
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.metric = metric
-        self.n_neighbors = n_neighbors
-        self.method = method
-        self.recall = recall
-        self.missing = missing
-        self.linkage = linkage
-        self.connect = connect
-        self.round = round
-        self.height = height
-        self.resolution = resolution
-        self.kind = kind
-        self.max_cluster_size = max_cluster_size
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.top = top
+    n_clusters: SupportsIndex | None = None
+    _: KW_ONLY
+    metric: str = "cosine"
+    n_neighbors: int | Literal["all"] = 25
+    method: str = "auto"
+    recall: float = 0.95
+    missing: MissingRule = "mean"
+    linkage: LinkageName | Linkage = "average"
+    connect: ConnectName | None = "auto"
+    round: SupportsIndex | RoundRule | None = None
+    height: SupportsFloat | None = None
+    resolution: SupportsFloat | ResolutionRule | None = None
+    kind: Kind | None = None
+    max_cluster_size: float | None = None
+    random_state: RandomStateLike = 0
+    n_jobs: int | None = None
+    verbose: bool | int = False
+    top: ConnectName | Literal["deprecated"] | None = "deprecated"
 
     def fit(
         self,
@@ -556,6 +533,7 @@ class Clusterer(PredictionMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
         return tags
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class SCC(Clusterer):
     """Clusterer that runs the Sub-Cluster Component algorithm on the neighbour graph of the points.
 
@@ -678,52 +656,9 @@ class SCC(Clusterer):
     array([0, 0, 1, 1, 2, 2, 3, 3])
     """
 
-    def __init__(
-        self,
-        n_clusters: SupportsIndex | None = None,
-        *,
-        metric: str = "cosine",
-        n_neighbors: int | Literal["all"] = 25,
-        method: str = "auto",
-        recall: float = 0.95,
-        missing: MissingRule = "mean",
-        thresholds: ScheduleName | npt.ArrayLike = "odds",
-        n_thresholds: int | None = None,
-        linkage: LinkageName | Linkage = "average",
-        connect: ConnectName | None = "auto",
-        advance: Advance = "every-round",
-        round: SupportsIndex | RoundRule | None = None,
-        height: SupportsFloat | None = None,
-        resolution: SupportsFloat | ResolutionRule | None = None,
-        kind: Kind | None = None,
-        max_cluster_size: float | None = None,
-        random_state: RandomStateLike = 0,
-        n_jobs: int | None = None,
-        verbose: bool | int = False,
-        top: ConnectName | Literal["deprecated"] | None = "deprecated",
-    ) -> None:
-        super().__init__(
-            n_clusters,
-            metric=metric,
-            n_neighbors=n_neighbors,
-            method=method,
-            recall=recall,
-            missing=missing,
-            linkage=linkage,
-            connect=connect,
-            round=round,
-            height=height,
-            resolution=resolution,
-            kind=kind,
-            max_cluster_size=max_cluster_size,
-            random_state=random_state,
-            n_jobs=n_jobs,
-            verbose=verbose,
-            top=top,
-        )
-        self.thresholds = thresholds
-        self.n_thresholds = n_thresholds
-        self.advance = advance
+    thresholds: ScheduleName | npt.ArrayLike = "odds"
+    n_thresholds: int | None = None
+    advance: Advance = "every-round"
 
     def _plan_rounds(self, graph: NeighborGraph) -> Planner:
         return lambda rule, weights: scc_plan(
