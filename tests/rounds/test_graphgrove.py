@@ -1,7 +1,7 @@
-"""Partitions of the authors' own implementation of SCC, GraphGrove 0.0.11, which only installs on Python 3.8 or older.
+"""Partitions of the authors' own implementation of SCC, GraphGrove 0.0.11, which needs Python 3.8 or older.
 
-``graphgrove.npz`` has the cluster of each point after each of 200 thresholds, numbered by first appearance. GraphGrove got
-the edges of the same graph, by ``SCC.init(thresholds, 1, 0).fit_on_large_batch``.
+``graphgrove.npz`` has the cluster of each point after each of 200 thresholds, numbered by first appearance.
+GraphGrove got the edges of the same graph, by ``SCC.init(thresholds, 1, 0).fit_on_large_batch``.
 """
 
 from pathlib import Path
