@@ -4,6 +4,7 @@ import subprocess
 import sys
 import textwrap
 
+from children import TIMEOUT
 from typer.testing import CliRunner
 
 from agglo import cli
@@ -23,7 +24,7 @@ def driven(prelude, *words):
     """The command in a process of its own, after a few lines of Python have been run there."""
     program = f"{textwrap.dedent(prelude)}\nimport agglo.cli\nagglo.cli.main()"
     command = [sys.executable, "-c", program, *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=False)
 
 
 def names(path):

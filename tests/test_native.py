@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 import pytest
+from children import TIMEOUT
 
 from agglo import _native as blas
 
@@ -29,7 +30,7 @@ thread.start()
 for _ in range(8):
     child = os.fork()
     if child == 0:
-        signal.alarm(60)  # ends a child that hangs
+        signal.alarm(600)  # ends a child that hangs
         os._exit(0 if search() == expected else 1)
     assert os.waitpid(child, 0)[1] == 0
 done.set()
@@ -40,7 +41,7 @@ print("same")
 
 def test_a_process_may_fork_while_another_thread_searches():
     command = [sys.executable, "-W", "ignore", "-c", _FORKS]  # newer Pythons warn of forks beside threads
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT)
     assert done.stdout == "same\n", done.stderr
 
 

@@ -1,3 +1,4 @@
+import contextlib
 import gzip
 import json
 import os
@@ -12,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from children import TIMEOUT, python_child
 from cli_runs import FILES, driven, names, run
 
 import agglo
@@ -188,24 +190,23 @@ def test_a_run_that_is_stopped_leaves_nothing_that_looks_whole(folder, where, na
 
 
 def test_ctrl_c_at_a_terminal_while_the_bar_is_drawn(folder):
-    np.save("large.npy", np.random.default_rng(0).normal(size=(60_000, 64)).astype(np.float32))
+    # The search takes some 20 CPU seconds, so that it still runs when the signal comes on a loaded machine.
+    np.save("large.npy", np.random.default_rng(0).standard_normal((200_000, 100), dtype=np.float32))
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-c", "import agglo.cli; agglo.cli.main()", "fit", "large.npy", "-o", "out"]
-    process = subprocess.Popen(command, stderr=theirs, stdout=subprocess.PIPE)
-    os.close(theirs)
-    seen = b""
-    while b"neighbours" not in seen:
-        assert select.select([ours], [], [], 60)[0], seen
-        seen += os.read(ours, 1024)
-    process.send_signal(signal.SIGINT)
-    try:
-        while True:  # go on reading, or the bar could block
-            assert select.select([ours], [], [], 60)[0], seen
-            seen += os.read(ours, 1024)
-    except OSError:  # the other end is closed
-        os.close(ours)
-    assert process.communicate(timeout=60) == (b"", None)
-    assert process.returncode == 130
+    program, words = "import agglo.cli; agglo.cli.main()", ["fit", "large.npy", "-o", "out", "--method", "exact"]
+    with python_child(program, *words, stderr=theirs, stdout=subprocess.PIPE) as child, open(ours, "rb", 0) as bar:
+        os.close(theirs)
+        seen = b""
+        while b"neighbours" not in seen:
+            assert select.select([bar], [], [], TIMEOUT)[0], seen
+            seen += bar.read(1024)
+        child.send_signal(signal.SIGINT)
+        with contextlib.suppress(OSError):  # raised when the other end is closed
+            while True:  # go on reading, or the bar could block
+                assert select.select([bar], [], [], TIMEOUT)[0], seen
+                seen += bar.read(1024)
+        assert child.communicate(timeout=TIMEOUT) == (b"", None)
+    assert child.returncode == 130
     assert seen.endswith(b"interrupted\r\n")
     assert not (folder / "out").exists()
 

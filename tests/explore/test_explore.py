@@ -2,12 +2,12 @@ import json
 import re
 import signal
 import subprocess
-import sys
 import urllib.request
 from pathlib import Path
 
 import numpy as np
 import pytest
+from children import TIMEOUT, python_child
 from cli_runs import run
 from explorable import TEXTS, write_run
 from forests import chain
@@ -24,17 +24,19 @@ def folder(tmp_path):
 
 
 def test_the_command_prints_a_link_and_ends_with_ctrl_c(folder):
-    command = [sys.executable, "-c", "import agglo.cli; agglo.cli.main()", "explore", str(folder), "--json"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    program = "import agglo.cli; agglo.cli.main()"
+    with python_child(program, "explore", folder, "--json", stdout=subprocess.PIPE, text=True) as child:
         text = ""
         while not text.rstrip().endswith("}"):
-            text += process.stdout.readline()
+            line = child.stdout.readline()
+            assert line, text
+            text += line
         url = json.loads(text)["url"]
         assert re.fullmatch(r"http://127\.0\.0\.1:\d+/\?token=[\w-]{32}", url)
-        with urllib.request.urlopen(url, timeout=60) as answer:
+        with urllib.request.urlopen(url, timeout=TIMEOUT) as answer:
             assert b"agglo explore" in answer.read()
-        process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=60) == 0
+        child.send_signal(signal.SIGINT)
+        assert child.wait(timeout=TIMEOUT) == 0
 
 
 def test_the_command_writes_one_file(folder, tmp_path):

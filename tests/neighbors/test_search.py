@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import signal
 import subprocess
 import sys
 import threading
 
 import numpy as np
 import pytest
+from children import TIMEOUT, python_child
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -331,20 +331,27 @@ def test_concurrent_searches_restore_the_blas_limit():
 
 
 def test_ctrl_c_ends_a_search():
-    """Interrupted when it says that it is under way, the search stops long before its end."""
-    code = """
-import numpy as np, agglo
-X = np.random.default_rng(0).standard_normal((60_000, 300), dtype=np.float32)
-agglo.neighbor_graph(X, progress=lambda name, done, total: print(done, total, flush=True))
-"""
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
-        assert child.stdout is not None
-        first = child.stdout.readline()
-        child.send_signal(signal.SIGINT)
-        rest, errors = child.communicate(timeout=60)
+    """Interrupted soon after its first report, the search stops long before its end."""
+    program = """
+        import signal, threading
+        import numpy as np, agglo
+        X = np.random.default_rng(0).standard_normal((60_000, 300), dtype=np.float32)
+        agglo.neighbor_graph(X[:3000], method="exact")
+        # The child interrupts itself: on a loaded machine, a signal of another process may come too late.
+        ctrl_c = threading.Timer(0.1, signal.pthread_kill, [threading.get_ident(), signal.SIGINT])
+
+        def report(name, done, total):
+            print(done, total, flush=True)
+            if ctrl_c.ident is None:
+                ctrl_c.start()
+
+        agglo.neighbor_graph(X, method="exact", progress=report)
+        """
+    with python_child(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
+        reports, errors = child.communicate(timeout=TIMEOUT)
     assert b"KeyboardInterrupt" in errors
     assert child.returncode != 0
-    done, total = map(int, (first + rest).splitlines()[-1].split())
+    done, total = map(int, reports.splitlines()[-1].split())
     assert done < total / 2
 
 
@@ -359,6 +366,7 @@ except ValueError as error:
     print(error)
 print(agglo.scc(graph, n_jobs=2).n_leaves)
 """
-    child = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    command = [sys.executable, "-c", code]
+    child = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=False)
     expected = r"n_jobs=1000, but the system started only \d+ threads \(Resource .*\): pass fewer\n9\n"
     assert re.fullmatch(expected, child.stdout), child.stderr

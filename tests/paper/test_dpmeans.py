@@ -7,10 +7,10 @@ import itertools
 import pickle
 import signal
 import subprocess
-import sys
 
 import numpy as np
 import pytest
+from children import TIMEOUT, python_child
 from estimator_checks import parametrize_checks, run_check
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -227,20 +227,20 @@ def test_integers_booleans_and_half_floats(solver):
 
 @each
 def test_ctrl_c_ends_a_fit(solver):
-    code = f"""
-import numpy as np
-from agglo.paper.dpmeans import {solver.__name__}
-X = np.random.default_rng(0).standard_normal((30_000, 200), dtype=np.float32)
-print("ready", flush=True)
-{solver.__name__}(0.0, n_init=1000).fit(X)
-"""
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
-        assert child.stdout is not None
-        child.stdout.readline()
+    program = f"""
+        import numpy as np
+        from agglo.paper.dpmeans import {solver.__name__}
+        X = np.random.default_rng(0).standard_normal((30_000, 200), dtype=np.float32)
+        {solver.__name__}(0.0, n_init=1).fit(X[:100])
+        print("ready", flush=True)
+        {solver.__name__}(0.0, n_init=1000).fit(X)
+        """
+    with python_child(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
+        assert child.stdout.readline() == b"ready\n"
         with pytest.raises(subprocess.TimeoutExpired):
-            child.wait(1.5)
+            child.wait(1.5)  # so that the fit is under way
         child.send_signal(signal.SIGINT)
-        _, errors = child.communicate(timeout=60)
+        _, errors = child.communicate(timeout=TIMEOUT)
     assert b"KeyboardInterrupt" in errors
     assert child.returncode != 0
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from children import TIMEOUT
 
 from agglo._native import exp, geomspace, log
 
@@ -23,7 +24,7 @@ def run(*command, **environment):
         cwd=Path(__file__).parent,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=TIMEOUT,
     )
 
 

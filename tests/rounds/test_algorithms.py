@@ -1,13 +1,11 @@
 import inspect
-import os
 import signal
 import subprocess
-import sys
-import textwrap
 from fractions import Fraction
 
 import numpy as np
 import pytest
+from children import TIMEOUT, python_child
 from graphs import complete_graph, graphs, thresholds_for
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -263,18 +261,17 @@ def test_ctrl_c_stops_the_rounds():
         n = 100_000
         graph = agglo.NeighborGraph.from_neighbors(
             (np.arange(n)[:, None] + rng.integers(1, 1000, (n, 10))) % n, rng.random((n, 10)), kind="similarity")
+        agglo.scc(graph)
         print("ready", flush=True)
         while True:
             agglo.scc(graph)
     """
-    process = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(program)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    assert process.stdout.readline() == "ready\n"
-    os.kill(process.pid, signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
+    with python_child(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
+        assert child.stdout.readline() == "ready\n"
+        child.send_signal(signal.SIGINT)
+        _, errors = child.communicate(timeout=TIMEOUT)
     assert "KeyboardInterrupt" in errors
-    assert process.returncode != 0
+    assert child.returncode != 0
 
 
 def test_help_shows_the_shared_parameters():
