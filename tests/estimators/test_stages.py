@@ -1,4 +1,4 @@
-"""A fit reads few files and makes few passes over the points, before ``connect`` merges coarse clusters."""
+"""A fit with the default parameters runs the functions of few files, and makes few passes over the points."""
 
 import sys
 from pathlib import Path
@@ -21,29 +21,31 @@ def points():
     return X
 
 
-def run_with_profile(profile, X, connect=None):
+def run_with_profile(profile, X, **parameters):
     sys.setprofile(profile)
     try:
-        return SCC(connect=connect).fit(X)
+        return SCC(**parameters).fit(X)
     finally:
         sys.setprofile(None)
 
 
-@pytest.mark.parametrize(("connect", "most"), [(None, 11), ("auto", 13)])
-def test_a_fit_runs_functions_of_few_files(points, connect, most):
+def test_a_fit_runs_functions_of_at_most_12_files(points):
     files = set()
 
     def profile(frame, event, _):
         if event == "call" and Path(frame.f_code.co_filename).is_relative_to(SOURCE):
             files.add(frame.f_code.co_filename)
 
-    model = run_with_profile(profile, points, connect)
+    model = run_with_profile(profile, points)
     assert len(set(model.labels_)) > 1
     assert str(SOURCE / "estimators" / "scc.py") in files
-    assert len(files) <= most, sorted(files)
+    assert len(files) <= 12, sorted(files)
 
 
-def test_a_fit_makes_at_most_three_passes_over_the_points(points, monkeypatch):
+@pytest.mark.parametrize(("connect", "connecting"), [(None, []), ("auto", ["_normalize_or_center", "_moments"])])
+def test_a_fit_makes_three_passes_over_the_points_before_it_connects_clusters(
+    points, monkeypatch, connect, connecting
+):
     monkeypatch.setattr("agglo.neighbors.search._SAMPLE", 100)  # the mean of pairs reads a sample, not all points
     passes = []
 
@@ -69,5 +71,5 @@ def test_a_fit_makes_at_most_three_passes_over_the_points(points, monkeypatch):
     for name, function in list(vars(_core).items()):
         if callable(function) and not isinstance(function, type) and not name.startswith("_"):
             monkeypatch.setattr(_core, name, record(name, function))
-    run_with_profile(profile, points)
-    assert passes == ["_check_values", "find_duplicates", "search_exact"]
+    run_with_profile(profile, points, connect=connect)
+    assert passes == ["_check_values", "find_duplicates", "search_exact", *connecting]

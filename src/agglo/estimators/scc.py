@@ -57,7 +57,7 @@ from agglo.points.points import (
     validate_points,
 )
 from agglo.progress import Progress, progress_bar
-from agglo.rounds.algorithms import Planner, build_hierarchy, check_round_options, run_core
+from agglo.rounds.connect import Planner, build_hierarchy, check_round_options
 from agglo.rounds.constraints import NO_CONSTRAINTS, Groups, check_constraints, check_weights
 from agglo.rounds.linkage import Linkage, LinkageName
 from agglo.rounds.schedule import (
@@ -67,6 +67,7 @@ from agglo.rounds.schedule import (
     affinity_plan,
     check_schedule,
     hac_plan,
+    run_plan,
     scc_plan,
 )
 from agglo.rounds.vector_linkage import VECTOR_LINKAGES, ConnectName, check_vector_linkage, vector_linkage_kind
@@ -336,7 +337,7 @@ class Clusterer(PredictionMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
         if self._duplicates.n_duplicates:
             constraints = map_constraints(self._duplicates, self._constraints)
         self.tree_ = self._graph_tree = build_hierarchy(
-            partial(run_core, self.n_jobs, progress),
+            partial(run_plan, self.n_jobs, progress),
             self._plan_rounds(graph),
             graph,
             self.linkage,

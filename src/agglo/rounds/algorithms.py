@@ -1,4 +1,4 @@
-"""SCC, Affinity and HAC on a neighbour graph, run by the native core."""
+"""The functions that run SCC, Affinity and HAC on a neighbour graph, and return the tree."""
 
 from __future__ import annotations
 
@@ -6,29 +6,21 @@ import warnings
 from collections.abc import Callable
 from functools import partial
 from inspect import signature
-from typing import Any, Literal, TypedDict, TypeVar, Unpack, cast
+from typing import Any, Literal, TypedDict, TypeVar, Unpack
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse.csgraph import connected_components
 
-from agglo import _core
-from agglo._validation import check_choice, effective_n_threads
-from agglo.neighbors.graph import Missing, NeighborGraph, fixed_point_for
+from agglo.neighbors.graph import NeighborGraph
 from agglo.progress import Progress
-from agglo.rounds import numpy_engine
-from agglo.rounds.connect import choose_connect, drop_unsupported_merges, extend_heights, merge_roots
-from agglo.rounds.constraints import Constraints, Groups, check_constraints
-from agglo.rounds.linkage import LINKAGES, GraphLinkageName, Linkage, LinkageName, check_linkage
-from agglo.rounds.schedule import Advance, RoundPlan, ScheduleName, affinity_plan, hac_plan, scc_plan
-from agglo.rounds.vector_linkage import VECTOR_LINKAGES, ConnectName, VectorLinkage
-from agglo.tree.default_level import modularity_path
-from agglo.tree.forest import Forest
+from agglo.rounds.connect import Planner, build_hierarchy, check_round_options
+from agglo.rounds.constraints import Groups, check_constraints
+from agglo.rounds.linkage import GraphLinkageName, Linkage, LinkageName
+from agglo.rounds.schedule import Advance, RoundPlan, ScheduleName, affinity_plan, hac_plan, run_plan, scc_plan
+from agglo.rounds.vector_linkage import ConnectName
 from agglo.tree.hierarchy import Hierarchy
 
 Function = TypeVar("Function", bound=Callable[..., Hierarchy])
-Engine = Callable[[NeighborGraph, RoundPlan, Constraints | None], Forest]
-Planner = Callable[[GraphLinkageName | Linkage, npt.NDArray[np.float64] | None], RoundPlan]
 
 
 class Inputs(TypedDict, total=False):
@@ -78,7 +70,7 @@ def _check_inputs(
         warnings.warn("top= is now called connect=: pass connect", FutureWarning, stacklevel=3)
         connect = top
     check_round_options(linkage, connect)
-    return partial(run_core, n_jobs, progress), plan_rounds, graph, linkage, X, connect, constraints
+    return partial(run_plan, n_jobs, progress), plan_rounds, graph, linkage, X, connect, constraints
 
 
 def _show_inputs(function: Function) -> Function:
@@ -203,171 +195,3 @@ def hac(graph: NeighborGraph, **inputs: Unpack[Inputs]) -> Hierarchy:
     [0.0, 0.0, 0.0, 0.0, 0.1, 0.2, 0.8]
     """
     return build_hierarchy(*_check_inputs("hac", lambda rule, _: hac_plan(rule), graph, **inputs))
-
-
-def check_round_options(linkage: object, connect: object) -> None:
-    """Raise if ``linkage``, or the linkage ``connect`` that merges the roots, is unknown."""
-    if not isinstance(linkage, str) or linkage not in LINKAGES:
-        check_linkage(linkage)
-    check_choice("connect", connect, (None, "auto", *VECTOR_LINKAGES))
-
-
-def build_hierarchy(
-    engine: Engine,
-    plan_rounds: Planner,
-    graph: NeighborGraph,
-    linkage: LinkageName | Linkage,
-    X: npt.ArrayLike | None,
-    connect: ConnectName | None,
-    constraints: Constraints | None,
-) -> Hierarchy:
-    """Run the rounds on ``graph``, merge the remaining roots, and return the tree.
-
-    ``plan_rounds(linkage, weights)`` returns the plan of the rounds. ``weights`` are the point weights, or None.
-    """
-    weights = None if constraints is None else constraints.weights
-    rule: GraphLinkageName | Linkage
-    if linkage == "exact-average" or linkage == "centroid" or linkage == "ward":
-        rule = VectorLinkage(graph, linkage, X, weights)
-        rule.warn_of_rounding(stacklevel=3)
-    else:
-        rule = linkage
-    root_linkage: VectorLinkage | None = None
-    if connect is not None and connect != "auto":
-        root_linkage = VectorLinkage(graph, connect, X, weights)  # raises if X is invalid, before the rounds run
-    plan = plan_rounds(rule, weights)
-    forest = engine(graph, plan, constraints)
-
-    kind, about = graph.kind, {"linkage": str(rule), "metric": graph.metric, **plan.about}
-    missing, closest = cast(Missing, graph.missing), graph.weights.max(initial=1.0)
-    if not isinstance(rule, str):
-        kind, missing = rule.kind, "ignore"
-        closest = np.max(forest.value, initial=1.0, where=np.isfinite(forest.value))
-        if not isinstance(rule, VectorLinkage):
-            about["linkage"] = type(rule).__name__
-    if plan.mutual:
-        forest = _sort_merges(forest, kind == "similarity")
-    if constraints is not None:
-        about |= constraints.about()
-    origin = max(1.0, float(closest))
-    n_clusters = int(forest.after[-1]) if len(forest.after) else graph.n_points
-    if connect == "auto":
-        chosen = choose_connect(graph.metric, linkage, X)
-        # If thresholds or constraints ended the rounds while edges were left, do not merge the roots.
-        if chosen is not None and (n_clusters == 1 or n_clusters == _count_components(graph)):
-            if chosen == "ward" and 2 * graph.n_edges < graph.n_points * (graph.n_points - 1):
-                tree = Hierarchy.from_forest(forest, kind=kind, missing=missing, origin=origin, about=about)
-                forest = drop_unsupported_merges(forest, modularity_path(tree, graph, sample_weight=weights))
-                n_clusters = int(np.count_nonzero(forest.parent < 0))
-            if n_clusters > 1:
-                root_linkage = VectorLinkage(graph, chosen, X, weights)
-    if root_linkage is not None:
-        n_below = len(forest.parent)
-
-        def run_hac(roots: NeighborGraph, linkage: VectorLinkage, constraints: Constraints | None) -> Forest:
-            merged = engine(roots, hac_plan(linkage), constraints)
-            return _sort_merges(merged, linkage.kind == "similarity")
-
-        forest = merge_roots(forest, root_linkage, kind, constraints, run_hac)
-        if connect == "auto" and root_linkage.linkage == "ward":
-            forest = extend_heights(forest, n_below, kind, missing)
-        about |= {"connect": str(root_linkage), "graph_clusters": n_clusters}
-    return Hierarchy.from_forest(forest, kind=kind, missing=missing, origin=origin, about=about)
-
-
-def _sort_merges(forest: Forest, is_similarity: bool) -> Forest:
-    """Sort the merges of a binary forest by linkage value; return a forest with one merge per round, as in HAC.
-
-    If a merge is closer than a merge below it, it is sorted by the value of the merge below it. So children come
-    before their parents. Merges of must-link points have infinite linkage values. They stay in the first round.
-    """
-    must_link = np.isinf(forest.value)
-    n = int(((forest.round == 0) | must_link).sum())  # nodes that are not sorted: leaves and must-link merges
-    rounds = int(must_link.any())  # number of rounds that are not sorted
-    merges = len(forest.parent) - n
-    distance = -forest.value[n:] if is_similarity else forest.value[n:]
-    settled = _core.make_heights_monotone(forest.parent, np.concatenate([np.full(n, -np.inf), distance]))[n:]
-    order = np.argsort(settled, kind="stable")
-    place = np.empty(merges, np.int32)
-    place[order] = np.arange(merges, dtype=np.int32)
-    old = np.concatenate([np.arange(n), n + order])
-    parent = forest.parent[old]
-    inner = parent >= n
-    parent[inner] = n + place[parent[inner] - n]
-    clusters = int(forest.before[rounds]) if merges else 0
-    before = clusters - np.arange(merges)
-    unknown = np.full(merges, np.nan)
-    return Forest(
-        parent,
-        forest.value[old],
-        forest.size[old],
-        np.concatenate([forest.round[:n], rounds + np.arange(1, merges + 1, dtype=np.int32)]),
-        np.concatenate([forest.threshold[:rounds], unknown]),
-        np.concatenate([forest.before[:rounds], before]),
-        np.concatenate([forest.after[:rounds], before - 1]),
-        np.concatenate([forest.seconds[:rounds], unknown]),
-    )
-
-
-def _count_components(graph: NeighborGraph) -> int:
-    return int(connected_components(graph.to_scipy(), False, return_labels=False))
-
-
-def run_core(
-    n_jobs: int | None,
-    progress: Progress | None,
-    graph: NeighborGraph,
-    plan: RoundPlan,
-    constraints: Constraints | None,
-) -> Forest:
-    """Run the rounds of ``plan`` in the C++ core, or in NumPy for a custom linkage; return the forest."""
-    linkage, rows = plan.linkage, (graph.indptr, graph.indices, graph.weights)
-    n_threads, report = effective_n_threads(n_jobs), progress and partial(progress, "rounds")
-    limits = _core_constraints(constraints)
-    if isinstance(linkage, VectorLinkage):
-        vectors = _core.Vectors(
-            linkage.release_points(),
-            linkage=linkage.linkage,
-            metric=linkage.metric,
-            weights=_or_empty(None if constraints is None else constraints.weights),
-            spreads=_or_empty(linkage.spreads),
-        )
-        core_plan = _core_plan(plan, _core.LinkageSpec(linkage.kind))
-        return Forest(*_core.run_vector_rounds(rows, vectors, core_plan, limits, n_threads, report))
-    if not isinstance(linkage, str):
-        return numpy_engine.run(graph, plan, constraints, progress)
-    weights = None if constraints is None or linkage != "average" else constraints.weights
-    fixed = fixed_point_for(graph, weights)
-    spec = _core.LinkageSpec(
-        graph.kind,
-        linkage,
-        missing=None if graph.missing == "ignore" else graph.missing,
-        shift=fixed.shift,
-        limbs=fixed.limbs,
-        count_shift=fixed.count_shift,
-    )
-    return Forest(*_core.run_rounds(rows, _core_plan(plan, spec), limits, n_threads, report))
-
-
-def _core_plan(plan: RoundPlan, linkage: _core.LinkageSpec) -> _core.RoundPlan:
-    """Convert a plan of the rounds to an argument of the C++ core."""
-    return _core.RoundPlan(
-        linkage, thresholds=_or_empty(plan.thresholds), until_stable=plan.until_stable, mutual=plan.mutual
-    )
-
-
-def _core_constraints(constraints: Constraints | None) -> _core.Constraints:
-    """Convert the constraints to the form that the C++ core takes; None becomes empty arrays."""
-    none = np.empty(0, np.int32)
-    return _core.Constraints(
-        must_link=none if constraints is None else constraints.must.ravel(),
-        cannot_link=none if constraints is None else constraints.cannot.ravel(),
-        groups=none if constraints is None else constraints.groups.ravel(),
-        max_weight=np.inf if constraints is None else constraints.most,
-        weights=_or_empty(None if constraints is None else constraints.weights),
-    )
-
-
-def _or_empty(values: npt.NDArray[np.float64] | None) -> npt.NDArray[np.float64]:
-    """Return ``values``. If they are None, return an empty array, as the C++ core expects."""
-    return np.empty(0) if values is None else values

@@ -1,4 +1,4 @@
-"""Merge the roots of a forest: the clusters without edges between them that remain after the rounds.
+"""Build the tree of a graph: run the rounds, and merge the clusters that the graph does not connect.
 
 If the graph has several connected components, the rounds end with a forest. HAC then merges the roots of the
 forest by a vector linkage (:mod:`agglo.rounds.vector_linkage`), on a new graph of the roots' means. Each of these
@@ -10,21 +10,33 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
 from agglo import _core
+from agglo._validation import check_choice
 from agglo.neighbors.graph import Kind, Missing, NeighborGraph
 from agglo.neighbors.search import neighbor_graph
 from agglo.rounds.constraints import Constraints
-from agglo.rounds.linkage import GRAPH_LINKAGES
-from agglo.rounds.vector_linkage import CLEAR, EPSILON, FEW, VECTOR_LINKAGES, VectorLinkage, VectorLinkageName
-from agglo.tree.default_level import ModularityPath
+from agglo.rounds.linkage import GRAPH_LINKAGES, LINKAGES, GraphLinkageName, Linkage, LinkageName, check_linkage
+from agglo.rounds.schedule import RoundPlan, hac_plan
+from agglo.rounds.vector_linkage import (
+    CLEAR,
+    EPSILON,
+    FEW,
+    VECTOR_LINKAGES,
+    ConnectName,
+    VectorLinkage,
+    VectorLinkageName,
+)
+from agglo.tree.default_level import ModularityPath, modularity_path
 from agglo.tree.forest import Forest
+from agglo.tree.hierarchy import Hierarchy
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -36,9 +48,113 @@ _LEAST_RESOLUTION = 2 / 3  # a merge is supported if its edge weight is at least
 _LEAST_EXCESS = 2 / 5  # a merge is also supported if the excess of one child is at least this
 _NO_EDGE = 1e-12  # if the share of all edge weight is smaller, it is a rounding error
 _ROUNDING = 1e-9  # the order of the points changes sums by less than this
+Planner = Callable[[GraphLinkageName | Linkage, npt.NDArray[np.float64] | None], RoundPlan]
+"""A function that returns the plan of the rounds, given the linkage and the weights of the points."""
+Engine = Callable[[NeighborGraph, RoundPlan, Constraints | None], Forest]
+"""A function that runs the rounds of a plan."""
 
-Run = Callable[[NeighborGraph, VectorLinkage, Constraints | None], Forest]
-"""A function that runs HAC on a graph and returns a forest with one round per merge."""
+
+def check_round_options(linkage: object, connect: object) -> None:
+    """Raise if ``linkage``, or the linkage ``connect`` that merges the roots, is unknown."""
+    if not isinstance(linkage, str) or linkage not in LINKAGES:
+        check_linkage(linkage)
+    check_choice("connect", connect, (None, "auto", *VECTOR_LINKAGES))
+
+
+def build_hierarchy(
+    engine: Engine,
+    plan_rounds: Planner,
+    graph: NeighborGraph,
+    linkage: LinkageName | Linkage,
+    X: npt.ArrayLike | None,
+    connect: ConnectName | None,
+    constraints: Constraints | None,
+) -> Hierarchy:
+    """Run the rounds on ``graph``, merge the remaining roots, and return the tree.
+
+    ``plan_rounds(linkage, weights)`` returns the plan of the rounds. ``weights`` are the point weights, or None.
+    """
+    weights = None if constraints is None else constraints.weights
+    rule: GraphLinkageName | Linkage
+    if linkage == "exact-average" or linkage == "centroid" or linkage == "ward":
+        rule = VectorLinkage(graph, linkage, X, weights)
+        rule.warn_of_rounding(stacklevel=3)
+    else:
+        rule = linkage
+    root_linkage: VectorLinkage | None = None
+    if connect is not None and connect != "auto":
+        root_linkage = VectorLinkage(graph, connect, X, weights)  # raises if X is invalid, before the rounds run
+    plan = plan_rounds(rule, weights)
+    forest = engine(graph, plan, constraints)
+
+    kind, about = graph.kind, {"linkage": str(rule), "metric": graph.metric, **plan.about}
+    missing, closest = cast(Missing, graph.missing), graph.weights.max(initial=1.0)
+    if not isinstance(rule, str):
+        kind, missing = rule.kind, "ignore"
+        closest = np.max(forest.value, initial=1.0, where=np.isfinite(forest.value))
+        if not isinstance(rule, VectorLinkage):
+            about["linkage"] = type(rule).__name__
+    if plan.mutual:
+        forest = _sort_merges(forest, kind == "similarity")
+    if constraints is not None:
+        about |= constraints.about()
+    origin = max(1.0, float(closest))
+    n_clusters = int(forest.after[-1]) if len(forest.after) else graph.n_points
+    if connect == "auto":
+        chosen = choose_connect(graph.metric, linkage, X)
+        # If thresholds or constraints ended the rounds while edges were left, do not merge the roots.
+        if chosen is not None and (n_clusters == 1 or n_clusters == _count_components(graph)):
+            if chosen == "ward" and 2 * graph.n_edges < graph.n_points * (graph.n_points - 1):
+                tree = Hierarchy.from_forest(forest, kind=kind, missing=missing, origin=origin, about=about)
+                forest = drop_unsupported_merges(forest, modularity_path(tree, graph, sample_weight=weights))
+                n_clusters = int(np.count_nonzero(forest.parent < 0))
+            if n_clusters > 1:
+                root_linkage = VectorLinkage(graph, chosen, X, weights)
+    if root_linkage is not None:
+        n_below = len(forest.parent)
+        forest = merge_roots(engine, forest, root_linkage, kind, constraints)
+        if connect == "auto" and root_linkage.linkage == "ward":
+            forest = extend_heights(forest, n_below, kind, missing)
+        about |= {"connect": str(root_linkage), "graph_clusters": n_clusters}
+    return Hierarchy.from_forest(forest, kind=kind, missing=missing, origin=origin, about=about)
+
+
+def _sort_merges(forest: Forest, is_similarity: bool) -> Forest:
+    """Sort the merges of a binary forest by linkage value; return a forest with one merge per round, as in HAC.
+
+    If a merge is closer than a merge below it, it is sorted by the value of the merge below it. So children come
+    before their parents. Merges of must-link points have infinite linkage values. They stay in the first round.
+    """
+    must_link = np.isinf(forest.value)
+    n = int(((forest.round == 0) | must_link).sum())  # nodes that are not sorted: leaves and must-link merges
+    rounds = int(must_link.any())  # number of rounds that are not sorted
+    merges = len(forest.parent) - n
+    distance = -forest.value[n:] if is_similarity else forest.value[n:]
+    settled = _core.make_heights_monotone(forest.parent, np.concatenate([np.full(n, -np.inf), distance]))[n:]
+    order = np.argsort(settled, kind="stable")
+    place = np.empty(merges, np.int32)
+    place[order] = np.arange(merges, dtype=np.int32)
+    old = np.concatenate([np.arange(n), n + order])
+    parent = forest.parent[old]
+    inner = parent >= n
+    parent[inner] = n + place[parent[inner] - n]
+    clusters = int(forest.before[rounds]) if merges else 0
+    before = clusters - np.arange(merges)
+    unknown = np.full(merges, np.nan)
+    return Forest(
+        parent,
+        forest.value[old],
+        forest.size[old],
+        np.concatenate([forest.round[:n], rounds + np.arange(1, merges + 1, dtype=np.int32)]),
+        np.concatenate([forest.threshold[:rounds], unknown]),
+        np.concatenate([forest.before[:rounds], before]),
+        np.concatenate([forest.after[:rounds], before - 1]),
+        np.concatenate([forest.seconds[:rounds], unknown]),
+    )
+
+
+def _count_components(graph: NeighborGraph) -> int:
+    return int(connected_components(graph.to_scipy(), False, return_labels=False))
 
 
 def choose_connect(metric: str | None, linkage: object, X: Any) -> VectorLinkageName | None:
@@ -158,12 +274,14 @@ def extend_heights(forest: Forest, n_below: int, kind: Kind, missing: Missing) -
 
 
 def merge_roots(
-    forest: Forest, linkage: VectorLinkage, kind: Kind, constraints: Constraints | None, run: Run
+    engine: Engine, forest: Forest, linkage: VectorLinkage, kind: Kind, constraints: Constraints | None
 ) -> Forest:
     """Merge the roots of a forest by HAC, as far as the constraints allow; return the larger forest.
 
     Parameters
     ----------
+    engine : callable
+        The engine that runs HAC on a graph of the roots.
     forest : Forest
         The forest over the points of ``linkage`` that the rounds on the graph built.
     linkage : VectorLinkage
@@ -173,8 +291,6 @@ def merge_roots(
         converted to this kind.
     constraints : Constraints, optional
         The constraints on the points, which the forest satisfies.
-    run : callable
-        A function that runs HAC on a graph of the roots.
     """
     is_first = True
     while True:
@@ -185,11 +301,9 @@ def merge_roots(
         if is_first and linkage.lost > FEW:
             _warn_of_rounding(linkage, means)
         is_first = False
-        above = run(
-            _graph(means, linkage.metric),
-            linkage.with_clusters(means, spreads),
-            _translate_constraints(constraints, labels, weights),
-        )
+        plan = hac_plan(linkage.with_clusters(means, spreads))
+        above = engine(_graph(means, linkage.metric), plan, _translate_constraints(constraints, labels, weights))
+        above = _sort_merges(above, linkage.kind == "similarity")
         if not len(above.threshold):
             return forest
         forest = _stack_forests(forest, roots, above._replace(value=_convert_values(kind, linkage, above.value)))

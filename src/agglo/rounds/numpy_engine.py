@@ -8,7 +8,7 @@ clusters. All other pairs keep their linkage values.
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,8 +19,10 @@ from agglo.neighbors.graph import NeighborGraph
 from agglo.progress import Progress
 from agglo.rounds.constraints import Constraints
 from agglo.rounds.linkage import Linkage, rows
-from agglo.rounds.schedule import RoundPlan
 from agglo.tree.forest import Forest
+
+if TYPE_CHECKING:
+    from agglo.rounds.schedule import RoundPlan
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

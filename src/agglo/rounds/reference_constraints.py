@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agglo.neighbors.graph import NeighborGraph
-from agglo.rounds.algorithms import Planner, build_hierarchy, check_round_options
+from agglo.rounds.connect import Planner, build_hierarchy, check_round_options
 from agglo.rounds.constraints import Constraints, check_constraints
 from agglo.rounds.reference import contract, nearest_neighbors
 from agglo.rounds.reference_linkage import make_linkage, merge_clusters, point_pairs, select

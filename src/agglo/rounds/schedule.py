@@ -1,19 +1,28 @@
-"""Schedules (the thresholds of the rounds, from near to far) and plans (the parameters of the rounds)."""
+"""Schedules and plans: choose the thresholds of the rounds, plan the rounds, and run a plan.
+
+A schedule is the array of thresholds, from near to far. A plan has all parameters of the rounds.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from agglo import _core
 from agglo._native import geomspace, log
-from agglo._validation import check_choice
-from agglo.neighbors.graph import Kind, NeighborGraph, WeightSummary
+from agglo._validation import check_choice, effective_n_threads
+from agglo.neighbors.graph import Kind, NeighborGraph, WeightSummary, fixed_point_for
+from agglo.progress import Progress
+from agglo.rounds import numpy_engine
+from agglo.rounds.constraints import Constraints
 from agglo.rounds.linkage import GraphLinkageName, Linkage, edge_linkages
 from agglo.rounds.vector_linkage import VectorLinkage
+from agglo.tree.forest import Forest
 
 ScheduleName = Literal["odds", "geometric", "linear", "doubling"]
 SCHEDULES = ("odds", "geometric", "linear", "doubling")
@@ -289,3 +298,63 @@ def hac_plan(linkage: GraphLinkageName | Linkage) -> RoundPlan:
     If the linkage is reducible, the merges are those of sequential HAC. Many of these merges share a round.
     """
     return RoundPlan(linkage, None, True, True, {"method": "hac"})
+
+
+def run_plan(
+    n_jobs: int | None,
+    progress: Progress | None,
+    graph: NeighborGraph,
+    plan: RoundPlan,
+    constraints: Constraints | None,
+) -> Forest:
+    """Run the rounds of ``plan`` in the C++ core, or in NumPy for a custom linkage; return the forest."""
+    linkage, rows = plan.linkage, (graph.indptr, graph.indices, graph.weights)
+    n_threads, report = effective_n_threads(n_jobs), progress and partial(progress, "rounds")
+    limits = _core_constraints(constraints)
+    if isinstance(linkage, VectorLinkage):
+        vectors = _core.Vectors(
+            linkage.release_points(),
+            linkage=linkage.linkage,
+            metric=linkage.metric,
+            weights=_or_empty(None if constraints is None else constraints.weights),
+            spreads=_or_empty(linkage.spreads),
+        )
+        core_plan = _core_plan(plan, _core.LinkageSpec(linkage.kind))
+        return Forest(*_core.run_vector_rounds(rows, vectors, core_plan, limits, n_threads, report))
+    if not isinstance(linkage, str):
+        return numpy_engine.run(graph, plan, constraints, progress)
+    weights = None if constraints is None or linkage != "average" else constraints.weights
+    fixed = fixed_point_for(graph, weights)
+    spec = _core.LinkageSpec(
+        graph.kind,
+        linkage,
+        missing=None if graph.missing == "ignore" else graph.missing,
+        shift=fixed.shift,
+        limbs=fixed.limbs,
+        count_shift=fixed.count_shift,
+    )
+    return Forest(*_core.run_rounds(rows, _core_plan(plan, spec), limits, n_threads, report))
+
+
+def _core_plan(plan: RoundPlan, linkage: _core.LinkageSpec) -> _core.RoundPlan:
+    """Convert a plan of the rounds to an argument of the C++ core."""
+    return _core.RoundPlan(
+        linkage, thresholds=_or_empty(plan.thresholds), until_stable=plan.until_stable, mutual=plan.mutual
+    )
+
+
+def _core_constraints(constraints: Constraints | None) -> _core.Constraints:
+    """Convert the constraints to the form that the C++ core takes; None becomes empty arrays."""
+    none = np.empty(0, np.int32)
+    return _core.Constraints(
+        must_link=none if constraints is None else constraints.must.ravel(),
+        cannot_link=none if constraints is None else constraints.cannot.ravel(),
+        groups=none if constraints is None else constraints.groups.ravel(),
+        max_weight=np.inf if constraints is None else constraints.most,
+        weights=_or_empty(None if constraints is None else constraints.weights),
+    )
+
+
+def _or_empty(values: npt.NDArray[np.float64] | None) -> npt.NDArray[np.float64]:
+    """Return ``values``. If they are None, return an empty array, as the C++ core expects."""
+    return np.empty(0) if values is None else values

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import warnings
+from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -139,24 +140,28 @@ class VectorLinkage:
                 "it was built from, in the same order"
             )
         self.kind: Kind = vector_linkage_kind(linkage, self.metric)
-        similar = self.kind == "similarity"
-        if self.metric == "cosine" and similar:
-            self.farthest = -_ROUNDING
-            return
+        self._weights = weights
+        if self.metric in ("sqeuclidean", "euclidean") and isinstance(graph, NeighborGraph):
+            self.lost, self.rounding = _lost_edges(graph, EPSILON * np.sqrt(self._squares))
+
+    @cached_property
+    def _squares(self) -> Float:
+        """The squared length of each point."""
         # Unlike einsum, sum(axis=1) adds in an order that does not depend on the processor.
-        squares = np.concatenate(
+        return np.concatenate(
             [np.square(rows, dtype=np.float64).sum(axis=1) for _, rows in iter_blocks(self.points)]
         )
-        if similar:
-            self.farthest = -float(squares.max()) * _ROUNDING
-        else:
-            # No mean is farther from the origin than the farthest point.
-            # No merge increases the sum of squared distances to the means by more than the sum of all squares.
-            weighed = squares if weights is None else weights * squares
-            most = 2 * weighed.sum() if linkage == "ward" else 4 * squares.max()
-            self.farthest = float(np.sqrt(most) if self.metric == "euclidean" else most) * _ROUNDING
-        if self.metric in ("sqeuclidean", "euclidean") and isinstance(graph, NeighborGraph):
-            self.lost, self.rounding = _lost_edges(graph, EPSILON * np.sqrt(squares))
+
+    @cached_property
+    def farthest(self) -> float:
+        """A bound on the linkage of any two clusters; see :attr:`agglo.Linkage.farthest`."""
+        if self.kind == "similarity":
+            return -_ROUNDING * (1.0 if self.metric == "cosine" else float(self._squares.max()))
+        # No mean is farther from the origin than the farthest point.
+        # No merge increases the sum of squared distances to the means by more than the sum of all squares.
+        weighed = self._squares if self._weights is None else self._weights * self._squares
+        most = 2 * weighed.sum() if self.linkage == "ward" else 4 * self._squares.max()
+        return float(np.sqrt(most) if self.metric == "euclidean" else most) * _ROUNDING
 
     def warn_of_rounding(self, stacklevel: int) -> None:
         """Warn if the rounding of points to float32 is large compared with the distances of neighbours."""

@@ -16,9 +16,8 @@ from pyspark.sql import functions as F
 
 from agglo.neighbors.graph import FixedPoint, WeightSummary, fixed_point_for
 from agglo.progress import Progress
-from agglo.rounds import algorithms
 from agglo.rounds.linkage import GRAPH_LINKAGES, GraphLinkageName, check_linkage
-from agglo.rounds.schedule import RoundPlan
+from agglo.rounds.schedule import RoundPlan, run_plan
 from agglo.spark.edges import (
     DriverGraph,
     GraphSummary,
@@ -205,7 +204,7 @@ class Driver:
             options = {"kind": self.graph.kind, "missing": self.graph.missing, "metric": self.graph.metric}
             self.driver_graph = load_driver_graph(self.folder.read(GRAPH).toArrow(), **options)
         ids, graph = self.driver_graph
-        forest = algorithms.run_core(None, self.progress, graph, self.plan, None)
+        forest = run_plan(None, self.progress, graph, self.plan, None)
         return CoreResult(ids, np.ones(len(ids), np.int64), forest)
 
     def _next_step(self, state: State) -> int | None:
