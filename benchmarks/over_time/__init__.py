@@ -1,0 +1,1 @@
+"""Benchmarks that asv runs for each commit; see benchmarks/README.md."""
