@@ -45,7 +45,7 @@ RIVALS = {
 }
 SEEDS = 5
 COLUMNS = ("set", "points", "method", "lam", "seed", "cost", "clusters", "f1", "cpu")
-HOME = Path(__file__).parent.parent / "docs" / "results"
+HOME = Path(__file__).parent.parent / "docs" / "paper" / "results"
 
 Array = npt.NDArray[Any]
 Row = dict[str, Any]

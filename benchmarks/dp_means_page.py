@@ -17,10 +17,10 @@ TOLERANCE = 1e-4  # relative difference of costs that counts as equal, because t
 
 INTRODUCTION = """# DP-means costs: trees and solvers
 
-[benchmarks/dp_means.py](../../benchmarks/dp_means.py) generates this page from [dp_means.csv](dp_means.csv), and
-describes the runs. Rows have unit length, distances are squared Euclidean, and λ takes the 13 values of the paper.
-Sets of more than {most} points are sampled. Each solver has {seeds} seeds, and the best one counts. Letters name
-[the solvers](../dpmeans.md): S is `SerialDPMeans`, + is `DPMeansPlusPlus`, O is `OCCDPMeans`, A is
+[benchmarks/dp_means.py](../../../benchmarks/dp_means.py) generates this page from [dp_means.csv](dp_means.csv),
+and describes the runs. Rows have unit length, distances are squared Euclidean, and λ takes the 13 values of the
+paper. Sets of more than {most} points are sampled. Each solver has {seeds} seeds, and the best one counts. Letters
+name [the solvers](../dpmeans.md): S is `SerialDPMeans`, + is `DPMeansPlusPlus`, O is `OCCDPMeans`, A is
 `LowRankALBCD`. {coverage}
 
 The tables compare four clusterings from trees:

@@ -5,8 +5,8 @@
 
 The model simulates the rounds. In each round every remaining edge is read, shuffled and written, and a share of
 the edges disappears; once the graph fits one machine it is handed off. The cost per edge was measured by
-benchmarks/spark.py in a round that merges most clusters, so that all edges move; see docs/scale.md. The options
-set the costs of other machines. No run of this size has been made.
+benchmarks/spark.py in a round that merges most clusters, so that all edges move; see docs/guide/scale.md. The
+options set the costs of other machines. No run of this size has been made.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import dataclass, fields
 
 @dataclass(frozen=True)
 class Costs:
-    """Costs per edge and round; see docs/scale.md."""
+    """Costs per edge and round; see docs/guide/scale.md."""
 
     cpu: float  # seconds of one core
     shuffled: float  # bytes sent over the network
@@ -100,7 +100,7 @@ def table(points: list[float], machines: list[int], costs: Costs) -> str:
     return "\n".join(lines)
 
 
-# A round that moves all edges, of 7.1 million, two cores; see docs/scale.md.
+# A round that moves all edges, of 7.1 million, two cores; see docs/guide/scale.md.
 MEASURED = Costs(cpu=6.3e-6, shuffled=48, written=19, exponent=1.0, measured_at=7.1e6, overhead=5)
 
 

@@ -280,7 +280,7 @@ def test_the_names_to_choose_from_are_those_of_the_library():
 
 
 def test_every_verb_option_and_exit_code_is_documented():
-    text = (Path(__file__).parents[2] / "docs/cli.md").read_text()
+    text = (Path(__file__).parents[2] / "docs/guide/cli.md").read_text()
     for verb, command in typer.main.get_command(cli.app).commands.items():
         assert f"agglo {verb}" in text
         for parameter in command.params:

@@ -12,7 +12,7 @@ from agglo.testing import assert_same_hierarchy
 
 @pytest.fixture(scope="module")
 def page():
-    return run((ROOT / "docs/own_linkage.md").read_text(encoding="utf-8"), "own_linkage.md")
+    return run((ROOT / "docs/guide/own_linkage.md").read_text(encoding="utf-8"), "own_linkage.md")
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,7 @@ from pathlib import Path
 
 from benchmarks.scale_model import MEASURED, Costs, Job, Machine, plan, table
 
-PAGE = Path(__file__).parents[2] / "docs" / "scale.md"
+PAGE = Path(__file__).parents[2] / "docs" / "guide" / "scale.md"
 
 
 def test_the_page_has_the_table_that_the_model_makes():

@@ -1,4 +1,7 @@
-"""The command line program ``agglo``: one module per command. docs/cli.md describes the input and output files."""
+"""The command line program ``agglo``: one module per command.
+
+docs/guide/cli.md describes the input and output files.
+"""
 
 # Importing a module registers its command. The order of the imports is the order in the help.
 from agglo.cli import fit, predict, text, cut, evaluate, info, plot, explore, spark, demo  # noqa: F401  # isort: skip

@@ -3,10 +3,10 @@
     python -m agglo.paper purity|f1|times|rounds|growth|rhc|all --data FOLDER --out FOLDER
 
 The folder --data contains the datasets: .npz archives, and the files of the paper's datasets (see
-docs/datasets.md). Every job runs in a separate process with limits on CPU time and memory. A job that exceeds them
-gets the status DNF or OOM, as in the paper. Results are appended to results.jsonl in --out. Finished jobs are not
-run again, so an interrupted run can be resumed. At the end, tables.md and the figures are written from all
-results. DP-means has a separate command: python -m benchmarks.dp_means.
+docs/paper/datasets.md). Every job runs in a separate process with limits on CPU time and memory. A job that
+exceeds them gets the status DNF or OOM, as in the paper. Results are appended to results.jsonl in --out. Finished
+jobs are not run again, so an interrupted run can be resumed. At the end, tables.md and the figures are written
+from all results. DP-means has a separate command: python -m benchmarks.dp_means.
 """
 
 from __future__ import annotations

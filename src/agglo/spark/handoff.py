@@ -37,7 +37,7 @@ Ints = npt.NDArray[np.int64]
 _SAMPLE = 100_000  # number of clusters that are sampled to estimate the number of edges
 _SAMPLE_MARGIN = 0.95  # an estimated number of edges may reach this share of the limit, as it may be too low
 _MAX_SILENT_ROUNDS = 200  # if more rounds than this may run on Spark, warn
-_STEPS_PER_SHARE = 2  # number of Spark rounds per part of the graph that fits the driver; see docs/scale.md
+_STEPS_PER_SHARE = 2  # number of Spark rounds per part of the graph that fits the driver; see docs/guide/scale.md
 
 
 class CoreResult(NamedTuple):
