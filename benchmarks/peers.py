@@ -6,11 +6,12 @@
     python -m benchmarks.peers docs/results/peers.jsonl --tables README.md docs/comparison.md
 
 ``benchmarks.peers FILE`` measures. Each method clusters generated points, 12,500 at first and then twice as
-many each time, until a run takes more than 60 CPU seconds. Each run is a process of its own with one thread. A run first
-clusters 2,000 points, so that the compilation of numba is not measured. Memory is the peak of the process. Runs of
-12,500 points are repeated: if both runs give the same labels, the method gives the "same answer". With
-``--labelled``, the adjusted mutual information (AMI) of the labels with the classes of labelled sets is measured,
-too, on at most 8,000 points of each. Every method runs with its defaults, except where ``METHODS`` says otherwise.
+many each time, until a run takes more than 60 CPU seconds. Each run is a process of its own with one thread. A
+run first clusters 2,000 points, so that the compilation of numba is not measured. Memory is the peak of the
+process. Runs of 12,500 points are repeated: if both runs give the same labels, the method gives the "same
+answer". With ``--labelled``, the adjusted mutual information (AMI) of the labels with the classes of labelled
+sets is measured, too, on at most 8,000 points of each. Every method runs with its defaults, except where
+``METHODS`` says otherwise.
 
 ``--tables`` writes the tables of the results into pages, between the lines ``<!-- peers: TABLE -->`` and
 ``<!-- end -->``.

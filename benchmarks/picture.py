@@ -2,10 +2,10 @@
 
     python -m benchmarks.picture FOLDER/clinc150.npz docs/images/questions.png
 
-The file has ``texts`` (UTF-8 bytes, one text per line) and their vectors ``X``, as for ``benchmarks.names``. The
-picture in the README shows CLINC150 (Larson et al., 2019; CC BY 3.0). These are 22,500 questions to a
-voice assistant, embedded by all-MiniLM-L6-v2 and reduced to 128 columns by an SVD. The script does not use their classes.
-Its number of names is the number that fits around the circle.
+The file has ``texts`` (UTF-8 bytes, one text per line) and their vectors ``X``, as for ``benchmarks.names``.
+The picture in the README shows CLINC150 (Larson et al., 2019; CC BY 3.0). These are 22,500 questions to a voice
+assistant, embedded by all-MiniLM-L6-v2 and reduced to 128 columns by an SVD. The script does not use their
+classes. Its number of names is the number that fits around the circle.
 """
 
 from __future__ import annotations
