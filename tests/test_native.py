@@ -76,3 +76,19 @@ def test_an_exception_while_a_search_begins_leaves_neither_it_nor_the_lock_behin
         interrupt(at)
         assert len(blas._Searches.running) == 0
         assert not blas._Searches.lock.locked()
+
+
+_FIRST_SEARCH = """
+from agglo._native import one_blas_thread, sgemm
+from threadpoolctl import threadpool_info
+
+with one_blas_thread():
+    sgemm()
+    print({pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"})
+"""
+
+
+def test_the_first_search_of_a_process_limits_the_blas_of_scipy():
+    """A BLAS library that is loaded after the limit is set has as many threads as the machine."""
+    done = subprocess.run([sys.executable, "-c", _FIRST_SEARCH], capture_output=True, text=True, timeout=300)
+    assert done.stdout == "{1}\n", done.stderr

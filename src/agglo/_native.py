@@ -76,6 +76,7 @@ def one_blas_thread() -> Iterator[None]:
     """
     from threadpoolctl import ThreadpoolController
 
+    _load_blas()  # a library that is loaded after the limit is set would not be limited
     search = _Search()
     try:
         with _Searches.lock:
