@@ -18,6 +18,8 @@ clusterer = agglo.SCC(verbose=True, n_jobs=1).fit(X)
     "clusterer.tree_",
     "clusterer.graph_",
     "from agglo.plot import draw; draw(clusterer.tree_)",
+    "explorer = clusterer.tree_.explore(); explorer",
+    "explorer.close()",
 ]
 
 
@@ -57,3 +59,10 @@ def test_objects_are_summarized(outputs, cell, texts):
 
 def test_a_drawing_is_an_image(outputs):
     assert base64.b64decode(data_of(outputs[4])["image/png"]).startswith(b"\x89PNG")
+
+
+def test_the_explorer_is_a_page_in_the_cell(outputs):
+    html = data_of(outputs[5])["text/html"]
+    assert html.startswith("<iframe srcdoc='<!doctype html>")
+    assert "127.0.0.1" not in html
+    assert len(html) < 1_100_000

@@ -35,11 +35,12 @@ export class EmbeddedSource implements Source {
       if (box.node >= 0) this.positions.set(box.node, i);
     });
     for (const item of data.items) this.points.set(item.point, item);
-    const { points } = data.run;
-    this.note =
-      data.items.length < points
-        ? `This file holds the top of the tree and ${formatNumber(data.items.length)} of ${formatNumber(points)} items.`
-        : "";
+    const { points, nodes } = data.run;
+    const clusters = data.boxes.filter((box) => box.node >= points).length;
+    const [all, items] = [nodes - points, data.items.length];
+    const parts = [clusters < all ? `the ${formatNumber(clusters)} coarsest of ${formatNumber(all)} clusters` : "all clusters"];
+    if (items < points) parts.push(`${formatNumber(items)} of ${formatNumber(points)} items`);
+    this.note = clusters < all || items < points ? `This page has only ${parts.join(" and ")}.` : "";
   }
 
   run = async () => this.data.run;
@@ -65,6 +66,8 @@ export class EmbeddedSource implements Source {
         }
       }
     }
+    // A cluster whose parts are not in the page is drawn as one box.
+    if (found.length === 1) found.push({ ...found[0]!, parent: 0 });
     const numbers = steps.map((entry) => entry.clusters);
     return { node, clusters: step.clusters, steps: numbers, path: await this.path(node), boxes: found, legend: [], span: [] };
   };

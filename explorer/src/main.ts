@@ -7,7 +7,7 @@ import { Panel } from "./panel";
 import { Search } from "./search";
 import { ServerSource } from "./server";
 import { Stage } from "./stage";
-import { MAX_CLUSTERS, readState, type State, writeState } from "./state";
+import { hasAddress, MAX_CLUSTERS, readState, type State, writeState } from "./state";
 import { Theme } from "./theme";
 import type { Run, Source, View } from "./types";
 
@@ -35,6 +35,7 @@ class Explorer {
       open: (box) => this.open(box),
       out: () => this.zoomOut(),
       toggle: (node, name) => this.toggle(node, name),
+      resize: () => this.view && this.updateSlider(this.view.clusters),
     });
     const actions = {
       zoom: (node: number) => this.zoom(node),
@@ -57,6 +58,9 @@ class Explorer {
       this.search.focus();
     });
     this.applyTheme();
+    const note = getById("note");
+    note.textContent = source.note;
+    note.hidden = !source.note;
   }
 
   async start(): Promise<void> {
@@ -80,7 +84,7 @@ class Explorer {
     const later = debounce(() => void this.refresh(), 60);
     slider.addEventListener("input", () => {
       this.reveals = false;
-      this.state.clusters = this.view?.steps[Number(slider.value)] ?? this.state.clusters;
+      this.state.clusters = this.steps()[Number(slider.value)] ?? this.state.clusters;
       this.updateSlider(this.state.clusters);
       writeState(this.state, false);
       later();
@@ -107,6 +111,7 @@ class Explorer {
       void this.refresh();
     });
     const share = getById<HTMLButtonElement>("share");
+    share.hidden = !hasAddress();
     share.addEventListener("click", async () => {
       writeState(this.state, false);
       try {
@@ -124,7 +129,8 @@ class Explorer {
     const request = ++this.request;
     const { node, clusters, mode, colour } = this.state;
     try {
-      const view = await this.source.view(node, this.reveals ? MAX_CLUSTERS : clusters, colour);
+      const wanted = this.reveals ? MAX_CLUSTERS : Math.min(clusters, this.stage.maxClusters);
+      const view = await this.source.view(node, wanted, colour);
       if (request !== this.request) return;
       getById("message").hidden = true;
       this.view = view;
@@ -226,8 +232,14 @@ class Explorer {
     getById("crumbs").replaceChildren(...steps);
   }
 
+  /** The numbers of clusters at the positions of the slider: those that fit the canvas, and the one in the view. */
+  private steps(): number[] {
+    const { steps = [], clusters = 1 } = this.view ?? {};
+    return steps.filter((step) => step <= Math.max(this.stage.maxClusters, clusters));
+  }
+
   private updateSlider(clusters: number): void {
-    const steps = this.view?.steps ?? [];
+    const steps = this.steps();
     const at = Math.max(steps.indexOf(clusters), 0);
     const slider = getById<HTMLInputElement>("clusters");
     slider.max = String(Math.max(steps.length - 1, 0));

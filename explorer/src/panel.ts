@@ -25,7 +25,6 @@ export class Panel {
     private readonly actions: Actions,
   ) {
     this.box.append(this.chosen, this.about, this.list);
-    if (source.note) this.box.append(create("p", { class: "note" }, source.note));
   }
 
   /** Shows the details of a node. */
@@ -140,7 +139,7 @@ export class Panel {
       create("button", { type: "button", disabled: !enabled, click: () => void this.page(to).catch(this.actions.fail) }, text);
     const last = Math.min(offset + PAGE, found.total);
     this.list.replaceChildren(
-      create("h2", {}, "Items"),
+      create("h2", {}, found.total < details.size ? `Items in this page: ${formatNumber(found.total)} of ${formatNumber(details.size)}` : "Items"),
       create("ul", { class: "list" }, ...found.items.map((item) => this.item(item))),
       create(
         "div",

@@ -11,9 +11,13 @@ export interface StageEvents {
   /** The reader zooms out by one step. */
   out(): void;
   toggle(node: number, name: string): void;
+  /** The canvas has another size. */
+  resize(): void;
 }
 
 const ZOOM_MILLISECONDS = 260; // duration of the zoom animation
+const CLUSTER_AREA = 4000; // smallest mean area of a cluster in square pixels; names do not fit into smaller boxes
+const FEWEST = 20; // clusters that fit any canvas
 
 /** The canvas: draws a view, and reports clicks and keys. */
 export class Stage {
@@ -81,6 +85,11 @@ export class Stage {
     return new DOMRect(at.x + box.x, at.y + box.y, box.width, box.height);
   }
 
+  /** The number of clusters of which most names are readable. */
+  get maxClusters(): number {
+    return Math.max(Math.floor((this.frame.clientWidth * this.frame.clientHeight) / CLUSTER_AREA), FEWEST);
+  }
+
   layOut(): void {
     if (this.view) this.boxes = layOut(this.view, this.mode, this.frame.clientWidth, this.frame.clientHeight);
   }
@@ -91,6 +100,7 @@ export class Stage {
     this.canvas.height = Math.round(this.frame.clientHeight * scale);
     this.layOut();
     this.paint();
+    this.events.resize();
   }
 
   private paint(): void {

@@ -32,8 +32,12 @@ export function readState(run: Run): State {
   };
 }
 
+/** Whether the page has an address that can contain the state; it has none in a cell of a notebook. */
+export const hasAddress = (): boolean => location.protocol !== "about:";
+
 /** Writes the state to the URL, as a new entry of the history if `isStep`. */
 export function writeState(state: State, isStep: boolean): void {
+  if (!hasAddress()) return;
   const kept = new URLSearchParams({ node: String(state.node), clusters: String(state.clusters), mode: state.mode });
   if (state.colour) kept.set("colour", state.colour);
   if (state.selected.length) kept.set("selected", state.selected.join(","));

@@ -1,12 +1,10 @@
 import csv
 import re
-import threading
 from dataclasses import replace
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
 from urllib.parse import urlsplit
 
+import numpy as np
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
@@ -14,8 +12,9 @@ from browser import chromium
 from explorable import TEXTS, write_run
 from forests import chain
 
+import agglo
 from agglo.explore import Explorer, api, open_run, open_tree
-from agglo.explore.page import save_page
+from agglo.explore.page import render_frame, save_page
 from agglo.text.names import Names
 
 pytestmark = pytest.mark.browser
@@ -383,31 +382,65 @@ def test_texts_of_one_file_are_exported_without_formulas(page, hostile, tmp_path
     assert not any(cell.startswith(("=", "@", "+", "-")) for row in rows for cell in row)
 
 
-def test_a_notebook_on_this_machine_shows_the_page_and_other_pages_do_not(browser, served, tmp_path):
-    (tmp_path / "notebook.html").write_text(f"<!doctype html><body>{served._repr_html_()}</body>")
-    handler = partial(QuietHandler, directory=tmp_path)
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as notebook:
-        thread = threading.Thread(target=notebook.serve_forever)
-        thread.start()
-        for address, is_shown in [
-            (f"http://localhost:{notebook.server_port}/notebook.html", True),
-            ((tmp_path / "notebook.html").as_uri(), False),
-        ]:
-            page = browser.new_page()
-            refused = []
-            page.on("console", lambda message, refused=refused: refused.append(message.text))
-            page.goto(address)
-            if is_shown:
-                page.frame_locator("iframe").locator("body[data-shown]").wait_for()
-            else:
-                while not any("frame-ancestors" in text for text in refused):
-                    page.wait_for_event("console")
-                assert page.frame_locator("iframe").locator("body[data-shown]").count() == 0
-            page.close()
-        notebook.shutdown()
-        thread.join()
+def show_in_notebook(page, run, path):
+    """Show the frame of a run as in a notebook that was exported to HTML; return its document."""
+    path.write_text(f"<!doctype html><meta charset=utf-8><body>{render_frame(run)}</body>", "utf-8")
+    page.goto(path.as_uri())
+    frame = page.frames[1]
+    frame.wait_for_selector("body[data-shown]")
+    return frame
 
 
-class QuietHandler(SimpleHTTPRequestHandler):
-    def log_message(self, *_):
-        pass
+def test_a_notebook_shows_a_page_that_needs_no_server(page, opened, tmp_path):
+    frame = show_in_notebook(page, opened, tmp_path / "notebook.html")
+    assert frame.evaluate("() => self.origin") == "null", "the page has no access to the notebook"
+    node = largest(opened)
+    spot = frame.evaluate("node => { const r = agglo.rectangle(node); return [r.x + r.width / 2, r.y + 5] }", node)
+    frame.locator("body").click(position={"x": spot[0], "y": spot[1]})
+    frame.wait_for_function("at => document.body.dataset.shown.startsWith(at)", arg=f"{node}/")
+    frame.locator("#crumbs button").first.click()
+    frame.locator("#theme").click()
+    assert frame.evaluate("() => document.documentElement.dataset.theme") == "dark"
+    assert not frame.locator("#share").is_visible()
+    assert not frame.locator("#note").is_visible(), "nothing is left out"
+    frame.get_by_role("button", name="Select", exact=True).click()
+    with page.expect_download() as waiting:
+        frame.get_by_role("button", name="Export CSV").click()
+    waiting.value.save_as(tmp_path / "clusters.csv")
+    assert pyarrow.csv.read_csv(tmp_path / "clusters.csv").num_rows == len(TEXTS)
+
+
+def test_a_notebook_shows_what_is_left_out_of_a_large_tree(page, tmp_path, monkeypatch):
+    monkeypatch.setattr("agglo.explore.page.FRAME_BYTES", 70_000)
+    X = np.random.default_rng(0).normal(size=(2000, 3))
+    run = open_tree(agglo.scc(agglo.neighbor_graph(X, 10)), None, None)
+    frame = show_in_notebook(page, run, tmp_path / "notebook.html")
+    note = frame.locator("#note").inner_text()
+    clusters, all_clusters, items, points = (
+        int(number.replace(",", "")) for number in re.findall(r"[\d,]+", note)
+    )
+    assert note.startswith("This page has only the ")
+    assert 2 < clusters < all_clusters == run.tree.n_nodes - 2000
+    assert 2 < items < points == 2000
+    root = run.tree.n_nodes - 1
+    steps = api.view(run, node=root).steps
+    shown_steps = int(frame.locator("#clusters").get_attribute("max")) + 1
+    assert 5 < shown_steps < len(steps)
+    # A cluster whose parts are left out is drawn as one box.
+    end = frame.evaluate(
+        """async () => {
+          const { data, children } = agglo.source;
+          return data.boxes.findLast((box, i) => box.node >= agglo.run.points && !children[i].length).node;
+        }"""
+    )
+    frame.evaluate("node => { location.hash = `node=${node}` }", end)
+    frame.wait_for_function("at => document.body.dataset.shown.startsWith(at)", arg=f"{end}/")
+    assert frame.evaluate("node => agglo.rectangle(node).width", end) > 300
+    assert "Items in this page" in frame.locator(".items h2").inner_text()
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_page_fits_the_screen(page, served, width):
+    page.set_viewport_size({"width": width, "height": 800})
+    visit(page, served.url)
+    assert page.evaluate("() => document.documentElement.scrollWidth") == width

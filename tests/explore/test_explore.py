@@ -70,7 +70,11 @@ def test_a_tree_in_memory_shows_itself_in_a_notebook():
     X = np.random.default_rng(0).normal(size=(len(TEXTS), 3))
     tree = agglo.scc(agglo.neighbor_graph(X, 5))
     with tree.explore(TEXTS, {"norm": np.linalg.norm(X, axis=1)}) as explorer:
-        assert f'<iframe src="{explorer.url}"' in explorer._repr_html_()
+        html = explorer._repr_html_()
+        assert html.startswith("<iframe srcdoc='<!doctype html>")
+        assert explorer.url not in html
+        assert html.count("'") == 2, "no text ends the attribute"
+        assert len(html) < 100_000
         assert repr(explorer) == f"Explorer({explorer.url})"
         assert explorer.run.items.columns == ["norm"]
         assert explorer.run.name(0) == TEXTS[0]

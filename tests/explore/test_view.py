@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from agglo.explore.view import (
     MAX_CLUSTERS,
     Outline,
-    expand_largest,
+    expand_coarsest,
     path_from_root,
     split_nodes,
     thin_steps,
@@ -85,10 +85,15 @@ def test_the_path_in_a_long_chain_is_short():
 
 @given(trees(max_points=60), st.integers(2, 40))
 def test_the_top_of_a_tree_counts_every_point_once(tree, limit):
-    found = expand_largest(tree, limit)
+    outline = Outline.of(tree)
+    found = expand_coarsest(outline, limit)
     inside = {}
     for place, box in enumerate(found[1:], start=1):
         assert 0 <= box.parent < place
         inside.setdefault(box.parent, []).append(box.size)
     assert all(sum(sizes) == found[place].size for place, sizes in inside.items())
     assert len(inside) <= limit
+    expanded = [found[place].node for place in inside]
+    ends = [box.node for place, box in enumerate(found) if place not in inside and box.node >= tree.n_leaves]
+    limits = outline.split_limit
+    assert min(limits[expanded], default=np.inf) >= max(limits[ends], default=0.0), "coarse cuts are complete"

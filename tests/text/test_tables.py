@@ -143,6 +143,11 @@ def test_topics_have_one_row_per_text_and_one_column_per_level(folder):
     found.to_csv("topics.csv")
     assert len((folder / "topics.csv").read_text().splitlines()) == len(ROWS) + 1
     assert found.to_pandas().shape == (len(ROWS), 3)
+    assert repr(found) == "Topics(19 texts, 3 > 7 topics)"
+    html = found._repr_html_()
+    assert found.table["level_1"][0].as_py() in html
+    with found.explore() as explorer:
+        assert explorer.run.names.equals(found.names.to_table())
     X = np.random.default_rng(0).normal(size=(len(ROWS), 3))
     assert agglo.topics(ROWS, X, levels=[3]).tree.n_leaves == 15
     with pytest.raises(ValueError, match="X has 3 rows, but there are 19 texts: pass one row per text"):

@@ -21,7 +21,7 @@ from agglo.explore.query import BadRequestError
 from agglo.explore.values import is_number, to_floats, to_text, truncate
 from agglo.explore.view import Outline
 from agglo.io.files import map_arrow
-from agglo.text.names import NAMES_SCHEMA, name_nodes
+from agglo.text.names import NAMES_SCHEMA, Names, name_nodes
 from agglo.tree.hierarchy import Hierarchy
 
 N_EXAMPLES = 5
@@ -118,13 +118,17 @@ def _build_run(path: Path, tree: Hierarchy, table: Any, source: Path | None, nam
     return ExplorableRun(tree, items, names, path.absolute().name)
 
 
-def open_tree(tree: Hierarchy, texts: Sequence[str] | None, columns: Mapping[str, Any] | None) -> ExplorableRun:
-    """Return a tree in memory as an explorable run. If ``texts`` are given, name the clusters by terms of them."""
+def open_tree(
+    tree: Hierarchy, texts: Sequence[str] | None, columns: Mapping[str, Any] | None, names: Names | None = None
+) -> ExplorableRun:
+    """Return a tree in memory as an explorable run.
+
+    ``names`` are the names of the clusters. By default, they are terms of ``texts``, if these are given.
+    """
     items = Items(tree.n_leaves, make_table(texts, columns))
-    names = None
-    if texts is not None and tree.n_leaves > 1:
-        names = name_nodes(tree, list(texts)).to_table()
-    return ExplorableRun(tree, items, names, "tree")
+    if names is None and texts is not None and tree.n_leaves > 1:
+        names = name_nodes(tree, list(texts))
+    return ExplorableRun(tree, items, None if names is None else names.to_table(), "tree")
 
 
 def check_names(names: Any, tree: Hierarchy, path: Path) -> Any:

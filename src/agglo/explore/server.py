@@ -20,7 +20,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from agglo.explore import api
 from agglo.explore.mapped_tree import release_pages
-from agglo.explore.page import MAX_BYTES, save_page
+from agglo.explore.page import MAX_BYTES, render_frame, save_page
 from agglo.explore.query import BadRequestError, parse_arguments
 from agglo.explore.run import ExplorableRun
 
@@ -34,12 +34,9 @@ _JSON = "application/json; charset=utf-8"
 _MAX_CONNECTIONS = 64  # maximum number of open connections; each connection has a thread
 _MAX_COMPUTED = 4  # maximum number of responses computed at a time, to limit memory
 _RELEASE_EVERY = 20  # number of responses after which the mapped pages of the tree file are released
-# The page loads nothing from other servers, and sends nothing to them.
+# The page loads nothing from other servers, sends nothing to them, and is not shown in their frames.
 _POLICY = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
-_POLICY += "connect-src 'self'; base-uri 'none'; form-action 'none'; "
-# Only notebooks on this machine, in a browser or an editor, may show the page in a frame.
-_POLICY += "frame-ancestors 'self' http://localhost:* http://127.0.0.1:* https://localhost:* https://127.0.0.1:* "
-_POLICY += "vscode-webview: vscode-file:"
+_POLICY += "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 _BUSY = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 1\r\nConnection: close\r\n\r\n"
 _log = logging.getLogger(__name__)
 
@@ -111,10 +108,8 @@ class Explorer:
         return f"Explorer({self.url})"
 
     def _repr_html_(self) -> str:
-        """Return an HTML frame that shows the page in a notebook."""
-        return (
-            f'<iframe src="{self.url}" title="agglo explore" width="100%" height="640" style="border:0"></iframe>'
-        )
+        """Return an HTML frame with a self-contained page, which a notebook shows without the server."""
+        return render_frame(self.run)
 
 
 class _Server(ThreadingHTTPServer):

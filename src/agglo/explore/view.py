@@ -132,22 +132,24 @@ def _expand(outline: Outline, node: int, split: set[int]) -> npt.NDArray[np.int3
     return np.concatenate(parts)
 
 
-def expand_largest(tree: Hierarchy, limit: int) -> list[Box]:
-    """Return up to about ``limit`` nodes of the top of the tree; the largest node is expanded first.
+def expand_coarsest(outline: Outline, limit: int) -> list[Box]:
+    """Return up to about ``limit`` nodes of the top of the tree.
 
-    If a node has many children, its smallest children share a box.
+    Nodes are expanded in the order of their split limits, so that coarse cuts are complete. If a node has many
+    children, its smallest children share a box.
     """
+    tree, split_limit = outline.tree, outline.split_limit
     root = tree.n_nodes - 1
     boxes = [Box(root, -1, tree.n_leaves, 1)]
-    heap = [(-tree.n_leaves, 0)]
+    heap = [(-split_limit[root], -tree.n_leaves, 0)]
     while heap and len(boxes) < limit:
-        _, position = heapq.heappop(heap)
+        *_, position = heapq.heappop(heap)
         if boxes[position].node < tree.n_leaves:
             continue
         children = tree.children(boxes[position].node)
         drawn = largest_nodes(tree, children, _MAX_SIBLINGS)
         for child, size in zip(drawn.tolist(), tree.size[drawn].tolist(), strict=True):
-            heapq.heappush(heap, (-size, len(boxes)))
+            heapq.heappush(heap, (-split_limit[child], -size, len(boxes)))
             boxes.append(Box(child, position, size, 1))
         if len(drawn) < len(children):
             rest = boxes[position].size - int(tree.size[drawn].sum())

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import importlib
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 
+from agglo._html import render_facts
 from agglo.estimators.scc import SCC
 from agglo.text.features import lexical_features
 from agglo.text.names import Names, name_nodes
@@ -19,8 +22,10 @@ from agglo.text.reader import merge_duplicates
 from agglo.text.tables import name_of
 from agglo.tree.hierarchy import Hierarchy
 
+_N_LARGEST = 10  # number of topics of a level in the summary for notebooks
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Topics:
     """Nested topics of texts.
 
@@ -50,6 +55,24 @@ class Topics:
         """Return the number of texts."""
         return int(self.table.num_rows)
 
+    def __repr__(self) -> str:
+        """Return a summary: the number of texts, and the number of topics at each level."""
+        return f"Topics({len(self)} texts, {' > '.join(map(str, self._counts()))} topics)"
+
+    def _repr_html_(self) -> str:
+        """Return a summary for notebooks: the largest topics of each level."""
+        facts = {"texts": f"{len(self):,}"}
+        for level, count in enumerate(self._counts(), start=1):
+            sizes = pc.value_counts(self.table[f"level_{level}"].drop_null()).to_pylist()
+            sizes.sort(key=lambda entry: -entry["counts"])
+            largest = [f"{entry['values']} ({entry['counts']:,})" for entry in sizes[:_N_LARGEST]]
+            facts[f"level {level}"] = f"{count:,} topics: {'; '.join(largest)}{'; …' * (len(sizes) > _N_LARGEST)}"
+        return render_facts("Topics", facts)
+
+    def _counts(self) -> list[int]:
+        """Return the number of topics at each level."""
+        return [int(labels.max()) + 1 for labels in self.labels]
+
     def to_pandas(self) -> Any:
         """Return the table as a pandas.DataFrame."""
         return self.table.to_pandas()
@@ -59,9 +82,11 @@ class Topics:
         with open(path, "wb") as file:
             pa.csv.write_csv(self.table, file)
 
-    def explore(self, **options: Any) -> Any:
-        """Open the explorer of the tree with its texts; see :meth:`agglo.Hierarchy.explore`."""
-        return self.tree.explore(self.texts, **options)
+    def explore(self, columns: Mapping[str, Any] | None = None) -> Any:
+        """Open the explorer of the tree with its texts and names; see :meth:`agglo.Hierarchy.explore`."""
+        # Import the explorer by name at run time, so that texts do not depend on it.
+        viewer = importlib.import_module("agglo.explore")
+        return viewer.Explorer(viewer.open_tree(self.tree, self.texts, columns, self.names)).start()
 
 
 def topics(

@@ -550,8 +550,9 @@ class Hierarchy(Immutable):
     def explore(self, texts: Sequence[str] | None = None, columns: Mapping[str, Any] | None = None) -> Any:
         """Open an :class:`agglo.explore.Explorer` of the tree, shown in a notebook, or as a link elsewhere.
 
-        The explorer is a web page, served on this machine until it is closed or the program ends. ``texts``
-        contains one text per point. The texts describe the points and name the clusters. ``columns`` contains
+        The explorer is a web page, served on this machine until it is closed or the program ends. A notebook
+        contains a page of its own with the coarsest clusters, which needs no server. ``texts`` contains one text
+        per point. The texts describe the points and name the clusters. ``columns`` contains
         further values per point, to show and to color by.
 
         Examples
