@@ -29,3 +29,10 @@ def driven(prelude, *words):
 
 def names(path):
     return sorted(entry.name for entry in path.iterdir())
+
+
+def write(folder, content, name="texts.csv"):
+    """Write a file of text or bytes; return its path."""
+    path = folder / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path

@@ -8,6 +8,26 @@ from hypothesis import strategies as st
 from agglo import Hierarchy
 from agglo.testing import random_forest
 from agglo.tree.forest import Forest
+from agglo.tree.hierarchy import Rounds
+
+ROUNDS = Rounds(threshold=[0.5, 1.0], before=[4, 3], after=[3, 1], seconds=[0.1, 0.2])
+COLUMNS = {
+    "parent": [4, 4, 5, 5, 5, -1],
+    "height": [0, 0, 0, 0, 0.25, 0.75],
+    "size": [1, 1, 1, 1, 2, 4],
+    "round": [0, 0, 0, 0, 1, 2],
+}
+# Points 0 and 1 merge, then everything.
+TREE = Hierarchy(**COLUMNS, rounds=ROUNDS, about={"kind": "distance", "thresholds": (1, 2)})
+
+# 0 and 1 are a node, 2 and 3 another, and the root has both and 4.
+TREE_OF_5 = Hierarchy(
+    parent=[5, 5, 6, 6, 7, 7, 7, -1],
+    height=[0, 0, 0, 0, 0, 0.1, 0.2, 0.5],
+    size=[1, 1, 1, 1, 1, 2, 2, 5],
+    round=[0, 0, 0, 0, 0, 1, 2, 3],
+    rounds=Rounds([0.1, 0.2, 0.5], [5, 4, 3], [4, 3, 1], [0, 0, 0]),
+)
 
 
 @st.composite

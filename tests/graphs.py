@@ -1,5 +1,7 @@
 """Neighbour graphs for tests."""
 
+import dataclasses
+
 import numpy as np
 from hypothesis import strategies as st
 
@@ -28,6 +30,12 @@ def graphs(draw, max_points=24, styles=("few", "decimal", "negative", "any", "al
         kind=draw(st.sampled_from(["similarity", "distance"])),
         missing=draw(st.sampled_from([None, "ignore", 0.25, 0.3, -0.2, 1.0])),
     )
+
+
+def scale(graph, power):
+    """The graph with all weights times 2 ** power, and the value of pairs without an edge, too."""
+    missing = graph.missing if graph.missing == "ignore" else np.ldexp(graph.missing, power)
+    return dataclasses.replace(graph, weights=np.ldexp(graph.weights, power), missing=missing)
 
 
 @st.composite

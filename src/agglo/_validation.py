@@ -1,12 +1,13 @@
-"""Validate common parameters, such as random seeds and numbers of threads, and create read-only arrays."""
+"""Validate parameters that several stages share, and create read-only arrays."""
 
 from __future__ import annotations
 
+import math
 import operator
 import os
 from collections.abc import Iterable
 from dataclasses import fields
-from typing import Any, SupportsIndex
+from typing import Any, SupportsFloat, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
@@ -93,6 +94,100 @@ def check_labels(
     return clusters, np.bincount(clusters[clusters >= 0])
 
 
+# ---- parameters that select a cut of a tree ----
+
+
+def check_integer(name: str, value: SupportsIndex, meaning: str) -> int:
+    """Return ``value`` as an int; raise if it is not an integer. ``meaning`` describes it in the error."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name}={value!r} is not {meaning}: pass an integer") from None
+
+
+def check_n_clusters(n_clusters: SupportsIndex, n_leaves: int) -> int:
+    """Return ``n_clusters`` as an int; raise unless it is between 1 and ``n_leaves``."""
+    number = check_integer("n_clusters", n_clusters, "a number of clusters")
+    if not 1 <= number <= n_leaves:
+        raise ValueError(
+            f"n_clusters={number} is impossible: the tree has {n_leaves} leaves, "
+            f"so pass a number from 1 to {n_leaves}"
+        )
+    return number
+
+
+def check_round(round: SupportsIndex, n_rounds: int) -> int:
+    """Return a round as an int from 0 to ``n_rounds``; negative rounds count from the end."""
+    number = check_integer("round", round, "a round")
+    if not -n_rounds - 1 <= number <= n_rounds:
+        raise IndexError(
+            f"round={number} is out of range: the tree has {n_rounds} rounds, so pass a number from 0 "
+            f"(single points) to {n_rounds}, or from -1 (the last round) to {-n_rounds - 1}"
+        )
+    return number if number >= 0 else number + n_rounds + 1
+
+
+def check_cluster_size(name: str, size: SupportsIndex, largest: int | None = None) -> int:
+    """Return ``size`` as an int; raise unless it is 1 or more, and at most ``largest`` if that is given."""
+    number = check_integer(name, size, "a number of points")
+    if number < 1 or (largest is not None and number > largest):
+        remedy = (
+            "pass 1 or more" if largest is None else f"pass a number from 1 to {largest}, the number of leaves"
+        )
+        raise ValueError(f"{name}={number} is not a possible cluster size: {remedy}")
+    return number
+
+
+def check_height(height: SupportsFloat) -> float:
+    """Return ``height`` as a float; raise if it is NaN or not a number."""
+    try:
+        number = float(height)
+    except (TypeError, ValueError):
+        raise TypeError(f"height={height!r} is not a number") from None
+    if math.isnan(number):
+        raise ValueError("height must not be NaN: pass a number (heights are distances, 0 at the leaves)")
+    return number
+
+
+def to_label_array(labels: npt.ArrayLike) -> npt.NDArray[Any]:
+    """Return ``labels`` as an array; a list of strings becomes an array of objects.
+
+    NumPy would convert a NaN in a list of strings to the text "nan".
+    """
+    array = np.asarray(labels)
+    if array.dtype.kind in "US" and not hasattr(labels, "dtype"):
+        array = np.asarray(labels, object)
+    return array
+
+
+def is_missing_label(value: Any) -> bool:
+    """Return whether a label is None, NaN or pandas.NA."""
+    try:
+        return value is None or not bool(value == value)  # NaN does not equal itself
+    except TypeError:  # bool(pandas.NA == pandas.NA) raises
+        return True
+
+
+def check_nonnegative(name: str, values: npt.ArrayLike | SupportsFloat) -> npt.NDArray[np.float64]:
+    """Return ``values``, a number or an array, as an array of floats; raise unless all are nonnegative numbers."""
+    try:
+        numbers = np.asarray(values, np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name}={values!r} is not a number: pass 0 or more, infinity included") from None
+    is_wrong = ~(numbers >= 0)  # also true for NaN
+    if is_wrong.any():
+        raise ValueError(f"{name}={numbers[is_wrong][0]:g} is not allowed: pass 0 or more, infinity included")
+    return numbers
+
+
+def check_nonnegative_number(name: str, value: SupportsFloat) -> float:
+    """Return ``value`` as a float; raise unless it is one nonnegative number."""
+    number = check_nonnegative(name, value)
+    if number.ndim:
+        raise TypeError(f"{name} must be one number, got an array of shape {number.shape}")
+    return float(number)
+
+
 # ---- read-only arrays, which are validated once and cannot change afterwards ----
 
 
@@ -101,6 +196,12 @@ class Immutable:
 
     Only the fields are copied and pickled, not cached properties.
     """
+
+    def _release_arrays(self) -> None:
+        """Make all arrays read-only without copies; see :func:`release`. Constructors call this method."""
+        for name, value in vars(self).items():
+            if isinstance(value, np.ndarray):
+                object.__setattr__(self, name, release(value))
 
     def __getstate__(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]

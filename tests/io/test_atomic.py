@@ -61,8 +61,8 @@ def test_a_file_that_was_not_written_is_an_error(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def in_child(work):
-    """Do ``work`` in a process of its own, which ends by a signal or with code 0; return its status."""
+def start_child(work):
+    """Do ``work`` in a process of its own, which ends by a signal or with code 0 or 1; return its id."""
     child = os.fork()
     if child == 0:
         try:
@@ -70,7 +70,12 @@ def in_child(work):
         except BaseException:
             os._exit(1)
         os._exit(0)
-    return os.waitpid(child, 0)[1]
+    return child
+
+
+def in_child(work):
+    """Do ``work`` in a process of its own; return its status at the end."""
+    return os.waitpid(start_child(work), 0)[1]
 
 
 def kill_at_event(wanted, before):
@@ -125,16 +130,7 @@ def test_writers_of_one_folder_wait_for_each_other_and_leave_no_lock(tmp_path):
         for _ in range(20):
             write(tmp_path, str(os.getpid()), "a", "b")
 
-    children = []
-    for _ in range(4):
-        child = os.fork()
-        if child == 0:
-            try:
-                work()
-            except BaseException:
-                os._exit(1)
-            os._exit(0)
-        children.append(child)
+    children = [start_child(work) for _ in range(4)]
     mixtures = 0
     while children:
         found = read_consistently(tmp_path, ["a"], lambda: read(tmp_path))

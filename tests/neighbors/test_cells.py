@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from neighbor_cases import check_progress
 
 import agglo
 from agglo.neighbors import dense
@@ -231,19 +232,7 @@ def test_stop_early_skips_probes_that_cannot_reach_the_recall():
 
 def test_progress_is_monotone_and_can_stop_the_search():
     points = check_points(clustered(np.random.default_rng(4), 20000, 32, 400, 1.0).astype(np.float32))
-    seen = []
-    cells(points, 10, "cosine", 2, lambda done, total: seen.append((done, total)))
-    assert seen == sorted(seen)
-    assert all(0 <= done <= total for done, total in seen)
-
-    class EnoughError(Exception):
-        pass
-
-    def stop(done, total):
-        raise EnoughError
-
-    with pytest.raises(EnoughError):
-        cells(points, 10, "cosine", 2, stop)
+    check_progress(lambda report: cells(points, 10, "cosine", 2, report))
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from neighbor_cases import check_progress
 
 import agglo
 from agglo.neighbors import sparse
@@ -209,19 +210,7 @@ def test_the_cost_of_an_exact_search_depends_on_shared_members():
 
 def test_progress_is_monotone_and_can_stop_the_search():
     rows = SparsePoints(grouped(3000), "jaccard")
-    seen = []
-    minhash(rows, 10, 2, lambda done, total: seen.append((done, total)))
-    assert seen == sorted(seen)
-    assert all(0 <= done <= total for done, total in seen)
-
-    class EnoughError(Exception):
-        pass
-
-    def stop(done, total):
-        raise EnoughError
-
-    with pytest.raises(EnoughError):
-        minhash(rows, 10, 2, stop)
+    check_progress(lambda report: minhash(rows, 10, 2, report))
 
 
 @pytest.mark.parametrize(

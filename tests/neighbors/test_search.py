@@ -12,7 +12,7 @@ import pytest
 from children import TIMEOUT, python_child
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
+from neighbor_cases import points_with_ties
 from scipy.spatial.distance import cdist
 from threadpoolctl import threadpool_info
 
@@ -77,15 +77,7 @@ def check_close(X, k, metric):
 
 @pytest.mark.parametrize("metric", METRICS)
 @settings(max_examples=60, deadline=None)
-@given(
-    X=hnp.arrays(
-        np.float32,
-        st.tuples(st.integers(2, 90), st.integers(1, 20)),
-        elements=st.integers(-2, 2),
-        fill=st.just(0),
-    ),
-    data=st.data(),
-)
+@given(X=points_with_ties(90, 20, 2), data=st.data())
 def test_lists_of_points_with_many_ties(metric, X, data):
     check_exact(X, data.draw(st.integers(1, len(X) - 1), label="k"), metric)
 

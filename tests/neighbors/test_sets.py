@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from neighbor_cases import check_threads
 from scipy.spatial.distance import cdist
 
 import agglo
@@ -69,10 +70,7 @@ def test_half_of_the_points_are_duplicates(metric):
 @pytest.mark.parametrize("metric", METRICS)
 def test_lists_are_the_same_for_any_number_of_threads(metric):
     X = some_sets(2500, seed=2)
-    first = search(X, 12, metric, workers=1)
-    for workers in (2, 8):
-        for one, other in zip(first, search(X, 12, metric, workers), strict=True):
-            assert one.tobytes() == other.tobytes()
+    check_threads(lambda n_threads: search(X, 12, metric, n_threads))
 
 
 @pytest.mark.parametrize("metric", METRICS)

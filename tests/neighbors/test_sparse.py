@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
+from neighbor_cases import check_threads, points_with_ties
 
 import agglo
 from agglo.neighbors.dense import SearchParams, search_exact
@@ -43,15 +43,7 @@ def texts(n, seed, vocabulary=600, length=12):
 
 @pytest.mark.parametrize("metric", METRICS)
 @settings(max_examples=80, deadline=None)
-@given(
-    X=hnp.arrays(
-        np.float32,
-        st.tuples(st.integers(2, 60), st.integers(1, 25)),
-        elements=st.integers(-2, 3),
-        fill=st.just(0),
-    ),
-    data=st.data(),
-)
+@given(X=points_with_ties(60, 25, 3), data=st.data())
 def test_lists_are_those_of_dense_points(metric, X, data):
     check_as_dense(X, data.draw(st.integers(1, len(X) - 1), label="k"), metric)
 
@@ -85,10 +77,7 @@ def test_rows_without_common_columns_are_no_neighbours(metric):
 @pytest.mark.parametrize("metric", METRICS)
 def test_lists_are_the_same_for_any_number_of_threads(metric):
     X = texts(3000, seed=1)
-    first = search(X, 15, metric, workers=1)
-    for workers in (2, 8):
-        for one, other in zip(first, search(X, 15, metric, workers), strict=True):
-            assert one.tobytes() == other.tobytes()
+    check_threads(lambda n_threads: search(X, 15, metric, n_threads))
 
 
 def test_half_of_the_rows_are_duplicates():

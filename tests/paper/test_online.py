@@ -28,6 +28,13 @@ def separated(seed, n, k, d, copies=False):
     return centers[y] + noise, y
 
 
+# The arguments of `separated`.
+SEPARATED = {
+    "seed": st.integers(0, 2**32 - 1),
+    "n": st.integers(2, 80),
+    "k": st.integers(1, 8),
+    "d": st.integers(1, 6),
+}
 AS_IN_THE_THEOREM = {"metric": "sqeuclidean", "linkage": "single", "n_neighbors": "all", "shuffle": False}
 
 
@@ -37,10 +44,7 @@ def has_pairs(y):
 
 @settings(max_examples=60)
 @given(
-    seed=st.integers(0, 2**32 - 1),
-    n=st.integers(2, 80),
-    k=st.integers(1, 8),
-    d=st.integers(1, 6),
+    **SEPARATED,
     copies=st.booleans(),
     search=st.sampled_from(["exact", "boxes"]),
     balance=st.booleans(),
@@ -102,10 +106,7 @@ def test_perch_with_few_leaves_is_a_tree_of_all_points(seed, n, max_leaves, sear
 
 @settings(max_examples=60)
 @given(
-    seed=st.integers(0, 2**32 - 1),
-    n=st.integers(2, 60),
-    k=st.integers(1, 8),
-    d=st.integers(1, 6),
+    **SEPARATED,
     linkage=st.sampled_from(["average", "single", "complete"]),
 )
 def test_grinch_keeps_separated_classes_together_in_any_order(seed, n, k, d, linkage):

@@ -4,6 +4,7 @@ import gzip
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from cli_runs import write
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,12 +15,6 @@ from agglo.text.reader import read_texts
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-def write(folder, content, name="texts.csv"):
-    path = folder / name
-    path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    return path
 
 
 def test_lines_tables_and_parquet_hold_the_same_texts(folder):

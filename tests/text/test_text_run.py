@@ -4,7 +4,7 @@ import sys
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from cli_runs import run
+from cli_runs import run, write
 from sklearn.metrics.pairwise import cosine_similarity
 
 import agglo
@@ -21,12 +21,6 @@ def folder(tmp_path, monkeypatch):
     rows = [f'{i},"{text}",{"frog" in text}' for i, text in enumerate([*FROGS, *SKIES, "Red  FROG", ""])]
     (tmp_path / "queries.csv").write_text("when,query,frog\n" + "\n".join(rows) + "\n\n")
     return tmp_path
-
-
-def write(folder, content, name="texts.csv"):
-    path = folder / name
-    path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    return path
 
 
 # From a file to the explorer

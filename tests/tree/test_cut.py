@@ -188,13 +188,9 @@ def test_noise_may_be_labelled(tree, least):
 
 def test_one_late_point_keeps_a_node_whole_unless_noise_is_labelled():
     # Two clusters of three points, and a point that merges with both at the root.
-    tree = Hierarchy(
-        parent=[7, 7, 7, 8, 8, 8, 9, 9, 9, -1],
-        height=[0, 0, 0, 0, 0, 0, 0, 1, 1, 2],
-        size=[1, 1, 1, 1, 1, 1, 1, 3, 3, 7],
-        round=[0, 0, 0, 0, 0, 0, 0, 1, 1, 2],
-        rounds=Rounds([1, 2], [7, 3], [3, 1], [0, 0]),
-    )
+    parent, size = [7, 7, 7, 8, 8, 8, 9, 9, 9, -1], [1] * 7 + [3, 3, 7]
+    level = [0] * 7 + [1, 1, 2]
+    tree = Hierarchy(parent, level, size, level, Rounds([1, 2], [7, 3], [3, 1], [0, 0]))
     assert tree.cut(min_size=2).tolist() == [0] * 7
     assert tree.cut(min_size=2, noise="label").tolist() == [0, 0, 0, 1, 1, 1, -1]
     assert tree.cut(min_size=4, noise="label").tolist() == [0] * 7

@@ -1,8 +1,7 @@
-import dataclasses
-
 import numpy as np
 import pytest
 from forests import chain, least_common_ancestor, partitions, trees
+from graphs import scale
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -103,9 +102,7 @@ def test_node_sums_follow_from_the_edges(given_):
 @given(trees_with_graphs(max_points=30), st.integers(-20, 20))
 def test_weights_times_a_power_of_two_have_the_same_path(given_, power):
     tree, graph = given_
-    missing = graph.missing if graph.missing == "ignore" else np.ldexp(graph.missing, power)
-    scaled = dataclasses.replace(graph, weights=np.ldexp(graph.weights, power), missing=missing)
-    path, other = agglo.modularity_path(tree, graph), agglo.modularity_path(tree, scaled)
+    path, other = agglo.modularity_path(tree, graph), agglo.modularity_path(tree, scale(graph, power))
     np.testing.assert_array_equal(path.resolutions, other.resolutions)
     np.testing.assert_array_equal(path.node_resolution, other.node_resolution)
     np.testing.assert_array_equal(path.inside, other.inside)

@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 from forests import chain
+from graphs import scale
 from hypothesis import given
 from hypothesis import strategies as st
 from test_default_level import trees_with_graphs
@@ -57,9 +58,7 @@ def test_the_selected_cut_has_the_highest_score(given_, data):
 @given(trees_with_graphs(max_points=30), st.integers(-20, 20))
 def test_weights_times_a_power_of_two_select_the_same_cut(given_, power):
     tree, graph = given_
-    missing = graph.missing if graph.missing == "ignore" else np.ldexp(graph.missing, power)
-    scaled = dataclasses.replace(graph, weights=np.ldexp(graph.weights, power), missing=missing)
-    path, other = agglo.modularity_path(tree, graph), agglo.modularity_path(tree, scaled)
+    path, other = agglo.modularity_path(tree, graph), agglo.modularity_path(tree, scale(graph, power))
     assert path.persistent_resolution() == other.persistent_resolution()
 
 

@@ -7,23 +7,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from forests import chain, trees
+from forests import COLUMNS, TREE, chain, trees
 from hypothesis import given
 
 from agglo import Hierarchy
 from agglo.io.files import add_checksum
 from agglo.testing import assert_same_hierarchy
-from agglo.tree.hierarchy import Rounds
-
-ROUNDS = Rounds(threshold=[0.5, 1.0], before=[4, 3], after=[3, 1], seconds=[0.1, 0.2])
-COLUMNS = {
-    "parent": [4, 4, 5, 5, 5, -1],
-    "height": [0, 0, 0, 0, 0.25, 0.75],
-    "size": [1, 1, 1, 1, 2, 4],
-    "round": [0, 0, 0, 0, 1, 2],
-}
-# Points 0 and 1 merge, then everything.
-TREE = Hierarchy(**COLUMNS, rounds=ROUNDS, about={"kind": "distance", "thresholds": (1, 2)})
 
 
 @given(tree=trees())

@@ -5,7 +5,7 @@ import sys
 
 import numpy as np
 import pytest
-from forests import ancestors, chain, forests, least_common_ancestor, trees
+from forests import COLUMNS, ROUNDS, TREE, ancestors, chain, forests, least_common_ancestor, trees
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.cluster import hierarchy as sch
@@ -15,16 +15,6 @@ from agglo import Hierarchy
 from agglo.testing import assert_same_hierarchy, check_hierarchy, random_forest
 from agglo.tree.forest import Forest
 from agglo.tree.hierarchy import Round, Rounds
-
-ROUNDS = Rounds(threshold=[0.5, 1.0], before=[4, 3], after=[3, 1], seconds=[0.1, 0.2])
-COLUMNS = {
-    "parent": [4, 4, 5, 5, 5, -1],
-    "height": [0, 0, 0, 0, 0.25, 0.75],
-    "size": [1, 1, 1, 1, 2, 4],
-    "round": [0, 0, 0, 0, 1, 2],
-}
-# Points 0 and 1 merge, then everything.
-TREE = Hierarchy(**COLUMNS, rounds=ROUNDS, about={"kind": "distance", "thresholds": (1, 2)})
 
 
 def alone():

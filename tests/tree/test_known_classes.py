@@ -1,22 +1,11 @@
 import numpy as np
 import pandas as pd
 import pytest
-from forests import chain, partitions, trees
+from forests import TREE_OF_5, chain, partitions, trees
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agglo import Hierarchy
-from agglo.tree.hierarchy import Rounds
 from agglo.tree.known_classes import cut_by_known_classes
-
-# 0 and 1 are a node, 2 and 3 another, and the root has both and 4.
-TREE = Hierarchy(
-    parent=[5, 5, 6, 6, 7, 7, 7, -1],
-    height=[0, 0, 0, 0, 0, 0.1, 0.2, 0.5],
-    size=[1, 1, 1, 1, 1, 2, 2, 5],
-    round=[0, 0, 0, 0, 0, 1, 2, 3],
-    rounds=Rounds([0.1, 0.2, 0.5], [5, 4, 3], [4, 3, 1], [0, 0, 0]),
-)
 
 
 def labels_of(tree, nodes):
@@ -59,10 +48,10 @@ def test_known_classes_may_be_mappings_lists_arrays_or_series():
         pd.Series(["x", "x", "y", None, None]),
         pd.array([1, 1, 2, None, None]),
     ):
-        assert TREE.cut(known_classes=known).tolist() == expected
-    assert TREE.cut(known_classes={0: "x"}).tolist() == [0] * 5  # one cluster agrees with one class
-    assert TREE.cut(known_classes={0: "x", 1: "y"}).tolist() == [0, 1, 2, 2, 3]
-    assert TREE.cut(known_classes={0: "x", 4: "x", 2: "y"}).tolist() == [
+        assert TREE_OF_5.cut(known_classes=known).tolist() == expected
+    assert TREE_OF_5.cut(known_classes={0: "x"}).tolist() == [0] * 5  # one cluster agrees with one class
+    assert TREE_OF_5.cut(known_classes={0: "x", 1: "y"}).tolist() == [0, 1, 2, 2, 3]
+    assert TREE_OF_5.cut(known_classes={0: "x", 4: "x", 2: "y"}).tolist() == [
         0,
         0,
         1,
@@ -92,8 +81,10 @@ def test_deep_trees_take_no_recursion():
 )
 def test_wrong_classes_are_errors(known, error, words):
     with pytest.raises(error, match=words):
-        TREE.cut(known_classes=known)
+        TREE_OF_5.cut(known_classes=known)
 
 
 def test_the_function_and_the_rule_agree():
-    np.testing.assert_array_equal(cut_by_known_classes(TREE, {0: 1, 1: 2}), TREE.cut(known_classes={0: 1, 1: 2}))
+    np.testing.assert_array_equal(
+        cut_by_known_classes(TREE_OF_5, {0: 1, 1: 2}), TREE_OF_5.cut(known_classes={0: 1, 1: 2})
+    )

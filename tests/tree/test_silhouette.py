@@ -2,22 +2,13 @@ import math
 
 import numpy as np
 import pytest
+from forests import TREE_OF_5
 from graphs import graphs
 from hypothesis import given
 
 import agglo
-from agglo import Hierarchy, NeighborGraph
-from agglo.tree.hierarchy import Rounds
+from agglo import NeighborGraph
 from agglo.tree.silhouette import silhouette_round
-
-# 0 and 1 are a node, 2 and 3 another, and the root has both and 4.
-TREE = Hierarchy(
-    parent=[5, 5, 6, 6, 7, 7, 7, -1],
-    height=[0, 0, 0, 0, 0, 0.1, 0.2, 0.5],
-    size=[1, 1, 1, 1, 1, 2, 2, 5],
-    round=[0, 0, 0, 0, 0, 1, 2, 3],
-    rounds=Rounds([0.1, 0.2, 0.5], [5, 4, 3], [4, 3, 1], [0, 0, 0]),
-)
 
 
 def plain_score(graph, labels):
@@ -78,11 +69,11 @@ def test_a_wrong_graph_is_an_error():
     with pytest.raises(
         ValueError, match="the rule round='silhouette' needs the graph that the tree was built from: pass graph"
     ):
-        TREE.cut(round="silhouette")
+        TREE_OF_5.cut(round="silhouette")
     with pytest.raises(ValueError, match="the graph has 2 points, but the tree has 5 leaves"):
-        TREE.cut(round="silhouette", graph=NeighborGraph.from_edges([0], [1], [1.0], kind="distance"))
+        TREE_OF_5.cut(round="silhouette", graph=NeighborGraph.from_edges([0], [1], [1.0], kind="distance"))
     with pytest.raises(TypeError, match="graph must be a NeighborGraph, got ndarray"):
-        TREE.cut(round="silhouette", graph=np.eye(5))
+        TREE_OF_5.cut(round="silhouette", graph=np.eye(5))
 
 
 def test_the_graph_of_a_clusterer_fits_a_tree_with_duplicates():

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from agglo import _core
+from agglo._validation import is_missing_label, to_label_array
 from agglo.points.frames import to_array
 from agglo.tree.hierarchy import Hierarchy
-from agglo.tree.validation import is_missing_label, to_label_array
 
 
 class PairwiseScores(NamedTuple):

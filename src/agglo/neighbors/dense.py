@@ -78,6 +78,10 @@ class SearchParams:
         accept_lower = not self.stop_early
         return _core.RecallGoal(self.recall, sample=sample, max_attempts=max_attempts, accept_lower=accept_lower)
 
+    def describe(self, **chosen: int) -> dict[str, Any]:
+        """Return the parameters of an approximate search for the record of the graph, and those that it chose."""
+        return {"recall": self.recall, "random_state": self.seed, **chosen}
+
 
 class NeighborLists(NamedTuple):
     """The neighbours of all points, with the recall and the parameters of the search."""
@@ -182,15 +186,9 @@ def search_cells(
             n_threads=params.n_threads,
             progress=params.report,
         )
-    parameters = {
-        "recall": params.recall,
-        "random_state": params.seed,
-        # These keys are part of the format of saved models.
-        "cell_size": used.list_size,
-        "visits": used.n_probes,
-        "candidates": used.n_candidates,
-        "rounds": used.n_passes,
-    }
+    parameters = params.describe(  # these names are part of the format of saved models
+        cell_size=used.list_size, visits=used.n_probes, candidates=used.n_candidates, rounds=used.n_passes
+    )
     if len(basis):
         parameters["directions"] = len(basis)
     return NeighborLists(*to_rows(lists, params.n_neighbors), RecallEstimate(*recall), parameters, cells)

@@ -290,13 +290,7 @@ class NeighborGraph(Immutable):
         Point ``indices[i, j]`` is a neighbour of point ``i``, with weight ``values[i, j]``. Entries whose index is
         -1 or ``i`` are ignored.
         """
-        lists, weights = np.asarray(indices), np.asarray(values)
-        if lists.ndim != 2 or lists.shape != weights.shape:
-            raise ValueError(
-                f"indices and values must be (points, neighbours) arrays, got {lists.shape} and {weights.shape}"
-            )
-        if lists.dtype.kind not in "iu":
-            raise TypeError(f"indices must be integers (point indices), got dtype {lists.dtype}")
+        lists, weights = check_neighbor_lists(indices, values, "point indices")
         n = len(lists)
         if n == 0:
             raise ValueError("the graph is empty: it has no points; pass at least one row")
@@ -474,3 +468,20 @@ def smallest_weight(graph: WeightSummary) -> float:
         return -graph.max_weight
     found = [graph.quantile_above(0.0, up, 0.0) for up in (True, False)]
     return min((abs(weight) for weight in found if weight is not None), default=np.inf)
+
+
+def check_neighbor_lists(
+    indices: npt.ArrayLike, values: npt.ArrayLike, meaning: str
+) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Return neighbour lists as arrays; raise unless they are tables of one shape, and the indices integers.
+
+    ``meaning`` says what the indices are.
+    """
+    lists, weights = np.asarray(indices), np.asarray(values)
+    if lists.ndim != 2 or lists.shape != weights.shape:
+        raise ValueError(
+            f"indices and values must be (points, neighbours) arrays, got {lists.shape} and {weights.shape}"
+        )
+    if lists.dtype.kind not in "iu":
+        raise TypeError(f"indices must be integers ({meaning}), got dtype {lists.dtype}")
+    return lists, weights

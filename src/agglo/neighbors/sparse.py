@@ -183,12 +183,7 @@ def search_minhash(
         n_threads=params.n_threads,
         progress=params.report,
     )
-    parameters = {
-        "recall": params.recall,
-        "random_state": params.seed,
-        "bucket_size": used.bucket_size,
-        "bands": used.n_bands,
-    }
+    parameters = params.describe(bucket_size=used.bucket_size, bands=used.n_bands)
     return NeighborLists(*to_rows(lists, params.n_neighbors), RecallEstimate(*recall), parameters)
 
 

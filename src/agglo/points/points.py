@@ -17,7 +17,7 @@ import scipy.sparse as sp
 
 from agglo import _core
 from agglo._native import empty_maybe_mapped
-from agglo._validation import Immutable, effective_n_threads, is_read_only, release
+from agglo._validation import Immutable, effective_n_threads, is_read_only
 from agglo.points.frames import holds_vectors, to_array
 
 PointArray = npt.NDArray[np.float32 | np.float64 | np.float16 | np.int8 | np.uint8]
@@ -361,8 +361,7 @@ class Duplicates(Immutable):
     inverse: Ids
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "first", release(self.first))
-        object.__setattr__(self, "inverse", release(self.inverse))
+        self._release_arrays()
 
     @property
     def n_duplicates(self) -> int:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from agglo import _core
 from agglo._validation import check_labels, effective_n_threads
-from agglo.neighbors.graph import NeighborGraph
+from agglo.neighbors.graph import NeighborGraph, check_neighbor_lists
 from agglo.progress import Progress
 from agglo.rounds.constraints import check_weights
 from agglo.rounds.linkage import GRAPH_LINKAGES
@@ -179,13 +179,7 @@ def attach(
     >>> new.labels(n_clusters=3)
     array([0, 1])
     """
-    lists, close = np.asarray(indices), np.asarray(values)
-    if lists.ndim != 2 or lists.shape != close.shape:
-        raise ValueError(
-            f"indices and values must be (points, neighbours) arrays, got {lists.shape} and {close.shape}"
-        )
-    if lists.dtype.kind not in "iu":
-        raise TypeError(f"indices must be integers (leaves of the tree), got dtype {lists.dtype}")
+    lists, close = check_neighbor_lists(indices, values, "leaves of the tree")
     n, k = lists.shape
     rows = Rows(np.arange(n + 1, dtype=np.int64) * k, lists.ravel(), np.where(lists < 0, 0, close).ravel())
     weights = None if sample_weight is None else check_weights(tree.n_leaves, sample_weight)

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from agglo.neighbors.graph import NeighborGraph
-from agglo.rounds.linkage import Linkage
-from agglo.rounds.reference_linkage import bind_points, make_linkage, merge_clusters, point_pairs, select, starts
+from agglo.rounds import reference_linkage as linkages
 from agglo.rounds.reference_tree import Floats, Ints, RoundRecord, build_tree, farthest_merge, plan_thresholds
 from agglo.rounds.schedule import RoundPlan, affinity_plan, hac_plan, scc_plan
 from agglo.tree.hierarchy import Hierarchy
@@ -29,48 +28,55 @@ def scc(
     X: Any = None,
 ) -> Hierarchy:
     """Build the tree of the Sub-Cluster Component algorithm, see :func:`agglo.scc`."""
-    plan = scc_plan(graph, thresholds, n_thresholds, bind_points(graph, linkage, X), advance)
+    plan = scc_plan(graph, thresholds, n_thresholds, linkages.bind_points(graph, linkage, X), advance)
     return build_tree(graph, plan, scc_partitions(graph, plan))
 
 
 def affinity(graph: NeighborGraph, *, linkage: Any = "average", X: Any = None) -> Hierarchy:
     """Build the tree of Affinity clustering, see :func:`agglo.affinity`."""
-    plan = affinity_plan(bind_points(graph, linkage, X))
+    plan = affinity_plan(linkages.bind_points(graph, linkage, X))
     return build_tree(graph, plan, scc_partitions(graph, plan))
 
 
 def hac(graph: NeighborGraph, *, linkage: Any = "average", X: Any = None) -> Hierarchy:
     """Build the tree of hierarchical agglomerative clustering, see :func:`agglo.hac`."""
-    plan = hac_plan(bind_points(graph, linkage, X))
+    plan = hac_plan(linkages.bind_points(graph, linkage, X))
     return build_tree(graph, plan, scc_partitions(graph, plan))
 
 
 def scc_partitions(graph: NeighborGraph, plan: RoundPlan) -> Iterator[RoundRecord]:
     """Yield threshold, partition and linkage values after each round that merges clusters (``RoundRecord``)."""
-    n, linkage = graph.n_points, make_linkage(graph, plan.linkage)
+    n, linkage = graph.n_points, linkages.make_linkage(graph, plan.linkage)
     sign = 1 if linkage.kind == "similarity" else -1
     thresholds, levels = plan_thresholds(plan, sign)
     cluster, step = np.arange(n), 0
-    pairs, weights = point_pairs(graph)
+    pairs, weights = linkages.point_pairs(graph)
     statistics = linkage.of_points(np.ones(n))
     edges = linkage.of_edges(pairs[:, 0], pairs[:, 1], weights)
     while len(pairs):
-        a, b = (select(statistics, pairs[:, end]) for end in (0, 1))
-        source, target, similarity = nearest_neighbors(pairs, sign * linkage.value(a, b, edges))
-        reached = np.flatnonzero(np.float32(similarity.max()) >= levels[step:])
-        if len(reached) == 0:
+        similarity = sign * linkages.evaluate_pairs(linkage, statistics, pairs, edges)
+        step, source, target, similarity = find_merges(pairs, similarity, levels, step, plan.mutual)
+        if not len(source):
             return
-        step += int(reached[0])  # skip the thresholds that no pair reaches
-        merges = np.float32(similarity) >= levels[step]
-        if plan.mutual:
-            merges &= target[np.searchsorted(source, target)] == source  # keep mutual nearest neighbours
-        source, target, similarity = source[merges], target[merges], similarity[merges]
         new = components(source, target, n)
-        statistics = merge_clusters(linkage, statistics, np.union1d(source, target), new)
-        pairs, edges = contract(linkage, pairs, edges, new)
+        statistics = linkages.merge_clusters(linkage, statistics, np.union1d(source, target), new)
+        pairs, edges = linkages.contract(linkage, pairs, edges, new)
         cluster = new[cluster]
         yield float(thresholds[step]), cluster, sign * farthest_merge(source, similarity, new)
         step += plan.thresholds is not None and not plan.until_stable
+
+
+def find_merges(
+    pairs: Ints, similarity: Floats, levels: Any, step: int, mutual: bool
+) -> tuple[int, Ints, Ints, Floats]:
+    """Find the next threshold that a pair reaches, and the merges within it: none if no threshold is reached."""
+    source, target, similarity = nearest_neighbors(pairs, similarity)
+    reached = np.flatnonzero(np.float32(similarity.max()) >= levels[step:])
+    step += int(reached[0]) if len(reached) else 0  # skip the thresholds that no pair reaches
+    merges = np.float32(similarity) >= (levels[step] if len(reached) else np.inf)
+    if mutual:
+        merges &= target[np.searchsorted(source, target)] == source  # keep mutual nearest neighbours
+    return step, source[merges], target[merges], similarity[merges]
 
 
 def nearest_neighbors(pairs: Ints, similarity: Floats) -> tuple[Ints, Ints, Floats]:
@@ -90,12 +96,3 @@ def components(source: Ints, target: Ints, n: int) -> Ints:
         np.minimum.at(new, source, smaller)
         np.minimum.at(new, target, smaller)
     return new
-
-
-def contract(linkage: Linkage, pairs: Ints, edges: Any, new: Ints) -> tuple[Ints, Any]:
-    """Return the pairs of new clusters with edges between them, and the merged statistics of each pair's edges."""
-    ends = np.sort(new[pairs], axis=1)
-    between = np.flatnonzero(ends[:, 0] != ends[:, 1])
-    between = between[np.lexsort((ends[between, 1], ends[between, 0]))]
-    first = starts(ends[between])
-    return ends[between][first], linkage.merged_edges(select(edges, between), first)

@@ -17,8 +17,15 @@ import numpy.typing as npt
 from agglo.neighbors.graph import NeighborGraph
 from agglo.rounds.connect import Planner, build_hierarchy, check_round_options
 from agglo.rounds.constraints import Constraints, check_constraints
-from agglo.rounds.reference import contract, nearest_neighbors
-from agglo.rounds.reference_linkage import make_linkage, merge_clusters, point_pairs, select
+from agglo.rounds.reference import find_merges
+from agglo.rounds.reference_linkage import (
+    contract,
+    evaluate_pairs,
+    make_linkage,
+    merge_clusters,
+    point_pairs,
+    select,
+)
 from agglo.rounds.reference_tree import Floats, Ints, RoundRecord, build_forest, farthest_merge, plan_thresholds
 from agglo.rounds.schedule import RoundPlan, affinity_plan, hac_plan, scc_plan
 from agglo.tree.forest import Forest
@@ -94,17 +101,11 @@ def constrained_partitions(
             source, target, must_link = must_link[:, 0], must_link[:, 1], must_link[:0]
             similarity = np.full(len(source), np.inf)
         else:
-            a, b = (select(statistics, pairs[:, end]) for end in (0, 1))
-            source, target, similarity = nearest_neighbors(pairs, sign * linkage.value(a, b, edges))
-            reached = np.flatnonzero(np.float32(similarity.max()) >= levels[step:])
-            if len(reached) == 0:
+            similarity = sign * evaluate_pairs(linkage, statistics, pairs, edges)
+            step, source, target, similarity = find_merges(pairs, similarity, levels, step, plan.mutual)
+            if not len(source):
                 return
-            step += int(reached[0])  # skip the thresholds that no pair reaches
             threshold = float(thresholds[step])
-            merges = np.float32(similarity) >= levels[step]
-            if plan.mutual:
-                merges &= target[np.searchsorted(source, target)] == source  # keep mutual nearest neighbours
-            source, target, similarity = source[merges], target[merges], similarity[merges]
         new = allowed.merge(source, target, similarity)
         merged = new[source] == new[target]
         source, target, similarity = source[merged], target[merged], similarity[merged]

@@ -60,6 +60,21 @@ def merge_clusters(linkage: Linkage, statistics: Any, members: Ints, new: Ints) 
     return statistics
 
 
+def evaluate_pairs(linkage: Linkage, statistics: Any, pairs: Ints, edges: Any) -> Floats:
+    """Return the linkage of each pair of clusters."""
+    a, b = (select(statistics, pairs[:, end]) for end in (0, 1))
+    return linkage.value(a, b, edges)
+
+
+def contract(linkage: Linkage, pairs: Ints, edges: Any, new: Ints) -> tuple[Ints, Any]:
+    """Return the pairs of new clusters with edges between them, and the merged statistics of each pair's edges."""
+    ends = np.sort(new[pairs], axis=1)
+    between = np.flatnonzero(ends[:, 0] != ends[:, 1])
+    between = between[np.lexsort((ends[between, 1], ends[between, 0]))]
+    first = starts(ends[between])
+    return ends[between][first], linkage.merged_edges(select(edges, between), first)
+
+
 class ClusterWeights(NamedTuple):
     """Statistics of clusters: the number of points in each cluster, or the total weight of its points."""
 

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from agglo import _core
 from agglo._native import exp, log
+from agglo._validation import check_cluster_size
 from agglo.tree.persistent_round import rescale_heights
-from agglo.tree.validation import check_cluster_size
 
 if TYPE_CHECKING:
     from agglo.tree.hierarchy import Hierarchy

@@ -12,12 +12,18 @@ import numpy as np
 import numpy.typing as npt
 
 from agglo import _core
+from agglo._validation import (
+    check_cluster_size,
+    check_height,
+    check_n_clusters,
+    check_nonnegative_number,
+    check_round,
+)
 from agglo.tree.default_level import ResolutionRule, check_resolution_rule, modularity_path
-from agglo.tree.dp_means_path import check_lam, dp_means_path
+from agglo.tree.dp_means_path import dp_means_path
 from agglo.tree.known_classes import cut_by_known_classes
 from agglo.tree.persistent_round import persistent_round
 from agglo.tree.silhouette import silhouette_round
-from agglo.tree.validation import check_cluster_size, check_height, check_n_clusters, check_round
 
 if TYPE_CHECKING:
     from agglo.neighbors.graph import NeighborGraph
@@ -58,7 +64,7 @@ def cut(
     if rule == "dp_means" or inputs["exact"]:
         # Validate the value first: computing the costs takes much longer.
         if rule == "dp_means":
-            check_lam(value)
+            check_nonnegative_number("lam", value)
         else:
             check_n_clusters(value, tree.n_leaves)
         path = dp_means_path(tree, inputs["X"], centers=inputs["centers"], n_jobs=n_jobs)

@@ -14,8 +14,9 @@ import numpy.typing as npt
 
 from agglo import _core
 from agglo._native import exp, log
-from agglo._validation import Immutable, release
+from agglo._validation import Immutable, check_nonnegative, check_nonnegative_number
 from agglo.neighbors.graph import NeighborGraph
+from agglo.tree.dp_means_path import summarize_path
 
 if TYPE_CHECKING:
     from agglo.tree.hierarchy import Hierarchy
@@ -155,9 +156,7 @@ class ModularityPath(Immutable):
     """For each node, the total weight of its points."""
 
     def __post_init__(self) -> None:
-        for name in self.__dataclass_fields__:
-            if name != "tree":
-                object.__setattr__(self, name, release(getattr(self, name)))
+        self._release_arrays()
 
     @overload
     def modularity(self, resolution: SupportsFloat) -> float: ...
@@ -165,7 +164,7 @@ class ModularityPath(Immutable):
     def modularity(self, resolution: npt.ArrayLike) -> float | Floats: ...
     def modularity(self, resolution: npt.ArrayLike | SupportsFloat) -> float | Floats:
         """Return the largest modularity of a cut at ``resolution``, a number or an array."""
-        gammas = _check_resolutions(resolution)
+        gammas = check_nonnegative("resolution", resolution)
         piece = np.searchsorted(self.resolutions, gammas)
         best = self.inside[piece] - gammas * self.chance[piece]
         return best if gammas.ndim else float(best)
@@ -176,7 +175,7 @@ class ModularityPath(Immutable):
         At resolution 0 the result is one cluster. If the resolution is infinite, only duplicates and must-link
         constraints are merged.
         """
-        return self.tree.partition(self.node_resolution >= check_resolution(resolution))
+        return self.tree.partition(self.node_resolution >= check_nonnegative_number("resolution", resolution))
 
     def persistent_resolution(self) -> float:
         """Select the most persistent cut of the path; return the largest resolution at which it is the best cut.
@@ -232,11 +231,7 @@ class ModularityPath(Immutable):
         return float(lower[selected + 1])
 
     def __repr__(self) -> str:
-        shown = [f"{gamma:.4g}" for gamma in self.resolutions]
-        if len(shown) > 5:
-            shown[2:-2] = ["..."]
-        span = f"{self.n_clusters[0]} to {self.n_clusters[-1]} clusters"
-        return f"ModularityPath({self.tree.n_leaves} leaves, {span}, breakpoints {', '.join(shown)})"
+        return summarize_path(self, self.resolutions)
 
 
 def check_resolution_rule(resolution: SupportsFloat | ResolutionRule) -> float | ResolutionRule:
@@ -245,27 +240,7 @@ def check_resolution_rule(resolution: SupportsFloat | ResolutionRule) -> float |
         if resolution != "persistent":
             raise ValueError(f"resolution={resolution!r} is unknown: pass a number or 'persistent'")
         return "persistent"
-    return check_resolution(resolution)
-
-
-def check_resolution(resolution: SupportsFloat) -> float:
-    """Return ``resolution`` as a float; raise unless it is a nonnegative number."""
-    gammas = _check_resolutions(resolution)
-    if gammas.ndim:
-        raise TypeError(f"resolution must be one number, got an array of shape {gammas.shape}")
-    return float(gammas)
-
-
-def _check_resolutions(resolution: npt.ArrayLike | SupportsFloat) -> Floats:
-    """Return ``resolution`` as an array of floats; raise unless all are nonnegative numbers."""
-    try:
-        gammas = np.asarray(resolution, np.float64)
-    except (TypeError, ValueError):
-        raise TypeError(f"resolution={resolution!r} is not a number: pass 0 or more") from None
-    is_wrong = ~(gammas >= 0)  # also true for NaN
-    if is_wrong.any():
-        raise ValueError(f"resolution={gammas[is_wrong][0]:g} is not allowed: pass 0 or more")
-    return gammas
+    return check_nonnegative_number("resolution", resolution)
 
 
 def _check_leaf_weights(sample_weight: npt.ArrayLike | None, n_leaves: int) -> Floats:

@@ -8,16 +8,21 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Literal, SupportsFloat, SupportsIndex, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, SupportsFloat, SupportsIndex, cast, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from agglo import _core
-from agglo._validation import Immutable, effective_n_threads, release
+from agglo._validation import (
+    Immutable,
+    check_n_clusters,
+    check_nonnegative,
+    check_nonnegative_number,
+    effective_n_threads,
+)
 from agglo.points.points import as_core_array, check_points
 from agglo.progress import Progress
-from agglo.tree.validation import check_n_clusters
 
 if TYPE_CHECKING:
     from agglo.tree.hierarchy import Hierarchy
@@ -146,10 +151,7 @@ class DPMeansPath(Immutable):
     """For each node, the smallest ``lam`` at which merging it costs no more than any split."""
 
     def __post_init__(self) -> None:
-        for name in ("lambdas", "within", "n_clusters", "node_cost", "node_center", "critical"):
-            given = getattr(self, name)
-            if given is not None:
-                object.__setattr__(self, name, release(given))
+        self._release_arrays()
 
     @property
     def costs(self) -> Floats:
@@ -162,7 +164,7 @@ class DPMeansPath(Immutable):
     def cost(self, lam: npt.ArrayLike) -> float | Floats: ...
     def cost(self, lam: npt.ArrayLike | SupportsFloat) -> float | Floats:
         """Return the lowest cost of a cut for ``lam``, a number or an array; infinity if ``lam`` is infinite."""
-        lams = _check_lams(lam)
+        lams = check_nonnegative("lam", lam)
         piece = np.searchsorted(self.lambdas, lams, side="right") - 1
         costs = self.within[piece] + lams * self.n_clusters[piece]
         return costs if lams.ndim else float(costs)
@@ -173,7 +175,7 @@ class DPMeansPath(Immutable):
         If ``lam`` is 0, only nodes that consist of duplicates are merged. If ``lam`` is infinite, the result is
         one cluster.
         """
-        return self.tree.partition(self.critical <= check_lam(lam))
+        return self.tree.partition(self.critical <= check_nonnegative_number("lam", lam))
 
     def exactly(self, n_clusters: SupportsIndex) -> Ints:
         """Call :meth:`cut_exactly`: this is the deprecated name of that method."""
@@ -221,7 +223,7 @@ class DPMeansPath(Immutable):
         removed = np.bincount(tree.round[tree.parent[:-1]], self.node_cost[:-1], last + 2)
         within = np.maximum(np.cumsum(added - removed)[: last + 1], 0.0)
         counts = np.concatenate(([tree.n_leaves], tree.rounds.after))
-        return cast(Floats, within + check_lam(lam) * counts)
+        return cast(Floats, within + check_nonnegative_number("lam", lam) * counts)
 
     def _select_tied_merges(self, piece: int, n_clusters: int) -> npt.NDArray[np.bool_] | None:
         """Select merges at the start of ``piece`` that give ``n_clusters``; return a mask of nodes, or None.
@@ -246,11 +248,7 @@ class DPMeansPath(Immutable):
         return merged if excess == 0 else None
 
     def __repr__(self) -> str:
-        shown = [f"{lam:.4g}" for lam in self.lambdas]
-        if len(shown) > 5:
-            shown[2:-2] = ["..."]
-        span = f"{self.n_clusters[0]} to {self.n_clusters[-1]} clusters"
-        return f"DPMeansPath({self.tree.n_leaves} leaves, {span}, breakpoints {', '.join(shown)})"
+        return summarize_path(self, self.lambdas)
 
 
 def _check_partition_exists(tree: Hierarchy, n_clusters: int) -> None:
@@ -264,21 +262,10 @@ def _check_partition_exists(tree: Hierarchy, n_clusters: int) -> None:
         )
 
 
-def check_lam(lam: SupportsFloat) -> float:
-    """Return ``lam`` as a float; raise unless it is a nonnegative number."""
-    lams = _check_lams(lam)
-    if lams.ndim:
-        raise TypeError(f"lam must be one number, got an array of shape {lams.shape}")
-    return float(lams)
-
-
-def _check_lams(lam: npt.ArrayLike | SupportsFloat) -> Floats:
-    """Return ``lam`` as an array of floats; raise unless all are nonnegative numbers."""
-    try:
-        lams = np.asarray(lam, np.float64)
-    except (TypeError, ValueError):
-        raise TypeError(f"lam={lam!r} is not a number: pass 0 or more, infinity included") from None
-    is_wrong = ~(lams >= 0)  # also true for NaN
-    if is_wrong.any():
-        raise ValueError(f"lam={lams[is_wrong][0]:g} is not allowed: pass 0 or more, infinity included")
-    return lams
+def summarize_path(path: Any, breakpoints: Floats) -> str:
+    """Return the representation of a path of cuts: its type, leaves, numbers of clusters and breakpoints."""
+    shown = [f"{number:.4g}" for number in breakpoints]
+    if len(shown) > 5:
+        shown[2:-2] = ["..."]
+    span = f"{path.n_clusters[0]} to {path.n_clusters[-1]} clusters"
+    return f"{type(path).__name__}({path.tree.n_leaves} leaves, {span}, breakpoints {', '.join(shown)})"

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from agglo import _core
 from agglo._html import render_facts
-from agglo._validation import Column, Immutable, check_column, read_only, release
+from agglo._validation import Column, Immutable, check_column, check_integer, check_round, read_only, release
 from agglo.neighbors.graph import KINDS, Kind, Missing, NeighborGraph
 from agglo.tree import export
 from agglo.tree.condense import condense
@@ -24,7 +24,6 @@ from agglo.tree.default_level import ResolutionRule
 from agglo.tree.dp_means_path import Centers
 from agglo.tree.forest import Forest
 from agglo.tree.taxonomy import Taxonomy, layers, taxonomy
-from agglo.tree.validation import check_integer, check_round
 
 
 class Round(NamedTuple):

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agglo import _core
-from agglo.tree.validation import check_integer, is_missing_label, to_label_array
+from agglo._validation import check_integer, is_missing_label, to_label_array
 
 if TYPE_CHECKING:
     from agglo.tree.hierarchy import Hierarchy

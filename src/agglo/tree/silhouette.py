@@ -51,8 +51,7 @@ def silhouette_round(tree: Hierarchy, graph: NeighborGraph, *, random_state: int
     >>> import agglo
     >>> from agglo.tree.silhouette import silhouette_round
     >>> from sklearn.datasets import load_digits
-    >>> X, y = load_digits(return_X_y=True)
-    >>> graph = agglo.neighbor_graph(X)
+    >>> graph = agglo.neighbor_graph(load_digits().data)
     >>> tree = agglo.scc(graph)
     >>> tree.rounds[silhouette_round(tree, graph) - 1].after
     14

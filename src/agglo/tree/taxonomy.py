@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from agglo import _core
 from agglo._native import exp, log
+from agglo._validation import check_cluster_size, check_integer
 from agglo.tree.condense import contract, keep_nodes
 from agglo.tree.persistent_round import persistent_round, rescale_heights
-from agglo.tree.validation import check_cluster_size, check_integer
 
 if TYPE_CHECKING:
     from agglo.tree.hierarchy import Hierarchy
