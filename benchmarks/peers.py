@@ -7,7 +7,7 @@
 
 ``benchmarks.peers FILE`` measures. Each method clusters generated points, 12,500 at first and then twice as
 many each time, until a run takes more than 60 CPU seconds. Each run is a process of its own with one thread. A
-run first clusters 2,000 points, so that the compilation of numba is not measured. Memory is the peak of the
+run first clusters 5,000 points, so that the compilation of numba is not measured. Memory is the peak of the
 process. Runs of 12,500 points are repeated: if both runs give the same labels, the method gives the "same
 answer". With ``--labelled``, the adjusted mutual information (AMI) of the labels with the classes of labelled
 sets is measured, too, on at most 8,000 points of each. Every method runs with its defaults, except where
@@ -36,7 +36,7 @@ import numpy as np
 import numpy.typing as npt
 
 SIZES = tuple(12_500 * 2**i for i in range(8))  # 12,500 to 1,600,000
-WARM_UP = 2_000
+WARM_UP = 5_000
 MINUTE = 60.0
 CPU_LIMIT = 240  # seconds of a process
 MEMORY_LIMIT = 12 << 30  # bytes of address space of a process
@@ -162,7 +162,8 @@ def measure(method: str, n: int, file: Path | None) -> dict[str, Any]:
     X, y = draw_embeddings(n) if file is None else read_set(file)
     # By its own rule, a method may not be given the number of classes: only methods that require it are.
     options = {"n_clusters": int(y.max()) + 1} if file is not None and method in NEEDS_NUMBER else {}
-    run(draw_embeddings(WARM_UP)[0], **options)
+    if file is None:  # times of labelled sets are not reported
+        run(draw_embeddings(WARM_UP)[0], **options)
     begin = time.process_time()
     labels = np.asarray(run(X, **options)).astype(np.int64)
     seconds = time.process_time() - begin
@@ -292,7 +293,48 @@ def quality_table(results: list[dict[str, Any]]) -> str:
     return format_table(["set", *METHODS], rows)
 
 
-TABLES = {"cost": cost_table, "quality": quality_table}
+# What the libraries offer, by their documentation: hierarchy, new points, constraints, several machines.
+FEATURES = {
+    "agglo": ("tree", "yes", "pairs and sizes", "Spark"),
+    "HDBSCAN": ("tree", "yes", "sizes", "no"),
+    "EVoC": ("layers", "no", "no", "no"),
+    "BERTopic": ("merged topics", "yes", "known classes", "no"),
+    "Leiden": ("no", "no", "sizes", "no"),
+    "Agglomerative": ("binary tree", "no", "graph", "no"),
+    "KMeans": ("no", "yes", "no", "no"),
+}
+TITLES = {
+    "agglo": "**agglo** `SCC`",
+    "BERTopic": "BERTopic's default (UMAP + HDBSCAN)",
+    "Agglomerative": "scikit-learn `AgglomerativeClustering`",
+    "KMeans": "scikit-learn `KMeans`",
+}
+
+
+def overview_table(results: list[dict[str, Any]]) -> str:
+    """Return the table of the README: what was measured, and what the libraries offer."""
+    rows = []
+    for method in METHODS:
+        runs = [run for run in results if run["method"] == method and run["set"] is None and "cpu" in run]
+        if not runs:
+            continue
+        small = [run for run in runs if run["points"] == SIZES[0]]
+        large = [run for run in runs if run["points"] == 50_000]
+        memory = f"{large[-1]['memory'] / 2**30:.1f} GB" if large else "–"
+        noise = f"{(large or small)[-1]['noise']:.0%}"
+        same = "yes" if len(small) > 1 and len({run["digest"] for run in small}) == 1 else "no"
+        minute = f"{points_in_a_minute(runs):,}"
+        rows.append([TITLES.get(method, method), minute, memory, same, noise, *FEATURES[method]])
+    return format_table(
+        [
+            *("method", "points in one CPU minute", "memory, 50,000 points", "same labels twice", "noise"),
+            *("hierarchy", "new points", "constraints", "several machines"),
+        ],
+        rows,
+    )
+
+
+TABLES = {"overview": overview_table, "cost": cost_table, "quality": quality_table}
 
 
 def read_results(path: Path) -> list[dict[str, Any]]:
