@@ -300,7 +300,7 @@ def test_every_verb_option_and_exit_code_is_documented():
 
 def test_plot_draws_a_run(folder):
     run("fit", "X.npy", "-o", "out", "-k", "10", "--quiet")
-    for kind, points in (("overview", []), ("dendrogram", []), ("dp-means", ["--data", "X.npy"])):
+    for kind, points in (("overview", []), ("treemap", []), ("dendrogram", []), ("dp-means", ["--data", "X.npy"])):
         told, _ = run("plot", "out", "--kind", kind, *points, "-o", f"{kind}.png", "--json")
         assert json.loads(told)["written"] == f"{kind}.png"
         assert Path(f"{kind}.png").read_bytes().startswith(b"\x89PNG")

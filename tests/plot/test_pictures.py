@@ -125,7 +125,7 @@ def test_every_kind_is_drawn_in_one_line(kind, metric, tmp_path):
 
 def test_what_cannot_be_drawn_says_why():
     tree = agglo.hac(agglo.NeighborGraph.from_edges([0], [1], [1.0], kind="distance"))
-    with pytest.raises(ValueError, match="kind='pie' is unknown: pass one of overview, icicle"):
+    with pytest.raises(ValueError, match="kind='pie' is unknown: pass one of overview, treemap"):
         plot.draw(tree, "pie")
     with pytest.raises(ValueError, match="kind='dp-means' needs the points"):
         plot.draw(tree, "dp-means")

@@ -15,8 +15,8 @@ from agglo.cli.app import BAD_INPUT, CANNOT_WRITE, USAGE, command, exit_with, pr
 def plot(
     run: opt.RunPath,
     kind: Annotated[
-        Literal["overview", "icicle", "dendrogram", "rounds", "dp-means"],
-        typer.Option(metavar="NAME", help="overview, icicle, dendrogram, rounds or dp-means."),
+        Literal["overview", "treemap", "dendrogram", "icicle", "rounds", "dp-means"],
+        typer.Option(metavar="NAME", help="overview, treemap, dendrogram, icicle, rounds or dp-means."),
     ] = "overview",
     data: Annotated[
         Path | None, opt.input_option("File of the points: required for dp-means, optional for overview.")
@@ -69,7 +69,7 @@ def plot(
         labels, about = cut_tree(tree, rule)
     X = names = None
     with exit_with(BAD_INPUT):
-        if kind == "dendrogram" and run.is_dir():
+        if kind in ("dendrogram", "treemap") and run.is_dir():
             from agglo.explore.run import open_run
 
             shown = open_run(run)
@@ -86,7 +86,8 @@ def plot(
                     f"{data} has {len(X)} points, but the tree has {tree.n_leaves}: pass the points of the tree"
                 )
     with exit_with(USAGE):
-        shown_labels = labels if given_rule or kind != "dendrogram" else None  # a dendrogram shows few clusters
+        is_for_reading = kind in ("dendrogram", "treemap")  # by default, these show few clusters
+        shown_labels = labels if given_rule or not is_for_reading else None
         figure = pictures.draw(tree, kind, shown_labels, X, names=names)
     with exit_with(CANNOT_WRITE):
         pictures.save(figure, out)

@@ -15,5 +15,6 @@ from agglo.plot.pictures import (
     save,
     scatter,
 )
+from agglo.plot.treemap import treemap
 
-__all__ = ["dendrogram", "draw", "icicle", "overview", "prices", "rounds", "save", "scatter"]
+__all__ = ["dendrogram", "draw", "icicle", "overview", "prices", "rounds", "save", "scatter", "treemap"]

@@ -179,7 +179,9 @@ def _condense(tree: Hierarchy, n_ends: int) -> tuple[Hierarchy, npt.NDArray[np.i
 
 def _describe_end(branch: Branch, name: str) -> str:
     """Return the text beside an end: its name and its number of points."""
-    count = format_count(branch.size) + (f" in {branch.n_nodes}" if branch.n_nodes > 1 else "")
+    count = format_count(branch.size)
+    if branch.n_nodes > 1:
+        count += " points" if branch.n_nodes == branch.size else f" in {branch.n_nodes} clusters"
     if len(name) > _MAX_NAME:
         name = name[: _MAX_NAME - 1].rstrip() + "…"
     name = name.replace("$", r"\$")  # matplotlib would read a formula between two dollar signs

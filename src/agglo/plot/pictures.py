@@ -34,13 +34,14 @@ from agglo.plot.style import (
     lighten,
     remove_frame,
 )
+from agglo.plot.treemap import treemap
 from agglo.tree.dp_means_path import DPMeansPath, dp_means_path
 from agglo.tree.hierarchy import Hierarchy
 
 _MAX_POINTS = 20_000  # maximum number of points in a scatter plot; more would cover each other
 _MAX_ROUNDS = 2_000  # maximum number of rounds in a curve
 _PCA_POINTS = 2_000  # number of sampled points from which the principal axes are computed
-_N_COLOURED = 10  # default number of clusters with a colour of their own in a dendrogram
+_DEFAULT_CLUSTERS = {"dendrogram": 10, "treemap": 40}  # by kind: the default number of clusters
 _TITLE: dict[str, Any] = {"loc": "left", "fontsize": 10, "color": INK}
 
 
@@ -164,7 +165,7 @@ def prices(cost_axes: Axes, count_axes: Axes, path: DPMeansPath) -> None:
     cost_axes.tick_params(labelbottom=False)
 
 
-KINDS = ("overview", "icicle", "dendrogram", "rounds", "dp-means")
+KINDS = ("overview", "treemap", "dendrogram", "icicle", "rounds", "dp-means")
 
 
 def draw(
@@ -181,19 +182,20 @@ def draw(
     ----------
     tree : Hierarchy
         The tree.
-    kind : {"overview", "icicle", "dendrogram", "rounds", "dp-means"}
+    kind : {"overview", "treemap", "dendrogram", "icicle", "rounds", "dp-means"}
         - ``overview``: an icicle plot, the curve of ``rounds`` and, if ``X`` is given, a scatter plot.
-        - ``icicle``: the tree, with the number of clusters on the vertical axis.
+        - ``treemap``: all clusters of a cut as boxes with names. Their areas show their numbers of points.
         - ``dendrogram``: the condensed tree, with the number of clusters on the horizontal axis, and names.
+        - ``icicle``: the tree, with the number of clusters on the vertical axis.
         - ``rounds``: the number of clusters after each round.
         - ``dp-means``: the minimum DP-means cost and its number of clusters for every λ; needs ``X``.
     labels : ndarray of int64, optional
         The cluster of each point, which determines the colours. The default is ``tree.cut(round="persistent")``.
-        For ``dendrogram``, the default is a level of ``tree.taxonomy`` with about ten clusters.
+        For ``dendrogram`` and ``treemap``, it is a level of ``tree.taxonomy`` with about 10 and 40 clusters.
     X : array-like of shape (n_points, n_features), optional
         The points.
     names : callable, optional
-        A function that returns the name of a node, for ``dendrogram``.
+        A function that returns the name of a node, for ``dendrogram`` and ``treemap``.
 
     Examples
     --------
@@ -207,13 +209,17 @@ def draw(
         raise ValueError(f"kind={kind!r} is unknown: pass one of {', '.join(KINDS)}")
     if kind == "dp-means" and X is None:
         raise ValueError("kind='dp-means' needs the points of the tree: pass X")
-    if labels is None and kind == "dendrogram":
-        labels = tree.taxonomy([min(_N_COLOURED, tree.n_leaves)]).labels[0]
+    if labels is None and kind in _DEFAULT_CLUSTERS:
+        labels = tree.taxonomy([min(_DEFAULT_CLUSTERS[kind], tree.n_leaves)]).labels[0]
     elif labels is None:
         labels = tree.cut(round="persistent")
     if kind == "overview":
         return overview(tree, labels, X)
     figure = Picture(figsize=(8.0, 4.4), dpi=110, facecolor="white")
+    if kind == "treemap":
+        figure.set_size_inches(10.0, 6.2)
+        treemap(figure.add_axes((0.01, 0.01, 0.98, 0.98)), tree, labels, names=names)
+        return figure
     if kind == "dp-means":
         assert X is not None
         upper, lower = figure.subplots(2, 1, sharex=True, gridspec_kw={"hspace": 0.12})

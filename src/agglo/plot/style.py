@@ -25,11 +25,22 @@ FAINT = "#8a919c"
 
 
 def cluster_colours(labels: Labels, tree: Hierarchy | None = None) -> Colours:
-    """Return the RGB colour of each cluster: the largest clusters use the palette, all others are grey.
+    """Return the RGB colour of each cluster.
 
-    If ``tree`` is given, adjacent clusters in its leaf order get adjacent colours of the palette.
+    If ``tree`` is given, adjacent clusters in its leaf order get adjacent colours of the palette. If there are
+    more clusters than colours, the clusters of a branch share one colour, alternately dark and light. Without
+    ``tree``, the largest clusters get the colours of the palette, and all others are grey.
     """
     sizes = np.bincount(labels)
+    if tree is not None and np.count_nonzero(sizes) > len(PALETTE):
+        branches = branches_of(labels, tree)
+        first = np.full(len(sizes), tree.n_leaves)
+        np.minimum.at(first, labels[tree.order], np.arange(tree.n_leaves))
+        ordered = np.argsort(first, kind="stable")
+        shares = np.zeros(len(sizes))
+        shares[ordered] = 0.35 * (np.arange(len(sizes)) % 2)
+        palette = np.array([to_rgb(colour) for colour in PALETTE])
+        return lighten(palette[branches % len(PALETTE)], shares[:, None])
     colours = np.tile(to_rgb(OTHERS), (len(sizes), 1))
     largest = np.argsort(-sizes, kind="stable")[: len(PALETTE)]
     ordered = labels if tree is None else labels[tree.order]
@@ -37,6 +48,22 @@ def cluster_colours(labels: Labels, tree: Hierarchy | None = None) -> Colours:
     for colour, cluster in zip(PALETTE, sequence[np.isin(sequence, largest)], strict=False):
         colours[cluster] = to_rgb(colour)
     return colours
+
+
+def branches_of(labels: Labels, tree: Hierarchy) -> Labels:
+    """Return the branch of each cluster: the cluster of a coarse taxonomy that has its first point.
+
+    Branches are numbered in leaf order. Their number is about the number of colours of the palette.
+    """
+    coarse = tree.taxonomy([min(len(PALETTE), tree.n_leaves)]).labels[0]
+    branches = np.zeros(int(labels.max()) + 1, np.int64)
+    ordered = coarse[tree.order]
+    number = np.empty(int(coarse.max()) + 1, np.int64)
+    starts = np.sort(np.unique(ordered, return_index=True)[1])
+    number[ordered[starts]] = np.arange(len(starts))
+    # The last assignment counts, so assign in reverse order.
+    branches[labels[tree.order][::-1]] = number[ordered[::-1]]
+    return branches
 
 
 def containing_clusters(tree: Hierarchy, labels: Labels) -> npt.NDArray[np.int64]:
