@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import agglo
-from agglo.text.features import lexical_features
+from agglo.text.vectors import lexical_features
 
 MIN_CLUSTERS = 100  # of a round that is compared
 

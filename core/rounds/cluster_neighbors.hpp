@@ -13,8 +13,8 @@
 
 #include "base/disjoint_set.hpp"
 #include "base/memory.hpp"
-#include "rounds/edge_order.hpp"
 #include "rounds/linkage.hpp"
+#include "rounds/tie_breaking.hpp"
 
 namespace agglo {
 

@@ -28,10 +28,10 @@
 #include "neighbors/graph.hpp"
 #include "rounds/cluster_neighbors.hpp"
 #include "rounds/constraints.hpp"
-#include "rounds/edge_order.hpp"
 #include "rounds/linkage.hpp"
 #include "rounds/moments.hpp"
 #include "rounds/neighbor_lists.hpp"
+#include "rounds/tie_breaking.hpp"
 
 namespace agglo {
 

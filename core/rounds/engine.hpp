@@ -26,8 +26,8 @@
 #include "base/wait_lists.hpp"
 #include "rounds/cluster_neighbors.hpp"
 #include "rounds/constraints.hpp"
-#include "rounds/edge_order.hpp"
 #include "rounds/rounds.hpp"
+#include "rounds/tie_breaking.hpp"
 
 namespace agglo {
 

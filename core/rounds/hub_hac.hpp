@@ -35,9 +35,9 @@
 
 #include "base/ids.hpp"
 #include "rounds/constraints.hpp"
-#include "rounds/edge_order.hpp"
 #include "rounds/hub_list.hpp"
 #include "rounds/linkage.hpp"
+#include "rounds/tie_breaking.hpp"
 
 namespace agglo {
 

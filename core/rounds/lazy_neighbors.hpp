@@ -25,10 +25,10 @@
 #include "neighbors/graph.hpp"
 #include "rounds/cluster_neighbors.hpp"
 #include "rounds/constraints.hpp"
-#include "rounds/edge_order.hpp"
 #include "rounds/hub_hac.hpp"
 #include "rounds/linkage.hpp"
 #include "rounds/neighbor_lists.hpp"
+#include "rounds/tie_breaking.hpp"
 
 namespace agglo {
 

@@ -9,7 +9,7 @@ from sklearn.metrics.pairwise import cosine_similarity
 
 import agglo
 from agglo.explore import open_run
-from agglo.text.features import lexical_features
+from agglo.text.vectors import lexical_features
 
 FROGS = ["red frog", "red frogs", "tree frog", "tree frogs", "frog pond"]
 SKIES = ["blue sky", "blue skies", "clear blue sky", "sky blue paint", "night sky"]

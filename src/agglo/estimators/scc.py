@@ -10,7 +10,7 @@ import os
 import time
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
@@ -50,7 +50,6 @@ from agglo.neighbors.sparse import BINARY_METRICS, SPARSE_METRICS
 from agglo.points.points import (
     Ids,
     Points,
-    canonical_rows,
     copy_if_shared,
     find_duplicates,
     no_duplicates,
@@ -75,6 +74,9 @@ from agglo.tree.cut import RoundRule, check_rule
 from agglo.tree.default_level import ModularityPath, ResolutionRule, modularity_path
 
 _MAX_POINTS = 2**31
+# Clusters of equal weight are compared by their rows, in blocks of columns whose widths double.
+_MAX_WIDTH = 256  # maximum number of columns of a block
+_MAX_ENTRIES = 1 << 24  # maximum number of entries of a block
 _DEFAULT_CUT = {"n_clusters": None, "round": None, "height": None, "resolution": "persistent"}
 
 
@@ -762,31 +764,37 @@ def number_clusters(
 def _order_by_rows(rank: Ids, labels: Ids, X: Any, rows: Ids | None) -> None:
     """Break ties in ``rank``, in place, by the smallest row of each tied cluster.
 
-    Rows are compared key by key; see :func:`_row_keys`. The candidates of a cluster are those of its rows whose
-    keys so far are the smallest. If two clusters are still tied, the keys of their candidates are equal. Only the
-    candidates of tied clusters are read.
+    Rows are compared by blocks of columns. The candidates of a cluster are those of its rows whose entries in all
+    earlier columns are the smallest. If two clusters are still tied, these entries of their candidates are equal.
+    Only the candidates of tied clusters are read.
     """
     clusters = np.flatnonzero(np.bincount(rank, minlength=len(rank))[rank] > 1)  # the clusters that are still tied
-    if not len(clusters):
-        return
     position = np.full(len(rank), -1)
     position[clusters] = np.arange(len(clusters))
     points = np.flatnonzero(position[labels] >= 0)
     owner = position[labels[points]]  # for each candidate, the index of its cluster in `clusters`
     candidates = points if rows is None else rows[points]
     clusters, candidates, owner = _drop_settled(rank, clusters, candidates, owner)
-    for key_of in _row_keys(X):
-        if not len(clusters):
-            return
-        key = key_of(candidates)
-        if (key == key[0]).all():
-            continue
-        smallest = np.empty(len(clusters), key.dtype)
-        smallest[owner] = key  # start with any key of the cluster
+    first, width = 0, 1
+    while len(clusters) and first < X.shape[1]:
+        key = _rank_rows(X, candidates, slice(first, first + width))
+        smallest = np.full(len(clusters), len(candidates))
         np.minimum.at(smallest, owner, key)
         kept = key == smallest[owner]
         rank[clusters] = _refine(rank[clusters], smallest)
         clusters, candidates, owner = _drop_settled(rank, clusters, candidates[kept], owner[kept])
+        first += width
+        width = min(2 * width, _MAX_WIDTH, max(1, _MAX_ENTRIES // max(1, len(candidates))))
+
+
+def _rank_rows(X: Any, rows: Ids, columns: slice) -> Ids:
+    """Return the rank of each of the given rows in a block of columns; equal rows have the same rank."""
+    block = sp.csr_array(X)[rows][:, columns].toarray() if sp.issparse(X) else X[rows, columns]
+    order = np.lexsort(block.T[::-1])
+    is_new = (block[order[1:]] != block[order[:-1]]).any(axis=1)
+    rank = np.empty(len(rows), np.int64)
+    rank[order] = np.append(0, np.cumsum(is_new))
+    return rank
 
 
 def _drop_settled(rank: Ids, clusters: Ids, candidates: Ids, owner: Ids) -> tuple[Ids, Ids, Ids]:
@@ -821,36 +829,3 @@ def _refine(rank: Ids, key: npt.NDArray[Any]) -> Ids:
     refined = np.empty_like(rank)
     refined[order] = ranks + before
     return refined
-
-
-def _row_keys(X: Any) -> Iterator[Callable[[Ids], npt.NDArray[Any]]]:
-    """Yield functions that map row numbers to sort keys; the first function gives the most significant key."""
-    if not sp.issparse(X):
-        for column in range(X.shape[1]):
-            yield lambda rows, column=column: X[rows, column]  # type: ignore[misc]
-        return
-    matrix = canonical_rows(X)
-    length = np.diff(matrix.indptr)
-    for entry in range(int(length.max(initial=0))):
-        yield lambda rows, entry=entry: _signed_columns(matrix, length, rows, entry)  # type: ignore[misc]
-        yield lambda rows, entry=entry: _entries(matrix.data, matrix, length, rows, entry)  # type: ignore[misc]
-
-
-def _signed_columns(matrix: Any, length: Ids, rows: Ids, entry: int) -> Ids:
-    """Return sort keys for sparse rows whose earlier entries are equal: the sign and column of their next entry.
-
-    If two rows have their next entry in different columns, the earlier entry is compared with a zero of the other
-    row. The row with the earlier entry is smaller if this entry is negative, and larger if it is positive. A row
-    without a next entry is larger than rows with a negative entry and smaller than rows with a positive entry.
-    """
-    value = _entries(matrix.data, matrix, length, rows, entry)
-    left = matrix.shape[1] - _entries(matrix.indices, matrix, length, rows, entry).astype(np.int64)
-    return np.where(value < 0, -left, np.where(value == 0, 0, left))
-
-
-def _entries(values: npt.NDArray[Any], matrix: Any, length: Ids, rows: Ids, entry: int) -> npt.NDArray[Any]:
-    """Return entry number ``entry`` of each sparse row from ``values``, or 0 if the row has fewer entries."""
-    there = entry < length[rows]
-    found = np.zeros(len(rows), values.dtype)
-    found[there] = values[matrix.indptr[rows[there]].astype(np.int64) + entry]
-    return found

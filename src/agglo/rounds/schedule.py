@@ -319,7 +319,7 @@ def run_plan(
             weights=_or_empty(None if constraints is None else constraints.weights),
             spreads=_or_empty(linkage.spreads),
         )
-        core_plan = _core_plan(plan, _core.LinkageSpec(linkage.kind))
+        core_plan = convert_plan(plan, _core.LinkageSpec(linkage.kind))
         return Forest(*_core.run_vector_rounds(rows, vectors, core_plan, limits, n_threads, report))
     if not isinstance(linkage, str):
         return numpy_engine.run(graph, plan, constraints, progress)
@@ -333,10 +333,10 @@ def run_plan(
         limbs=fixed.limbs,
         count_shift=fixed.count_shift,
     )
-    return Forest(*_core.run_rounds(rows, _core_plan(plan, spec), limits, n_threads, report))
+    return Forest(*_core.run_rounds(rows, convert_plan(plan, spec), limits, n_threads, report))
 
 
-def _core_plan(plan: RoundPlan, linkage: _core.LinkageSpec) -> _core.RoundPlan:
+def convert_plan(plan: RoundPlan, linkage: _core.LinkageSpec) -> _core.RoundPlan:
     """Convert a plan of the rounds to an argument of the C++ core."""
     return _core.RoundPlan(
         linkage, thresholds=_or_empty(plan.thresholds), until_stable=plan.until_stable, mutual=plan.mutual

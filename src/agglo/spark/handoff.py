@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import warnings
 from bisect import bisect_left
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -27,7 +28,7 @@ from agglo import _core
 from agglo._validation import effective_n_threads
 from agglo.neighbors.graph import FixedPoint, Kind, Missing, WeightSummary
 from agglo.rounds.linkage import EdgeStatistics
-from agglo.rounds.schedule import RoundPlan
+from agglo.rounds.schedule import RoundPlan, convert_plan
 from agglo.spark.linkage import SqlLinkage
 from agglo.tree.forest import Forest
 from agglo.tree.hierarchy import Round
@@ -158,23 +159,13 @@ def run_remaining_rounds(
     is_average = plan.linkage == "average"
     weights = np.zeros(2 * m, np.float32) if is_average else (sign * combined).astype(np.float32)[pair]
     sums = _limbs(combined, fixed.limbs)[pair].ravel() if is_average else np.empty(0, np.int64)
-    core_plan = _core.RoundPlan(
-        _core.LinkageSpec(
-            kind,
-            str(plan.linkage),
-            missing=None if missing == "ignore" else missing,
-            shift=fixed.shift,
-            limbs=fixed.limbs,
-        ),
-        thresholds=np.asarray(thresholds, np.float64),
-        until_stable=plan.until_stable,
-        mutual=plan.mutual,
-    )
+    given = None if missing == "ignore" else missing
+    linkage = _core.LinkageSpec(kind, str(plan.linkage), missing=given, shift=fixed.shift, limbs=fixed.limbs)
     return Forest(
         *_core.run_cluster_rounds(
             (matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), weights),
             (graph.sizes.astype(np.float64), graph.edges.number[pair], sums),
-            core_plan,
+            convert_plan(replace(plan, thresholds=np.asarray(thresholds, np.float64)), linkage),
             effective_n_threads(n_jobs),
             None,
         )

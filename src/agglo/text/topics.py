@@ -16,10 +16,10 @@ import pyarrow.csv
 
 from agglo._html import render_facts
 from agglo.estimators.scc import SCC
-from agglo.text.features import lexical_features
 from agglo.text.names import Names, name_nodes
 from agglo.text.reader import merge_duplicates
 from agglo.text.tables import name_of
+from agglo.text.vectors import lexical_features
 from agglo.tree.hierarchy import Hierarchy
 
 _N_LARGEST = 10  # number of topics of a level in the summary for notebooks
