@@ -1,7 +1,9 @@
 """Configuration of the site: Sphinx, MyST and the PyData theme. `.ci/site` builds the site."""
 
+import os
 import sys
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import agglo
 
@@ -19,6 +21,9 @@ extensions = [
     "numpydoc",
     "sphinx_copybutton",
     "index_pages",
+    "public_members",
+    "markdown_pages",
+    "check_links",
 ]
 exclude_patterns = ["_*"]
 templates_path = ["_templates"]
@@ -28,9 +33,17 @@ myst_heading_anchors = 4
 nb_execution_mode = "off"  # notebooks are committed with their output; a test executes them
 
 autosummary_generate = True
+autosummary_filename_map = {  # names of files must differ by more than upper and lower case
+    f"agglo.{name}": f"agglo.{name}-function"
+    for name in ("scc", "affinity", "hac", "metrics.coherence", "contents.spread")
+}
 autodoc_member_order = "groupwise"
+python_maximum_signature_line_length = 90
 autodoc_typehints = "none"  # numpydoc's sections have the types
 numpydoc_show_class_members = False
+
+# The environment variable SITE_URL is the address at which the site will be published.
+html_baseurl = os.environ.get("SITE_URL", "")
 
 html_theme = "pydata_sphinx_theme"
 html_title = "agglo"
@@ -46,4 +59,18 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
 }
-html_sidebars = {name: [] for name in ("index", "get_started", "comparison", "faq", "changelog")}
+html_sidebars = {name: [] for name in ("index", "get_started", "comparison", "faq", "changelog", "404")}
+
+
+def set_head(app, pagename, templatename, context, doctree):
+    """Link the Markdown of a page. Make the links of the page 404 absolute, because any address may show it."""
+    if pagename in app.env.found_docs:
+        name = pagename.rpartition("/")[2]
+        context["metatags"] += f'<link rel="alternate" type="text/markdown" href="{name}.md">'
+    if pagename == "404" and html_baseurl:
+        context["metatags"] += f'<base href="{urlsplit(html_baseurl).path.rstrip("/")}/">'
+
+
+def setup(app):
+    """Register the function."""
+    app.connect("html-page-context", set_head)

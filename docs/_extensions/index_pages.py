@@ -8,6 +8,7 @@ import re
 from pathlib import PurePosixPath
 
 HEADING = re.compile(r"^## (.+)$")
+ITEM = re.compile(r"^[-|].*?\[(?P<title>[^\]]+)\]\((?P<page>[\w/]+\.(?:md|rst|ipynb))\)(?P<text>.*)$")
 LINK = re.compile(r"\]\(([\w/]+\.(?:md|rst|ipynb))\)")
 
 

@@ -110,7 +110,7 @@ def scatter(
     labels : ndarray of int64
         The cluster of each point.
     colours : ndarray of shape (n_clusters, 3), optional
-        The colour of each cluster; :func:`cluster_colours` by default.
+        The colour of each cluster; ``cluster_colours`` by default.
     unit : bool, default=False
         Whether to normalize all points to unit length first, for the cosine metric.
     """

@@ -46,7 +46,7 @@ class Grinch(OnlineBaseline):
     graft : bool, default=True
         Whether to use grafts. If False, only rotations are used.
     shuffle, random_state
-        As for :class:`OnlineBaseline`.
+        As for ``OnlineBaseline``.
 
     Attributes
     ----------

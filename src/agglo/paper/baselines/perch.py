@@ -46,7 +46,7 @@ class Perch(OnlineBaseline):
     max_leaves : int, optional
         The maximum number of leaves. If there are more, the two closest sibling leaves are merged into one.
     shuffle, random_state
-        As for :class:`OnlineBaseline`.
+        As for ``OnlineBaseline``.
 
     Attributes
     ----------

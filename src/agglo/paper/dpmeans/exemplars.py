@@ -50,7 +50,7 @@ class LowRankALBCD(DPMeansSolver):
     labels_, cluster_centers_, n_clusters_, cost_, costs_, converged_, n_features_in_
         As for :class:`SerialDPMeans`. The centers are the means of the clusters, not the exemplars. The costs are
         computed with these means.
-    exemplar_indices_ : ndarray of int64 of shape (n_clusters_,)
+    exemplar_indices_ : ndarray of int64 of shape (n_clusters,)
         The exemplar of each cluster, as a row number of ``X``.
     facility_cost_ : float
         The sum of squared distances to the exemplars plus ``lam`` per exemplar.
@@ -58,7 +58,7 @@ class LowRankALBCD(DPMeansSolver):
         A lower bound on the facility cost of any set of exemplars.
     gap_ : float
         The relative gap between the value of the relaxation and the lower bound.
-    cost_history_ : ndarray of float64 of shape (n_iter_,)
+    cost_history_ : ndarray of float64 of shape (n_iter,)
         The smallest facility cost found so far, after each iteration of the best start.
     n_iter_ : int
         The number of iterations of the best start.

@@ -84,7 +84,7 @@ class SerialDPMeans(DPMeansSolver):
     ----------
     labels_ : ndarray of int64 of shape (n_points,)
         The cluster of each point, numbered from 0 in order of first appearance.
-    cluster_centers_ : ndarray of float64 of shape (n_clusters_, n_features)
+    cluster_centers_ : ndarray of float64 of shape (n_clusters, n_features)
         The mean of each cluster.
     n_clusters_ : int
         Number of clusters.
@@ -92,7 +92,7 @@ class SerialDPMeans(DPMeansSolver):
         The value of ``agglo.metrics.dp_means_cost(X, labels_, lam)``. If ``lam`` is infinite, it is infinite.
     costs_ : ndarray of float64 of shape (n_init,)
         The cost of each start.
-    cost_history_ : ndarray of float64 of shape (n_iter_,)
+    cost_history_ : ndarray of float64 of shape (n_iter,)
         The cost after each pass of the best start; it never increases.
     n_iter_ : int
         The number of passes of the best start.

@@ -57,7 +57,7 @@ class DPMeansPlusPlus(DPMeansSolver):
     seed_indices_ : ndarray of int64
         The seed of each cluster, as a row number of ``X``. If ``refine`` is True, this attribute is not set,
         because the passes change the clusters.
-    cost_history_ : ndarray of float64 of shape (n_iter_,)
+    cost_history_ : ndarray of float64 of shape (n_iter,)
         The cost of the best start after the seeding and, with ``refine``, after each pass.
     n_iter_ : int
         The number of passes, plus 1 for the seeding.

@@ -41,7 +41,7 @@ class TreeDPMeans(DPMeansSolver):
     ----------
     labels_, cluster_centers_, n_clusters_, cost_, costs_, converged_, n_features_in_
         As for :class:`SerialDPMeans`.
-    cost_history_ : ndarray of float64 of shape (n_iter_,)
+    cost_history_ : ndarray of float64 of shape (n_iter,)
         The cost of the cut of the tree and, with ``refine``, the cost after each pass of the best start.
     n_iter_ : int
         The number of passes, plus 1 for the tree.

@@ -1,0 +1,119 @@
+"""Write the Markdown of every page next to its HTML, and llms.txt, a list of all pages for language models."""
+
+import inspect
+import json
+import pkgutil
+import re
+from pathlib import Path, PurePosixPath
+
+from index_pages import ITEM, is_child
+
+INCLUDE = re.compile(r"^```\{include\} (\S+)\n(?::start-line: (\d+)\n)?```\n", re.MULTILINE)
+AUTOSUMMARY = re.compile(r"^\.\. autosummary::\n(?: +:.*\n)*\n((?: +\S+\n)+)", re.MULTILINE)
+
+
+def docstring_to_markdown(text):
+    """Convert a numpydoc docstring: its sections already are headings, its examples become code blocks."""
+    text = re.sub(r":\w+:`~?([^`]+)`", r"`\1`", text).replace("``", "`")
+    text = re.sub(r"^((?:>>>|\.\.\.) .*\n(?:.+\n)*)", r"```python\n\1```\n", text + "\n", flags=re.MULTILINE)
+    # a parameter "name : type" with its description below it is an item of a list
+    return re.sub(r"^([\w*, ]+) : (.+)\n((?: {4}.*\n|\n(?= {4}))+)", r"- `\1` : \2\n\3", text, flags=re.MULTILINE)
+
+
+def object_to_markdown(name):
+    """Return the Markdown of a public object: its signature and docstring, and those of its methods."""
+    found = pkgutil.resolve_name(name)
+    parts = [f"# {name}", *_describe(found, name.rpartition(".")[2])]
+    if inspect.isclass(found):
+        for key, member in inspect.getmembers(found):
+            function = inspect.unwrap(getattr(member, "fget", None) or getattr(member, "__func__", member))
+            if key.startswith("_") or not str(getattr(function, "__module__", None)).startswith("agglo."):
+                continue
+            if inspect.getdoc(member):
+                parts += [f"## {key}", *_describe(member, f"{name.rpartition('.')[2]}.{key}")]
+    return "\n\n".join(parts) + "\n"
+
+
+def _describe(found, name):
+    if callable(found):
+        try:
+            yield f"```python\n{name}{inspect.signature(found)}\n```"
+        except ValueError:  # a class without a signature
+            yield f"`{name}`"
+    yield docstring_to_markdown(inspect.getdoc(found) or "").strip()
+
+
+def notebook_to_markdown(text):
+    """Return the cells of a notebook, and the text that they print."""
+    parts = []
+    for cell in json.loads(text)["cells"]:
+        source = "".join(cell["source"])
+        parts.append(source if cell["cell_type"] == "markdown" else f"```python\n{source}\n```")
+        for output in cell.get("outputs", []):
+            lines = output.get("text") or output.get("data", {}).get("text/plain") or []
+            if lines:
+                parts.append(f"```\n{''.join(lines).rstrip()}\n```")
+    return "\n\n".join(parts) + "\n"
+
+
+def reference_to_markdown(text, files):
+    """Return the Markdown of a page of the reference: lists of links in the place of tables."""
+    text = re.sub(r"^\.\. py:module:: .*\n\n", "", text, flags=re.MULTILINE).replace("``", "`")
+    return AUTOSUMMARY.sub(
+        lambda match: "".join(f"- [{name}](generated/{files.get(name, name)}.md)\n" for name in match[1].split()),
+        text,
+    )
+
+
+def page_to_markdown(path, name, files):
+    """Return the Markdown of a page, given its source file; ``files`` maps public names to the names of files."""
+    text = path.read_text("utf-8")
+    if path.suffix == ".ipynb":
+        return notebook_to_markdown(text)
+    if path.suffix == ".md":
+        return INCLUDE.sub(
+            lambda match: "".join(
+                (path.parent / match[1]).read_text("utf-8").splitlines(keepends=True)[int(match[2] or 0) :]
+            ),
+            text,
+        )
+    if "/generated/" in name:
+        return object_to_markdown(text.lstrip("\ufeff").partition("\n")[0].replace("\\", ""))
+    return reference_to_markdown(text, files)
+
+
+def list_pages(folder, page="index.md", depth=0):
+    """List the pages under an index page, each with the line that describes it there."""
+    lines = []
+    for line in (folder / page).read_text("utf-8").splitlines():
+        item = ITEM.match(line)
+        if not item or not is_child(item["page"]):
+            continue
+        target = PurePosixPath(page).parent / item["page"]
+        is_index = target.name == "index.md"
+        if depth == 0 and is_index:
+            lines += ["", f"## {item['title']}", ""]
+        lines.append(f"- [{item['title']}]({target.with_suffix('.md')}){item['text']}")
+        if is_index:
+            lines += list_pages(folder, str(target), depth + 1)
+    return lines
+
+
+def write_markdown(app, exception):
+    """Write the files into the finished site."""
+    if exception is not None or app.builder.format != "html":
+        return
+    source, site = Path(app.srcdir), Path(app.outdir)
+    files = app.config.autosummary_filename_map
+    for name in app.env.found_docs:
+        path = Path(app.env.doc2path(name))
+        (site / f"{name}.md").write_text(page_to_markdown(path, name, files), encoding="utf-8")
+    summary = (source / "index.md").read_text("utf-8").split("\n\n")[1].replace("\n", " ")
+    text = "\n".join([f"# {app.config.project}", "", f"> {summary}", *list_pages(source)])
+    (site / "llms.txt").write_text(text + "\n", encoding="utf-8")
+
+
+def setup(app):
+    """Register the extension."""
+    app.connect("build-finished", write_markdown)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
