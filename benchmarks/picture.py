@@ -21,17 +21,14 @@ from matplotlib.patches import Wedge
 
 import agglo
 from agglo.contents import terms
+from agglo.plot.style import INK
+from agglo.plot.style import PALETTE as COLOURS
 
 N_COLOURS = 12
 LEVELS = (N_COLOURS, 40)  # numbers of clusters on the inner circles
 N_NAMES = 100
 RADII = (0.0, 0.24, 0.48, 0.72)  # of the root, the inner levels and the named clusters
 GAP = 0.004  # share of the circle between two colours
-COLOURS = (
-    *("#3b6fb6", "#e4572e", "#2a9d63", "#f2a541", "#7b4ea3", "#22a7c4"),
-    *("#d6447c", "#8a9a2b", "#8c5a3c", "#6f7de8", "#c9a227", "#2f7f79"),
-)
-INK = "#2b2f36"
 
 
 def draw_circle(tree: agglo.Hierarchy, texts: list[str]) -> Figure:
