@@ -277,6 +277,15 @@ def test_names_of_files_may_be_anything(folder, name, settings):
     assert names(folder / ("out" + name)) == FILES
 
 
+def test_the_folder_of_a_text_run_may_have_a_name_that_is_not_utf_8(folder):
+    Path("texts.txt").write_text("".join(f"word {i} and word {i % 7}\n" for i in range(30)))
+    name = os.fsdecode(b"out\xff")
+    for words in (["text", "texts.txt", "-o", name, "-q"], ["explore", name, "--html", name + ".html", "-q"]):
+        result = driven("", *words)
+        assert (result.returncode, result.stderr) == (0, "")
+    assert set(names(folder / name)) > set(FILES)
+
+
 def test_no_color(fitted):
     ours, theirs = pty.openpty()
     for settings, coloured in (({}, True), ({"NO_COLOR": "1"}, False)):

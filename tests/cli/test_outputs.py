@@ -23,6 +23,7 @@ def outputs(tmp_path, monkeypatch):
     Path("loop").symlink_to("loop")
     Path("loop.csv").symlink_to("loop.csv")
     Path("file").touch()
+    Path("in-file.csv").symlink_to("file/labels.csv")
     Path("folder.csv").mkdir()
     Path("taken/tree.parquet").mkdir(parents=True)
     return tmp_path
@@ -35,6 +36,11 @@ FOLDERS = [
         "dangling",
         r"dangling: it is a link to \S*nowhere, which does not exist; create that folder, or remove",
     ),
+    (
+        "dangling/deep",
+        r"dangling/deep: \S*dangling is a link to \S*nowhere, which does not exist; create that folder",
+    ),
+    ("x" * 300, r"cannot write to x+: File name too long; choose another folder"),
     ("loop", r"cannot write to loop: it is a link to itself; remove it"),
     ("loop/deep", r"loop.* link to itself; remove it"),
     ("/proc/agglo", r"cannot write to /proc: .*; choose another folder"),  # not even for root
@@ -45,6 +51,8 @@ NAMES = [
     ("far/labels.csv", r"cannot write"),
     ("loop.csv", r"cannot write loop\.csv: it is a link to itself; remove it"),
     ("folder.csv", r"folder\.csv: it is a folder; pass the name of a file"),
+    ("x" * 300 + ".csv", r"cannot write x+\.csv: File name too long; choose another file"),
+    ("in-file.csv", r"cannot write in-file\.csv: \S*/file is a file; pass the name of a folder"),
     ("file/labels.csv", r"cannot write file/labels\.csv: file is a file; pass the name of a folder"),
     ("/proc/labels.csv", r"cannot write to /proc: .*; choose another folder"),
 ]

@@ -150,7 +150,6 @@ def text(
     """
     with exit_with(USAGE):
         import numpy as np
-        import pyarrow.parquet as pq
 
         from agglo.cli import record as records
         from agglo.cli import record as report
@@ -158,7 +157,7 @@ def text(
         from agglo.estimators import run_folder
         from agglo.estimators.model_folder import model_files
         from agglo.evaluation.stop_words import check_language
-        from agglo.io.files import write_arrow
+        from agglo.io.files import write_arrow, write_parquet
         from agglo.progress import progress_bar
         from agglo.text.names import name_nodes
         from agglo.text.tables import cluster_table, find_paths, row_table
@@ -220,8 +219,8 @@ def text(
         extra: dict[str, Callable[[Path], None]] = {
             run_folder.ITEMS: partial(write_arrow, texts.table()),
             run_folder.NAMES: partial(write_arrow, names.to_table()),
-            run_folder.ROWS: partial(pq.write_table, rows_of_input),
-            run_folder.CLUSTERS: partial(pq.write_table, clusters),
+            run_folder.ROWS: partial(write_parquet, rows_of_input),
+            run_folder.CLUSTERS: partial(write_parquet, clusters),
         }
         if cached is not None:
             extra[run_folder.NAMER] = cached.write

@@ -87,10 +87,10 @@ def _resolve_target(path: str | os.PathLike[str]) -> Path:
         if error.errno == errno.ELOOP:
             raise OSError(f"cannot write {path}: it is a link to itself; remove it") from None
         if error.errno == errno.ENOTDIR:
-            raise NotADirectoryError(
-                f"cannot write {path}: {Path(path).parent} is a file; pass the name of a folder"
-            ) from None
-        raise
+            above = (Path(path).parent, *Path(os.path.realpath(path)).parents)
+            file = next(parent for parent in above if parent.exists() and not parent.is_dir())
+            raise NotADirectoryError(f"cannot write {path}: {file} is a file; pass the name of a folder") from None
+        raise type(error)(f"cannot write {path}: {error.strerror}; choose another file") from None
     if final.is_dir():
         raise IsADirectoryError(f"cannot write {final}: it is a folder; pass the name of a file")
     if final.exists() and not final.is_file():  # the target is a device, which a rename would replace by a file
@@ -105,7 +105,7 @@ def _resolve_target(path: str | os.PathLike[str]) -> Path:
 
 def check_writable_folder(folder: Path, names: Iterable[str] = ()) -> None:
     """Raise an ``OSError`` if the files ``names`` cannot be written to ``folder``, which may not exist yet."""
-    if not folder.is_dir():
+    if not os.path.isdir(folder):  # unlike Path.is_dir, False also if the user may not look
         _check_creatable(folder)
         return
     _check_writable(folder)
@@ -117,20 +117,20 @@ def _check_creatable(folder: Path) -> None:
     try:
         os.path.realpath(folder, strict=True)
     except FileNotFoundError:
-        if folder.is_symlink():
-            target = os.path.realpath(folder)
-            raise FileNotFoundError(
-                f"cannot write to {folder}: it is a link to {target}, which does not exist; create that folder, "
-                "or remove the link"
-            ) from None
+        pass
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise OSError(f"cannot write to {folder}: it is a link to itself; remove it") from None
         if error.errno != errno.ENOTDIR:
-            raise
+            raise type(error)(f"cannot write to {folder}: {error.strerror}; choose another folder") from None
     existing = next(parent for parent in (folder, *folder.absolute().parents) if os.path.lexists(parent))
+    what = "it" if existing == folder else existing
+    if not existing.exists():
+        raise FileNotFoundError(
+            f"cannot write to {folder}: {what} is a link to {os.path.realpath(existing)}, which does not exist; "
+            "create that folder, or remove the link"
+        )
     if not existing.is_dir():
-        what = "it" if existing == folder else existing
         raise FileExistsError(f"cannot write to {folder}: {what} is a file; pass the name of a folder")
     _check_writable(existing)
 

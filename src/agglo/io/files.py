@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 _KINDS = {
     ".npy": "NumPy",
@@ -91,7 +92,14 @@ def open_bytes(path: Path) -> BinaryIO:
     return cast("BinaryIO", gzip.open(path, "rb")) if file_format(path).endswith(".gz") else path.open("rb")
 
 
-# ---- Arrow files ----
+# ---- Parquet and Arrow files ----
+
+
+def write_parquet(table: Any, path: Path) -> None:
+    """Write a pyarrow.Table as a Parquet file with checksums of its pages."""
+    # Python opens the file, because Arrow cannot open file names that are not UTF-8.
+    with path.open("wb") as file:
+        pq.write_table(table, file, compression="zstd", write_page_checksum=True)
 
 
 def write_arrow(table: Any, path: Path) -> None:

@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.csv
-import pyarrow.parquet as pq
 import scipy.sparse as sp
 
 from agglo._native import empty_maybe_mapped
@@ -26,7 +25,7 @@ from agglo.io.columns import (
     is_list_of_numbers,
     is_numeric,
 )
-from agglo.io.files import ReadError, check_readable, explain_read_errors
+from agglo.io.files import ReadError, check_readable, explain_read_errors, write_parquet
 from agglo.io.tables import (
     TABLE_FORMATS,
     CsvOptions,
@@ -186,12 +185,12 @@ def write_labels(labels: npt.NDArray[np.int64], path: str | os.PathLike[str], *,
             write_array(labels, partial)
             return
         table = pa.table({"label": labels})
+        if form == ".parquet":
+            write_parquet(table, partial)
+            return
         with partial.open("wb") as file:  # Arrow cannot open a name that is not UTF-8
-            if form == ".csv":
-                file.write(b"label\n")  # Arrow would quote the header, except by an option of its newest versions
-                pa.csv.write_csv(table, file, pa.csv.WriteOptions(include_header=False))
-            else:
-                pq.write_table(table, file, compression="zstd", write_page_checksum=True)
+            file.write(b"label\n")  # Arrow would quote the header, except by an option of its newest versions
+            pa.csv.write_csv(table, file, pa.csv.WriteOptions(include_header=False))
 
 
 def _map_npy(path: Path) -> Array:

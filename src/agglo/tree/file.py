@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from agglo._validation import Column
 from agglo.io.atomic import replace_file
-from agglo.io.files import add_checksum, has_valid_checksum
+from agglo.io.files import add_checksum, has_valid_checksum, write_parquet
 
 if TYPE_CHECKING:
     from agglo.tree.hierarchy import Hierarchy
@@ -44,9 +44,8 @@ def write_tree(tree: Hierarchy, path: str | os.PathLike[str]) -> None:
         columns.append(pa.array(of_node, kind, mask=~is_merge))
     record = add_checksum({"version": VERSION, "rounds": len(tree.rounds), "about": dict(tree.about)})
     schema = pa.schema(COLUMNS | ROUND_COLUMNS, metadata={KEY: json.dumps(record).encode()})
-    with replace_file(path) as partial, partial.open("wb") as file:  # Arrow cannot open a name that is not UTF-8
-        table = pa.Table.from_arrays(columns, schema=schema)
-        pq.write_table(table, file, compression="zstd", write_page_checksum=True)
+    with replace_file(path) as partial:
+        write_parquet(pa.Table.from_arrays(columns, schema=schema), partial)
 
 
 def read_tree(
