@@ -2,8 +2,8 @@
 
     python -m venv /tmp/peers
     /tmp/peers/bin/pip install . hdbscan evoc umap-learn pynndescent igraph leidenalg
-    /tmp/peers/bin/python -m benchmarks.peers docs/results/peers.jsonl [--labelled FOLDER] [--methods NAME ...]
-    python -m benchmarks.peers docs/results/peers.jsonl --tables README.md docs/comparison.md
+    /tmp/peers/bin/python -m benchmarks.peers docs/paper/results/peers.jsonl [--labelled FOLDER]
+    python -m benchmarks.peers docs/paper/results/peers.jsonl --tables README.md docs/comparison.md
 
 ``benchmarks.peers FILE`` measures. Each method clusters generated points, 12,500 at first and then twice as
 many each time, until a run takes more than 60 CPU seconds. Each run is a process of its own with one thread. A
@@ -232,20 +232,22 @@ def measure_all(out: Path, methods: Iterable[str], folder: Path | None) -> None:
             record(run_child(method, SET_POINTS, Path(str(folder)) / f"{name}.npz"))
 
 
-def points_in_a_minute(runs: list[dict[str, Any]]) -> int:
+def points_in_a_minute(runs: list[dict[str, Any]]) -> str:
     """Interpolate between the last run below 60 CPU seconds and the first one above, on logarithmic scales.
 
-    Round to two digits. If there is no run above, return the points of the last run.
+    Round down to two digits. If there is no run above, return a lower bound.
     """
     times = sorted({run["points"]: run["cpu"] for run in runs if "cpu" in run}.items())
     below = [pair for pair in times if pair[1] <= MINUTE]
     above = [pair for pair in times if pair[1] > MINUTE]
-    if not below or not above:
-        return int(below[-1][0]) if below else 0
+    if not below:
+        return f"fewer than {SIZES[0]:,}"
+    if not above:
+        return f"at least {below[-1][0]:,}"
     (n0, t0), (n1, t1) = below[-1], above[0]
     n = n0 * (n1 / n0) ** (np.log(MINUTE / t0) / np.log(t1 / t0))
     unit = 10 ** (int(np.log10(n)) - 1)
-    return int(n // unit * unit)
+    return f"{int(n // unit * unit):,}"
 
 
 def format_table(header: list[str], rows: list[list[str]]) -> str:
@@ -259,10 +261,12 @@ def cost_table(results: list[dict[str, Any]]) -> str:
     for method in METHODS:
         runs = [run for run in results if run["method"] == method and run["set"] is None]
         by_size = {run["points"]: run for run in runs if "cpu" in run}
+        if not by_size:
+            continue
         digests = [run["digest"] for run in runs if run["points"] == SIZES[0] and "digest" in run]
-        row = [method, f"{points_in_a_minute(runs):,}"]
+        row = [method, points_in_a_minute(runs)]
         for n in (12_500, 50_000):
-            row.append(f"{by_size[n]['cpu']:.0f} s" if n in by_size else "–")
+            row.append(f"{by_size[n]['cpu']:.1f} s" if n in by_size else "–")
             row.append(f"{by_size[n]['memory'] / 2**30:.1f} GB" if n in by_size else "–")
         rows.append([*row, "yes" if len(digests) > 1 and len(set(digests)) == 1 else "no"])
     header = [
@@ -278,19 +282,17 @@ def cost_table(results: list[dict[str, Any]]) -> str:
 
 
 def quality_table(results: list[dict[str, Any]]) -> str:
-    """Return the table of the AMI with known classes on labelled sets, with the share of noise."""
-    found = {(run["method"], run["set"]): run for run in results if run["set"]}
+    """Return the table of the AMI with known classes, for the sets that all methods clustered."""
+    found = {(run["method"], run["set"]): run for run in results if "ami" in run}
+    sets = [name for name in SETS if all((method, name) in found for method in METHODS)]
     rows = []
-    for name in SETS:
-        row = [name]
-        for method in METHODS:
-            run = found.get((method, name), {})
-            noise = f" ({run['noise']:.0%})" if run.get("noise") else ""
-            row.append(f"{run['ami']:.2f}{noise}" if "ami" in run else "–")
-        rows.append(row)
-    scores = [[found.get((method, name), {}).get("ami", np.nan) for name in SETS] for method in METHODS]
-    rows.append(["mean", *(f"{np.nanmean(row):.2f}" if not np.isnan(row).all() else "–" for row in scores)])
-    return format_table(["set", *METHODS], rows)
+    for name in sets:
+        runs = [found[method, name] for method in METHODS]
+        rows.append(
+            [name, *(f"{run['ami']:.2f}" + (f" ({run['noise']:.0%})" if run["noise"] else "") for run in runs)]
+        )
+    means = [np.mean([found[method, name]["ami"] for name in sets]) for method in METHODS]
+    return format_table(["set", *METHODS], [*rows, ["mean", *(f"{mean:.2f}" for mean in means)]])
 
 
 # What the libraries offer, by their documentation: hierarchy, new points, constraints, several machines.
@@ -319,15 +321,13 @@ def overview_table(results: list[dict[str, Any]]) -> str:
         if not runs:
             continue
         small = [run for run in runs if run["points"] == SIZES[0]]
-        large = [run for run in runs if run["points"] == 50_000]
-        memory = f"{large[-1]['memory'] / 2**30:.1f} GB" if large else "–"
-        noise = f"{(large or small)[-1]['noise']:.0%}"
+        memory = f"{small[-1]['memory'] / 2**30:.1f} GB"
         same = "yes" if len(small) > 1 and len({run["digest"] for run in small}) == 1 else "no"
-        minute = f"{points_in_a_minute(runs):,}"
+        minute, noise = points_in_a_minute(runs), f"{small[-1]['noise']:.0%}"
         rows.append([TITLES.get(method, method), minute, memory, same, noise, *FEATURES[method]])
     return format_table(
         [
-            *("method", "points in one CPU minute", "memory, 50,000 points", "same labels twice", "noise"),
+            *("method", "points in one CPU minute", "memory, 12,500 points", "same labels twice", "noise"),
             *("hierarchy", "new points", "constraints", "several machines"),
         ],
         rows,

@@ -8,6 +8,7 @@ import pytest
 from snippets import ROOT, run
 
 import agglo
+from benchmarks.peers import insert_tables, read_results
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 MODULES = sorted(
@@ -52,3 +53,11 @@ def test_the_examples_of_docstrings_run(name, tmp_path, monkeypatch):
 def test_every_public_name_has_an_example(name):
     found = doctest.DocTestFinder().find(getattr(agglo, name), name)
     assert any(test.examples for test in found)
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/comparison.md"])
+def test_the_tables_of_other_libraries_are_those_of_the_measurements(page):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    results = read_results(ROOT / "docs/paper/results/peers.jsonl")
+    assert "| --- |" in insert_tables(text, results)
+    assert insert_tables(text, results) == text
