@@ -20,7 +20,7 @@ extensions = [
     "sphinx.ext.autosummary",
     "numpydoc",
     "sphinx_copybutton",
-    "index_pages",
+    "site_pages",
     "public_members",
     "markdown_pages",
     "check_links",
@@ -30,15 +30,16 @@ templates_path = ["_templates"]
 
 # Pages are plain Markdown, which repositories show too.
 myst_heading_anchors = 4
+myst_enable_extensions = ["html_image"]
 nb_execution_mode = "off"  # notebooks are committed with their output; a test executes them
 
 autosummary_generate = True
+suppress_warnings = ["autosummary.import_cycle"]  # the tables have full names
 autosummary_filename_map = {  # names of files must differ by more than upper and lower case
     f"agglo.{name}": f"agglo.{name}-function"
     for name in ("scc", "affinity", "hac", "metrics.coherence", "contents.spread")
 }
 autodoc_member_order = "groupwise"
-python_maximum_signature_line_length = 90
 autodoc_typehints = "none"  # numpydoc's sections have the types
 numpydoc_show_class_members = False
 
@@ -59,7 +60,9 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
 }
-html_sidebars = {name: [] for name in ("index", "get_started", "comparison", "faq", "changelog", "404")}
+html_sidebars = {
+    name: [] for name in ("index", "get_started", "comparison", "faq", "changelog", "contributing", "404")
+}
 
 
 def set_head(app, pagename, templatename, context, doctree):

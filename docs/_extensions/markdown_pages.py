@@ -6,9 +6,8 @@ import pkgutil
 import re
 from pathlib import Path, PurePosixPath
 
-from index_pages import ITEM, is_child
+from site_pages import ITEM, is_child, page_text
 
-INCLUDE = re.compile(r"^```\{include\} (\S+)\n(?::start-line: (\d+)\n)?```\n", re.MULTILINE)
 AUTOSUMMARY = re.compile(r"^\.\. autosummary::\n(?: +:.*\n)*\n((?: +\S+\n)+)", re.MULTILINE)
 
 
@@ -71,12 +70,7 @@ def page_to_markdown(path, name, files):
     if path.suffix == ".ipynb":
         return notebook_to_markdown(text)
     if path.suffix == ".md":
-        return INCLUDE.sub(
-            lambda match: "".join(
-                (path.parent / match[1]).read_text("utf-8").splitlines(keepends=True)[int(match[2] or 0) :]
-            ),
-            text,
-        )
+        return page_text(name, text)
     if "/generated/" in name:
         return object_to_markdown(text.lstrip("\ufeff").partition("\n")[0].replace("\\", ""))
     return reference_to_markdown(text, files)
@@ -87,13 +81,13 @@ def list_pages(folder, page="index.md", depth=0):
     lines = []
     for line in (folder / page).read_text("utf-8").splitlines():
         item = ITEM.match(line)
-        if not item or not is_child(item["page"]):
+        if not item or not is_child(item[2]):
             continue
-        target = PurePosixPath(page).parent / item["page"]
+        title, target = item[1], PurePosixPath(page).parent / item[2]
         is_index = target.name == "index.md"
         if depth == 0 and is_index:
-            lines += ["", f"## {item['title']}", ""]
-        lines.append(f"- [{item['title']}]({target.with_suffix('.md')}){item['text']}")
+            lines += ["", f"## {title}", ""]
+        lines.append(f"- [{title}]({target.with_suffix('.md')}){item[3]}")
         if is_index:
             lines += list_pages(folder, str(target), depth + 1)
     return lines

@@ -351,7 +351,7 @@ class NeighborGraph(Immutable):
         return float(self.weights.max()) if len(self.weights) else 0.0
 
     def quantile_above(self, bound: float, up: bool, share: float) -> float | None:
-        """Return the quantile ``share`` of the weights above ``bound``; see :class:`WeightSummary`."""
+        """Return the quantile ``share`` of the weights above ``bound``; see ``WeightSummary``."""
         if not 0 <= share <= 1:
             raise ValueError(f"share={share!r} is not a quantile: pass a number from 0 to 1")
         quantile: float = _core.weight_quantile(self.weights, bound, up, share)
