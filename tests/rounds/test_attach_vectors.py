@@ -9,7 +9,8 @@ import agglo
 from agglo import HAC, SCC, Affinity
 from agglo.rounds import reference_attach
 from agglo.rounds.attach import QueryVectors, Rows, attach_rows, node_moments
-from agglo.rounds.vector_linkage import VECTOR_LINKAGES
+from agglo.rounds.reference_linkage import ReferenceVectorLinkage
+from agglo.rounds.vector_linkage import VECTOR_LINKAGES, VectorLinkage
 from agglo.testing import assert_same_hierarchy
 
 CASES = [(linkage, metric) for linkage, metrics in VECTOR_LINKAGES.items() for metric in metrics]
@@ -65,7 +66,7 @@ def test_nodes_are_what_the_rounds_made_of_them(linkage, metric):
     weights = np.random.default_rng(0).choice([0.5, 1, 3], 60)
     tree = agglo.hac(agglo.neighbor_graph(X, 8, metric), linkage=linkage, X=X, sample_weight=weights)
     known = node_moments(tree, X, weights)
-    rule = agglo.rounds.vector_linkage.VectorLinkage(agglo.neighbor_graph(X, 8, metric), linkage, X, weights)
+    rule = ReferenceVectorLinkage(VectorLinkage(agglo.neighbor_graph(X, 8, metric), linkage, X, weights))
     expected = reference_attach.node_moments(tree, rule, weights)
     for column in ("weight", "squared_norm", "spread"):
         values = np.concatenate([getattr(moments, column) for moments in expected])

@@ -11,7 +11,8 @@ import agglo
 from agglo import NeighborGraph
 from agglo.rounds import reference_constraints
 from agglo.rounds.linkage import rows
-from agglo.rounds.vector_linkage import VECTOR_LINKAGES, VectorLinkage, row_products, sum_segments
+from agglo.rounds.reference_linkage import ReferenceVectorLinkage, row_products, sum_segments
+from agglo.rounds.vector_linkage import VECTOR_LINKAGES, VectorLinkage
 from agglo.testing import assert_same_hierarchy, check_hierarchy
 
 CASES = [(linkage, metric) for linkage, metrics in VECTOR_LINKAGES.items() for metric in metrics]
@@ -45,7 +46,7 @@ def by_definition(linkage, metric, A, B):
 @each_case
 def test_a_merged_cluster_is_as_close_as_its_points_are(linkage, metric):
     X = blobs().astype(float)
-    rule = VectorLinkage(agglo.neighbor_graph(X, 3, metric), linkage, X)
+    rule = ReferenceVectorLinkage(VectorLinkage(agglo.neighbor_graph(X, 3, metric), linkage, X))
     assert isinstance(rule, agglo.Linkage)
     moments = rule.of_points(np.ones(len(X)))
     sets = [np.arange(0, 4), np.arange(4, 11), np.arange(11, 12), np.arange(12, 40)]

@@ -17,7 +17,7 @@ from agglo.rounds.connect import Planner, build_hierarchy, check_round_options
 from agglo.rounds.constraints import Groups, check_constraints
 from agglo.rounds.linkage import GraphLinkageName, Linkage, LinkageName
 from agglo.rounds.schedule import Advance, RoundPlan, ScheduleName, affinity_plan, hac_plan, run_plan, scc_plan
-from agglo.rounds.vector_linkage import ConnectName
+from agglo.rounds.vector_linkage import ConnectName, VectorLinkage
 from agglo.tree.hierarchy import Hierarchy
 
 Function = TypeVar("Function", bound=Callable[..., Hierarchy])
@@ -156,7 +156,9 @@ def scc(
     array([0, 0, 1, 1])
     """
 
-    def plan(rule: GraphLinkageName | Linkage, weights: npt.NDArray[np.float64] | None) -> RoundPlan:
+    def plan(
+        rule: GraphLinkageName | Linkage | VectorLinkage, weights: npt.NDArray[np.float64] | None
+    ) -> RoundPlan:
         return scc_plan(graph, thresholds, n_thresholds, rule, advance, weights)
 
     return build_hierarchy(*_check_inputs("scc", plan, graph, **inputs))

@@ -48,7 +48,7 @@ _LEAST_RESOLUTION = 2 / 3  # a merge is supported if its edge weight is at least
 _LEAST_EXCESS = 2 / 5  # a merge is also supported if the excess of one child is at least this
 _NO_EDGE = 1e-12  # if the share of all edge weight is smaller, it is a rounding error
 _ROUNDING = 1e-9  # the order of the points changes sums by less than this
-Planner = Callable[[GraphLinkageName | Linkage, npt.NDArray[np.float64] | None], RoundPlan]
+Planner = Callable[[GraphLinkageName | Linkage | VectorLinkage, npt.NDArray[np.float64] | None], RoundPlan]
 """A function that returns the plan of the rounds, given the linkage and the weights of the points."""
 Engine = Callable[[NeighborGraph, RoundPlan, Constraints | None], Forest]
 """A function that runs the rounds of a plan."""
@@ -75,7 +75,7 @@ def build_hierarchy(
     ``plan_rounds(linkage, weights)`` returns the plan of the rounds. ``weights`` are the point weights, or None.
     """
     weights = None if constraints is None else constraints.weights
-    rule: GraphLinkageName | Linkage
+    rule: GraphLinkageName | Linkage | VectorLinkage
     if linkage == "exact-average" or linkage == "centroid" or linkage == "ward":
         rule = VectorLinkage(graph, linkage, X, weights)
         rule.warn_of_rounding(stacklevel=3)

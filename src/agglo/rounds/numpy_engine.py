@@ -103,7 +103,7 @@ def run(
     """Run the rounds of a plan whose linkage is a :class:`Linkage` object; return the forest."""
     n = graph.n_points
     linkage = plan.linkage
-    assert not isinstance(linkage, str)
+    assert isinstance(linkage, Linkage)
     builder = ForestBuilder(linkage, n, None if constraints is None else constraints.weights)
     restricted = constraints is not None and constraints.restricts_merges
     allowed = AllowedMerges(n, constraints) if constraints is not None and restricted else None

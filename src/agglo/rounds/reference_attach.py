@@ -9,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from agglo.neighbors.graph import ROW_LIMBS, FixedPoint, choose_fixed_point
-from agglo.rounds import vector_linkage as vectors
+from agglo.rounds import reference_linkage as vectors
 from agglo.rounds.attach import Attached, Rows, check_rows, round_thresholds, to_attachments
 from agglo.rounds.reference_linkage import Floats, select
+from agglo.rounds.vector_linkage import VECTOR_LINKAGES, MetricSpec, VectorLinkage
 from agglo.tree.hierarchy import Hierarchy
 
 
@@ -22,11 +23,12 @@ def attach(
     rows, leaf_weights = check_rows(tree, rows, leaf_weights)
     thresholds = round_thresholds(tree)
     sign = 1 if tree.about["kind"] == "similarity" else -1
-    compares_vectors = tree.about["linkage"] in vectors.VECTOR_LINKAGES
+    compares_vectors = tree.about["linkage"] in VECTOR_LINKAGES
     if compares_vectors:
-        metric = vectors.MetricSpec(tree.about.get("metric"), tree.n_leaves)
-        rule = vectors.VectorLinkage(metric, tree.about["linkage"], X, leaf_weights)
-        nodes, queries = node_moments(tree, rule, leaf_weights), rule.prepare_queries(X_new)
+        metric = MetricSpec(tree.about.get("metric"), tree.n_leaves)
+        prepared = VectorLinkage(metric, tree.about["linkage"], X, leaf_weights)
+        rule, queries = vectors.ReferenceVectorLinkage(prepared), prepared.prepare_queries(X_new)
+        nodes = node_moments(tree, rule, leaf_weights)
     attached = []
     for i, (begin, end) in enumerate(zip(rows.indptr, rows.indptr[1:], strict=False)):
         is_neighbor = rows.targets[begin:end] >= 0
@@ -107,7 +109,7 @@ def row_fixed_point(
 
 
 def value_by_moments(
-    rule: vectors.VectorLinkage,
+    rule: vectors.ReferenceVectorLinkage,
     nodes: list[vectors.Moments],
     new: vectors.Moments,
     weights: npt.NDArray[np.float32],
@@ -130,7 +132,7 @@ def point_moments(point: npt.NDArray[np.float32]) -> vectors.Moments:
 
 
 def node_moments(
-    tree: Hierarchy, rule: vectors.VectorLinkage, leaf_weights: Floats | None
+    tree: Hierarchy, rule: vectors.ReferenceVectorLinkage, leaf_weights: Floats | None
 ) -> list[vectors.Moments]:
     """Return weight, mean and spread of every node. Those of an inner node are merged from its children."""
     points = rule.of_points(np.ones(tree.n_leaves) if leaf_weights is None else leaf_weights)

@@ -1,4 +1,4 @@
-"""Specification of the linkages on a graph, for :mod:`agglo.rounds.reference`."""
+"""Specification of the linkages, for :mod:`agglo.rounds.reference`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from agglo.rounds.vector_linkage import VectorLinkage
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
+_LANES = 8  # number of running sums of a dot product, as in the core
 Table = TypeVar("Table", bound=tuple[Any, ...])
 
 
@@ -23,8 +24,12 @@ def bind_points(graph: NeighborGraph, linkage: Any, X: Any) -> Any:
     return VectorLinkage(graph, linkage, X) if is_vector_linkage else linkage
 
 
-def make_linkage(graph: NeighborGraph, linkage: str | Linkage, weights: Floats | None = None) -> Linkage:
-    """Convert the name of a graph linkage to a :class:`GraphLinkage`; return other linkages unchanged."""
+def make_linkage(
+    graph: NeighborGraph, linkage: str | Linkage | VectorLinkage, weights: Floats | None = None
+) -> Linkage:
+    """Return the specification of a graph linkage or vector linkage; return other linkages unchanged."""
+    if isinstance(linkage, VectorLinkage):
+        return ReferenceVectorLinkage(linkage)
     return GraphLinkage(graph, linkage, weights) if isinstance(linkage, str) else linkage
 
 
@@ -144,3 +149,107 @@ class GraphLinkage:
         if self.linkage == "complete" and self.missing is not None:
             similarity = np.where(edges.number == pairs, similarity, np.minimum(similarity, self.missing))
         return np.asarray(self.sign * similarity)
+
+
+# ---- vector linkages ----
+
+
+class Moments(NamedTuple):
+    """Statistics of clusters, one row per cluster."""
+
+    weight: Floats  # total weight of the points
+    mean: npt.NDArray[np.float32]  # one row per cluster
+    squared_norm: Floats  # squared length of the mean
+    spread: Floats  # sum of squared distances of the points to the mean
+    point: npt.NDArray[np.bool_]  # whether the cluster is a single point
+
+
+class EdgeWeights(NamedTuple):
+    """Statistics of edges: the weight of each edge, which is the linkage of two single points."""
+
+    weight: npt.NDArray[np.float32]
+
+
+class ReferenceVectorLinkage:
+    """A vector linkage of the points that a :class:`agglo.rounds.vector_linkage.VectorLinkage` has prepared.
+
+    It adds numbers in the same order as the C++ core, so both compute the same bits.
+    """
+
+    reducible = False  # the closest part may have no edge to the third cluster
+
+    def __init__(self, prepared: VectorLinkage) -> None:
+        self.linkage, self.metric, self.kind = prepared.linkage, prepared.metric, prepared.kind
+        self.points, self.spreads, self.farthest = prepared.points, prepared.spreads, prepared.farthest
+
+    def of_points(self, weights: Floats) -> Moments:
+        """Return the weight, mean and spread of each point, as a cluster of one point."""
+        n = len(self.points)
+        single = self.spreads is None
+        spreads = np.zeros(n) if self.spreads is None else self.spreads
+        return Moments(weights, self.points, row_products(self.points, self.points), spreads, np.full(n, single))
+
+    def of_edges(self, sources: Ints, targets: Ints, weights: npt.NDArray[np.float32]) -> EdgeWeights:
+        """Return the weights of the edges."""
+        return EdgeWeights(weights)
+
+    def merged_clusters(self, clusters: Moments, first: Ints) -> Moments:
+        """Return the weight, mean and spread of each merged cluster."""
+        weight = sum_segments(clusters.weight, first)
+        weighted = clusters.weight[:, None] * clusters.mean
+        mean = (sum_segments(weighted, first) / weight[:, None]).astype(np.float32)
+        squared_norm = row_products(mean, mean)
+        union = np.repeat(np.arange(len(first)), np.diff(first, append=len(clusters.weight)))
+        moved = _squared_distances(
+            clusters.squared_norm, squared_norm[union], row_products(clusters.mean, mean[union])
+        )
+        spread = sum_segments(clusters.spread + clusters.weight * moved, first)
+        return Moments(weight, mean, squared_norm, spread, np.zeros(len(first), bool))
+
+    def merged_edges(self, edges: EdgeWeights, first: Ints) -> EdgeWeights:
+        """Return one edge weight per pair of clusters. Only the weights of pairs of single points are used."""
+        return EdgeWeights(edges.weight[first])
+
+    def value(self, a: Moments, b: Moments, edges: EdgeWeights) -> Floats:
+        """Return the linkage of each pair of clusters."""
+        points = a.point & b.point
+        weight = edges.weight.astype(np.float64)
+        inner = row_products(a.mean, b.mean)
+        if self.kind == "similarity":
+            if self.linkage == "centroid":
+                lengths = np.sqrt(a.squared_norm * b.squared_norm)
+                inner = np.divide(inner, lengths, out=np.zeros_like(inner), where=lengths > 0)
+            return np.where(points, weight, inner)
+        given = {"cosine": 2 - 2 * weight, "sqeuclidean": weight, "euclidean": weight * weight}[self.metric]
+        square = np.where(points, given, _squared_distances(a.squared_norm, b.squared_norm, inner))
+        if self.linkage == "exact-average":
+            return np.asarray(square + (a.spread / a.weight + b.spread / b.weight))
+        if self.linkage == "ward":
+            square = 2 * (a.weight * b.weight / (a.weight + b.weight)) * square
+        return np.sqrt(square) if self.metric == "euclidean" else square
+
+
+def row_products(x: npt.NDArray[np.float32], y: npt.NDArray[np.float32]) -> Floats:
+    """Compute the dot products of rows ``x[i]`` and ``y[i]`` in float64, with 8 running sums, as the core does."""
+    lane = np.zeros((len(x), _LANES))
+    for j in range(0, x.shape[1], _LANES):
+        terms = x[:, j : j + _LANES].astype(np.float64) * y[:, j : j + _LANES]
+        lane[:, : terms.shape[1]] += terms
+    lane = lane[:, :4] + lane[:, 4:]
+    lane = lane[:, :2] + lane[:, 2:]
+    return np.asarray(lane[:, 0] + lane[:, 1])
+
+
+def sum_segments(values: npt.NDArray[Any], first: Ints) -> Floats:
+    """Sum the rows of each segment in float64, from first to last. ``first`` contains the segments' starts."""
+    length = np.diff(first, append=len(values))
+    total = values[first].astype(np.float64)
+    for place in range(1, length.max(initial=0)):
+        longer = np.flatnonzero(length > place)
+        total[longer] += values[first[longer] + place]
+    return total
+
+
+def _squared_distances(a: Floats, b: Floats, inner: Floats) -> Floats:
+    """Compute squared distances from squared lengths ``a`` and ``b`` and dot products ``inner``."""
+    return np.maximum(a + b - 2 * inner, 0.0)

@@ -249,7 +249,7 @@ class RoundPlan:
     the merging pairs are the new clusters.
     """
 
-    linkage: GraphLinkageName | Linkage
+    linkage: GraphLinkageName | Linkage | VectorLinkage
     thresholds: npt.NDArray[np.float64] | None  # from near to far; if None, every pair merges
     until_stable: bool  # whether to keep a threshold until a round merges nothing
     mutual: bool  # whether to merge only mutual nearest neighbours
@@ -260,7 +260,7 @@ def scc_plan(
     graph: WeightSummary,
     thresholds: ScheduleName | npt.ArrayLike,
     n_thresholds: int | None,
-    linkage: GraphLinkageName | Linkage,
+    linkage: GraphLinkageName | Linkage | VectorLinkage,
     advance: Advance,
     weights: npt.NDArray[np.float64] | None = None,
 ) -> RoundPlan:
@@ -271,8 +271,8 @@ def scc_plan(
         values = schedule(graph, thresholds, n_thresholds, linkage, mass)
     else:
         assert isinstance(graph, NeighborGraph)  # on Spark, linkage is a str
-        if weights is None and isinstance(linkage, VectorLinkage):
-            edges = linkage.edge_linkages(graph)
+        if isinstance(linkage, VectorLinkage):
+            edges = linkage.edge_linkages(graph, weights)
         else:
             edges = edge_linkages(graph, linkage, weights)
         values = schedule(edges, thresholds, n_thresholds, "given")
@@ -287,12 +287,12 @@ def scc_plan(
     return RoundPlan(linkage, values, advance == "until-stable", False, about)
 
 
-def affinity_plan(linkage: GraphLinkageName | Linkage) -> RoundPlan:
+def affinity_plan(linkage: GraphLinkageName | Linkage | VectorLinkage) -> RoundPlan:
     """Plan the rounds of Affinity clustering: every cluster merges with its nearest neighbour, at any distance."""
     return RoundPlan(linkage, None, True, False, {"method": "affinity"})
 
 
-def hac_plan(linkage: GraphLinkageName | Linkage) -> RoundPlan:
+def hac_plan(linkage: GraphLinkageName | Linkage | VectorLinkage) -> RoundPlan:
     """Plan the rounds of HAC: each round merges all pairs of mutual nearest neighbours, at any distance.
 
     If the linkage is reducible, the merges are those of sequential HAC. Many of these merges share a round.

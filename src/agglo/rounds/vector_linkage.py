@@ -2,7 +2,8 @@
 
 A cluster is stored as its weight, its mean in float32, and the sum of squared distances of its points to the mean
 (the spread). All three linkages are functions of these numbers. Only clusters with an edge between them are
-compared. The C++ core adds numbers in the same order, so it computes the same bits.
+compared. The C++ core compares them; :class:`agglo.rounds.reference_linkage.ReferenceVectorLinkage` is the
+specification.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import scipy.sparse as sp
 
 from agglo.neighbors.graph import Kind, NeighborGraph
 from agglo.points.points import PointArray, Points, check_points, iter_blocks
-from agglo.rounds.linkage import EdgeLinkages, Float, Int
+from agglo.rounds.linkage import EdgeLinkages, Float
 
 VectorLinkageName = Literal["exact-average", "centroid", "ward"]
 ConnectName = VectorLinkageName | Literal["auto"]
@@ -30,28 +31,11 @@ VECTOR_LINKAGES: dict[str, tuple[str, ...]] = {
     "ward": ("cosine", "sqeuclidean", "euclidean"),
 }
 
-_LANES = 8  # number of running sums of a dot product, as in the core
 _ROUNDING = 1 + 1e-5  # by rounding, a mean may be farther from the origin than all points, by this factor
 EPSILON = float(np.finfo(np.float32).eps)  # twice the relative rounding error of a point in float32
 CLEAR = 10  # a distance must be at least this many times the rounding error of its points
 FEW = 0.05  # warn if a larger share of the edges is too short; a few near duplicates are allowed
 _EDGES = 1 << 20  # approximate number of edges per block
-
-
-class Moments(NamedTuple):
-    """Statistics of clusters, one row per cluster."""
-
-    weight: Float  # total weight of the points
-    mean: npt.NDArray[np.float32]  # one row per cluster
-    squared_norm: Float  # squared length of the mean
-    spread: Float  # sum of squared distances of the points to the mean
-    point: npt.NDArray[np.bool_]  # whether the cluster is a single point
-
-
-class EdgeWeights(NamedTuple):
-    """Statistics of edges: the weight of each edge, which is the linkage of two single points."""
-
-    weight: npt.NDArray[np.float32]
 
 
 class MetricSpec(NamedTuple):
@@ -118,8 +102,6 @@ class VectorLinkage:
     all points is subtracted first, because float32 is most precise near the origin. If neighbours are much closer
     to each other than to that mean, float32 cannot separate them, and :meth:`warn_of_rounding` warns.
     """
-
-    reducible = False  # the closest part may have no edge to the third cluster
 
     def __init__(
         self, graph: NeighborGraph | MetricSpec, linkage: str, X: Any, weights: Float | None = None
@@ -202,85 +184,26 @@ class VectorLinkage:
     def __str__(self) -> str:
         return self.linkage
 
-    def edge_linkages(self, graph: NeighborGraph) -> EdgeLinkages:
-        """Return the linkage of each edge's two points; see :func:`agglo.rounds.linkage.edge_linkages`."""
+    def edge_linkages(self, graph: NeighborGraph, weights: Float | None = None) -> EdgeLinkages:
+        """Return the linkage of each edge's two points, which may have weights.
+
+        See :func:`agglo.rounds.linkage.edge_linkages`.
+        """
         values = graph.weights
-        if self.linkage == "ward" and self.metric == "cosine":
-            values = 2 - 2 * values
-        ends = [float(values.min(initial=self.farthest)), float(values.max(initial=self.farthest))]
+        if weights is None:
+            values = 2 - 2 * values if self.linkage == "ward" and self.metric == "cosine" else values
+        else:
+            source = np.repeat(np.arange(graph.n_points), np.diff(graph.indptr))
+            once = source < graph.indices
+            values = values[once]
+            if self.linkage == "ward":
+                a, b, weight = weights[source[once]], weights[graph.indices[once]], values.astype(np.float64)
+                squares = {"cosine": 2 - 2 * weight, "sqeuclidean": weight, "euclidean": weight * weight}
+                linkages = 2 * (a * b / (a + b)) * squares[self.metric]
+                values = (np.sqrt(linkages) if self.metric == "euclidean" else linkages).astype(np.float32)
+        compared = values if weights is None else values.astype(np.float64)
+        ends = [float(compared.min(initial=self.farthest)), float(compared.max(initial=self.farthest))]
         return EdgeLinkages(self.kind, graph.metric, graph.n_points, values, *ends)
-
-    def of_points(self, weights: Float) -> Moments:
-        """Return the weight, mean and spread of each point, as a cluster of one point."""
-        n = len(self.points)
-        single = self.spreads is None
-        spreads = np.zeros(n) if self.spreads is None else self.spreads
-        return Moments(weights, self.points, row_products(self.points, self.points), spreads, np.full(n, single))
-
-    def of_edges(self, sources: Int, targets: Int, weights: npt.NDArray[np.float32]) -> EdgeWeights:
-        """Return the weights of the edges."""
-        return EdgeWeights(weights)
-
-    def merged_clusters(self, clusters: Moments, first: Int) -> Moments:
-        """Return the weight, mean and spread of each merged cluster."""
-        weight = sum_segments(clusters.weight, first)
-        weighted = clusters.weight[:, None] * clusters.mean
-        mean = (sum_segments(weighted, first) / weight[:, None]).astype(np.float32)
-        squared_norm = row_products(mean, mean)
-        union = np.repeat(np.arange(len(first)), np.diff(first, append=len(clusters.weight)))
-        moved = _squared_distances(
-            clusters.squared_norm, squared_norm[union], row_products(clusters.mean, mean[union])
-        )
-        spread = sum_segments(clusters.spread + clusters.weight * moved, first)
-        return Moments(weight, mean, squared_norm, spread, np.zeros(len(first), bool))
-
-    def merged_edges(self, edges: EdgeWeights, first: Int) -> EdgeWeights:
-        """Return one edge weight per pair of clusters. Only the weights of pairs of single points are used."""
-        return EdgeWeights(edges.weight[first])
-
-    def value(self, a: Moments, b: Moments, edges: EdgeWeights) -> Float:
-        """Return the linkage of each pair of clusters."""
-        points = a.point & b.point
-        weight = edges.weight.astype(np.float64)
-        inner = row_products(a.mean, b.mean)
-        if self.kind == "similarity":
-            if self.linkage == "centroid":
-                lengths = np.sqrt(a.squared_norm * b.squared_norm)
-                inner = np.divide(inner, lengths, out=np.zeros_like(inner), where=lengths > 0)
-            return np.where(points, weight, inner)
-        given = {"cosine": 2 - 2 * weight, "sqeuclidean": weight, "euclidean": weight * weight}[self.metric]
-        square = np.where(points, given, _squared_distances(a.squared_norm, b.squared_norm, inner))
-        if self.linkage == "exact-average":
-            return np.asarray(square + (a.spread / a.weight + b.spread / b.weight))
-        if self.linkage == "ward":
-            square = 2 * (a.weight * b.weight / (a.weight + b.weight)) * square
-        return np.sqrt(square) if self.metric == "euclidean" else square
-
-
-def row_products(x: npt.NDArray[np.float32], y: npt.NDArray[np.float32]) -> Float:
-    """Compute the dot products of rows ``x[i]`` and ``y[i]`` in float64, with 8 running sums, as the core does."""
-    lane = np.zeros((len(x), _LANES))
-    for j in range(0, x.shape[1], _LANES):
-        terms = x[:, j : j + _LANES].astype(np.float64) * y[:, j : j + _LANES]
-        lane[:, : terms.shape[1]] += terms
-    lane = lane[:, :4] + lane[:, 4:]
-    lane = lane[:, :2] + lane[:, 2:]
-    return np.asarray(lane[:, 0] + lane[:, 1])
-
-
-def sum_segments(values: npt.NDArray[Any], first: Int) -> Float:
-    """Sum the rows of each segment in float64, from first to last. ``first`` contains the segments' starts."""
-    length = np.diff(first, append=len(values))
-    total = values[first].astype(np.float64)
-    for place in range(1, length.max(initial=0)):
-        longer = np.flatnonzero(length > place)
-        total[longer] += values[first[longer] + place]
-    return total
-
-
-def _squared_distances(a: Float, b: Float, inner: Float) -> Float:
-    """Compute squared distances from squared lengths ``a`` and ``b`` and dot products ``inner``."""
-    return np.maximum(a + b - 2 * inner, 0.0)
 
 
 def _center(points: PointArray, metric: str) -> Float:
