@@ -189,6 +189,29 @@ def test_weights_of_all_magnitudes_have_thresholds(kind):
     assert (np.diff(values) * (1 if kind == "distance" else -1) > 0).all()
 
 
+@pytest.mark.parametrize("largest", [1.0, 0.9, 0.51])
+@pytest.mark.parametrize("factor", [10, 100, 1000, 10**9])
+def test_similarities_in_a_larger_unit_have_the_same_tree(largest, factor):
+    rng = np.random.default_rng(5)
+    points, k = 200, 6
+    neighbors = (np.arange(points)[:, None] + rng.integers(1, 20, (points, k))) % points
+    weights = rng.integers(1, 1024, (points, k)) / 1024
+    weights *= largest / weights.max()
+    pairs = np.repeat(np.arange(points), k), neighbors.ravel()
+    full = agglo.NeighborGraph.from_edges(*pairs, weights.ravel(), kind="similarity")
+    scaled = agglo.NeighborGraph.from_edges(*pairs, weights.ravel() * factor, kind="similarity")
+    # The schedule differs only by the rounding of the weights in float32.
+    np.testing.assert_allclose(schedule(scaled), schedule(full) * factor, rtol=1e-3)
+    labels = [agglo.SCC(metric="precomputed").fit_predict(each) for each in (full, scaled)]
+    np.testing.assert_array_equal(*labels)
+
+
+def test_rounding_of_the_largest_cosine_does_not_change_the_unit():
+    above = float(np.nextafter(np.float32(1), np.float32(2)))
+    exact, rounded = schedule(graph([1.0, 0.5, 0.1])), schedule(graph([above, 0.5, 0.1]))
+    np.testing.assert_allclose(rounded, exact, rtol=1e-5)
+
+
 @pytest.mark.parametrize("missing", [None, "mean", "ignore"])
 @pytest.mark.parametrize("power", [1, 3, 40])
 def test_similarities_in_a_smaller_unit_have_the_same_tree(missing, power):

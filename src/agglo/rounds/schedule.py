@@ -71,6 +71,20 @@ def _closest_similarity(graph: WeightSummary) -> float:
     return max(1.0, graph.max_weight)
 
 
+def _unit_similarity(graph: WeightSummary) -> float:
+    """Return the similarity that has distance 0 in the schedule ``"odds"``; see the notes of :func:`schedule`."""
+    largest = graph.max_weight
+    if graph.metric == "dot" or largest <= 0 or 0.5 < largest <= 1:
+        return _closest_similarity(graph)
+    if largest > 1:
+        power = len(str(int(largest))) - 1  # 10 ** power <= largest
+        units = (float(digit * 10**power) for digit in (1, 2, 5, 10))
+        unit = next(unit for unit in units if largest * (1 - _FLOAT32) <= unit)
+        return max(unit, largest)  # rounding may make a cosine larger than 1
+    fraction, exponent = math.frexp(largest)
+    return math.ldexp(1.0, exponent - (fraction == 0.5))
+
+
 def schedule(
     graph: WeightSummary,
     thresholds: ScheduleName | npt.ArrayLike = "odds",
@@ -115,9 +129,11 @@ def schedule(
     always includes odds of 0.001. For other linkages, the distances of the thresholds increase by equal ratios up
     to the farthest edge. The same holds if pairs without an edge are ignored.
 
-    The distance of a similarity is 1 minus the similarity. If the largest weight is above 1, it replaces the 1. If
-    all weights are at most 1/2, the smallest power of two that no weight exceeds replaces the 1. So weights times
-    1/2, 1/4, ... give the same tree.
+    The distance of a similarity is 1 minus the similarity, if the largest weight is above 1/2 and at most 1. If it
+    is larger, the smallest of 2, 5, 10, 20, 50, ... that no weight exceeds replaces the 1. So percentages and
+    thousandths give the same tree as fractions, except for rounding. If all weights are at most 1/2, the smallest
+    power of two that no weight exceeds replaces the 1. So weights times 1/2, 1/4, ... give the same tree. For dot
+    products, the largest weight replaces the 1.
 
     With smaller steps, the tree is closer to the tree of HAC. A threshold at which nothing merges costs no time.
 
@@ -163,10 +179,7 @@ def _odds(graph: WeightSummary, number: int | None, linkage: str, mass: float) -
     """Compute the thresholds of the schedule ``"odds"``; see :func:`schedule`."""
     up = graph.kind == "distance"  # whether far pairs have larger weights
     sign = 1.0 if up else -1.0
-    closest = min(0.0, graph.min_weight) if up else _closest_similarity(graph)
-    if closest == 1.0 and 0 < graph.max_weight <= 0.5:  # weights in a smaller unit must give the same tree
-        fraction, exponent = math.frexp(graph.max_weight)
-        closest = math.ldexp(1.0, exponent - (fraction == 0.5))
+    closest = min(0.0, graph.min_weight) if up else _unit_similarity(graph)
 
     def distance(weight: float | None, otherwise: float) -> float:
         return otherwise if weight is None else sign * (weight - closest)
