@@ -15,6 +15,7 @@ from agglo.neighbors.sparse import SparsePoints
 from agglo.points.points import check_points
 
 METRICS = ["cosine", "dot"]
+each_metric = pytest.mark.parametrize("metric", METRICS)
 FORMATS = ["csr", "csc", "coo", "lil", "dok", "bsr"]
 
 
@@ -41,14 +42,14 @@ def texts(n, seed, vocabulary=600, length=12):
     return sp.csr_array(X.multiply(idf).astype(np.float32))
 
 
-@pytest.mark.parametrize("metric", METRICS)
+@each_metric
 @settings(max_examples=80, deadline=None)
 @given(X=points_with_ties(60, 25, 3), data=st.data())
 def test_lists_are_those_of_dense_points(metric, X, data):
     check_as_dense(X, data.draw(st.integers(1, len(X) - 1), label="k"), metric)
 
 
-@pytest.mark.parametrize("metric", METRICS)
+@each_metric
 @pytest.mark.parametrize(("n", "k"), [(300, 25), (5000, 10)])
 @pytest.mark.parametrize("sign", [1, -1])
 def test_sparse_and_dense_texts_have_the_same_lists(metric, n, k, sign):
@@ -57,14 +58,14 @@ def test_sparse_and_dense_texts_have_the_same_lists(metric, n, k, sign):
     check_as_dense(X.toarray(), k, metric)
 
 
-@pytest.mark.parametrize("metric", METRICS)
+@each_metric
 def test_values_of_every_magnitude(metric):
     rng = np.random.default_rng(5)
     X = texts(400, seed=3).astype(np.float64)
     check_as_dense(sp.csr_array(X.multiply(10.0 ** rng.integers(-12, 12, (400, 1)))).toarray(), 8, metric)
 
 
-@pytest.mark.parametrize("metric", METRICS)
+@each_metric
 def test_rows_without_common_columns_are_no_neighbours(metric):
     X = sp.block_diag([sp.coo_array(np.ones((2, 2))), np.ones((3, 1)), [[1.0]]])
     indices, values = search(X, 3, metric)
@@ -74,7 +75,7 @@ def test_rows_without_common_columns_are_no_neighbours(metric):
     assert (graph.n_edges, graph.missing, graph.method) == (4, 0.0, "exact")
 
 
-@pytest.mark.parametrize("metric", METRICS)
+@each_metric
 def test_lists_are_the_same_for_any_number_of_threads(metric):
     X = texts(3000, seed=1)
     check_threads(lambda n_threads: search(X, 15, metric, n_threads))
@@ -117,7 +118,7 @@ def test_repeated_unsorted_and_zero_entries():
 
 
 @pytest.mark.parametrize("columns", [2**31 - 1, 2**31, 2**40])
-@pytest.mark.parametrize("metric", METRICS)
+@each_metric
 def test_very_many_columns_with_long_indices(columns, metric):
     X = texts(200, seed=7)
     spread = X.indices + 8 * (columns // 10_000) * (X.indices.astype(np.int64) // 8)  # in the same sums as before
@@ -126,7 +127,7 @@ def test_very_many_columns_with_long_indices(columns, metric):
         np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize("metric", METRICS)
+@each_metric
 def test_all_pairs(metric):
     X = texts(90, seed=8)
     X.data[::5] *= -1
