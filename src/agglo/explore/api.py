@@ -1,7 +1,7 @@
 """The HTTP API of the explorer: one handler function per URL path, and the types of their responses.
 
 The keyword-only parameters of a handler are the query parameters of its URL. :mod:`agglo.explore.query` parses
-them. docs/guide/explore.md documents the API; explorer/src/types.ts declares the same types.
+them. docs/how_it_works/explorer.md documents the API; explorer/src/types.ts declares the same types.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Offset = Annotated[int, Bounds(0)]
 Limit = Annotated[int, Bounds(1, 1000)]
 
 
-# The responses, as JSON objects. docs/guide/explore.md explains their fields.
+# The responses, as JSON objects. docs/how_it_works/explorer.md explains their fields.
 
 
 @dataclass(frozen=True)
