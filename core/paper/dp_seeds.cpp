@@ -7,7 +7,7 @@
 
 #include "base/elementary.hpp"
 #include "base/random.hpp"
-#include "ivf/assign.hpp"
+#include "paper/center_scan.hpp"
 #include "simd/dot.hpp"
 
 namespace agglo::paper {
@@ -21,10 +21,9 @@ constexpr double kFar = std::numeric_limits<double>::infinity();
 // Let p be the squared distance of the point to the nearest of all seeds, including the current batch.
 // A point is drawn with probability proportional to q, and accepted with probability p / q.
 // So the point is sampled with probability proportional to p, as k-means++ requires.
-template <class T>
 class SeedSampler {
  public:
-  SeedSampler(const Points<T>& points, double lam, SeedRule rule, std::uint64_t seed, Gemm<float>* sgemm,
+  SeedSampler(const AnyPoints& points, double lam, SeedRule rule, std::uint64_t seed, Gemm<float>* sgemm,
               ThreadPool& pool, const Report& report)
       : points_(points),
         lam_(lam),
@@ -109,7 +108,7 @@ class SeedSampler {
     const std::int64_t d = points_.d, batch = to - assigned_, strips = (points_.n + kStrip - 1) / kStrip;
     std::vector<double> centers(batch * d);
     for (std::int64_t s = 0; s < batch; ++s)
-      std::copy_n(points_.row(seeds_[assigned_ + s]), d, centers.begin() + s * d);
+      widen_row(points_, seeds_[assigned_ + s], centers.data() + s * d);
     const std::vector<std::int32_t> ids = index_range(0, batch);
     std::vector<double> gains(strips * batch, 0.0), sums(strips);
     scratch_.resize(pool_.size());
@@ -151,13 +150,16 @@ class SeedSampler {
   void draw_batch() {
     const std::int64_t d = points_.d, batch = std::clamp<std::int64_t>(assigned_ / 2, 1, kMaxBatch);
     std::int64_t rejected = 0;
+    std::vector<double> centers, row(d);  // the seeds of this batch, and the drawn point
     while (static_cast<std::int64_t>(seeds_.size()) < assigned_ + batch) {
       const std::int64_t i = find_by_cumulative_sum(draw_uniform() * sums_.back());
       double square = square_[i];
-      for (std::size_t s = assigned_; s < seeds_.size(); ++s)
-        square = std::min(square, squared_distance(points_.row(i), points_.row(seeds_[s]), d));
+      widen_row(points_, i, row.data());
+      for (std::size_t s = 0; s < centers.size(); s += d)
+        square = std::min(square, squared_distance(row.data(), centers.data() + s, d));
       if (draw_uniform() * square_[i] < square) {
         seeds_.push_back(static_cast<std::int32_t>(i));
+        centers.insert(centers.end(), row.begin(), row.end());
       } else if (++rejected >= kMaxRejected && static_cast<std::int64_t>(seeds_.size()) > assigned_) {
         break;
       }
@@ -183,12 +185,12 @@ class SeedSampler {
   static constexpr std::int64_t kStrip = 512;  // points per partial sum; another value changes the results
   static constexpr std::int64_t kMaxBatch = 512, kMaxRejected = 256, kPatience = 100;
 
-  const Points<T> points_;
+  const AnyPoints points_;
   const double lam_;
   const SeedRule rule_;
   ThreadPool& pool_;
   const Report& report_;
-  CenterScan<T> scan_;
+  CenterScan scan_;
   std::uint64_t random_state_;
   std::vector<std::int32_t> seeds_;
   std::vector<double> distances_;
@@ -201,20 +203,14 @@ class SeedSampler {
   std::int64_t kept_assigned_ = 0;  // kept_*: the state before the batch that reached best_
   std::vector<double> kept_square_;
   std::vector<std::int32_t> kept_label_;
-  std::vector<typename CenterScan<T>::Scratch> scratch_;
+  std::vector<CenterScan::Scratch> scratch_;
 };
 
 }  // namespace
 
-template <class T>
-Seeds draw_dp_seeds(const Points<T>& points, double lam, SeedRule rule, std::uint64_t seed,
+Seeds draw_dp_seeds(const AnyPoints& points, double lam, SeedRule rule, std::uint64_t seed,
                     Gemm<float>* sgemm, ThreadPool& pool, const Report& report) {
-  return SeedSampler<T>(points, lam, rule, seed, sgemm, pool, report).run();
+  return SeedSampler(points, lam, rule, seed, sgemm, pool, report).run();
 }
-
-template Seeds draw_dp_seeds(const Points<float>&, double, SeedRule, std::uint64_t, Gemm<float>*, ThreadPool&,
-                             const Report&);
-template Seeds draw_dp_seeds(const Points<double>&, double, SeedRule, std::uint64_t, Gemm<float>*,
-                             ThreadPool&, const Report&);
 
 }  // namespace agglo::paper

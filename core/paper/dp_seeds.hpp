@@ -4,8 +4,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/blas.hpp"
 #include "base/thread_pool.hpp"
-#include "neighbors/exact.hpp"
+#include "points/space.hpp"
 
 namespace agglo::paper {
 
@@ -24,8 +25,7 @@ struct Seeds {
 // Samples seeds one after the other. Stops if the rule says so, or if every point equals a seed.
 // The first seed is sampled uniformly from the points.
 // For later seeds, the probability of a point is proportional to its squared distance to the nearest seed.
-template <class T>
-Seeds draw_dp_seeds(const Points<T>& points, double lam, SeedRule rule, std::uint64_t seed,
+Seeds draw_dp_seeds(const AnyPoints& points, double lam, SeedRule rule, std::uint64_t seed,
                     Gemm<float>* sgemm, ThreadPool& pool, const Report& report = {});
 
 }  // namespace agglo::paper

@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "base/csr.hpp"
-#include "ivf/assign.hpp"
+#include "paper/center_scan.hpp"
 #include "simd/dot.hpp"
 
 namespace agglo::paper {
@@ -17,11 +17,13 @@ constexpr std::int64_t kBatch = 256;   // number of candidates per batch
 constexpr std::int64_t kGrain = 64;    // number of clusters per parallel task
 constexpr std::size_t kStable = 8192;  // number of points with unmoved centers per batch
 
-template <class T>
-void compute_mean(const Points<T>& points, std::span<const std::int32_t> members, double* mean) {
+void compute_mean(const AnyPoints& points, std::span<const std::int32_t> members, double* mean) {
   std::fill_n(mean, points.d, 0.0);
-  for (const std::int32_t i : members)
-    for (std::int64_t j = 0; j < points.d; ++j) mean[j] += points.row(i)[j];
+  std::vector<double> row(points.d);
+  for (const std::int32_t i : members) {
+    widen_row(points, i, row.data());
+    for (std::int64_t j = 0; j < points.d; ++j) mean[j] += row[j];
+  }
   for (std::int64_t j = 0; j < points.d; ++j) mean[j] /= static_cast<double>(members.size());
 }
 
@@ -31,10 +33,9 @@ void compute_mean(const Points<T>& points, std::span<const std::int32_t> members
 // Points whose squared distance to all centers exceeds λ are candidates for new clusters.
 // Whether a candidate opens a cluster depends on earlier candidates. So candidates are processed one by one.
 // After several batches of candidates, all later points are compared with the new centers in blocks.
-template <class T>
 class Passes {
  public:
-  Passes(const Points<T>& points, std::span<const std::int32_t> order, std::span<const double> start,
+  Passes(const AnyPoints& points, std::span<const std::int32_t> order, std::span<const double> start,
          const DpMeansPlan& plan, Gemm<float>* sgemm, ThreadPool& pool, const Report& report)
       : points_(points),
         order_(order),
@@ -158,18 +159,20 @@ class Passes {
   // Processes candidates one by one. If a candidate is still far from all centers, opens a cluster for it.
   void decide(std::span<const std::int32_t> places, std::int64_t end) {
     const std::int64_t d = points_.d;
+    std::vector<double> x(d), row(d);
     for (std::size_t s = 0; s < places.size(); ++s) {
       if (!is_candidate(places[s])) continue;
       const std::int32_t i = order_[places[s]];
-      const T* x = points_.row(i);
+      widen_row(points_, i, x.data());
       label_[i] = static_cast<std::int32_t>(count());
       square_[i] = 0;
-      centers_.insert(centers_.end(), x, x + d);
+      centers_.insert(centers_.end(), x.begin(), x.end());
       within_.push_back(0);
       unseen_.push_back(plan_.epoch == 1 ? places[s] + 1 : end);
       for (std::size_t later = s + 1; later < places.size(); ++later) {
         const std::int32_t j = order_[places[later]];
-        const double square = squared_distance(x, points_.row(j), d);
+        widen_row(points_, j, row.data());
+        const double square = squared_distance(x.data(), row.data(), d);
         if (square >= square_[j]) continue;
         square_[j] = square;
         label_[j] = label_[i];
@@ -241,7 +244,7 @@ class Passes {
     if (members.size() < 2) return;
     std::vector<double> row(d);
     for (const std::int32_t i : members) {
-      std::copy_n(points_.row(i), d, row.begin());
+      widen_row(points_, i, row.data());
       within_[k] += squared_distance(row.data(), mean, d);
     }
   }
@@ -265,12 +268,12 @@ class Passes {
     for (std::int32_t& k : label_) k = new_id[k];
   }
 
-  const Points<T> points_;
+  const AnyPoints points_;
   const std::span<const std::int32_t> order_;
   const DpMeansPlan plan_;
   ThreadPool& pool_;
   const Report& report_;
-  CenterScan<T> scan_;
+  CenterScan scan_;
   std::vector<double> centers_;
   std::vector<double> within_;       // sum of squared distances to the mean of each cluster
   std::vector<std::int32_t> label_;  // cluster of each point
@@ -278,21 +281,19 @@ class Passes {
   // For each center, a position in order_.
   // Points before this position have not been compared with the center since its last move.
   std::vector<std::int64_t> unseen_;
-  std::vector<typename CenterScan<T>::Scratch> scratch_;
+  std::vector<CenterScan::Scratch> scratch_;
   std::int64_t done_ = 0;
 };
 
 }  // namespace
 
-template <class T>
-DpMeans solve_dp_means(const Points<T>& points, std::span<const std::int32_t> order,
+DpMeans solve_dp_means(const AnyPoints& points, std::span<const std::int32_t> order,
                        std::span<const double> start, const DpMeansPlan& plan, Gemm<float>* sgemm,
                        ThreadPool& pool, const Report& report) {
-  return Passes<T>(points, order, start, plan, sgemm, pool, report).run();
+  return Passes(points, order, start, plan, sgemm, pool, report).run();
 }
 
-template <class T>
-std::vector<double> compute_cluster_means(const Points<T>& points, std::span<const std::int32_t> labels,
+std::vector<double> compute_cluster_means(const AnyPoints& points, std::span<const std::int32_t> labels,
                                           std::int64_t k, ThreadPool& pool) {
   const Csr members = group_by_label(labels, k);
   std::vector<double> means(k * points.d);
@@ -302,14 +303,5 @@ std::vector<double> compute_cluster_means(const Points<T>& points, std::span<con
   });
   return means;
 }
-
-template DpMeans solve_dp_means(const Points<float>&, std::span<const std::int32_t>, std::span<const double>,
-                                const DpMeansPlan&, Gemm<float>*, ThreadPool&, const Report&);
-template DpMeans solve_dp_means(const Points<double>&, std::span<const std::int32_t>, std::span<const double>,
-                                const DpMeansPlan&, Gemm<float>*, ThreadPool&, const Report&);
-template std::vector<double> compute_cluster_means(const Points<float>&, std::span<const std::int32_t>,
-                                                   std::int64_t, ThreadPool&);
-template std::vector<double> compute_cluster_means(const Points<double>&, std::span<const std::int32_t>,
-                                                   std::int64_t, ThreadPool&);
 
 }  // namespace agglo::paper

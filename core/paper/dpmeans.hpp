@@ -6,8 +6,9 @@
 #include <span>
 #include <vector>
 
+#include "base/blas.hpp"
 #include "base/thread_pool.hpp"
-#include "neighbors/exact.hpp"
+#include "points/space.hpp"
 
 namespace agglo::paper {
 
@@ -40,14 +41,12 @@ struct DpMeans {
 // The result does not depend on the number of threads.
 // In the worst case, a pass compares all points with all centers.
 // If the center of a point has not moved, the point skips all other centers that have not moved either.
-template <class T>
-DpMeans solve_dp_means(const Points<T>& points, std::span<const std::int32_t> order,
+DpMeans solve_dp_means(const AnyPoints& points, std::span<const std::int32_t> order,
                        std::span<const double> start, const DpMeansPlan& plan, Gemm<float>* sgemm,
                        ThreadPool& pool, const Report& report = {});
 
 // Computes the means of k clusters. Every cluster must have at least one point.
-template <class T>
-std::vector<double> compute_cluster_means(const Points<T>& points, std::span<const std::int32_t> labels,
+std::vector<double> compute_cluster_means(const AnyPoints& points, std::span<const std::int32_t> labels,
                                           std::int64_t k, ThreadPool& pool);
 
 }  // namespace agglo::paper

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <utility>
 
-#include "ivf/assign.hpp"
+#include "paper/center_scan.hpp"
 #include "paper/local_search.hpp"
 #include "paper/relaxation.hpp"
 #include "simd/dot.hpp"
@@ -24,10 +24,9 @@ constexpr double kAlone = 1.01;  // limit the price of a point to 1.01 λ / weig
 constexpr double kLoose = 1e-2;  // first round: end the price updates at this error of sum_
 constexpr double kTight = 1e-9;  // last rounds: end the price updates at this error of sum_
 
-template <class T>
 class Solver {
  public:
-  Solver(const Points<T>& points, std::span<const double> weights, const ExemplarPlan& plan,
+  Solver(const AnyPoints& points, std::span<const double> weights, const ExemplarPlan& plan,
          Gemm<float>* sgemm, ThreadPool& pool, const Report& report)
       : points_(points),
         weights_(weights),
@@ -35,12 +34,14 @@ class Solver {
         pool_(pool),
         report_(report),
         scan_(points, sgemm, pool),
-        centers_(points.data, points.data + points.n * points.d),
+        centers_(points.n * points.d),
         scratch_(pool.size()),
         price_(points.n),
         sum_(points.n, 1.0),
         paid_(points.n),
-        everyone_(index_range(0, points.n)) {}
+        everyone_(index_range(0, points.n)) {
+    for (std::int64_t i = 0; i < points.n; ++i) widen_row(points, i, centers_.data() + i * points.d);
+  }
 
   Exemplars run(std::span<const std::int32_t> seeds, std::span<const std::int32_t> labels) {
     set_seeds(seeds, labels);
@@ -300,22 +301,21 @@ class Solver {
     auto [cost, opened] = open_exemplars(columns_, weights_, plan_.lam);
     if (cost >= rounded_) return;
     rounded_ = cost;
-    LocalSearch<T> local_search(scan_, weights_, centers_, plan_.lam, std::move(opened), pool_,
-                                report_round());
+    LocalSearch local_search(scan_, weights_, centers_, plan_.lam, std::move(opened), pool_, report_round());
     if (local_search.cost() >= cost_) return;
     cost_ = local_search.cost();
     open_ = local_search.take_exemplars();
     nearest_ = local_search.take_labels();
   }
 
-  const Points<T> points_;
+  const AnyPoints points_;
   const std::span<const double> weights_;
   const ExemplarPlan plan_;
   ThreadPool& pool_;
   const Report& report_;
-  CenterScan<T> scan_;
+  CenterScan scan_;
   std::vector<double> centers_;  // the points in float64, because scan_ needs centers in float64
-  std::vector<typename CenterScan<T>::Scratch> scratch_;
+  std::vector<CenterScan::Scratch> scratch_;
   std::vector<double> price_, sum_, paid_;  // for each point: price, sum of shares, and payment as a column
   std::vector<std::int32_t> everyone_;
   std::vector<Column> columns_;
@@ -330,19 +330,11 @@ class Solver {
 
 }  // namespace
 
-template <class T>
-Exemplars solve_exemplars(const Points<T>& points, std::span<const double> weights,
+Exemplars solve_exemplars(const AnyPoints& points, std::span<const double> weights,
                           std::span<const std::int32_t> seeds, std::span<const std::int32_t> labels,
                           const ExemplarPlan& plan, Gemm<float>* sgemm, ThreadPool& pool,
                           const Report& report) {
-  return Solver<T>(points, weights, plan, sgemm, pool, report).run(seeds, labels);
+  return Solver(points, weights, plan, sgemm, pool, report).run(seeds, labels);
 }
-
-#define AGGLO_EXEMPLARS(T)                                                                         \
-  template Exemplars solve_exemplars(const Points<T>&, std::span<const double>,                    \
-                                     std::span<const std::int32_t>, std::span<const std::int32_t>, \
-                                     const ExemplarPlan&, Gemm<float>*, ThreadPool&, const Report&)
-AGGLO_EXEMPLARS(float);
-AGGLO_EXEMPLARS(double);
 
 }  // namespace agglo::paper

@@ -6,8 +6,9 @@
 #include <span>
 #include <vector>
 
+#include "base/blas.hpp"
 #include "base/thread_pool.hpp"
-#include "neighbors/exact.hpp"
+#include "points/space.hpp"
 
 namespace agglo::paper {
 
@@ -44,8 +45,7 @@ struct Exemplars {
 //
 // `seeds` are the initial exemplars, and labels[i] is the index of the seed of point i.
 // No two points may be equal. The result does not depend on the number of threads.
-template <class T>
-Exemplars solve_exemplars(const Points<T>& points, std::span<const double> weights,
+Exemplars solve_exemplars(const AnyPoints& points, std::span<const double> weights,
                           std::span<const std::int32_t> seeds, std::span<const std::int32_t> labels,
                           const ExemplarPlan& plan, Gemm<float>* sgemm, ThreadPool& pool,
                           const Report& report = {});

@@ -9,17 +9,16 @@
 #include <vector>
 
 #include "base/thread_pool.hpp"
-#include "ivf/assign.hpp"
+#include "paper/center_scan.hpp"
 #include "simd/dot.hpp"
 
 namespace agglo::paper {
 
 // Improves a set of exemplars until no step lowers the facility-location cost.
 // `centers` are the points in float64. `open` are the initial exemplars. There must be at least one.
-template <class T>
 class LocalSearch {
  public:
-  LocalSearch(const CenterScan<T>& scan, std::span<const double> weights, std::span<const double> centers,
+  LocalSearch(const CenterScan& scan, std::span<const double> weights, std::span<const double> centers,
               double lam, std::vector<std::int32_t> open, ThreadPool& pool, const Report& report)
       : scan_(scan),
         weights_(weights),
@@ -40,7 +39,7 @@ class LocalSearch {
  private:
   static constexpr double kFar = std::numeric_limits<double>::infinity();
 
-  const Points<T>& points() const { return scan_.points(); }
+  const AnyPoints& points() const { return scan_.points(); }
 
   // Repeats two steps as long as the cost decreases.
   // Step 1 assigns every point to its nearest exemplar.
@@ -144,13 +143,13 @@ class LocalSearch {
     return any;
   }
 
-  const CenterScan<T>& scan_;
+  const CenterScan& scan_;
   const std::span<const double> weights_, centers_;
   const double lam_;
   ThreadPool& pool_;
   const Report report_;
   const std::vector<std::int32_t> everyone_;
-  std::vector<typename CenterScan<T>::Scratch> scratch_;
+  std::vector<CenterScan::Scratch> scratch_;
   std::vector<std::int32_t> open_, nearest_;
   double cost_ = kFar;
 };

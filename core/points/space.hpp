@@ -42,6 +42,9 @@ struct AnyPoints {
   const std::byte* row(std::int64_t i) const { return data + i * row_bytes(); }
 };
 
+// Write row i in float64. No number is rounded.
+void widen_row(const AnyPoints& points, std::int64_t i, double* out);
+
 // A query: a row that is not one of the points, prepared for comparisons with the points.
 struct Query {
   const void* row;

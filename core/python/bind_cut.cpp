@@ -51,14 +51,6 @@ namespace agglo::python {
 
 namespace {
 
-NodeCosts compute_node_costs(const AnyPoints& points, std::span<const std::int32_t> parent,
-                             std::span<const std::int32_t> size, CenterKind centers, ThreadPool& pool,
-                             const Report& report) {
-  return with_number_type<float, double, Half>(points, [&](const auto& rows) {
-    return agglo::compute_node_costs(rows, parent, size, centers, pool, report);
-  });
-}
-
 // Returns the possible numbers of clusters as ranges: the first and the last number of each range.
 auto find_possible_counts(std::span<const std::int32_t> parent, std::int64_t leaves) {
   std::vector<std::int64_t> first, last;

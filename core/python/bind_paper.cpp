@@ -54,31 +54,14 @@ paper::DpMeans solve_dp_means(const AnyPoints& points, std::span<const std::int3
                               std::span<const double> start, double lam, std::int64_t epoch,
                               std::int64_t max_iter, double tol, Gemm<float>* sgemm, ThreadPool& pool,
                               const Report& report) {
-  return with_number_type<float, double>(points, [&](const auto& rows) {
-    return paper::solve_dp_means(rows, order, start, {lam, epoch, max_iter, tol}, sgemm, pool, report);
-  });
-}
-
-std::vector<double> compute_cluster_means(const AnyPoints& points, std::span<const std::int32_t> labels,
-                                          std::int64_t k, ThreadPool& pool) {
-  return with_number_type<float, double>(
-      points, [&](const auto& rows) { return paper::compute_cluster_means(rows, labels, k, pool); });
-}
-
-paper::Seeds draw_dp_seeds(const AnyPoints& points, double lam, paper::SeedRule rule, std::uint64_t seed,
-                           Gemm<float>* sgemm, ThreadPool& pool, const Report& report) {
-  return with_number_type<float, double>(points, [&](const auto& rows) {
-    return paper::draw_dp_seeds(rows, lam, rule, seed, sgemm, pool, report);
-  });
+  return paper::solve_dp_means(points, order, start, {lam, epoch, max_iter, tol}, sgemm, pool, report);
 }
 
 paper::Exemplars solve_exemplars(const AnyPoints& points, std::span<const double> weights,
                                  std::span<const std::int32_t> seeds, std::span<const std::int32_t> labels,
                                  double lam, std::int64_t max_iter, double tol, Gemm<float>* sgemm,
                                  ThreadPool& pool, const Report& report) {
-  return with_number_type<float, double>(points, [&](const auto& rows) {
-    return paper::solve_exemplars(rows, weights, seeds, labels, {lam, max_iter, tol}, sgemm, pool, report);
-  });
+  return paper::solve_exemplars(points, weights, seeds, labels, {lam, max_iter, tol}, sgemm, pool, report);
 }
 
 std::vector<std::int32_t> build_perch_tree(const Points<float>& points, std::span<const std::int32_t> nearest,
@@ -99,10 +82,10 @@ paper::Grinch build_grinch_tree(const Points<float>& points, const Points<std::i
 void bind_paper(nb::module_& module) {
   module.def("solve_dp_means", &solve_dp_means, "points"_a.noconvert(), "order"_a, "start"_a, "lam"_a,
              "epoch"_a, "max_iter"_a, "tol"_a, "sgemm"_a, "n_threads"_a, "progress"_a.none(), ReleaseGil());
-  module.def("compute_cluster_means", &compute_cluster_means, "points"_a.noconvert(), "labels"_a, "k"_a,
-             "n_threads"_a, ReleaseGil());
-  module.def("draw_dp_seeds", &draw_dp_seeds, "points"_a.noconvert(), "lam"_a, "rule"_a, "seed"_a, "sgemm"_a,
-             "n_threads"_a, "progress"_a.none(), ReleaseGil());
+  module.def("compute_cluster_means", &paper::compute_cluster_means, "points"_a.noconvert(), "labels"_a,
+             "k"_a, "n_threads"_a, ReleaseGil());
+  module.def("draw_dp_seeds", &paper::draw_dp_seeds, "points"_a.noconvert(), "lam"_a, "rule"_a, "seed"_a,
+             "sgemm"_a, "n_threads"_a, "progress"_a.none(), ReleaseGil());
   module.def("solve_exemplars", &solve_exemplars, "points"_a.noconvert(), "weights"_a, "seeds"_a, "labels"_a,
              "lam"_a, "max_iter"_a, "tol"_a, "sgemm"_a, "n_threads"_a, "progress"_a.none(), ReleaseGil());
   module.def("build_perch_tree", &build_perch_tree, "points"_a.noconvert(), "nearest"_a, "search"_a, "beam"_a,

@@ -95,22 +95,6 @@ inline AnyPoints to_points(const nb::ndarray<nb::ro, nb::ndim<2>, nb::c_contig, 
   return {X.data(), type, static_cast<std::int64_t>(X.shape(0)), static_cast<std::int64_t>(X.shape(1))};
 }
 
-// Call run(points) with a view Points<T>, where T is the number type of the points.
-// The number type must be one of the template arguments.
-template <class... T, class Run>
-auto with_number_type(const AnyPoints& points, const Run& run) {
-  using Result = std::common_type_t<decltype(run(std::declval<Points<T>>()))...>;
-  std::optional<Result> result;
-  const auto try_type = [&]<class Number>(const Number*) {
-    if (points.type != kNumberType<Number>) return false;
-    result = run(Points<Number>{reinterpret_cast<const Number*>(points.data), points.n, points.d});
-    return true;
-  };
-  if (!(try_type(static_cast<const T*>(nullptr)) || ...))
-    throw nb::type_error("points have a number type that this function does not support");
-  return *std::move(result);
-}
-
 // Return the BLAS function in a capsule. The capsules come from scipy.linalg.cython_blas.
 template <class Real>
 Gemm<Real>* to_gemm(const nb::capsule& gemm) {

@@ -53,23 +53,38 @@ template <class T>
 
 #endif
 
-}  // namespace
-
 template <class T>
-double squared_distance_to(const double* center, const T* x, std::int64_t n) {
+double squared_distance(const double* center, const void* row, std::int64_t n) {
+  const T* x = static_cast<const T*>(row);
   AGGLO_DISPATCH(square, (center, x, n));
 }
 
 template <class T>
-double move_center(double* center, const T* x, double share, std::int64_t n) {
+double move(double* center, const void* row, double share, std::int64_t n) {
+  const T* x = static_cast<const T*>(row);
   AGGLO_DISPATCH(square_and_move, (center, x, share, n));
 }
 
-template double squared_distance_to(const double*, const float*, std::int64_t);
-template double squared_distance_to(const double*, const double*, std::int64_t);
-template double squared_distance_to(const double*, const Half*, std::int64_t);
-template double move_center(double*, const float*, double, std::int64_t);
-template double move_center(double*, const double*, double, std::int64_t);
-template double move_center(double*, const Half*, double, std::int64_t);
+template <class T>
+CenterKernels kernels() {
+  return {squared_distance<T>, move<T>};
+}
+
+}  // namespace
+
+CenterKernels center_kernels(NumberType type) {
+  switch (type) {
+    case NumberType::float32:
+      return kernels<float>();
+    case NumberType::float64:
+      return kernels<double>();
+    case NumberType::float16:
+      return kernels<Half>();
+    case NumberType::int8:
+      return kernels<std::int8_t>();
+    default:
+      return kernels<std::uint8_t>();
+  }
+}
 
 }  // namespace agglo

@@ -1,4 +1,4 @@
-// Distances between floating-point points and a float64 center. All machines compute the same bits.
+// Kernels that compare points with a float64 center. All machines compute the same bits.
 #pragma once
 
 #include <cstdint>
@@ -7,13 +7,14 @@
 
 namespace agglo {
 
-// Return the squared distance between x and the center. Both have n columns.
-template <class T>
-double squared_distance_to(const double* center, const T* x, std::int64_t n);
-
-// Move the center towards x. Return the squared distance between x and the center before this move.
-// The center moves by the fraction `share` of the difference between x and the center.
-template <class T>
-double move_center(double* center, const T* x, double share, std::int64_t n);
+// The kernels for rows of one number type. A row and the center have n columns.
+struct CenterKernels {
+  // Returns the squared distance between a row and the center.
+  double (*squared_distance)(const double* center, const void* row, std::int64_t n);
+  // Moves the center towards the row, by the fraction `share` of their difference.
+  // Returns the squared distance between the row and the center before this move.
+  double (*move)(double* center, const void* row, double share, std::int64_t n);
+};
+CenterKernels center_kernels(NumberType type);
 
 }  // namespace agglo

@@ -85,12 +85,13 @@ struct Path {
   NearestLeaf nearest;
 };
 
-template <class T>
 class Walk {
  public:
-  Walk(const Points<T>& points, std::span<const std::int32_t> parent, std::span<const std::int32_t> size,
+  Walk(const AnyPoints& points, std::span<const std::int32_t> parent, std::span<const std::int32_t> size,
        CenterKind centers)
       : points_(points),
+        point_kernels_(center_kernels(points.type)),
+        mean_kernels_(center_kernels(NumberType::float64)),
         parent_(parent),
         size_(size),
         leaves_(points.n),
@@ -147,7 +148,8 @@ class Walk {
     if (node < leaves_) {
       path.cluster.number = 1;
       path.cluster.within = 0;
-      path.cluster.mean.assign(points_.row(node), points_.row(node) + points_.d);
+      path.cluster.mean.resize(points_.d);
+      widen_row(points_, node, path.cluster.mean.data());
     } else {
       path.cluster = clusters_[task_[node - leaves_]];
     }
@@ -175,7 +177,7 @@ class Walk {
         const std::int32_t child = tree_.children[path.next++];
         if (child == path.node) continue;
         if (child < leaves_)
-          merge(path.cluster, points_.row(child), 1, 0);
+          merge(path.cluster, point_kernels_, points_.row(child), 1, 0);
         else if (const std::int32_t task = task_[child - leaves_]; task >= 0)
           merge(path.cluster, clusters_[task]);
         else
@@ -189,13 +191,12 @@ class Walk {
   }
 
   void merge(Cluster& cluster, const Cluster& other) {
-    merge(cluster, other.mean.data(), other.number, other.within);
+    merge(cluster, mean_kernels_, other.mean.data(), other.number, other.within);
   }
 
-  template <class X>
-  void merge(Cluster& cluster, const X* mean, double number, double within) {
+  void merge(Cluster& cluster, const CenterKernels& kernels, const void* mean, double number, double within) {
     const double share = number / (cluster.number + number);
-    const double square = move_center(cluster.mean.data(), mean, share, points_.d);
+    const double square = kernels.move(cluster.mean.data(), mean, share, points_.d);
     cluster.within += within + square * cluster.number * share;
     cluster.number += number;
   }
@@ -207,15 +208,16 @@ class Walk {
     const std::size_t known = path.is_new ? 0 : size_[path.node];
     const double* mean = path.cluster.mean.data();
     const auto [leaf, square] = path.nearest.find(
-        std::sqrt(squared_distance_to(mean, path.before.data(), points_.d)), all.first(first),
+        std::sqrt(mean_kernels_.squared_distance(mean, path.before.data(), points_.d)), all.first(first),
         all.subspan(first + known),
-        [&](std::int32_t i) { return squared_distance_to(mean, points_.row(i), points_.d); });
+        [&](std::int32_t i) { return point_kernels_.squared_distance(mean, points_.row(i), points_.d); });
     path.is_new = false;
     found_.centers[v] = leaf;
     found_.costs[v] += path.cluster.number * square;
   }
 
-  Points<T> points_;
+  AnyPoints points_;
+  CenterKernels point_kernels_, mean_kernels_;
   std::span<const std::int32_t> parent_, size_;
   std::int64_t leaves_;
   Descendants tree_;
@@ -228,19 +230,10 @@ class Walk {
 
 }  // namespace
 
-template <class T>
-NodeCosts compute_node_costs(const Points<T>& points, std::span<const std::int32_t> parent,
+NodeCosts compute_node_costs(const AnyPoints& points, std::span<const std::int32_t> parent,
                              std::span<const std::int32_t> size, CenterKind centers, ThreadPool& pool,
                              const Report& report) {
-  return Walk<T>(points, parent, size, centers).run(pool, report);
+  return Walk(points, parent, size, centers).run(pool, report);
 }
-
-#define AGGLO_NODE_COSTS(T)                                                                     \
-  template NodeCosts compute_node_costs(const Points<T>&, std::span<const std::int32_t>,        \
-                                        std::span<const std::int32_t>, CenterKind, ThreadPool&, \
-                                        const Report&)
-AGGLO_NODE_COSTS(float);
-AGGLO_NODE_COSTS(double);
-AGGLO_NODE_COSTS(Half);
 
 }  // namespace agglo

@@ -31,8 +31,7 @@ struct NodeCosts {
 // A lower bound on the distance of a point to the mean avoids comparisons.
 // This bound is the distance at the last comparison, minus the distance that the mean has moved since.
 // A point is compared again only if its lower bound does not exclude it as the nearest point.
-template <class T>
-NodeCosts compute_node_costs(const Points<T>& points, std::span<const std::int32_t> parent,
+NodeCosts compute_node_costs(const AnyPoints& points, std::span<const std::int32_t> parent,
                              std::span<const std::int32_t> size, CenterKind centers, ThreadPool& pool,
                              const Report& report = {});
 
