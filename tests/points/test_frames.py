@@ -63,6 +63,8 @@ FORMS = {
     "polars frame of Array": lambda: pl.DataFrame({"v": pl.Series(X.tolist(), dtype=pl.Array(pl.Float64, 3))}),
     "Arrow lists": lambda: pa.array(X.tolist()),
     "Arrow chunks": lambda: pa.chunked_array([X[:5].tolist(), X[5:].tolist()]),
+    "Arrow list views": lambda: pa.table({"v": pa.array(X.tolist(), pa.list_view(pa.float64()))}),
+    "Arrow large list views": lambda: pa.table({"v": pa.array(X.tolist(), pa.large_list_view(pa.float64()))}),
     "Arrow large lists": lambda: pa.table({"v": pa.array(X.tolist(), pa.large_list(pa.float64()))}),
     "Arrow fixed-size lists": fixed_lists,
     "Arrow table of fixed-size lists": lambda: pa.table({"v": fixed_lists()}),

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from agglo.io.files import ReadError
 from agglo.io.tables import Table, format_names, quote_name
+from agglo.points.frames import is_list
 
 _MIN_ROWS = 10  # minimum number of rows to detect row numbers; in fewer rows, a feature may equal them by chance
 _NUMBER = r"^\s*(?i:[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?|[-+]?inf(inity)?)\s*$"
@@ -99,9 +100,7 @@ def is_numeric(kind: Any) -> bool:
 
 def is_list_of_numbers(kind: Any) -> bool:
     """Return whether an Arrow type is a list of numbers."""
-    types = pa.types
-    is_list = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
-    return bool(is_list and is_numeric(kind.value_type))
+    return is_list(kind) and is_numeric(kind.value_type)
 
 
 def check_row_numbers(path: Path, columns: Sequence[str], X: npt.NDArray[Any]) -> None:

@@ -83,6 +83,20 @@ def rows_of_lists(values: Any, where: str, first: int = 0, width: int | None = N
     return X
 
 
+def is_list(kind: Any) -> bool:
+    """Return whether an Arrow type is one of the types of lists."""
+    import pyarrow as pa
+
+    types = pa.types
+    return bool(
+        types.is_list(kind)
+        or types.is_large_list(kind)
+        or types.is_fixed_size_list(kind)
+        or types.is_list_view(kind)
+        or types.is_large_list_view(kind)
+    )
+
+
 def _is_instance(X: Any, library: str, *names: str) -> bool:
     """Return whether ``X`` is an instance of a library's class, without importing the library."""
     module = sys.modules.get(library)
@@ -113,8 +127,7 @@ def _from_arrow(X: Any) -> Any:
     table = X if isinstance(X, pa.Table) else pa.table(X)
     if table.num_columns == 1:
         column, kind = table.column(0), table.schema.field(0).type
-        is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
-        if is_list:
+        if is_list(kind):
             return release(rows_of_lists(column, f"column {table.schema.names[0]!r} of X"))
     for name, column in zip(table.schema.names, table.columns, strict=True):
         if column.null_count:
