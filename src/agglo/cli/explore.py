@@ -20,7 +20,7 @@ def explore(
     browser: Annotated[bool, opt.output_option("Open the link in a browser.", "--browser", "-b")] = False,
     html: Annotated[
         Path | None,
-        opt.output_option("Write a single HTML page with the largest clusters to this file, and exit."),
+        opt.output_option("Write a single HTML page with the coarsest clusters to this file, and exit."),
     ] = None,
     html_size: Annotated[float, opt.output_option("For --html: maximum size in MB.", min=0.1)] = 3.0,
     as_json: opt.AsJson = False,
