@@ -341,11 +341,25 @@ def test_columns_named_like_identifiers_are_features_if_they_are_not_whole(tmp_p
         read_points(path)
 
 
+@pytest.mark.parametrize("name", ["customer_id", "user id", "userId", "UserID", "doc.uuid", "row", "#"])
+def test_whole_numbers_named_like_identifiers_are_a_warning(tmp_path, name):
+    for numbers in ([70, 30], [70, 70], np.random.default_rng(0).permutation(50) ** 2):
+        frame = pd.DataFrame({"x": 0.5, name: numbers})
+        frame.to_csv(tmp_path / "a.csv", index=False)
+        with pytest.warns(UserWarning, match=f"'{name}' has whole numbers and is named like .*--drop '?{name}"):
+            assert read_points(tmp_path / "a.csv").columns == ["x", name]
+    pd.DataFrame({"x": [0.5, 1.5], "paid": [3, 4], "grid": [4, 7], "GRID": [8, 7], name: [0.5, 0.25]}).to_csv(
+        tmp_path / "a.csv", index=False
+    )
+    assert len(read_points(tmp_path / "a.csv").columns) == 5  # no warning, which would be an error
+
+
 def test_sorted_whole_numbers_without_repeats_are_a_warning(tmp_path):
     lines = [f"{2 * i * i},{i % 3}" for i in range(30)]
     path = written_text(tmp_path / "a.csv", "\n".join(["t,x", *lines]))
     with pytest.warns(
-        UserWarning, match="column 't' is sorted whole numbers .*; leave it out if it is not a feature"
+        UserWarning,
+        match="column 't' has whole numbers and is sorted.*; leave it out with --drop t if",
     ):
         assert read_points(path).columns == ["t", "x"]
 

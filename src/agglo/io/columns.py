@@ -23,6 +23,7 @@ _BOOLEAN = r"^(?i:true|false)$"
 _UNNAMED_INDEX = re.compile(r"(Unnamed: 0(\.\d+)*)?")  # name of an index that pandas writes to a CSV file
 _UNNAMED_PARQUET_INDEX = re.compile(r"__index_level_\d+__")  # name of an index in a Parquet file
 _ROW_NUMBER_NAMES = {"id", "index", "idx", "rowid", "rowindex", "rownumber", "rownum", "rowno"}
+_ID_NAME = re.compile(r"(.*[\W_a-z\d])?I[Dd]|(.*[\W_])?(id|uuid|guid)|(?i:row|uuid|guid)|#")  # user_id, userId
 
 
 def choose_features(
@@ -112,17 +113,19 @@ def check_row_numbers(path: Path, columns: Sequence[str], X: npt.NDArray[Any]) -
         start = values[:1000]  # enough rows to see that most features are not row numbers
         is_named = re.sub(r"[\W_]", "", column.casefold()) in _ROW_NUMBER_NAMES
         has_repeats = len(np.unique(start)) < max(len(start), _MIN_ROWS)
-        if (has_repeats and not is_named) or not _is_whole(start) or not _is_whole(values):
+        may_be_id = _ID_NAME.fullmatch(column) is not None
+        if (has_repeats and not is_named and not may_be_id) or not _is_whole(start) or not _is_whole(values):
             continue
         if is_named:
             raise _row_number_error(path, column, "is named like an identifier of rows")
-        if (np.diff(np.sort(values)) == 1).all():
+        if not has_repeats and (np.diff(np.sort(values)) == 1).all():
             span = f"{values.min():.0f} to {values.max():.0f}, each once"
             raise _row_number_error(path, column, f"numbers the rows ({span})")
-        if (values[1:] > values[:-1]).all() or (values[1:] < values[:-1]).all():
+        if may_be_id or (values[1:] > values[:-1]).all() or (values[1:] < values[:-1]).all():
+            reason = "named like an identifier" if may_be_id else "sorted without repeats, like identifiers"
             _warn(
-                f"{path}: column {column!r} is sorted whole numbers without repeats, as identifiers of rows are; "
-                "leave it out if it is not a feature"
+                f"{path}: column {column!r} has whole numbers and is {reason}; leave it out with --drop "
+                f"{quote_name(column)} if it is not a feature"
             )
 
 
