@@ -105,6 +105,32 @@ def test_clusters_are_named_by_phrases_in_the_most_frequent_spelling():
     assert table.column_names == ["name", "terms", "examples", "typical_text"]
 
 
+def test_a_name_is_one_distinctive_term_and_general_terms():
+    cards = [
+        f"my orange visa was lost in town{i // 2}" if i < 6 else f"my visa was lost, number{i}" for i in range(8)
+    ]
+    other = [f"my account{i // 4}" for i in range(8)] + [f"town{i} hall" for i in range(8)]
+    X = [[float(i)] for i in range(8)] + [[100.0 + i] for i in range(8)] + [[300.0 + i] for i in range(8)]
+    tree = agglo.hac(agglo.neighbor_graph(X, "all", "euclidean"))
+    names = name_nodes(tree, cards + other, levels=[np.repeat([0, 1, 2], 8)])
+    node = find_node(tree, range(8)) - 24
+    assert names.terms[node][0] == "orange visa"  # the largest weight
+    assert names.name[node] == "orange visa, lost"  # no rare town
+
+
+def test_a_cluster_leaves_words_for_its_parent_of_the_same_texts():
+    texts = ["red, apple, pie"] * 9 + ["red, apple"] + ["blue car"] * 10
+    levels = [range(20), [0] * 9 + [1] + [2] * 10, [0] * 10 + [1] * 10]
+    X = [[float(i)] for i in range(9)] + [[20.0]] + [[100.0 + i] for i in range(10)]
+    tree = agglo.hac(agglo.neighbor_graph(X, "all", "euclidean"), linkage="average")
+    names = name_nodes(tree, texts, levels=levels)
+    parent, cluster = (set(names.name[find_node(tree, range(n)) - 20].split(", ")) for n in (10, 9))
+    assert parent
+    assert cluster
+    assert parent | cluster == {"red", "apple", "pie"}
+    assert not parent & cluster
+
+
 def test_stop_words_of_the_user_and_of_the_language_are_left_out():
     tree = bank_tree()
     names = name_nodes(tree, [*BANK, *FOOD], stop_words=["Lost", "balance"])

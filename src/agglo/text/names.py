@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cache
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,12 +25,14 @@ from agglo.tree.persistent_round import persistent_round
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Namer = Callable[[Mapping[str, Any]], str]
+WeightedTerms = tuple[list[int], list[float]]  # terms and their weights, sorted by falling weight
 
 MAX_NAME = 40  # maximum number of characters of a name
 MAX_TYPICAL_TEXT = 80  # maximum number of characters of a typical text
 _N_TERMS = 8  # maximum number of listed terms per node
 _N_TERMS_IN_NAME = 3
-_MIN_PART = 0.4  # each term of a name has at least this part of the weight of the name's first term
+_MIN_PART = 0.25  # a term of a name has at least this part of the weight of the best term that the name could have
+_MAX_LIFT = 4.0  # a larger lift does not increase the weight of a general term
 _N_EXAMPLES = 5
 _N_CANDIDATES = 24  # number of terms per node whose exact weights are computed
 _MAX_TEXTS = 1000  # maximum number of texts per node among which candidate terms are selected
@@ -86,10 +91,13 @@ def name_nodes(
     ``g`` is the share of all texts that contain it. The weight of a phrase is multiplied by 1.5 for two words, and
     by 1.7 for three words.
 
-    A name has up to three terms and at most 40 characters. No word occurs twice in a name, in any inflection. A
-    node and its parent share no word of their names. If several nodes could use a word, nodes of ``levels`` are
-    named first, then nodes that persist for many rounds. If the texts of a node share no terms, the name consists
-    of words of the most central text.
+    A name has up to three terms and at most 40 characters. The first term has the largest weight. The other terms
+    are more general, to say what the first term is about. Their weight is ``n / s * min(log(n / (s g + 0.25)),
+    log(4))``, so that a term that is much rarer elsewhere is not better than a term that more texts of the node
+    contain. No word occurs twice in a name, in any inflection. A node and its parent share no word of their names.
+    If several nodes could use a word, the nodes of the first level have priority, then the nodes of the other
+    levels, the smallest first. Of the remaining nodes, the largest has priority. If the texts of a node share no
+    terms, the name consists of words of the most central text.
 
     The centrality of a text is its mean cosine similarity to all texts of the node. Equally central texts keep
     their order in the tree. In nodes of more than 200 texts, a sample of 200 texts is compared.
@@ -124,7 +132,7 @@ def name_nodes(
     >>> tree = agglo.hac(agglo.neighbor_graph([[0.0], [1.0], [5.0], [6.0]], "all", "euclidean"))
     >>> names = name_nodes(tree, ["red apple", "green apples", "red car", "fast car"])
     >>> names.name
-    ['apple', 'car', 'all texts']
+    ['apple, green', 'car, fast', 'all texts']
     >>> names.typical_text[1]
     'red car'
     """
@@ -133,17 +141,17 @@ def name_nodes(
     cuts = _default_levels(tree) if levels is None else [np.asarray(labels, np.int64) for labels in levels]
     rank = _rank_nodes(tree, cuts)
     reference = _find_reference(tree, rank)
-    terms = _list_terms(tree, found, reference, progress)
+    terms, general = _list_terms(tree, found, reference, progress)
     examples = _select_examples(tree, found, X, progress)
-    typical = [_find_typical_text(texts, own) for own in examples]
+    typical = _find_typical_texts(texts, examples)
     place = np.argsort(tree.order)[[own[0] for own in examples]].tolist()  # of the most central text
-    chosen = _choose_names(tree, found, terms, place, rank, reference)
+    chosen = _choose_names(tree, found, terms, general, place, rank, reference)
     name = [
         ", ".join(found.names[term] for term in own) or text[:MAX_NAME]
         for own, text in zip(chosen, typical, strict=True)
     ]
     name[-1] = _ROOT
-    listed = [[found.names[term] for term in own[0][:_N_TERMS]] for own in terms]
+    listed = [[found.names[term] for term in own[:_N_TERMS]] for own, _ in terms]
     names = Names(name, listed, examples, typical)
     if namer is not None:
         _apply_namer(namer, tree, texts, names, cuts, rank, reference)
@@ -172,10 +180,10 @@ def _blocks(tree: Hierarchy, n: int, max_pairs: int) -> list[Ints]:
 
 def _list_terms(
     tree: Hierarchy, found: Terms, reference: Ints, progress: Progress | None
-) -> list[tuple[list[int], list[float]]]:
-    """Return the terms of each inner node and their weights, sorted by falling weight.
+) -> tuple[list[WeightedTerms], list[WeightedTerms]]:
+    """Return two lists of terms of each inner node: its distinctive terms, and its general terms.
 
-    If two terms of a node share a word, only the term with the larger weight is returned.
+    If two distinctive terms of a node share a word, only the term with the larger weight is returned.
     """
     n_texts, n_terms = found.counts.shape
     share = np.maximum(found.n_texts_with, 1.0) / n_texts
@@ -184,10 +192,11 @@ def _list_terms(
     # Each pair (term, text) is one number, and the numbers are sorted.
     # So the texts of a node that contain a given term are a range of this array.
     postings = np.repeat(np.arange(n_terms), np.diff(by_term.indptr)) * n_texts + by_term.indices
-    listed: list[tuple[list[int], list[float]]] = []
+    distinctive: list[WeightedTerms] = []
+    general: list[WeightedTerms] = []
     for nodes in _blocks(tree, _MAX_TEXTS, _MAX_PAIRS):
         if progress is not None:
-            progress("names", len(listed), tree.n_nodes - tree.n_leaves)
+            progress("names", len(distinctive), tree.n_nodes - tree.n_leaves)
         row, leaf = _sample_texts(tree, nodes, _MAX_TEXTS)
         sample = np.bincount(row, minlength=len(nodes))
         members = sp.csr_array((np.ones(len(row)), (row, leaf)), shape=(len(nodes), n_texts))
@@ -195,27 +204,35 @@ def _list_terms(
         node, term = np.repeat(np.arange(len(nodes)), np.diff(counts.indptr)), counts.indices.astype(np.int64)
         weight = weigh_terms(counts.data, sample[node], share[term]) * factor[term]
         node, term, _ = _sort_by_weight(node, term, weight, -np.inf)
-        above = reference[nodes[node]]
-        own = _count_in_nodes(postings, term, nodes[node], tree, n_texts)
-        around = _count_in_nodes(postings, term, above, tree, n_texts) / tree.size[above]
-        weight = weigh_terms(own, tree.size[nodes[node]], np.sqrt(around * share[term])) * factor[term]
-        node, term, weight = _sort_by_weight(node, term, weight, _MIN_WEIGHT)
-        ends = np.cumsum(np.bincount(node, minlength=len(nodes))).tolist()
-        all_terms, all_weights = term.tolist(), weight.tolist()
-        first = 0
-        for end in ends:
-            weight_of = dict(zip(all_terms[first:end], all_weights[first:end], strict=True))
-            distinct = select_distinct(weight_of, found.keys, _N_CANDIDATES)
-            listed.append((distinct, [weight_of[own_term] for own_term in distinct]))
-            first = end
-    listed[-1] = ([], [])  # no term distinguishes the root, which has no siblings
-    return listed
+        own, size, above = _count_in_nodes(postings, term, nodes[node], tree, n_texts), tree.size[nodes], reference
+        around = _count_in_nodes(postings, term, above[nodes[node]], tree, n_texts) / tree.size[above[nodes[node]]]
+        weight = weigh_terms(own, size[node], np.sqrt(around * share[term])) * factor[term]
+        for terms, weights in _split_by_node(*_sort_by_weight(node, term, weight, _MIN_WEIGHT), len(nodes)):
+            weight_of = dict(zip(terms, weights, strict=True))
+            distinct = select_distinct(terms, found.keys, _N_CANDIDATES)
+            distinctive.append((distinct, [weight_of[own_term] for own_term in distinct]))
+        capped = np.minimum(weigh_terms(own, size[node], share[term]), own / size[node] * math.log(_MAX_LIFT))
+        general += _split_by_node(*_sort_by_weight(node, term, capped, _MIN_WEIGHT, -weight), len(nodes))
+    distinctive[-1] = ([], [])  # no term distinguishes the root, which has no siblings
+    return distinctive, general
 
 
-def _sort_by_weight(node: Ints, term: Ints, weight: Floats, least: float) -> tuple[Ints, Ints, Floats]:
-    """Sort the terms of more than the weight ``least`` by node and falling weight; keep 24 terms per node."""
+def _split_by_node(node: Ints, term: Ints, weight: Floats, n_nodes: int) -> list[WeightedTerms]:
+    """Divide terms, which are sorted by node, into one list per node."""
+    bounds = np.searchsorted(node, np.arange(n_nodes + 1)).tolist()
+    terms, weights = term.tolist(), weight.tolist()
+    return [(terms[a:b], weights[a:b]) for a, b in pairwise(bounds)]
+
+
+def _sort_by_weight(
+    node: Ints, term: Ints, weight: Floats, least: float, tie: npt.NDArray[Any] | None = None
+) -> tuple[Ints, Ints, Floats]:
+    """Sort the terms of more than the weight ``least`` by node and falling weight; keep 24 terms per node.
+
+    Terms of equal weight are sorted by ``tie``, by default by their numbers.
+    """
     kept = np.flatnonzero(weight > least)
-    kept = kept[np.lexsort((term[kept], -weight[kept], node[kept]))]
+    kept = kept[np.lexsort((term[kept], (term if tie is None else tie)[kept], -weight[kept], node[kept]))]
     node = node[kept]
     rank = np.arange(len(kept)) - np.searchsorted(node, node)
     best = rank < _N_CANDIDATES
@@ -265,31 +282,59 @@ def _find_reference(tree: Hierarchy, rank: Ints) -> Ints:
 def _choose_names(
     tree: Hierarchy,
     found: Terms,
-    listed: Sequence[tuple[list[int], list[float]]],
+    distinctive: Sequence[WeightedTerms],
+    general: Sequence[WeightedTerms],
     central: Sequence[int],
     rank: Ints,
     reference: Ints,
 ) -> list[list[int]]:
-    """Select the terms in the name of each inner node, such that a node and its parent share no word."""
+    """Select the terms in the name of each inner node, such that a node and its parent share no word.
+
+    All nodes of a rank get their first term before one of them gets a second term. Otherwise, a node would use up
+    all words that suit its parent.
+    """
     n_leaves, n_inner = tree.n_leaves, tree.n_nodes - tree.n_leaves
     nodes = np.arange(n_leaves, tree.n_nodes)
-    persistence = tree.round[reference[nodes]] - tree.round[nodes]
-    persistence[rank[nodes] < 2] = 0  # name the nodes of levels from the root downwards
-    order = np.lexsort((nodes, -tree.size[nodes], -persistence, rank[nodes])).tolist()
+    size = tree.size[nodes].astype(np.int64)
+    order = np.lexsort((nodes, np.where(rank[nodes] < 2, size, -size), rank[nodes]))
+    order = order[order != n_inner - 1]
     parent = np.maximum(tree.parent[nodes] - n_leaves, -1).tolist()
     above = (reference[nodes] - n_leaves).tolist()
-    keys: list[frozenset[str]] = [frozenset()] * (n_inner + 1)  # the root's parent, -1, has no words
-    child_keys: list[set[str]] = [set() for _ in range(n_inner + 1)]
-    chosen: list[list[int]] = [[] for _ in range(n_inner)]
-    for node in order:
-        used = keys[parent[node]] | keys[above[node]] | child_keys[node]
-        chosen[node] = _compose_name(found, listed[node][0], listed[node][1], used)
-        if not chosen[node]:  # the texts share no words, so take the most frequent words of the most central text
-            own = _terms_of_text(found, central[node])
-            chosen[node] = _compose_name(found, own, [1.0] * len(own), used)
-        keys[node] = frozenset().union(*(found.keys[term] for term in chosen[node]))
-        child_keys[parent[node]] |= keys[node]
-        child_keys[above[node]] |= keys[node]
+    keys: list[set[str]] = [set() for _ in nodes]
+    child_keys: list[set[str]] = [set() for _ in nodes]
+    chosen: list[list[int]] = [[] for _ in nodes]
+    length = [-2] * n_inner  # the length of each name, without the separator before the first term
+
+    def add_term(node: int, terms: Sequence[int], weights: Sequence[float]) -> None:
+        """Add the first term that fits into the name."""
+        own, of_parent, of_above, of_children = keys[node], keys[parent[node]], keys[above[node]], child_keys[node]
+        max_length = MAX_NAME - 2 - length[node]
+        best = 0.0
+        for term, weight in zip(terms, weights, strict=True):
+            key = found.keys[term]
+            if not (key.isdisjoint(of_parent) and key.isdisjoint(of_above) and key.isdisjoint(of_children)):
+                continue
+            best = best or weight  # of all terms that the parent and the children allow
+            if weight < _MIN_PART * best:
+                return
+            if len(found.names[term]) <= max_length and key.isdisjoint(own):
+                chosen[node].append(term)
+                length[node] += 2 + len(found.names[term])
+                for used in (own, child_keys[parent[node]], child_keys[above[node]]):
+                    used |= key
+                return
+
+    for same_rank in np.split(order, np.searchsorted(rank[nodes[order]], [1, 2])):
+        unnamed = same_rank.tolist()
+        for node in unnamed:
+            add_term(node, *distinctive[node])
+            if not chosen[node]:  # no distinctive term is left, so take words of the most central text
+                terms = _terms_of_text(found, central[node])
+                add_term(node, terms, [1.0] * len(terms))
+        for _ in range(_N_TERMS_IN_NAME - 1):
+            for node in unnamed:
+                if chosen[node]:
+                    add_term(node, *general[node])
     return chosen
 
 
@@ -337,34 +382,25 @@ def _terms_of_text(found: Terms, text: int) -> list[int]:
     return select_distinct(own[order].tolist(), found.keys, _N_CANDIDATES)
 
 
-def _compose_name(found: Terms, terms: list[int], weights: list[float], used: Collection[str]) -> list[int]:
-    """Return up to three terms that contain no word of ``used`` and fit into a name."""
-    name: list[int] = []
-    length, best = -2, 0.0
-    for term, weight in zip(terms, weights, strict=True):
-        longer = length + 2 + len(found.names[term])
-        if longer > MAX_NAME or not found.keys[term].isdisjoint(used):
-            continue
-        best = best or weight
-        if weight < _MIN_PART * best:
-            break
-        name.append(term)
-        length = longer
-        if len(name) == _N_TERMS_IN_NAME:
-            break
-    return name
-
-
-def _find_typical_text(texts: Sequence[str], examples: Sequence[int]) -> str:
-    """Return the first sentence of an example text, at most 80 characters long.
+def _find_typical_texts(texts: Sequence[str], examples: Sequence[Sequence[int]]) -> list[str]:
+    """Return, for each node, the first sentence of an example text, at most 80 characters long.
 
     The first example with a short enough first sentence is used. If there is none, the first sentence of the first
     example is cut off.
     """
-    lines = (" ".join(texts[example][: 5 * MAX_TYPICAL_TEXT].split()) for example in examples)
-    sentences = [_SENTENCE_END.split(line, maxsplit=1)[0] for line in lines]
-    short = next((sentence for sentence in sentences if 0 < len(sentence) <= MAX_TYPICAL_TEXT), None)
-    return short or sentences[0][: MAX_TYPICAL_TEXT - 1] + "…" * bool(sentences[0])
+
+    @cache  # a text is an example of many nodes
+    def first_sentence(text: int) -> str:
+        return _SENTENCE_END.split(" ".join(texts[text][: 5 * MAX_TYPICAL_TEXT].split()), maxsplit=1)[0]
+
+    found = []
+    for own in examples:
+        short = next((text for i in own if 0 < len(text := first_sentence(i)) <= MAX_TYPICAL_TEXT), None)
+        if short is None:
+            start = first_sentence(own[0])
+            short = start[: MAX_TYPICAL_TEXT - 1] + "…" * bool(start)
+        found.append(short)
+    return found
 
 
 def _select_examples(tree: Hierarchy, found: Terms, X: Any, progress: Progress | None) -> list[list[int]]:
