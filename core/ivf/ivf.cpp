@@ -33,10 +33,16 @@ namespace {
 //     If the recall is too low, choose parameters for a higher recall and repeat step 3.
 // If no number of probes in step 2 reaches the recall, the lists may cut through clusters.
 // The search then tries smaller lists, and a more thorough partition.
+// If the goal does not accept a lower recall, the caller can search exactly instead.
+// So the search stops before step 3 if an exact search is estimated to be cheaper.
 // A scan shares no state between points, so results do not depend on the number of threads.
 
 constexpr std::int64_t kListSize = 256;  // default number of points per inverted list
 constexpr std::int64_t kTuning = 128;    // points in the sample that tunes the parameters
+// A partition costs about 8,000 nanoseconds per point. If the first partition does not reach the recall, two
+// more partitions are tried. If an exact search costs less than this number of nanoseconds per point, they do
+// not pay.
+constexpr double kMinRetryCost = 40e3;
 
 // The inverted lists with their int8 codes, one scanner per worker, and the tuner of the parameters.
 struct IvfLists {
@@ -104,6 +110,7 @@ IvfResult ivf_neighbors(const AnyPoints& points, std::int64_t k, Metric metric, 
   }
 
   const bool product = is_similarity(metric);
+  const double exact_cost = estimate_exact_cost(static_cast<std::int64_t>(ids.size()), points.d);
   std::mt19937_64 rng(seed);
   std::unique_ptr<RowSource> source;
   if (basis.empty())
@@ -146,8 +153,10 @@ IvfResult ivf_neighbors(const AnyPoints& points, std::int64_t k, Metric metric, 
       last = try_lists();
       best = std::max(best, last);
     };
-    if (given.list_size == 0 && first.size > min_size) attempt(min_size, false);
-    if (!first.thorough) attempt(first.size, true);
+    if (goal.accept_lower || exact_cost >= kMinRetryCost) {
+      if (given.list_size == 0 && first.size > min_size) attempt(min_size, false);
+      if (!first.thorough) attempt(first.size, true);
+    }
     if (goal.accept_lower && best != last) {
       build_lists(best.size, best.thorough);
       try_lists();
@@ -159,9 +168,10 @@ IvfResult ivf_neighbors(const AnyPoints& points, std::int64_t k, Metric metric, 
   double target = goal.recall;  // the recall that the tuning sample has to reach
   for (bool is_enough = false; !is_enough;) {
     ProbeTuner::Choice choice{std::min(given.n_probes, n_nearest),
-                              wanted + 1 + std::max<std::int64_t>(8, wanted / 2), false};
+                              wanted + 1 + std::max<std::int64_t>(8, wanted / 2), false, 0};
     if (given.n_probes == 0) choice = lists->tuner.choose(target);
-    if (tuning > 0 && !choice.is_enough && !goal.accept_lower) {
+    const bool is_worthwhile = choice.is_enough && choice.cost < exact_cost;
+    if (tuning > 0 && !is_worthwhile && !goal.accept_lower) {
       if (params.n_passes == 0) {
         found.recall = lists->tuner.sample_recall(choice);
         found.neighbors = {};
@@ -169,7 +179,7 @@ IvfResult ivf_neighbors(const AnyPoints& points, std::int64_t k, Metric metric, 
       break;
     }
     if (lists->partition.count() == 1)
-      choice = {1, source->n(), false};  // with only one list, compare all pairs
+      choice = {1, source->n(), false, 0};  // with only one list, compare all pairs
     params.n_probes = choice.n_probes;
     params.n_candidates =
         given.n_candidates == 0 ? choice.n_candidates : std::max(given.n_candidates, wanted + 1);

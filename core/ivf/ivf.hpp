@@ -34,6 +34,7 @@ struct IvfResult {
 //
 // Perhaps no parameters reach the recall. If the goal accepts a lower recall, the best parameters are used.
 // If the goal does not accept a lower recall, the search stops.
+// It also stops if an exact search is estimated to be cheaper.
 // If all points were searched before, the function returns the result of this search.
 // Otherwise, `neighbors` is empty, and `recall` is the recall of the tuning sample.
 //

@@ -28,7 +28,9 @@ struct RecallGoal {
   double recall;
   std::int64_t sample;        // number of points to measure the recall on
   std::int64_t max_attempts;  // maximum number of passes over all points (IVF) or of bands (MinHash)
-  bool accept_lower = true;   // if false, the search stops when the recall seems out of reach
+  // If false, the search stops when the recall seems out of reach, or when an exact search seems cheaper
+  // (IVF).
+  bool accept_lower = true;
 };
 
 // Estimate the recall, given the number of true neighbours (at most k) found for each sample point.

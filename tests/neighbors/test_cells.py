@@ -230,6 +230,29 @@ def test_stop_early_skips_probes_that_cannot_reach_the_recall():
     )
 
 
+def test_stop_early_skips_probes_that_cost_more_than_an_exact_search():
+    points = check_points(np.random.default_rng(2).standard_normal((20000, 64)).astype(np.float32))
+    none = cells(points, 5, "cosine", 2, None, recall=0.9, stop_early=True)
+    assert none.indices.shape == none.values.shape == (0, 5)
+    assert none.parameters["rounds"] == 0
+    some = cells(points, 5, "cosine", 2, None, recall=0.9)
+    assert some.indices.shape == (20000, 5)
+    assert some.recall_estimate.value >= 0.9
+
+
+def test_auto_chooses_by_the_cost_of_the_recall(monkeypatch, caplog):
+    monkeypatch.setattr(dense, "_CHEAP", 0.0)
+    caplog.set_level("INFO", "agglo.neighbors.search")
+    rng = np.random.default_rng(2)
+    noise, groups = rng.standard_normal((20000, 64)), clustered(rng, 20000, 64)
+    methods = [agglo.neighbor_graph(groups, 5, recall=recall).method for recall in (0.8, 0.95)]
+    assert methods == ["cells", "cells"]
+    graph = agglo.neighbor_graph(noise, 5, recall=0.9)
+    assert graph.method == "exact"
+    assert graph.recall_estimate is None
+    assert "costs more than an exact search" in caplog.text
+
+
 def test_progress_is_monotone_and_can_stop_the_search():
     points = check_points(clustered(np.random.default_rng(4), 20000, 32, 400, 1.0).astype(np.float32))
     check_progress(lambda report: cells(points, 10, "cosine", 2, report))

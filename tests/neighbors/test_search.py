@@ -333,7 +333,7 @@ def test_ctrl_c_ends_a_search():
         ctrl_c = threading.Timer(0.1, signal.pthread_kill, [threading.get_ident(), signal.SIGINT])
 
         def report(name, done, total):
-            print(done, total, flush=True)
+            print(f"{done} {total}", flush=True)  # a single write, so that Ctrl-C does not split it
             if ctrl_c.ident is None:
                 ctrl_c.start()
 

@@ -81,10 +81,10 @@ def neighbor_graph(
         cells. It finds nearly all true neighbours, and is much faster for many points. ``minhash`` is the
         approximate method for ``jaccard``.
         ``auto`` chooses ``kdtree`` for up to 5 columns. For more columns it chooses ``exact`` if that takes at
-        most about 2 CPU seconds (30,000 points with 128 columns), and ``cells`` otherwise. If ``cells`` does not
-        reach ``recall``, ``auto`` searches exactly. For sparse points, ``auto`` searches exactly, except that it
-        chooses ``minhash`` for ``jaccard`` with many points. The graph's attribute ``method`` is the method that
-        was used.
+        most about 2 CPU seconds (45,000 points with 128 columns), and ``cells`` otherwise. If ``cells`` does not
+        reach ``recall``, or is estimated to take longer than ``exact``, ``auto`` searches exactly. For sparse
+        points, ``auto`` searches exactly, except that it chooses ``minhash`` for ``jaccard`` with many points. The
+        graph's attribute ``method`` is the method that was used.
     n_jobs : int, optional
         The number of threads. None or -1 uses all cores. The graph does not depend on it.
     recall : float, default=0.95
@@ -187,15 +187,17 @@ def _validate(X: Any, metric: str, method: str) -> DensePoints | SparsePoints:
 
 
 def _search(points: DensePoints | SparsePoints, method: str, params: SearchParams) -> NeighborGraph:
-    """Search by ``method`` and build the graph. If ``auto`` misses the target recall, search exactly."""
+    """Search by ``method`` and build the graph. If ``auto`` gives up or misses the recall, search exactly."""
     used = points.choose_method(params.recall) if method == "auto" else method
     lists = points.search(used, params)
     estimate = lists.recall_estimate
-    if estimate is not None and estimate.value < params.recall:
+    gave_up = len(lists.indices) < len(points)
+    if estimate is not None and (gave_up or estimate.value < params.recall):
         if method != "auto":
             warn_low_recall(method, estimate, params.recall, stacklevel=4)
         else:
-            _log.info("recall %s of %s is below %g: searching exactly", estimate, used, params.recall)
+            reason = "costs more than an exact search or is unreachable" if gave_up else "is missed"
+            _log.info("recall %g %s (%s: %s): searching exactly", params.recall, reason, used, estimate)
             used, lists = "exact", points.search("exact", params)
     release_pages(points.X)  # the points are not needed any more, so free memory for the graph
     how = "" if lists.recall_estimate is None else f", recall {lists.recall_estimate}"
