@@ -1,3 +1,5 @@
+import csv
+import gzip
 import json
 import sys
 
@@ -123,3 +125,28 @@ def test_signs_without_words_have_features_too():
     reports = []
     lexical_features(FROGS, progress=lambda *words: reports.append(words))
     assert reports == [("features", 0, 2), ("features", 1, 2)]
+
+
+def test_tables_of_rows_and_clusters_are_also_written_as_csv(folder):
+    options = ("queries.csv", "--column", "query", "-k", 4, "--n-clusters", 2, "-o", "out", "-q")
+    run("text", *options, "--csv")
+    with open("out/rows.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    expected = pq.read_table("out/rows.parquet").to_pylist()
+    assert [(row["row"], row["cluster"], row["name"]) for row in rows] == [
+        (str(row["row"]), str(row["cluster"]), row["name"] or "") for row in expected
+    ]
+    with open("out/clusters.csv", newline="") as file:
+        clusters = list(csv.DictReader(file))
+    expected = pq.read_table("out/clusters.parquet").to_pylist()
+    assert [row["exemplars"] for row in clusters] == [" | ".join(row["exemplars"]) for row in expected]
+    run("text", *options)  # files of the earlier run are deleted
+    assert not (folder / "out/rows.csv").exists()
+
+
+@pytest.mark.parametrize("compress", [bytes, gzip.compress])
+def test_json_lines_and_compressed_texts_are_read_from_stdin(folder, compress):
+    lines = "".join(json.dumps({"id": i, "text": text}) + "\n" for i, text in enumerate([*FROGS, *SKIES]))
+    for content in (lines, "\n".join([*FROGS, *SKIES])):
+        run("text", "-", "-k", 4, "-o", "out", "-q", "--force", stdin=compress(content.encode()))
+        assert open_run(folder / "out").items.texts(np.arange(10)) == [*FROGS, *SKIES]

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 import shlex
-import shutil
 import subprocess
 import sys
 import tempfile
 import time
+import zlib
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
@@ -134,6 +135,10 @@ def text(
         bool,
         typer.Option("--explore", help="Afterwards, serve the explorer until Ctrl-C.", rich_help_panel=OUTPUT),
     ] = False,
+    csv_tables: Annotated[
+        bool,
+        typer.Option("--csv", help="Also write rows.csv and clusters.csv.", rich_help_panel=OUTPUT),
+    ] = False,
     keep_model: KeepModel = False,
     jobs: Jobs = None,
     force: Force = False,
@@ -157,7 +162,7 @@ def text(
         from agglo.estimators import run_folder
         from agglo.estimators.model_folder import model_files
         from agglo.evaluation.stop_words import check_language
-        from agglo.io.files import write_arrow, write_parquet
+        from agglo.io.files import write_arrow, write_csv, write_parquet
         from agglo.progress import progress_bar
         from agglo.text.names import name_nodes
         from agglo.text.tables import cluster_table, find_paths, row_table
@@ -222,6 +227,9 @@ def text(
             run_folder.ROWS: partial(write_parquet, rows_of_input),
             run_folder.CLUSTERS: partial(write_parquet, clusters),
         }
+        if csv_tables:
+            extra[run_folder.ROWS_CSV] = partial(write_csv, rows_of_input)
+            extra[run_folder.CLUSTERS_CSV] = partial(write_csv, clusters)
         if cached is not None:
             extra[run_folder.NAMER] = cached.write
         saved = model_files(clusterer) if keep_model else None
@@ -237,15 +245,19 @@ def text(
 
 
 def _read(file: Path, column: str | None, encoding: str, delimiter: str | None) -> Any:
-    """Read texts from a file, or from stdin: one text per line, or a CSV table if a column is named."""
+    """Read texts from a file or from stdin: JSON lines, one text per line, or a CSV table if a column is named."""
     from agglo.text.reader import read_texts
 
     if str(file) != "-":
         return read_texts(file, column, encoding, delimiter)
+    content = sys.stdin.buffer.read()
+    is_compressed = content.startswith(b"\x1f\x8b")
+    with suppress(OSError, EOFError, zlib.error):  # the reader reports damaged content
+        content = gzip.decompress(content) if is_compressed else content
+    is_json = content.lstrip().startswith(b'{"')
     with tempfile.TemporaryDirectory() as folder:
-        copy = Path(folder, "stdin.txt" if column is None else "stdin.csv")
-        with copy.open("wb") as written:
-            shutil.copyfileobj(sys.stdin.buffer, written)
+        copy = Path(folder, "stdin" + (".jsonl" if is_json else ".txt" if column is None else ".csv"))
+        copy.write_bytes(content)
         return read_texts(copy, column, encoding, delimiter)
 
 

@@ -33,6 +33,8 @@ ITEMS = "items.arrow"
 NAMES = "names.arrow"
 ROWS = "rows.parquet"
 CLUSTERS = "clusters.parquet"
+ROWS_CSV = "rows.csv"
+CLUSTERS_CSV = "clusters.csv"
 NAMER = "namer.json"
 # Files of a saved model, see agglo.estimators.model_folder.
 MODEL = "model.json"
@@ -44,7 +46,7 @@ SPARSE_POINTS = "points.npz"
 
 RECORDS = (MODEL, RECORD)
 MODEL_FILES = {TREE, GRAPH_TREE, GRAPH, KNOWN, POINTS, SPARSE_POINTS}
-FILES = {LABELS, PICTURE, ITEMS, NAMES, ROWS, CLUSTERS, NAMER, *MODEL_FILES, *RECORDS}
+FILES = {LABELS, PICTURE, ITEMS, NAMES, ROWS, CLUSTERS, ROWS_CSV, CLUSTERS_CSV, NAMER, *MODEL_FILES, *RECORDS}
 _UNLISTED_FILES = {TREE, LABELS, ITEMS, NAMES}  # files of early runs, whose record lists no files
 _REMEDY = {RECORD: "run agglo fit again", MODEL: "save the model again"}
 

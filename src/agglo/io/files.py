@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 
 _KINDS = {
@@ -100,6 +101,16 @@ def write_parquet(table: Any, path: Path) -> None:
     # Python opens the file, because Arrow cannot open file names that are not UTF-8.
     with path.open("wb") as file:
         pq.write_table(table, file, compression="zstd", write_page_checksum=True)
+
+
+def write_csv(table: Any, path: Path) -> None:
+    """Write a pyarrow.Table as a CSV file. The entries of a list are joined by " | "."""
+    for i, field in enumerate(table.schema):
+        if pa.types.is_large_list(field.type):
+            joined = [" | ".join(entries) for entries in table[i].to_pylist()]
+            table = table.set_column(i, field.name, pa.array(joined, pa.large_string()))
+    with path.open("wb") as file:
+        pa.csv.write_csv(table, file)
 
 
 def write_arrow(table: Any, path: Path) -> None:
