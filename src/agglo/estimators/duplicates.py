@@ -1,6 +1,7 @@
-"""Cluster duplicates as one point: map constraints to groups of duplicates, and expand the tree to all points.
+"""Cluster duplicates (equal rows) as one point: map constraints to groups of duplicates, and expand the tree.
 
-Duplicates behave like must-link points that share the edges of one point; see :mod:`agglo.rounds.constraints`.
+A group of duplicates behaves like points with must-links between them, except that the whole group has the edges
+of one point; see :mod:`agglo.rounds.constraints`.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def separate_constrained_points(duplicates: Duplicates, constraints: Constraints
     array([0, 1, 0, 2])
     """
     group, n = duplicates.inverse.copy(), len(duplicates.inverse)
-    group[constraints.constrained_points()] = n + constraints.constrained_points()  # a key that no other point has
+    group[constraints.constrained_points()] = n + constraints.constrained_points()  # a group id that is unique
     if np.isfinite(constraints.most):
         weights = np.ones(n) if constraints.weights is None else constraints.weights
         group = _split_heavy_groups(group, weights, constraints.most)
@@ -61,7 +62,7 @@ def map_constraints(duplicates: Duplicates, constraints: Constraints) -> Constra
 
 
 def map_nodes(tree: Hierarchy, duplicates: Duplicates) -> Ids:
-    """Map each node of ``tree`` to its node in the tree that :func:`expand_duplicates` returns.
+    """Return, for each node of ``tree``, its id in the tree that :func:`expand_duplicates` returns.
 
     If a leaf represents several duplicates, it is mapped to the node whose children are these duplicates.
     """
@@ -69,7 +70,7 @@ def map_nodes(tree: Hierarchy, duplicates: Duplicates) -> Ids:
     linked = _is_link_node(tree)
     node = np.full(tree.n_nodes, n)
     node[: len(count)] = duplicates.first
-    # For each parent of a leaf, the smallest point id below it. Only nodes of must-link points use this id.
+    # For each parent of leaves, the smallest point below it. Only nodes that must-links created use this value.
     np.minimum.at(node, tree.parent[: len(count)], duplicates.first)
     early = np.flatnonzero(linked | np.append(count > 1, np.zeros(tree.n_nodes - len(count), bool)))
     early = early[np.argsort(node[early])]  # nodes of the first round, in order of their smallest point id
@@ -80,7 +81,7 @@ def map_nodes(tree: Hierarchy, duplicates: Duplicates) -> Ids:
 
 
 def expand_duplicates(tree: Hierarchy, duplicates: Duplicates, constraints: Constraints) -> Hierarchy:
-    """Expand the tree of groups of duplicates to a tree of all points.
+    """Convert a tree whose leaves are groups of duplicates to a tree whose leaves are all points.
 
     Each group of several points becomes a node of height 0. These nodes form a first round without a threshold.
     If ``tree`` already has a first round that merges must-link points, the nodes are added to that round.
@@ -123,8 +124,8 @@ def _is_link_node(tree: Hierarchy) -> npt.NDArray[np.bool_]:
 def _split_heavy_groups(group: Ids, weights: npt.NDArray[np.float64], max_weight: float) -> Ids:
     """Split groups whose total weight exceeds ``max_weight``; return the new group of each point.
 
-    All parts of a group have the same number of points, except that the last part may have fewer. The number is so
-    small that a part would not exceed ``max_weight`` even if all its points had the weight of the heaviest point.
+    All parts of a group have the same number of points, except that the last part may have fewer. A part with this
+    number of points would not exceed ``max_weight`` even if all its points had the weight of the heaviest point.
     """
     _, inverse, count = np.unique(group, return_inverse=True, return_counts=True)
     heaviest = np.zeros(len(count))

@@ -73,7 +73,7 @@ def save_model(
 def model_files(
     model: Clusterer, points: str | os.PathLike[str] | None = None
 ) -> tuple[dict[str, Write], dict[str, Any]]:
-    """Return functions that write the files of a fitted model, by file name, and the record of the model."""
+    """Return one function per file of a fitted model that writes the file, and the content of its JSON record."""
     index, duplicates = model._index, model._duplicates
     writers: dict[str, Write] = {
         TREE: model.tree_.save,
@@ -118,7 +118,7 @@ def model_files(
 def load_model(folder: str | os.PathLike[str], classes: Mapping[str, type[T]]) -> T:
     """Load and check the model in ``folder``; return the fitted estimator.
 
-    ``classes`` maps the class names that a record may contain to the classes of estimators.
+    The JSON record of the model contains a class name. ``classes`` maps the class names to classes of estimators.
     """
     home = Path(folder)
 
@@ -137,7 +137,7 @@ def load_model(folder: str | os.PathLike[str], classes: Mapping[str, type[T]]) -
 def _read_model(paths: Mapping[str, Any], record: dict[str, Any], cls: type[T]) -> T:
     """Read the files of a model, check that their sizes agree, and return the fitted estimator."""
     parameters = {name: _from_json(value) for name, value in record["parameters"].items()}
-    if "top" in parameters:  # models of earlier versions have the old name of connect
+    if "top" in parameters:  # earlier versions saved the parameter connect as top
         parameters["connect"] = parameters.pop("top")
     graph, tree = _read_graph(paths[GRAPH], record["graph"]), Hierarchy.load(paths[TREE])
     known = _read_arrays(paths[KNOWN])
@@ -174,7 +174,7 @@ def _read_model(paths: Mapping[str, Any], record: dict[str, Any], cls: type[T]) 
 
 
 def _read_record(home: Path) -> dict[str, Any]:
-    """Read the record of a model; raise if the record is incomplete or damaged."""
+    """Read the JSON record of a saved model; raise if the record is incomplete or damaged."""
     record = load_record(home, MODEL)
     if record is None:
         raise FileNotFoundError(f"{home} holds no model: there is no {MODEL} in it; write one with save")
@@ -320,7 +320,7 @@ def _read_points(paths: Mapping[str, Any], about: Mapping[str, Any], duplicates:
 
 
 def _describe_file(X: Any, path: Path, duplicates: Duplicates) -> dict[str, Any]:
-    """Return path, shape, dtype and checksum of a file of points; raise if its points differ from the model's."""
+    """Return path, shape, dtype and checksum of a file of points; raise if it does not hold the points ``X``."""
     if sp.issparse(X):
         raise ValueError("sparse points cannot be saved by reference: leave points out")
     saved = np.lib.format.open_memmap(path, mode="r")

@@ -28,7 +28,7 @@ from agglo.points.points import Duplicates, Ids, as_core_array, check_points, fi
 from agglo.progress import Progress
 from agglo.rounds.constraints import Constraints, check_weights
 
-_REVERSE_FACTOR = 2  # with cells, a new point is a candidate for this number times n_neighbors old points
+_REVERSE_FACTOR = 2  # method="cells": compare each new point with this number times n_neighbors old points
 
 Edges = tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]
 """Directed edges: sources, targets and values."""
@@ -43,13 +43,13 @@ def add_points(
     n_jobs: int | None = None,
     progress: Progress | None = None,
 ) -> tuple[NeighborIndex, NeighborGraph]:
-    """Add new points to an index and its graph; return the index and the graph of all points.
+    """Add new points to a search index and to its neighbour graph; return the index and the graph of all points.
 
     Three searches find the neighbours of new points among old points, of old points among new points, and of new
     points among new points. The candidates of a point are its neighbours in ``graph`` and the results of these
     searches. Each point gets edges to its ``n_neighbors`` closest candidates. If the searches are exact, the
-    result equals the graph of a search over all points. With cells, old points are compared only with close new
-    points. The recall is then measured, and a low recall gives a warning.
+    result equals the graph of a search over all points. With the method ``"cells"``, old points are compared only
+    with close new points. The recall is then measured, and a low recall gives a warning.
     """
     n_threads, report = effective_n_threads(n_jobs), progress and partial(progress, "neighbours")
     n_old, n_new = len(index), new.shape[0]
@@ -130,7 +130,7 @@ def _estimate_recall(index: NeighborIndex, lists: npt.NDArray[np.int32], n_threa
 def extend_duplicates(
     duplicates: Duplicates, matches: Ids, new: Any, constraints: Constraints, n_jobs: int | None
 ) -> tuple[Duplicates, Ids]:
-    """Add new points to the groups of duplicates; return all groups, and the new points that start a group.
+    """Add new points to the groups of duplicates; return all groups, and the new points that start a new group.
 
     ``matches`` contains, for each new point, the group of old points with an equal row. If no old point is equal,
     it contains -1.

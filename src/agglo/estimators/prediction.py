@@ -25,7 +25,7 @@ from agglo.tree.hierarchy import Hierarchy
 
 
 class PredictionMixin(ABC):
-    """Mixin for clusterers. It assigns clusters to new points, and to fitted points of weight 0."""
+    """Mixin for clusterers that labels new points, and fitted points of weight 0."""
 
     n_features_in_: int
     feature_names_in_: npt.NDArray[np.object_]
@@ -41,7 +41,7 @@ class PredictionMixin(ABC):
     recall: float
     n_jobs: int | None
     verbose: bool | int
-    _index: NeighborIndex | None  # index of the graph's points; None for a precomputed graph
+    _index: NeighborIndex | None  # search index over the points of the graph; None for a precomputed graph
     _duplicates: Duplicates  # groups of equal points with positive weight; a group is one point of the graph
     _constraints: Constraints  # constraints on the points with positive weight
     _graph_tree: Hierarchy  # the tree over the points of the graph
@@ -55,7 +55,7 @@ class PredictionMixin(ABC):
         """Return new points as an array of finite numbers."""
 
     def attach(self, X: Any) -> Attached:
-        """Find the tree node that each new point joins. This node determines the point's label in any cut.
+        """Find the tree node that each new point merges with. This node determines the point's label in any cut.
 
         Parameters
         ----------
@@ -103,7 +103,7 @@ class PredictionMixin(ABC):
         return self._expand(attach_rows(tree, rows, duplicates, self.n_jobs, progress, weights, vectors))
 
     def _expand(self, new: Attached) -> Attached:
-        """Convert nodes of ``_graph_tree``, with one leaf per group of duplicates, to nodes of ``tree_``."""
+        """Convert node ids of ``_graph_tree``, with one leaf per group of duplicates, to node ids of ``tree_``."""
         if not self._duplicates.n_duplicates:
             return new
         nodes = np.append(map_nodes(self._graph_tree, self._duplicates), -1)
@@ -125,11 +125,11 @@ class PredictionMixin(ABC):
         self.labels_, self.graph_index_ = labels, index
 
     def _default_rule(self) -> dict[str, Any]:
-        """Return the arguments of ``tree_.cut`` that give ``labels_`` if a round or a height selected them."""
+        """Return the arguments of ``tree_.cut`` that reproduce ``labels_``, if a round or height selected them."""
         return {"round": self.round_, "height": self.height if self.round_ is None else None}
 
     def _label_new(self, new: Attached, leaf_labels: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Return the labels of new points in the cut of ``labels_``, with the numbers of ``leaf_labels``."""
+        """Return the labels of new points in the cut that gave ``labels_``, numbered as in ``leaf_labels``."""
         if self.resolution_ is not None:
             return new.labels(labels=leaf_labels)
         clusters = new.labels(**self._default_rule())  # numbered in order of first appearance
@@ -148,7 +148,8 @@ class PredictionMixin(ABC):
 
     def _select_round(self, n_clusters: SupportsIndex | None, round: SupportsIndex | RoundRule | None) -> int:
         """Return the round of ``tree_`` that ``n_clusters`` or ``round`` selects."""
-        tree = self._graph_tree if round == "silhouette" else self.tree_  # silhouettes need the graph's points
+        # Silhouettes need a tree whose leaves are the points of the graph.
+        tree = self._graph_tree if round == "silhouette" else self.tree_
         selected = select_round(tree, n_clusters, round, self.graph_, weights=self._constraints.weights)
         return selected + len(self.tree_.rounds) - len(tree.rounds)
 
@@ -163,7 +164,7 @@ class PredictionMixin(ABC):
     ) -> npt.NDArray[np.int64]:
         """Assign new points to the clusters in ``labels_``; -1 if no cluster is close enough.
 
-        For each new point, the rounds are replayed to find the cluster that the point merges into; see
+        The rounds are repeated for each new point, to find the cluster that the point merges into; see
         :func:`agglo.attach`. A duplicate of a fitted point gets the label of that point.
 
         Parameters

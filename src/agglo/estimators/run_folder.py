@@ -1,8 +1,8 @@
-"""Save a run to a folder, and load a run from a folder: the tree, the labels and a record of the parameters.
+"""Save and load a run (the result of one clustering) as a folder with the tree, the labels and a JSON record.
 
-The record is a JSON file. It contains the names and hashes of the run's files, and a checksum of the record. All
-files are replaced atomically; see :mod:`agglo.io.atomic`. Files that the record does not list are not part of the
-run.
+The record contains the parameters, the names and hashes of the run's files, and a checksum of the record itself.
+All files are replaced atomically; see :mod:`agglo.io.atomic`. Files that the record does not list are not part of
+the run.
 """
 
 from __future__ import annotations
@@ -94,9 +94,9 @@ def save_run(
 
 
 def write_folder(folder: Path, files: Mapping[str, Write], records: Mapping[str, Mapping[str, Any]]) -> list[Path]:
-    """Replace the files of earlier runs in ``folder`` by ``files`` and ``records`` atomically; return the paths.
+    """Write ``files`` and JSON ``records`` to ``folder`` in place of the files of earlier runs; return the paths.
 
-    The records are written last. Each record lists the names and hashes of its files.
+    The files are replaced atomically, the records last. Each record lists the names and hashes of its files.
     """
     names = [*files, *records]
 
@@ -115,7 +115,7 @@ def write_folder(folder: Path, files: Mapping[str, Write], records: Mapping[str,
 
 
 def _list_files(folder: Path, name: str) -> set[str]:
-    """Return the names of a record and of the files that it lists.
+    """Return the file name of a JSON record and the names of the files that the record lists.
 
     If the record is missing or invalid, return an empty set.
     """
@@ -165,9 +165,10 @@ class RunFiles:
 
 
 def read_run(path: Path, read: Callable[[RunFiles], T]) -> T:
-    """Return ``read(files)`` for the run in the folder ``path``; never mix files of two runs.
+    """Call ``read`` with the files of the run in the folder ``path``; return the result of ``read``.
 
-    If another process replaces the run during the call, ``read`` is called again.
+    If another process replaces the run during the call, ``read`` is called again. So files of two runs are never
+    mixed.
     """
 
     def read_once() -> T:
@@ -194,7 +195,7 @@ def load_run(path: Path) -> tuple[Hierarchy, dict[str, Any] | None]:
 
 
 def find_rows(path: Path, n_rows: int) -> npt.NDArray[np.int64] | slice:
-    """Return the numbers of the rows, in a table of ``n_rows`` rows, that belong to the points of a run.
+    """Return the indices of the rows that belong to the points of a run, in a table of ``n_rows`` rows.
 
     A run on texts merges duplicates and leaves out empty texts. If the table has one row for each row of the run's
     input, select the first row of each distinct text. Otherwise, select all rows.
@@ -214,7 +215,7 @@ def load_tree(path: Path) -> Hierarchy:
 
 
 def load_record(path: Path, name: str = RECORD) -> dict[str, Any] | None:
-    """Load the record ``name`` from the folder ``path``; return None if it does not exist."""
+    """Load the JSON record ``name`` from the folder ``path``; return None if the file does not exist."""
     file = atomic.resolve_file(path, name)
     if not file.is_file():
         return None

@@ -74,7 +74,7 @@ from agglo.tree.cut import RoundRule, check_rule
 from agglo.tree.default_level import ModularityPath, ResolutionRule, modularity_path
 
 _MAX_POINTS = 2**31
-# Clusters of equal weight are compared by their rows, in blocks of columns whose widths double.
+# number_clusters compares clusters of equal weight by their rows, in blocks of 1, 2, 4, ... columns.
 _MAX_WIDTH = 256  # maximum number of columns of a block
 _MAX_ENTRIES = 1 << 24  # maximum number of entries of a block
 _DEFAULT_CUT = {"n_clusters": None, "round": None, "height": None, "resolution": "persistent"}
@@ -94,7 +94,7 @@ class FitOptions:
 
     @classmethod
     def from_params(cls, params: Mapping[str, Any]) -> FitOptions:
-        """Validate ``params``, the result of a clusterer's ``get_params``; return them as options."""
+        """Validate ``params``, the result of a clusterer's ``get_params``; return them as ``FitOptions``."""
         given = {"thresholds": "odds", "n_thresholds": None, "advance": ADVANCES[0]} | dict(params)
         if given["top"] != "deprecated":
             given["connect"] = given["top"]
@@ -128,7 +128,7 @@ class FitOptions:
             self._check_thresholds(kind)
 
     def graph_kind(self, data: Any) -> Kind:
-        """Return the kind of the graph of ``data``; raise if it is unknown or contradicts ``kind``."""
+        """Return whether the graph of ``data`` has similarities or distances; raise if ``kind`` differs."""
         metric, kind = self.params["metric"], self.params["kind"]
         if isinstance(data, NeighborGraph):
             known, cause = data.kind, f"the graph is one of kind {data.kind!r}"
@@ -146,7 +146,7 @@ class FitOptions:
         return known
 
     def _check_thresholds(self, kind: Kind) -> None:
-        """Raise if the thresholds are invalid for the linkage on a graph of the given kind."""
+        """Raise if the thresholds are invalid for the linkage; ``kind`` is the kind of the graph."""
         linkage = self.params["linkage"]
         if not isinstance(linkage, str):
             kind = linkage.kind
@@ -221,9 +221,8 @@ class Clusterer(PredictionMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
 
         The first call is the same as :meth:`fit`. Later calls do not search again for the neighbours of old points
         among old points. A new point replaces a neighbour of an old point if the new point is closer. Then the
-        rounds run on the graph of all points. If the
-        search is exact, the result equals a fit of all points. If ``partial_fit`` raises an exception, including
-        Ctrl-C, the estimator does not change.
+        rounds run on the graph of all points. If the search is exact, the result equals a fit of all points. If
+        ``partial_fit`` raises an exception, including Ctrl-C, the estimator does not change.
 
         Parameters
         ----------
@@ -267,7 +266,7 @@ class Clusterer(PredictionMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[Self]:
-        """Yield a draft, which is a copy of the estimator; on success, move its state to the estimator.
+        """Yield a copy of the estimator to fit; if that succeeds, move the attributes back to the estimator.
 
         If an exception is raised, including Ctrl-C and MemoryError, the estimator does not change.
         """
@@ -279,7 +278,7 @@ class Clusterer(PredictionMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
     def _fit(
         self, X: Any, sample_weight: npt.ArrayLike | None, must_link: Groups | None, cannot_link: Groups | None
     ) -> None:
-        """Fit this estimator, a draft of :meth:`_all_or_nothing`."""
+        """Fit this estimator, which is the copy that :meth:`_all_or_nothing` yields."""
         options = FitOptions.from_params(self.get_params(deep=False))
         points = self._validate_fit(X, options)
         constraints, n_points = NO_CONSTRAINTS, points.n_points
@@ -311,7 +310,7 @@ class Clusterer(PredictionMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
             self._fit_from_graph(graph, progress)
 
     def _search(self, points: Points, progress: Progress | None) -> NeighborGraph:
-        """Build and return the neighbour graph of ``points``; set ``_index``, which searches for new points."""
+        """Build and return the neighbour graph of ``points``; set ``_index``, in which ``predict`` searches."""
         graph = neighbor_graph(
             points,
             clip_n_neighbors(self.n_neighbors, points.n_points),
@@ -335,7 +334,7 @@ class Clusterer(PredictionMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
         constraints = None if self._constraints is NO_CONSTRAINTS else self._constraints
         X = None if self._index is None else self._index.X
         if X is not None and not sp.issparse(X):
-            X = Points(X, self.metric)  # vector linkages do not validate these points again
+            X = Points(X, self.metric)  # Points are validated, so vector linkages do not validate them again
         if self._duplicates.n_duplicates:
             constraints = map_constraints(self._duplicates, self._constraints)
         self.tree_ = self._graph_tree = build_hierarchy(
@@ -354,7 +353,7 @@ class Clusterer(PredictionMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
         self._set_labels(progress, path)
 
     def _select_cut(self) -> ModularityPath | None:
-        """Set ``round_`` and ``resolution_``; return the modularity path if ``resolution_`` is not None.
+        """Set ``round_`` and ``resolution_``; return the modularity path if a resolution selects the labels.
 
         If ``height`` selects the labels, both attributes are None.
         """
@@ -371,7 +370,10 @@ class Clusterer(PredictionMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
         return None
 
     def _modularity_path(self) -> ModularityPath:
-        """Return the modularity path of ``_graph_tree``; a leaf has the total weight of its duplicates."""
+        """Compute the cuts of ``_graph_tree`` with the largest modularity at each resolution.
+
+        The weight of a leaf is the total weight of the duplicates that the leaf represents.
+        """
         weights = self._constraints.weights
         if self._duplicates.n_duplicates:
             weights = sum_weights(self._duplicates, self._constraints)
@@ -394,10 +396,10 @@ class Clusterer(PredictionMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
 
     @abstractmethod
     def _plan_rounds(self, graph: NeighborGraph) -> Planner:
-        """Return a function that plans the rounds on ``graph``; see :func:`build_hierarchy`."""
+        """Return a function that sets the parameters of the rounds on ``graph``; see :func:`build_hierarchy`."""
 
     def _add_points(self, X: Any, sample_weight: npt.ArrayLike | None) -> None:
-        """Add points to this estimator, a draft of :meth:`_all_or_nothing`; see :meth:`partial_fit`."""
+        """Add points to this estimator, the copy that :meth:`_all_or_nothing` yields; see :meth:`partial_fit`."""
         if self._index is None:
             raise ValueError(
                 "metric='precomputed' has no points that new ones could be compared with: "
@@ -461,7 +463,7 @@ class Clusterer(PredictionMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
                 )
             self.n_features_in_ = X.n_points
             return X
-        is_checked_later = self._compares_numbers() and not sp.issparse(X)  # _to_points then checks it in one pass
+        is_checked_later = self._compares_numbers() and not sp.issparse(X)  # _to_points checks for NaN, inf
         forms = self._accepted_formats()
         data = validate_points(self, X, accept_sparse=forms, ensure_all_finite=not is_checked_later)
         if not is_precomputed:
@@ -483,15 +485,15 @@ class Clusterer(PredictionMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
         return validate_points(self, X, reset=False, accept_sparse=self._accepted_formats())
 
     def _accepted_formats(self) -> Any:
-        """Return the sparse formats of ``X`` that scikit-learn accepts without a conversion."""
+        """Return scikit-learn's ``accept_sparse`` for ``X``: "csr", or whether all sparse formats are accepted."""
         return "csr" if self.metric in SPARSE_METRICS else self.metric == "precomputed"
 
     def _compares_numbers(self) -> bool:
-        """Return whether the metric supports points of any numbers, not only zeros and ones."""
+        """Return whether the metric compares points with any numbers, not only points with zeros and ones."""
         return self.metric != "precomputed" and self.metric not in BINARY_METRICS
 
     def _to_points(self, data: Any, source: Any = None) -> Points:
-        """Validate points that were converted from ``source``; copy the points if they share its memory.
+        """Validate ``data``, which was converted from ``source``; copy ``data`` if both share memory.
 
         Sparse points, and points of zeros and ones, are not validated here: the search validates them.
         """
@@ -504,7 +506,7 @@ class Clusterer(PredictionMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
             raise
 
     def _check_weightless(self, points: Points | NeighborGraph, row: int) -> Points:
-        """Return ``points``; raise if points of weight 0 cannot be labelled. ``row`` is the first such point."""
+        """Return ``points``; raise if a point of weight 0 cannot be labelled. ``row`` is the first such point."""
         if isinstance(points, NeighborGraph):
             cause = "metric='precomputed' compares no points: leave it out of the graph or matrix"
         elif not isinstance(self.linkage, str):
@@ -617,13 +619,13 @@ class SCC(Clusterer):
     graph_ : NeighborGraph
         The neighbour graph. Duplicates are one point of the graph.
     graph_index_ : ndarray of int64 of shape (n_points,)
-        The point of the graph that represents each point. It is -1 for points of weight 0.
+        For each point, the index of the graph's point that represents it. It is -1 for points of weight 0.
     round_ : int or None
-        The round after which ``labels_`` is the partition. It is None if ``height`` or ``resolution`` selected
-        the labels.
+        ``labels_`` are the clusters after this round. It is None if ``height`` or ``resolution`` selected the
+        labels.
     resolution_ : float or None
-        The resolution at which ``labels_`` is the cut with the largest modularity. If the rule ``"persistent"``
-        chose it, it is the largest such resolution. It is None if another rule selected the labels.
+        ``labels_`` is the cut with the largest modularity at this resolution. If ``"persistent"`` chose the
+        resolution, it is the largest resolution that gives these labels. It is None if another rule selected them.
     query_method_ : str or None
         The search method of ``predict``: "exact", "kdtree" or "cells". It is None for a precomputed graph.
     n_features_in_ : int
@@ -727,7 +729,7 @@ def load(folder: str | os.PathLike[str]) -> Clusterer:
     return load_model(folder, {"SCC": SCC, "Affinity": Affinity, "HAC": HAC})
 
 
-# ---- numbers of the clusters, which do not depend on the order of the points ----
+# ---- numbering of the clusters, independent of the order of the points ----
 
 
 def number_clusters(
@@ -764,8 +766,8 @@ def number_clusters(
 def _order_by_rows(rank: Ids, labels: Ids, X: Any, rows: Ids | None) -> None:
     """Break ties in ``rank``, in place, by the smallest row of each tied cluster.
 
-    Rows are compared by blocks of columns. The candidates of a cluster are those of its rows whose entries in all
-    earlier columns are the smallest. If two clusters are still tied, these entries of their candidates are equal.
+    Rows are compared by blocks of columns. The candidates of a cluster are its smallest rows in the columns that
+    were compared so far. If two clusters are still tied, their candidates are equal in these columns.
     Only the candidates of tied clusters are read.
     """
     clusters = np.flatnonzero(np.bincount(rank, minlength=len(rank))[rank] > 1)  # the clusters that are still tied

@@ -144,7 +144,7 @@ def scc(
     Returns
     -------
     Hierarchy
-        The tree. Its attribute ``rounds`` contains the numbers of clusters before and after each round. Its
+        The tree. Its attribute ``rounds`` contains the number of clusters before and after each round. Its
         attribute ``about`` contains the parameters.
 
     Examples

@@ -82,7 +82,7 @@ class Attached:
             else:
                 labels, late = tree.cut(height=height), self.height > float(height)
         cluster, size = check_labels(labels, tree.n_leaves, "the tree")
-        # Of two nodes above the same leaf, the node with the larger id is the ancestor.
+        # A node is in the cluster of its first leaf, unless the node is larger than the cluster and thus above it.
         found = cluster[tree.order[tree.start[self.node]]]
         inside = (self.node >= 0) & (found >= 0) & (tree.size[self.node] <= size[found]) & ~late
         return np.where(inside, found, -1)
@@ -111,7 +111,7 @@ class NodeMoments(NamedTuple):
 
 
 class QueryVectors(NamedTuple):
-    """The vectors of new points, and the moments of the tree nodes to compare them with."""
+    """The vectors of new points, and the weights, means and spreads of the tree nodes to compare them with."""
 
     known: NodeMoments
     points: npt.NDArray[np.float32]
@@ -141,7 +141,7 @@ def attach(
         A tree of :func:`agglo.scc`, :func:`agglo.affinity` or :func:`agglo.hac`.
     indices, values : array-like of shape (n_new, n_neighbors)
         The neighbours of each new point among the leaves, and their similarities or distances to the new point.
-        They must be computed by the metric of the tree's graph. The index -1 means no neighbour.
+        Use the metric with which the tree's graph was built. The index -1 means no neighbour.
     X, X_new : array-like of shape (n_leaves, n_features) and (n_new, n_features), optional
         The points of the tree and the new points. They are required if the linkage of the tree is
         ``"exact-average"``, ``"centroid"`` or ``"ward"``.
@@ -191,7 +191,7 @@ def attach(
 
 
 def node_moments(tree: Hierarchy, X: Any, leaf_weights: npt.NDArray[np.float64] | None) -> NodeMoments:
-    """Compute weight, mean and spread of all nodes of ``tree`` from its points ``X``, for its vector linkage."""
+    """Compute the weight, mean and spread of every node of ``tree`` from the points ``X``, for vector linkages."""
     compared = MetricSpec(tree.about.get("metric"), tree.n_leaves)
     linkage = VectorLinkage(compared, tree.about["linkage"], X, leaf_weights)
     vectors = _core.Vectors(
@@ -213,7 +213,7 @@ def attach_rows(
     leaf_weights: npt.NDArray[np.float64] | None = None,
     vectors: QueryVectors | None = None,
 ) -> Attached:
-    """Attach new points, given their neighbours in CSR format; see :func:`attach`.
+    """Attach new points to a tree; ``rows`` contains their neighbours in CSR format. See :func:`attach`.
 
     If the linkage of the tree is a vector linkage, ``vectors`` is required.
     """
@@ -266,7 +266,7 @@ def to_attachments(
     value: npt.NDArray[np.float64],
     copies: npt.NDArray[Any] | None,
 ) -> Attached:
-    """Convert the merges that an engine found to an :class:`Attached`; attach duplicates to their leaves.
+    """Convert the merge that was found for each new point to :class:`Attached`; attach duplicates to their leaves.
 
     If a point merges after the last round, its round is the last round.
     """
@@ -287,7 +287,10 @@ def to_attachments(
 
 
 def round_thresholds(tree: Hierarchy) -> npt.NDArray[np.float32]:
-    """Return the thresholds of all rounds, and a final threshold, as similarities (larger is closer)."""
+    """Return one threshold per round, and one for points that are left after the last round, as similarities.
+
+    A larger similarity is closer. Thresholds on distances are negated.
+    """
     similarity = tree.about["kind"] == "similarity"
     last, values = len(tree.rounds), tree.rounds.threshold
     end = tree.about.get("farthest_threshold", values[-1] if last else np.nan)

@@ -44,14 +44,15 @@ Floats = npt.NDArray[np.float64]
 ALL_PAIRS = 2000  # compare all pairs of roots up to this number of roots
 _NEIGHBORS = 25
 _ROWS = 65536  # number of points that are summed at a time
-_LEAST_RESOLUTION = 2 / 3  # a merge is supported if its edge weight is at least this share of that of chance
-_LEAST_EXCESS = 2 / 5  # a merge is also supported if the excess of one child is at least this
-_NO_EDGE = 1e-12  # if the share of all edge weight is smaller, it is a rounding error
+# A merge is supported if the edge weight between its clusters is at least this share of what chance would give.
+_LEAST_RESOLUTION = 2 / 3
+_LEAST_EXCESS = 2 / 5  # a merge is also supported if the excess of one child is at least this; see _excess
+_NO_EDGE = 1e-12  # a smaller share of the total edge weight is a rounding error and counts as 0
 _ROUNDING = 1e-9  # the order of the points changes sums by less than this
 Planner = Callable[[GraphLinkageName | Linkage | VectorLinkage, npt.NDArray[np.float64] | None], RoundPlan]
-"""A function that returns the plan of the rounds, given the linkage and the weights of the points."""
+"""A function that returns the parameters of the rounds, given the linkage and the weights of the points."""
 Engine = Callable[[NeighborGraph, RoundPlan, Constraints | None], Forest]
-"""A function that runs the rounds of a plan."""
+"""A function that runs the rounds with the parameters of a plan, and returns the merges as a forest."""
 
 
 def check_round_options(linkage: object, connect: object) -> None:
@@ -72,7 +73,7 @@ def build_hierarchy(
 ) -> Hierarchy:
     """Run the rounds on ``graph``, merge the remaining roots, and return the tree.
 
-    ``plan_rounds(linkage, weights)`` returns the plan of the rounds. ``weights`` are the point weights, or None.
+    ``plan_rounds(linkage, weights)`` returns the parameters of the rounds. ``weights`` are point weights, or None.
     """
     weights = None if constraints is None else constraints.weights
     rule: GraphLinkageName | Linkage | VectorLinkage
@@ -122,8 +123,9 @@ def build_hierarchy(
 def _sort_merges(forest: Forest, is_similarity: bool) -> Forest:
     """Sort the merges of a binary forest by linkage value; return a forest with one merge per round, as in HAC.
 
-    If a merge is closer than a merge below it, it is sorted by the value of the merge below it. So children come
-    before their parents. Merges of must-link points have infinite linkage values. They stay in the first round.
+    If a merge is closer than a merge below it, it takes the place of the merge below it in the order. So children
+    come before their parents. Merges of must-link points have infinite linkage values. They stay in the first
+    round.
     """
     must_link = np.isinf(forest.value)
     n = int(((forest.round == 0) | must_link).sum())  # nodes that are not sorted: leaves and must-link merges
@@ -200,7 +202,7 @@ def drop_unsupported_merges(forest: Forest, path: ModularityPath) -> Forest:
     between[between < _NO_EDGE] = 0.0
     siblings = volume[up] - volume[:-1]
     outside = 1 - volume[:-1]
-    best = np.full(tree.n_nodes, -np.inf)  # of two children, each has half of `between`
+    best = np.full(tree.n_nodes, -np.inf)  # if a node has two children, each child has half of `between`
     np.maximum.at(best, up, _excess(between[up] / 2, leaving[:-1], siblings, outside))
     pooled = _excess(
         between,
@@ -224,14 +226,14 @@ def _excess(weight: Floats, leaving: Floats, chance: Floats, total: Floats) -> F
 
 
 def _select_nodes(forest: Forest, is_kept: npt.NDArray[np.bool_]) -> Forest:
-    """Return the forest of the kept nodes, without rounds that have no kept node.
+    """Return the forest with only the nodes to keep, and only the rounds that created one of these nodes.
 
     All descendants of a kept node must be kept, too.
     """
     if is_kept.all():
         return forest
     nodes = np.flatnonzero(is_kept)
-    place = np.full(len(is_kept) + 1, -1, np.int32)  # the last entry is the place of parent -1
+    place = np.full(len(is_kept) + 1, -1, np.int32)  # new id of each node; the last entry keeps the parent -1
     place[nodes] = np.arange(len(nodes), dtype=np.int32)
     parent = place[forest.parent[nodes]]
     rounds, round = np.unique(forest.round[nodes], return_inverse=True)  # rounds[0] is 0, the round of the leaves
@@ -252,7 +254,7 @@ def _select_nodes(forest: Forest, is_kept: npt.NDArray[np.bool_]) -> Forest:
 
 
 def extend_heights(forest: Forest, n_below: int, kind: Kind, missing: Missing) -> Forest:
-    """Return the forest with new linkage values for the merges after the first ``n_below`` nodes.
+    """Return the forest with new linkage values for the nodes after the first ``n_below`` nodes (Ward's merges).
 
     Values of Ward's linkage grow with the number of points, so they cannot be compared with averages. The new
     values continue the values of the rounds on the graph. They start at the farthest value on the graph. The
@@ -276,14 +278,14 @@ def extend_heights(forest: Forest, n_below: int, kind: Kind, missing: Missing) -
 def merge_roots(
     engine: Engine, forest: Forest, linkage: VectorLinkage, kind: Kind, constraints: Constraints | None
 ) -> Forest:
-    """Merge the roots of a forest by HAC, as far as the constraints allow; return the larger forest.
+    """Merge the roots of a forest by HAC, as far as the constraints allow; return the forest with these merges.
 
     Parameters
     ----------
     engine : callable
-        The engine that runs HAC on a graph of the roots.
+        The function that runs the rounds of HAC on a graph of the roots.
     forest : Forest
-        The forest over the points of ``linkage`` that the rounds on the graph built.
+        The result of the rounds on the graph. Its leaves are the points of ``linkage``.
     linkage : VectorLinkage
         The linkage that merges the roots.
     kind : {"similarity", "distance"}
@@ -352,7 +354,7 @@ def _moments(
 
 
 def _warn_of_rounding(linkage: VectorLinkage, means: npt.NDArray[np.float32]) -> None:
-    """Warn if the rounding of cluster means to float32 is large compared with their distances."""
+    """Warn if the rounding of cluster means to float32 is large compared with the distances between means."""
     rounding = EPSILON * np.linalg.norm(means.astype(np.float64), axis=1)
     nearest = cKDTree(means).query(means, 2)[0][:, 1]
     is_lost = nearest < CLEAR * rounding
@@ -382,7 +384,7 @@ def _graph(means: npt.NDArray[np.float32], metric: str) -> NeighborGraph:
 
 
 def _translate_constraints(constraints: Constraints | None, labels: Ints, weights: Floats) -> Constraints:
-    """Convert constraints on points to constraints on the clusters that ``labels`` assigns them to."""
+    """Convert constraints on points to constraints on clusters; ``labels`` is the cluster of each point."""
     none = np.empty((0, 2), np.int32)
     if constraints is None:
         return Constraints(none, none, none, np.inf, weights)

@@ -1,8 +1,8 @@
 """Constraints on the clusters: must-links, cannot-links, the largest cluster size, and weights of points.
 
-The clusters satisfy the constraints after every round. Must-link points merge before the first round. If the
-constraints forbid the merge of two clusters, they are not neighbours. The pairs of a round merge one by one, from
-the closest to the farthest. If earlier merges of the same round make the merge of a pair invalid, it is skipped.
+The clusters satisfy the constraints after every round. Must-link points merge before the first round. Two clusters
+that must not merge are never neighbours. The pairs of a round merge one by one, from the closest to the farthest.
+If earlier merges of the same round make the merge of a pair invalid, the pair is skipped.
 """
 
 from __future__ import annotations

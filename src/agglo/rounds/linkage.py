@@ -103,7 +103,7 @@ class Linkage(Protocol):
     def reducible(self) -> bool:
         """Whether merging A and B never brings them closer to a cluster C than the closer of A and B was.
 
-        If True, the engine evaluates fewer pairs. False is always correct, but slower.
+        If True, fewer pairs of clusters are evaluated. False is always correct, but slower.
         """
 
     def of_points(self, weights: Float) -> Any:
@@ -138,7 +138,7 @@ def rows(statistics: Rows, index: npt.NDArray[Any]) -> Rows:
 
 @dataclass(frozen=True, eq=False)
 class EdgeLinkages:
-    """Summary of the linkages of all pairs of points with an edge. Schedules choose their thresholds from it."""
+    """Summary of the linkages of all pairs of points with an edge, from which schedules choose thresholds."""
 
     kind: Kind
     metric: str | None
@@ -154,7 +154,7 @@ class EdgeLinkages:
         return len(self.values)
 
     def quantile_above(self, bound: float, up: bool, share: float) -> float | None:
-        """Return the quantile ``share`` of the linkages above ``bound``; see :class:`WeightSummary`."""
+        """Return the quantile ``share`` of the linkages beyond ``bound``; see :class:`WeightSummary`."""
         found: float = _core.weight_quantile(self.values, bound, up, share)
         return None if np.isnan(found) else found
 

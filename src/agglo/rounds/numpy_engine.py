@@ -50,7 +50,7 @@ class ForestBuilder:
         self.clock = time.perf_counter()
 
     def merge(self, source: Ints, target: Ints, similarity: Floats, new_id: Ints, threshold: float) -> Ints:
-        """Merge the given pairs of clusters in one round; return the ids of all clusters that merged.
+        """Merge pairs of clusters in one round; return the ids that the merged clusters had before the round.
 
         ``similarity`` is the linkage value of each pair, where larger is closer. Distances are negated. For every
         cluster, ``new_id`` is the id of the cluster that contains it after the round.
@@ -88,7 +88,7 @@ class ForestBuilder:
 
 
 def segment_starts(groups: npt.NDArray[Any]) -> Ints:
-    """Return the start of each run of equal rows in ``groups``."""
+    """Return the index of the first row of each block of equal consecutive rows in ``groups``."""
     changes = groups[1:] != groups[:-1]
     changed = changes if changes.ndim == 1 else changes.any(axis=1)
     return np.flatnonzero(np.concatenate([np.ones(min(1, len(groups)), bool), changed]))
@@ -100,7 +100,7 @@ _MAX_EMPTY = 1024  # compact the pairs only if more than this number of slots ar
 def run(
     graph: NeighborGraph, plan: RoundPlan, constraints: Constraints | None = None, progress: Progress | None = None
 ) -> Forest:
-    """Run the rounds of a plan whose linkage is a :class:`Linkage` object; return the forest."""
+    """Run the rounds with a :class:`Linkage` object; return the forest. ``plan`` has the rounds' parameters."""
     n = graph.n_points
     linkage = plan.linkage
     assert isinstance(linkage, Linkage)
@@ -142,9 +142,10 @@ def run(
 class ClusterPairs:
     """The pairs of clusters with an edge between them, and the similarity of each pair (larger is closer).
 
-    Each pair has a slot. If merges turn several pairs into one, the new pair keeps one of their slots. The other
-    slots become empty, with similarity -inf. If the linkage is reducible, a new pair is evaluated only when it may
-    reach a threshold. Until then its similarity is an upper bound: the largest similarity of the old pairs.
+    Each pair has a slot, which is its row in the arrays. If merges turn several pairs into one, the new pair keeps
+    one of their slots. The other slots become empty, with similarity -inf. If the linkage is reducible, a new pair
+    is evaluated only when it may reach a threshold. Until then its similarity is an upper bound: the largest
+    similarity of the old pairs.
     """
 
     def __init__(self, graph: NeighborGraph, builder: ForestBuilder, allowed: AllowedMerges | None) -> None:
@@ -225,7 +226,10 @@ class ClusterPairs:
 
 
 def components(source: Ints, target: Ints, n: int) -> Ints:
-    """Return the new id of each cluster: the smallest cluster id in its connected component."""
+    """Merge the clusters that the pairs (source, target) connect; return the new id of each of ``n`` clusters.
+
+    The new id of a cluster is the smallest id in its connected component.
+    """
     members, index = np.unique(np.concatenate([source, target]), return_inverse=True)
     a, b = np.split(index, 2)
     links = coo_array((np.ones(len(source), bool), (a, b)), shape=(len(members), len(members)))

@@ -1,4 +1,4 @@
-"""Specification of SCC, Affinity and HAC in plain NumPy: slow and short. Every engine must build the same tree.
+"""Slow reference implementations of SCC, Affinity and HAC in NumPy; the fast ones must give equal trees.
 
 :func:`scc_partitions` is Algorithm 1 of the SCC paper. The id of a cluster is its smallest point. If two
 neighbours are equally close, the neighbour with the smaller id is the nearest.
@@ -27,25 +27,25 @@ def scc(
     advance: Any = "every-round",
     X: Any = None,
 ) -> Hierarchy:
-    """Build the tree of the Sub-Cluster Component algorithm, see :func:`agglo.scc`."""
+    """Build the tree of the Sub-Cluster Component algorithm with this slow reference; see :func:`agglo.scc`."""
     plan = scc_plan(graph, thresholds, n_thresholds, linkages.bind_points(graph, linkage, X), advance)
     return build_tree(graph, plan, scc_partitions(graph, plan))
 
 
 def affinity(graph: NeighborGraph, *, linkage: Any = "average", X: Any = None) -> Hierarchy:
-    """Build the tree of Affinity clustering, see :func:`agglo.affinity`."""
+    """Build the tree of Affinity clustering with this slow reference; see :func:`agglo.affinity`."""
     plan = affinity_plan(linkages.bind_points(graph, linkage, X))
     return build_tree(graph, plan, scc_partitions(graph, plan))
 
 
 def hac(graph: NeighborGraph, *, linkage: Any = "average", X: Any = None) -> Hierarchy:
-    """Build the tree of hierarchical agglomerative clustering, see :func:`agglo.hac`."""
+    """Build the tree of hierarchical agglomerative clustering with this slow reference; see :func:`agglo.hac`."""
     plan = hac_plan(linkages.bind_points(graph, linkage, X))
     return build_tree(graph, plan, scc_partitions(graph, plan))
 
 
 def scc_partitions(graph: NeighborGraph, plan: RoundPlan) -> Iterator[RoundRecord]:
-    """Yield threshold, partition and linkage values after each round that merges clusters (``RoundRecord``)."""
+    """Run the rounds; yield threshold, partition and linkage values (``RoundRecord``) of each round."""
     n, linkage = graph.n_points, linkages.make_linkage(graph, plan.linkage)
     sign = 1 if linkage.kind == "similarity" else -1
     thresholds, levels = plan_thresholds(plan, sign)
@@ -69,7 +69,7 @@ def scc_partitions(graph: NeighborGraph, plan: RoundPlan) -> Iterator[RoundRecor
 def find_merges(
     pairs: Ints, similarity: Floats, levels: Any, step: int, mutual: bool
 ) -> tuple[int, Ints, Ints, Floats]:
-    """Find the next threshold that a pair reaches, and the merges within it: none if no threshold is reached."""
+    """Find the next threshold that a pair reaches, and the pairs that merge at it; no pairs if none is reached."""
     source, target, similarity = nearest_neighbors(pairs, similarity)
     reached = np.flatnonzero(np.float32(similarity.max()) >= levels[step:])
     step += int(reached[0]) if len(reached) else 0  # skip the thresholds that no pair reaches
@@ -80,7 +80,7 @@ def find_merges(
 
 
 def nearest_neighbors(pairs: Ints, similarity: Floats) -> tuple[Ints, Ints, Floats]:
-    """Return all clusters that have neighbours, in ascending order, their nearest neighbours and similarities."""
+    """Return the clusters that have neighbours, ascending, and the nearest neighbour and similarity of each."""
     source, target = np.concatenate([pairs, pairs[:, ::-1]]).T
     similarity = np.tile(similarity, 2)
     order = np.lexsort((target, -similarity, source))
@@ -89,7 +89,10 @@ def nearest_neighbors(pairs: Ints, similarity: Floats) -> tuple[Ints, Ints, Floa
 
 
 def components(source: Ints, target: Ints, n: int) -> Ints:
-    """Return the new id of each cluster: the smallest cluster id in its connected component."""
+    """Merge the clusters that the pairs (source, target) connect; return the new id of each of ``n`` clusters.
+
+    The new id of a cluster is the smallest id in its connected component.
+    """
     new = np.arange(n)
     while (new[source] != new[target]).any():
         smaller = np.minimum(new[source], new[target])

@@ -1,4 +1,4 @@
-"""Specification of :func:`agglo.attach`: attach new points to a tree, one point and one round at a time."""
+"""Slow reference implementation of :func:`agglo.attach`: attach new points to a tree, one at a time."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def value_by_edges(
     inside: npt.NDArray[np.bool_],
     node: int,
 ) -> float:
-    """Return the linkage of a new point and a cluster. ``inside`` marks the point's edges to the cluster."""
+    """Return the linkage of a new point and a cluster. ``inside`` marks the edges between the two."""
     missing, own = tree.about["missing"], weights[inside].astype(np.float64)
     size = float(tree.size[node] if leaf_weights is None else leaf_weights[tree.leaves(node)].sum())
     if tree.about["linkage"] == "average":
@@ -96,7 +96,7 @@ def value_by_edges(
 def row_fixed_point(
     row: npt.NDArray[np.float32], leaves: npt.NDArray[np.int32], leaf_weights: Floats | None
 ) -> tuple[FixedPoint, Floats]:
-    """Return the fixed-point format for sums over a new point's edges, and the factor of each edge in a sum."""
+    """Return the fixed-point format for sums over a new point's edges, and the weight of each edge in a sum."""
     magnitudes = np.abs(row.astype(np.float64))
     total, one, counts = len(row).bit_length(), 0, np.ones(len(leaves))
     if leaf_weights is not None:
@@ -134,7 +134,7 @@ def point_moments(point: npt.NDArray[np.float32]) -> vectors.Moments:
 def node_moments(
     tree: Hierarchy, rule: vectors.ReferenceVectorLinkage, leaf_weights: Floats | None
 ) -> list[vectors.Moments]:
-    """Return weight, mean and spread of every node. Those of an inner node are merged from its children."""
+    """Return weight, mean and spread of every node. The values of an inner node come from its children."""
     points = rule.of_points(np.ones(tree.n_leaves) if leaf_weights is None else leaf_weights)
     moments = [select(points, np.array([leaf])) for leaf in range(tree.n_leaves)]
     for node in range(tree.n_leaves, tree.n_nodes):

@@ -1,4 +1,4 @@
-"""Specification of merging roots (``connect``) in plain NumPy, for tests of :mod:`agglo.rounds.connect`.
+"""Slow reference implementation of merging roots (``connect``) in NumPy; tests compare the fast code with it.
 
 A cluster is a list of points. The linkage of two clusters is computed from their points by its definition. In each
 round, all pairs of mutual nearest neighbours merge. The rounds end when no two clusters may merge.
@@ -25,7 +25,7 @@ def merge_roots(
     weights: npt.ArrayLike | None = None,
     cannot_link: Sequence[tuple[int, int]] = (),
 ) -> dict[frozenset[int], float]:
-    """Return each merged cluster, as a set of points, and the linkage of its two parts.
+    """Merge roots by HAC; map the points of each new cluster to the linkage of the two clusters that merged.
 
     ``labels`` assigns the points to the roots. The linkage is a similarity or a distance, see :func:`link`.
     """

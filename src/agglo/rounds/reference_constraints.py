@@ -1,9 +1,8 @@
-"""Specification of the rounds with constraints and point weights, for tests of the engines.
+"""Slow reference implementation of rounds with constraints and point weights; tests compare the fast code with it.
 
 These rounds differ from :mod:`agglo.rounds.reference` in three places. Must-link points merge before the first
-round. If the constraints forbid the merge of two clusters, they are not neighbours. The pairs of a round merge one
-by one, from the closest to the farthest. If earlier merges of the same round make the merge of a pair invalid, it
-is skipped.
+round. Two clusters that must not merge are never neighbours. The pairs of a round merge one by one, from the
+closest to the farthest. If earlier merges of the same round make the merge of a pair invalid, the pair is skipped.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ def scc(
     advance: Any = "every-round",
     **options: Any,
 ) -> Hierarchy:
-    """Build the tree of the Sub-Cluster Component algorithm, see :func:`agglo.scc`."""
+    """Build the tree of the Sub-Cluster Component algorithm with this slow reference; see :func:`agglo.scc`."""
 
     def plan(rule: Any, weights: Floats | None) -> RoundPlan:
         return scc_plan(graph, thresholds, n_thresholds, rule, advance, weights)
@@ -49,12 +48,12 @@ def scc(
 
 
 def affinity(graph: NeighborGraph, **options: Any) -> Hierarchy:
-    """Build the tree of Affinity clustering, see :func:`agglo.affinity`."""
+    """Build the tree of Affinity clustering with this slow reference; see :func:`agglo.affinity`."""
     return build(lambda rule, _: affinity_plan(rule), graph, **options)
 
 
 def hac(graph: NeighborGraph, **options: Any) -> Hierarchy:
-    """Build the tree of hierarchical agglomerative clustering, see :func:`agglo.hac`."""
+    """Build the tree of hierarchical agglomerative clustering with this slow reference; see :func:`agglo.hac`."""
     return build(lambda rule, _: hac_plan(rule), graph, **options)
 
 
@@ -67,14 +66,14 @@ def build(
     connect: Any = "auto",
     **constraints: Any,
 ) -> Hierarchy:
-    """Check the inputs, run the rounds of this module by a plan, and return the tree."""
+    """Check the arguments, run the rounds of this module, and return the tree."""
     check_round_options(linkage, connect)
     checked = check_constraints(graph.n_points, **constraints)
     return build_hierarchy(run, plan, graph, linkage, X, connect, checked)
 
 
 def run(graph: NeighborGraph, plan: RoundPlan, constraints: Constraints | None) -> Forest:
-    """Run all rounds of ``plan`` and return the forest of the merged clusters."""
+    """Run the rounds with the parameters ``plan``; return all merges as a forest."""
     obeyed = check_constraints(graph.n_points) if constraints is None else constraints
     return build_forest(graph.n_points, constrained_partitions(graph, plan, obeyed))
 
@@ -82,7 +81,7 @@ def run(graph: NeighborGraph, plan: RoundPlan, constraints: Constraints | None) 
 def constrained_partitions(
     graph: NeighborGraph, plan: RoundPlan, constraints: Constraints
 ) -> Iterator[RoundRecord]:
-    """Yield threshold, partition and linkage values after each round that merges clusters (``RoundRecord``)."""
+    """Run the rounds; yield threshold, partition and linkage values (``RoundRecord``) of each round."""
     n, weights = graph.n_points, constraints.weights
     linkage = make_linkage(graph, plan.linkage, weights)
     sign = 1 if linkage.kind == "similarity" else -1

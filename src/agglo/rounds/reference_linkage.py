@@ -1,4 +1,4 @@
-"""Specification of the linkages, for :mod:`agglo.rounds.reference`."""
+"""Slow reference implementations of the linkages, used by :mod:`agglo.rounds.reference`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def bind_points(graph: NeighborGraph, linkage: Any, X: Any) -> Any:
 def make_linkage(
     graph: NeighborGraph, linkage: str | Linkage | VectorLinkage, weights: Floats | None = None
 ) -> Linkage:
-    """Return the specification of a graph linkage or vector linkage; return other linkages unchanged."""
+    """Return the reference implementation of a graph or vector linkage; return custom linkages unchanged."""
     if isinstance(linkage, VectorLinkage):
         return ReferenceVectorLinkage(linkage)
     return GraphLinkage(graph, linkage, weights) if isinstance(linkage, str) else linkage
@@ -46,7 +46,7 @@ def select(statistics: Table, index: npt.NDArray[Any]) -> Table:
 
 
 def starts(groups: npt.NDArray[Any]) -> Ints:
-    """Return the start of each run of equal rows in ``groups``."""
+    """Return the index of the first row of each block of equal consecutive rows in ``groups``."""
     is_first = [i == 0 or (groups[i] != groups[i - 1]).any() for i in range(len(groups))]
     return np.flatnonzero(is_first)
 
@@ -132,7 +132,7 @@ class GraphLinkage:
         return ClusterWeights(np.add.reduceat(clusters.weight, first))
 
     def merged_edges(self, edges: EdgeStatistics, first: Ints) -> EdgeStatistics:
-        """Return the sum, closest or farthest value of the edges between two clusters, and the number of edges."""
+        """Combine the edges between two clusters: sum, closest or farthest value, and the number of edges."""
         combine = {"average": np.add, "single": np.maximum, "complete": np.minimum}[self.linkage]
         return EdgeStatistics(combine.reduceat(edges.combined, first), np.add.reduceat(edges.number, first))
 
@@ -155,7 +155,7 @@ class GraphLinkage:
 
 
 class Moments(NamedTuple):
-    """Statistics of clusters, one row per cluster."""
+    """Statistics of clusters for vector linkages, one row per cluster."""
 
     weight: Floats  # total weight of the points
     mean: npt.NDArray[np.float32]  # one row per cluster
@@ -173,10 +173,11 @@ class EdgeWeights(NamedTuple):
 class ReferenceVectorLinkage:
     """A vector linkage of the points that a :class:`agglo.rounds.vector_linkage.VectorLinkage` has prepared.
 
-    It adds numbers in the same order as the C++ core, so both compute the same bits.
+    Sums are added in the same order as in the C++ core, so the results are equal to the last bit.
     """
 
-    reducible = False  # the closest part may have no edge to the third cluster
+    # A merged cluster may be closer to a third cluster than the part that had an edge to the third cluster.
+    reducible = False
 
     def __init__(self, prepared: VectorLinkage) -> None:
         self.linkage, self.metric, self.kind = prepared.linkage, prepared.metric, prepared.kind

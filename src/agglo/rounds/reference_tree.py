@@ -1,4 +1,4 @@
-"""Specification of the tree over the partitions after each round, for :mod:`agglo.rounds.reference`."""
+"""Slow reference implementation that builds the tree from the partition after each round."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from agglo.tree.hierarchy import Hierarchy
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 RoundRecord = tuple[float, Ints, Floats]
-"""Threshold of a round, cluster id of each point after it, and linkage value per cluster (NaN: not merged)."""
+"""A round's threshold, and after the round: cluster id per point, linkage value per cluster id (NaN: no merge)."""
 
 
 def plan_thresholds(plan: RoundPlan, sign: int) -> tuple[Floats, npt.NDArray[np.float32]]:
@@ -29,14 +29,14 @@ def plan_thresholds(plan: RoundPlan, sign: int) -> tuple[Floats, npt.NDArray[np.
 
 
 def farthest_merge(source: Ints, similarity: Floats, new: Ints) -> Floats:
-    """Return, for each cluster id, the smallest similarity of the merged pairs, or NaN if nothing merged."""
+    """Return, for each cluster id, the smallest similarity of the pairs that merged into it, or NaN if none."""
     farthest = np.full(len(new), np.nan)
     np.fmin.at(farthest, new[source], similarity)
     return farthest
 
 
 def build_forest(n: int, rounds: Iterable[RoundRecord]) -> Forest:
-    """Build the forest with one node per merged cluster, in order of round and then of smallest point."""
+    """Build the forest with one node per merged cluster; nodes are sorted by round, then by smallest point."""
     parent, value, size, made_in = [-1] * n, [np.nan] * n, [1] * n, [0] * n
     node, old = list(range(n)), np.arange(n)
     records: list[tuple[float, int, int]] = []
@@ -57,7 +57,7 @@ def build_forest(n: int, rounds: Iterable[RoundRecord]) -> Forest:
 def sort_merges(forest: Forest, kind: str) -> Forest:
     """Sort the merges of HAC by height; return a forest with one merge per round.
 
-    If a parent is lower than a child, it is sorted by the height of the child.
+    If a parent is lower than a child, the height of the child determines the parent's position.
     """
     n = int((forest.round == 0).sum())
     height = -forest.value if kind == "similarity" else forest.value.copy()

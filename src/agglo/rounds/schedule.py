@@ -1,6 +1,6 @@
-"""Schedules and plans: choose the thresholds of the rounds, plan the rounds, and run a plan.
+"""Choose the thresholds of the rounds (schedule), set all parameters of the rounds (plan), and run the rounds.
 
-A schedule is the array of thresholds, from near to far. A plan has all parameters of the rounds.
+A schedule is an array of thresholds, from near to far.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _closest_similarity(graph: WeightSummary) -> float:
 
 
 def _unit_similarity(graph: WeightSummary) -> float:
-    """Return the similarity that has distance 0 in the schedule ``"odds"``; see the notes of :func:`schedule`."""
+    """Return the similarity that the schedule ``"odds"`` converts to distance 0; see :func:`schedule`."""
     largest = graph.max_weight
     if graph.metric == "dot" or largest <= 0 or 0.5 < largest <= 1:
         return _closest_similarity(graph)
@@ -194,11 +194,11 @@ def _odds(graph: WeightSummary, number: int | None, linkage: str, mass: float) -
     nearest = min(distance(graph.quantile_above(closest, up, _FEW), farthest), farthest / 2)
     if not diluted:
         return closest + sign * _ratios(nearest, farthest, number)
-    # The distance of a pair without an edge minus that of the farthest edges, as a share of the former.
+    # 1 minus the distance of the farthest edges, relative to the distance of a pair without an edge.
     closer = 1 - distance(graph.quantile_above(closest + sign * farthest, not up, _FEW), 0.0) / farthest
     closer = max(closer, 2.0**-53)  # smaller differences are lost in rounding
     least = min(_COSINE[1], 4 * closer / mass**2)
-    zero = closest + sign * farthest == 0.0  # near 0, float32 can separate numbers of any size
+    zero = closest + sign * farthest == 0.0  # thresholds that end at 0 can be arbitrarily close to it in float32
     odds = 1 / _ratios(nearest / (farthest - nearest), 1 / (least if zero else max(least, _FLOAT32)), number)
     if zero:
         return np.asarray(closest * odds / (1 + odds))
@@ -216,7 +216,7 @@ def _ratios(first: float, last: float, number: int | None) -> npt.NDArray[np.flo
 def check_schedule(
     thresholds: ScheduleName | npt.ArrayLike, n_thresholds: int | None, kind: Kind
 ) -> npt.NDArray[np.float64] | None:
-    """Check the parameters of a schedule; return the given array of thresholds, or None for a named schedule.
+    """Check the parameters of a schedule; return ``thresholds`` as an array, or None for a named schedule.
 
     ``kind`` is the kind of the linkage. Thresholds must decrease for similarities and increase for distances.
     """
@@ -254,10 +254,9 @@ def check_schedule(
 
 @dataclass(frozen=True, eq=False)
 class RoundPlan:
-    """Parameters of one run of the rounds.
+    """The parameters of the rounds: the linkage, the thresholds, and which pairs of clusters merge.
 
-    In each round, every cluster finds its nearest neighbour. If the linkage of the two reaches the threshold, they
-    merge.
+    In each round, every cluster finds its nearest neighbour. If their linkage reaches the threshold, both merge.
     Linkage and threshold are compared in float32, the precision of the edge weights. The connected components of
     the merging pairs are the new clusters.
     """
@@ -277,7 +276,7 @@ def scc_plan(
     advance: Advance,
     weights: npt.NDArray[np.float64] | None = None,
 ) -> RoundPlan:
-    """Plan the rounds of SCC: advance the threshold after every round, or when a round merges nothing."""
+    """Return the parameters of SCC's rounds. ``advance`` says after which rounds to go to the next threshold."""
     check_choice("advance", advance, ADVANCES)
     if isinstance(linkage, str):
         mass = None if weights is None else float(weights.sum() / weights.min())
@@ -301,12 +300,12 @@ def scc_plan(
 
 
 def affinity_plan(linkage: GraphLinkageName | Linkage | VectorLinkage) -> RoundPlan:
-    """Plan the rounds of Affinity clustering: every cluster merges with its nearest neighbour, at any distance."""
+    """Return the parameters of Affinity's rounds: all clusters merge with nearest neighbours at any distance."""
     return RoundPlan(linkage, None, True, False, {"method": "affinity"})
 
 
 def hac_plan(linkage: GraphLinkageName | Linkage | VectorLinkage) -> RoundPlan:
-    """Plan the rounds of HAC: each round merges all pairs of mutual nearest neighbours, at any distance.
+    """Return the parameters of HAC's rounds: all pairs of mutual nearest neighbours merge, at any distance.
 
     If the linkage is reducible, the merges are those of sequential HAC. Many of these merges share a round.
     """
@@ -320,7 +319,7 @@ def run_plan(
     plan: RoundPlan,
     constraints: Constraints | None,
 ) -> Forest:
-    """Run the rounds of ``plan`` in the C++ core, or in NumPy for a custom linkage; return the forest."""
+    """Run the rounds with the parameters ``plan`` in C++, or in NumPy for custom linkages; return the forest."""
     linkage, rows = plan.linkage, (graph.indptr, graph.indices, graph.weights)
     n_threads, report = effective_n_threads(n_jobs), progress and partial(progress, "rounds")
     limits = _core_constraints(constraints)
@@ -350,7 +349,7 @@ def run_plan(
 
 
 def convert_plan(plan: RoundPlan, linkage: _core.LinkageSpec) -> _core.RoundPlan:
-    """Convert a plan of the rounds to an argument of the C++ core."""
+    """Convert the parameters of the rounds to the form that the C++ core takes."""
     return _core.RoundPlan(
         linkage, thresholds=_or_empty(plan.thresholds), until_stable=plan.until_stable, mutual=plan.mutual
     )

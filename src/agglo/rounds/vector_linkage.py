@@ -1,9 +1,9 @@
 """Vector linkages (exact-average, centroid, ward), which compare the vectors of the points, not their edges.
 
 A cluster is stored as its weight, its mean in float32, and the sum of squared distances of its points to the mean
-(the spread). All three linkages are functions of these numbers. Only clusters with an edge between them are
-compared. The C++ core compares them; :class:`agglo.rounds.reference_linkage.ReferenceVectorLinkage` is the
-specification.
+(the spread). These three values determine all three linkages. Only clusters with an edge between them are
+compared. The C++ core compares them; :class:`agglo.rounds.reference_linkage.ReferenceVectorLinkage` is the slow
+reference implementation.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ class VectorLinkage:
             )
 
     def release_points(self) -> npt.NDArray[np.float32]:
-        """Return the points and drop them. The engine overwrites the points, so this linkage cannot run again."""
+        """Return the points and remove them from this object, which is then unusable: the core overwrites them."""
         points, self.points = self.points, self.points[:0]
         return points
 
@@ -185,7 +185,7 @@ class VectorLinkage:
         return self.linkage
 
     def edge_linkages(self, graph: NeighborGraph, weights: Float | None = None) -> EdgeLinkages:
-        """Return the linkage of each edge's two points, which may have weights.
+        """Return the linkage of the two points of each edge; ``weights`` are the weights of the points.
 
         See :func:`agglo.rounds.linkage.edge_linkages`.
         """
