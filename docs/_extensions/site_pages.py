@@ -34,23 +34,27 @@ def is_child(page):
 
 
 def toctrees(text):
-    """Return the navigation of an index page as MyST directives, one per heading with links."""
-    pages = {}
+    """Return the navigation of an index page as MyST directives, one per heading with links.
+
+    Pages in lists and tables come first, with the titles there. Pages that only a sentence links have their own titles.
+    """
+    pages, in_sentences = {}, {}
     caption = ""
     for line in text.splitlines():
         if heading := HEADING.match(line):
             caption = heading[1]
         for title, page in LINK.findall(line):
-            if is_child(page):
-                pages.setdefault(page, (caption, title.replace("`", "")))
+            if is_child(page) and line.startswith(("- ", "|")):
+                pages.setdefault(
+                    page, (caption, f"{title.replace('`', '')} <{PurePosixPath(page).with_suffix('')}>")
+                )
+            elif is_child(page):
+                in_sentences.setdefault(page, ("", str(PurePosixPath(page).with_suffix(""))))
+    pages |= {page: entry for page, entry in in_sentences.items() if page not in pages}
     directives = []
     for caption in dict.fromkeys(caption for caption, _ in pages.values()):
         options = [":hidden:"] + ([f":caption: {caption}"] if caption else [])
-        entries = [
-            f"{title} <{PurePosixPath(page).with_suffix('')}>"
-            for page, (own, title) in pages.items()
-            if own == caption
-        ]
+        entries = [entry for own, entry in pages.values() if own == caption]
         directives.append("\n".join(["```{toctree}", *options, "", *entries, "```"]))
     return "\n\n".join(directives)
 
