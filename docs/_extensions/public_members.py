@@ -9,10 +9,12 @@ from sphinx.util.nodes import make_refnode
 
 
 def is_skipped(app, kind, name, member, skip, options):
-    """Skip members without documentation, and those that a class inherits from other libraries."""
+    """Skip members that are deprecated, and those that a class inherits from other libraries."""
     function = inspect.unwrap(getattr(member, "fget", None) or getattr(member, "__func__", member))
     if not inspect.isroutine(function):
         return skip
+    if "deprecated" in (inspect.getdoc(function) or "").partition("\n")[0]:
+        return True
     return skip or not str(getattr(function, "__module__", None)).startswith("agglo.")
 
 

@@ -36,7 +36,7 @@ def is_child(page):
 def toctrees(text):
     """Return the navigation of an index page as MyST directives, one per heading with links.
 
-    Pages in lists and tables come first, with the titles there. Pages that only a sentence links have their own titles.
+    Pages in lists and tables come first, with the titles there. Pages that only sentences link follow.
     """
     pages, in_sentences = {}, {}
     caption = ""

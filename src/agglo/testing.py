@@ -84,6 +84,13 @@ def check_hierarchy(tree: Hierarchy) -> None:
 
     The checks of :class:`agglo.Hierarchy` are implemented independently of its constructor. They take time
     proportional to the number of nodes plus points × rounds.
+
+    Examples
+    --------
+    >>> import agglo
+    >>> from agglo.testing import check_hierarchy
+    >>> tree = agglo.hac(agglo.neighbor_graph([[0.0], [1.0], [5.0]], 2, "euclidean"))
+    >>> check_hierarchy(tree)
     """
     n = tree.n_leaves
     last = len(tree.rounds)
@@ -118,7 +125,15 @@ def check_hierarchy(tree: Hierarchy) -> None:
 
 
 def assert_same_hierarchy(left: Hierarchy, right: Hierarchy) -> None:
-    """Raise AssertionError unless both trees are bit-identical, except for the durations of the rounds."""
+    """Raise AssertionError unless both trees are bit-identical, except for the durations of the rounds.
+
+    Examples
+    --------
+    >>> import agglo
+    >>> from agglo.testing import assert_same_hierarchy
+    >>> graph = agglo.neighbor_graph([[0.0], [1.0], [5.0]], 2, "euclidean")
+    >>> assert_same_hierarchy(agglo.hac(graph), agglo.hac(graph))
+    """
     for name in ("parent", "height", "size", "round"):
         np.testing.assert_array_equal(getattr(left, name), getattr(right, name), err_msg=name, strict=True)
     for name in ("threshold", "before", "after"):

@@ -25,7 +25,14 @@ _COLUMNS = 16
 
 
 class Spread(NamedTuple):
-    """The size, cohesion, separation and nearest cluster of each cluster: arrays with one entry per cluster."""
+    """The size, cohesion, separation and nearest cluster of each cluster: arrays with one entry per cluster.
+
+    Examples
+    --------
+    >>> from agglo import contents
+    >>> contents.spread([[0.0], [2.0], [5.0], [5.0]], [0, 0, 1, 1])
+    Spread(size=array([2, 2]), cohesion=array([1., 0.]), separation=array([4., 4.]), nearest=array([1, 0]))
+    """
 
     size: Ints
     """The number of points of each cluster."""
@@ -38,7 +45,15 @@ class Spread(NamedTuple):
 
 
 class FirstMerge(NamedTuple):
-    """The first merge of each point into a large enough cluster: arrays with one entry per point."""
+    """The first merge of each point into a large enough cluster: arrays with one entry per point.
+
+    Examples
+    --------
+    >>> import agglo
+    >>> tree = agglo.hac(agglo.neighbor_graph([[0.0], [1.0], [5.0]], 2, "euclidean"))
+    >>> agglo.contents.first_merge(tree).height
+    array([1. , 1. , 4.5])
+    """
 
     node: npt.NDArray[np.int32]
     """The tree node of the cluster into which the point is merged."""

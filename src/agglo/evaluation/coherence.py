@@ -17,7 +17,14 @@ _N_RANDOM_PAIRS = 20_000  # number of random pairs of points; quantiles of their
 
 
 class Coherence(NamedTuple):
-    """Ratings of sampled pairs of points; see :func:`coherence`."""
+    """Ratings of sampled pairs of points; see :func:`coherence`.
+
+    Examples
+    --------
+    >>> from agglo import metrics
+    >>> metrics.coherence([0, 0, 1, 1], y=["a", "a", "b", "b"]).coherent
+    1.0
+    """
 
     coherent: float
     """The share of pairs with the rating 1 (coherent)."""

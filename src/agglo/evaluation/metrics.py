@@ -15,7 +15,14 @@ from agglo.tree.hierarchy import Hierarchy
 
 
 class PairwiseScores(NamedTuple):
-    """Pairwise F1, precision and recall; see :func:`pairwise_f1`."""
+    """Pairwise F1, precision and recall; see :func:`pairwise_f1`.
+
+    Examples
+    --------
+    >>> from agglo import metrics
+    >>> metrics.pairwise_f1([0, 0, 1, 1], ["a", "a", "a", "b"]).precision
+    0.3333333333333333
+    """
 
     f1: float
     precision: float
@@ -27,6 +34,12 @@ class PairwiseScores(NamedTuple):
 
         ``of_class`` is the number of pairs with the same class. ``of_cluster`` is the number of pairs in the same
         cluster. ``together`` is the number of pairs with both.
+
+        Examples
+        --------
+        >>> from agglo.metrics import PairwiseScores
+        >>> PairwiseScores.from_pairs(together=1, of_class=2, of_cluster=2)
+        PairwiseScores(f1=0.5, precision=0.5, recall=0.5)
         """
         # Python integers are exact, so each ratio is rounded only once.
         return cls(
@@ -37,7 +50,15 @@ class PairwiseScores(NamedTuple):
 
 
 class RoundScores(NamedTuple):
-    """Pairwise F1, precision and recall of every round: entry ``i`` scores ``tree.labels(round=i)``."""
+    """Pairwise F1, precision and recall of every round: entry ``i`` scores ``tree.labels(round=i)``.
+
+    Examples
+    --------
+    >>> import agglo
+    >>> tree = agglo.hac(agglo.neighbor_graph([[0.0], [1.0], [5.0]], 2, "euclidean"))
+    >>> agglo.metrics.pairwise_f1_by_round(tree, ["a", "a", "b"]).f1
+    array([0. , 1. , 0.5])
+    """
 
     f1: npt.NDArray[np.float64]
     precision: npt.NDArray[np.float64]
@@ -45,7 +66,15 @@ class RoundScores(NamedTuple):
 
     @classmethod
     def from_pairs(cls, together: npt.NDArray[Any], of_class: float, of_cluster: npt.NDArray[Any]) -> RoundScores:
-        """Compute the scores from the numbers of pairs after each round; see :meth:`PairwiseScores.from_pairs`."""
+        """Compute the scores from the numbers of pairs after each round; see :meth:`PairwiseScores.from_pairs`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from agglo.metrics import RoundScores
+        >>> RoundScores.from_pairs(np.array([0, 1]), of_class=2, of_cluster=np.array([0, 2])).f1
+        array([0. , 0.5])
+        """
 
         def divide(part: npt.NDArray[Any], whole: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
             return np.asarray(np.divide(part, whole, out=np.ones(len(whole)), where=whole > 0), np.float64)

@@ -32,7 +32,23 @@ _MAX_NAME = 300  # maximum number of characters of a cluster's name, which is a 
 
 @dataclass(frozen=True, eq=False)
 class ExplorableRun:
-    """A tree with the items and names that the explorer shows."""
+    """A tree with the items and names that the explorer shows.
+
+    Examples
+    --------
+    >>> import agglo
+    >>> from agglo.explore import open_tree
+    >>> tree = agglo.hac(agglo.neighbor_graph([[0.0], [1.0], [5.0]], 2, "euclidean"))
+    >>> run = open_tree(tree, ["cats", "dogs", "planets"], None)
+    >>> run.name(2)
+    'planets'
+    >>> run.points(3)
+    array([0, 1], dtype=int32)
+    >>> run.examples(4, 2)
+    array([2, 0])
+    >>> run.terms(2)
+    []
+    """
 
     tree: Hierarchy
     items: Items
@@ -83,6 +99,17 @@ def open_run(path: Path, items: Path | None = None, column: str | None = None) -
 
     ``items`` is a file with one row per point, which replaces the items of the run. ``column`` is the name of its
     text column.
+
+    Examples
+    --------
+    >>> import agglo, tempfile
+    >>> from pathlib import Path
+    >>> from agglo.explore import open_run
+    >>> tree = agglo.hac(agglo.neighbor_graph([[0.0], [1.0], [5.0]], 2, "euclidean"))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     tree.save(f"{folder}/tree.parquet")
+    ...     open_run(Path(folder) / "tree.parquet").name(3)
+    'cluster 3'
     """
     if path.is_dir():
         return runfolder.read_run(path, lambda files: _open_files(path, files, items, column))
@@ -124,6 +151,21 @@ def open_tree(
     """Return a tree in memory as an explorable run.
 
     ``names`` are the names of the clusters. By default, they are terms of ``texts``, if these are given.
+
+    Examples
+    --------
+    >>> import agglo
+    >>> from agglo.explore import open_tree
+    >>> tree = agglo.hac(agglo.neighbor_graph([[0.0], [1.0], [5.0]], 2, "euclidean"))
+    >>> run = open_tree(tree, ["cats", "dogs", "planets"], None)
+    >>> run.name(2)
+    'planets'
+    >>> run.points(3)
+    array([0, 1], dtype=int32)
+    >>> run.examples(4, 2)
+    array([2, 0])
+    >>> run.terms(2)
+    []
     """
     items = Items(tree.n_leaves, make_table(texts, columns))
     if names is None and texts is not None and tree.n_leaves > 1:

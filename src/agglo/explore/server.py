@@ -55,6 +55,21 @@ class Explorer:
     ----------
     url : str
         The link to the page. It contains the token that every request needs.
+
+    Examples
+    --------
+    >>> import agglo, tempfile
+    >>> from agglo.explore import Explorer, open_tree
+    >>> tree = agglo.hac(agglo.neighbor_graph([[0.0], [1.0], [5.0]], 2, "euclidean"))
+    >>> explorer = Explorer(open_tree(tree, ["cats", "dogs", "planets"], None))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     explorer.save(f"{folder}/tree.html")
+    >>> explorer.start() is explorer
+    True
+    >>> explorer.url.startswith("http://127.0.0.1:")
+    True
+    >>> explorer.close()
+    >>> explorer.wait()  # returns at once, because the server is closed
     """
 
     def __init__(self, run: ExplorableRun, port: int = 0) -> None:
@@ -79,7 +94,7 @@ class Explorer:
         """Write a self-contained HTML page to ``path``; see :func:`agglo.explore.page.render_page`."""
         save_page(self.run, path, max_bytes)
 
-    def count_response(self) -> None:
+    def _count_response(self) -> None:
         """Count a response; after every 20 responses, release the mapped pages of the tree file."""
         self._n_responses += 1
         if self._n_responses % _RELEASE_EVERY == 0:
@@ -254,7 +269,7 @@ class _Handler(BaseHTTPRequestHandler):
         with self.server.slots:
             result = handler(explorer.run, **arguments)
             content = b"" if isinstance(result, api.File) else _encode_json(result)
-            explorer.count_response()
+            explorer._count_response()
         if isinstance(result, api.File):
             self._send_file(result)
         else:

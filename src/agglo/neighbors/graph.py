@@ -198,6 +198,14 @@ class NeighborGraph(Immutable):
         """Build a graph from the stored entries of a square SciPy sparse matrix.
 
         Stored zeros are edges of weight zero. The matrix may be asymmetric. Its indices may be unsorted.
+
+        Examples
+        --------
+        >>> import scipy.sparse as sp
+        >>> from agglo import NeighborGraph
+        >>> weights = sp.csr_array([[0, 0.9, 0], [0.9, 0, 0.5], [0, 0.5, 0]])
+        >>> NeighborGraph.from_scipy(weights, kind="similarity").n_edges
+        2
         """
         if not sp.issparse(matrix):
             raise TypeError(f"expected a SciPy sparse matrix, got {type(matrix).__name__}")
@@ -289,6 +297,12 @@ class NeighborGraph(Immutable):
 
         Point ``indices[i, j]`` is a neighbour of point ``i``, with weight ``values[i, j]``. Entries whose index is
         -1 or ``i`` are ignored.
+
+        Examples
+        --------
+        >>> from agglo import NeighborGraph
+        >>> NeighborGraph.from_neighbors([[1], [0], [1]], [[0.9], [0.9], [0.5]], kind="similarity").n_edges
+        2
         """
         lists, weights = check_neighbor_lists(indices, values, "point indices")
         n = len(lists)
@@ -351,7 +365,15 @@ class NeighborGraph(Immutable):
         return float(self.weights.max()) if len(self.weights) else 0.0
 
     def quantile_above(self, bound: float, up: bool, share: float) -> float | None:
-        """Return the quantile ``share`` of the weights above ``bound``; see ``WeightSummary``."""
+        """Return the quantile ``share`` of the weights above ``bound``; see ``WeightSummary``.
+
+        Examples
+        --------
+        >>> from agglo import NeighborGraph
+        >>> graph = NeighborGraph.from_edges([0, 1, 2], [1, 2, 3], [1.0, 2.0, 3.0], kind="distance")
+        >>> graph.quantile_above(1.0, True, 0.5)
+        2.0
+        """
         if not 0 <= share <= 1:
             raise ValueError(f"share={share!r} is not a quantile: pass a number from 0 to 1")
         quantile: float = _core.weight_quantile(self.weights, bound, up, share)
@@ -367,6 +389,15 @@ class NeighborGraph(Immutable):
 
         The matrix shares the read-only arrays of the graph. Copy it before you change it in place, for example
         with ``eliminate_zeros``: ``graph.to_scipy().copy()``.
+
+        Examples
+        --------
+        >>> from agglo import NeighborGraph
+        >>> graph = NeighborGraph.from_edges([0, 1], [1, 2], [1.0, 2.0], kind="distance")
+        >>> graph.to_scipy().toarray()
+        array([[0., 1., 0.],
+               [1., 0., 2.],
+               [0., 2., 0.]], dtype=float32)
         """
         n, indptr = self.n_points, self.indptr
         if len(self.indices) <= np.iinfo(np.int32).max:

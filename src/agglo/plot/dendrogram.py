@@ -121,6 +121,15 @@ def dendrogram(
     represents a subtree, with the number of points beside it. If a node has too many children, the smallest are
     drawn as one dashed branch, and so are single points. ``names`` is a function that returns the name
     of a node of ``tree``. The name is written beside the end of the node.
+
+    Examples
+    --------
+    >>> import agglo
+    >>> from matplotlib.figure import Figure
+    >>> from agglo import plot
+    >>> tree = agglo.hac(agglo.neighbor_graph([[0.0], [1.0], [5.0]], 2, "euclidean"))
+    >>> figure = Figure()
+    >>> plot.dendrogram(figure.subplots(), tree, tree.cut(n_clusters=2))
     """
     colours = cluster_colours(labels, tree) if colours is None else colours
     clusters = containing_clusters(tree, labels)

@@ -60,6 +60,15 @@ def icicle(axes: Axes, tree: Hierarchy, labels: Labels, colours: Colours | None 
     The vertical axis is the number of clusters, so a horizontal line is the partition of
     ``tree.cut(n_clusters=...)``. A node within one cluster of ``labels`` has the colour of that cluster, lighter
     towards the leaves. A node with leaves of several clusters is grey. Nodes narrower than a pixel are not drawn.
+
+    Examples
+    --------
+    >>> import agglo
+    >>> from matplotlib.figure import Figure
+    >>> from agglo import plot
+    >>> tree = agglo.hac(agglo.neighbor_graph([[0.0], [1.0], [5.0]], 2, "euclidean"))
+    >>> figure = Figure()
+    >>> plot.icicle(figure.subplots(), tree, tree.cut(n_clusters=2))
     """
     colours = cluster_colours(labels, tree) if colours is None else colours
     n, last = tree.n_leaves, len(tree.rounds)
@@ -113,6 +122,15 @@ def scatter(
         The colour of each cluster; ``cluster_colours`` by default.
     unit : bool, default=False
         Whether to normalize all points to unit length first, for the cosine metric.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from matplotlib.figure import Figure
+    >>> from agglo import plot
+    >>> X = [[0.0, 0.0], [2.0, 0.0], [4.0, 0.0]]
+    >>> plot.scatter(Figure().subplots(), X, np.array([0, 0, 1])).shape
+    (3, 2)
     """
     colours = cluster_colours(labels) if colours is None else colours
     flat = principal_axes(X, unit=unit)
@@ -128,7 +146,17 @@ def scatter(
 
 
 def rounds(axes: Axes, tree: Hierarchy) -> None:
-    """Draw the number of clusters after each round as a curve."""
+    """Draw the number of clusters after each round as a curve.
+
+    Examples
+    --------
+    >>> import agglo
+    >>> from matplotlib.figure import Figure
+    >>> from agglo import plot
+    >>> tree = agglo.hac(agglo.neighbor_graph([[0.0], [1.0], [5.0]], 2, "euclidean"))
+    >>> figure = Figure()
+    >>> plot.rounds(figure.subplots(), tree)
+    """
     counts = np.concatenate(([tree.n_leaves], tree.rounds.after))
     drawn = np.unique(np.linspace(0, len(counts) - 1, _MAX_ROUNDS).round().astype(int))
     axes.step(drawn, counts[drawn], where="post", color=INK, linewidth=1.2)
@@ -140,7 +168,18 @@ def rounds(axes: Axes, tree: Hierarchy) -> None:
 
 
 def prices(cost_axes: Axes, count_axes: Axes, path: DPMeansPath) -> None:
-    """Draw two curves over λ: the minimum DP-means cost of all cuts of the tree, and its number of clusters."""
+    """Draw two curves over λ: the minimum DP-means cost of all cuts of the tree, and its number of clusters.
+
+    Examples
+    --------
+    >>> import agglo
+    >>> from matplotlib.figure import Figure
+    >>> from agglo import plot
+    >>> X = [[0.0], [1.0], [5.0]]
+    >>> tree = agglo.hac(agglo.neighbor_graph(X, 2, "euclidean"))
+    >>> figure = Figure()
+    >>> plot.prices(*figure.subplots(2), agglo.dp_means_path(tree, X))
+    """
     positive = path.lambdas[path.lambdas > 0]
     low, high = (positive[0] / 3, positive[-1] * 3) if len(positive) else (0.1, 10.0)
     lam = np.geomspace(low, high, 400)
@@ -322,7 +361,16 @@ def check_name(path: str | os.PathLike[str]) -> str:
 
 
 def save(figure: Figure, path: str | os.PathLike[str], *, form: str | None = None) -> None:
-    """Write a figure to ``path`` atomically. ``form`` is the image format, by default the suffix of ``path``."""
+    """Write a figure to ``path`` atomically. ``form`` is the image format, by default the suffix of ``path``.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from matplotlib.figure import Figure
+    >>> from agglo import plot
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     plot.save(Figure(), f"{folder}/empty.png")
+    """
     form = check_name(path) if form is None else form
     with replace_file(path) as partial:
         figure.savefig(partial, format=form)

@@ -81,6 +81,15 @@ def treemap(
     Clusters of the same branch of the tree are side by side and have similar colours. ``names`` is a function that
     returns the name of a node of ``tree``; by default, the name is the number of the cluster in ``labels``. A box
     that is too small for its name has only a part of the name, or none.
+
+    Examples
+    --------
+    >>> import agglo
+    >>> from matplotlib.figure import Figure
+    >>> from agglo import plot
+    >>> tree = agglo.hac(agglo.neighbor_graph([[0.0], [1.0], [5.0]], 2, "euclidean"))
+    >>> figure = Figure()
+    >>> plot.treemap(figure.subplots(), tree, tree.cut(n_clusters=2))
     """
     colours = cluster_colours(labels, tree) if colours is None else colours
     sizes = np.bincount(labels)

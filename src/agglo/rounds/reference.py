@@ -27,19 +27,43 @@ def scc(
     advance: Any = "every-round",
     X: Any = None,
 ) -> Hierarchy:
-    """Build the tree of the Sub-Cluster Component algorithm with this slow reference; see :func:`agglo.scc`."""
+    """Build the tree of the Sub-Cluster Component algorithm with this slow reference; see :func:`agglo.scc`.
+
+    Examples
+    --------
+    >>> import agglo
+    >>> graph = agglo.neighbor_graph([[0.0], [1.0], [5.0]], 2, "euclidean")
+    >>> agglo.reference.scc(graph).labels(round=-1)
+    array([0, 0, 0])
+    """
     plan = scc_plan(graph, thresholds, n_thresholds, linkages.bind_points(graph, linkage, X), advance)
     return build_tree(graph, plan, scc_partitions(graph, plan))
 
 
 def affinity(graph: NeighborGraph, *, linkage: Any = "average", X: Any = None) -> Hierarchy:
-    """Build the tree of Affinity clustering with this slow reference; see :func:`agglo.affinity`."""
+    """Build the tree of Affinity clustering with this slow reference; see :func:`agglo.affinity`.
+
+    Examples
+    --------
+    >>> import agglo
+    >>> graph = agglo.neighbor_graph([[0.0], [1.0], [5.0]], 2, "euclidean")
+    >>> agglo.reference.affinity(graph).labels(round=-1)
+    array([0, 0, 0])
+    """
     plan = affinity_plan(linkages.bind_points(graph, linkage, X))
     return build_tree(graph, plan, scc_partitions(graph, plan))
 
 
 def hac(graph: NeighborGraph, *, linkage: Any = "average", X: Any = None) -> Hierarchy:
-    """Build the tree of hierarchical agglomerative clustering with this slow reference; see :func:`agglo.hac`."""
+    """Build the tree of hierarchical agglomerative clustering with this slow reference; see :func:`agglo.hac`.
+
+    Examples
+    --------
+    >>> import agglo
+    >>> graph = agglo.neighbor_graph([[0.0], [1.0], [5.0]], 2, "euclidean")
+    >>> agglo.reference.hac(graph).labels(round=-1)
+    array([0, 0, 0])
+    """
     plan = hac_plan(linkages.bind_points(graph, linkage, X))
     return build_tree(graph, plan, scc_partitions(graph, plan))
 

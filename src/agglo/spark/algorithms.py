@@ -121,6 +121,15 @@ def affinity(
     """Cluster a graph with Affinity clustering, which has no thresholds; return the tree.
 
     The tree is the same as with :func:`agglo.affinity`. The parameters have the same meaning as for :func:`scc`.
+
+    Examples
+    --------
+    >>> import agglo.spark
+    >>> spark = agglo.spark.session()
+    >>> rows = [("ant", "bee", 0.9), ("bee", "cow", 0.2), ("cow", "dog", 0.8)]
+    >>> edges = spark.createDataFrame(rows, "src string, dst string, weight float")
+    >>> agglo.spark.affinity(edges, "affinity-run", kind="similarity").clusters_per_round
+    [4, 2, 1]
     """
     parameters = {"method": "affinity", "kind": kind, "missing": missing, "metric": metric, "linkage": linkage}
     check_supported(linkage, unsupported)

@@ -40,6 +40,18 @@ def scores(tree: SparkHierarchy, classes: DataFrame) -> Scores:
         The tree.
     classes : DataFrame
         One row per point, with the columns ``id`` (the user's id of the point) and ``class``.
+
+    Examples
+    --------
+    >>> import agglo.spark
+    >>> spark = agglo.spark.session()
+    >>> rows = [("ant", "bee", 0.9), ("bee", "cow", 0.2), ("cow", "dog", 0.8)]
+    >>> edges = spark.createDataFrame(rows, "src string, dst string, weight float")
+    >>> tree = agglo.spark.scc(edges, "scores-run", kind="similarity")
+    >>> rows = [("ant", "a"), ("bee", "a"), ("cow", "b"), ("dog", "b")]
+    >>> classes = spark.createDataFrame(rows, "id string, class string")
+    >>> agglo.spark.scores(tree, classes).dendrogram_purity
+    1.0
     """
     points = _join_classes(tree, classes).select(F.col("id").alias("cluster"), "class")
     links = _write_links(tree)
@@ -127,6 +139,18 @@ def pairwise_f1(tree: SparkHierarchy, classes: DataFrame, round: SupportsIndex) 
 
     :mod:`agglo.metrics` defines these scores. ``classes`` has the columns ``id`` (the user's id of a point) and
     ``class``.
+
+    Examples
+    --------
+    >>> import agglo.spark
+    >>> spark = agglo.spark.session()
+    >>> rows = [("ant", "bee", 0.9), ("bee", "cow", 0.2), ("cow", "dog", 0.8)]
+    >>> edges = spark.createDataFrame(rows, "src string, dst string, weight float")
+    >>> tree = agglo.spark.scc(edges, "f1-run", kind="similarity")
+    >>> rows = [("ant", "a"), ("bee", "a"), ("cow", "b"), ("dog", "b")]
+    >>> classes = spark.createDataFrame(rows, "id string, class string")
+    >>> agglo.spark.pairwise_f1(tree, classes, round=2)
+    PairwiseScores(f1=1.0, precision=1.0, recall=1.0)
     """
     both = _join_classes(tree, classes).join(tree.assignment(round), "id")
     cells = both.groupBy("cluster", "class").agg(F.count(F.lit(1)).alias("n"))
@@ -144,6 +168,16 @@ def exemplars(tree: SparkHierarchy, round: SupportsIndex, n: int = 5) -> DataFra
     Returns a table with the columns ``cluster``, ``rank`` (from 1), ``id`` and ``closeness``. The closeness of a
     point is the sum of the weights of its edges within the cluster. A distance d is first converted to the largest
     distance minus d. Ties go to the smaller id.
+
+    Examples
+    --------
+    >>> import agglo.spark
+    >>> spark = agglo.spark.session()
+    >>> rows = [("ant", "bee", 0.9), ("bee", "cow", 0.2), ("cow", "dog", 0.8)]
+    >>> edges = spark.createDataFrame(rows, "src string, dst string, weight float")
+    >>> tree = agglo.spark.scc(edges, "exemplars-run", kind="similarity")
+    >>> sorted(row.id for row in agglo.spark.exemplars(tree, round=2, n=1).collect())
+    ['ant', 'cow']
     """
     if isinstance(n, bool) or not isinstance(n, int) or n < 1:
         raise ValueError(f"n={n!r} must be a positive integer: the number of points per cluster")

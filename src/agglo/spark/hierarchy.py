@@ -44,6 +44,20 @@ class SparkHierarchy:
     Points have internal ids. If the user's ids are integers, the internal ids are equal to them. If the user's ids
     are strings, the internal ids are integers in the sorted order of the strings. The id of a cluster is the
     smallest internal id of its points.
+
+    Examples
+    --------
+    >>> import agglo.spark
+    >>> spark = agglo.spark.session()
+    >>> rows = [("ant", "bee", 0.9), ("bee", "cow", 0.2), ("cow", "dog", 0.8)]
+    >>> edges = spark.createDataFrame(rows, "src string, dst string, weight float")
+    >>> tree = agglo.spark.scc(edges, "tree-run", kind="similarity")
+    >>> tree.merges.count()
+    6
+    >>> tree.assignment(round=1).count()
+    4
+    >>> tree.to_hierarchy().cut(n_clusters=2)
+    array([0, 0, 1, 1])
     """
 
     def __init__(self, spark: SparkSession, path: str) -> None:

@@ -33,7 +33,17 @@ Floats = npt.NDArray[np.float32]
 
 
 class SparkGraph(NamedTuple):
-    """A neighbour graph as a Spark table, with the arguments to pass to :func:`agglo.spark.scc`."""
+    """A neighbour graph as a Spark table, with the arguments to pass to :func:`agglo.spark.scc`.
+
+    Examples
+    --------
+    >>> import agglo.spark
+    >>> spark = agglo.spark.session()
+    >>> points = spark.createDataFrame([(0, [1.0, 0.0]), (1, [0.9, 0.1])], "id long, vector array<double>")
+    >>> graph = agglo.spark.neighbor_graph(points, "graph-edges", n_neighbors=1)
+    >>> graph.kind, graph.metric
+    ('similarity', 'cosine')
+    """
 
     edges: DataFrame
     """The columns ``src``, ``dst`` and ``weight``, with one row per point and nearest neighbour."""
@@ -77,6 +87,16 @@ def neighbor_graph(
         The number of points on which the recall is measured. Their true neighbours are found by exact search.
     random_state : int
         The random seed. The same seed gives the same graph.
+
+    Examples
+    --------
+    >>> import agglo.spark
+    >>> spark = agglo.spark.session()
+    >>> rows = [(0, [1.0, 0.0]), (1, [0.9, 0.1]), (2, [0.0, 1.0]), (3, [0.1, 0.9])]
+    >>> points = spark.createDataFrame(rows, "id long, vector array<double>")
+    >>> graph = agglo.spark.neighbor_graph(points, "edges", n_neighbors=1)
+    >>> sorted((row.src, row.dst) for row in graph.edges.collect())
+    [(0, 1), (1, 0), (2, 3), (3, 2)]
     """
     if metric not in ("cosine", "dot", "sqeuclidean", "euclidean"):
         raise ValueError(
@@ -153,6 +173,16 @@ def set_graph(
         As for :func:`neighbor_graph`.
     bands, rows : int
         ``bands`` is the number of buckets per set. ``rows`` is the number of MinHashes that identify a bucket.
+
+    Examples
+    --------
+    >>> import agglo.spark
+    >>> spark = agglo.spark.session()
+    >>> rows = [("a", ["red", "green"]), ("b", ["red", "green", "blue"]), ("c", ["black"])]
+    >>> sets = spark.createDataFrame(rows, "id string, tokens array<string>")
+    >>> graph = agglo.spark.set_graph(sets, "set-edges", n_neighbors=1)
+    >>> [(row.src, row.dst) for row in graph.edges.collect()]
+    [('a', 'b'), ('b', 'a')]
     """
     id_kind = _check_points(sets, "tokens", "array<string>")
     bands, rows = check_positive("bands", bands), check_positive("rows", rows)

@@ -93,6 +93,19 @@ class LayerClusterer:
         One instance of ``layer_class`` per layer, from fine to coarse.
     cluster_tree_ : dict
         See :func:`cluster_tree`.
+
+    Examples
+    --------
+    >>> import agglo
+    >>> from types import SimpleNamespace
+    >>> from agglo.topic_models import LayerClusterer
+    >>> X = [[0.0], [1.0], [5.0], [6.0]]
+    >>> tree = agglo.hac(agglo.neighbor_graph(X, 3, "euclidean"))
+    >>> def layer(labels, centroids, layer_id):  # Toponymy passes a class of its own
+    ...     return SimpleNamespace(labels=labels, centroids=centroids)
+    >>> layers, cluster_tree = LayerClusterer(tree, n_layers=1).fit_predict(X, X, layer)
+    >>> layers[0].labels
+    array([0, 0, 1, 1])
     """
 
     def __init__(self, tree: Hierarchy, n_layers: int = 4) -> None:

@@ -43,6 +43,19 @@ class Topics:
         The names of all inner nodes of the tree.
     texts : list of str
         The different texts, which are the leaves of the tree.
+
+    Examples
+    --------
+    >>> import agglo
+    >>> texts = ["red apple", "green apple", "fast car", "slow car", "new car", "ripe apple"]
+    >>> topics = agglo.topics(texts, levels=[2])
+    >>> topics.to_pandas().columns[0]
+    'text'
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     topics.to_csv(f"{folder}/topics.csv")
+    >>> explorer = topics.explore()
+    >>> explorer.close()
     """
 
     table: Any

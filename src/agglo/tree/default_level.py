@@ -135,6 +135,18 @@ class ModularityPath(Immutable):
 
     The largest modularity is a piecewise linear, convex and decreasing function of the resolution. On each piece,
     the best cut does not change. The cuts become finer as the resolution grows, and they are nested.
+
+    Examples
+    --------
+    >>> import agglo
+    >>> graph = agglo.neighbor_graph([[0.0], [1.0], [5.0], [6.0]], 3, "euclidean")
+    >>> path = agglo.modularity_path(agglo.hac(graph), graph)
+    >>> path.cut(1.0)
+    array([0, 0, 1, 1])
+    >>> round(path.modularity(1.0), 2)
+    0.21
+    >>> path.cut(path.persistent_resolution())
+    array([0, 0, 1, 1])
     """
 
     tree: Hierarchy

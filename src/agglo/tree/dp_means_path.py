@@ -133,6 +133,22 @@ class DPMeansPath(Immutable):
 
     The lowest cost is a piecewise linear, concave and increasing function of ``lam``. On each piece, the best cut
     does not change.
+
+    Examples
+    --------
+    >>> import agglo
+    >>> X = [[0.0], [1.0], [5.0], [6.0]]
+    >>> path = agglo.dp_means_path(agglo.hac(agglo.neighbor_graph(X, 3, "sqeuclidean")), X)
+    >>> path.cut(lam=2.0)
+    array([0, 0, 1, 1])
+    >>> path.cost(lam=2.0)
+    5.0
+    >>> path.best_round(lam=2.0)
+    2
+    >>> path.round_costs(lam=2.0)
+    array([ 8. ,  6.5,  5. , 28. ])
+    >>> path.cut_exactly(n_clusters=3)
+    array([0, 0, 1, 2])
     """
 
     tree: Hierarchy

@@ -27,7 +27,15 @@ from agglo.tree.taxonomy import Taxonomy, layers, taxonomy
 
 
 class Round(NamedTuple):
-    """The record of one round: threshold, numbers of clusters, duration."""
+    """The record of one round: threshold, numbers of clusters, duration.
+
+    Examples
+    --------
+    >>> import agglo
+    >>> tree = agglo.hac(agglo.neighbor_graph([[0.0], [1.0], [5.0]], 2, "euclidean"))
+    >>> tree.rounds[0].before, tree.rounds[0].after
+    (3, 2)
+    """
 
     threshold: float
     before: int
@@ -37,7 +45,15 @@ class Round(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Rounds(Immutable, Sequence[Round]):
-    """The records of all rounds that merged clusters, stored as one array per field."""
+    """The records of all rounds that merged clusters, stored as one array per field.
+
+    Examples
+    --------
+    >>> import agglo
+    >>> tree = agglo.hac(agglo.neighbor_graph([[0.0], [1.0], [5.0]], 2, "euclidean"))
+    >>> tree.rounds.after
+    array([2, 1])
+    """
 
     threshold: npt.NDArray[np.float64]
     before: npt.NDArray[np.int64]
@@ -172,6 +188,15 @@ class Hierarchy(Immutable):
             The similarity at height 0. It is not used for distances.
         about : mapping, optional
             Further entries of ``about``, in addition to ``kind``, ``missing`` and ``origin``.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from agglo import Hierarchy
+        >>> from agglo.testing import random_forest
+        >>> forest = random_forest(np.random.default_rng(0), 4)
+        >>> Hierarchy.from_forest(forest, kind="distance", missing="ignore").n_leaves
+        4
         """
         if kind not in KINDS:
             raise ValueError(f"kind={kind!r} is unknown: pass 'similarity' or 'distance'")
@@ -198,14 +223,33 @@ class Hierarchy(Immutable):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Hierarchy:
-        """Load the tree that :meth:`save` wrote to ``path``."""
+        """Load the tree that :meth:`save` wrote to ``path``.
+
+        Examples
+        --------
+        >>> import agglo, tempfile
+        >>> tree = agglo.hac(agglo.neighbor_graph([[0.0], [1.0], [5.0]], 2, "euclidean"))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     tree.save(f"{folder}/tree.parquet")
+        ...     agglo.Hierarchy.load(f"{folder}/tree.parquet")
+        Hierarchy(3 leaves, 5 nodes, 2 rounds, height 4.5)
+        """
         from agglo.tree.file import read_tree  # PyArrow is slow to import
 
         return read_tree(path, cls.from_columns)
 
     @classmethod
     def from_columns(cls, rounds: Mapping[str, Column], **nodes: Any) -> Hierarchy:
-        """Build the tree from the columns of its rounds and of its nodes, as tree files store them."""
+        """Build the tree from the columns of its rounds and of its nodes, as tree files store them.
+
+        Examples
+        --------
+        >>> from agglo import Hierarchy
+        >>> rounds = {"threshold": [1.0], "before": [2], "after": [1], "seconds": [0.0]}
+        >>> height = [0.0, 0.0, 1.0]
+        >>> Hierarchy.from_columns(rounds, parent=[2, 2, -1], height=height, size=[1, 1, 2], round=[0, 0, 1])
+        Hierarchy(2 leaves, 3 nodes, 1 rounds, height 1)
+        """
         return cls(rounds=Rounds(**rounds), **nodes)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -239,6 +283,13 @@ class Hierarchy(Immutable):
 
         Rounds are counted from 1. In round 0, every point is its own cluster. Negative numbers count from the last
         round.
+
+        Examples
+        --------
+        >>> import agglo
+        >>> tree = agglo.hac(agglo.neighbor_graph([[0.0], [1.0], [5.0]], 2, "euclidean"))
+        >>> tree.labels(round=1)
+        array([0, 0, 1])
         """
         return self.partition(self.round <= check_round(round, len(self.rounds)))
 
@@ -462,6 +513,13 @@ class Hierarchy(Immutable):
         """Return the labels of the points after merging some nodes, numbered in order of first appearance.
 
         ``merged`` is a mask with one entry per node. All nodes below a merged node are merged, too.
+
+        Examples
+        --------
+        >>> import agglo
+        >>> tree = agglo.hac(agglo.neighbor_graph([[0.0], [1.0], [5.0]], 2, "euclidean"))
+        >>> tree.partition(tree.height <= 2)
+        array([0, 0, 1])
         """
         mask = np.ascontiguousarray(merged, np.bool_)
         if mask.shape != self.parent.shape:
@@ -479,17 +537,40 @@ class Hierarchy(Immutable):
         ------
         ValueError
             If a cluster is not a node of the tree.
+
+        Examples
+        --------
+        >>> import agglo
+        >>> tree = agglo.hac(agglo.neighbor_graph([[0.0], [1.0], [5.0]], 2, "euclidean"))
+        >>> tree.nodes(tree.cut(n_clusters=2))
+        array([3, 2], dtype=int32)
         """
         return find_cluster_nodes(self, labels)
 
     def children(self, node: SupportsIndex) -> npt.NDArray[np.int32]:
-        """Return the children of ``node`` in ascending order; a leaf has none."""
+        """Return the children of ``node`` in ascending order; a leaf has none.
+
+        Examples
+        --------
+        >>> import agglo
+        >>> tree = agglo.hac(agglo.neighbor_graph([[0.0], [1.0], [5.0]], 2, "euclidean"))
+        >>> tree.children(4)
+        array([2, 3], dtype=int32)
+        """
         inner = self._check_node(node) - self.n_leaves
         indptr, children, _, _ = self._traversal
         return children[indptr[inner] : indptr[inner + 1]].copy() if inner >= 0 else children[:0]
 
     def leaves(self, node: SupportsIndex) -> npt.NDArray[np.int32]:
-        """Return the leaves below ``node`` in ascending order; for a leaf, return the leaf itself."""
+        """Return the leaves below ``node`` in ascending order; for a leaf, return the leaf itself.
+
+        Examples
+        --------
+        >>> import agglo
+        >>> tree = agglo.hac(agglo.neighbor_graph([[0.0], [1.0], [5.0]], 2, "euclidean"))
+        >>> tree.leaves(3)
+        array([0, 1], dtype=int32)
+        """
         checked = self._check_node(node)
         first = self.start[checked]
         return np.sort(self.order[first : first + self.size[checked]])
@@ -524,6 +605,14 @@ class Hierarchy(Immutable):
 
         A node with m children becomes m - 1 rows of the same height. The rows merge the children in pairs, then
         the pairs in pairs, so that the binary tree is shallow enough for recursive functions.
+
+        Examples
+        --------
+        >>> import agglo
+        >>> from scipy.cluster.hierarchy import fcluster
+        >>> tree = agglo.hac(agglo.neighbor_graph([[0.0], [1.0], [5.0]], 2, "euclidean"))
+        >>> fcluster(tree.to_scipy(), 2, "maxclust")
+        array([1, 1, 2], dtype=int32)
         """
         if self.n_leaves < 2:
             raise ValueError("a tree of 1 leaf has no linkage matrix: SciPy's format needs 2 leaves or more")
@@ -535,15 +624,38 @@ class Hierarchy(Immutable):
 
         Nodes have the attributes ``height``, ``size`` and ``round``. Edges have the attribute ``length``, the
         height of the parent minus the height of the child.
+
+        Examples
+        --------
+        >>> import agglo
+        >>> tree = agglo.hac(agglo.neighbor_graph([[0.0], [1.0], [5.0]], 2, "euclidean"))
+        >>> tree.to_networkx().edges(data="length")
+        OutEdgeDataView([(3, 0, 1.0), (3, 1, 1.0), (4, 2, 4.5), (4, 3, 3.5)])
         """
         return export.to_networkx(self)
 
     def to_newick(self, names: Sequence[object] | None = None) -> str:
-        """Return the tree in Newick format with branch lengths; leaf names are ``names``, or the point indices."""
+        """Return the tree in Newick format with branch lengths; leaf names are ``names``, or the point indices.
+
+        Examples
+        --------
+        >>> import agglo
+        >>> tree = agglo.hac(agglo.neighbor_graph([[0.0], [1.0], [5.0]], 2, "euclidean"))
+        >>> tree.to_newick(["a", "b", "c"])
+        '(c:4.5,(a:1.0,b:1.0):3.5);'
+        """
         return export.to_newick(self, names)
 
     def to_frame(self) -> Any:
-        """Return a pandas.DataFrame with one row per node: ``parent``, ``height``, ``size`` and ``round``."""
+        """Return a pandas.DataFrame with one row per node: ``parent``, ``height``, ``size`` and ``round``.
+
+        Examples
+        --------
+        >>> import agglo
+        >>> tree = agglo.hac(agglo.neighbor_graph([[0.0], [1.0], [5.0]], 2, "euclidean"))
+        >>> tree.to_frame()["parent"].tolist()
+        [3, 3, 4, 4, -1]
+        """
         return export.to_frame(self)
 
     def explore(self, texts: Sequence[str] | None = None, columns: Mapping[str, Any] | None = None) -> Any:

@@ -24,7 +24,17 @@ _COARSEST = 2.5  # layers have more clusters than this, except the layer of the 
 
 
 class Taxonomy(NamedTuple):
-    """Nested levels of clusters, from coarse to fine."""
+    """Nested levels of clusters, from coarse to fine.
+
+    Examples
+    --------
+    >>> import agglo
+    >>> X = [[0.0], [1.0], [5.0], [6.0], [20.0]]
+    >>> taxonomy = agglo.hac(agglo.neighbor_graph(X, 4, "euclidean")).taxonomy([2, 3])
+    >>> taxonomy
+    Taxonomy(labels=array([[0, 0, 0, 0, 1],
+           [0, 0, 1, 1, 2]]), tree=Hierarchy(5 leaves, 9 nodes, 4 rounds, height 17))
+    """
 
     labels: Ints
     """The label of each point, one row per level. Labels are numbered in order of first appearance."""

@@ -58,7 +58,14 @@ __all__ = [
 
 
 class Method(NamedTuple):
-    """A baseline estimator, with the properties that a benchmark needs to run it."""
+    """A baseline estimator, with the properties that a benchmark needs to run it.
+
+    Examples
+    --------
+    >>> from agglo.paper.baselines import METHODS
+    >>> METHODS["perch"].hierarchical, METHODS["perch"].random
+    (True, True)
+    """
 
     estimator: type[Any]
     """The class of the estimator."""

@@ -68,6 +68,14 @@ class Dataset:
         ``"unit"`` normalizes every row to unit length, so that cosine and Euclidean methods can use the same
         points. ``"standard"`` first scales every column to mean 0 and standard deviation 1, for columns with
         different units. Constant columns become 0. Zero rows stay zero.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from agglo.paper.datasets import Dataset
+        >>> Dataset("pair", np.array([[3.0, 4.0], [0.0, 2.0]])).prepare().X
+        array([[0.6, 0.8],
+               [0. , 1. ]], dtype=float32)
         """
         if how not in PREPARATIONS:
             raise ValueError(f"how={how!r} is unknown: pass one of {', '.join(map(repr, PREPARATIONS))}")
@@ -79,7 +87,14 @@ class Dataset:
         return replace(self, X=normalize(X, copy=True))
 
     def sample(self, n_points: int, random_state: int = 0) -> Dataset:
-        """Sample at most ``n_points`` points without replacement; the sampled points keep their order."""
+        """Sample at most ``n_points`` points without replacement; the sampled points keep their order.
+
+        Examples
+        --------
+        >>> from agglo.paper.datasets import load_iris
+        >>> load_iris().sample(50)
+        Dataset(iris: 50 points, 4 columns, 3 classes, euclidean)
+        """
         if n_points < 1:
             raise ValueError(f"n_points={n_points} must be at least 1")
         if n_points >= len(self.X):

@@ -26,12 +26,23 @@ _SPARSE = ("data", "indices", "indptr", "shape")
 
 
 def load_covtype(path: Location) -> Dataset:
-    """Load the forest cover types of the UCI repository, from ``covtype.data`` or ``covtype.data.gz``.
+    r"""Load the forest cover types of the UCI repository, from ``covtype.data`` or ``covtype.data.gz``.
 
     The file has 581,012 lines. Each line has 54 integers and the cover type. The cover types 1 to 7 become the
     classes 0 to 6. The integers are 10 quantities in different units, and 44 indicators (0 or 1) of 4 wilderness
     areas and 40 soil types. The paper reports 500K points, and does not describe how columns are scaled. Use
     ``prepare("standard")``.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from agglo.paper.datasets import load_covtype
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "covtype.data"
+    ...     _ = path.write_text("\n".join(",".join(["1"] * 54 + [kind]) for kind in "27"))
+    ...     load_covtype(path)
+    Dataset(covtype: 2 points, 54 columns, 2 classes, cosine)
     """
     name = _check_file(path)
     with _read_errors(name):
@@ -42,11 +53,22 @@ def load_covtype(path: Location) -> Dataset:
 
 
 def load_aloi(path: Location) -> Dataset:
-    """Load the Amsterdam Library of Object Images, from ``aloi`` or ``aloi.scale`` of the LIBSVM collection.
+    r"""Load the Amsterdam Library of Object Images, from ``aloi`` or ``aloi.scale`` of the LIBSVM collection.
 
     The file has 108,000 lines. Each line has a class from 0 to 999, and the nonzero values of 128 color features
     as ``index:value``. In ``aloi.scale``, each column is scaled to the range 0 to 1. The paper compares points by
     cosine, so call ``prepare()``.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from agglo.paper.datasets import load_aloi
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "aloi"
+    ...     _ = path.write_text("0 1:0.5 128:1\n7 2:0.25\n")
+    ...     load_aloi(path)
+    Dataset(aloi: 2 points, 128 columns, 2 classes, cosine)
     """
     name = _check_file(path)
     with _read_errors(name):
@@ -57,10 +79,21 @@ def load_aloi(path: Location) -> Dataset:
 
 
 def load_tsv(path: Location) -> Dataset:
-    """Load points from the tab-separated format of Perch's authors: a name, a class and numbers per line.
+    r"""Load points from the tab-separated format of Perch's authors: a name, a class and numbers per line.
 
     The authors' ILSVRC features have this format. The Speaker dataset also has this format, but it is not public.
     It consists of 36,572 i-vectors of the NIST 2014 challenge, with one class per speaker.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from agglo.paper.datasets import load_tsv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "pairs.tsv"
+    ...     _ = path.write_text("first\ta\t0.5\t1.0\nsecond\tb\t1.5\t2.0\n")
+    ...     load_tsv(path)
+    Dataset(pairs: 2 points, 2 columns, 2 classes, cosine)
     """
     name = _check_file(path)
     with _read_errors(name):
@@ -77,6 +110,17 @@ def load_features(path: Location, labels: Location) -> Dataset:
 
     The paper uses the last layer of Inception, with 2,048 columns. ILSVRC (Sm.) has 50 images of each of the 1,000
     classes. ILSVRC (Lg.) has all 1.28 million images. The paper compares points by cosine, so call ``prepare()``.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from agglo.paper.datasets import load_features
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.save(f"{folder}/X.npy", np.eye(3))
+    ...     np.save(f"{folder}/y.npy", [0, 0, 1])
+    ...     load_features(f"{folder}/X.npy", f"{folder}/y.npy")
+    Dataset(X: 3 points, 3 columns, 2 classes, cosine)
     """
     name = _check_file(path)
     with _read_errors(name):
@@ -88,13 +132,27 @@ def load_features(path: Location, labels: Location) -> Dataset:
 
 
 def load_iris() -> Dataset:
-    """Load Iris from scikit-learn: 150 flowers, 4 columns in centimetres, 3 species."""
+    """Load Iris from scikit-learn: 150 flowers, 4 columns in centimetres, 3 species.
+
+    Examples
+    --------
+    >>> from agglo.paper.datasets import load_iris
+    >>> load_iris()
+    Dataset(iris: 150 points, 4 columns, 3 classes, euclidean)
+    """
     X, y = sklearn.datasets.load_iris(return_X_y=True)
     return Dataset("iris", X, y.astype(np.int64), "euclidean")
 
 
 def load_wine() -> Dataset:
-    """Load Wine from scikit-learn: 178 wines, 13 columns with different units, 3 growers."""
+    """Load Wine from scikit-learn: 178 wines, 13 columns with different units, 3 growers.
+
+    Examples
+    --------
+    >>> from agglo.paper.datasets import load_wine
+    >>> load_wine()
+    Dataset(wine: 178 points, 13 columns, 3 classes, cosine)
+    """
     X, y = sklearn.datasets.load_wine(return_X_y=True)
     return Dataset("wine", X, y.astype(np.int64))
 
