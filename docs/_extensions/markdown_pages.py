@@ -21,15 +21,16 @@ def docstring_to_markdown(text):
 
 def object_to_markdown(name):
     """Return the Markdown of a public object: its signature and docstring, and those of its methods."""
-    found = pkgutil.resolve_name(name)
-    parts = [f"# {name}", *_describe(found, name.rpartition(".")[2])]
+    module, _, attribute = name.rpartition(".")
+    found = getattr(pkgutil.resolve_name(module), attribute)  # a module may have the same name
+    parts = [f"# {name}", *_describe(found, attribute)]
     if inspect.isclass(found):
         for key, member in inspect.getmembers(found):
             function = inspect.unwrap(getattr(member, "fget", None) or getattr(member, "__func__", member))
             if key.startswith("_") or not str(getattr(function, "__module__", None)).startswith("agglo."):
                 continue
             if inspect.getdoc(member):
-                parts += [f"## {key}", *_describe(member, f"{name.rpartition('.')[2]}.{key}")]
+                parts += [f"## {key}", *_describe(member, f"{attribute}.{key}")]
     return "\n\n".join(parts) + "\n"
 
 
