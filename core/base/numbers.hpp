@@ -55,6 +55,23 @@ inline constexpr NumberType kNumberType<std::int8_t> = NumberType::int8;
 template <>
 inline constexpr NumberType kNumberType<std::uint8_t> = NumberType::uint8;
 
+// Return run.operator()<T>(), where T is the C++ type of the number type.
+template <class Run>
+auto with_number_type(NumberType type, const Run& run) {
+  switch (type) {
+    case NumberType::float32:
+      return run.template operator()<float>();
+    case NumberType::float64:
+      return run.template operator()<double>();
+    case NumberType::float16:
+      return run.template operator()<Half>();
+    case NumberType::int8:
+      return run.template operator()<std::int8_t>();
+    default:
+      return run.template operator()<std::uint8_t>();
+  }
+}
+
 // Return the number of bytes of one number of this type.
 inline std::int64_t size_of(NumberType type) {
   constexpr std::int64_t sizes[] = {4, 8, 2, 1, 1};

@@ -11,26 +11,11 @@ constexpr std::int64_t kSample = 1024;  // size of the sample whose mean is the 
 // If the lengths of points are in this range, float32 products of the original rows are precise enough.
 constexpr double kMinQuickLength = 1e-3, kMaxQuickLength = 1e18;
 
-template <class T>
-void widen(const std::byte* row, std::int64_t d, double* out) {
-  std::copy_n(reinterpret_cast<const T*>(row), d, out);
-}
-
 }  // namespace
 
 void widen_row(const AnyPoints& points, std::int64_t i, double* out) {
-  switch (points.type) {
-    case NumberType::float32:
-      return widen<float>(points.row(i), points.d, out);
-    case NumberType::float64:
-      return widen<double>(points.row(i), points.d, out);
-    case NumberType::float16:
-      return widen<Half>(points.row(i), points.d, out);
-    case NumberType::int8:
-      return widen<std::int8_t>(points.row(i), points.d, out);
-    case NumberType::uint8:
-      return widen<std::uint8_t>(points.row(i), points.d, out);
-  }
+  with_number_type(points.type,
+                   [&]<class T>() { std::copy_n(reinterpret_cast<const T*>(points.row(i)), points.d, out); });
 }
 
 Space::Space(const AnyPoints& points, Metric metric, ThreadPool& pool)

@@ -73,18 +73,7 @@ CenterKernels kernels() {
 }  // namespace
 
 CenterKernels center_kernels(NumberType type) {
-  switch (type) {
-    case NumberType::float32:
-      return kernels<float>();
-    case NumberType::float64:
-      return kernels<double>();
-    case NumberType::float16:
-      return kernels<Half>();
-    case NumberType::int8:
-      return kernels<std::int8_t>();
-    default:
-      return kernels<std::uint8_t>();
-  }
+  return with_number_type(type, []<class T>() { return kernels<T>(); });
 }
 
 }  // namespace agglo

@@ -247,18 +247,7 @@ float quick_squared_distance(const float* x, const float* y, std::int64_t n) {
 }
 
 RowKernels row_kernels(NumberType type) {
-  switch (type) {
-    case NumberType::float32:
-      return kernels<float>();
-    case NumberType::float64:
-      return kernels<double>();
-    case NumberType::float16:
-      return kernels<Half>();
-    case NumberType::int8:
-      return kernels<std::int8_t>();
-    default:
-      return kernels<std::uint8_t>();
-  }
+  return with_number_type(type, []<class T>() { return kernels<T>(); });
 }
 
 float top_k_threshold(std::int64_t k, const float* values, std::int64_t n) {
