@@ -1,6 +1,6 @@
 // Matrix products computed by BLAS. The last bits of BLAS products differ between processors.
 //
-// Use BLAS products only to prune pairs of points by an error bound.
+// So use BLAS products only to exclude pairs of points, with an allowance for the rounding error.
 // If products determine a result, use multiply_rows of simd/product.hpp.
 #pragma once
 

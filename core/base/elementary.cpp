@@ -6,7 +6,7 @@
 namespace agglo {
 namespace {
 
-// ln 2 as a sum of two parts. The first part has so few bits that its products with exponents are exact.
+// ln 2 as a sum of two parts. kLn2High has so few bits that its products with exponents are exact.
 constexpr double kLn2High = 0x1.62e42fee00000p-1, kLn2Low = 0x1.a39ef35793c76p-33;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 

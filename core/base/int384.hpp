@@ -48,7 +48,7 @@ class Int384 {
     return *this;
   }
 
-  // A total order for sorting. This order is not the order of the numbers' values.
+  // A total order for sorting. It differs from the order of the values.
   auto operator<=>(const Int384&) const = default;
 
   // Returns the nearest double. If two doubles are equally near, returns the double with an even last bit.
@@ -62,8 +62,9 @@ class Int384 {
     std::size_t last = kLimbs - 1;
     while (last > 1 && magnitude.limbs_[last] == 0) --last;
     auto top = static_cast<unsigned __int128>(magnitude.limbs_[last]) << 64 | magnitude.limbs_[last - 1];
-    // `top` holds the 128 highest bits. If lower bits exist, `top` has more than 54 significant bits.
-    // Then the lower bits matter only for ties, so setting the last bit of `top` represents them.
+    // `top` holds the 128 highest bits. Below, it is rounded to 53 bits. If any bit under `top` is 1, `top`
+    // has more than 54 significant bits.
+    // Such bits matter only for ties, so setting the last bit of `top` represents them.
     for (std::size_t k = 0; k + 1 < last; ++k)
       if (magnitude.limbs_[k] != 0) top |= 1;
     const double value = std::ldexp(static_cast<double>(top), static_cast<int>(64 * (last - 1)));

@@ -14,7 +14,8 @@ struct Half {
   std::uint16_t bits;
 
   // Converts to float32. The exponent and the fraction are shifted to their places in float32.
-  // Then a multiplication corrects the exponent bias. It is exact, also for subnormal numbers.
+  // Then a multiplication corrects the exponent bias. The multiplication is exact, also for subnormal
+  // numbers.
   operator float() const {
     const float magnitude = std::bit_cast<float>(std::uint32_t{bits & 0x7fffu} << 13) * 0x1p112f;
     return std::bit_cast<float>(std::bit_cast<std::uint32_t>(magnitude) | std::uint32_t{bits & 0x8000u}
@@ -22,12 +23,12 @@ struct Half {
   }
 };
 
-// The type in which numbers of type T are computed with, if a computation does not require float64.
+// The type for computations with numbers of type T that do not need float64.
 // Wide<T> represents all numbers of type T exactly.
 template <class T>
 using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
-// Return a power of two. If all rows are multiplied by it, their lengths are at most 1.
+// Return a power of two by which all rows can be multiplied, so that their lengths are at most 1.
 // `largest` is the maximum squared length of the rows. It must be above 0.
 // The function uses no logarithms, because the last bits of logarithms differ between processors.
 inline double unit_scale(double largest) {
@@ -37,7 +38,7 @@ inline double unit_scale(double largest) {
   return std::ldexp(1.0, -(exponent >= 0 ? (exponent + 1) / 2 : exponent / 2));
 }
 
-// The largest factor by which points are scaled.
+// The largest factor by which searches scale points.
 // With this factor, the squared distances of points with numbers up to 1e100 stay finite.
 constexpr double kMaxScale = 0x1p150;
 

@@ -12,14 +12,14 @@
 
 namespace agglo {
 
-// A progress function with the arguments (done, total).
-// A Report is called only on the calling thread, before a chunk of work.
-// A Report may throw an exception to stop the work. For example, the Report throws after Ctrl-C.
+// A progress function. Its arguments say that `done` of `total` units of work are finished.
+// It is called only on the calling thread, before a chunk of work.
+// It may throw an exception to stop the work. For example, it throws after Ctrl-C.
 // An empty Report is allowed everywhere.
 using Report = std::function<void(std::int64_t done, std::int64_t total)>;
 
-// A pool of `threads` workers. The calling thread is worker 0. Any worker may process any chunk of work.
-// So a body may only write to the data of its chunk, or to the scratch space of its worker.
+// A pool of `threads` workers. The calling thread is worker 0. A chunk of work may run on any worker.
+// So the body of the work may only write to the data of its chunk, or to the scratch space of its worker.
 class ThreadPool {
  public:
   explicit ThreadPool(int threads);
@@ -31,8 +31,9 @@ class ThreadPool {
 
   using Body = std::function<void(std::int64_t chunk, int worker)>;
 
-  // Call body once for every chunk in [0, chunks). If a body throws, the remaining chunks are skipped.
-  // The first exception of a body is rethrown on the calling thread after all workers have stopped.
+  // Call body(chunk, worker) once for every chunk in [0, chunks). If a call throws, the remaining chunks are
+  // skipped.
+  // The first exception is rethrown on the calling thread after all workers have stopped.
   void run(std::int64_t chunks, const Body& body, const Report& report = {});
 
   // Divide [0, n) into consecutive ranges of at most `grain` items.

@@ -46,7 +46,7 @@ class WaitLists {
   struct Wait {
     Id first = kNoCluster;                        // the first cluster that waits for this one
     Id previous = kNoCluster, next = kNoCluster;  // neighbours in the wait list that contains this cluster
-    bool is_first = false;                        // if true, this cluster waits for `previous`
+    bool is_first = false;  // if true, `previous` is the cluster that this cluster waits for
   };
   std::vector<Wait> waits_;
 };

@@ -11,8 +11,8 @@ namespace agglo {
 namespace {
 
 // Calls visit(node, pairs, count) for every inner node and every class.
-// `pairs` is the number of pairs of leaves of the class whose lowest common ancestor is the node.
-// `count` is the number of leaves of the class below the node. Classes without pairs are skipped.
+// `pairs` is the number of pairs of leaves of this class for which the node is the lowest common ancestor.
+// `count` is the number of leaves of this class below the node. Classes without pairs are skipped.
 template <class Visit>
 void for_each_class_at_lca(std::span<const std::int32_t> parent, std::span<const std::int32_t> size,
                            std::span<const std::int32_t> classes, std::int64_t n_classes,
@@ -29,9 +29,9 @@ void for_each_class_at_lca(std::span<const std::int32_t> parent, std::span<const
   const std::vector<std::int32_t> largest = find_largest_children(tree, size);
 
   // From each leaf, walk up as long as the node is the largest child of its parent.
-  // `count` has the number of leaves of each class below the current node of the path.
-  // A step to the parent adds only the leaves of the other children.
-  // When a leaf is added, the node that contains it at least doubles in size.
+  // `count` has the number of leaves of each class below the current node of this path.
+  // A step to the parent adds only the leaves of the other children of the parent.
+  // The parent has at least twice as many leaves as each of these children.
   // So each leaf is added at most log2(n) times.
   std::vector<std::int64_t> count(n_classes, 0), child(n_classes, 0), pairs(n_classes, 0);
   std::vector<std::int32_t> in_child, in_node;  // classes for which `child` or `pairs` is not 0

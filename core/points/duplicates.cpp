@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::int64_t kGrain = 4096;  // rows per chunk of parallel work
 
-// Rows of numbers, which are compared and hashed by their bits.
+// Rows of numbers. Two rows are compared, and a row is hashed, by the bits of their numbers.
 template <class Word>
 class Rows {
  public:
@@ -22,7 +22,7 @@ class Rows {
 
   std::int64_t size() const { return static_cast<std::int64_t>(indptr_.size()) - 1; }
 
-  // Returns the hash of a row. The four lanes are independent of each other.
+  // Returns the hash of a row. The hash is computed in four lanes that do not depend on each other.
   // So the processor need not wait for one multiplication before it starts the next one.
   std::uint64_t hash(std::int64_t i) const {
     constexpr std::uint64_t kOdd = 0x9E3779B97F4A7C15u;

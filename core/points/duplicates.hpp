@@ -1,4 +1,4 @@
-// Duplicates: groups of equal rows. Searches process only one row of each group.
+// Duplicates: groups of equal rows. A search reads only one row of each group.
 #pragma once
 
 #include <cstdint>

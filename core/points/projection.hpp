@@ -9,8 +9,9 @@
 namespace agglo {
 
 struct PrincipalDirections {
-  std::vector<float> rows;      // orthonormal vectors, one after the other, in descending order of `squares`
-  std::vector<double> squares;  // for each direction, the sum of squared coordinates over all points
+  std::vector<float> rows;  // orthonormal vectors, one after the other, in descending order of `squares`
+  // for each direction, the sum of the squared coordinates of all points along this direction
+  std::vector<double> squares;
 };
 
 // Return an approximation of the first `count` principal directions of rows. 1 <= count <= rows.d.

@@ -28,8 +28,10 @@ inline void gather_normalized(const Space& space, std::span<const std::int32_t> 
 
 // A source of the rows of the distinct points. A point is addressed by its position, from 0 to n - 1.
 //
-// Under similarities, the similarity of two points is about the dot product of their rows.
-// Under distances, subtract rest() of both points and half the squared lengths of both rows.
+// For dot product and cosine, the similarity of two points is about the dot product of their rows.
+// For distances, the similarity of two points is minus half their squared distance.
+// It is about the dot product of their rows, minus half the squared length of each row, minus rest() of each
+// point.
 class RowSource {
  public:
   RowSource(std::int64_t n, std::int64_t width) : n_(n), width_(width) {}
@@ -43,7 +45,7 @@ class RowSource {
   // Write the rows at the given positions to `rows`, one after the other.
   // If `rows` is too short, the function resizes it.
   virtual void gather(std::span<const std::int32_t> positions, std::vector<float>& rows) const = 0;
-  // Return the rest of a point: half the squared length of the part that the row does not represent.
+  // Return half the squared length of that part of the normalized point that its row does not represent.
   virtual float rest(std::int64_t) const { return 0; }
 
   // Free the stored rows and rests. Afterwards, each call of gather() computes the rows again.
@@ -72,7 +74,8 @@ class FullRows final : public RowSource {
 // The basis has fewer vectors than the rows have columns.
 //
 // Dot products of coordinates ignore the part of each row that is orthogonal to the basis.
-// Under distances, rest() returns half the squared length of this part. Under similarities, it returns 0.
+// For distances, rest() returns half the squared length of this part. For dot product and cosine, it returns
+// 0.
 class ProjectedRows final : public RowSource {
  public:
   ProjectedRows(const Space& space, std::span<const std::int32_t> ids, std::span<const float> basis,

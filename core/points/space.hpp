@@ -77,17 +77,18 @@ class Space {
   void normalize(std::int64_t i, double* out) const { shift(points_.row(i), factor(i), out); }
   // Return the squared length of the normalized row of point i.
   double square(std::int64_t i) const { return squares_[i]; }
-  // Return the offset of point i.
+  // Return the offset of point i: half the squared length of its normalized row for distances, otherwise 0.
   // The similarity of i and j is the dot product of their normalized rows minus both offsets.
   double offset(std::int64_t i) const { return is_similarity(metric_) ? 0 : squares_[i] / 2; }
 
   // Return the exact similarity of the points i and j. Searches rank neighbours by this similarity.
-  // Similarities are summed in float64. (j, i) gives the same bits as (i, j).
+  // Similarities are summed in float64. The pairs (i, j) and (j, i) have the same similarity, to the last
+  // bit.
   double similarity(std::int64_t i, std::int64_t j) const {
     return similarity(points_.row(i), points_.row(j), factor(i) * factor(j));
   }
   // Return the similarity of the points i and j, computed in float32 if float32 is precise enough.
-  // The error is at most d / 4 + 32 times the rounding error of a squared length.
+  // The error is at most d / 4 + 32 times the float32 rounding error of a squared length.
   double quick_similarity(std::int64_t i, std::int64_t j) const {
     return quick_similarity(points_.row(i), points_.row(j), factor(i) * factor(j), quick_);
   }
@@ -124,7 +125,7 @@ class Space {
   std::vector<double> center_;       // the center; if the points are not float64, it is rounded to float32
   std::vector<float> quick_center_;  // the center in float32
   std::vector<double> squares_, factors_;  // under cosine, `factors_` has one factor per point
-  double factor_ = 1;   // under other metrics, the factor of all points; a power of two avoids rounding
+  double factor_ = 1;   // under other metrics, the factor of all points (a power of two, to avoid rounding)
   bool quick_ = false;  // whether float32 products of the original points are precise and do not overflow
 };
 

@@ -5,7 +5,7 @@
 //  - A span, Points or AnyPoints reads a NumPy array without a copy. A vector is moved into a NumPy array.
 //  - In Python, an enumeration is a string, and a ThreadPool is the number of its threads.
 //  - In Python, a Report is a function or None.
-//  - Small views, such as GraphView, are tuples of their members. Structs of results are such tuples, too.
+//  - In Python, small views such as GraphView, and structs of results, are tuples of their members.
 // Python code validates all arguments before it calls the core. The core does not check them again.
 #pragma once
 
@@ -43,7 +43,7 @@ using ReleaseGil = nb::call_guard<nb::gil_scoped_release>;
 
 // ---- enumerations ----
 
-// The names of the values of an enumeration, in the order of the values. Python code uses these names.
+// The names of the values of an enumeration, in the order of these values. Python code uses the names.
 template <class Enum>
 inline constexpr std::array<std::string_view, 0> names{};
 template <>
@@ -95,7 +95,7 @@ inline AnyPoints to_points(const nb::ndarray<nb::ro, nb::ndim<2>, nb::c_contig, 
   return {X.data(), type, static_cast<std::int64_t>(X.shape(0)), static_cast<std::int64_t>(X.shape(1))};
 }
 
-// Return the BLAS function in a capsule. The capsules come from scipy.linalg.cython_blas.
+// Return the BLAS function that a capsule contains. The capsules come from scipy.linalg.cython_blas.
 template <class Real>
 Gemm<Real>* to_gemm(const nb::capsule& gemm) {
   return reinterpret_cast<Gemm<Real>*>(gemm.data());
@@ -104,8 +104,8 @@ inline Blas to_blas(nb::capsule sgemm, nb::capsule dgemm) {
   return {to_gemm<float>(sgemm), to_gemm<double>(dgemm)};
 }
 
-// Return a Report that checks for Ctrl-C and calls a Python progress function.
-// The Report does so at most once every 50 ms. Ctrl-C makes it throw an exception.
+// Return a Report that checks for Ctrl-C and calls a Python progress function, at most once every 50 ms.
+// If the user has pressed Ctrl-C, the Report throws an exception.
 inline Report make_report(nb::handle progress) {
   using clock = std::chrono::steady_clock;
   return [progress, last = clock::time_point{}](std::int64_t done, std::int64_t total) mutable {
@@ -133,7 +133,7 @@ void bind_paper(nb::module_& module);
 namespace agglo {
 
 // Return a tuple of the members of a result.
-// If a result type has an overload of to_tuple, the result is a tuple in Python.
+// If to_tuple has an overload for a result type, Python code receives such results as tuples.
 inline auto to_tuple(Neighbors&& found) {
   return std::tuple(std::move(found.indices), std::move(found.values));
 }

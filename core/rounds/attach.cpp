@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::int64_t kRows = 64;  // number of new points per parallel task
 
-// A tree with two more columns: the weight and the smallest leaf of each node.
+// A tree with two more arrays: the weight and the smallest leaf of each node.
 struct Ancestry : AttachTree {
   std::vector<std::int32_t> smallest;  // the smallest leaf below each node
   std::vector<double> weight;          // sum of leaf weights below each node; empty means weight 1 per leaf
@@ -88,7 +88,8 @@ struct Attachment {
   double value = std::numeric_limits<double>::quiet_NaN();
 };
 
-// Replays the rounds for one new point. Stores the clusters that contain the neighbours of this point.
+// Replays the rounds for one new point. In each round, clusters_ has the clusters that contain neighbours of
+// the point.
 template <class Comparison>
 class Replay {
  public:
@@ -111,8 +112,9 @@ class Replay {
           nearest = {node, 0, value};
         if (tree.parent[node] >= 0) next = std::min(next, tree.round[tree.parent[node]]);
       }
-      // The clusters do not change before round `next`. Up to that round, find the first threshold reached.
-      // Binary search is possible, because thresholds never increase.
+      // The clusters in clusters_ do not merge before round `next`. So find the first round up to `next`
+      // whose threshold the nearest cluster reaches. Binary search is possible, because thresholds never
+      // increase.
       const auto reached = std::partition_point(
           thresholds.begin() + (first - 1), thresholds.begin() + next,
           [value = static_cast<float>(nearest.value)](float threshold) { return !(value >= threshold); });
@@ -160,7 +162,7 @@ Attachment attach_point(const Ancestry& tree, std::span<const float> thresholds,
   return replay.run(tree, thresholds, comparison, targets, weights);
 }
 
-// Sets the fixed-point format of `spec` such that sums of the edge weights of one new point are exact.
+// Sets the fixed-point format of `spec`, so that the sums of the edge weights of one new point are exact.
 // The function `choose_fixed_point` in src/agglo/rounds/linkage.py returns the same format.
 void set_fixed_point(LinkageSpec& spec, const Ancestry& tree, std::span<const std::int32_t> targets,
                      std::span<const float> weights) {

@@ -23,18 +23,19 @@ struct AttachTree {
 struct EdgeAttachment : LinkageSpec {  // attach_points sets shift, limbs and count_shift
   // One threshold per round of the tree: a point is attached in a round if its linkage reaches the threshold.
   // A larger linkage means closer. Thresholds never increase from round to round.
-  // The last threshold is compared with the clusters that exist after the last round.
+  // A round compares the point with the clusters that exist before the merges of this round.
+  // So the last threshold is compared with the clusters that exist after all earlier rounds.
   std::span<const float> thresholds;
   // The weights of the leaves, for average linkage. If `weights` is empty, every leaf has weight 1.
   // A new point always has weight 1.
   std::span<const double> weights;
 };
 
-// The result of attach_points: one entry per new point in each column.
+// The result of attach_points. Each vector has one entry per new point.
 struct Attachments {
   std::vector<std::int32_t> node;   // the cluster that the point is attached to, or -1 if there is none
   std::vector<std::int32_t> round;  // the round of the attachment, counted from 1, or -1 if not attached
-  std::vector<double> value;        // the linkage of the point and this cluster, or NaN if not attached
+  std::vector<double> value;        // the linkage of the point and `node`, or NaN if not attached
 };
 
 // Attaches each new point to a cluster of the tree, by replaying the rounds with this point added.
@@ -42,7 +43,8 @@ struct Attachments {
 // In each round, the point is compared with the clusters that contain its neighbours.
 // If the linkage to the closest cluster reaches the threshold of the round, the point joins that cluster.
 // If several clusters are equally close, the point joins the cluster with the smallest leaf.
-// Row i of `edges` lists the nearest leaves of new point i. Entries of -1 are ignored.
+// Row i of `edges` lists the leaves that are the nearest neighbours of new point i. Entries of -1 are
+// ignored.
 // Merges of the tree in round thresholds.size() or later are ignored.
 Attachments attach_points(const AttachTree& tree, const DirectedView& edges, const EdgeAttachment& rule,
                           ThreadPool& pool, const Report& report = {});

@@ -31,12 +31,12 @@ inline float round_up(double value) {
   return rounded < value ? std::nextafter(rounded, std::numeric_limits<float>::infinity()) : rounded;
 }
 
-// The base class of LazyNeighbors. The base class does not depend on the linkage.
+// The part of LazyNeighbors that does not depend on the linkage, as a base class.
 //
 // The engine calls only this base class, so the engine is compiled once for all linkages.
 // The virtual calls take little time, because each call does much work or handles many clusters.
 //
-// Number is the type of cluster sizes. If a size is a number of points, Number is Id.
+// Number is the type of cluster sizes. If the size of a cluster is its number of points, Number is Id.
 // For weighted points and initial clusters, Number is double. Integers up to 2^53 are exact in double.
 template <class Number>
 class ClusterNeighbors {
@@ -48,7 +48,7 @@ class ClusterNeighbors {
   virtual ~ClusterNeighbors() = default;
 
   // Returns the nearest neighbour of x that the last search found, or kNoCluster if it is not known.
-  // After `refresh`, best(x) is exact if value(x) reaches the threshold.
+  // After `refresh`, best(x) is the true nearest neighbour if value(x) reaches the threshold.
   Id best(Id x) const { return nearest_[x].best; }
 
   // Returns the linkage of x and best(x).
@@ -59,7 +59,7 @@ class ClusterNeighbors {
   bool nearest_is_final(Id x) const { return nearest_[x].is_final; }
   Id nearest(Id x) { return nearest_is_final(x) ? root(best(x)) : best(x); }
 
-  // Returns an upper bound on the linkage of x to any neighbour, now and after later merges of neighbours.
+  // Returns an upper bound on the linkage of x to any neighbour. The bound stays valid when neighbours merge.
   double upper_bound(Id x) const {
     const Nearest& nearest = nearest_[x];
     return nearest.best == kNoCluster ? nearest.value : std::max(nearest.value, double{nearest.second});
@@ -78,12 +78,13 @@ class ClusterNeighbors {
   virtual void find_initial_nearest(Id x, int worker) = 0;
 
   // Updates the nearest neighbours of `clusters`.
-  // If an upper bound shows that the linkage cannot reach `threshold`, only that bound is stored.
+  // If an upper bound shows that the linkages of a cluster do not reach `threshold`, only this bound is
+  // stored.
   // Otherwise the stored nearest neighbour is exact afterwards.
   virtual void refresh(std::span<const Id> clusters, float threshold, int worker) = 0;
 
   // Finds all clusters whose new nearest neighbour is one of the merged `clusters`.
-  // `refresh` must have been called for the merged clusters before.
+  // Before, the caller must have called `refresh` for the merged clusters.
   virtual void push_to_neighbors(std::span<const Id> clusters, int worker) = 0;
 
   // Stores the new nearest neighbours that push_to_neighbors has found.
@@ -117,7 +118,8 @@ class ClusterNeighbors {
   // No other function of this object may be called afterwards.
   virtual void run_hub_hac(const std::function<void(std::span<const Merge>)>& record) = 0;
 
-  // ---- merging: a round makes all calls of function 1, then all calls of function 2, and so on ----
+  // ---- merging: a round calls function 1 for all its merges, then function 2 for all its merges, and so on
+  // ----
 
   // 1. Merges the clusters of x and y in the union-find.
   void merge_ids(Id x, Id y) {
@@ -128,11 +130,13 @@ class ClusterNeighbors {
   // 2. Sets the size of a merged cluster.
   void resize(Id cluster, Size size) { nodes_[cluster].size = size; }
 
-  // 3. Appends the neighbour lists of the parts to the lists of the merged cluster.
+  // 3. Appends the neighbour lists of the parts (the clusters that merged) to the lists of the merged
+  //    cluster.
   // Returns an upper bound on the linkage of the merged cluster to any neighbour.
   virtual Bound absorb_lists(Id cluster, std::span<const Part<Size>> parts) = 0;
 
-  // 4. Stores an upper bound for the merged cluster. The nearest neighbour of the merged cluster is unknown.
+  // 4. Stores the upper bound on the linkage of the merged cluster to any neighbour.
+  // The nearest neighbour of the merged cluster stays unknown until the next search.
   void finish_merge(Id cluster, Bound bound) {
     set_bound(cluster, bound);
     --clusters_;
@@ -147,9 +151,10 @@ class ClusterNeighbors {
   struct Nearest {
     double value = kNoLinkage;
     Id best = kNoCluster;
-    Size best_size = 0;                                      // size of `best` at the last search
-    float second = -std::numeric_limits<float>::infinity();  // upper bound on the linkage to other neighbours
-    bool is_final = false;  // `best` remains the nearest neighbour, even after it merges
+    Size best_size = 0;  // size of `best` at the last search
+    // upper bound on the linkage to all neighbours except `best`
+    float second = -std::numeric_limits<float>::infinity();
+    bool is_final = false;  // whether `best` remains the nearest neighbour, even after `best` merges
   };
 
   // The message that the merged cluster `cluster` may be the new nearest neighbour of cluster `to`.
@@ -172,7 +177,7 @@ class ClusterNeighbors {
 
   const std::int64_t entries_;  // number of points plus number of graph entries
 
-  std::int64_t clusters_;  // upper bound on the number of clusters, and on the length of a combined list
+  std::int64_t clusters_;  // at least the number of clusters, so no combined neighbour list is longer
 
   Array<Node> nodes_;       // indexed by point
   Array<Nearest> nearest_;  // indexed by cluster

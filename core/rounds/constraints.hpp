@@ -15,7 +15,8 @@
 
 namespace agglo {
 
-// The constraints of one run, and the weights of its points. A pair takes two consecutive entries of a span.
+// The constraints of one run, and the weights of its points. Each pair is stored in two consecutive entries
+// of a span.
 struct Constraints {
   std::span<const Id> must_link;    // pairs of points that merge in an extra first round without a threshold
   std::span<const Id> cannot_link;  // pairs of points that are never in the same cluster
@@ -28,9 +29,11 @@ struct Constraints {
 
 // Decides which clusters may merge. The caller reports every merge to this tracker.
 //
-// If two clusters may not merge now, they may not merge after they have grown either.
+// If two clusters may not merge now, they may not merge later either, when they have grown.
 //
-// Every cluster with a cannot-link pair or a group has a tag. Every tag has a list of conflicts.
+// Every cluster with a cannot-link pair or a group has a conflict list: its groups and its cannot-link
+// partners.
+// The tag of a cluster is the number of its conflict list.
 // When two clusters merge, the shorter conflict list is appended to the longer conflict list.
 // The merged cluster keeps the tag of the longer list. So each conflict is moved at most O(log n) times.
 class ConstraintTracker {
@@ -98,7 +101,8 @@ class ConstraintTracker {
 
  private:
   struct ConflictList {
-    // The tags of cannot-link clusters at the time of insertion. parent_ leads to the current tags.
+    // The tags of the cannot-link partners at the time of insertion. If a partner has merged since then, its
+    // current tag is the root of the stored tag in parent_.
     std::vector<Id> partners;
     std::vector<Id> groups;
     std::size_t size() const { return partners.size() + groups.size(); }
@@ -119,12 +123,13 @@ class ConstraintTracker {
   static std::uint64_t pair_key(Id s, Id t) { return key(std::min(s, t), std::max(s, t)); }
 
   const double max_weight_;
-  std::vector<double> weight_;           // indexed by cluster; empty if there is no maximum weight
-  std::vector<Id> tag_;                  // indexed by cluster; empty without cannot-link pairs and groups
-  std::vector<Id> parent_;               // parent of each tag in a union-find of tags
-  std::vector<ConflictList> conflicts_;  // indexed by tag
-  std::unordered_set<std::uint64_t> cannot_link_;  // pairs of tags
-  std::unordered_set<std::uint64_t> has_group_;    // pairs (tag, group)
+  std::vector<double> weight_;  // indexed by cluster; empty if there is no maximum weight
+  std::vector<Id> tag_;     // tag of each cluster, or kNoCluster; empty without cannot-link pairs and groups
+  std::vector<Id> parent_;  // parent of each tag in a union-find of tags
+  std::vector<ConflictList> conflicts_;            // indexed by tag
+  std::unordered_set<std::uint64_t> cannot_link_;  // pairs of tags whose clusters must not merge
+  // pairs (tag, group): the tag's cluster has a point of the group
+  std::unordered_set<std::uint64_t> has_group_;
 };
 
 }  // namespace agglo

@@ -85,7 +85,7 @@ class EagerNeighbors {
   }
 
   // Updates the nearest neighbours of `clusters`.
-  // After this call, the nearest neighbour of a cluster is exact if its linkage may reach `threshold`.
+  // After this call, the nearest neighbour of a cluster is exact if the linkage to it may reach `threshold`.
   void refresh(std::span<const Id> clusters, float threshold, int worker) {
     std::vector<Id>& pending = scratch_[worker].table.pending;
     pending.clear();
@@ -100,7 +100,8 @@ class EagerNeighbors {
     }
   }
 
-  // ---- merging: a round makes all calls of function 1, then all calls of function 2, and so on ----
+  // ---- merging: a round calls function 1 for all its merges, then function 2 for all its merges, and so on
+  // ----
 
   // 1. Merges the clusters of x and y in the union-find.
   void merge_ids(Id x, Id y) {
@@ -148,7 +149,8 @@ class EagerNeighbors {
 
  private:
   static constexpr std::size_t kLocks = 4096;
-  static constexpr std::size_t kPrefetch = 4;  // prefetch the mean of the neighbour 4 positions ahead
+  // when a neighbour is read, the mean of the neighbour 4 positions later is prefetched
+  static constexpr std::size_t kPrefetch = 4;
 
   // The statistic of an edge is the linkage of its two clusters, or NaN if the linkage must be computed.
   // combine() does nothing, because the linkage to a merged neighbour is computed from the means.
@@ -162,7 +164,7 @@ class EagerNeighbors {
     Id best = kNoCluster;
     float second = -std::numeric_limits<float>::infinity();
     Id receive_round = 0;  // the last round in which receive() was called for this cluster
-    Id list_round = 0;     // the stored neighbour list includes all merges up to this round
+    Id list_round = 0;     // the last round whose merges the stored neighbour list includes
   };
 
   struct Node {
@@ -188,7 +190,8 @@ class EagerNeighbors {
   bool merged_now(Id x) const { return nodes_[x].merge_round == round_; }
   bool allows(Id x, Id y) const { return constraints_ == nullptr || constraints_->allows(x, y); }
 
-  // Updates `nearest` if the candidate is closer. The result does not depend on the order of the candidates.
+  // Updates `best`, `value` and `second` of `nearest` with a candidate.
+  // The result does not depend on the order of the candidates.
   static void offer(Nearest& nearest, Id candidate, double value) {
     const bool closer = is_nearer(value, candidate, nearest.value, nearest.best);
     const double other = closer ? nearest.value : value;
@@ -196,11 +199,11 @@ class EagerNeighbors {
     if (closer) nearest.value = value, nearest.best = candidate;
   }
 
-  // Updates the nearest neighbour of x, given its linkage `value` to a merged cluster.
+  // Updates the nearest neighbour of x after a merge. `value` is the linkage of x to the merged cluster.
   void receive(Id x, Id cluster, double value, int worker) {
     const std::lock_guard guard(locks_[x % kLocks]);
     Nearest& nearest = nearest_[x];
-    // If the old nearest neighbour has merged, drop it in the first call of the round.
+    // If the old nearest neighbour has merged, the first call for x in this round removes it.
     if (std::exchange(nearest.receive_round, round_) != round_ && nearest.best != kNoCluster &&
         (!is_cluster(nearest.best) || merged_now(nearest.best))) {
       nearest.best = kNoCluster;

@@ -9,7 +9,7 @@
 // In HAC only mutual nearest neighbours merge, so a round may merge only one pair of clusters.
 // If few clusters merge in a round, the other clusters wait until their nearest neighbour has merged.
 // A waiting cluster is in no bucket.
-// A merged cluster is pushed to its neighbours: each compares it with its own nearest neighbour.
+// A merged cluster is pushed to its neighbours: each neighbour compares it with its own nearest neighbour.
 // If the neighbour lists of hubs are read too often, the class HubHac runs the remaining rounds.
 #pragma once
 
@@ -31,7 +31,8 @@
 
 namespace agglo {
 
-// Runs the rounds. Neighbors is ClusterNeighbors for reducible linkages and EagerNeighbors for vectors.
+// Runs the rounds. Neighbors is ClusterNeighbors for reducible linkages, or EagerNeighbors for vector
+// linkages.
 template <class Neighbors>
 class Engine {
  public:
@@ -95,7 +96,8 @@ class Engine {
   static constexpr std::int64_t kVectorGrain = 16;
   static constexpr std::int64_t kMergeGrain = Neighbors::kEager ? kVectorGrain : kGrain;
   static constexpr std::size_t kFewMerge = 8;  // clusters wait if fewer than 1 in 8 merge
-  static constexpr std::size_t kPrefetch = 4;  // prefetch the part 4 positions ahead
+  // when a part (a merging cluster) is read, the part 4 positions later is prefetched
+  static constexpr std::size_t kPrefetch = 4;
   static constexpr double kNoThreshold = std::numeric_limits<double>::quiet_NaN();
 
   // Runs one round with threshold number t. Returns whether any clusters merged.
@@ -173,7 +175,7 @@ class Engine {
       buckets_[bucket].push_back(x);
   }
 
-  // Empties bucket t. Returns the clusters that were in bucket t, without duplicates.
+  // Empties bucket t. Returns the clusters of bucket t that are still valid, without duplicates.
   std::vector<Id> pop_bucket(std::size_t t) {
     std::vector<Id> due = std::exchange(buckets_[t], {});
     std::erase_if(due, [&](Id x) {
@@ -184,8 +186,8 @@ class Engine {
     return due;
   }
 
-  // Returns the clusters of `due` that merge with their nearest neighbour.
-  // Each other cluster is put back into a bucket, or waits until its nearest neighbour merges.
+  // Returns the clusters that merge with their nearest neighbour. `due` has the clusters of bucket t.
+  // Each other cluster of `due` is put back into a bucket, or waits until its nearest neighbour merges.
   std::vector<Id> select_merging(const std::vector<Id>& due, std::size_t t) {
     std::vector<Id> merging;
     for (const Id x : due) {
@@ -209,7 +211,7 @@ class Engine {
     return merging;
   }
 
-  // Puts all clusters that wait for y into the buckets of threshold number t and later.
+  // Puts each cluster that waits for y into the bucket of the first threshold it may reach, from number t on.
   void wake(Id y, std::size_t t) {
     while (waits_.first(y) != kNoCluster) {
       const Id x = waits_.first(y);
@@ -218,7 +220,8 @@ class Engine {
     }
   }
 
-  // Updates the waiting clusters. If the nearest neighbour is now a merged cluster, they wait for that one.
+  // Pushes the merged clusters of the last round to their neighbours.
+  // A waiting cluster whose nearest neighbour is now a merged cluster waits for that merged cluster.
   void push_merged_clusters() {
     const std::vector<Id> merged = std::exchange(merged_, {});
     if (!have_waited_) return;
@@ -231,7 +234,8 @@ class Engine {
 
   // ---- merging ----
 
-  // The merged clusters of a round, sorted by id, and the parts of each merged cluster.
+  // The merged clusters of a round, sorted by id. The parts of a merged cluster are the clusters that merged
+  // into it.
   struct Components {
     std::vector<Id> clusters;
     std::vector<std::int64_t> indptr;  // cluster k has parts[indptr[k] : indptr[k + 1]]
@@ -291,7 +295,8 @@ class Engine {
       if (neighbors_.is_cluster(x)) found.clusters.push_back(x);
     std::sort(found.clusters.begin(), found.clusters.end());
     for (std::size_t k = 0; k < found.clusters.size(); ++k) rank_[found.clusters[k]] = static_cast<Id>(k);
-    // This is a counting sort. Counts start at index 2, so that inserting the parts makes indptr final.
+    // This is a counting sort. Counts start at index 2, and each inserted part advances the start of its row.
+    // So after all insertions, indptr[k] is the start of row k.
     found.indptr.assign(found.clusters.size() + 2, 0);
     for (const Id x : members) ++found.indptr[rank_[neighbors_.root(x)] + 2];
     std::partial_sum(found.indptr.begin(), found.indptr.end(), found.indptr.begin());
@@ -386,7 +391,7 @@ class Engine {
   std::vector<Id> bucket_;  // bucket number of each cluster, or kNotQueued, kMerging or kMergeTarget
   std::vector<Id> rank_;    // scratch memory: position of each merged cluster in Components::clusters
 
-  std::vector<float> thresholds_;         // from the closest to the farthest, as similarities
+  std::vector<float> thresholds_;         // from the closest to the farthest; negated for distances
   bool repeats_;                          // whether to repeat each threshold until a round merges nothing
   std::vector<std::vector<Id>> buckets_;  // indexed by threshold
 

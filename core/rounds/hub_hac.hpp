@@ -5,21 +5,22 @@
 // Because of this small-to-large merging, each edge moves only O(log n) times.
 // The neighbours of a hub are sorted by linkage.
 //
-// When a round selects its merges, all nearest neighbours are exact, except those of deferred clusters.
+// When a round selects its merges, all nearest neighbours are exact, except those of deferred clusters (see
+// below).
 // A cluster is stale if its nearest neighbour must be searched again. A cluster becomes stale in these cases:
 //  1. The cluster has merged, or its edges to a neighbour have changed.
 //  2. The nearest neighbour of the cluster has grown so much that another neighbour may be closer.
-//  3. A rival has got a smaller id, or the linkage to a rival may have increased.
-//     A rival is a neighbour that may be as close as the nearest neighbour, now or after it has grown.
+//  3. A rival of the cluster has got a smaller id, or the linkage to the rival may have increased.
+//     A rival is a neighbour that may be as close as the nearest neighbour, now or after the rival has grown.
 //  4. The cluster is a hub, and the size or the id of a neighbour has changed.
 //  5. Constraints no longer allow the cluster to merge with its nearest neighbour.
 //
-// If the nearest neighbour of a stale cluster cannot matter in this round, its search is deferred.
+// If a round does not need the nearest neighbour of a stale cluster, the search for it is deferred.
 // A cluster is deferred if all its neighbours are hubs, and it is the nearest neighbour of none of them.
 // Hubs are never deferred, so a deferred cluster has no deferred neighbour.
 // So a deferred cluster can merge only after a hub has found it as its nearest neighbour.
 //
-// Each cluster has heaps of the clusters that may become stale when it merges.
+// Each cluster has heaps of the clusters that may become stale when this cluster merges.
 // So a merge reads only the clusters that may become stale, instead of all neighbours.
 // This saves time if all linkages are equal: then a merge of a hub leaves most nearest neighbours unchanged.
 #pragma once
@@ -108,7 +109,7 @@ class HubHac {
  private:
   static constexpr std::size_t kMaxEdges = 32;  // a cluster with more neighbours becomes a hub
   static constexpr double kRounding = 1e-14;    // larger than the relative rounding error of a linkage
-  // The key of heap entries that are always due.
+  // The key of heap entries that must be checked after every merge of the cluster that has the heap.
   static constexpr double kAlways = std::numeric_limits<double>::infinity();
 
   struct Edge {
@@ -119,11 +120,12 @@ class HubHac {
   using Hub = HubList<Stat>;
   using Entry = typename Hub::Entry;
 
-  // An entry in a heap of a neighbour of `cluster`. If the neighbour merges, `cluster` may become stale.
+  // An entry in a heap of some cluster y: `cluster` is a neighbour of y and may become stale when y merges.
   struct Watch {
     double key;  // the heap has the largest key on top
     Id cluster;
-    std::uint32_t searches;  // Cluster::searches at insertion; after a new search, the entry is void
+    // the number of searches of `cluster` at insertion; a later search makes the entry void
+    std::uint32_t searches;
     bool operator<(const Watch& other) const { return key < other.key; }
   };
   using Heap = std::vector<Watch>;
@@ -141,16 +143,17 @@ class HubHac {
     std::vector<Edge> edges;     // the edges to all neighbours; empty if the cluster is a hub
     std::unique_ptr<Hub> hub;    // the edges to all neighbours of a hub; null if the cluster is no hub
     std::vector<Id> hubs;        // the neighbours that are hubs; may contain duplicates and former neighbours
-    // Clusters to which this cluster is as close as their nearest neighbour is.
+    // Clusters for which this cluster ties with their nearest neighbour: both have the same linkage to them.
     // The key is the id of that nearest neighbour, or infinity if every merge may change the linkage.
     Heap rivals;
-    // Clusters to which this cluster may become as close as their nearest neighbour is.
-    // This needs a size above -key.
+    // Clusters for which this cluster may become as close as their nearest neighbour.
+    // This can happen only if the size of this cluster is above -key.
     Heap rising;
-    // Clusters whose nearest neighbour is this cluster. There are up to three reasons to check them:
-    Heap watchers;     // if this cluster is larger than -key, another neighbour may be closer
-    Heap heavy;        // the union of both clusters may exceed the maximum weight (key: weight of the entry)
-    Heap conflicting;  // constraints may forbid the two clusters to merge; the key is unused
+    // Three heaps of the clusters whose nearest neighbour is this cluster. When this cluster merges, the
+    // entries of a heap are checked for one reason:
+    Heap watchers;  // another neighbour may be closer if this cluster is larger than -key
+    Heap heavy;  // the merge of the pair may exceed the maximum weight (key: the weight of the other cluster)
+    Heap conflicting;  // cannot-link pairs or groups may forbid the merge of the pair; the key is unused
   };
 
   void mark_stale(Id x) {
@@ -162,7 +165,8 @@ class HubHac {
     if (!cluster.is_deferred) stale_.push_back(x);
   }
 
-  // Adds x to `heap`, a heap of its neighbour y. If the heap is too long, removes void entries first.
+  // Adds x to one of the heaps of its neighbour y. If the heap is too long, removes its void entries first
+  // (see is_void).
   void watch(Id x, Id y, Heap& heap, double key) {
     if (heap.size() > 2 * degree(y) + kMaxEdges) {
       std::erase_if(heap, [&](const Watch& watch) { return is_void(watch); });
@@ -172,8 +176,9 @@ class HubHac {
     std::push_heap(heap.begin(), heap.end());
   }
 
-  // Removes entries from the top of the heap as long as is_due(entry) holds.
-  // Calls check(x) for the cluster x of each removed entry. Void entries are removed without a call.
+  // Removes entries from the top of the heap as long as is_due(entry) is true.
+  // Calls check(x) for the cluster x of each removed entry. Void entries (see is_void) are removed without a
+  // call.
   template <class IsDue, class Check>
   void pop_due(Heap& heap, const IsDue& is_due, const Check& check) {
     std::vector<Id> due;  // check() is called at the end, because it may insert into the heap
@@ -184,6 +189,7 @@ class HubHac {
     for (const Id x : due) check(x);
   }
 
+  // Returns whether a heap entry must be ignored, because its cluster has been searched again or is stale.
   bool is_void(const Watch& watch) const {
     const Cluster& cluster = clusters_[watch.cluster];
     return cluster.searches != watch.searches || cluster.is_stale;
@@ -291,7 +297,8 @@ class HubHac {
     mark_stale(a);
   }
 
-  // Marks clusters as stale if their rival a may now be their nearest neighbour. Cluster a has just merged.
+  // After a merge of cluster a: marks as stale each cluster that is now closer to its rival a than to its
+  // nearest neighbour. All others that were checked are added to a heap of a again.
   void update_rivals(Id a) {
     const auto check = [&](Id x) {
       Cluster& cluster = clusters_[x];
@@ -305,8 +312,8 @@ class HubHac {
     pop_due(clusters_[a].rising, [&](const Watch& rival) { return -rival.key < clusters_[a].size; }, check);
   }
 
-  // Marks clusters as stale if a may no longer be their nearest neighbour. Cluster a has just merged.
-  // `new_conflicts` says whether the cluster that merged into a had conflicts.
+  // After a merge of cluster a: marks as stale each cluster whose nearest neighbour was a and may now be
+  // another cluster. `new_conflicts` says whether the cluster that merged into a had conflicts.
   void update_watchers(Id a, bool new_conflicts) {
     Cluster& cluster = clusters_[a];
     const auto mark = [&](Id x) { mark_stale(x); };
@@ -366,8 +373,8 @@ class HubHac {
       }
     }
     if (!is_gradual_ || order.empty()) return;
-    // Because of rounding, the largest key may not have the largest linkage.
-    // So all entries with nearly the largest key are read.
+    // Because of rounding, the entry with the largest key may not have the largest linkage.
+    // So all entries whose keys are nearly as large are read.
     const double least = order.begin()->key - size * rounding(cluster.value);
     for (auto it = order.begin(); it != order.end() && it->key >= least;) {
       if (!allows(x, it->to)) {
@@ -410,7 +417,7 @@ class HubHac {
     if (constraints_ != nullptr) watch_constraints(x);
   }
 
-  // Returns the limit up to which linkages may rise when the neighbour grows.
+  // Returns the limit that linkages cannot cross when a neighbour grows without new edges.
   double growth_limit() const { return is_gradual_ ? linkage_.floor : kNoLinkage; }
 
   // Returns whether the linkage to the nearest neighbour rises when that neighbour grows.
@@ -419,8 +426,9 @@ class HubHac {
     return is_gradual_ && cluster.value + rounding(cluster.value) < growth_limit();
   }
 
-  // Returns the size of a neighbour up to which its linkage to a cluster of size a does not cross `limit`.
-  // `size` is the current size of the neighbour. The linkage must be gradual.
+  // Returns the size up to which a neighbour can grow before its linkage to a cluster of size a crosses
+  // `limit`.
+  // `size` is the current size of the neighbour. The linkage must be gradual (see Growth).
   double last_size(const Stat& stat, double a, double size, double limit) const {
     if constexpr (requires { linkage_.size_at(stat, a, limit); })
       return std::max(size, linkage_.size_at(stat, a, limit));
@@ -432,7 +440,8 @@ class HubHac {
     return linkage_.is_constant(edge.stat, clusters_[x].size, clusters_[edge.to].size, sizes_);
   }
 
-  // If a merge of neighbour edge.to may make it the nearest neighbour of x, adds x to one of its heaps.
+  // If merges may make the neighbour edge.to the nearest neighbour of x, adds x to one of the heaps of
+  // edge.to.
   void watch_rival(Id x, const Edge& edge) {
     const Cluster& cluster = clusters_[x];
     Cluster& rival = clusters_[edge.to];
@@ -449,7 +458,8 @@ class HubHac {
     watch(x, edge.to, rival.rivals, key);
   }
 
-  // Adds x to the heaps of its nearest neighbour that watch for constraints on their merge.
+  // Let y be the nearest neighbour of x. Adds x to those heaps of y that list the clusters to check again,
+  // because constraints may come to forbid their merge with y.
   void watch_constraints(Id x) {
     const Cluster& cluster = clusters_[x];
     Cluster& nearest = clusters_[cluster.nearest];
@@ -458,7 +468,7 @@ class HubHac {
     if (cluster.has_conflicts) watch(x, cluster.nearest, nearest.conflicting, 0);
   }
 
-  // Adds x to the heap `watchers` of its nearest neighbour.
+  // Adds x to the heap `watchers` of the nearest neighbour of x.
   // The key is minus the largest size at which this neighbour certainly remains the nearest.
   // `others` is an upper bound on the linkage of x to all its other neighbours.
   void watch_nearest(Id x, const Stat& stat, double others) {

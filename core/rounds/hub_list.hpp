@@ -8,7 +8,7 @@
 
 namespace agglo {
 
-// The neighbours of a hub, sorted by linkage.
+// The neighbours of a hub, sorted from the closest to the farthest by Entry::key.
 // If `ties_by_size` is true, neighbours with equal keys are sorted by size, then by statistics, then by id.
 // If `ties_by_size` is false, neighbours with equal keys are sorted by id.
 template <class Stat>
@@ -16,7 +16,7 @@ class HubList {
  public:
   explicit HubList(bool ties_by_size) : order_(Closer{ties_by_size}) {}
 
-  // One neighbour of the hub. Apart from rounding errors, sorting by `key` is sorting by linkage.
+  // One neighbour of the hub. Apart from rounding errors, a larger `key` means a larger linkage.
   // For linkages of kind Growth::once, `key` may be too large if the hub has grown since the insertion.
   struct Entry {
     double key;

@@ -3,13 +3,15 @@
 // The last search of a cluster stored three results:
 //  - `best`: the nearest neighbour;
 //  - `value`: the linkage to `best`;
-//  - `second`: an upper bound on the linkage to all other neighbours. `second` is at least `floor`.
+//  - `second`: an upper bound on the linkage to all other neighbours.
 //
 // The bound `second` stays valid after merges of neighbours, because the linkage is reducible.
-// So if `best` has not merged and `value` is larger than `second`, `best` is the nearest neighbour.
+// Average linkage with `missing` rises towards the value `missing` when a neighbour grows.
+// So `second` is never stored below this value.
+// If `best` has not merged and `value` is larger than `second`, `best` is still the nearest neighbour.
 // If the cluster or its neighbour `best` has merged, only an upper bound on the cluster's linkages is known.
 // The neighbour lists of a cluster are read again only if this upper bound reaches the threshold.
-// A merge only links the neighbour lists of the parts into a chain. The next search combines these lists.
+// A merge only links the neighbour lists of the merging clusters into a chain. The next search combines them.
 #pragma once
 
 #include <algorithm>
@@ -37,8 +39,9 @@ class LazyNeighbors final : public ClusterNeighbors<Size> {
  public:
   using Stat = typename Linkage::Stat;
 
-  // If constraints forbid two clusters to merge, they are not treated as neighbours.
-  // If a cluster may not merge with a part of a union, it may not merge with the union. So bounds stay valid.
+  // Two clusters that constraints forbid to merge are not treated as neighbours.
+  // If a cluster may not merge with another cluster, it may not merge with any union that contains the other
+  // one. So merges never allow new neighbours, and upper bounds stay valid.
   LazyNeighbors(const GraphView& graph, std::span<const double> weights, const Linkage& linkage,
                 const ConstraintTracker* constraints, int n_threads)
       : ClusterNeighbors<Size>(graph.size(), graph.indptr[graph.size()], weights, n_threads),
@@ -165,7 +168,7 @@ class LazyNeighbors final : public ClusterNeighbors<Size> {
   }
 
   // Returns a float that exceeds `bound` by more than the rounding error of a linkage.
-  // Without this margin, a neighbour that is as close as the nearest could be missed.
+  // Without this margin, rounding could hide a neighbour that is as close as the nearest neighbour.
   float round_up_with_errors(double bound) const {
     if (bound == kNoLinkage) return -std::numeric_limits<float>::infinity();
     return round_up(bound + 2e-15 * std::fabs(bound) + 2e-3 * slack_);
@@ -174,8 +177,10 @@ class LazyNeighbors final : public ClusterNeighbors<Size> {
   // Returns `bound` plus a margin for the rounding errors in the computation of `bound`.
   double add_slack(double bound) const { return bound + slack_ + 1e-12 * std::fabs(bound); }
 
-  // Tries to update the nearest neighbour of x without reading neighbour lists. Returns whether this worked.
-  // It works if the nearest neighbour is exact, or if an upper bound shows that `threshold` is not reached.
+  // Tries to update the nearest neighbour of x without reading neighbour lists. Returns whether this
+  // succeeded.
+  // It succeeds if the stored neighbour is exact, or if an upper bound shows that x does not reach
+  // `threshold`.
   bool refresh_without_search(Id x, float threshold) {
     if (linkage_.is_growth_invariant())
       if (nearest_[x].best != kNoCluster) nearest_[x].best = root(nearest_[x].best);
@@ -195,7 +200,8 @@ class LazyNeighbors final : public ClusterNeighbors<Size> {
 
   bool allows(Id x, Id y) const { return constraints_ == nullptr || constraints_->allows(x, y); }
 
-  // Returns an upper bound on the linkage of x to any neighbour. The bound is valid even if `best` has grown.
+  // Returns an upper bound on the linkage of x to any neighbour. The bound is valid even if the stored
+  // nearest neighbour `best` has grown.
   double current_bound(Id x) {
     const Nearest& nearest = nearest_[x];
     if (nearest.best == kNoCluster) return nearest.value;
@@ -206,7 +212,7 @@ class LazyNeighbors final : public ClusterNeighbors<Size> {
         std::max(linkage_.bound_after_growth(nearest.value, others, nearest.best_size, size), others));
   }
 
-  // Finds the nearest neighbour of point x in row x of the graph. No neighbour may have merged before.
+  // Finds the nearest neighbour of point x in row x of the graph. Call it only before the first merge.
   void find_nearest_in_row(Id x) {
     Search search(linkage_.floor);
     const ConstraintTracker* const constraints = constraints_;

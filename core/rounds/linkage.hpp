@@ -10,10 +10,11 @@
 //   value(stat, a, b)            the linkage of clusters of sizes a and b
 //   floor                        the value of a pair of points without an edge, or -inf to ignore such pairs
 //
-// All linkages in this file are reducible, so there are upper bounds on linkages after merges.
-// The rounds compute upper bounds with these members:
-//   bound_rule()                 the rule for the UnionBound of a merged cluster
-//   bound_after_growth(...)      upper bound on the linkage to a neighbour that has grown
+// All linkages in this file are reducible, so upper bounds on linkages can be computed after merges.
+// The rounds use these members for upper bounds:
+//    bound_rule()                 how an upper bound for a merged cluster follows from its parts, see
+//    UnionBound
+//    bound_after_growth(...)      an upper bound on the linkage to a neighbour that has grown
 //   growth()                     how the linkage changes if a cluster grows without getting new edges
 //   is_growth_invariant()        whether growth of the nearest neighbour never changes the linkage to it
 //   size_at(stat, a, value)      the size b with value(stat, a, b) == value, up to rounding (if gradual)
@@ -48,19 +49,22 @@ constexpr int kFloatBits = 24;  // significant bits of a float
 //  gradual: the linkage may change at every merge.
 enum class Growth { none, once, gradual };
 
-// The possible sizes of clusters in a run. Sizes are multiples of `unit` (a power of two), up to `total`.
+// The sizes that clusters of a run can have: the multiples of `unit` (a power of two) up to `total`.
 struct SizeRange {
   double total = 0, unit = 1;
 };
 
 constexpr double kNoLinkage = -std::numeric_limits<double>::infinity();
 
-// An upper bound on the linkage of a merged cluster, computed from the bounds of its parts.
+// An upper bound on the linkage of a merged cluster to its neighbours.
+// It is computed from the upper bounds of the parts, which are the clusters that merged.
 class UnionBound {
  public:
-  // max: the linkage of a merged cluster to a neighbour is at most the linkage of its closest part.
-  // min: a merged cluster is never closer to a neighbour than its farthest part.
-  // mean: the linkage of a merged cluster is the mean of the linkages of its parts, weighted by size.
+  // The rule says how the linkage of the merged cluster to a neighbour depends on the linkages of the parts
+  // to it:
+  // max: it is at most the largest linkage of a part.
+  // min: it is at most the smallest linkage of a part.
+  // mean: it is the mean of the linkages of the parts, weighted by their sizes.
   enum Rule { max, min, mean };
 
   explicit UnionBound(Rule rule)
@@ -83,7 +87,8 @@ class UnionBound {
   double total_;
 };
 
-// Converts numbers to fixed point. A fixed-point number is a multiple of 2^-shift, stored as a Sum integer.
+// Converts numbers to fixed point. A fixed-point number is a multiple of 2^-shift, stored as an integer of
+// type Sum.
 //
 // Integer sums do not depend on the order of summation, so all engines compute the same sums.
 // The caller chooses Sum and shift such that no sum overflows and no weight is rounded.
@@ -111,7 +116,7 @@ class FixedPoint {
   double to_double(Sum sum) const { return static_cast<double>(sum) * step_; }
 
  private:
-  double scale_, step_;  // scale_ is negative for distances
+  double scale_, step_;  // scale_ is negative for distances, so that a larger sum means closer
 };
 
 // Average linkage: the mean weight over pairs of points.
@@ -154,12 +159,13 @@ class AverageLinkage {
   }
   UnionBound::Rule bound_rule() const { return edges_only_ ? UnionBound::max : UnionBound::mean; }
   Growth growth() const { return edges_only_ ? Growth::none : Growth::gradual; }
-  // value(stat, a, b) is floor + excess / (a * b).
+  // Solves value(stat, a, b) = floor + excess / (a * b) for b.
   double size_at(const Stat& stat, double a, double value) const {
     const double excess = sums_.to_double(stat.sum) - floor * counts_.to_double(stat.count);
     return excess / (a * (value - floor));
   }
-  // If the mean weight of the edges is `floor`, the linkage is `floor` for any b, unless value() rounds.
+  // Returns whether the linkage stays the same, to the last bit, when the second cluster grows.
+  // If the mean weight of the edges is `floor`, the linkage is `floor` for any size, unless value() rounds.
   // value() multiplies `floor` by numbers of pairs. The largest number of pairs is a * total.
   // If all these products have at most 53 bits, value() does not round.
   bool is_constant(const Stat& stat, double a, double, const SizeRange& sizes) const {
@@ -177,7 +183,7 @@ class AverageLinkage {
   const double floor;
 
  private:
-  // Returns the odd integer m with |value| = m * 2^e for an integer e. For value 0, returns 1.
+  // Returns the odd integer m for which |value| = m * 2^e with an integer e. For value 0, returns 1.
   static double odd_part(double value) {
     int exponent;
     double part = std::fabs(std::frexp(value, &exponent));
@@ -190,16 +196,16 @@ class AverageLinkage {
   double floor_steps_;  // the odd part of |floor|
 };
 
-// Is true for linkage classes that depend on the weights of the points.
+// The linkage classes that depend on the weights of the points.
 template <class Linkage>
 concept UsesPointWeights = requires(const Linkage& linkage) { linkage.stat(1.0f, 1.0); };
 
-// Linkages that are the weight of one edge.
+// The linkages that are the weight of one edge between the two clusters.
 // Single linkage is the weight of the closest edge between two clusters.
 // Complete linkage without `missing` is the weight of the farthest edge between two clusters.
 class EdgeLinkage {
  public:
-  using Stat = float;  // the edge weight or its negative, such that the largest Stat is selected
+  using Stat = float;  // the edge weight or its negative; of two edges, the linkage selects the larger Stat
 
   EdgeLinkage(Kind kind, bool is_single)
       : is_single_(is_single), sign_((kind == Kind::similarity) == is_single ? 1.0f : -1.0f) {}

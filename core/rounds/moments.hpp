@@ -1,4 +1,5 @@
-// Vector linkages: average, centroid and Ward. They compare clusters by weight, mean and spread.
+// Vector linkages (average, centroid and Ward), computed from the weight, the mean and the spread of each
+// cluster.
 #pragma once
 
 #include <algorithm>
@@ -19,8 +20,8 @@ enum class VectorLinkage { average, centroid, ward };
 
 // The vectors of the initial points or clusters, and the linkage that compares them.
 struct Vectors {
-  // One row per point, or one row per mean of an initial cluster. For the cosine metric, points have norm 1.
-  // After a merge, the row of the smallest point is overwritten by the mean of the merged cluster.
+  // Each row is a point or the mean of an initial cluster. For the cosine metric, points have norm 1.
+  // After a merge, the mean of the merged cluster overwrites the row of the smallest point of this cluster.
   std::span<float> means;
   std::int64_t d = 0;  // number of columns
   VectorLinkage linkage = VectorLinkage::average;
@@ -29,7 +30,7 @@ struct Vectors {
   std::span<const double> spreads;  // spread of each row (see Moment); empty if the rows are points
 };
 
-// The weight, squared norm and spread of one cluster. Its mean is stored in Vectors::means.
+// The weight, squared norm and spread of one cluster. The mean of the cluster is a row of Vectors::means.
 struct Moment {
   double weight;
   double squared_norm;  // squared norm of the mean
@@ -59,7 +60,7 @@ class VectorComparison {
     }
   }
 
-  // Returns the linkage of two clusters with means a and b. For two points, use compare_points instead.
+  // Returns the linkage of two clusters, whose means are a and b. For two points, use compare_points instead.
   double compare_means(const Moment& x, const float* a, const Moment& y, const float* b) const {
     const double inner = dot(a, b, d_);
     if (!by_similarity_) return -distance(x, y, squared_distance_of(x.squared_norm, y.squared_norm, inner));
@@ -107,7 +108,7 @@ class Moments {
   const float* mean(Id x) const { return vectors_.means.data() + x * vectors_.d; }
 
   // Returns the linkage of initial clusters a and b. `weight` is the weight of the edge between them.
-  // The edge weight is used only if both clusters are points.
+  // If both are points, the linkage is computed from the edge weight, otherwise from the moments.
   double value(Id a, Id b, float weight) const {
     const Moment &x = moments_[a], &y = moments_[b];
     return x.is_point && y.is_point ? comparison_.compare_points(x, y, weight) : value(a, b);

@@ -1,4 +1,5 @@
-// Neighbour lists of clusters. A merge links the lists of its parts. The next search combines these lists.
+// Neighbour lists of clusters. A merge only links the lists of the merging clusters into a chain.
+// The next search of the merged cluster combines these lists.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +20,8 @@
 
 namespace agglo {
 
-// The neighbours of one cluster, with edge statistics per neighbour. Both arrays share one memory block.
+// The neighbours of one cluster, and statistics of the edges to each neighbour. Both arrays share one memory
+// block.
 template <class Stat>
 class NeighborList {
  public:
@@ -45,7 +47,7 @@ class NeighborList {
   Id length_ = 0;
 };
 
-// A hash table that combines several neighbour lists. It has one entry per neighbour.
+// A hash table that combines several neighbour lists into one list. It has one entry per neighbour.
 // `ids` and `stats` contain the neighbours and their edge statistics in order of insertion.
 template <class Linkage>
 class NeighborTable {
@@ -92,7 +94,7 @@ class NeighborTable {
 
   std::vector<Id> ids;
   std::vector<Stat> stats;
-  std::vector<Id> pending;  // scratch memory of the caller: the clusters whose lists it must read
+  std::vector<Id> pending;  // scratch memory of the caller, for the clusters that it must search
 
  private:
   std::vector<Id> table_;
@@ -100,8 +102,8 @@ class NeighborTable {
 };
 
 // The chains of neighbour lists of all clusters.
-// A chain is a linked list of owners. An owner is a cluster or a former cluster, and has one neighbour list.
-// The chain of cluster x starts at owner x.
+// A chain is a linked list of owners. An owner is a cluster, or a former cluster that has merged.
+// Each owner has one neighbour list. The chain of cluster x starts at owner x.
 // If an owner has no stored list, its neighbour list is its row of the graph.
 template <class Stat>
 class ListChains {
@@ -143,9 +145,9 @@ class ListChains {
     links_[x].list = std::move(list);
   }
 
-  // Prefetches the chains of the clusters after clusters[k], because chains are scattered in memory.
+  // Prefetches the chains of some clusters that follow clusters[k], because chains are scattered in memory.
   // Owners are prefetched 8 to 12 clusters ahead, lists 4 clusters ahead, and neighbours 2 clusters ahead.
-  // A neighbour is prefetched by the call prefetch_neighbor(id).
+  // To prefetch a neighbour, this function calls prefetch_neighbor(id).
   template <class PrefetchNeighbor>
   void prefetch_ahead(std::span<const Id> clusters, std::size_t k,
                       const PrefetchNeighbor& prefetch_neighbor) const {

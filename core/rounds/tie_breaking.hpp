@@ -1,4 +1,4 @@
-// The order of pairs of clusters: by linkage first. Ties are broken by the ids of the clusters.
+// Compares pairs of clusters by their linkage. If the linkages are equal, the ids of the clusters decide.
 //
 // The id of a cluster is its smallest point. The order is total, because no two clusters have the same id.
 // So the merges of a round do not depend on the number of threads, on the engine or on the memory layout.
@@ -11,13 +11,14 @@
 
 namespace agglo {
 
-// A merge of the clusters with ids low < high. Their linkage is `value`.
+// A merge of two clusters. Their ids are low < high, and `value` is the linkage between them.
 struct Merge {
   Id low, high;
   double value;
 };
 
-// Returns whether neighbour `id` with linkage `value` is nearer than neighbour `other` with `other_value`.
+// Returns whether neighbour `id` with linkage `value` is nearer than neighbour `other` with linkage
+// `other_value`.
 // A larger linkage is nearer. If the linkages are equal, the neighbour with the smaller id is nearer.
 inline bool is_nearer(double value, Id id, double other_value, Id other) {
   return value > other_value || (value == other_value && id < other);

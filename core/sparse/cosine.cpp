@@ -44,9 +44,10 @@ class Products {
 
     std::vector<Term> terms;
     std::array<double, Levels::count>
-        rest;                // for each level, the length of the row in the columns of higher levels
-    double slack;            // an upper bound of the error of float32 sums
-    double order;            // an upper bound of the difference between sums in different orders
+        rest;      // for each level, the norm of the query in the columns of higher levels
+    double slack;  // an upper bound of the error of partial similarities, which are float32 sums
+    // an upper bound of the difference between float64 sums of the same terms in different orders
+    double order;
     std::vector<T> numbers;  // the numbers of the row, by column
     std::int32_t row = -1;
   };
@@ -61,8 +62,8 @@ class Products {
       x.terms.push_back({columns[e], levels.of[columns[e]], weight, postings.length(columns[e])});
     }
     std::sort(x.terms.begin(), x.terms.end());
-    // x.slack is the error bound of a sum of m products. Numbers, products and sums are all rounded.
-    // float32_slack() explains such bounds.
+    // x.slack bounds the error of a float32 sum of m products. Numbers, products and sums are all rounded.
+    // The comment at float32_slack() explains such bounds.
     const double unit = std::numeric_limits<float>::epsilon() / 2, m = static_cast<double>(columns.size());
     const double length = std::sqrt(square(x.row)) * factor(x.row);
     x.order = (m + 16) * std::numeric_limits<double>::epsilon();
@@ -169,11 +170,12 @@ class Products {
   }
 
   Duplicates duplicates;
-  const std::vector<std::int32_t>& ids;  // ids of the distinct rows, by position
+  // ids of the distinct rows; the position of a row is its index in this vector
+  const std::vector<std::int32_t>& ids;
   const double min_similarity = 0;
 
  private:
-  // Returns the arguments `own` and `threshold` of select_products.
+  // Returns the arguments `own` and `threshold` of select_products (simd/filter.hpp).
   // The threshold is reduced by the error bound, so that rounding excludes no row.
   std::pair<float, float> test(const Query& x, int level, double threshold) const {
     return {static_cast<float>(x.rest[level]),
@@ -209,8 +211,9 @@ class Products {
   SparseRows<T> rows_;
   bool cosine_;
   std::vector<double> factors_;
-  double longest_ = 0;                           // the maximum length of a row times its factor
-  std::array<double, Levels::count> most_ = {};  // for each level, the largest rest of all rows
+  double longest_ = 0;  // the maximum length of a row times its factor
+  // for each level, the largest norm of a row in the columns of higher levels
+  std::array<double, Levels::count> most_ = {};
 
  public:
   Postings postings;

@@ -51,7 +51,7 @@ Duplicates find_duplicates(const SparseRows<T>& rows, ThreadPool& pool) {
 
 // The inverted index. For each column, it lists the rows with an entry in this column, and their weights.
 struct Postings {
-  std::vector<std::int64_t> starts;     // for each column, its first index in `positions`
+  std::vector<std::int64_t> starts;     // for each column, the index of its first entry in `positions`
   std::vector<std::int32_t> positions;  // positions of rows, increasing within a column
   std::vector<float> weights;           // if empty, all weights are 1
 
@@ -78,8 +78,10 @@ struct Postings {
   std::int64_t length(std::int32_t column) const { return starts[column + 1] - starts[column]; }
 };
 
-// Levels of columns. Columns are divided into levels by their frequency. Level 0 has the rarest columns.
-// The rest of a row after a level bounds what the columns of higher levels can add to a similarity.
+// A division of the columns into levels by frequency. Level 0 has the rarest columns.
+// The rest of a row after a level is the size of the row in the columns of higher levels. The Measure of the
+// search defines the size: a norm, or a number of members.
+// The rest is an upper bound on what these columns can add to a similarity.
 // So a search can often stop before it reads the frequent columns.
 struct Levels {
   static constexpr int count = 8;
@@ -106,7 +108,7 @@ struct Levels {
   }
 
   std::vector<std::uint8_t> of;        // the level of each column
-  std::vector<float> rest[count - 1];  // for each level, the rest of each position
+  std::vector<float> rest[count - 1];  // for each level, the rest of the row at each position
 };
 
 // A term of a query: a column in which the query has an entry.

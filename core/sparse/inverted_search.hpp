@@ -25,27 +25,30 @@ namespace agglo {
 // Each row with an entry in these columns accumulates a partial similarity.
 // After a level, the rows with the largest partial similarities are compared with the query in full.
 // The full comparisons give a threshold of the similarity that at least k rows reach.
-// The rests of two rows bound the similarity that the remaining levels can add.
+// The rests of two rows (see Levels) are upper bounds on what the remaining levels can add to their
+// similarity.
 // If only few rows can still reach the threshold, they are compared in full, and the search ends.
 // So the search seldom reads the most frequent columns, which take most time.
 //
 // All bounds include rounding errors, so the result is exact.
 //
 // A Measure defines the similarity. It has these members:
-// - ids and duplicates: the distinct rows in the order of their positions, and the duplicates of all rows.
+// - ids and duplicates: the distinct rows and the duplicates of all rows. The position of a distinct row is
+//   its index in ids.
 // - postings and levels: the inverted index of the distinct rows, and the levels of its columns.
 // - Query: the type of a query. begin(row, query) sets the terms of the query, sorted by level.
-// - lower_bound(query, q) returns a lower bound of the similarity of the query and position q.
-// - exact(query, q, partial, threshold) returns the similarity of the query and position q.
+// - lower_bound(query, q) returns a lower bound of the similarity of the query and the row at position q.
+// - exact(query, q, partial, threshold) returns the similarity of the query and the row at position q.
 //    If the similarity is below the threshold, the result may be any number below the threshold.
 //    If all levels have been read, `partial` is the partial similarity. Otherwise, `partial` is -1.
 // - min_similarity: only rows with a larger similarity are neighbours.
-// - span(query, threshold) returns a range of positions. Other positions cannot reach the threshold.
+// - span(query, threshold) returns a range of positions. Rows at other positions cannot reach the threshold.
 // - unseen(query, level) returns an upper bound of the similarity of the query and an unseen row.
 //    An unseen row has no column in common with the query up to this level.
-// - select(query, level, threshold, partial, first, n, found) finds positions that can reach the threshold.
+// - select(query, level, threshold, partial, first, n, found) finds the positions of rows that can reach the
+//   threshold.
 //    `partial` holds the partial similarities up to the level. The n positions from `first` on are tested.
-// - select_of(query, level, threshold, partial, positions, n, found) tests a list of n positions instead.
+// - select_of(query, level, threshold, partial, positions, n, found) tests n listed positions instead.
 template <class Measure>
 class InvertedSearch {
  public:
@@ -89,38 +92,44 @@ class InvertedSearch {
     return scratch.best;
   }
 
-  static constexpr std::int64_t kLatency = 16;  // time of a random access to a row, relative to one entry
-  static constexpr std::int64_t kSparse = 8;    // if less than 1 / kSparse of all rows is touched, list them
+  // time of a random access to a row, relative to reading one entry of the index
+  static constexpr std::int64_t kLatency = 16;
+  // if a query touches less than 1 / kSparse of all rows, the touched rows are listed
+  static constexpr std::int64_t kSparse = 8;
   static constexpr std::int64_t kChunk = 4096;  // positions per block
 
   struct Scratch {
     explicit Scratch(const Measure& measure) : query(measure) {}
 
     typename Measure::Query query;
-    std::vector<float> partial;  // partial similarity of each position; 0 if the position is not touched
-    // Whether `touched` lists the touched positions. If true, their partial similarities are not 0.
+    // partial similarity of the row at each position; 0 if the row is not touched, that is, has not been read
+    // yet
+    std::vector<float> partial;
+    // Whether `touched` lists the positions of touched rows. If true, touched rows never have partial
+    // similarity 0.
     bool is_listed = false;
     std::vector<std::int32_t> touched, found;
-    std::int64_t count = 0;  // number of touched positions
+    std::int64_t count = 0;  // number of touched rows
     int hint = 0;            // the first level after which to select candidates
     std::vector<std::pair<float, std::int32_t>> promising;
     std::vector<Candidate> best;
   };
 
-  // Searches the nearest rows of the current query. Returns false if fewer than k touched rows were found.
-  // In this case, the caller must search again with a list of the touched positions.
+  // Searches the nearest rows of the current query. Returns false if fewer than k rows share a column with
+  // the query, and these rows are not listed. Then the caller must search again with a list of the touched
+  // rows.
   bool search(std::int64_t p, Scratch& scratch) const {
     auto& x = scratch.query;
     scratch.count = 0;
     double threshold = measure_.min_similarity;
-    std::int64_t left = -1;  // number of remaining candidates
+    std::int64_t left = -1;  // number of rows that can still reach the threshold; -1 if too many
     auto term = x.terms.begin();
     for (int level = 0; level < Levels::count; ++level) {
       for (; term != x.terms.end() && term->level == level; ++term)
         add(*term, measure_.span(x, threshold), scratch);
       const bool last = term == x.terms.end();
       if (!last && level < scratch.hint) continue;
-      std::int64_t next = 0;  // cost of the next level
+      std::int64_t next = 0;  // number of index entries in the next level
       for (auto it = term; it != x.terms.end() && it->level == term->level; ++it) next += it->length;
       const std::int64_t domain = scratch.is_listed ? scratch.count : n_;
       if (!last && next < domain / 4 + k_) continue;
@@ -176,7 +185,7 @@ class InvertedSearch {
   double raise_threshold(std::int64_t p, Scratch& scratch) const {
     auto& list = scratch.promising;
     list.clear();
-    // k_ + 1 rows are wanted, because the row itself may be one of them.
+    // k_ + 1 rows are wanted, because the query itself may be one of them.
     const std::size_t wanted = k_ + 1, most = 2 * wanted + 64;
     const auto closer = [](const auto& a, const auto& b) { return a.first > b.first; };
     float threshold = 0;
@@ -215,7 +224,7 @@ class InvertedSearch {
     return found == k_ ? least : measure_.min_similarity;
   }
 
-  // Finds the positions that can still reach the threshold, and returns their number.
+  // Finds the positions of rows that can still reach the threshold, and returns the number of positions.
   // If there are more than `most` such positions, returns -1.
   std::int64_t collect(int level, double threshold, std::int64_t most, Scratch& scratch) const {
     if (scratch.is_listed) {

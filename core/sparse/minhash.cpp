@@ -19,7 +19,8 @@
 namespace agglo {
 namespace {
 
-// How the search works: the MinHash of a set is its first member in a random order of all columns.
+// How the search works: take a random order of all possible members. The MinHash of a set is its first member
+// in this order.
 // The probability that two sets have the same MinHash equals their Jaccard similarity.
 // A band is one partition of the sets into buckets. Sets with the same MinHash share a bucket.
 // Further MinHashes split large buckets. So frequent members do not lead to large buckets.
@@ -28,7 +29,7 @@ namespace {
 // Few bands with large buckets cost less than many bands with small buckets.
 // Large buckets also cost less than comparing neighbours of neighbours.
 //
-// Bands are processed one after the other. In each band, a set is in only one bucket.
+// Bands are compared one after the other. In each band, a set is in only one bucket.
 // So the result does not depend on the number of threads.
 // The number of a distinct set is the number of its group of duplicates.
 
@@ -77,8 +78,9 @@ class Band {
     std::int64_t open = begin;  // begin of the current bucket
     for (std::int64_t first = begin, last = begin; first < end; first = last) {
       while (last < end && keyed_[last].first == keyed_[first].first) ++last;
-      // Buckets may join sets with different MinHashes if the sets share a MinHash of a smaller depth.
-      // At depth 0, there is no such MinHash.
+      // A bucket may contain sets with different MinHashes of this depth if they share a MinHash of a smaller
+      // depth.
+      // At depth 0, there is no smaller depth.
       if (last - open > size_ || depth == 0) {
         close(open, first);
         open = first;
@@ -136,7 +138,7 @@ class MinHashSearch {
 
   // Add one band per seed, and compare the sets within each bucket of these bands.
   // If `all` is true, all pairs in a bucket are compared in full, whatever their sketches are.
-  // A set is in one bucket per band. So no two workers write to the list of the same set.
+  // In a band, each set is in one bucket only. So no two workers write to the neighbour list of the same set.
   void add_bands(std::span<const std::uint64_t> seeds, std::int64_t size, bool all, const Report& report) {
     const std::int64_t count = static_cast<std::int64_t>(seeds.size());
     std::vector<std::unique_ptr<const Band>> bands(count);
@@ -172,7 +174,8 @@ class MinHashSearch {
     std::vector<Candidate> list;
   };
 
-  // Compares all pairs of sets in a bucket, and offers each set of a pair to the list of the other set.
+  // Compares all pairs of sets in a bucket. Adds each set to the neighbour list of the other set of the pair
+  // if it is near enough.
   // If `all` is false, a pair is skipped if the sketches of both sets are not similar enough.
   void compare_bucket(std::span<const std::int32_t> members, bool all, Scratch& scratch) {
     auto& slopes = scratch.slopes;
@@ -205,7 +208,8 @@ class MinHashSearch {
     return sizes_[g] == k_ ? Overlaps::slope(lists_[g * k_].similarity) : 0;
   }
 
-  // Offers a candidate to the list of a set. Each list is a heap whose top is the farthest candidate.
+  // Adds a candidate to the neighbour list of set g if it is among the k best so far.
+  // Each list is a heap whose top is the farthest candidate.
   void offer(std::int32_t g, const Candidate& it) {
     Candidate* best = lists_.data() + g * k_;
     std::int32_t& size = sizes_[g];

@@ -24,9 +24,9 @@ struct MinHashResult {
 // Return the approximate k nearest neighbours of all sets. The distances of the neighbours are exact.
 //
 // Two sets are compared if they share a bucket in any band and their sketches are similar.
-// If the number of bands is 0, bands are added until a sample of sets reaches the recall of the goal.
-// The goal limits the number of bands. It may also not accept a lower recall.
-// In this case, the search stops as soon as the allowed number of bands seems too small.
+// If the number of bands is 0, bands are added until a sample of sets reaches the recall of `goal`.
+// `goal` also limits the number of bands. If goal.accept_lower is false, the search stops early: as soon as
+// this limit seems too low for the recall.
 // If there are few sets, all pairs of sets are compared.
 // The result depends on the sets, the arguments and the seed, but not on the number of threads.
 //

@@ -1,4 +1,5 @@
-// The similarity measure of the searches of sets. It counts the common members of two sets.
+// The similarity measure for searches of sets: minus the Jaccard distance, computed from the number of common
+// members.
 #pragma once
 
 #include <algorithm>
@@ -43,8 +44,9 @@ class Overlaps {
     explicit Query(const Overlaps& overlaps) : members(overlaps.sets_.columns, 0) {}
 
     std::vector<Term> terms;
-    std::array<std::int64_t, Levels::count> rest;  // for each level, the number of members in higher levels
-    std::vector<std::uint8_t> members;             // for each column, 1 if it is a member of the set
+    // for each level, the number of members of the query in higher levels
+    std::array<std::int64_t, Levels::count> rest;
+    std::vector<std::uint8_t> members;  // for each column, 1 if it is a member of the set
     std::int32_t row = -1;
     std::int64_t size = 0;
   };
@@ -115,9 +117,10 @@ class Overlaps {
     return jaccard_of_counts(x.size, sets_.size(row), common);
   }
 
-  // Returns the slope of a threshold. Let two sets have a and b members, and `common` common members.
-  // The similarity of the sets reaches the threshold only if common >= slope * (a + b).
-  // The slope follows from common / (a + b - common) >= 1 + threshold.
+  // Returns the slope of a similarity threshold: the factor for a fast test of pairs of sets.
+  // Two sets with a and b members reach the threshold only if they have at least slope * (a + b) common
+  // members.
+  // This follows from common / (a + b - common) >= 1 + threshold, where `common` counts the common members.
   // The slope is slightly reduced, so that rounding excludes no set.
   static float slope(double threshold) {
     const double share = 1 + threshold;

@@ -18,10 +18,12 @@ namespace {
 struct Cost {
   double value = 0, slope = 0;
   double base = 0, growth = 0;
-  std::int32_t lowest = -1, highest = -1;  // tops of two heaps of breakpoints: lowest and highest level first
+  // tops of two heaps of breakpoints: one with the lowest level on top, one with the highest level on top
+  std::int32_t lowest = -1, highest = -1;
 };
 
-// Compares breakpoints by level. If `sign` is 1, the lowest comes first. If `sign` is -1, the highest does.
+// Compares breakpoints by level. If `sign` is 1, the lowest level comes first. If `sign` is -1, the highest
+// level comes first.
 struct CompareLevels {
   const std::vector<double>& levels;
   double sign;
@@ -58,15 +60,17 @@ class Selection {
   }
 
  private:
-  // Adds the cost of node v to the sum of the functions of its children.
-  // Computes the level of the lowest kept ancestor from which on v should be kept.
+  // Turns `cost` into the function of node v. Before the call, `cost` is the sum of the functions of its
+  // children.
+  // Also sets keep_from_[v]: if the level of the lowest kept ancestor is above it, keeping v costs less.
   void add_merge(Cost& cost, std::int32_t v) {
     cost.slope += costs_.weight[v];
     cost.growth += costs_.weight[v];
     cost.base -= costs_.weight[v] * costs_.level[v];
     if (!costs_.allowed[v]) return;
     const double if_kept = cost.value + costs_.price[v];
-    // If v is kept, the cost is a constant. Where the function is larger, the constant replaces it.
+    // If v is kept, the cost is the constant `if_kept`. Where the function is larger, this constant replaces
+    // it.
     for (;;) {
       while (cost.highest >= 0 && is_removed(cost.highest)) cost.highest = descending_.pop(cost.highest);
       if (cost.highest < 0) break;
@@ -90,7 +94,7 @@ class Selection {
     cost.highest = descending_.merge(cost.highest, v);
   }
 
-  // Moves the left end of a cost function from level `x` to level `end`.
+  // Moves the left end of a cost function from level `x` to level `end`. Breakpoints up to `end` are removed.
   void move_left_end(Cost& cost, double x, double end) {
     for (;;) {
       while (cost.lowest >= 0 && is_removed(cost.lowest)) cost.lowest = ascending_.pop(cost.lowest);
@@ -120,8 +124,9 @@ class Selection {
 
   std::span<const std::int32_t> parent_;
   const CondenseCosts& costs_;
-  std::vector<double> keep_from_;  // the level of the lowest kept ancestor from which on each node is kept
-  std::vector<double> fall_;       // decrease of the slope at the breakpoint of each node; -1 if removed
+  // each node is kept if the level of its lowest kept ancestor is above this level
+  std::vector<double> keep_from_;
+  std::vector<double> fall_;  // decrease of the slope at the breakpoint of each node; -1 if removed
   PairingHeaps<CompareLevels> ascending_, descending_;
 };
 

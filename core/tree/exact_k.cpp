@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// A set of possible numbers of clusters. The ranges are in descending order.
+// A set of possible numbers of clusters, stored as ranges in descending order.
 // A number n in `ranges` stands for n + shift clusters.
 struct CountSet {
   std::vector<CountRange> ranges{{0, 0}};
@@ -45,7 +45,7 @@ void add_shifted(Bits& bits, const Bits& more, std::int64_t shift) {
   }
 }
 
-// Returns the same as add_counts. Bit sets make this function faster for many ranges.
+// Returns the same as add_counts (see below). Bit sets make this function faster if there are many ranges.
 std::vector<CountRange> add_by_bits(const std::vector<CountRange>& some,
                                     const std::vector<CountRange>& others) {
   const std::int64_t most = some.front().last + others.front().last;
@@ -92,7 +92,8 @@ std::vector<CountRange> add_counts(const std::vector<CountRange>& some,
 
 std::vector<CountRange> find_possible_counts(std::span<const std::int32_t> parent, std::int64_t leaves) {
   const auto n = static_cast<std::int64_t>(parent.size());
-  std::vector<CountSet> counts(n - leaves);  // for each inner node: possible sums over its children so far
+  // for each inner node: numbers of clusters that its children so far can have together
+  std::vector<CountSet> counts(n - leaves);
   for (std::int64_t v = 0; v < n; ++v) {
     if (v < leaves) {
       if (v + 1 == n) return {{1, 1}};
@@ -126,8 +127,8 @@ std::vector<CountRange> find_possible_counts(std::span<const std::int32_t> paren
 
 namespace {
 
-// For each number of clusters, the smallest excess of a partition of one node.
-// For first + i clusters, the smallest excess is base + more[i].
+// The smallest excess (see exact_k.hpp) of the partitions of one node, for each number of clusters.
+// A partition into first + i clusters has an excess of at least base + more[i].
 struct ExcessTable {
   std::int64_t first = 0;
   double base = 0;
@@ -138,8 +139,8 @@ struct ExcessTable {
   double at(std::int64_t i) const { return more.empty() ? base : base + more[i]; }
 };
 
-// The best number of clusters of one child, given a number of clusters of several siblings.
-// Use clusters[i] if this child and its siblings before it have first + i clusters together.
+// The number of clusters that one child should have, given the total for this child and its earlier siblings.
+// If the total is first + i clusters, this child has clusters[i] clusters.
 struct Choice {
   std::int64_t first;
   std::vector<std::int32_t> clusters;
@@ -302,7 +303,8 @@ class Search {
   std::vector<double> budget_;              // largest allowed excess of each node
   std::vector<std::int64_t> max_clusters_;  // largest allowed number of clusters of each node
   std::vector<ExcessTable> tables_;         // combined excess table of the children of each inner node
-  std::vector<std::int32_t> fixed_;         // number of clusters of each node, or -1 - index in choices_
+  // number of clusters of each node; or -1 - index in choices_, if the number depends on the siblings
+  std::vector<std::int32_t> fixed_;
   std::vector<Choice> choices_;
   double total_ = 0;
 };

@@ -23,13 +23,13 @@ std::vector<CountRange> find_possible_counts(std::span<const std::int32_t> paren
 // Returns 1 for the nodes that are clusters, and 0 for all other nodes.
 //
 // `clusters` must be in a range that find_possible_counts returns. `costs` is as in compute_price_path.
-// `lam` is a λ. At this λ, some cheapest partition must have at least `clusters` clusters.
-// At this λ, some cheapest partition must have at most `clusters` clusters.
+// `lam` is a λ for which the cheapest partition has `clusters` clusters, or for which there are several
+// cheapest partitions, some with at least and some with at most `clusters` clusters.
 //
 // The excess of a partition is its cost at λ minus the minimal cost of any partition at λ.
 // Among partitions into k clusters, the partition with the smallest excess also has the smallest cost.
-// The excess of a partition is a sum over nodes. Each node is either merged or split in the partition.
-// A node adds the cost of its choice (merge or split) minus the cost of the cheaper choice.
+// In a partition, each node is either merged or split. The excess of the partition is a sum over nodes:
+// for each node, the cost of the choice (merge or split) minus the cost of the cheaper choice.
 // So a search for partitions whose excess is below a bound can skip nearly all nodes.
 // The search increases this bound until it finds a partition.
 std::vector<std::uint8_t> select_k_nodes(std::span<const std::int32_t> parent, std::span<const double> costs,

@@ -7,8 +7,9 @@
 namespace agglo {
 namespace {
 
-// Finds lowest common ancestors. The tree is divided into paths, in which each node is a largest child.
-// For each of the two nodes, a query climbs from path to path at most log2(leaves) times.
+// Finds lowest common ancestors. The tree is divided into paths.
+// On a path, each node is the largest child of the node above it.
+// To find a common ancestor, a query climbs from path to path, at most log2(leaves) times from each node.
 class CommonAncestors {
  public:
   CommonAncestors(std::span<const std::int32_t> parent, std::span<const std::int32_t> size)
@@ -26,8 +27,10 @@ class CommonAncestors {
   }
 
   // Returns the lowest common ancestor of a and b. A parent has a larger id than its children.
-  // If the tops of the two paths differ, no common ancestor is on the path with the smaller top.
-  // Otherwise the other path would end below that ancestor, and its top would be smaller.
+  // The top of a path is its highest node. If a and b are on two paths, no common ancestor is on the path
+  // whose top has the smaller id.
+  // If it were there, the other path would end below it, and the top of the other path would have the smaller
+  // id.
   std::int32_t find(std::int32_t a, std::int32_t b) const {
     while (nodes_[a].top != nodes_[b].top)
       if (nodes_[a].top < nodes_[b].top)
@@ -77,7 +80,9 @@ ParametricPath compute_modularity_path(std::span<const std::int32_t> parent, std
                                        std::span<const double> meets, std::span<const double> volume,
                                        std::span<const std::uint8_t> given) {
   const std::size_t n = parent.size(), inner = n - static_cast<std::size_t>(leaves);
-  // Use (x + y + z)^2 - x^2 - y^2 - z^2 = 2 (x y + (x + y) z). The right side avoids cancellation.
+  // The cost of a node is the square of the sum of its children's shares, minus the squares of these shares.
+  // For shares x, y and z, this is (x + y + z)^2 - x^2 - y^2 - z^2 = 2 (x y + (x + y) z).
+  // The right side is computed, because it has no differences, which could lose precision.
   const double total = volume.back() > 0 ? volume.back() : 1.0;
   std::vector<double> parts(inner, 0.0), costs(inner, 0.0), prices(inner);
   for (std::size_t v = 0; v + 1 < n; ++v) {

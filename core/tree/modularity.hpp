@@ -15,7 +15,8 @@
 
 namespace agglo {
 
-// The evidence of an edge replaces its weight. It is scale * (weight - reference), or 0 if this is negative.
+// How to compute the evidence of an edge, which is used in place of the edge weight.
+// The evidence is scale * (weight - reference), or 0 if this is negative.
 // The evidence is multiplied by the weights of both points. If `point_weights` is empty, each weight is 1.
 struct EdgeWeights {
   double reference, scale;
@@ -23,11 +24,13 @@ struct EdgeWeights {
 };
 
 struct NodeModularity {
-  std::vector<double> meets;   // weight of the edges whose lowest common ancestor is the node
-  std::vector<double> volume;  // sum of the degrees of the leaves of the node
+  // sum of the evidence of the edges for which this node is the lowest common ancestor of both points
+  std::vector<double> meets;
+  // sum of the degrees of the leaves below the node; a degree is a sum of evidence
+  std::vector<double> volume;
 };
 
-// Computes the two columns of NodeModularity for a tree and a graph.
+// Computes both vectors of NodeModularity for a tree and a graph.
 // leaf_of[i] is the leaf of point i of the graph. If `leaf_of` is empty, point i is leaf i.
 // Sums are computed in a fixed order. The time is at most O(nodes + edges * log(leaves)).
 NodeModularity compute_node_modularity(std::span<const std::int32_t> parent,
@@ -35,7 +38,8 @@ NodeModularity compute_node_modularity(std::span<const std::int32_t> parent,
                                        std::span<const std::int32_t> leaf_of, const EdgeWeights& weights);
 
 // Computes the partitions of largest modularity for all resolutions γ. In the path, λ is 1 / γ.
-// The costs of the path are sums of V^2. Its prices are shares of the edge weight between clusters.
+// The costs of the path are sums of V^2. The prices of the path are shares of the edge weight between
+// clusters.
 // `meets` and `volume` are as in NodeModularity. If the volume of the root is 0, no edge supports a merge.
 ParametricPath compute_modularity_path(std::span<const std::int32_t> parent, std::int64_t leaves,
                                        std::span<const double> meets, std::span<const double> volume,

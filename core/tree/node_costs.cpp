@@ -12,13 +12,15 @@
 namespace agglo {
 namespace {
 
-// A subtree with kMinTask to kMaxTask leaves is a parallel task if its parent has more than kMaxTask leaves.
+// A subtree with kMinTask to kMaxTask leaves is a parallel task if the subtree of its parent is larger than
+// that.
 // The children of a node are always merged in the same order, so the task sizes do not change the result.
 constexpr std::int32_t kMaxTask = 16384;
 constexpr std::int32_t kMinTask = 1024;
 constexpr std::int64_t kReportInterval = 1024;  // number of paths between two reports
 
-// A heap of the leaves of a node, sorted by a lower bound on the distance to the mean of the node.
+// A heap of the leaves of a node. On top is the leaf with the smallest lower bound on its distance to the
+// mean of the node.
 class NearestLeaf {
  public:
   using Leaves = std::span<const std::int32_t>;
@@ -28,7 +30,7 @@ class NearestLeaf {
     drift_ = 0;
   }
 
-  // Adds the leaves `some` and `others`, after the mean has moved by `distance`.
+  // Adds the leaves `some` and `others` to the heap. Since the last call, the mean has moved by `distance`.
   // Returns the leaf nearest to the mean and its squared distance.
   // squared(leaf) returns the squared distance of a leaf to the mean.
   template <class Squared>
@@ -78,7 +80,7 @@ struct Cluster {
 // A path in which each node is the largest child of the next node. It is traversed from bottom to top.
 struct Path {
   std::int32_t top, node;      // the top node of the path, and the current node
-  Cluster cluster;             // the current node, merged with its siblings so far
+  Cluster cluster;             // the current node, merged with those siblings that have been read so far
   std::int64_t next;           // index of the next sibling to merge
   std::vector<double> before;  // the mean of the current node before siblings are merged
   bool is_new;                 // whether the leaves of the current node are not in `nearest` yet

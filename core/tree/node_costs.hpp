@@ -1,4 +1,4 @@
-// The cost of each node of a tree. It is the sum of squared distances of its points to its center.
+// The cost of each node of a tree: the sum of squared distances from the points of the node to its center.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +28,8 @@ struct NodeCosts {
 // If centers are points, the center of a node is the point nearest to the mean of the node.
 // If several points are equally near, the center is the point with the smallest id.
 // A center at distance r from the mean increases the cost by n r^2, where n is the number of points.
-// A lower bound on the distance of a point to the mean avoids comparisons.
-// This bound is the distance at the last comparison, minus the distance that the mean has moved since.
+// To avoid comparisons, each point has a lower bound on its distance to the mean.
+// This bound is the distance at the last comparison, minus the distance that the mean has moved since then.
 // A point is compared again only if its lower bound does not exclude it as the nearest point.
 NodeCosts compute_node_costs(const AnyPoints& points, std::span<const std::int32_t> parent,
                              std::span<const std::int32_t> size, CenterKind centers, ThreadPool& pool,

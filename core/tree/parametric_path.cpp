@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::int32_t kNoChange = -1;
 
-// The change of the best partition at the critical λ of a node, where the node is merged.
+// The change of the best partition at the critical λ of a node. From this λ on, the node is merged.
 struct Change {
   double lam;
   double cost;            // increase of the total cost
@@ -21,14 +21,14 @@ struct Change {
 
 }  // namespace
 
-// For a given λ, let f(v) be the smallest total of a partition of node v.
+// For a given λ, let f(v) be the smallest total of a partition of the leaves below node v.
 // Let s(v) be the sum of f over the children of v.
 // Every partition of v has at least the price of v.
 // So the difference s(v) - cost(v) - λ price(v) never decreases as λ grows.
 // The difference changes its sign at most once, at the critical λ of v. For larger λ, node v is merged.
-// Changes of descendants of v at a larger λ have no effect. They become part of the change of v.
+// If a descendant of v would change at a larger λ than v, its change becomes part of the change of v.
 // One sweep from the leaves to the root finds all changes. The changes of each subtree are in a heap.
-// If no entry of `costs` is negative, no sum has negative terms, so there is no cancellation.
+// If no entry of `costs` is negative, all sums have only nonnegative terms. So no precision is lost.
 ParametricPath compute_parametric_path(std::span<const std::int32_t> parent, std::int64_t leaves,
                                        std::span<const double> costs, std::span<const double> prices,
                                        std::span<const std::uint8_t> given) {
@@ -50,7 +50,8 @@ ParametricPath compute_parametric_path(std::span<const std::int32_t> parent, std
       if (given.empty() || !given[v]) {
         change.lam = infinity;
         if (change.price > 0) {
-          double smallest = infinity;  // λ of the absorbed changes
+          // smallest critical λ of the changes that have become part of this change
+          double smallest = infinity;
           while (changes != kNoChange && all[changes].lam * change.price >= change.cost) {
             smallest = all[changes].lam;
             change.cost += all[changes].cost;
@@ -59,7 +60,7 @@ ParametricPath compute_parametric_path(std::span<const std::int32_t> parent, std
             changes = heaps.pop(changes);
           }
           change.cost = std::max(0.0, change.cost);  // only rounding errors make it negative
-          // Only rounding errors make the quotient larger than the λ of an absorbed change.
+          // Only rounding errors can make the quotient larger than the critical λ of such a change.
           change.lam = std::min(smallest, change.cost / change.price);
         }
       }

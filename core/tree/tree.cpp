@@ -98,12 +98,14 @@ std::vector<double> make_heights_monotone(std::span<const std::int32_t> parent,
 std::vector<std::int64_t> label_leaves(std::span<const std::int32_t> parent, std::span<const bool> merged,
                                        std::int64_t leaves) {
   const std::int64_t n = static_cast<std::int64_t>(parent.size());
-  std::vector<std::int32_t> top(n);  // highest merged ancestor of each node, or the node itself
+  // the highest merged ancestor of each node; the node itself if there is none
+  std::vector<std::int32_t> top(n);
   for (std::int64_t i = n - 1; i >= 0; --i) {
     const std::int32_t p = parent[i];
     top[i] = p >= 0 && (merged[p] || top[p] != p) ? top[p] : static_cast<std::int32_t>(i);
   }
-  std::vector<std::int32_t> label_of(n, -1);  // label of each node in `top`, or -1
+  // label of the cluster that consists of the leaves below a node; -1 if not labelled yet
+  std::vector<std::int32_t> label_of(n, -1);
   std::vector<std::int64_t> labels(leaves);
   std::int32_t clusters = 0;
   for (std::int64_t i = 0; i < leaves; ++i) {
@@ -137,13 +139,13 @@ std::vector<std::int32_t> find_cluster_nodes(std::span<const std::int32_t> paren
 Descendants index_descendants(std::span<const std::int32_t> parent, std::span<const std::int32_t> size,
                               std::int64_t leaves) {
   const std::int64_t n = static_cast<std::int64_t>(parent.size());
-  std::vector<std::int32_t> inner(n - 1);  // index of the parent of each node among inner nodes
+  std::vector<std::int32_t> inner(n - 1);  // the parent of each node, as an index among the inner nodes
   for (std::int64_t i = 0; i < n - 1; ++i) inner[i] = static_cast<std::int32_t>(parent[i] - leaves);
   Csr children = group_by_label<std::int32_t>(inner, n - leaves);
   Descendants found{std::move(children.indptr), std::move(children.indices), std::vector<std::int32_t>(n),
                     std::vector<std::int32_t>(leaves)};
 
-  // Divide the range of each node among its children, starting from the root.
+  // Divide the leaves of each node (a range of `order`) among its children, starting from the root.
   // The last child gets the end of the range. The child before it gets the end of what remains, and so on.
   std::vector<std::int32_t> end(n - leaves);
   for (std::int64_t i = n - 1; i >= 0; --i) {

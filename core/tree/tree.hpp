@@ -8,7 +8,7 @@
 
 namespace agglo {
 
-// A view of a tree, with one column per attribute. Each column has one entry per node.
+// A view of a tree as a table: one column per attribute, with one entry per node.
 // A valid tree satisfies these invariants:
 //  1. Leaves come first. They have round 0, size 1 and height 0. There is at least one leaf.
 //  2. A parent is not a leaf, and has a larger id than its children.
@@ -16,7 +16,8 @@ namespace agglo {
 //  3. An inner node has at least two children. Its size is the sum of their sizes.
 //  4. Heights are finite. The height of a parent is at least the heights of its children.
 //  5. A parent has a larger round than its children.
-//     The largest possible round is the number of rounds. Only the root may have a round larger by one.
+//    The largest possible round is the number of rounds. Only the root may have a round that is larger by
+//    one.
 // All functions except find_violation and make_heights_monotone require a valid tree.
 struct TreeView {
   std::span<const std::int32_t> parent;
