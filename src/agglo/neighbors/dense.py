@@ -44,10 +44,12 @@ _WIDTHS = (4, 8, 12, 16, 24, 32, 48, 64, 80, 96, 128, 160, 192, 256)  # possible
 
 # Constants of the exact search.
 _SAMPLE = 4096  # number of points that the directions are computed from; also a block size
-_REFERENCE = 16 * _SAMPLE  # number of reference points, which estimate the bars of the queries
-_QUERIES = 64  # number of queries: the points whose bars are estimated
+# Number of reference points, from which the bars (defined below) of the queries are estimated.
+_REFERENCE = 16 * _SAMPLE
+_QUERIES = 64  # number of points whose bars are estimated (queries)
 _MIN_SECONDS = 3.0  # use sketches only if a search without them takes longer than this
-_EARLY_FACTOR = 1.7  # more pairs pass at the start of a search, because bars rise during it
+# At its start, a search compares this many times more pairs in full, because bars are still low.
+_EARLY_FACTOR = 1.7
 _MAX_COST_RATIO = 0.85  # use sketches only below this share of the cost of a search without them
 
 # Constants of the search by cells.
@@ -79,7 +81,7 @@ class SearchParams:
         return _core.RecallGoal(self.recall, sample=sample, max_attempts=max_attempts, accept_lower=accept_lower)
 
     def describe(self, **chosen: int) -> dict[str, Any]:
-        """Return the parameters of an approximate search for the record of the graph, and those that it chose."""
+        """Return the parameters of an approximate search, and the values that the search chose, for the graph."""
         return {"recall": self.recall, "random_state": self.seed, **chosen}
 
 
@@ -167,10 +169,10 @@ def search_cells(
     """Find approximate nearest neighbours by an inverted file index, and re-rank them by exact values.
 
     ``list_size`` is the number of points per inverted list. ``n_probes`` is the number of lists that are searched
-    per point. ``n_candidates`` is the number of candidates to re-rank. For each of them, 0 means automatic. If
+    per point. ``n_candidates`` is the number of candidates to re-rank. For these three, 0 means automatic. If
     ``n_probes`` is given, it is not increased, even if the recall is too low. The recall is measured on ``sample``
     points. If ``params.stop_early`` is set, and the recall is unreachable or more costly than an exact search, the
-    neighbour lists are empty or miss the recall.
+    neighbour lists are empty, or their recall is below ``params.recall``.
     """
     with one_blas_thread():
         basis = find_main_directions(points, params.metric)
@@ -329,7 +331,7 @@ def _estimate_bars(
 def _passing_shares(
     queries: Floats, rows: Floats, bars: Floats, basis: Floats, widths: list[int], metric: str
 ) -> list[float]:
-    """Estimate, for each width of sketches, the share of pairs whose upper bound reaches one of the two bars."""
+    """Estimate the share of pairs whose upper bound reaches one of their two bars, for each width of sketches."""
     subtracted = _half_squares(rows, metric) + _half_squares(queries, metric)[:, None]
     query_sketches, row_sketches = queries @ basis.T, rows @ basis.T
     shares = []

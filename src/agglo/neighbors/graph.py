@@ -438,8 +438,8 @@ def _check_weights(name: str, values: Any) -> npt.NDArray[np.float32]:
 class FixedPoint:
     """Fixed-point format for sums of edge weights: each sum is an integer times 2^-shift.
 
-    Sums of integers do not depend on the order of the terms, so all engines compute the same bits. An integer has
-    ``limbs`` words of 64 bits: 1, 2 or 6.
+    Sums of integers do not depend on the order of the terms, so NumPy, C++ and Spark get the same bits. An
+    integer has ``limbs`` words of 64 bits: 1, 2 or 6.
     """
 
     shift: int
@@ -504,9 +504,9 @@ def smallest_weight(graph: WeightSummary) -> float:
 def check_neighbor_lists(
     indices: npt.ArrayLike, values: npt.ArrayLike, meaning: str
 ) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """Return neighbour lists as arrays; raise unless they are tables of one shape, and the indices integers.
+    """Return both tables as arrays; raise unless their shapes are equal and ``indices`` contains integers.
 
-    ``meaning`` says what the indices are.
+    ``meaning`` says in the error message what the indices refer to.
     """
     lists, weights = np.asarray(indices), np.asarray(values)
     if lists.ndim != 2 or lists.shape != weights.shape:

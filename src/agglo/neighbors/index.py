@@ -1,4 +1,4 @@
-"""Index of the fitted points: find the nearest neighbours of queries."""
+"""Search index over the fitted points, which finds the nearest neighbours of new points (queries)."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class NeighborIndex:
     recall: float  # the share of the true neighbours to find
     seed: int
     cells: npt.NDArray[np.int32] | None = None  # the cell (inverted list) of each fitted point
-    moments: Any = field(default=None, init=False)  # cache for vector linkages: a tree and its moments
+    moments: Any = field(default=None, init=False)  # cache for vector linkages: a tree, and the means of its nodes
     _cell_indexes: dict[int, Any] = field(default_factory=dict, init=False)  # built indexes, by n_neighbors
     _hashes: tuple[npt.NDArray[np.uint64], npt.NDArray[np.intp]] | None = field(default=None, init=False)
     _as_floats: NeighborIndex | None = field(default=None, init=False)
@@ -190,7 +190,7 @@ def _hash_rows(X: Any, n_threads: int) -> npt.NDArray[np.uint64]:
 
 
 def _hash_sparse_rows(X: Any) -> npt.NDArray[np.uint64]:
-    """Hash each sparse row by the sum of the hashes of its entries, which does not depend on their order."""
+    """Hash each sparse row by the sum of the hashes of its entries. The order of the entries has no effect."""
     rows = canonical_rows(X)
     with np.errstate(over="ignore"):
         words = rows.indices.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)

@@ -162,7 +162,7 @@ def neighbor_graph(
 
 
 def check_search_options(method: str, recall: float, missing: MissingRule) -> None:
-    """Raise if a parameter of :func:`neighbor_graph` is invalid, whatever the points are."""
+    """Raise if ``method``, ``recall`` or ``missing`` is invalid for any points; see :func:`neighbor_graph`."""
     check_choice("method", method, METHODS)
     if not 0 < recall <= 1:
         raise ValueError(f"recall={recall!r} is not a share of the neighbours: pass a number above 0, at most 1")
@@ -326,7 +326,9 @@ def are_unit(points: PointArray) -> bool:
 def set_missing(
     graph: NeighborGraph, X: Any, missing: MissingRule, farthest: float | None, seed: int, n_threads: int
 ) -> NeighborGraph:
-    """Return a graph whose ``missing``, the value of a pair without an edge, is set by the rule ``missing``.
+    """Return a copy of ``graph`` whose attribute ``missing`` follows from the rule ``missing``.
+
+    The attribute is the value of a pair without an edge.
 
     ``"mean"`` is the mean over all pairs of points, or over all pairs of a sample of 1,000 points. If the farthest
     edge is farther, its weight is used instead, because pairs without an edge are farther than neighbours. None

@@ -147,7 +147,7 @@ class SparsePoints:
         return NeighborLists(*to_rows(lists, params.n_neighbors), None, {})
 
     def search_queries(self, n_fitted: int, n_neighbors: int, n_threads: int, report: Report | None) -> Lists:
-        """Find neighbours among the first ``n_fitted`` points. The queries are the remaining points."""
+        """Find neighbours of queries among the first ``n_fitted`` points. The remaining points are the queries."""
         lists = self._functions.query(self._arrays, n_fitted, n_neighbors, *self._options, n_threads, report)
         return to_rows(lists, n_neighbors)
 
@@ -273,7 +273,7 @@ def _check_entries(indptr: npt.NDArray[np.int64], indices: npt.NDArray[Any], val
 
 
 def _renumber_columns(indices: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int32], int]:
-    """Renumber columns without gaps, to save memory in the C++ core; return the new columns and their number.
+    """Renumber columns without gaps, to save memory in the C++ core; return the new ids and the column count.
 
     The order of the columns does not change. A column number modulo ``_LANES`` does not change, either. So the
     core adds the same numbers in the same order.

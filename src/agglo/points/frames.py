@@ -41,7 +41,7 @@ def to_array(X: Any) -> Any:
 
 
 def holds_vectors(X: Any, array: Any) -> bool:
-    """Return whether ``array`` was converted from the table ``X`` with a single column of vectors.
+    """Return whether ``X`` is a table with a single column of vectors, given its conversion to ``array``.
 
     The columns of ``array`` then have no names.
     """

@@ -35,7 +35,7 @@ MIN_LENGTH = 2.0**-500  # minimum length of a row for cosines; shorter rows have
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """Validated points, to be compared by ``metric``.
+    """Validated points, and the metric that compares them.
 
     If the points are dense and the metric is neither jaccard nor hamming, they satisfy:
 
@@ -71,7 +71,7 @@ class Points:
         return cls(checked, metric, zero_rows)
 
     def select(self, rows: Ids) -> Self:
-        """Return the points with the given row numbers, which must be in ascending order, as a copy."""
+        """Return a copy of the points with the indices ``rows``, which must be in ascending order."""
         zero_rows = np.flatnonzero(np.isin(rows, self.zero_rows))
         return type(self)(take_rows(self.X, rows), self.metric, zero_rows)
 
@@ -317,7 +317,7 @@ def release_pages(points: npt.NDArray[Any]) -> None:
 
 
 def take_rows(X: Any, rows: Ids) -> Any:
-    """Return a copy of the given rows; a large copy is stored in a memory-mapped temporary file."""
+    """Return a copy of the rows with the indices ``rows``; large copies are in a memory-mapped temporary file."""
     if sp.issparse(X):
         return X[rows]
     taken = empty_maybe_mapped((len(rows), X.shape[1]), X.dtype)
@@ -394,7 +394,7 @@ def no_duplicates(n_points: int) -> Duplicates:
 
 
 def group_by(keys: Ids) -> Duplicates:
-    """Group the points that have equal keys."""
+    """Group the points that have equal keys; return the groups in order of first appearance."""
     _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
     order = np.argsort(first)
     rank = np.empty_like(order)

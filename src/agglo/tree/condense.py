@@ -1,4 +1,4 @@
-"""Condense a tree: keep the few nodes that describe it best, and drop the others."""
+"""Condense a tree: keep the few inner nodes that describe it best, and drop all other inner nodes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ROUND_FACTS = (
 
 
 def condense(tree: Hierarchy, branching: SupportsFloat = 2.0, min_size: SupportsIndex | None = None) -> Hierarchy:
-    """Return the tree of the leaves and kept nodes of ``tree``; see :meth:`agglo.Hierarchy.condense`."""
+    """Return a smaller tree with all leaves and the main inner nodes; see :meth:`agglo.Hierarchy.condense`."""
     ratio = check_branching(branching)
     smallest = default_min_size(tree.n_leaves)
     if min_size is not None:
@@ -47,9 +47,10 @@ def default_min_size(n_leaves: int) -> int:
 
 
 def select_nodes(tree: Hierarchy, branching: float, min_size: int) -> npt.NDArray[np.int64]:
-    """Return the nodes to keep, in ascending order: the exact minimum of the cost of a condensed tree.
+    """Return the inner nodes to keep, in ascending order, so that the condensed tree has the lowest cost.
 
-    The root is always kept. Nodes of fewer than ``min_size`` points are never kept. The cost has two parts:
+    The result is exact. The root is always kept. Nodes of fewer than ``min_size`` points are never kept. The cost
+    has two parts:
 
     1. A merge that is not kept costs its information times a difference of two levels. The first is the level of
        its lowest kept ancestor, where a reader sees the merge. The second is its own level.
@@ -127,7 +128,7 @@ def keep_nodes(tree: Hierarchy, nodes: npt.NDArray[np.int64], about: dict[str, A
 
 
 def contract(tree: Hierarchy, nodes: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
-    """Return the parents of the leaves and of ``nodes`` in the tree of :func:`keep_nodes`."""
+    """Return the parent of each leaf and of each of ``nodes``, as ids of the tree of :func:`keep_nodes`."""
     ids = np.full(tree.n_nodes, np.inf)
     ids[nodes] = tree.n_leaves + np.arange(len(nodes))
     lowest_kept = _core.min_over_ancestors(tree.parent, ids)  # ids grow towards the root

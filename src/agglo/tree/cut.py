@@ -49,10 +49,10 @@ _INPUTS: dict[str, tuple[Any, tuple[str, ...]]] = {  # parameter: (its default, 
 def cut(
     tree: Hierarchy, rules: Mapping[str, Any], inputs: Mapping[str, Any], n_jobs: int | None = None
 ) -> npt.NDArray[np.int64]:
-    """Cut the tree by the given rule, and return the label of each point; see :meth:`agglo.Hierarchy.cut`.
+    """Cut the tree by the only rule that is not None; return the label of each point.
 
-    ``rules`` maps the name of every rule to its value, or to None if the rule is not given. ``inputs`` maps the
-    names of the other parameters, which only some rules use, to their values.
+    ``rules`` maps the name of every rule to its value or None. ``inputs`` maps the names of the other parameters,
+    which only some rules use, to their values. See :meth:`agglo.Hierarchy.cut`.
     """
     rule = _find_rule(rules)
     _check_inputs(rule, rules, inputs)
@@ -82,7 +82,10 @@ def cut(
 
 
 def _find_rule(rules: Mapping[str, Any]) -> str:
-    """Return the name of the given rule. Raise if several are given, except ``min_size`` with ``max_size``."""
+    """Return the name of the only rule whose value is not None; raise if there are none or several.
+
+    Only ``min_size`` and ``max_size`` may be combined. They count as one rule.
+    """
     given = [name for name, value in rules.items() if value is not None]
     if "min_size" in given and "max_size" in given:
         given.remove("max_size")
@@ -93,7 +96,7 @@ def _find_rule(rules: Mapping[str, Any]) -> str:
 
 
 def _check_inputs(rule: str, rules: Mapping[str, Any], inputs: Mapping[str, Any]) -> None:
-    """Raise if ``rule`` does not use a given parameter, or if ``rule`` needs points and ``X`` is missing."""
+    """Raise if ``rule`` does not use a parameter that was passed, or needs a parameter that was not passed."""
     if rule == "n_clusters" and inputs["exact"]:
         rule = EXACT
     elif rule == "round" and rules[rule] == "silhouette":
@@ -115,7 +118,7 @@ def check_rule(
     height: SupportsFloat | None,
     resolution: SupportsFloat | ResolutionRule | None = None,
 ) -> None:
-    """Raise unless exactly one rule is given and its value is valid for a tree with ``n_leaves`` leaves."""
+    """Raise unless exactly one rule is not None and its value is valid for a tree with ``n_leaves`` leaves."""
     _find_rule({"n_clusters": n_clusters, "round": round, "height": height, "resolution": resolution})
     if n_clusters is not None:
         check_n_clusters(n_clusters, n_leaves)
@@ -142,13 +145,14 @@ def select_round(
     random_state: int = 0,
     weights: npt.NDArray[np.float64] | None = None,
 ) -> int:
-    """Return the number of the round that ``n_clusters`` or ``round`` selects. One of the two must be given.
+    """Return the number of the round that ``n_clusters`` or ``round`` selects. One of the two must be None.
 
     ``weights`` are the weights of the leaves, for ``round="persistent"``.
     """
     if n_clusters is not None:
         counts = np.concatenate(([tree.n_leaves], tree.rounds.after))  # strictly decreasing
-        return int(np.abs(counts - check_n_clusters(n_clusters, tree.n_leaves)).argmin())  # tie: finer
+        # If two rounds are equally close, argmin takes the finer one.
+        return int(np.abs(counts - check_n_clusters(n_clusters, tree.n_leaves)).argmin())
     if round == "silhouette":
         if graph is None:
             raise ValueError(f"the rule {SILHOUETTE} needs the graph that the tree was built from: pass graph")

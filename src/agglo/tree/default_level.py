@@ -25,8 +25,8 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 ResolutionRule = Literal["persistent"]
 
-_LEAST = 0.25  # clusters with less than this share of the edge weight of chance are separate
-_FEW = 1.1  # below this effective number of clusters, one cluster has about 98 % of the points
+_LEAST = 0.25  # clusters are separate in any case if the edge weight between them is below this share of chance
+_FEW = 1.1  # if the effective number of clusters is below this, one cluster has about 98 % of the points
 _ROUNDING = 1e-9  # treat scores that differ by less as equal: sums depend on the order of the points
 
 
@@ -219,7 +219,8 @@ class ModularityPath(Immutable):
         (1.44, 11)
         """
         tree, ends = self.tree, self.node_resolution
-        # A node is a cluster between two resolutions: the largest at which an ancestor is merged, and its own.
+        # A node is a cluster between two resolutions: the largest at which an ancestor is merged, and the largest
+        # at which the node itself is merged.
         merged = -_core.min_over_ancestors(tree.parent, -ends)
         starts = np.append(merged[tree.parent[:-1]], 0.0)
         is_cluster = ends > starts
@@ -302,8 +303,7 @@ def weight_reference(graph: NeighborGraph) -> tuple[float, float]:
     The weight is ``max(0, scale * (value - reference))``.
 
     The reference is the value of a pair without an edge. If such pairs are ignored, it is similarity 0, or the
-    distance of the farthest edge. If all edges have that largest distance, the weight of every edge is
-    1.
+    distance of the farthest edge. If all edges have that largest distance, the weight of every edge is 1.
     """
     if graph.kind == "similarity":
         return (0.0 if graph.missing == "ignore" else float(graph.missing or 0.0)), 1.0

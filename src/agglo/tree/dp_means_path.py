@@ -242,11 +242,11 @@ class DPMeansPath(Immutable):
         return cast(Floats, within + check_nonnegative_number("lam", lam) * counts)
 
     def _select_tied_merges(self, piece: int, n_clusters: int) -> npt.NDArray[np.bool_] | None:
-        """Select merges at the start of ``piece`` that give ``n_clusters``; return a mask of nodes, or None.
+        """Find a cut into ``n_clusters`` that applies only some of the merges at the start of ``piece``.
 
-        All these merges have the same critical ``lam``, so no cut into ``n_clusters`` costs less. Such ties are
-        common. For example, all merges of duplicates have the critical ``lam`` 0. The bounds of a search would
-        exclude no nodes in case of ties.
+        Return a mask of the merged nodes, or None if no such cut is found. All these merges have the same critical
+        ``lam``, so no cut into ``n_clusters`` costs less. Such ties are common. For example, all merges of
+        duplicates have the critical ``lam`` 0. The bounds of a search would exclude no nodes in case of ties.
         """
         merged: npt.NDArray[np.bool_] = self.critical < self.lambdas[piece]
         finer, coarser = self.tree.partition(merged), self.cut(self.lambdas[piece])
@@ -279,7 +279,7 @@ def _check_partition_exists(tree: Hierarchy, n_clusters: int) -> None:
 
 
 def summarize_path(path: Any, breakpoints: Floats) -> str:
-    """Return the representation of a path of cuts: its type, leaves, numbers of clusters and breakpoints."""
+    """Return the ``repr`` of a path of cuts: type, number of leaves, range of cluster counts, and breakpoints."""
     shown = [f"{number:.4g}" for number in breakpoints]
     if len(shown) > 5:
         shown[2:-2] = ["..."]

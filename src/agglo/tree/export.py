@@ -40,7 +40,7 @@ def to_newick(tree: Hierarchy, names: Sequence[object] | None = None) -> str:
     leaves = [_quote(str(name)) for name in (range(tree.n_leaves) if names is None else names)]
     lengths = [f":{length!r}" for length in _branch_lengths(tree).tolist()] + [""]
     text: list[str] = []
-    stack = [tree.n_nodes - 1]  # node: write this node; ~node: close it, because its children are written
+    stack = [tree.n_nodes - 1]  # node: write the node; ~node: write the closing bracket of the node
     first = True
     while stack:
         node = stack.pop()

@@ -1,8 +1,8 @@
 """Read and write a tree as one Parquet file.
 
 The file has one row per node. The threshold and the duration of a round are repeated in the rows of all nodes that
-the round merged. Every round merged at least one node, so no second table is needed. The numbers of clusters are
-derived from the nodes.
+the round merged. Every round merged at least one node, so no second table is needed. The number of clusters after
+each round is derived from the nodes.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def read_tree(
 ) -> Tree:
     """Read the file ``path`` and return ``build(parent=, height=, size=, round=, rounds=, about=)``.
 
-    ``rounds`` maps the name of each column of the rounds to the column.
+    The argument ``rounds`` maps column names to columns with one entry per round.
 
     Columns are read one by one. Each column is replaced by ``store(column)``.
     """
@@ -121,7 +121,7 @@ def _read_record(name: Path, schema: Any, n_nodes: int) -> dict[str, Any]:
 
 
 def _derive_rounds(columns: dict[str, Any], n_rounds: int) -> dict[str, Column]:
-    """Derive the columns of the rounds from the columns of the nodes; the caller validates the result."""
+    """Compute the columns of the table of rounds from the columns of nodes; the caller validates the result."""
     parent, round = columns["parent"], columns["round"]
     n_children = np.bincount(parent[parent >= 0], minlength=len(parent))[: len(parent)]
     is_merge = (round >= 1) & (round <= n_rounds)

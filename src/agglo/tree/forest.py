@@ -1,4 +1,4 @@
-"""The forest: the trees without a common root that the rounds build."""
+"""The result of the rounds: one or more trees (a forest), stored as arrays."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 
 class Forest(NamedTuple):
-    """The result of an engine: four columns with one entry per node, and four columns with one entry per round.
+    """The result of the rounds: four arrays with one entry per node, and four arrays with one entry per round.
 
     Nodes are sorted: leaves come first, then merged clusters in order of their rounds. Within a round, merged
     clusters are in order of their smallest leaves.

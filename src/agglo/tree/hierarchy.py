@@ -27,7 +27,7 @@ from agglo.tree.taxonomy import Taxonomy, layers, taxonomy
 
 
 class Round(NamedTuple):
-    """The record of one round: threshold, numbers of clusters, duration.
+    """One round: its threshold, the number of clusters before and after it, and its duration in seconds.
 
     Examples
     --------
@@ -45,7 +45,7 @@ class Round(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Rounds(Immutable, Sequence[Round]):
-    """The records of all rounds that merged clusters, stored as one array per field.
+    """All rounds that merged clusters, with one array per field of :class:`Round`.
 
     Examples
     --------
@@ -99,8 +99,8 @@ class Hierarchy(Immutable):
         leaves below the node. ``round`` is the round that merged the node, counted from 1, and 0 for leaves. The
         first ``n_leaves`` nodes are the points.
     rounds : Rounds
-        One record per round that merged: ``threshold``, the numbers of clusters ``before`` and ``after``, and
-        ``seconds``.
+        One entry per round that merged clusters: its ``threshold``, the number of clusters ``before`` and
+        ``after`` it, and its duration in ``seconds``.
     about : mapping, optional
         Information about how the tree was built. JSON can represent all values.
 
@@ -111,10 +111,10 @@ class Hierarchy(Immutable):
     1. there is at least one leaf; leaves come first, with round 0, size 1 and height 0;
     2. the parent of a node has a larger id and is not a leaf; the last node is the root, the only one with
        parent -1;
-    3. a node that is not a leaf has at least two children, and its size is the sum of theirs;
-    4. heights are finite, and the height of a parent is not less than that of its children;
-    5. the round of a parent is larger than that of its children; only the root may have the round
-       ``len(rounds) + 1``: it is then the explicit root of a forest, and not a merge;
+    3. a node that is not a leaf has at least two children, and its size is the sum of the sizes of the children;
+    4. heights are finite, and the height of a parent is not less than the heights of its children;
+    5. the round of a parent is larger than the rounds of its children; only the root may have the round
+       ``len(rounds) + 1``: the root is then the explicit root of a forest, and not a merge;
     6. every round has at least one node, and the numbers of clusters in ``rounds`` match the nodes.
 
     Heights are always distances. For a graph of distances, the height of a node is its linkage value. For
@@ -158,7 +158,7 @@ class Hierarchy(Immutable):
         )
         if message:
             raise ValueError(f"not a hierarchy: {message}; see the invariants in the notes of Hierarchy")
-        try:  # convert to JSON and back, so that a saved and loaded tree has an equal record
+        try:  # convert to JSON and back, so that `about` is equal after saving and loading
             set_(self, "about", json.loads(json.dumps(dict(self.about), allow_nan=False)))
         except (TypeError, ValueError) as error:
             raise TypeError(
@@ -180,7 +180,7 @@ class Hierarchy(Immutable):
         Parameters
         ----------
         forest : Forest
-            The columns of the nodes and of the rounds.
+            The result of the rounds.
         kind, missing
             Whether linkage values are similarities or distances, and the value of a pair without an edge; see
             :class:`agglo.NeighborGraph`.
@@ -204,7 +204,7 @@ class Hierarchy(Immutable):
         height = np.where(round == 0, 0.0, origin - value if kind == "similarity" else value)
         roots = np.flatnonzero(parent == -1)
         if len(roots) > 1:
-            root_height = -np.inf  # tree_settled raises it to the highest child
+            root_height = -np.inf  # make_heights_monotone raises this to the height of the highest child
             if missing != "ignore":
                 root_height = origin - missing if kind == "similarity" else missing
             parent = np.append(parent, np.int32(-1))
@@ -240,7 +240,7 @@ class Hierarchy(Immutable):
 
     @classmethod
     def from_columns(cls, rounds: Mapping[str, Column], **nodes: Any) -> Hierarchy:
-        """Build the tree from the columns of its rounds and of its nodes, as tree files store them.
+        """Build the tree from columns with one entry per round and columns with one entry per node.
 
         Examples
         --------
@@ -413,10 +413,10 @@ class Hierarchy(Immutable):
     def layers(self, n: SupportsIndex = 4) -> npt.NDArray[np.int64]:
         """Return the labels of up to ``n`` nested levels to browse, one row per level, from fine to coarse.
 
-        The levels are those of :meth:`taxonomy` for numbers of clusters in geometric progression. The finest layer
-        has about the effective number of clusters of the cut ``round="persistent"``, which small clusters hardly
-        change. The ratio of the progression is at least 2. It is chosen such that one more layer would have 2.5
-        clusters. If there are few clusters, some layers are finer instead. Small trees may have fewer layers.
+        The numbers of clusters form a geometric progression, and :meth:`taxonomy` selects the levels. The finest
+        layer has about as many clusters as the cut ``round="persistent"``, where small clusters hardly count. The
+        ratio of the progression is at least 2, and such that one more layer would have 2.5 clusters. If there are
+        few clusters, some layers are finer instead. Small trees may have fewer layers.
 
         Examples
         --------
@@ -435,7 +435,7 @@ class Hierarchy(Immutable):
         min_children: SupportsIndex = 2,
         max_size: SupportsIndex | None = None,
     ) -> Taxonomy:
-        """Cut the tree into nested levels with about the given numbers of clusters.
+        """Cut the tree into nested levels, with about the numbers of clusters in ``n_clusters``.
 
         All clusters are nodes of the tree, from any rounds. The cost of a cut is the k-means cost with heights as
         squared distances; see :func:`agglo.tree.taxonomy.compute_cophenetic_costs`. Each level is a cut with the
@@ -475,7 +475,7 @@ class Hierarchy(Immutable):
         return taxonomy(self, n_clusters, min_children, max_size)
 
     def condense(self, *, branching: SupportsFloat = 2.0, min_size: SupportsIndex | None = None) -> Hierarchy:
-        """Return a smaller tree with the nodes that matter: large nodes that persist.
+        """Return a smaller tree with the main nodes only: large clusters that exist over a long range of heights.
 
         The full tree is nearly binary. The condensed tree keeps the set of nodes that describes it best, by an
         exact optimization over the whole tree; :func:`agglo.tree.condense.select_nodes` has the definition. A

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 
-_MIN_SIMILARITY = 1e-3  # share of the similarity at height 0 at which the default thresholds end
+_MIN_SIMILARITY = 1e-3  # the default thresholds end at this share of the similarity at height 0
 
 
 def persistent_round(tree: Hierarchy, weights: Floats | None = None) -> int:
@@ -64,7 +64,7 @@ def _candidate_rounds(tree: Hierarchy) -> npt.NDArray[np.intp]:
 
 
 def _n_graph_rounds(tree: Hierarchy) -> int:
-    """Return the number of rounds that merged along edges. If there are none, return the number of all rounds."""
+    """Return the number of rounds that merged along edges of the graph, or of all rounds if there are none."""
     number = int(np.count_nonzero(tree.rounds.after >= tree.about.get("graph_clusters", 0)))
     return number or len(tree.rounds)
 
@@ -99,7 +99,7 @@ def _persistence(tree: Hierarchy, weights: Floats | None = None) -> tuple[Floats
 def rescale_heights(tree: Hierarchy, heights: Floats) -> Floats:
     """Map heights to the logarithmic scale of :func:`persistent_round`.
 
-    Most pairs of points between two large clusters have no edge, so their average similarity falls with size.
+    Most pairs of points between two large clusters have no edge, so average similarities fall as clusters grow.
     Heights therefore crowd just below the height of a pair without an edge. The logarithm spaces them evenly.
     """
     missing_height = _missing_height(tree)

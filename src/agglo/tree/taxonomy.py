@@ -86,7 +86,7 @@ def layers(tree: Hierarchy, n: SupportsIndex) -> Ints:
 
 
 def _cut_levels(tree: Hierarchy, wanted: Sequence[float], min_children: int, max_size: int) -> list[Ints]:
-    """Return the labels of nested cuts, from fine to coarse. ``wanted`` are falling numbers of clusters."""
+    """Return the labels of nested cuts, from fine to coarse. ``wanted`` contains decreasing cluster counts."""
     if tree.n_leaves == 1:
         return [np.zeros(1, np.int64) for _ in wanted]
     costs = compute_cophenetic_costs(tree)
@@ -96,7 +96,7 @@ def _cut_levels(tree: Hierarchy, wanted: Sequence[float], min_children: int, max
         is_allowed[-1] = True
         nodes = np.flatnonzero(is_allowed)
         levels.append(_cut_best(tree, nodes, costs[nodes], number))
-        # A cluster of the next level is a cluster of this level, or a union of at least min_children of them.
+        # A cluster of the next level is a cluster of this level, or a union of at least min_children clusters.
         clusters = tree.nodes(levels[-1])
         is_cluster = np.zeros(tree.n_nodes, np.int64)
         is_cluster[clusters] = 1
@@ -128,7 +128,7 @@ def compute_cophenetic_costs(tree: Hierarchy) -> Floats:
 
     The squared distance of two points is the height of their lowest common ancestor, rescaled as for
     :func:`agglo.tree.persistent_round.persistent_round`. The cost of n points is the sum over their pairs, divided
-    by n. For points in space, this is the sum of squared distances to their mean.
+    by n. For vectors, this is the sum of squared distances to their mean.
     """
     size = tree.size.astype(np.float64)
     squares = np.bincount(tree.parent[:-1], size[:-1] ** 2, tree.n_nodes)
@@ -138,10 +138,10 @@ def compute_cophenetic_costs(tree: Hierarchy) -> Floats:
 
 
 def compute_split_limits(tree: Hierarchy) -> Floats:
-    """Return the split limit of each node: taxonomies with more and more clusters split larger limits first.
+    """Return the split limit of each node: the largest price per cluster at which the best cut splits the node.
 
-    A node is split in the best cut at a price λ per cluster if its limit is larger than λ. No child has a larger
-    limit than its parent. Limits of leaves are 0.
+    So taxonomies with more and more clusters split the nodes with larger limits first. No child has a larger limit
+    than its parent. Limits of leaves are 0.
     """
     if tree.n_leaves == 1:
         return np.zeros(1)
@@ -151,7 +151,7 @@ def compute_split_limits(tree: Hierarchy) -> Floats:
 
 
 def _check_numbers(n_clusters: Sequence[SupportsIndex], n_leaves: int) -> list[int]:
-    """Return the numbers as ints; raise unless they increase and are between 1 and ``n_leaves``."""
+    """Return ``n_clusters`` as ints; raise unless they increase and are between 1 and ``n_leaves``."""
     numbers = [check_integer("n_clusters", number, "a number of clusters") for number in n_clusters]
     if not numbers or numbers != sorted(set(numbers)):
         raise ValueError(f"n_clusters={numbers} must increase: pass one or more numbers, from coarse to fine")
