@@ -15,14 +15,15 @@
 namespace agglo::paper {
 namespace {
 
-constexpr std::int64_t kBlock = 512;  // rows or centers per matrix product
-// The maximum number of numbers in a block of rows or centers.
+constexpr std::int64_t kBlock = 512;  // maximum number of rows, and of centers, per matrix product
+// The maximum size of a block of rows or centers, in numbers.
 constexpr std::int64_t kPanel = 512 * 1024;
 constexpr std::int64_t kRows = 1024;  // rows per chunk of other parallel work
-// With more columns, the error bound of float32 products is too large to exclude pairs.
+// The maximum number of columns. With more columns, the error bound of float32 products would be too large to
+// exclude pairs.
 constexpr std::int64_t kMaxColumns = 1 << 22;
 
-// Returns the minimum of offsets[j] - products[j].
+// Returns the lowest score, offsets[j] - products[j], of one row over `width` centers.
 float lowest(const float* offsets, const float* products, std::int64_t width) {
   constexpr int kLanes = 16;  // number of partial minima, which fill a wide register
   float lanes[kLanes];
@@ -74,9 +75,11 @@ CenterScan::CenterScan(const AnyPoints& points, Gemm<float>* sgemm, ThreadPool& 
   const double most = *std::max_element(longest.begin(), longest.end());
   // The scale is a power of two, which causes no rounding. The square of the scale must stay finite.
   if (most > 0) scale_ = std::clamp(unit_scale(most), 0x1p-500, 0x1p500);
-  // The error of a float32 dot product of d terms is at most gamma |x||c|, for any order of the sum.
+  // Let x be a point, c a center, and d the number of columns.
+  // The error of their float32 dot product is at most gamma |x||c|, for any order of the sum.
   // gamma |x||c| is at most gamma (|x|^2 + |c|^2) / 2.
-  // x, c, scores and thresholds are rounded, too. 16 more units bound the error of these roundings.
+  // x, c, scores and thresholds are rounded, too. An allowance of 16 units covers the errors of these
+  // roundings.
   const double unit = std::numeric_limits<float>::epsilon() / 2;
   const double gamma = static_cast<double>(d) * unit / (1 - static_cast<double>(d) * unit);
   relative_ = gamma / 2 + 16 * unit;

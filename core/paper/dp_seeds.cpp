@@ -146,7 +146,8 @@ class SeedSampler {
     assigned_ = to;
   }
 
-  // Draws a batch of new seeds, about half as many as there are seeds. Larger batches reject too many seeds.
+  // Draws a batch of new seeds, about half as many as there are seeds. A larger batch would reject too many
+  // points.
   void draw_batch() {
     const std::int64_t d = points_.d, batch = std::clamp<std::int64_t>(assigned_ / 2, 1, kMaxBatch);
     std::int64_t rejected = 0;
@@ -196,7 +197,8 @@ class SeedSampler {
   std::vector<double> distances_;
   std::vector<double> square_;
   std::vector<std::int32_t> label_;
-  std::vector<double> sums_;   // cumulative sum of squares up to the end of each strip
+  // cumulative sum of squared distances up to the end of each strip of kStrip points
+  std::vector<double> sums_;
   std::int64_t assigned_ = 0;  // number of seeds that all points have been compared with
   std::int64_t best_ = 0;      // number of seeds with the smallest cost so far
   double cost_ = kFar;

@@ -19,7 +19,8 @@ enum class SeedRule {
 struct Seeds {
   std::vector<std::int32_t> seeds;   // ids of the sampled points, in the order of sampling
   std::vector<std::int32_t> labels;  // index of the nearest seed of each point; the first seed in a tie
-  std::vector<double> distances;     // [k - 1]: sum of squared distances to the nearest of the first k seeds
+  // entry k - 1: sum of the squared distances of all points to the nearest of the first k seeds
+  std::vector<double> distances;
 };
 
 // Samples seeds one after the other. Stops if the rule says so, or if every point equals a seed.

@@ -15,7 +15,7 @@ namespace {
 constexpr double kFar = std::numeric_limits<double>::infinity();
 constexpr std::int64_t kBatch = 256;   // number of candidates per batch
 constexpr std::int64_t kGrain = 64;    // number of clusters per parallel task
-constexpr std::size_t kStable = 8192;  // number of points with unmoved centers per batch
+constexpr std::size_t kStable = 8192;  // number of points per batch, for points whose centers have not moved
 
 void compute_mean(const AnyPoints& points, std::span<const std::int32_t> members, double* mean) {
   std::fill_n(mean, points.d, 0.0);
@@ -31,7 +31,8 @@ void compute_mean(const AnyPoints& points, std::span<const std::int32_t> members
 //
 // Old centers do not move during a pass, so all points are compared with old centers in blocks.
 // Points whose squared distance to all centers exceeds λ are candidates for new clusters.
-// Whether a candidate opens a cluster depends on earlier candidates. So candidates are processed one by one.
+// Whether a candidate opens a cluster depends on earlier candidates. So this is decided for one candidate
+// after the other.
 // After several batches of candidates, all later points are compared with the new centers in blocks.
 class Passes {
  public:
@@ -82,7 +83,8 @@ class Passes {
   }
 
   // Assigns every point to its nearest old center. Old centers are those from before this pass.
-  // If the center of a point has not moved, the point skips centers that it has seen since their last move.
+  // If the center of a point has not moved, the point skips some centers: those that it has been compared
+  // with since they last moved.
   void assign_to_known_centers() {
     std::vector<std::int32_t> moved, local_search;
     std::int64_t begin = 0;
@@ -123,7 +125,9 @@ class Passes {
     }
   }
 
-  // Processes the candidates of the next epoch. If plan.epoch is 1, processes those of the next batch.
+  // Decides which candidates of the next epoch open a new cluster, and assigns the others to their nearest
+  // center.
+  // If plan.epoch is 1, does so for the next batch of candidates.
   // The epoch or batch starts at position `place` of order_. Returns the position after its end.
   // Clusters with ids >= `first` have not been compared with all points yet.
   std::int64_t decide_window(std::int64_t place, std::int64_t first) {
@@ -149,14 +153,15 @@ class Passes {
     return end;
   }
 
-  // Compares the points at positions `places` of order_ with centers [from, to). Assigns them if nearer.
+  // Compares the points at positions `places` of order_ with the centers [from, to).
+  // If one of these centers is nearer to a point than its current center, assigns the point to it.
   void assign(std::span<const std::int32_t> places, std::int64_t from, std::int64_t to) {
     std::vector<std::int32_t> rows;
     for (const std::int32_t p : places) rows.push_back(order_[p]);
     scan_.nearest(rows, centers_.data(), index_range(from, to), square_, label_, pool_, report_pass());
   }
 
-  // Processes candidates one by one. If a candidate is still far from all centers, opens a cluster for it.
+  // Decides for one candidate after the other: if it is still far from all centers, opens a cluster for it.
   void decide(std::span<const std::int32_t> places, std::int64_t end) {
     const std::int64_t d = points_.d;
     std::vector<double> x(d), row(d);
@@ -180,13 +185,15 @@ class Passes {
     }
   }
 
-  // If a center with id >= `first` is nearer to a point than its own center, assigns the point to it.
+  // Compares points with the centers whose ids are at least `first`.
+  // If such a center is nearer to a point than its current center, assigns the point to it.
   // A point is compared only with centers that were opened before its position in order_.
   void assign_to_new_centers(std::int64_t first) {
     if (count() == first) return;
     const std::vector<std::int32_t> ids = index_range(first, count());
     const auto seen_from = std::span<const std::int64_t>(unseen_).subspan(first);
-    // Positions [begin, end) are after only some of these centers. Later positions are after all of them.
+    // When the points at positions [begin, end) were visited, only some of these centers were open. All of
+    // them were open for later positions.
     const std::int64_t begin = seen_from.front(), end = seen_from.back();
     const std::int64_t strips = (end - begin + scan_.block() - 1) / scan_.block();
     scratch_.resize(pool_.size());
@@ -222,7 +229,8 @@ class Passes {
       if (old[i] >= 0) changed_clusters[old[i]] = true;
     }
     const Csr members = group_by_label<std::int32_t>(label_, count());
-    for (std::int64_t k = 0; k < count(); ++k)  // also initial centers without points
+    // clusters without points change, too; initial centers may have no points
+    for (std::int64_t k = 0; k < count(); ++k)
       if (members.row(k).empty()) changed_clusters[k] = changed = true;
     pool_.ranges(count(), kGrain, [&](std::int64_t begin, std::int64_t end, int) {
       for (std::int64_t k = begin; k < end; ++k)

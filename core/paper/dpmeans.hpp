@@ -13,8 +13,9 @@
 namespace agglo::paper {
 
 struct DpMeansPlan {
-  double lam;             // λ: if no center is within squared distance λ, a point opens a cluster
-  std::int64_t epoch;     // number of points per epoch; an epoch is assigned in parallel, 1 means serial
+  double lam;  // λ: if no center is within squared distance λ, a point opens a cluster
+  // number of points per epoch (see below); with 1, all points are assigned one after the other
+  std::int64_t epoch;
   std::int64_t max_iter;  // maximum number of passes over the points
   double tol;             // stop after a pass that lowers the cost by at most this fraction
 };
@@ -35,7 +36,8 @@ struct DpMeans {
 // A point is compared with these centers:
 //  - The cluster means after the last pass. In the first pass, the rows of `start` (there may be none).
 //  - The centers of clusters that earlier epochs of this pass have opened.
-//  - The centers of clusters that earlier points of its epoch have opened, if it is far from all others.
+//  - The centers of clusters that earlier points of the same epoch have opened, if the point is far from all
+//    other centers.
 // After the pass, each center is set to the mean of its cluster, and empty clusters are removed.
 //
 // The result does not depend on the number of threads.

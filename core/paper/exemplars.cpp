@@ -18,11 +18,12 @@ constexpr double kFar = std::numeric_limits<double>::infinity();
 constexpr std::int64_t kColumns = 1024;  // number of columns per parallel task
 constexpr int kSteps = 30;               // maximum number of price updates per round
 constexpr int kSweeps = 50;              // maximum number of sweeps over all columns per price update
-constexpr double kLittle = 0.1;  // end the sweeps if shares change by less than 0.1 times the error of sum_
+// end the sweeps if shares change by less than 0.1 times the error, the largest |1 - sum_|
+constexpr double kLittle = 0.1;
 constexpr double kIdle = 0.5;    // remove a column without shares if its payment is below 0.5 λ
 constexpr double kAlone = 1.01;  // limit the price of a point to 1.01 λ / weight
-constexpr double kLoose = 1e-2;  // first round: end the price updates at this error of sum_
-constexpr double kTight = 1e-9;  // last rounds: end the price updates at this error of sum_
+constexpr double kLoose = 1e-2;  // first round: end the price updates if the error is at most this value
+constexpr double kTight = 1e-9;  // last rounds: end the price updates if the error is at most this value
 
 class Solver {
  public:
@@ -109,9 +110,9 @@ class Solver {
       for (std::size_t s = 0; s < column.rows.size(); ++s) sum_[column.rows[s]] += column.shares[s];
   }
 
-  // Calls visit(i, c, squared distance) for all points i and columns j = ids[c] that are near each other.
-  // A point i is near a column if their squared distance is below reach(i).
-  // For each column, the points are visited in order of i. Columns are visited in parallel.
+  // Calls visit(i, c, squared distance) for every point i and candidate exemplar ids[c] whose squared
+  // distance is below reach(i).
+  // For each candidate, the points are visited in order of i. Candidates are visited in parallel.
   template <class Reach, class Visit>
   void for_each_near_pair(std::span<const std::int32_t> ids, const Reach& reach, const Visit& visit) {
     pool_.ranges(
@@ -168,8 +169,9 @@ class Solver {
   }
 
   // Optimizes the shares of one column while all other columns are fixed. Returns the largest share change.
-  // The optimal share of a row is min(want, level). The want of a row is computed from its price.
-  // The level is chosen such that the weighted sum of max(0, want - level) is λ / rho.
+  // The want of a row is the share that would be optimal if λ were 0. It follows from the price of the row.
+  // The optimal share is the want, limited to the range from 0 to `level`.
+  // `level` is chosen such that the weighted sum of max(0, want - level) is λ / rho.
   double update(Column& column) {
     const double pay = plan_.lam / rho_;
     wants_.resize(column.rows.size());
@@ -210,8 +212,9 @@ class Solver {
       most = std::max(most, paid_[j]);
       if (paid_[j] > plan_.lam) paying.push_back(static_cast<std::int32_t>(j));
     }
-    // Scaled by λ / most, the prices satisfy the constraints of the dual.
-    // The reason is that a payment is a convex function of the scale, and is 0 at scale 0.
+    // Let `most` be the largest payment, or λ if no payment is larger. If all prices are multiplied by λ /
+    // most, they satisfy the constraints of the dual: a payment is a convex function of this factor, and is 0
+    // for factor 0.
     double sum = 0;
     for (std::int64_t i = 0; i < points_.n; ++i) sum += weights_[i] * price_[i];
     bound_ = std::max(bound_, sum * (plan_.lam / most));
@@ -316,14 +319,15 @@ class Solver {
   CenterScan scan_;
   std::vector<double> centers_;  // the points in float64, because scan_ needs centers in float64
   std::vector<CenterScan::Scratch> scratch_;
-  std::vector<double> price_, sum_, paid_;  // for each point: price, sum of shares, and payment as a column
+  // for each point: its price, the sum of its shares, and the payment of its column
+  std::vector<double> price_, sum_, paid_;
   std::vector<std::int32_t> everyone_;
   std::vector<Column> columns_;
   std::vector<double> wants_;
   double tolerance_ = kLoose;
   double rho_ = 1;  // penalty factor for sums of shares that differ from 1
   double cost_ = kFar, relaxed_ = kFar, bound_ = 0;
-  double rounded_ = kFar;  // the smallest cost before local search
+  double rounded_ = kFar;  // the smallest cost of a set of exemplars before local search
   std::vector<std::int32_t> open_, nearest_;
   std::int64_t done_ = 0;
 };

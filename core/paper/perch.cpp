@@ -69,8 +69,9 @@ class PerchBuilder {
     return plan_.search == PerchSearch::boxes ? search_best_first(x) : search_beam(x);
   }
 
-  // Walks up from v and rotates masked nodes. A rotation swaps the sibling and the aunt of a node.
-  // A node is masked if all its points are closer to all points of the aunt than to any point of the sibling.
+  // Walks up from v and rotates masked nodes. The aunt of a node is the sibling of its parent.
+  // A rotation swaps the sibling and the aunt of a node. A node is masked if all its points are closer to all
+  // points of the aunt than to any point of the sibling.
   // The walk ends at the first inner node that is not masked.
   void rotate_masked(std::int32_t v) {
     while (has_aunt(v)) {
@@ -109,7 +110,8 @@ class PerchBuilder {
     queue_collapse(tree_.parent(over));
   }
 
-  // Returns whether every pair of points of v and the aunt is closer than every pair of v and the sibling.
+  // Returns whether v is masked: whether each pair of points of v and the aunt is closer than each pair of
+  // points of v and the sibling.
   bool is_masked(std::int32_t v) const {
     const std::int32_t sibling = tree_.sibling(v), other = aunt(v);
     if (!plan_.exact_masking) return box_distance(v, other, true) < box_distance(v, sibling, false);
@@ -134,7 +136,7 @@ class PerchBuilder {
   }
 
   // Returns whether some point of v is closer to a point of the aunt than to a point of the sibling.
-  // If this is true, the aunt may replace the sibling. With exact_masking, only a few points are compared.
+  // If so, the aunt may replace the sibling. With exact_masking, only a few points are compared.
   bool is_mixed(std::int32_t v) const {
     const std::int32_t sibling = tree_.sibling(v), other = aunt(v);
     if (!plan_.exact_masking) return box_distance(v, sibling, true) > box_distance(v, other, false);
@@ -189,8 +191,9 @@ class PerchBuilder {
     });
   }
 
-  // Returns a bound on the squared distance between points in the bounding boxes of v and w.
-  // If `largest` is true, returns the upper bound. Otherwise returns the lower bound.
+  // Returns a bound on the squared distance between any two points of v and w, computed from their bounding
+  // boxes.
+  // If `largest` is true, it is an upper bound, otherwise a lower bound.
   double box_distance(std::int32_t v, std::int32_t w, bool largest) const {
     const float *low = low_.data() + v * points_.d, *high = high_.data() + v * points_.d;
     const float *low2 = low_.data() + w * points_.d, *high2 = high_.data() + w * points_.d;

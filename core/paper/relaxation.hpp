@@ -13,12 +13,14 @@ namespace agglo::paper {
 struct Column {
   std::int32_t id;                      // the exemplar
   std::vector<std::int32_t> rows;       // points that can have a share in the exemplar
-  std::vector<double> squares, shares;  // squared distance to the exemplar and share, per row
+  std::vector<double> squares, shares;  // for each row: the squared distance to the exemplar, and the share
   double largest = 0;                   // the largest share
 };
 
-// Finds the `level` at which the sum of weight * max(0, want - level) over all rows is `pay`.
-// `sum` is the sum of weight * want over the rows with want > 0. `weight` is the sum of their weights.
+// Finds a limit `level` for the numbers wants[s] of all rows (see Solver::update in exemplars.cpp).
+// At this level, the sum of weight * max(0, want - level) over all rows is `pay`.
+// `sum` is the sum of weight * want over the rows with want > 0. `weight` is the sum of the weights of these
+// rows.
 // Each iteration raises the level, and then excludes the rows with want <= level.
 inline double find_water_level(std::span<const std::int32_t> rows, std::span<const double> wants,
                                std::span<const double> weights, double pay, double sum, double weight) {
