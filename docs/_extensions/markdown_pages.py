@@ -37,7 +37,10 @@ def object_to_markdown(name):
 def _describe(found, name):
     if callable(found):
         try:
-            yield f"```python\n{name}{inspect.signature(found)}\n```"
+            signature = inspect.signature(found)
+            parameters = [each.replace(annotation=each.empty) for each in signature.parameters.values()]
+            signature = signature.replace(parameters=parameters, return_annotation=signature.empty)
+            yield f"```python\n{name}{signature}\n```"
         except ValueError:  # a class without a signature
             yield f"`{name}`"
     yield docstring_to_markdown(inspect.getdoc(found) or "").strip()
@@ -73,7 +76,8 @@ def page_to_markdown(path, name, files):
     if path.suffix == ".md":
         return page_text(name, text)
     if "/generated/" in name:
-        return object_to_markdown(text.lstrip("\ufeff").partition("\n")[0].replace("\\", ""))
+        names = {file: public for public, file in files.items()}
+        return object_to_markdown(names.get(path.stem, path.stem))
     return reference_to_markdown(text, files)
 
 
