@@ -150,3 +150,10 @@ def test_json_lines_and_compressed_texts_are_read_from_stdin(folder, compress):
     for content in (lines, "\n".join([*FROGS, *SKIES])):
         run("text", "-", "-k", 4, "-o", "out", "-q", "--force", stdin=compress(content.encode()))
         assert open_run(folder / "out").items.texts(np.arange(10)) == [*FROGS, *SKIES]
+
+
+@pytest.mark.parametrize("option", [("--linkage", "ward"), ("--metric", "euclidean")])
+def test_linkages_and_metrics_of_dense_vectors_need_embeddings(folder, option):
+    _, err = run("text", "queries.csv", "--column", "query", "-k", 4, *option, code=2)
+    assert f"{' '.join(option)} needs dense vectors" in err
+    assert "pass vectors with --embeddings or --model" in err

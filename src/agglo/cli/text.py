@@ -170,6 +170,8 @@ def text(
 
         if embeddings is not None and model is not None:
             raise ValueError("--embeddings and --model are two ways to get vectors: pass one of them")
+        if embeddings is None and model is None:
+            _check_sparse(metric, linkage)
         check_language(language)
         csv = csv_options(None, encoding, delimiter)
         rule = parse_rule(n_clusters, round, height, resolution) or PERSISTENT
@@ -242,6 +244,17 @@ def text(
     print_result(record, rows, as_json, quiet)
     if explore:
         serve(out)
+
+
+def _check_sparse(metric: str, linkage: str) -> None:
+    """Raise if words and letters, which are sparse vectors, have no such metric or linkage."""
+    wrong = f"--metric {metric}" if metric in ("euclidean", "sqeuclidean") else ""
+    wrong = f"--linkage {linkage}" if linkage in ("exact-average", "centroid", "ward") else wrong
+    if wrong:
+        raise ValueError(
+            f"{wrong} needs dense vectors, but words and letters give sparse ones: "
+            "pass vectors with --embeddings or --model, or leave this option out"
+        )
 
 
 def _read(file: Path, column: str | None, encoding: str, delimiter: str | None) -> Any:

@@ -242,6 +242,8 @@ def _base_forms(word: str) -> list[str]:
     """Return the possible base forms of an English word, the likeliest first; none if it is not inflected."""
     if word.endswith("'s"):
         return [word[:-2]]
+    if len(word) == 3 and word.endswith("s") and not _VOWEL.search(word):  # the plural of an abbreviation: "DJs"
+        return [word[:-1]]
     if len(word) < 4 or word == "news":
         return []
     if word.endswith("ies"):
