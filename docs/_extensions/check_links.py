@@ -1,5 +1,6 @@
 """Check the built site: every internal link leads to a page and an anchor, and no page loads external files."""
 
+import re
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urljoin, urlsplit
@@ -8,6 +9,7 @@ from sphinx.errors import ExtensionError
 
 LOADED = {("script", "src"), ("img", "src"), ("link", "href"), ("source", "src"), ("iframe", "src")}
 NOT_LOADED = {"canonical", "alternate", "author", "license"}
+MARKDOWN_LINK = re.compile(r"\]\((?!\w+:)([^()#\s]+)")
 
 
 class Page(HTMLParser):
@@ -49,6 +51,10 @@ def broken_links(folder):
                     lines.append(f"{name}: {link} leads to no file")
             elif fragment and fragment not in pages[path].anchors:
                 lines.append(f"{name}: {link} leads to no anchor")
+    for path in [*folder.rglob("*.md"), folder / "llms.txt"]:
+        links = MARKDOWN_LINK.findall(path.read_text("utf-8"))
+        dead = [link for link in dict.fromkeys(links) if not (path.parent / link).exists()]
+        lines += [f"{path.relative_to(folder)}: {link} leads to no file" for link in dead]
     return lines
 
 

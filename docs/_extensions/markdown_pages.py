@@ -2,12 +2,16 @@
 
 import inspect
 import json
+import os
 import pkgutil
 import re
+import shutil
 from pathlib import Path, PurePosixPath
 
 from site_pages import ITEM, is_child, page_text
 
+SOURCE = re.compile(r"(\]\([\w./]+)\.(?:rst|ipynb)([#)])")  # a link to a page that is not Markdown in docs
+RELATIVE_LINK = re.compile(r"(!?)\[([^\[\]]*)\]\((?!\w+:)([^()#\s]+)(#[^()\s]*)?\)")
 AUTOSUMMARY = re.compile(r"^\.\. autosummary::\n(?: +:.*\n)*\n((?: +\S+\n)+)", re.MULTILINE)
 
 
@@ -74,11 +78,27 @@ def page_to_markdown(path, name, files):
     if path.suffix == ".ipynb":
         return notebook_to_markdown(text)
     if path.suffix == ".md":
-        return page_text(name, text)
+        return SOURCE.sub(r"\1.md\2", page_text(name, text))
     if "/generated/" in name:
         names = {file: public for public, file in files.items()}
         return object_to_markdown(names.get(path.stem, path.stem))
     return reference_to_markdown(text, files)
+
+
+def bring_files(text, page, source, site):
+    """Copy the files in docs that a page links next to its Markdown; turn links to files elsewhere into text."""
+
+    def bring(match):
+        target = Path(os.path.normpath(source / page.parent / match[3]))
+        if not target.is_relative_to(source):
+            return match[2]
+        if target.is_file() and target.suffix not in {".md", ".rst", ".ipynb"}:
+            copy = site / target.relative_to(source)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(target, copy)
+        return match[0]
+
+    return RELATIVE_LINK.sub(bring, text)
 
 
 def list_pages(folder, page="index.md", depth=0):
@@ -106,7 +126,8 @@ def write_markdown(app, exception):
     files = app.config.autosummary_filename_map
     for name in app.env.found_docs:
         path = Path(app.env.doc2path(name))
-        (site / f"{name}.md").write_text(page_to_markdown(path, name, files), encoding="utf-8")
+        text = page_to_markdown(path, name, files)
+        (site / f"{name}.md").write_text(bring_files(text, PurePosixPath(name), source, site), encoding="utf-8")
     summary = (source / "index.md").read_text("utf-8").split("\n\n")[1].replace("\n", " ")
     text = "\n".join([f"# {app.config.project}", "", f"> {summary}", *list_pages(source)])
     (site / "llms.txt").write_text(text + "\n", encoding="utf-8")
