@@ -1,4 +1,4 @@
-"""Use of the machine: BLAS with one thread, arrays that may exceed memory, and portable logarithms."""
+"""Access to the machine: BLAS with one thread, arrays that may exceed memory, and portable logarithms."""
 
 from __future__ import annotations
 

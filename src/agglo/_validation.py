@@ -1,4 +1,4 @@
-"""Validate parameters that several stages share, and create read-only arrays."""
+"""Validate parameters that several modules have in common, and create read-only arrays."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def check_labels(
 
 
 def check_integer(name: str, value: SupportsIndex, meaning: str) -> int:
-    """Return ``value`` as an int; raise if it is not an integer. ``meaning`` describes it in the error."""
+    """Return ``value`` as an int; raise if it is not an integer. The error says that it is not ``meaning``."""
     try:
         return operator.index(value)
     except TypeError:

@@ -11,7 +11,7 @@ from agglo.tree.hierarchy import Hierarchy
 def random_forest(
     rng: np.random.Generator, n: int, *, max_rounds: int | None = None, shrink: float = 0.5, decimals: int = 1
 ) -> Forest:
-    """Generate a random forest over ``n`` points, in the format of an engine's result.
+    """Generate a random result of the rounds: a tree or several trees over ``n`` points.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ def random_forest(
         rounds, and nodes have many children. Near 1, there are many rounds with few merges.
     decimals : int
         Linkage values are rounded to this number of decimals, so that ties occur. The value of a parent may be
-        closer than that of its child.
+        closer than the value of its child.
 
     Examples
     --------

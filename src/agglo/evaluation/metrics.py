@@ -30,10 +30,10 @@ class PairwiseScores(NamedTuple):
 
     @classmethod
     def from_pairs(cls, together: float, of_class: float, of_cluster: float) -> PairwiseScores:
-        """Compute the scores from three numbers of pairs of points.
+        """Compute the scores from the numbers of pairs of points that share a class, a cluster, or both.
 
-        ``of_class`` is the number of pairs with the same class. ``of_cluster`` is the number of pairs in the same
-        cluster. ``together`` is the number of pairs with both.
+        ``of_class`` counts the pairs with the same class. ``of_cluster`` counts the pairs in the same cluster.
+        ``together`` counts the pairs with the same class and the same cluster.
 
         Examples
         --------
@@ -66,7 +66,7 @@ class RoundScores(NamedTuple):
 
     @classmethod
     def from_pairs(cls, together: npt.NDArray[Any], of_class: float, of_cluster: npt.NDArray[Any]) -> RoundScores:
-        """Compute the scores from the numbers of pairs after each round; see :meth:`PairwiseScores.from_pairs`.
+        """Compute the scores from the number of pairs after each round; see :meth:`PairwiseScores.from_pairs`.
 
         Examples
         --------

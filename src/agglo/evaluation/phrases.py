@@ -20,7 +20,8 @@ Ints = npt.NDArray[np.int64]
 MAX_CHARACTERS = 10_000  # number of characters at the beginning of a text that are used
 _MAX_WORDS = 3  # maximum number of words of a phrase
 _MAX_LETTERS = 30  # maximum length of a word; longer words are codes or addresses
-_KEY_LETTERS = 5  # words whose base forms begin with the same letters, of this number, are taken as related
+# Two words are treated as related if their base forms begin with the same letters, up to this number.
+_KEY_LETTERS = 5
 # A word may contain apostrophes, hyphens, dots and underscores, and end in "#" or "++".
 # Any other sign ends a phrase.
 _TOKEN = re.compile(r"[^\W_]+(?:['’._\-][^\W_]+)*(?:\+\+|#)?|[^\w\s]")
@@ -32,8 +33,8 @@ _VOWEL = re.compile("[aeiouy]")
 _N_BLOCKS = 20
 _MIN_BLOCK = 50  # minimum number of texts per block; with fewer texts, the shares are too uncertain
 _MIN_SHARE = 0.03  # minimum share of all texts that contain a stop word
-_EVEN = 0.5  # in most blocks, a stop word has at least this part of its share in all texts
-_MOST_BLOCKS = 0.7  # minimum share of the blocks for "most blocks"
+_EVEN = 0.5  # in most blocks, the share of texts with a stop word is at least this part of its share in all texts
+_MOST_BLOCKS = 0.7  # "most blocks" are at least this share of the blocks
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,10 +114,9 @@ def extract_terms(texts: Sequence[str], language: str = "auto", stop_words: Coll
 
 @dataclass(frozen=True, eq=False)
 class _Grams:
-    """Occurrences of n-grams.
+    """Occurrences of n-grams, which are sequences of ``length`` words.
 
-    ``place`` is the position of the first word among all tokens. ``key`` is a number that equal n-grams share.
-    ``length`` is the number of words.
+    ``place`` is the position of the first word among all tokens. ``key`` is an integer that equal n-grams share.
     """
 
     place: Ints

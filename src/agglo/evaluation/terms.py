@@ -116,7 +116,7 @@ def terms(
 
 
 def phrase_factor(n_words: Ints) -> Floats:
-    """Return the factor of each term's weight, given its number of words; it is larger for phrases."""
+    """Return the factor by which the weight of each term is multiplied; it is larger for phrases."""
     return _PHRASE_FACTOR[n_words]
 
 
@@ -156,7 +156,7 @@ def select_distinct(candidates: Iterable[int], keys: Sequence[frozenset[str]], n
 def _comparison_groups(
     by_cluster: Any, size: Ints, clusters: Ints, tree: Hierarchy | None
 ) -> Iterator[tuple[Ints, Floats, int]]:
-    """Yield each group of clusters that are compared, with the counts of its terms and its number of texts."""
+    """Yield each group of clusters that are compared with each other, its term counts and its number of texts."""
     if tree is None:
         yield np.arange(len(size)), np.asarray(by_cluster.sum(axis=0)).ravel(), int(size.sum())
         return

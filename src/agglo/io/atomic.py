@@ -105,7 +105,8 @@ def _resolve_target(path: str | os.PathLike[str]) -> Path:
 
 def check_writable_folder(folder: Path, names: Iterable[str] = ()) -> None:
     """Raise an ``OSError`` if the files ``names`` cannot be written to ``folder``, which may not exist yet."""
-    if not os.path.isdir(folder):  # unlike Path.is_dir, False also if the user may not look
+    # Unlike Path.is_dir, isdir returns False if the user may not look into the parent.
+    if not os.path.isdir(folder):
         _check_creatable(folder)
         return
     _check_writable(folder)

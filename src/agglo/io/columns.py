@@ -17,13 +17,14 @@ from agglo.io.files import ReadError
 from agglo.io.tables import Table, format_names, quote_name
 from agglo.points.frames import is_list
 
-_MIN_ROWS = 10  # minimum number of rows to detect row numbers; in fewer rows, a feature may equal them by chance
+_MIN_ROWS = 10  # row numbers are not detected in shorter tables, where a feature may equal them by chance
 _NUMBER = r"^\s*(?i:[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?|[-+]?inf(inity)?)\s*$"
 _BOOLEAN = r"^(?i:true|false)$"
 _UNNAMED_INDEX = re.compile(r"(Unnamed: 0(\.\d+)*)?")  # name of an index that pandas writes to a CSV file
 _UNNAMED_PARQUET_INDEX = re.compile(r"__index_level_\d+__")  # name of an index in a Parquet file
 _ROW_NUMBER_NAMES = {"id", "index", "idx", "rowid", "rowindex", "rownumber", "rownum", "rowno"}
-_ID_NAME = re.compile(r"(.*[\W_a-z\d])?I[Dd]|(.*[\W_])?(id|uuid|guid)|(?i:row|uuid|guid)|#")  # user_id, userId
+# Such as user_id and userId.
+_ID_NAME = re.compile(r"(.*[\W_a-z\d])?I[Dd]|(.*[\W_])?(id|uuid|guid)|(?i:row|uuid|guid)|#")
 
 
 def choose_features(
@@ -81,7 +82,7 @@ def find_index_columns(table: Table) -> list[str]:
 
 
 def feature_type(table: Table, column: str) -> Any:
-    """Return the Arrow type as which a feature column is read.
+    """Return the Arrow type with which a feature column is read.
 
     Integer columns of a CSV file are read as float64. The reason is that Arrow infers the type from the first
     block of the file, and later blocks may contain fractions.

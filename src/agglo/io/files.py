@@ -34,7 +34,7 @@ _SYSTEM_ERRORS = (  # errors that are not caused by the content of a file
 class ReadError(ValueError):
     """The error for a file that cannot be used; its message states a cause and a remedy.
 
-    The remedy may name options of ``agglo fit``. Commands without these options replace the remedy.
+    The remedy may name options of ``agglo fit``. Commands that do not have these options replace the remedy.
     """
 
     def __init__(self, cause: str, remedy: str) -> None:
@@ -69,7 +69,7 @@ def check_readable(path: Path, formats: Sequence[str]) -> str:
 
 @contextmanager
 def explain_read_errors(path: Path) -> Iterator[None]:
-    """Convert errors of a ``with`` block that the content of a file causes to a ValueError that names the file."""
+    """Convert errors that a damaged file causes in the ``with`` block to a ValueError that names the file."""
     try:
         yield
     except pa.ArrowCancelled:  # raised by Arrow on Ctrl-C
@@ -137,7 +137,7 @@ def map_arrow(path: str | os.PathLike[str]) -> Any:
         return table
 
 
-# ---- checksums of files and of records ----
+# ---- checksums of files and of JSON records ----
 
 
 def hash_file(path: Path) -> str:
@@ -150,7 +150,7 @@ def hash_file(path: Path) -> str:
 
 
 def add_checksum(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a copy of ``record`` with a checksum of its entries; see :func:`has_valid_checksum`."""
+    """Return a copy of ``record`` with an added checksum of its entries; see :func:`has_valid_checksum`."""
     return {**record, "checksum": _compute_checksum(record)}
 
 

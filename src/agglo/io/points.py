@@ -42,7 +42,7 @@ LABEL_FORMATS = (".parquet", ".csv", ".npy")
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """The points that were read from a file, with the names of their columns and their classes."""
+    """The points that were read from a file, with their column names and their classes."""
 
     X: Any
     """The points, one row per point: an array or a SciPy sparse matrix. The numbers are not validated."""
@@ -175,7 +175,7 @@ def check_label_format(path: str | os.PathLike[str]) -> str:
 
 
 def write_labels(labels: npt.NDArray[np.int64], path: str | os.PathLike[str], *, form: str | None = None) -> None:
-    """Write labels to ``path`` atomically: as an array in an .npy file, otherwise as the column ``label``.
+    """Write labels to ``path`` atomically: as an array to an .npy file, otherwise as a table column ``label``.
 
     ``form`` is the format: .parquet, .csv or .npy. By default, the suffix of the file name determines the format.
     """

@@ -149,8 +149,8 @@ class Table:
     ) -> Any:
         """Read columns as a pyarrow.Table; ``types`` are the Arrow types of some columns of a CSV file.
 
-        If ``empty_is_null`` is True, the empty cells of a CSV file are null, and no other cells. By default, cells
-        such as "NA" are also null in columns of numbers, and no cell is null in columns of text.
+        If ``empty_is_null`` is True, only the empty cells of a CSV file are null. By default, cells such as "NA"
+        are also null in columns of numbers, and no cell is null in columns of text.
         """
         self.check_names(columns)
         if self.is_csv:
@@ -164,7 +164,7 @@ class Table:
         return table
 
     def read_row_groups(self, columns: Sequence[str]) -> Iterator[tuple[int, Any]]:
-        """Yield the row groups of a Parquet file as pyarrow.Table, each with the number of rows of the file."""
+        """Yield, for each row group of a Parquet file, the row count of the file and the group as a table."""
         self.check_names(columns)
         with self.path.open("rb") as file:
             with explain_read_errors(self.path):

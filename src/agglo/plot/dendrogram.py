@@ -37,22 +37,23 @@ class Branch(NamedTuple):
     parent: int
     """The position of the parent branch in the list of branches, or -1 for the root."""
     x: float
-    """The position of the branch on the axis of the ends. Adjacent ends are 1 apart. A parent is centred."""
+    """The vertical position of the branch. Adjacent tips are 1 apart. A parent is centred on its children."""
     height: float
     size: int
     """The number of points below the branch."""
     n_nodes: int
     """The number of nodes that the branch represents."""
     is_end: bool
-    """Whether the branch is an end, so that its children are not drawn."""
+    """Whether the branch is a tip of the dendrogram, drawn without the children of its node."""
 
 
 def top_branches(tree: Hierarchy, n_ends: int) -> list[Branch]:
-    """Return the branches of the top of the tree, with at most ``n_ends`` ends; parents precede children.
+    """Return the branches to draw for the upper part of the tree, parents before children.
 
-    The highest nodes are expanded first. If a node has too many children, the largest children are drawn
-    separately, and all others as one branch. If the tree has more than ``n_ends`` points, the single points among
-    the children are also drawn as part of this branch.
+    At most ``n_ends`` of these branches are tips, which are drawn without children. The highest nodes are split
+    into their children first. If a node has too many children, the largest children are drawn separately, and the
+    remaining children as one branch. If the tree has more than ``n_ends`` points, the single points among the
+    children are also drawn as part of this branch.
     """
     if isinstance(n_ends, bool) or not isinstance(n_ends, int | np.integer) or n_ends < 2:
         raise ValueError(f"n_ends={n_ends!r} is too few to draw a tree: pass an integer of at least 2")
@@ -78,7 +79,7 @@ def top_branches(tree: Hierarchy, n_ends: int) -> list[Branch]:
 
 
 def _layout(tree: Hierarchy, root: int, expanded: dict[int, tuple[list[int], list[int]]]) -> list[Branch]:
-    """Return the branches of the dendrogram with their horizontal positions, given the expanded nodes."""
+    """Return the branches with their positions. ``expanded`` maps the nodes to split to their children."""
     branches: list[Branch] = []
     pending: list[tuple[list[int], int]] = [([root], -1)]
     n_ends = 0
@@ -117,10 +118,10 @@ def dendrogram(
     """Draw the condensed tree as a dendrogram with at most ``n_ends`` branch tips. The root is at the left.
 
     The horizontal axis is the number of clusters that are left when a node is merged, on a logarithmic scale.
-    Heights would crowd at the top of a tree, where clusters have few edges between them. Each end is a wedge that
+    Heights would crowd at the top of a tree, where clusters have few edges between them. Each tip is a wedge that
     represents a subtree, with the number of points beside it. If a node has too many children, the smallest are
-    drawn as one dashed branch, and so are single points. ``names`` is a function that returns the name
-    of a node of ``tree``. The name is written beside the end of the node.
+    drawn as one dashed branch, and so are single points. ``names`` is a function that returns the name of a node
+    of ``tree``. The name is written beside the tip of the node.
 
     Examples
     --------
@@ -179,7 +180,7 @@ def dendrogram(
 
 
 def _condense(tree: Hierarchy, n_ends: int) -> tuple[Hierarchy, npt.NDArray[np.int64]]:
-    """Return the tree to draw, and the node of ``tree`` for each of its nodes."""
+    """Return the tree to draw and, for each of its nodes, the id of the same node in ``tree``."""
     if tree.n_leaves <= n_ends:
         return tree, np.arange(tree.n_nodes)
     nodes = select_nodes(tree, _BRANCHING, max(2, tree.n_leaves // (5 * n_ends)))
@@ -187,7 +188,7 @@ def _condense(tree: Hierarchy, n_ends: int) -> tuple[Hierarchy, npt.NDArray[np.i
 
 
 def _describe_end(branch: Branch, name: str) -> str:
-    """Return the text beside an end: its name and its number of points."""
+    """Return the text beside the tip of a branch: the name and the number of points."""
     count = format_count(branch.size)
     if branch.n_nodes > 1:
         count += " points" if branch.n_nodes == branch.size else f" in {branch.n_nodes} clusters"

@@ -39,9 +39,9 @@ from agglo.tree.dp_means_path import DPMeansPath, dp_means_path
 from agglo.tree.hierarchy import Hierarchy
 
 _MAX_POINTS = 20_000  # maximum number of points in a scatter plot; more would cover each other
-_MAX_ROUNDS = 2_000  # maximum number of rounds in a curve
+_MAX_ROUNDS = 2_000  # maximum number of rounds that a curve shows
 _PCA_POINTS = 2_000  # number of sampled points from which the principal axes are computed
-_DEFAULT_CLUSTERS = {"dendrogram": 10, "treemap": 40}  # by kind: the default number of clusters
+_DEFAULT_CLUSTERS = {"dendrogram": 10, "treemap": 40}  # the default number of clusters for each kind of figure
 _TITLE: dict[str, Any] = {"loc": "left", "fontsize": 10, "color": INK}
 
 
@@ -168,7 +168,7 @@ def rounds(axes: Axes, tree: Hierarchy) -> None:
 
 
 def prices(cost_axes: Axes, count_axes: Axes, path: DPMeansPath) -> None:
-    """Draw two curves over λ: the minimum DP-means cost of all cuts of the tree, and its number of clusters.
+    """Draw the minimum DP-means cost of all cuts, and the number of clusters of the best cut, as curves over λ.
 
     Examples
     --------
@@ -222,12 +222,12 @@ def draw(
     tree : Hierarchy
         The tree.
     kind : {"overview", "treemap", "dendrogram", "icicle", "rounds", "dp-means"}
-        - ``overview``: an icicle plot, the curve of ``rounds`` and, if ``X`` is given, a scatter plot.
+        - ``overview``: an icicle plot, the number of clusters after each round and, with ``X``, a scatter plot.
         - ``treemap``: all clusters of a cut as boxes with names. Their areas show their numbers of points.
         - ``dendrogram``: the condensed tree, with the number of clusters on the horizontal axis, and names.
         - ``icicle``: the tree, with the number of clusters on the vertical axis.
         - ``rounds``: the number of clusters after each round.
-        - ``dp-means``: the minimum DP-means cost and its number of clusters for every λ; needs ``X``.
+        - ``dp-means``: the minimum DP-means cost, and its number of clusters, for every λ; needs ``X``.
     labels : ndarray of int64, optional
         The cluster of each point, which determines the colours. The default is ``tree.cut(round="persistent")``.
         For ``dendrogram`` and ``treemap``, it is a level of ``tree.taxonomy`` with about 10 and 40 clusters.
@@ -284,7 +284,7 @@ def overview(
     title: str = "",
     pictures: Mapping[int, npt.ArrayLike] | None = None,
 ) -> Picture:
-    """Create a figure with an icicle plot, the curve of the rounds and, if ``X`` is given, a scatter plot.
+    """Create a figure: an icicle plot, a curve of the cluster counts per round and, with ``X``, a scatter plot.
 
     Parameters
     ----------
@@ -353,7 +353,7 @@ def overview(
 
 
 def check_name(path: str | os.PathLike[str]) -> str:
-    """Return the image format given by the suffix of a file name; raise if matplotlib does not support it."""
+    """Return the image format that the suffix of a file name selects; raise if matplotlib cannot write it."""
     form = Path(path).suffix.lstrip(".").lower()
     if form not in Figure().canvas.get_supported_filetypes():
         raise ValueError(f"a picture cannot be written to {path}: end the name in .png, .svg or .pdf")
@@ -377,7 +377,7 @@ def save(figure: Figure, path: str | os.PathLike[str], *, form: str | None = Non
 
 
 def principal_axes(X: npt.ArrayLike, *, unit: bool = False) -> npt.NDArray[np.float64]:
-    """Project the points onto two principal axes, computed from a sample of the points; return coordinates."""
+    """Project points onto their first two principal axes, computed from a sample; return the coordinates."""
     points = np.asarray(X, np.float64)
     if unit:
         length = np.linalg.norm(points, axis=1, keepdims=True)
@@ -405,7 +405,10 @@ def _width_in_pixels(axes: Axes) -> float:
 
 
 def _headroom(span: float) -> float:
-    """Return the factor by which a logarithmic axis of ratio ``span`` extends above the last round."""
+    """Return the factor by which an axis of cluster counts extends beyond the last round.
+
+    ``span`` is the number of points divided by the number of clusters after the last round.
+    """
     return float(max(span, 2.0) ** 0.07)
 
 

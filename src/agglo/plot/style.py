@@ -51,9 +51,9 @@ def cluster_colours(labels: Labels, tree: Hierarchy | None = None) -> Colours:
 
 
 def branches_of(labels: Labels, tree: Hierarchy) -> Labels:
-    """Return the branch of each cluster: the cluster of a coarse taxonomy that has its first point.
+    """Return the branch of each cluster: the cluster of a coarser cut that contains its first point.
 
-    Branches are numbered in leaf order. Their number is about the number of colours of the palette.
+    Branches are numbered in leaf order. There are about as many branches as colours in the palette.
     """
     coarse = tree.taxonomy([min(len(PALETTE), tree.n_leaves)]).labels[0]
     branches = np.zeros(int(labels.max()) + 1, np.int64)

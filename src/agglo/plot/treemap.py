@@ -13,12 +13,12 @@ from matplotlib.patches import Rectangle
 from agglo.plot.style import INK, Colours, Labels, branches_of, cluster_colours, format_count, lighten
 from agglo.tree.hierarchy import Hierarchy
 
-_GAP = 2.0  # points between the boxes of two branches
+_GAP = 2.0  # distance between the boxes of two branches, in typographic points
 _FONT_SIZES = (10.0, 8.5, 7.0, 5.5)  # in points; a box has the largest size at which its whole name fits
 _CHARACTER = 0.62  # typical width of a character as a share of the font size, with a margin
-_FEWEST_CHARACTERS = 5  # narrower boxes have no text
-_LINE = 1.25  # distance of two lines as a share of the font size
-_PADDING = 3.0  # points between a box and its text
+_FEWEST_CHARACTERS = 5  # boxes with room for fewer characters have no text
+_LINE = 1.25  # distance between two lines as a share of the font size
+_PADDING = 3.0  # distance between a box and its text, in typographic points
 
 
 class Box(NamedTuple):
@@ -76,7 +76,7 @@ def treemap(
     *,
     names: Callable[[int], str] | None = None,
 ) -> None:
-    """Draw each cluster of a cut as a box with its name and its number of points, which is the area of the box.
+    """Draw each cluster of a cut as a box with its name and size. The area of a box is the number of points.
 
     Clusters of the same branch of the tree are side by side and have similar colours. ``names`` is a function that
     returns the name of a node of ``tree``; by default, the name is the number of the cluster in ``labels``. A box

@@ -25,14 +25,14 @@ from agglo.tree.persistent_round import persistent_round
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Namer = Callable[[Mapping[str, Any]], str]
-WeightedTerms = tuple[list[int], list[float]]  # terms and their weights, sorted by falling weight
+WeightedTerms = tuple[list[int], list[float]]  # indices of terms and their weights, sorted by falling weight
 
 MAX_NAME = 40  # maximum number of characters of a name
 MAX_TYPICAL_TEXT = 80  # maximum number of characters of a typical text
 _N_TERMS = 8  # maximum number of listed terms per node
 _N_TERMS_IN_NAME = 3
-_MIN_PART = 0.25  # a term of a name has at least this part of the weight of the best term that the name could have
-_MAX_LIFT = 4.0  # a larger lift does not increase the weight of a general term
+_MIN_PART = 0.25  # each term in a name has at least this share of the weight of the best term that is allowed
+_MAX_LIFT = 4.0  # a general term whose lift (frequency relative to all texts) is larger gets no larger weight
 _N_EXAMPLES = 5
 _N_CANDIDATES = 24  # number of terms per node whose exact weights are computed
 _MAX_TEXTS = 1000  # maximum number of texts per node among which candidate terms are selected
@@ -40,7 +40,7 @@ _MAX_EXAMPLES = 200  # maximum number of texts per node among which examples are
 _MAX_PAIRS = 2_000_000  # number of pairs (node, text) whose terms are counted at once
 _MAX_VECTORS = 1 << 15  # number of pairs (node, text) whose vectors are compared at once
 _MIN_WEIGHT = 1e-12  # a term with a smaller weight is ignored, because the weight may be a rounding error
-_LEVEL_RATIO = 8  # ratio of the numbers of clusters of neighbouring levels
+_LEVEL_RATIO = 8  # each level has this number of times as many clusters as the next coarser level
 _ROOT = "all texts"
 _SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s")
 
@@ -159,7 +159,7 @@ def name_nodes(
 
 
 def _sample_texts(tree: Hierarchy, nodes: Ints, n: int) -> tuple[Ints, Ints]:
-    """Sample at most ``n`` texts per node, evenly spread over its leaves.
+    """Sample at most ``n`` texts per node, evenly spread over the leaves of the node.
 
     Return two arrays with one entry per sampled text: the position of the node in ``nodes``, and the position of
     the text in the order of the tree's leaves.
@@ -181,7 +181,7 @@ def _blocks(tree: Hierarchy, n: int, max_pairs: int) -> list[Ints]:
 def _list_terms(
     tree: Hierarchy, found: Terms, reference: Ints, progress: Progress | None
 ) -> tuple[list[WeightedTerms], list[WeightedTerms]]:
-    """Return two lists of terms of each inner node: its distinctive terms, and its general terms.
+    """Return two lists of weighted terms for each inner node: the distinctive terms, and the general terms.
 
     If two distinctive terms of a node share a word, only the term with the larger weight is returned.
     """
@@ -227,9 +227,9 @@ def _split_by_node(node: Ints, term: Ints, weight: Floats, n_nodes: int) -> list
 def _sort_by_weight(
     node: Ints, term: Ints, weight: Floats, least: float, tie: npt.NDArray[Any] | None = None
 ) -> tuple[Ints, Ints, Floats]:
-    """Sort the terms of more than the weight ``least`` by node and falling weight; keep 24 terms per node.
+    """Sort terms with a weight above ``least`` by node, then by falling weight; keep 24 terms per node.
 
-    Terms of equal weight are sorted by ``tie``, by default by their numbers.
+    Terms of equal weight are sorted by ``tie``, by default by their indices.
     """
     kept = np.flatnonzero(weight > least)
     kept = kept[np.lexsort((term[kept], (term if tie is None else tie)[kept], -weight[kept], node[kept]))]
@@ -288,10 +288,10 @@ def _choose_names(
     rank: Ints,
     reference: Ints,
 ) -> list[list[int]]:
-    """Select the terms in the name of each inner node, such that a node and its parent share no word.
+    """Choose the terms that form the name of each inner node; the names of a node and its parent share no word.
 
-    All nodes of a rank get their first term before one of them gets a second term. Otherwise, a node would use up
-    all words that suit its parent.
+    All nodes of a rank get their first term before any of these nodes gets a second term. Otherwise, a node would
+    use up all words that suit its parent.
     """
     n_leaves, n_inner = tree.n_leaves, tree.n_nodes - tree.n_leaves
     nodes = np.arange(n_leaves, tree.n_nodes)
@@ -314,7 +314,8 @@ def _choose_names(
             key = found.keys[term]
             if not (key.isdisjoint(of_parent) and key.isdisjoint(of_above) and key.isdisjoint(of_children)):
                 continue
-            best = best or weight  # of all terms that the parent and the children allow
+            # The weight of the best term that shares no word with the parent and the children.
+            best = best or weight
             if weight < _MIN_PART * best:
                 return
             if len(found.names[term]) <= max_length and key.isdisjoint(own):

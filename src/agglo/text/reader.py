@@ -42,7 +42,7 @@ class Texts:
     count : ndarray of int64
         The number of rows with each text.
     row : ndarray of int64
-        The number of the first row with each text, from 0.
+        The index of the first row with each text.
     n_rows : int
         The number of all rows, including rows without a text.
     columns : dict of str to pyarrow.Array
@@ -134,7 +134,7 @@ def _find_delimiter(path: Path, form: str, options: CsvOptions) -> str | None:
 
 
 def _read_json(path: Path, column: str | None) -> tuple[Any, str]:
-    """Read one JSON object per line; return the table and the name of the text column."""
+    """Read a file with one JSON object per line; return the table and the name of the text column."""
     with explain_read_errors(path), open_bytes(path) as file:
         table = pa.json.read_json(file)
     column = _choose_column(path, table.column_names, column)

@@ -1,4 +1,4 @@
-"""Build the tables of results: one row per row of the input, and one row per cluster."""
+"""Build the two tables of results: one with a row per input row, and one with a row per cluster."""
 
 from __future__ import annotations
 
@@ -54,7 +54,8 @@ def find_paths(tree: Hierarchy, labels: Ints, levels: Sequence[npt.NDArray[Any]]
     position[nodes] = np.arange(len(nodes))
     above = tree.parent.astype(np.int64)
     above[-1] = root = tree.n_nodes - 1
-    while not (is_chosen[above] | (above == root)).all():  # pointer jumping: each pass doubles their length
+    # Pointer jumping: each pass doubles the length of the pointers.
+    while not (is_chosen[above] | (above == root)).all():
         above = np.where(is_chosen[above] | (above == root), above, above[above])
     parent = np.where(nodes == root, -1, position[above[nodes]])
     level = np.ones(len(nodes), np.int64)
@@ -102,7 +103,7 @@ def cluster_table(paths: ClusterPaths, tree: Hierarchy, names: Names, texts: Seq
 
 
 def row_table(clusters: Any, paths: ClusterPaths, labels: Ints, inverse: Ints) -> Any:
-    """Return a pyarrow.Table with one row per row of the input, in the same order.
+    """Return a pyarrow.Table that has one row for each input row, in the same order.
 
     The columns are ``row`` (the row number, from 0), ``point`` (the leaf of the tree), ``cluster``, ``name``,
     ``path`` (the names from the top to the cluster) and ``depth`` (the number of these names). For rows without a

@@ -54,7 +54,7 @@ def named_layers(
 
 
 def cluster_tree(layers: npt.ArrayLike) -> ClusterTree:
-    """Map each cluster to its clusters in the next finer layer, in the format of Toponymy's ``cluster_tree_``.
+    """Map each cluster to the clusters that it contains in the next finer layer, as Toponymy's ``cluster_tree_``.
 
     Keys and entries are pairs (layer, cluster). The root ``(n_layers, 0)`` contains the clusters of the coarsest
     layer.

@@ -33,10 +33,10 @@ class Topics:
     ----------
     table : pyarrow.Table
         One row per text, in the order of the texts. The column ``text`` has the text. The columns ``level_1``,
-        ``level_2``, … have the name of its topic at each level, from coarse to fine. Empty texts have no topic, so
-        their names are null.
+        ``level_2``, … have the name of the topic of the text at each level, from coarse to fine. Empty texts have
+        no topic, so their names are null.
     labels : ndarray of shape (n_levels, n_texts)
-        The number of the topic of each text at each level. For empty texts, it is -1.
+        The index of the topic of each text at each level, from 0. For empty texts, it is -1.
     tree : Hierarchy
         The tree of the different texts.
     names : Names
