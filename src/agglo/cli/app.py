@@ -54,7 +54,8 @@ def exit_with(code: int, prefix: str = "") -> Iterator[None]:
     except OSError as error:
         cause = error.strerror or str(error)
         where = "" if error.filename is None else f"{error.filename}: "
-        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):  # a temporary file, even if input is read
+        # A temporary file could not be written because the disk is full, even if the block only reads input.
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             code = CANNOT_WRITE
         raise CommandError(code, f"{prefix}{where}{cause}") from error
     except (ValueError, TypeError, IndexError, ImportError) as error:
@@ -93,7 +94,7 @@ def print_message(kind: str, message: str) -> None:
 
 
 def print_result(result: dict[str, Any], rows: list[tuple[str, str]], as_json: bool, quiet: bool) -> None:
-    """Print ``result`` as JSON, or ``rows`` as text; print nothing if ``quiet``.
+    """Print ``result`` as JSON if ``as_json``, otherwise ``rows`` as text; print no text if ``quiet``.
 
     Each row is a heading and a line of text.
     """
@@ -143,7 +144,7 @@ def command(name: str | None = None, group: typer.Typer = app) -> Callable[[Call
 
 
 def command_to_type() -> str:
-    """Return the words that start agglo in this shell: ``agglo``, if it is on the search path."""
+    """Return the command that starts agglo in this shell: ``agglo`` if that is on the search path."""
     if shutil.which("agglo"):
         return "agglo"
     program = Path(sys.argv[0])

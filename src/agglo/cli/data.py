@@ -30,7 +30,7 @@ class Data:
     y: npt.NDArray[np.int32] | None
     """The known class of each point. If the classes are unknown, it is None."""
     source: dict[str, Any]
-    """The names of the input files and columns, for the record of the run."""
+    """The names of the input files and columns, as stored in ``run.json``."""
     constraints: Mapping[str, Any] = field(default_factory=dict)
     """Keyword arguments to pass to ``fit``: must_link, cannot_link, sample_weight."""
 
@@ -46,7 +46,7 @@ def read_data(
     csv: CsvOptions | None = None,
     constraints: Mapping[str, Path | None] | None = None,
 ) -> Data:
-    """Read and validate points from a file; read classes and constraints from the other files that are given."""
+    """Read and validate points from a file; read classes and constraints from the other files, if any."""
     if label_path is not None and label_path.exists() and path.exists() and label_path.samefile(path):
         if label_column is None:
             raise ValueError(
@@ -90,7 +90,7 @@ def read_weights(path: Path, csv: CsvOptions | None = None) -> npt.NDArray[Any]:
 
 
 def read_groups(path: Path, csv: CsvOptions | None = None) -> npt.NDArray[np.int64]:
-    """Read groups of points from a file: one row per group, with the row numbers of its points."""
+    """Read groups of points from a file: one row per group, with the indices of the points in the group."""
     remedy = "pass a table with one row per group: the numbers of the rows of DATA in it, from 0"
     try:
         groups = read_points(path, csv=csv, row_numbers=True).X

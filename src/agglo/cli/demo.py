@@ -32,7 +32,8 @@ def demo(
         from agglo.cli import record as records
         from agglo.estimators import run_folder
 
-        model = build_model("scc", n_neighbors=10, n_jobs=jobs, **rule)  # there are few points
+        # Fewer neighbours than by default, because there are few points.
+        model = build_model("scc", n_neighbors=10, n_jobs=jobs, **rule)
     with exit_with(CANNOT_WRITE):
         run_folder.check_folder(out, force=force)
     data = _load_digits()

@@ -115,9 +115,9 @@ def parse_columns(columns: str | None, drop: str | None) -> dict[str, Any]:
 def parse_rule(
     n_clusters: int | None, round: str | None, height: float | None, resolution: str | None = None
 ) -> dict[str, Any] | None:
-    """Return the option that selects the cut as a dict, or None if no such option is given.
+    """Return the option that selects the cut, as a dict with one entry, or None if no option does.
 
-    Raise an error if several are given.
+    Raise an error if several options select a cut.
     """
     given = {
         "n_clusters": n_clusters,

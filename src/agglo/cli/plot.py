@@ -86,7 +86,7 @@ def plot(
                     f"{data} has {len(X)} points, but the tree has {tree.n_leaves}: pass the points of the tree"
                 )
     with exit_with(USAGE):
-        is_for_reading = kind in ("dendrogram", "treemap")  # by default, these show few clusters
+        is_for_reading = kind in ("dendrogram", "treemap")  # by default, these two kinds show few clusters
         shown_labels = labels if given_rule or not is_for_reading else None
         figure = pictures.draw(tree, kind, shown_labels, X, names=names)
     with exit_with(CANNOT_WRITE):

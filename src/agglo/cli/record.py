@@ -46,7 +46,7 @@ def summarize_run(record: Mapping[str, Any]) -> Rows:
 
 
 def _search(graph: Mapping[str, Any], parameters: Mapping[str, Any]) -> str:
-    """Describe the neighbour search: method, recall, and settings that no other row shows."""
+    """Describe the neighbour search: method, recall, and settings that no other row of the summary shows."""
     estimate = graph["recall_estimate"]
     found = "all neighbours" if estimate is None else f"recall {RecallEstimate(**estimate)}, measured"
     chosen = f" (chosen by {parameters['method']})" if parameters["method"] != graph["method"] else ""
@@ -100,7 +100,7 @@ def _f1(scores: Mapping[str, float]) -> str:
 
 
 def summarize_rounds(tree: Hierarchy, max_rows: int = 12) -> Rows:
-    """List at most ``max_rows`` rounds with their numbers of clusters, evenly spaced on a logarithmic scale."""
+    """List at most ``max_rows`` rounds; their cluster counts are about evenly spaced on a logarithmic scale."""
     counts = np.concatenate(([tree.n_leaves], tree.rounds.after))
     wanted = np.geomspace(counts[0], counts[-1], max_rows)
     shown = sorted({int(np.abs(counts - number).argmin()) for number in wanted})
@@ -115,7 +115,7 @@ _MAX_ROUNDS = 1000  # maximum number of rounds in a record; the tree file has al
 
 
 def describe_run(model: Any, data: Data, rule: Mapping[str, Any], schedule: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the record of a fitted model.
+    """Return the record of a fitted model, which is the content of ``run.json``.
 
     ``rule`` is the cut that the user passed. ``schedule`` describes the thresholds that the user passed.
     """
@@ -195,7 +195,7 @@ def describe_tree(tree: Hierarchy) -> dict[str, Any]:
 
 
 def cut_tree(tree: Hierarchy, rule: Mapping[str, Any]) -> tuple[npt.NDArray[np.int64], dict[str, Any]]:
-    """Cut a tree by a rule, such as a number of clusters. Return the labels and a text that describes the rule."""
+    """Cut a tree by a rule, such as a number of clusters. Return the labels and a record of the clusters."""
     full = {"n_clusters": None, "round": None, "height": None, **rule}
     check_rule(tree.n_leaves, **full)
     selected = None
@@ -221,7 +221,7 @@ def describe_labels(
 
 
 def compute_scores(tree: Hierarchy, labels: npt.NDArray[np.int64], y: npt.NDArray[np.int32]) -> dict[str, Any]:
-    """Score a tree, its labels and its best round against known classes."""
+    """Score a tree, a cut of the tree, and the best round of the tree against known classes."""
     by_round = metrics.pairwise_f1_by_round(tree, y)
     best = int(by_round.f1.argmax())
     return {

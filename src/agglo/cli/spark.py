@@ -129,7 +129,7 @@ def _start_session() -> Any:
 
     try:
         return session()
-    except RuntimeError as error:  # no Java
+    except RuntimeError as error:  # Java is not installed
         raise ValueError(str(error)) from None
 
 

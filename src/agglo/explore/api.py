@@ -30,7 +30,7 @@ Limit = Annotated[int, Bounds(1, 1000)]
 
 @dataclass(frozen=True)
 class Run:
-    """A summary of the tree and its items."""
+    """A summary of the tree, and the names of the columns of its points."""
 
     title: str
     points: int
@@ -203,7 +203,7 @@ def items(run: ExplorableRun, *, node: Node, offset: Offset = 0, limit: Limit = 
 
 
 def search(run: ExplorableRun, *, text: str, limit: Limit = 30) -> Items:
-    """Find the points whose text contains ``text``, or whose number is ``text``; return frequent points first."""
+    """Find the points whose text contains ``text``, or whose index is ``text``; return frequent points first."""
     points, total = run.items.search(text, limit)
     return Items(total, describe_items(run, points))
 
@@ -221,7 +221,7 @@ def export(
     nodes: Annotated[list[int], Bounds(0)],
     format: Literal["csv", "parquet"] = "csv",
 ) -> File:
-    """Export the points of nodes as a table with the columns ``cluster``, ``name``, ``point``, and the items'."""
+    """Export the points of nodes as a table: ``cluster``, ``name``, ``point``, and all columns of the points."""
     chosen = [_check_node(run, node) for node in dict.fromkeys(nodes)]
     if format == "csv":
         return File("clusters.csv", "text/csv; charset=utf-8", iter_csv(run, chosen))

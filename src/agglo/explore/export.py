@@ -65,7 +65,7 @@ def iter_parquet(run: ExplorableRun, nodes: Sequence[int]) -> Iterator[bytes]:
 
 
 def iter_tables(run: ExplorableRun, nodes: Sequence[int]) -> Iterator[Any]:
-    """Yield the points of ``nodes`` as small tables with ``cluster``, ``name``, ``point``, and the items' columns.
+    """Yield the points of ``nodes`` as small tables: ``cluster``, ``name``, ``point``, all columns of the points.
 
     A point has one row for each node that contains it. Only one table of a few megabytes is in memory at a time,
     unless a single row is larger.

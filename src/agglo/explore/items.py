@@ -32,7 +32,7 @@ MAX_LABEL = 80  # maximum number of characters of a name or category
 
 
 class Items:
-    """The text and the other columns of ``n`` points. A point without a text is shown by its number.
+    """The text and the other columns of ``n`` points. A point without a text is shown by its index.
 
     ``table`` is an Arrow table with one row per point. The explorer shows a point by its ``text``. If the column
     ``count`` has integers without nulls, it is the number of occurrences of the point. Columns with equal or empty
@@ -79,8 +79,8 @@ class Items:
     def search(self, text: str, limit: int) -> tuple[Ints, int]:
         """Find the points whose text contains ``text``; return up to ``limit`` points, and the number found.
 
-        The search ignores case. Points are sorted by count, most frequent first. If ``text`` is the number of a
-        point, that point comes before all others.
+        The search ignores case. Points are sorted by count, most frequent first. If ``text`` is the index of a
+        point, that point comes first.
         """
         wanted = text.strip()
         found = np.empty(0, np.int64)

@@ -45,7 +45,7 @@ def render_page(run: ExplorableRun, max_bytes: int = MAX_BYTES) -> str:
         excess = len(html.encode("utf-8", "replace")) - max_bytes
         if excess <= 0:
             return html
-        # Boxes have about equal sizes, so the excess tells how many fit.
+        # Boxes have about equal sizes, so the excess shows the number of boxes that fit.
         limit = int(limit * min(0.95 * (1 - excess / len(data)), 0.9))
     raise ValueError(f"max_bytes={max_bytes} is too small for a page: pass more, for example {MAX_BYTES}")
 
@@ -54,7 +54,7 @@ def render_frame(run: ExplorableRun) -> str:
     """Render the page of :func:`render_page` inside an HTML frame, for a cell of a notebook.
 
     The frame has an origin of its own, so its script cannot access the notebook. The page is part of the frame's
-    element. Therefore the notebook shows it without a server, also after it was closed or exported to HTML.
+    element. Therefore it needs no server, also after the notebook was closed or exported to HTML.
     """
     page = render_page(run, FRAME_BYTES).encode("utf-8", "replace").decode()
     page = page.replace("&", "&amp;").replace("'", "&#39;")

@@ -32,7 +32,7 @@ _MAX_NAME = 300  # maximum number of characters of a cluster's name, which is a 
 
 @dataclass(frozen=True, eq=False)
 class ExplorableRun:
-    """A tree with the items and names that the explorer shows.
+    """A tree, the columns of its points (items) and the names of its clusters, as the explorer shows them.
 
     Examples
     --------
@@ -148,7 +148,7 @@ def _build_run(path: Path, tree: Hierarchy, table: Any, source: Path | None, nam
 def open_tree(
     tree: Hierarchy, texts: Sequence[str] | None, columns: Mapping[str, Any] | None, names: Names | None = None
 ) -> ExplorableRun:
-    """Return a tree in memory as an explorable run.
+    """Prepare a tree in memory for the explorer: add texts, further columns of the points, and names.
 
     ``names`` are the names of the clusters. By default, they are terms of ``texts``, if these are given.
 
@@ -174,7 +174,10 @@ def open_tree(
 
 
 def check_names(names: Any, tree: Hierarchy, path: Path) -> Any:
-    """Cast the table of names to its column types; raise ``ValueError`` if it does not match the tree."""
+    """Cast the columns of the table ``names`` to the types in ``NAMES_SCHEMA``.
+
+    Raise ``ValueError`` if the table does not match the tree.
+    """
     inner = tree.n_nodes - tree.n_leaves
     if "typical_text" not in names.column_names:  # an earlier version wrote the run
         names = names.append_column("typical_text", pa.repeat(pa.scalar("", pa.large_string()), names.num_rows))

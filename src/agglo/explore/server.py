@@ -1,4 +1,4 @@
-"""The HTTP server of the explorer. It is reachable from this machine only; requests need the link's token."""
+"""The HTTP server of the explorer. It is reachable from this machine only; requests need the token in the link."""
 
 from __future__ import annotations
 

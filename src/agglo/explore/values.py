@@ -74,7 +74,7 @@ def _plain_type(kind: Any) -> Any:
 
 
 def _is_any(kind: Any, *names: str) -> bool:
-    """Return whether an Arrow type is one of the given types, by the names of ``pyarrow.types``."""
+    """Return whether an Arrow type is one of the types ``names``, as ``pyarrow.types.is_...`` calls them."""
     return any(getattr(pa.types, f"is_{name}")(kind) for name in names)
 
 

@@ -1,4 +1,4 @@
-"""Select the boxes to draw: a wanted number of clusters below a node, inside nodes of the condensed tree."""
+"""Select the boxes that the explorer draws: clusters below a node, enclosed by nodes of the condensed tree."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Step(NamedTuple):
 
 
 def split_nodes(outline: Outline, node: int) -> tuple[list[int], list[Step]]:
-    """Return the nodes below ``node`` in the order in which they are split, and all cuts along the way.
+    """Return the nodes below ``node`` in the order in which they are split, and the cuts that result.
 
     The cuts are those of :meth:`agglo.Hierarchy.taxonomy`, with up to 500 clusters. Nodes with equal split limits
     are split together.
@@ -86,7 +86,7 @@ def split_nodes(outline: Outline, node: int) -> tuple[list[int], list[Step]]:
 
 
 def thin_steps(steps: list[Step]) -> list[Step]:
-    """Return the slider positions, from few clusters to many. Adjacent numbers differ by at least a tenth."""
+    """Return the cuts for the slider, from few to many clusters; each has at least 10 % more than the last."""
     chosen = steps[:1]
     for step in steps[1:]:
         if step.clusters >= _STEP * chosen[-1].clusters:
@@ -97,8 +97,9 @@ def thin_steps(steps: list[Step]) -> list[Step]:
 def visible_boxes(outline: Outline, node: int, split: set[int], share: float) -> list[Box]:
     """Return the boxes to draw for ``node`` and its descendants; the first box is ``node`` itself.
 
-    The innermost boxes are the clusters that remain if the nodes of ``split`` are split. Split nodes of the
-    condensed tree enclose them. Siblings with less than ``share`` of the points of ``node`` share one box.
+    The innermost boxes are the clusters that remain if the nodes of ``split`` are split. Split nodes that the
+    condensed tree contains are drawn as boxes around them. Siblings with less than ``share`` of the points of
+    ``node`` share one box.
     """
     tree = outline.tree
     boxes = [Box(node, -1, int(tree.size[node]), 1)]
@@ -133,9 +134,9 @@ def _expand(outline: Outline, node: int, split: set[int]) -> npt.NDArray[np.int3
 
 
 def expand_coarsest(outline: Outline, limit: int) -> list[Box]:
-    """Return up to about ``limit`` nodes of the top of the tree.
+    """Return the boxes of the upper part of the tree, up to about ``limit`` boxes.
 
-    Nodes are expanded in the order of their split limits, so that coarse cuts are complete. If a node has many
+    Nodes are split in the order of their split limits, so that coarse cuts are complete. If a node has many
     children, its smallest children share a box.
     """
     tree, split_limit = outline.tree, outline.split_limit

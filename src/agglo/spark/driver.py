@@ -43,7 +43,7 @@ _MAX_BROADCAST = 200_000  # maximum number of merges that are broadcast to every
 class Driver:
     """The driver of one clustering run, whose tables are in the folder ``path``; see :func:`agglo.spark.scc`.
 
-    The header of the run records ``parameters``.
+    The header of the run, a JSON file in the folder, stores ``parameters``.
     """
 
     def __init__(self, edges: DataFrame, path: str, points: DataFrame | None, parameters: dict[str, Any]) -> None:
@@ -93,7 +93,7 @@ class Driver:
     # ---- preparation ----
 
     def _read_header(self, resume: bool) -> dict[str, Any] | None:
-        """Return the header of the run in the folder, or None if there is no run.
+        """Return the header of the run (parameters, graph summary, thresholds), or None if there is no run.
 
         Raise an error if the run cannot be resumed with this driver's edges, points and parameters.
         """
@@ -269,7 +269,7 @@ class Driver:
         return new._replace(rounds=[Round(threshold, state.clusters, after, time.perf_counter() - started)])
 
     def _contract(self, new: State, old: State, edges: DataFrame, moves: DataFrame, n_moves: int) -> State:
-        """Contract the graph of the state ``old`` and write it; return ``new``, which refers to the result."""
+        """Contract the graph of the state ``old`` and write it; return ``new`` with the name of the new table."""
         broadcast = n_moves <= _MAX_BROADCAST
         hubs = [] if broadcast else find_hubs(edges, old.n_edges)
         drop = 10 * (old.n_unreachable - old.n_unreachable_kept) > old.n_edges

@@ -128,7 +128,7 @@ def _sum_subtrees(counts: DataFrame, up: DataFrame, folder: Folder) -> DataFrame
 
 
 def _move_to_parents(counts: DataFrame, up: DataFrame) -> DataFrame:
-    """Relabel the counts of each node with the ancestor to which its pointer in ``up`` leads."""
+    """Assign the counts of each node to the ancestor to which the node's pointer in ``up`` leads."""
     return counts.join(up, ["cluster", "created"]).select(
         F.col("parent").alias("cluster"), F.col("round").alias("created"), "class", "n"
     )

@@ -52,7 +52,7 @@ class CoreResult(NamedTuple):
     """The forest whose leaves are these clusters."""
 
     def rounds(self, n_clusters: int) -> list[Round]:
-        """Return one record per round of the core.
+        """Return one record per round that the core ran.
 
         ``n_clusters`` is the number of all clusters before these rounds, including clusters without edges.
         """
@@ -86,8 +86,8 @@ class CoreResult(NamedTuple):
     def moves(self) -> pa.Table:
         """Return a table with one row per cluster that merged.
 
-        ``child`` is its id before these rounds. ``cluster`` and ``size`` are the id and the number of points of
-        the cluster that contains it after these rounds.
+        ``child`` is the id of the cluster before these rounds. ``cluster`` and ``size`` are the id and the number
+        of points of the cluster that contains it after these rounds.
         """
         ids, sizes = self._node_ids_and_sizes()
         n, parent = len(self.ids), self.forest.parent
@@ -223,7 +223,7 @@ def plan_handoff(
     :func:`agglo.spark.round.find_nearest` without a threshold. ``n_clusters`` is an upper bound on its number of
     rows.
     """
-    # At thresholds nearer than `thresholds[end]`, merges cannot bring clusters within the threshold.
+    # At thresholds nearer than `thresholds[end]`, merges never bring farther clusters within the threshold.
     positions = range(len(thresholds))
     end = bisect_left(positions, True, lo=step, key=lambda i: not linkage.cannot_get_closer(float(thresholds[i])))
     share = min(1.0, _SAMPLE / n_clusters)

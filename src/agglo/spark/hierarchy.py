@@ -85,7 +85,7 @@ class SparkHierarchy:
 
     @cached_property
     def rounds(self) -> Rounds:
-        """One record per round: its threshold, the number of clusters before and after it, and its seconds."""
+        """One record per round: threshold, number of clusters before and after the round, duration in seconds."""
         records = [record for state in self._states for record in state.rounds]
         columns = zip(*records, strict=True) if records else ([], [], [], [])
         return Rounds(*(np.array(column) for column in columns))
@@ -173,7 +173,7 @@ class SparkHierarchy:
 
 
 def plan_from_header(header: dict[str, Any]) -> RoundPlan:
-    """Return the plan of the rounds (linkage, thresholds) that the header of a run records."""
+    """Return the parameters of the rounds (linkage, thresholds) from the header of a run."""
     thresholds = None if header["thresholds"] is None else np.array(header["thresholds"])
     until_stable = thresholds is None or header["parameters"]["advance"] == "until-stable"
     return RoundPlan(header["parameters"]["linkage"], thresholds, until_stable, False, header["about"])

@@ -1,4 +1,4 @@
-"""The linkages of :mod:`agglo.rounds.linkage` as SQL expressions, which give the same numbers.
+"""The linkages of :mod:`agglo.rounds.linkage` as SQL expressions that give equal values.
 
 A contracted graph has one row per pair of clusters with an edge. Distances are negated, so that larger values are
 closer. The columns of a contracted graph are:

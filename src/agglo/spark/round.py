@@ -27,7 +27,7 @@ _HUB_SAMPLE = 100_000  # number of edges that are sampled to find hubs
 
 @contextmanager
 def cached_frames() -> Iterator[Callable[[DataFrame], DataFrame]]:
-    """Provide a function that caches a table until the end of the ``with`` block."""
+    """Yield a function that caches a table until the end of the ``with`` block."""
     frames: list[DataFrame] = []
 
     def cache(frame: DataFrame) -> DataFrame:
@@ -90,7 +90,7 @@ def find_components(nearest: DataFrame, folder: Folder) -> DataFrame:
 
 
 def pointer_jump(pointers: DataFrame, folder: Folder, source: str, target: str) -> DataFrame:
-    """Follow the pointers from the column ``source`` to the column ``target``; replace each target by the end.
+    """Follow pointers from the column ``source`` to ``target``; replace each target by the end of its chain.
 
     Each source has at most one pointer. Each join doubles the length of the path that a pointer covers. The table
     is written to disk after each join, because otherwise the query plan would double each time.
