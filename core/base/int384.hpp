@@ -63,8 +63,8 @@ class Int384 {
     while (last > 1 && magnitude.limbs_[last] == 0) --last;
     auto top = static_cast<unsigned __int128>(magnitude.limbs_[last]) << 64 | magnitude.limbs_[last - 1];
     // `top` holds the 128 highest bits. Below, it is rounded to 53 bits. If any bit under `top` is 1, `top`
-    // has more than 54 significant bits.
-    // Such bits matter only for ties, so setting the last bit of `top` represents them.
+    // has more than 54 significant bits. Such bits matter only for ties, so setting the last bit of `top`
+    // represents them.
     for (std::size_t k = 0; k + 1 < last; ++k)
       if (magnitude.limbs_[k] != 0) top |= 1;
     const double value = std::ldexp(static_cast<double>(top), static_cast<int>(64 * (last - 1)));

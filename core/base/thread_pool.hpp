@@ -32,8 +32,7 @@ class ThreadPool {
   using Body = std::function<void(std::int64_t chunk, int worker)>;
 
   // Call body(chunk, worker) once for every chunk in [0, chunks). If a call throws, the remaining chunks are
-  // skipped.
-  // The first exception is rethrown on the calling thread after all workers have stopped.
+  // skipped. The first exception is rethrown on the calling thread after all workers have stopped.
   void run(std::int64_t chunks, const Body& body, const Report& report = {});
 
   // Divide [0, n) into consecutive ranges of at most `grain` items.

@@ -64,7 +64,7 @@ class SeedSampler {
   // Draws a random number in [0, 1).
   double draw_uniform() { return static_cast<double>(next_splitmix64(random_state_) >> 11) * 0x1p-53; }
 
-  // Returns whether it is impossible or unlikely that more than k seeds have a lower cost.
+  // Returns whether more than k seeds can hardly have a lower cost than the best number of seeds so far.
   // If λ k is at least the smallest cost so far, a lower cost is impossible.
   // If many seeds in a row have not lowered the cost, further seeds are unlikely to lower it.
   bool more_seeds_cannot_pay(std::int64_t k) const {
@@ -197,7 +197,7 @@ class SeedSampler {
   std::vector<double> distances_;
   std::vector<double> square_;
   std::vector<std::int32_t> label_;
-  // cumulative sum of squared distances up to the end of each strip of kStrip points
+  // The cumulative sum of squared distances up to the end of each strip of kStrip points.
   std::vector<double> sums_;
   std::int64_t assigned_ = 0;  // number of seeds that all points have been compared with
   std::int64_t best_ = 0;      // number of seeds with the smallest cost so far

@@ -19,7 +19,7 @@ enum class SeedRule {
 struct Seeds {
   std::vector<std::int32_t> seeds;   // ids of the sampled points, in the order of sampling
   std::vector<std::int32_t> labels;  // index of the nearest seed of each point; the first seed in a tie
-  // entry k - 1: sum of the squared distances of all points to the nearest of the first k seeds
+  // Entry k - 1 is the sum of the squared distances of all points to the nearest of the first k seeds.
   std::vector<double> distances;
 };
 

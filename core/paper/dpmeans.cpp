@@ -32,8 +32,8 @@ void compute_mean(const AnyPoints& points, std::span<const std::int32_t> members
 // Old centers do not move during a pass, so all points are compared with old centers in blocks.
 // Points whose squared distance to all centers exceeds λ are candidates for new clusters.
 // Whether a candidate opens a cluster depends on earlier candidates. So this is decided for one candidate
-// after the other.
-// After several batches of candidates, all later points are compared with the new centers in blocks.
+// after the other. After several batches of candidates, all later points are compared with the new centers in
+// blocks.
 class Passes {
  public:
   Passes(const AnyPoints& points, std::span<const std::int32_t> order, std::span<const double> start,
@@ -126,8 +126,7 @@ class Passes {
   }
 
   // Decides which candidates of the next epoch open a new cluster, and assigns the others to their nearest
-  // center.
-  // If plan.epoch is 1, does so for the next batch of candidates.
+  // center. If plan.epoch is 1, does so for the next batch of candidates.
   // The epoch or batch starts at position `place` of order_. Returns the position after its end.
   // Clusters with ids >= `first` have not been compared with all points yet.
   std::int64_t decide_window(std::int64_t place, std::int64_t first) {
@@ -229,7 +228,7 @@ class Passes {
       if (old[i] >= 0) changed_clusters[old[i]] = true;
     }
     const Csr members = group_by_label<std::int32_t>(label_, count());
-    // clusters without points change, too; initial centers may have no points
+    // Clusters without points change, too. Initial centers may have no points.
     for (std::int64_t k = 0; k < count(); ++k)
       if (members.row(k).empty()) changed_clusters[k] = changed = true;
     pool_.ranges(count(), kGrain, [&](std::int64_t begin, std::int64_t end, int) {

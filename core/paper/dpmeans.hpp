@@ -14,7 +14,7 @@ namespace agglo::paper {
 
 struct DpMeansPlan {
   double lam;  // λ: if no center is within squared distance λ, a point opens a cluster
-  // number of points per epoch (see below); with 1, all points are assigned one after the other
+  // The number of points per epoch (see below). If it is 1, the points are assigned one after the other.
   std::int64_t epoch;
   std::int64_t max_iter;  // maximum number of passes over the points
   double tol;             // stop after a pass that lowers the cost by at most this fraction

@@ -18,7 +18,7 @@ constexpr double kFar = std::numeric_limits<double>::infinity();
 constexpr std::int64_t kColumns = 1024;  // number of columns per parallel task
 constexpr int kSteps = 30;               // maximum number of price updates per round
 constexpr int kSweeps = 50;              // maximum number of sweeps over all columns per price update
-// end the sweeps if shares change by less than 0.1 times the error, the largest |1 - sum_|
+// End the sweeps if shares change by less than 0.1 times the error, which is the largest |1 - sum_|.
 constexpr double kLittle = 0.1;
 constexpr double kIdle = 0.5;    // remove a column without shares if its payment is below 0.5 λ
 constexpr double kAlone = 1.01;  // limit the price of a point to 1.01 λ / weight
@@ -111,8 +111,8 @@ class Solver {
   }
 
   // Calls visit(i, c, squared distance) for every point i and candidate exemplar ids[c] whose squared
-  // distance is below reach(i).
-  // For each candidate, the points are visited in order of i. Candidates are visited in parallel.
+  // distance is below reach(i). For each candidate, the points are visited in order of i. Candidates are
+  // visited in parallel.
   template <class Reach, class Visit>
   void for_each_near_pair(std::span<const std::int32_t> ids, const Reach& reach, const Visit& visit) {
     pool_.ranges(
@@ -212,9 +212,9 @@ class Solver {
       most = std::max(most, paid_[j]);
       if (paid_[j] > plan_.lam) paying.push_back(static_cast<std::int32_t>(j));
     }
-    // Let `most` be the largest payment, or λ if no payment is larger. If all prices are multiplied by λ /
-    // most, they satisfy the constraints of the dual: a payment is a convex function of this factor, and is 0
-    // for factor 0.
+    // Let `most` be the largest payment, but at least λ.
+    // Prices multiplied by the factor λ / most satisfy the constraints of the dual.
+    // The reason is that a payment is a convex function of this factor, and is 0 for factor 0.
     double sum = 0;
     for (std::int64_t i = 0; i < points_.n; ++i) sum += weights_[i] * price_[i];
     bound_ = std::max(bound_, sum * (plan_.lam / most));
@@ -319,7 +319,7 @@ class Solver {
   CenterScan scan_;
   std::vector<double> centers_;  // the points in float64, because scan_ needs centers in float64
   std::vector<CenterScan::Scratch> scratch_;
-  // for each point: its price, the sum of its shares, and the payment of its column
+  // For each point: its price, the sum of its shares, and the payment of its column.
   std::vector<double> price_, sum_, paid_;
   std::vector<std::int32_t> everyone_;
   std::vector<Column> columns_;

@@ -115,8 +115,7 @@ class LocalSearch {
   // Removes exemplars whose loss is below λ. Returns whether any exemplar was removed.
   // loss[c] is the increase of the sum of squared distances if exemplar c is removed.
   // next[i] is the second nearest exemplar of point i. If its nearest exemplar is removed, point i moves to
-  // next[i].
-  // So an exemplar and the second nearest exemplars of its points are never removed together.
+  // next[i]. So an exemplar and the second nearest exemplars of its points are never removed together.
   bool remove_exemplars(const std::vector<double>& loss, const std::vector<std::int32_t>& next) {
     const std::int64_t k = static_cast<std::int64_t>(open_.size());
     if (k == 1) return false;

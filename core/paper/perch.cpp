@@ -192,8 +192,7 @@ class PerchBuilder {
   }
 
   // Returns a bound on the squared distance between any two points of v and w, computed from their bounding
-  // boxes.
-  // If `largest` is true, it is an upper bound, otherwise a lower bound.
+  // boxes. If `largest` is true, it is an upper bound, otherwise a lower bound.
   double box_distance(std::int32_t v, std::int32_t w, bool largest) const {
     const float *low = low_.data() + v * points_.d, *high = high_.data() + v * points_.d;
     const float *low2 = low_.data() + w * points_.d, *high2 = high_.data() + w * points_.d;

@@ -20,8 +20,7 @@ struct Column {
 // Finds a limit `level` for the numbers wants[s] of all rows (see Solver::update in exemplars.cpp).
 // At this level, the sum of weight * max(0, want - level) over all rows is `pay`.
 // `sum` is the sum of weight * want over the rows with want > 0. `weight` is the sum of the weights of these
-// rows.
-// Each iteration raises the level, and then excludes the rows with want <= level.
+// rows. Each iteration raises the level, and then excludes the rows with want <= level.
 inline double find_water_level(std::span<const std::int32_t> rows, std::span<const double> wants,
                                std::span<const double> weights, double pay, double sum, double weight) {
   double level = 0;

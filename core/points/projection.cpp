@@ -26,7 +26,8 @@ std::vector<float> transpose(const float* matrix, std::int64_t rows, std::int64_
 // Orthonormalizes rows in place by the Gram-Schmidt process.
 // If a row is a linear combination of earlier rows, the row becomes 0.
 void orthonormalize(std::vector<float>& rows, std::int64_t count, std::int64_t d) {
-  // If the rest of a row is shorter than this fraction of the original row, the rest is a rounding error.
+  // If subtracting earlier rows leaves less than this fraction of a row's length, the remainder is a rounding
+  // error.
   constexpr double least = 1e-5;
   for (std::int64_t i = 0; i < count; ++i) {
     float* row = rows.data() + i * d;

@@ -10,7 +10,7 @@ namespace agglo {
 
 struct PrincipalDirections {
   std::vector<float> rows;  // orthonormal vectors, one after the other, in descending order of `squares`
-  // for each direction, the sum of the squared coordinates of all points along this direction
+  // For each direction, the sum of the squared coordinates of all points along this direction.
   std::vector<double> squares;
 };
 

@@ -21,10 +21,10 @@ struct AttachTree {
 
 // The parameters for attaching points by a linkage of edge weights.
 struct EdgeAttachment : LinkageSpec {  // attach_points sets shift, limbs and count_shift
-  // One threshold per round of the tree: a point is attached in a round if its linkage reaches the threshold.
-  // A larger linkage means closer. Thresholds never increase from round to round.
-  // A round compares the point with the clusters that exist before the merges of this round.
-  // So the last threshold is compared with the clusters that exist after all earlier rounds.
+  // One threshold per round of the tree: a point is attached in a round if its linkage to a cluster reaches
+  // the threshold. A larger linkage means closer. Thresholds never increase from round to round. A round
+  // compares the point with the clusters that exist before the merges of this round. So the last threshold is
+  // compared with the clusters that exist after all earlier rounds.
   std::span<const float> thresholds;
   // The weights of the leaves, for average linkage. If `weights` is empty, every leaf has weight 1.
   // A new point always has weight 1.
@@ -44,8 +44,7 @@ struct Attachments {
 // If the linkage to the closest cluster reaches the threshold of the round, the point joins that cluster.
 // If several clusters are equally close, the point joins the cluster with the smallest leaf.
 // Row i of `edges` lists the leaves that are the nearest neighbours of new point i. Entries of -1 are
-// ignored.
-// Merges of the tree in round thresholds.size() or later are ignored.
+// ignored. Merges of the tree in round thresholds.size() or later are ignored.
 Attachments attach_points(const AttachTree& tree, const DirectedView& edges, const EdgeAttachment& rule,
                           ThreadPool& pool, const Report& report = {});
 

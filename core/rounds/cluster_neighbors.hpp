@@ -79,8 +79,7 @@ class ClusterNeighbors {
 
   // Updates the nearest neighbours of `clusters`.
   // If an upper bound shows that the linkages of a cluster do not reach `threshold`, only this bound is
-  // stored.
-  // Otherwise the stored nearest neighbour is exact afterwards.
+  // stored. Otherwise the stored nearest neighbour is exact afterwards.
   virtual void refresh(std::span<const Id> clusters, float threshold, int worker) = 0;
 
   // Finds all clusters whose new nearest neighbour is one of the merged `clusters`.
@@ -118,8 +117,7 @@ class ClusterNeighbors {
   // No other function of this object may be called afterwards.
   virtual void run_hub_hac(const std::function<void(std::span<const Merge>)>& record) = 0;
 
-  // ---- merging: a round calls function 1 for all its merges, then function 2 for all its merges, and so on
-  // ----
+  // ---- merging: a round makes all calls of function 1, then all calls of function 2, and so on ----
 
   // 1. Merges the clusters of x and y in the union-find.
   void merge_ids(Id x, Id y) {
@@ -152,7 +150,7 @@ class ClusterNeighbors {
     double value = kNoLinkage;
     Id best = kNoCluster;
     Size best_size = 0;  // size of `best` at the last search
-    // upper bound on the linkage to all neighbours except `best`
+    // An upper bound on the linkage to all neighbours except `best`.
     float second = -std::numeric_limits<float>::infinity();
     bool is_final = false;  // whether `best` remains the nearest neighbour, even after `best` merges
   };

@@ -32,8 +32,7 @@ struct Constraints {
 // If two clusters may not merge now, they may not merge later either, when they have grown.
 //
 // Every cluster with a cannot-link pair or a group has a conflict list: its groups and its cannot-link
-// partners.
-// The tag of a cluster is the number of its conflict list.
+// partners. The tag of a cluster is the number of its conflict list.
 // When two clusters merge, the shorter conflict list is appended to the longer conflict list.
 // The merged cluster keeps the tag of the longer list. So each conflict is moved at most O(log n) times.
 class ConstraintTracker {
@@ -128,7 +127,7 @@ class ConstraintTracker {
   std::vector<Id> parent_;  // parent of each tag in a union-find of tags
   std::vector<ConflictList> conflicts_;            // indexed by tag
   std::unordered_set<std::uint64_t> cannot_link_;  // pairs of tags whose clusters must not merge
-  // pairs (tag, group): the tag's cluster has a point of the group
+  // Pairs (tag, group): the cluster with this tag has a point of the group.
   std::unordered_set<std::uint64_t> has_group_;
 };
 

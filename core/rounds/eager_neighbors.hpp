@@ -100,8 +100,7 @@ class EagerNeighbors {
     }
   }
 
-  // ---- merging: a round calls function 1 for all its merges, then function 2 for all its merges, and so on
-  // ----
+  // ---- merging: a round makes all calls of function 1, then all calls of function 2, and so on ----
 
   // 1. Merges the clusters of x and y in the union-find.
   void merge_ids(Id x, Id y) {
@@ -149,7 +148,7 @@ class EagerNeighbors {
 
  private:
   static constexpr std::size_t kLocks = 4096;
-  // when a neighbour is read, the mean of the neighbour 4 positions later is prefetched
+  // When a neighbour is read, the mean of the neighbour 4 positions later is prefetched.
   static constexpr std::size_t kPrefetch = 4;
 
   // The statistic of an edge is the linkage of its two clusters, or NaN if the linkage must be computed.

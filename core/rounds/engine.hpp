@@ -96,7 +96,7 @@ class Engine {
   static constexpr std::int64_t kVectorGrain = 16;
   static constexpr std::int64_t kMergeGrain = Neighbors::kEager ? kVectorGrain : kGrain;
   static constexpr std::size_t kFewMerge = 8;  // clusters wait if fewer than 1 in 8 merge
-  // when a part (a merging cluster) is read, the part 4 positions later is prefetched
+  // When a part (a merging cluster) is read, the part 4 positions later is prefetched.
   static constexpr std::size_t kPrefetch = 4;
   static constexpr double kNoThreshold = std::numeric_limits<double>::quiet_NaN();
 
@@ -175,7 +175,8 @@ class Engine {
       buckets_[bucket].push_back(x);
   }
 
-  // Empties bucket t. Returns the clusters of bucket t that are still valid, without duplicates.
+  // Empties bucket t. Returns the clusters that have neither merged nor moved to another bucket, without
+  // duplicates.
   std::vector<Id> pop_bucket(std::size_t t) {
     std::vector<Id> due = std::exchange(buckets_[t], {});
     std::erase_if(due, [&](Id x) {

@@ -6,8 +6,8 @@
 // The neighbours of a hub are sorted by linkage.
 //
 // When a round selects its merges, all nearest neighbours are exact, except those of deferred clusters (see
-// below).
-// A cluster is stale if its nearest neighbour must be searched again. A cluster becomes stale in these cases:
+// below). A cluster is stale if its nearest neighbour must be searched again. A cluster becomes stale in
+// these cases:
 //  1. The cluster has merged, or its edges to a neighbour have changed.
 //  2. The nearest neighbour of the cluster has grown so much that another neighbour may be closer.
 //  3. A rival of the cluster has got a smaller id, or the linkage to the rival may have increased.
@@ -124,7 +124,7 @@ class HubHac {
   struct Watch {
     double key;  // the heap has the largest key on top
     Id cluster;
-    // the number of searches of `cluster` at insertion; a later search makes the entry void
+    // The number of searches of `cluster` at insertion. A later search makes the entry void.
     std::uint32_t searches;
     bool operator<(const Watch& other) const { return key < other.key; }
   };
@@ -298,7 +298,7 @@ class HubHac {
   }
 
   // After a merge of cluster a: marks as stale each cluster that is now closer to its rival a than to its
-  // nearest neighbour. All others that were checked are added to a heap of a again.
+  // nearest neighbour. A checked cluster that is not stale returns to a heap of a.
   void update_rivals(Id a) {
     const auto check = [&](Id x) {
       Cluster& cluster = clusters_[x];
@@ -421,14 +421,13 @@ class HubHac {
   double growth_limit() const { return is_gradual_ ? linkage_.floor : kNoLinkage; }
 
   // Returns whether the linkage to the nearest neighbour rises when that neighbour grows.
-  // Then the linkages to all other neighbours rise with their sizes, too.
+  // Then the linkage to any other neighbour rises when that neighbour grows, too.
   bool is_rising(const Cluster& cluster) const {
     return is_gradual_ && cluster.value + rounding(cluster.value) < growth_limit();
   }
 
   // Returns the size up to which a neighbour can grow before its linkage to a cluster of size a crosses
-  // `limit`.
-  // `size` is the current size of the neighbour. The linkage must be gradual (see Growth).
+  // `limit`. `size` is the current size of the neighbour. The linkage must be gradual (see Growth).
   double last_size(const Stat& stat, double a, double size, double limit) const {
     if constexpr (requires { linkage_.size_at(stat, a, limit); })
       return std::max(size, linkage_.size_at(stat, a, limit));

@@ -40,8 +40,8 @@ class LazyNeighbors final : public ClusterNeighbors<Size> {
   using Stat = typename Linkage::Stat;
 
   // Two clusters that constraints forbid to merge are not treated as neighbours.
-  // If a cluster may not merge with another cluster, it may not merge with any union that contains the other
-  // one. So merges never allow new neighbours, and upper bounds stay valid.
+  // If a cluster may not merge with cluster y, it may not merge with any union that contains y. So merges
+  // never allow new neighbours, and upper bounds stay valid.
   LazyNeighbors(const GraphView& graph, std::span<const double> weights, const Linkage& linkage,
                 const ConstraintTracker* constraints, int n_threads)
       : ClusterNeighbors<Size>(graph.size(), graph.indptr[graph.size()], weights, n_threads),
@@ -178,8 +178,7 @@ class LazyNeighbors final : public ClusterNeighbors<Size> {
   double add_slack(double bound) const { return bound + slack_ + 1e-12 * std::fabs(bound); }
 
   // Tries to update the nearest neighbour of x without reading neighbour lists. Returns whether this
-  // succeeded.
-  // It succeeds if the stored neighbour is exact, or if an upper bound shows that x does not reach
+  // succeeded. It succeeds if the stored neighbour is exact, or if an upper bound shows that x does not reach
   // `threshold`.
   bool refresh_without_search(Id x, float threshold) {
     if (linkage_.is_growth_invariant())

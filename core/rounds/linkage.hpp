@@ -12,9 +12,8 @@
 //
 // All linkages in this file are reducible, so upper bounds on linkages can be computed after merges.
 // The rounds use these members for upper bounds:
-//    bound_rule()                 how an upper bound for a merged cluster follows from its parts, see
-//    UnionBound
-//    bound_after_growth(...)      an upper bound on the linkage to a neighbour that has grown
+//   bound_rule()                 how to compute an upper bound for a merged cluster, see UnionBound
+//   bound_after_growth(...)      an upper bound on the linkage to a neighbour that has grown
 //   growth()                     how the linkage changes if a cluster grows without getting new edges
 //   is_growth_invariant()        whether growth of the nearest neighbour never changes the linkage to it
 //   size_at(stat, a, value)      the size b with value(stat, a, b) == value, up to rounding (if gradual)
@@ -60,8 +59,7 @@ constexpr double kNoLinkage = -std::numeric_limits<double>::infinity();
 // It is computed from the upper bounds of the parts, which are the clusters that merged.
 class UnionBound {
  public:
-  // The rule says how the linkage of the merged cluster to a neighbour depends on the linkages of the parts
-  // to it:
+  // How the linkage of a merged cluster to a neighbour depends on the linkages of the parts:
   // max: it is at most the largest linkage of a part.
   // min: it is at most the smallest linkage of a part.
   // mean: it is the mean of the linkages of the parts, weighted by their sizes.
@@ -159,7 +157,7 @@ class AverageLinkage {
   }
   UnionBound::Rule bound_rule() const { return edges_only_ ? UnionBound::max : UnionBound::mean; }
   Growth growth() const { return edges_only_ ? Growth::none : Growth::gradual; }
-  // Solves value(stat, a, b) = floor + excess / (a * b) for b.
+  // Solves value(stat, a, b) == value for b. Here, value(stat, a, b) is floor + excess / (a * b).
   double size_at(const Stat& stat, double a, double value) const {
     const double excess = sums_.to_double(stat.sum) - floor * counts_.to_double(stat.count);
     return excess / (a * (value - floor));

@@ -15,8 +15,8 @@ namespace agglo {
 // The parameters of one run: the linkage, the thresholds, and the rule that selects the next threshold.
 //
 // In a round, a cluster merges with its nearest neighbour if the linkage between the two reaches the
-// threshold of the round.
-// Before the comparison, linkage and threshold are rounded to float32, the precision of edge weights.
+// threshold of the round. Before the comparison, linkage and threshold are rounded to float32, the precision
+// of edge weights.
 struct RoundPlan : LinkageSpec {
   std::span<const double> thresholds;  // from the closest to the farthest; if empty, rounds have no threshold
   bool until_stable = false;           // whether to repeat each threshold until a round merges nothing

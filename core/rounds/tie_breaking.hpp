@@ -18,8 +18,8 @@ struct Merge {
 };
 
 // Returns whether neighbour `id` with linkage `value` is nearer than neighbour `other` with linkage
-// `other_value`.
-// A larger linkage is nearer. If the linkages are equal, the neighbour with the smaller id is nearer.
+// `other_value`. A larger linkage is nearer. If the linkages are equal, the neighbour with the smaller id is
+// nearer.
 inline bool is_nearer(double value, Id id, double other_value, Id other) {
   return value > other_value || (value == other_value && id < other);
 }

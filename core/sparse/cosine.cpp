@@ -46,7 +46,7 @@ class Products {
     std::array<double, Levels::count>
         rest;      // for each level, the norm of the query in the columns of higher levels
     double slack;  // an upper bound of the error of partial similarities, which are float32 sums
-    // an upper bound of the difference between float64 sums of the same terms in different orders
+    // An upper bound of the difference between float64 sums of the same terms in different orders.
     double order;
     std::vector<T> numbers;  // the numbers of the row, by column
     std::int32_t row = -1;
@@ -170,7 +170,7 @@ class Products {
   }
 
   Duplicates duplicates;
-  // ids of the distinct rows; the position of a row is its index in this vector
+  // The ids of the distinct rows. The position of a row is its index in this vector.
   const std::vector<std::int32_t>& ids;
   const double min_similarity = 0;
 
@@ -212,7 +212,7 @@ class Products {
   bool cosine_;
   std::vector<double> factors_;
   double longest_ = 0;  // the maximum length of a row times its factor
-  // for each level, the largest norm of a row in the columns of higher levels
+  // For each level, the largest norm of a row in the columns of higher levels.
   std::array<double, Levels::count> most_ = {};
 
  public:

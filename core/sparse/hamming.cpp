@@ -9,8 +9,8 @@
 namespace agglo {
 namespace {
 
-constexpr std::int64_t kQueries = 32;      // queries compared with a tile of rows while the tile is in cache
-constexpr std::int64_t kTile = 64 * 1024;  // bytes per tile of rows
+constexpr std::int64_t kQueries = 32;      // number of queries that are compared with one tile of rows
+constexpr std::int64_t kTile = 64 * 1024;  // size of a tile of rows in bytes; a tile fits into the cache
 
 float share(std::int32_t different, const BitRows& rows) {
   return static_cast<float>(static_cast<double>(different) / static_cast<double>(rows.bits));

@@ -24,10 +24,9 @@ namespace agglo {
 // The level with the rarest columns comes first.
 // Each row with an entry in these columns accumulates a partial similarity.
 // After a level, the rows with the largest partial similarities are compared with the query in full.
-// The full comparisons give a threshold of the similarity that at least k rows reach.
+// The full comparisons give a threshold: a similarity that at least k rows reach.
 // The rests of two rows (see Levels) are upper bounds on what the remaining levels can add to their
-// similarity.
-// If only few rows can still reach the threshold, they are compared in full, and the search ends.
+// similarity. If only few rows can still reach the threshold, they are compared in full, and the search ends.
 // So the search seldom reads the most frequent columns, which take most time.
 //
 // All bounds include rounding errors, so the result is exact.
@@ -92,9 +91,9 @@ class InvertedSearch {
     return scratch.best;
   }
 
-  // time of a random access to a row, relative to reading one entry of the index
+  // The time of a random access to a row, relative to reading one entry of the index.
   static constexpr std::int64_t kLatency = 16;
-  // if a query touches less than 1 / kSparse of all rows, the touched rows are listed
+  // If a query touches less than 1 / kSparse of all rows, the touched rows are listed.
   static constexpr std::int64_t kSparse = 8;
   static constexpr std::int64_t kChunk = 4096;  // positions per block
 
@@ -102,15 +101,14 @@ class InvertedSearch {
     explicit Scratch(const Measure& measure) : query(measure) {}
 
     typename Measure::Query query;
-    // partial similarity of the row at each position; 0 if the row is not touched, that is, has not been read
-    // yet
+    // The partial similarity of the row at each position. It is 0 if the row has not been touched yet.
     std::vector<float> partial;
     // Whether `touched` lists the positions of touched rows. If true, touched rows never have partial
     // similarity 0.
     bool is_listed = false;
     std::vector<std::int32_t> touched, found;
     std::int64_t count = 0;  // number of touched rows
-    int hint = 0;            // the first level after which to select candidates
+    int hint = 0;            // the first level after which the search tries to select candidates
     std::vector<std::pair<float, std::int32_t>> promising;
     std::vector<Candidate> best;
   };

@@ -19,15 +19,13 @@
 namespace agglo {
 namespace {
 
-// How the search works: take a random order of all possible members. The MinHash of a set is its first member
-// in this order.
-// The probability that two sets have the same MinHash equals their Jaccard similarity.
-// A band is one partition of the sets into buckets. Sets with the same MinHash share a bucket.
-// Further MinHashes split large buckets. So frequent members do not lead to large buckets.
-// All pairs of sets in a bucket are first compared by sketches of a few hundred bits.
-// If two sketches are similar, the sets are compared in full.
-// Few bands with large buckets cost less than many bands with small buckets.
-// Large buckets also cost less than comparing neighbours of neighbours.
+// How the search works: the MinHash of a set is its first member in a random order of all possible members.
+// The probability that two sets have the same MinHash equals their Jaccard similarity. A band is one
+// partition of the sets into buckets. Sets with the same MinHash share a bucket. Further MinHashes split
+// large buckets. So frequent members do not lead to large buckets. All pairs of sets in a bucket are first
+// compared by sketches of a few hundred bits. If two sketches are similar, the sets are compared in full. Few
+// bands with large buckets cost less than many bands with small buckets. Large buckets also cost less than
+// comparing neighbours of neighbours.
 //
 // Bands are compared one after the other. In each band, a set is in only one bucket.
 // So the result does not depend on the number of threads.
@@ -79,8 +77,7 @@ class Band {
     for (std::int64_t first = begin, last = begin; first < end; first = last) {
       while (last < end && keyed_[last].first == keyed_[first].first) ++last;
       // A bucket may contain sets with different MinHashes of this depth if they share a MinHash of a smaller
-      // depth.
-      // At depth 0, there is no smaller depth.
+      // depth. At depth 0, there is no such MinHash.
       if (last - open > size_ || depth == 0) {
         close(open, first);
         open = first;
@@ -175,8 +172,8 @@ class MinHashSearch {
   };
 
   // Compares all pairs of sets in a bucket. Adds each set to the neighbour list of the other set of the pair
-  // if it is near enough.
-  // If `all` is false, a pair is skipped if the sketches of both sets are not similar enough.
+  // if it is near enough. If `all` is false, a pair is skipped if the sketches of both sets are not similar
+  // enough.
   void compare_bucket(std::span<const std::int32_t> members, bool all, Scratch& scratch) {
     auto& slopes = scratch.slopes;
     resize(members, scratch);

@@ -44,7 +44,7 @@ class Overlaps {
     explicit Query(const Overlaps& overlaps) : members(overlaps.sets_.columns, 0) {}
 
     std::vector<Term> terms;
-    // for each level, the number of members of the query in higher levels
+    // For each level, the number of members of the query in higher levels.
     std::array<std::int64_t, Levels::count> rest;
     std::vector<std::uint8_t> members;  // for each column, 1 if it is a member of the set
     std::int32_t row = -1;
@@ -119,9 +119,8 @@ class Overlaps {
 
   // Returns the slope of a similarity threshold: the factor for a fast test of pairs of sets.
   // Two sets with a and b members reach the threshold only if they have at least slope * (a + b) common
-  // members.
-  // This follows from common / (a + b - common) >= 1 + threshold, where `common` counts the common members.
-  // The slope is slightly reduced, so that rounding excludes no set.
+  // members. This follows from common / (a + b - common) >= 1 + threshold, where `common` counts the common
+  // members. The slope is slightly reduced, so that rounding excludes no set.
   static float slope(double threshold) {
     const double share = 1 + threshold;
     return static_cast<float>(share / (1 + share) * (1 - 1e-6));

@@ -18,7 +18,8 @@ namespace {
 struct Cost {
   double value = 0, slope = 0;
   double base = 0, growth = 0;
-  // tops of two heaps of breakpoints: one with the lowest level on top, one with the highest level on top
+  // The tops of two heaps of breakpoints: one with the lowest level on top, one with the highest level on
+  // top.
   std::int32_t lowest = -1, highest = -1;
 };
 
@@ -61,8 +62,8 @@ class Selection {
 
  private:
   // Turns `cost` into the function of node v. Before the call, `cost` is the sum of the functions of its
-  // children.
-  // Also sets keep_from_[v]: if the level of the lowest kept ancestor is above it, keeping v costs less.
+  // children. Also sets keep_from_[v]: if the level of the lowest kept ancestor is above this level, keeping
+  // v costs less.
   void add_merge(Cost& cost, std::int32_t v) {
     cost.slope += costs_.weight[v];
     cost.growth += costs_.weight[v];
@@ -124,7 +125,7 @@ class Selection {
 
   std::span<const std::int32_t> parent_;
   const CondenseCosts& costs_;
-  // each node is kept if the level of its lowest kept ancestor is above this level
+  // Each node is kept if the level of its lowest kept ancestor is above this level.
   std::vector<double> keep_from_;
   std::vector<double> fall_;  // decrease of the slope at the breakpoint of each node; -1 if removed
   PairingHeaps<CompareLevels> ascending_, descending_;

@@ -92,7 +92,7 @@ std::vector<CountRange> add_counts(const std::vector<CountRange>& some,
 
 std::vector<CountRange> find_possible_counts(std::span<const std::int32_t> parent, std::int64_t leaves) {
   const auto n = static_cast<std::int64_t>(parent.size());
-  // for each inner node: numbers of clusters that its children so far can have together
+  // For each inner node: the numbers of clusters that its children so far can have together.
   std::vector<CountSet> counts(n - leaves);
   for (std::int64_t v = 0; v < n; ++v) {
     if (v < leaves) {
@@ -303,7 +303,7 @@ class Search {
   std::vector<double> budget_;              // largest allowed excess of each node
   std::vector<std::int64_t> max_clusters_;  // largest allowed number of clusters of each node
   std::vector<ExcessTable> tables_;         // combined excess table of the children of each inner node
-  // number of clusters of each node; or -1 - index in choices_, if the number depends on the siblings
+  // The number of clusters of each node. If it depends on the siblings, -1 - index in choices_.
   std::vector<std::int32_t> fixed_;
   std::vector<Choice> choices_;
   double total_ = 0;

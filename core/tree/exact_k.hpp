@@ -23,8 +23,8 @@ std::vector<CountRange> find_possible_counts(std::span<const std::int32_t> paren
 // Returns 1 for the nodes that are clusters, and 0 for all other nodes.
 //
 // `clusters` must be in a range that find_possible_counts returns. `costs` is as in compute_price_path.
-// `lam` is a λ for which the cheapest partition has `clusters` clusters, or for which there are several
-// cheapest partitions, some with at least and some with at most `clusters` clusters.
+// At λ = `lam`, there must be a cheapest partition with at least `clusters` clusters, and a cheapest
+// partition with at most `clusters` clusters.
 //
 // The excess of a partition is its cost at λ minus the minimal cost of any partition at λ.
 // Among partitions into k clusters, the partition with the smallest excess also has the smallest cost.

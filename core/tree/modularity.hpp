@@ -24,9 +24,9 @@ struct EdgeWeights {
 };
 
 struct NodeModularity {
-  // sum of the evidence of the edges for which this node is the lowest common ancestor of both points
+  // The sum of the evidence of the edges for which this node is the lowest common ancestor of both points.
   std::vector<double> meets;
-  // sum of the degrees of the leaves below the node; a degree is a sum of evidence
+  // The sum of the degrees of the leaves below the node. A degree is a sum of evidence.
   std::vector<double> volume;
 };
 
@@ -39,8 +39,8 @@ NodeModularity compute_node_modularity(std::span<const std::int32_t> parent,
 
 // Computes the partitions of largest modularity for all resolutions γ. In the path, λ is 1 / γ.
 // The costs of the path are sums of V^2. The prices of the path are shares of the edge weight between
-// clusters.
-// `meets` and `volume` are as in NodeModularity. If the volume of the root is 0, no edge supports a merge.
+// clusters. `meets` and `volume` are as in NodeModularity. If the volume of the root is 0, no edge supports a
+// merge.
 ParametricPath compute_modularity_path(std::span<const std::int32_t> parent, std::int64_t leaves,
                                        std::span<const double> meets, std::span<const double> volume,
                                        std::span<const std::uint8_t> given = {});

@@ -12,8 +12,7 @@
 namespace agglo {
 namespace {
 
-// A subtree with kMinTask to kMaxTask leaves is a parallel task if the subtree of its parent is larger than
-// that.
+// A subtree with kMinTask to kMaxTask leaves is a parallel task if its parent has more than kMaxTask leaves.
 // The children of a node are always merged in the same order, so the task sizes do not change the result.
 constexpr std::int32_t kMaxTask = 16384;
 constexpr std::int32_t kMinTask = 1024;

@@ -50,7 +50,7 @@ ParametricPath compute_parametric_path(std::span<const std::int32_t> parent, std
       if (given.empty() || !given[v]) {
         change.lam = infinity;
         if (change.price > 0) {
-          // smallest critical λ of the changes that have become part of this change
+          // The smallest critical λ of the changes that have become part of this change.
           double smallest = infinity;
           while (changes != kNoChange && all[changes].lam * change.price >= change.cost) {
             smallest = all[changes].lam;

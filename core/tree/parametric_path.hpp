@@ -4,8 +4,8 @@
 // In this definition, a leaf is its own ancestor.
 // The total of a partition is the sum of the costs of its nodes, plus λ times the sum of their prices.
 // The best partition for λ is the partition with the smallest total.
-// No partition has a smaller sum of costs than the leaves. Merging nodes never increases the sum of prices.
-// So the best partitions are nested. They become coarser as λ grows.
+// The partition into single leaves has the smallest sum of costs. Merging nodes never increases the sum of
+// prices. So the best partitions are nested. They become coarser as λ grows.
 //
 // The DP-means path and the modularity path are special cases.
 #pragma once

@@ -98,13 +98,13 @@ std::vector<double> make_heights_monotone(std::span<const std::int32_t> parent,
 std::vector<std::int64_t> label_leaves(std::span<const std::int32_t> parent, std::span<const bool> merged,
                                        std::int64_t leaves) {
   const std::int64_t n = static_cast<std::int64_t>(parent.size());
-  // the highest merged ancestor of each node; the node itself if there is none
+  // The highest merged ancestor of each node, or the node itself if there is none.
   std::vector<std::int32_t> top(n);
   for (std::int64_t i = n - 1; i >= 0; --i) {
     const std::int32_t p = parent[i];
     top[i] = p >= 0 && (merged[p] || top[p] != p) ? top[p] : static_cast<std::int32_t>(i);
   }
-  // label of the cluster that consists of the leaves below a node; -1 if not labelled yet
+  // The label of the cluster that consists of the leaves below a node, or -1 if it has no label yet.
   std::vector<std::int32_t> label_of(n, -1);
   std::vector<std::int64_t> labels(leaves);
   std::int32_t clusters = 0;

@@ -16,8 +16,7 @@ namespace agglo {
 //  3. An inner node has at least two children. Its size is the sum of their sizes.
 //  4. Heights are finite. The height of a parent is at least the heights of its children.
 //  5. A parent has a larger round than its children.
-//    The largest possible round is the number of rounds. Only the root may have a round that is larger by
-//    one.
+//     The largest possible round is the number of rounds. Only the root may have a round larger by one.
 // All functions except find_violation and make_heights_monotone require a valid tree.
 struct TreeView {
   std::span<const std::int32_t> parent;
