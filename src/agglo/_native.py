@@ -29,12 +29,12 @@ _SHARE = 1 / 4  # arrays above this share of physical memory are mapped from a t
 
 
 def sgemm() -> Any:
-    """Return BLAS sgemm, the float32 matrix product, as a capsule for the core."""
+    """Return BLAS's float32 matrix product (sgemm) as a PyCapsule, to pass to the C++ core."""
     return _load_blas()["sgemm"]
 
 
 def dgemm() -> Any:
-    """Return BLAS dgemm, the float64 matrix product, as a capsule for the core."""
+    """Return BLAS's float64 matrix product (dgemm) as a PyCapsule, to pass to the C++ core."""
     return _load_blas()["dgemm"]
 
 
@@ -45,14 +45,14 @@ def _load_blas() -> Any:
 
 
 class _Search:
-    """A running search, identified by its thread."""
+    """One running neighbour search, identified by its thread."""
 
     def __init__(self) -> None:
         self.thread = threading.get_ident()
 
 
 class _Searches:
-    """The running searches, which share one limit on the number of BLAS threads.
+    """All running neighbour searches of the process, during which BLAS is limited to one thread.
 
     The first search sets the limit, and the last search removes the limit.
 
@@ -109,13 +109,13 @@ def _before_fork() -> None:
 
 
 def _after_fork_in_parent() -> None:
-    if _Searches.forking:  # False if an exception, such as Ctrl-C, ended the wait
+    if _Searches.forking:  # forking is False if an exception, such as Ctrl-C, ended the wait
         _Searches.forking = False
         _Searches.lock.release()
 
 
 def _after_fork_in_child() -> None:
-    _Searches.lock, _Searches.forking = threading.Lock(), False  # the copied lock is still held
+    _Searches.lock, _Searches.forking = threading.Lock(), False  # the child's copy of the old lock is still held
 
 
 if hasattr(os, "register_at_fork"):
@@ -157,7 +157,7 @@ def open_scratch(size: int) -> Iterator[BinaryIO]:
     with explain_full_disk(folder, remedy), tempfile.TemporaryFile(prefix="agglo-") as file:
         if hasattr(os, "posix_fallocate"):
             os.posix_fallocate(file.fileno(), 0, size)
-        else:  # macOS
+        else:  # macOS has no posix_fallocate
             for first in range(0, size, _CHUNK):
                 file.write(bytes(min(_CHUNK, size - first)))
         file.seek(0)
@@ -200,7 +200,7 @@ def geomspace(first: float, last: float, number: int) -> Floats:
 
 
 def _map(function: Any, values: npt.ArrayLike) -> Any:
-    """Apply a function of flat arrays to an array of any shape, or to a number; return the same shape."""
+    """Apply ``function``, which takes one-dimensional arrays, to a number or an array of any shape."""
     given = np.asarray(values, dtype=np.float64)
     mapped = function(np.ascontiguousarray(given).reshape(-1)).reshape(given.shape)
     return mapped if given.ndim else float(mapped)

@@ -85,7 +85,8 @@ def check_labels(
             f"labels {span}, but clusters are numbered 0, 1, ...: pass -1 for points without a cluster"
         )
     present = np.unique(clusters[clusters >= 0])
-    if len(present) <= present[-1]:  # checked first, because np.bincount would allocate an entry for each gap
+    # Look for gaps first, because np.bincount would allocate an entry for each gap.
+    if len(present) <= present[-1]:
         absent = int((present != np.arange(len(present))).argmax())
         raise ValueError(
             f"no label is {absent}, but labels go up to {present[-1]}: number clusters without gaps, "
@@ -164,7 +165,7 @@ def is_missing_label(value: Any) -> bool:
     """Return whether a label is None, NaN or pandas.NA."""
     try:
         return value is None or not bool(value == value)  # NaN does not equal itself
-    except TypeError:  # bool(pandas.NA == pandas.NA) raises
+    except TypeError:  # bool() raises TypeError for pandas.NA
         return True
 
 
@@ -174,7 +175,7 @@ def check_nonnegative(name: str, values: npt.ArrayLike | SupportsFloat) -> npt.N
         numbers = np.asarray(values, np.float64)
     except (TypeError, ValueError):
         raise TypeError(f"{name}={values!r} is not a number: pass 0 or more, infinity included") from None
-    is_wrong = ~(numbers >= 0)  # also true for NaN
+    is_wrong = ~(numbers >= 0)  # comparisons with NaN are false, so this also finds NaN
     if is_wrong.any():
         raise ValueError(f"{name}={numbers[is_wrong][0]:g} is not allowed: pass 0 or more, infinity included")
     return numbers

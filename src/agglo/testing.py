@@ -1,4 +1,4 @@
-"""Test helpers for hierarchies: generate random forests, check invariants, and compare trees."""
+"""Test helpers for hierarchies: generate random trees, check invariants, and compare trees."""
 
 from __future__ import annotations
 

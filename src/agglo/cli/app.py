@@ -79,7 +79,7 @@ def report_errors(function: Callable[P, None]) -> Callable[P, None]:
                 _exit(NO_MEMORY, f"not enough memory ({error}): take fewer points or fewer neighbours")
             except KeyboardInterrupt:
                 _exit(INTERRUPTED, "interrupted")
-            except BrokenPipeError:  # as with `| head -1`, where no one reads messages
+            except BrokenPipeError:  # the reader closed the pipe, as in `| head -1`, and reads no messages
                 _discard_stdout()
                 raise typer.Exit(PIPE_CLOSED) from None
 

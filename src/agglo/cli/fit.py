@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # slow imports are inside the commands, so that --help is fas
     from agglo.estimators.scc import Clusterer
 
 PERSISTENT = {"resolution": "persistent"}
-"""The default cut: the most persistent number of clusters on the modularity path."""
+"""The default cut: the cut with the most persistent number of clusters; see :meth:`agglo.Hierarchy.cut`."""
 
 
 @command()

@@ -195,7 +195,7 @@ def describe_tree(tree: Hierarchy) -> dict[str, Any]:
 
 
 def cut_tree(tree: Hierarchy, rule: Mapping[str, Any]) -> tuple[npt.NDArray[np.int64], dict[str, Any]]:
-    """Cut a tree by a rule, such as a number of clusters. Return the labels and a record of the clusters."""
+    """Cut a tree by a rule, such as a number of clusters. Return the labels and a summary for ``run.json``."""
     full = {"n_clusters": None, "round": None, "height": None, **rule}
     check_rule(tree.n_leaves, **full)
     selected = None

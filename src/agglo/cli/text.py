@@ -247,7 +247,7 @@ def text(
 
 
 def _check_sparse(metric: str, linkage: str) -> None:
-    """Raise if words and letters, which are sparse vectors, have no such metric or linkage."""
+    """Raise if the metric or linkage needs dense vectors, because the vectors of words and letters are sparse."""
     wrong = f"--metric {metric}" if metric in ("euclidean", "sqeuclidean") else ""
     wrong = f"--linkage {linkage}" if linkage in ("exact-average", "centroid", "ward") else wrong
     if wrong:
@@ -285,7 +285,7 @@ def _list_largest(clusters: Any) -> list[tuple[str, str]]:
 
 
 class _CachedCommand:
-    """A function that names clusters by running a command; it stores the answers in a file of the run."""
+    """A function that names clusters by running a command; the answers are stored in a file of the run folder."""
 
     def __init__(self, command: str, path: Path) -> None:
         self.command = shlex.split(command)

@@ -117,7 +117,7 @@ def expand_duplicates(tree: Hierarchy, duplicates: Duplicates, constraints: Cons
 
 
 def _is_link_node(tree: Hierarchy) -> npt.NDArray[np.bool_]:
-    """Return, for each node, whether the round that merges must-link points created it."""
+    """Return, for each node, whether it was created by merging must-link points."""
     return np.asarray((tree.round == 1) & ("must_link" in tree.about))
 
 

@@ -73,7 +73,7 @@ def save_model(
 def model_files(
     model: Clusterer, points: str | os.PathLike[str] | None = None
 ) -> tuple[dict[str, Write], dict[str, Any]]:
-    """Return one function per file of a fitted model that writes the file, and the content of its JSON record."""
+    """Return functions that write the files of a fitted model, by file name, and the model's JSON record."""
     index, duplicates = model._index, model._duplicates
     writers: dict[str, Write] = {
         TREE: model.tree_.save,

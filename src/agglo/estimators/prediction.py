@@ -83,7 +83,7 @@ class PredictionMixin(ABC):
             return self._attach(self._validate_new(X), progress)
 
     def _attach(self, new: Any, progress: Progress | None) -> Attached:
-        """Find the tree nodes that the validated points ``new`` join; see :meth:`attach`."""
+        """Find the tree nodes that the validated points ``new`` merge with; see :meth:`attach`."""
         weights = sum_weights(self._duplicates, self._constraints)
         if self._index is None:
             return attach_rows(self.tree_, _matrix_to_rows(new), None, self.n_jobs, progress, weights)
@@ -147,7 +147,7 @@ class PredictionMixin(ABC):
         return take_rows(X, np.flatnonzero(has_weight))
 
     def _select_round(self, n_clusters: SupportsIndex | None, round: SupportsIndex | RoundRule | None) -> int:
-        """Return the round of ``tree_`` that ``n_clusters`` or ``round`` selects."""
+        """Return the number of the round of ``tree_`` that ``n_clusters`` or ``round`` selects."""
         # Silhouettes need a tree whose leaves are the points of the graph.
         tree = self._graph_tree if round == "silhouette" else self.tree_
         selected = select_round(tree, n_clusters, round, self.graph_, weights=self._constraints.weights)

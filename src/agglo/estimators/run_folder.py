@@ -130,7 +130,7 @@ def _list_files(folder: Path, name: str) -> set[str]:
 
 @dataclass(frozen=True, eq=False)
 class RunFiles:
-    """The files of one run, as listed in its record. ``name`` is the file name of the record."""
+    """The files of one run, as listed in the run's JSON record. ``name`` is the file name of the record."""
 
     folder: Path
     record: dict[str, Any] | None

@@ -128,7 +128,7 @@ class FitOptions:
             self._check_thresholds(kind)
 
     def graph_kind(self, data: Any) -> Kind:
-        """Return whether the graph of ``data`` has similarities or distances; raise if ``kind`` differs."""
+        """Return "similarity" or "distance", the kind of the graph of ``data``; raise if ``kind`` differs."""
         metric, kind = self.params["metric"], self.params["kind"]
         if isinstance(data, NeighborGraph):
             known, cause = data.kind, f"the graph is one of kind {data.kind!r}"
@@ -146,7 +146,7 @@ class FitOptions:
         return known
 
     def _check_thresholds(self, kind: Kind) -> None:
-        """Raise if the thresholds are invalid for the linkage; ``kind`` is the kind of the graph."""
+        """Raise if the thresholds are invalid for the linkage, on a graph of kind ``kind``."""
         linkage = self.params["linkage"]
         if not isinstance(linkage, str):
             kind = linkage.kind
@@ -808,7 +808,7 @@ def _drop_settled(rank: Ids, clusters: Ids, candidates: Ids, owner: Ids) -> tupl
     _, tie, count = np.unique(rank[clusters], return_inverse=True, return_counts=True)
     own = tie[owner]
     row = np.empty(len(count), np.int64)
-    row[own] = candidates  # any one candidate of the tied clusters
+    row[own] = candidates  # for each group of tied clusters, any one of their candidates
     differ = np.zeros(len(count), bool)
     differ[own[candidates != row[own]]] = True
     open_ = (differ & (count > 1))[tie]

@@ -157,7 +157,7 @@ def _rate_by_vectors(
     if len(points) != n:
         raise ValueError(f"X has {len(points)} points, but there are {n} labels: pass one vector per point")
     left = rng.integers(0, n, _N_RANDOM_PAIRS)
-    right = (left + rng.integers(1, n, _N_RANDOM_PAIRS)) % n  # another point
+    right = (left + rng.integers(1, n, _N_RANDOM_PAIRS)) % n  # a random point other than the left point
     low_cosine, high_cosine = np.quantile(_cosines(points, left, right), [low, high])
     values = _cosines(points, pairs[:, 0], pairs[:, 1])
     return np.where(values > high_cosine, 1, np.where(values <= low_cosine, -1, 0)).astype(np.int8)

@@ -197,7 +197,7 @@ def pairwise_f1_by_round(tree: Hierarchy, y: npt.ArrayLike) -> RoundScores:
     met = _core.count_pairs_by_lca(tree.parent, tree.size, classes, int(classes.max()) + 1)
     sizes = tree.size.astype(np.int64)
     pairs = sizes * (sizes - 1) // 2
-    new_pairs = pairs.copy()  # number of pairs of points that a node contains, but none of its children
+    new_pairs = pairs.copy()  # number of pairs of points in each node that are in no child of the node
     np.subtract.at(new_pairs, tree.parent[:-1], pairs[:-1])
     together, of_cluster = (_sum_by_round(tree, column) for column in (met, new_pairs))
     return RoundScores.from_pairs(together, _count_pairs(np.bincount(classes)), of_cluster)

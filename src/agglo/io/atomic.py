@@ -179,7 +179,7 @@ def replace_files(folder: Path, names: Sequence[str], obsolete: Callable[[], Ite
                 for name in (*names, JOURNAL_LIST):
                     _flush(temporary / name)
                 _flush(temporary)
-                temporary.rename(folder / JOURNAL)  # the commit
+                temporary.rename(folder / JOURNAL)  # this rename commits the new files
             except BaseException:
                 shutil.rmtree(temporary, ignore_errors=True)
                 raise
@@ -392,7 +392,7 @@ def write_array(array: npt.NDArray[Any], path: Path) -> None:
 
 
 class _Writer:
-    """An object with the method ``write``, which NumPy does not recognize as a file.
+    """A writer that NumPy does not recognize as a file, so that errors keep their cause.
 
     NumPy writes to files by its own code, which loses the cause of errors.
     """

@@ -286,7 +286,8 @@ class Table:
                     f"{self.path} is not encoded as {self.options.encoding} ({cause})",
                     "pass its encoding with --encoding",
                 ) from cause
-            header_rows = 1 if self.options.header is False else 2  # Arrow counts rows from 1, with the header
+            # Arrow counts rows from 1 and includes the header.
+            header_rows = 1 if self.options.header is False else 2
             if match := _RAGGED_ROW.search(str(cause)):
                 row, expected, found = map(int, match.groups())
                 raise ReadError(

@@ -40,11 +40,11 @@ _LARGEST = np.finfo(np.float32).max
 
 SIMILARITIES = ("cosine", "dot")
 
-_WIDTHS = (4, 8, 12, 16, 24, 32, 48, 64, 80, 96, 128, 160, 192, 256)  # possible widths of a sketch
+_WIDTHS = (4, 8, 12, 16, 24, 32, 48, 64, 80, 96, 128, 160, 192, 256)  # possible numbers of columns of a sketch
 
 # Constants of the exact search.
 _SAMPLE = 4096  # number of points that the directions are computed from; also a block size
-# Number of reference points, from which the bars (defined below) of the queries are estimated.
+# Number of points among which the score of the k-th nearest neighbour of each query (its bar) is estimated.
 _REFERENCE = 16 * _SAMPLE
 _QUERIES = 64  # number of points whose bars are estimated (queries)
 _MIN_SECONDS = 3.0  # use sketches only if a search without them takes longer than this
@@ -76,12 +76,12 @@ class SearchParams:
     stop_early: bool = False
 
     def recall_goal(self, sample: int, max_attempts: int) -> _core.RecallGoal:
-        """Return the recall goal of an approximate search that measures its recall on ``sample`` points."""
+        """Return the recall goal as an argument of the C++ core. Recall is measured on ``sample`` points."""
         accept_lower = not self.stop_early
         return _core.RecallGoal(self.recall, sample=sample, max_attempts=max_attempts, accept_lower=accept_lower)
 
     def describe(self, **chosen: int) -> dict[str, Any]:
-        """Return the parameters of an approximate search, and the values that the search chose, for the graph."""
+        """Return the given and the chosen parameters of an approximate search, to store in the graph."""
         return {"recall": self.recall, "random_state": self.seed, **chosen}
 
 
@@ -363,7 +363,7 @@ def _seconds_per_pair(n_columns: int) -> float:
 
 
 def _filter_seconds_per_pair(n_columns: int) -> float:
-    """Estimate the seconds to bound the score of one pair of points.
+    """Estimate the seconds to compute an upper bound on the score of one pair of points.
 
     If the processor has fast products of int8 codes, the bound is computed from int8 codes.
     """

@@ -463,7 +463,8 @@ def fixed_point_for(graph: WeightSummary, weights: npt.NDArray[np.float64] | Non
     24 bits of each edge weight, even between the lightest points.
     """
     largest, smallest = max(graph.max_weight, -graph.min_weight, 0.0), smallest_weight(graph)
-    total, one = graph.n_edges.bit_length(), 0  # log2 of the number of all edges, and of one edge
+    # Log2 of the sum of all factors, and of the smallest factor; see choose_fixed_point.
+    total, one = graph.n_edges.bit_length(), 0
     if weights is not None:
         assert isinstance(graph, NeighborGraph)
         # The product of two weights is at most the mean of their squares.

@@ -46,12 +46,13 @@ class NeighborIndex:
     X: Any
     metric: str
     fit_method: str  # the search method of the fitted points
-    fit_parameters: Mapping[str, Any]  # the parameters of that search; only those of cells are used
+    fit_parameters: Mapping[str, Any]  # the parameters of that search; only used if the method is cells
     recall: float  # the share of the true neighbours to find
     seed: int
     cells: npt.NDArray[np.int32] | None = None  # the cell (inverted list) of each fitted point
     moments: Any = field(default=None, init=False)  # cache for vector linkages: a tree, and the means of its nodes
-    _cell_indexes: dict[int, Any] = field(default_factory=dict, init=False)  # built indexes, by n_neighbors
+    # Inverted file indexes built so far, by n_neighbors.
+    _cell_indexes: dict[int, Any] = field(default_factory=dict, init=False)
     _hashes: tuple[npt.NDArray[np.uint64], npt.NDArray[np.intp]] | None = field(default=None, init=False)
     _as_floats: NeighborIndex | None = field(default=None, init=False)
 

@@ -146,7 +146,8 @@ def neighbor_graph(
     check_n_neighbors(n_neighbors, len(points))
     if metric == "cosine":
         warn_zero_rows(points.zero_rows, len(points), stacklevel=3)
-    farthest = farthest_value(points.X, metric)  # before the search releases the pages of mapped files
+    # Computed now, because the search releases the pages of mapped files.
+    farthest = farthest_value(points.X, metric)
     report = progress and partial(progress, "neighbours")
     if n_neighbors == "all":
         if method not in ("auto", "exact"):
@@ -157,7 +158,7 @@ def neighbor_graph(
         params = SearchParams(int(n_neighbors), metric, n_threads, report, recall, seed, stop_early)
         graph = _search(points, method, params)
     graph = set_missing(graph, points.X, missing, farthest, seed, n_threads)
-    release_pages(points.X)  # computing the mean of pairs has read a sample of the points
+    release_pages(points.X)  # set_missing has read a sample of the points
     return graph
 
 
@@ -258,7 +259,7 @@ def clip_n_neighbors(n_neighbors: Any, n: int) -> Any:
 
 
 def check_n_neighbors(n_neighbors: int | str, n: int) -> None:
-    """Raise unless ``n_neighbors`` is below ``n``. If it is ``"all"``, raise if the graph exceeds memory."""
+    """Raise unless ``n_neighbors`` is below ``n``, or ``"all"`` and the complete graph fits half of the memory."""
     if isinstance(n_neighbors, str):
         if n_neighbors != "all":
             raise ValueError(f"n_neighbors={n_neighbors!r} is unknown: pass a positive integer or 'all'")

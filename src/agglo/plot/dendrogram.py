@@ -58,7 +58,8 @@ def top_branches(tree: Hierarchy, n_ends: int) -> list[Branch]:
     if isinstance(n_ends, bool) or not isinstance(n_ends, int | np.integer) or n_ends < 2:
         raise ValueError(f"n_ends={n_ends!r} is too few to draw a tree: pass an integer of at least 2")
     root = tree.n_nodes - 1
-    expanded: dict[int, tuple[list[int], list[int]]] = {}  # node: (separate children, children drawn as one)
+    # For each split node: children drawn separately, children drawn as one branch.
+    expanded: dict[int, tuple[list[int], list[int]]] = {}
     n_left = int(n_ends) - 1
     heap = [(-float(tree.height[root]), root)]
     while heap and n_left > 0:
@@ -138,7 +139,7 @@ def dendrogram(
     branches = top_branches(condensed, n_ends)
     counts = np.concatenate(
         [[tree.n_leaves], tree.rounds.after, [1]]
-    )  # by round; 1: the explicit root of a forest
+    )  # the number of clusters after each round; the last 1 is for the explicit root of a forest
     left = counts[tree.round[nodes]]  # by node: the number of clusters after its round
     ground = tree.n_leaves
     lines, line_inks, styles, wedges, wedge_inks = [], [], [], [], []

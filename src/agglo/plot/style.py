@@ -61,7 +61,7 @@ def branches_of(labels: Labels, tree: Hierarchy) -> Labels:
     number = np.empty(int(coarse.max()) + 1, np.int64)
     starts = np.sort(np.unique(ordered, return_index=True)[1])
     number[ordered[starts]] = np.arange(len(starts))
-    # The last assignment counts, so assign in reverse order.
+    # NumPy keeps the last of several assignments to an entry, so assign in reverse order.
     branches[labels[tree.order][::-1]] = number[ordered[::-1]]
     return branches
 

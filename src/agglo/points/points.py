@@ -282,7 +282,7 @@ def check_compressed(name: str, matrix: Any) -> None:
 
 
 def iter_blocks(points: PointArray, copy: PointArray | None = None) -> Iterator[tuple[int, npt.NDArray[Any]]]:
-    """Yield blocks of rows: the index of the first row, and the rows. Convert dtypes smaller than float32.
+    """Yield blocks of rows as (index of the first row, rows). Rows of small dtypes are converted to float32.
 
     If ``copy`` is given, each block is first copied to ``copy``, and the rows are yielded from there.
     """

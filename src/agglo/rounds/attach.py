@@ -24,7 +24,7 @@ _WEIGHTED_LINKAGES = ("average", *VECTOR_LINKAGES)  # linkages that depend on po
 
 @dataclass(frozen=True, eq=False)
 class Attached:
-    """The node, round and height at which each new point joins a tree. They determine its label in any cut.
+    """The node, round and height at which each new point merges into a tree. They determine its label in any cut.
 
     Examples
     --------

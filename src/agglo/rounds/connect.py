@@ -128,7 +128,8 @@ def _sort_merges(forest: Forest, is_similarity: bool) -> Forest:
     round.
     """
     must_link = np.isinf(forest.value)
-    n = int(((forest.round == 0) | must_link).sum())  # nodes that are not sorted: leaves and must-link merges
+    # Number of nodes that are not sorted: leaves and must-link merges.
+    n = int(((forest.round == 0) | must_link).sum())
     rounds = int(must_link.any())  # number of rounds that are not sorted
     merges = len(forest.parent) - n
     distance = -forest.value[n:] if is_similarity else forest.value[n:]

@@ -29,7 +29,7 @@ _SMALL = 4  # cannot-link groups of up to this size are stored as pairs
 
 @dataclass(frozen=True, eq=False)
 class Constraints(Immutable):
-    """Constraints that do not contradict each other.
+    """Validated constraints on points, which do not contradict each other.
 
     1. ``must`` and ``cannot`` are pairs of distinct points, one pair per row;
     2. ``groups`` has one row (point, group) per member of each cannot-link group that is not stored as pairs;

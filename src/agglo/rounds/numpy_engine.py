@@ -165,7 +165,7 @@ class ClusterPairs:
         self.n_empty = 0
 
     def reach(self, threshold: np.float32) -> Ints:
-        """Evaluate the pairs that may reach ``threshold``; return the slots of the pairs that reach it."""
+        """Evaluate the pairs that may reach ``threshold``; return the rows (slots) of the pairs that reach it."""
         slots = np.flatnonzero(self.similarity > np.nextafter(threshold, np.float32(-np.inf)))
         self._evaluate(slots[~self.is_evaluated[slots]])
         return slots[self.similarity[slots].astype(np.float32) >= threshold]
@@ -217,7 +217,7 @@ class ClusterPairs:
         self.is_evaluated[slots] = True
 
     def _compact(self) -> None:
-        """Remove the empty slots."""
+        """Remove the empty slots, whose pairs no longer exist."""
         slots = np.flatnonzero(self.similarity > -np.inf)
         self.ends, self.similarity = self.ends[slots], self.similarity[slots]
         self.is_evaluated = self.is_evaluated[slots]

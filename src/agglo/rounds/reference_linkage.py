@@ -87,7 +87,7 @@ class ClusterWeights(NamedTuple):
 
 
 class GraphLinkage:
-    """A linkage over the edges of one graph.
+    """A linkage that is computed from the edges of one graph.
 
     ``average`` is the mean over all pairs of points of the two clusters. ``complete`` is the value of the farthest
     pair. ``single`` is the weight of the closest edge. A pair without an edge has the value ``missing`` of the

@@ -36,7 +36,7 @@ _UNIT_SQEUCLIDEAN = (0.001, 4.0)
 _NUMBER = 200  # the number of thresholds in the paper's experiments
 _STEPS = 15_980  # default number of thresholds per factor of 1000: about 20 times the 800 of the paper
 _FLOAT32 = 2.0**-22  # relative differences below this are lost in float32 rounding
-_FEW = 0.001  # the range ignores this share of the closest edges, and of the farthest edges
+_FEW = 0.001  # the range of thresholds ignores this share of the closest edges, and of the farthest edges
 
 
 def threshold_range(graph: WeightSummary) -> tuple[float, float]:
@@ -207,7 +207,7 @@ def _odds(graph: WeightSummary, number: int | None, linkage: str, mass: float) -
 
 
 def _ratios(first: float, last: float, number: int | None) -> npt.NDArray[np.float64]:
-    """Return ``number`` values from ``first`` to ``last`` in equal ratios; by default, _STEPS per factor 1000."""
+    """Return ``number`` values from ``first`` to ``last`` in equal ratios; by default, 15,980 per factor 1,000."""
     if number is None:
         number = 1 + math.ceil(log(last / first) / log(1000.0) * _STEPS)
     return geomspace(first, last, number) if number > 1 else np.array([last])
@@ -262,10 +262,10 @@ class RoundPlan:
     """
 
     linkage: GraphLinkageName | Linkage | VectorLinkage
-    thresholds: npt.NDArray[np.float64] | None  # from near to far; if None, every pair merges
+    thresholds: npt.NDArray[np.float64] | None  # from near to far; if None, neighbours merge at any distance
     until_stable: bool  # whether to keep a threshold until a round merges nothing
     mutual: bool  # whether to merge only mutual nearest neighbours
-    about: dict[str, Any]  # entries for the record of the tree, Hierarchy.about
+    about: dict[str, Any]  # entries to add to Hierarchy.about
 
 
 def scc_plan(
@@ -300,7 +300,7 @@ def scc_plan(
 
 
 def affinity_plan(linkage: GraphLinkageName | Linkage | VectorLinkage) -> RoundPlan:
-    """Return the parameters of Affinity's rounds: all clusters merge with nearest neighbours at any distance."""
+    """Return the parameters of Affinity's rounds: each cluster merges with its nearest neighbour, however far."""
     return RoundPlan(linkage, None, True, False, {"method": "affinity"})
 
 

@@ -143,7 +143,7 @@ _INVALID = {
 
 
 def _input_statistics() -> list[Column]:
-    """Return SQL aggregates: those of the fingerprint, and the number of rows with each error of `_INVALID`."""
+    """Return SQL aggregates for the fingerprint, and for the number of rows with each error in `_INVALID`."""
     hashes = F.xxhash64("src", "dst", "weight")
     return [
         F.count(F.lit(1)).alias("rows"),

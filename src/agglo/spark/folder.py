@@ -26,7 +26,7 @@ _ACTIVE_TOKENS: set[str] = set()  # the tokens of the drivers that run in this p
 
 
 class Owner(NamedTuple):
-    """The record of a driver that owns, or has owned, a run folder."""
+    """An entry of the log of owners: a driver process that has, or had, the lock of a run folder."""
 
     number: int  # one more than the number of the previous owner
     token: str  # a unique id of the driver
@@ -45,7 +45,7 @@ class Owner(NamedTuple):
             os.kill(self.process, 0)
         except ProcessLookupError:
             return False
-        except PermissionError:  # a process of another user
+        except PermissionError:  # the process runs, but belongs to another user
             return True
         return True
 
@@ -120,7 +120,7 @@ _BATCH_LISTS = 100  # number of lists per message to Spark, so that no message e
 
 
 class State(NamedTuple):
-    """The state of a run after a step. One line of the log stores it, once the tables of the step are written."""
+    """The state of a run after a step, such as a round. The log has one line per state."""
 
     number: int  # the number of earlier states
     edges: str  # the name of the table of the contracted graph; before the first round, `GRAPH`
@@ -152,7 +152,7 @@ class Folder:
         return self.spark.read.parquet(*(f"{self.path}/{table}" for table in tables))
 
     def write(self, frame: DataFrame, table: str) -> DataFrame:
-        """Write a Spark table to the folder; return the stored copy, whose query plan is short."""
+        """Write a Spark table to the folder; return the stored copy, which Spark does not compute again."""
         frame.write.mode("overwrite").parquet(f"{self.path}/{table}")
         return self.spark.read.schema(frame.schema).parquet(f"{self.path}/{table}")
 
@@ -183,7 +183,7 @@ class Folder:
     # ---- header and log ----
 
     def read_header(self) -> dict[str, Any] | None:
-        """Return the header of the run, or None if the folder contains no run.
+        """Return the header of the run (parameters and thresholds), or None if the folder contains no run.
 
         The header records the parameters, the fingerprint of the input, the summary of the graph, and the
         thresholds.

@@ -36,9 +36,11 @@ from agglo.tree.hierarchy import Round
 Ints = npt.NDArray[np.int64]
 
 _SAMPLE = 100_000  # number of clusters that are sampled to estimate the number of edges
-_SAMPLE_MARGIN = 0.95  # an estimated number of edges may reach this share of the limit, as it may be too low
+# An estimate may be too low, so it must not exceed this share of the maximum number of edges.
+_SAMPLE_MARGIN = 0.95
 _MAX_SILENT_ROUNDS = 200  # if more rounds than this may run on Spark, warn
-_STEPS_PER_SHARE = 2  # number of Spark rounds per part of the graph that fits the driver; see docs/guide/scale.md
+# Estimated number of Spark rounds per `handoff_edges` edges of the graph; see docs/guide/scale.md.
+_STEPS_PER_SHARE = 2
 
 
 class CoreResult(NamedTuple):

@@ -165,7 +165,8 @@ def contract(
         (F.col("lo_new").isNotNull() | F.col("hi_new").isNotNull()).alias("is_changed"),
     ).filter("lo != hi")
     columns = ["lo", "hi", "lo_size", "hi_size", "combined", "count"]
-    sizes = [F.max("lo_size").alias("lo_size"), F.max("hi_size").alias("hi_size")]  # the same in all rows
+    # All rows of a pair have the same sizes.
+    sizes = [F.max("lo_size").alias("lo_size"), F.max("hi_size").alias("hi_size")]
     changed = relabelled.filter("is_changed") if broadcast else relabelled
     grouped = changed.groupBy("lo", "hi").agg(*sizes, *linkage.aggregates()).select(columns)
     keep = linkage.may_matter(last_threshold)

@@ -144,7 +144,8 @@ def name_nodes(
     terms, general = _list_terms(tree, found, reference, progress)
     examples = _select_examples(tree, found, X, progress)
     typical = _find_typical_texts(texts, examples)
-    place = np.argsort(tree.order)[[own[0] for own in examples]].tolist()  # of the most central text
+    # The position in leaf order of each node's most central text.
+    place = np.argsort(tree.order)[[own[0] for own in examples]].tolist()
     chosen = _choose_names(tree, found, terms, general, place, rank, reference)
     name = [
         ", ".join(found.names[term] for term in own) or text[:MAX_NAME]
@@ -306,7 +307,7 @@ def _choose_names(
     length = [-2] * n_inner  # the length of each name, without the separator before the first term
 
     def add_term(node: int, terms: Sequence[int], weights: Sequence[float]) -> None:
-        """Add the first term that fits into the name."""
+        """Add the first of ``terms`` that fits into the name of ``node``."""
         own, of_parent, of_above, of_children = keys[node], keys[parent[node]], keys[above[node]], child_keys[node]
         max_length = MAX_NAME - 2 - length[node]
         best = 0.0
@@ -390,7 +391,7 @@ def _find_typical_texts(texts: Sequence[str], examples: Sequence[Sequence[int]])
     example is cut off.
     """
 
-    @cache  # a text is an example of many nodes
+    @cache  # cached, because a text may be an example of many nodes
     def first_sentence(text: int) -> str:
         return _SENTENCE_END.split(" ".join(texts[text][: 5 * MAX_TYPICAL_TEXT].split()), maxsplit=1)[0]
 
@@ -433,7 +434,7 @@ def _select_examples(tree: Hierarchy, found: Terms, X: Any, progress: Progress |
 
 
 def _mean_cosines(vectors: Any, row: Ints, leaf: Ints, n_rows: int) -> Floats:
-    """Return, for each leaf, the dot product of its vector with the sum of all vectors of its row.
+    """Return, for each pair (row, leaf), the dot product of the leaf's vector with the sum of the row's vectors.
 
     For vectors of unit length, this is proportional to the mean cosine within the row.
     """

@@ -59,7 +59,7 @@ def find_paths(tree: Hierarchy, labels: Ints, levels: Sequence[npt.NDArray[Any]]
         above = np.where(is_chosen[above] | (above == root), above, above[above])
     parent = np.where(nodes == root, -1, position[above[nodes]])
     level = np.ones(len(nodes), np.int64)
-    for i, up in enumerate(parent.tolist()):  # parents come first
+    for i, up in enumerate(parent.tolist()):  # parents come before their children
         level[i] = 1 if up < 0 else level[up] + 1
     cluster = np.full(len(nodes), -1)
     cluster[position[own]] = np.arange(len(own))
@@ -111,7 +111,7 @@ def row_table(clusters: Any, paths: ClusterPaths, labels: Ints, inverse: Ints) -
     """
     names = clusters["name"].to_pylist()
     path = list(names)
-    for i, up in enumerate(paths.parent.tolist()):  # parents come first
+    for i, up in enumerate(paths.parent.tolist()):  # parents come before their children
         path[i] = names[i] if up < 0 else f"{path[up]} > {names[i]}"
     position = np.empty(int(labels.max()) + 1, np.int64)
     position[paths.cluster[paths.cluster >= 0]] = np.flatnonzero(paths.cluster >= 0)

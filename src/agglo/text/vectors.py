@@ -113,7 +113,7 @@ def lexical_features(texts: Sequence[str], *, progress: Progress | None = None) 
         if progress is not None:
             progress("features", done, len(vectorizers))
         try:
-            parts.append(vectorizer.fit_transform(shortened))  # rows of unit length
+            parts.append(vectorizer.fit_transform(shortened))  # each part has rows of unit length
         except ValueError:  # no text contains a word, but the character n-grams may still be usable
             continue
     if not parts:

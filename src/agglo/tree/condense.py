@@ -110,8 +110,10 @@ def keep_nodes(tree: Hierarchy, nodes: npt.NDArray[np.int64], about: dict[str, A
     old = np.concatenate([np.arange(n), nodes])
     parent = contract(tree, nodes)
     old_rounds, round = np.unique(tree.round[old], return_inverse=True)
-    old_rounds = old_rounds[(old_rounds > 0) & (old_rounds <= len(tree.rounds))]  # without an explicit root
-    n_merged = np.bincount(round[parent[:-1]]) - np.bincount(round)  # children of a round's nodes, minus the nodes
+    # Without 0, which means leaves, and without the explicit root.
+    old_rounds = old_rounds[(old_rounds > 0) & (old_rounds <= len(tree.rounds))]
+    # Per round: children of the round's nodes, minus these nodes.
+    n_merged = np.bincount(round[parent[:-1]]) - np.bincount(round)
     after = n - np.cumsum(n_merged[1:])[: len(old_rounds)]
     before = np.append(n, after)[: len(old_rounds)]
     threshold, seconds = tree.rounds.threshold[old_rounds - 1], np.full(len(old_rounds), np.nan)

@@ -261,5 +261,5 @@ def _rename_old_parameters(parameters: dict[str, Any]) -> None:
 
 
 def _warn_of_old_name(message: str) -> None:
-    # Level 4 is the caller of the wrapped method.
+    # stacklevel=4 makes the warning refer to the caller of the wrapped method.
     warnings.warn(f"{message}; the old name will not be accepted in the next release", FutureWarning, stacklevel=4)

@@ -159,7 +159,7 @@ class ModularityPath(Immutable):
     chance: Floats
     """The sum of the squared shares of all degrees, for each piece. It is minus the slope of the modularity."""
     node_resolution: Floats
-    """For each node, the largest resolution at which merging it is at least as good as any split."""
+    """For each node, the largest resolution at which merging the node is at least as good as any split."""
     node_inside: Floats
     """For each node, the share of the edge weight between its points."""
     node_volume: Floats

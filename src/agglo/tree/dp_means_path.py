@@ -164,7 +164,7 @@ class DPMeansPath(Immutable):
     node_center: npt.NDArray[np.int32] | None
     """For each node, the index of the point that is its center; None if centers are means."""
     critical: Floats
-    """For each node, the smallest ``lam`` at which merging it costs no more than any split."""
+    """For each node, the smallest ``lam`` at which merging the node costs no more than any split."""
 
     def __post_init__(self) -> None:
         self._release_arrays()
@@ -242,7 +242,7 @@ class DPMeansPath(Immutable):
         return cast(Floats, within + check_nonnegative_number("lam", lam) * counts)
 
     def _select_tied_merges(self, piece: int, n_clusters: int) -> npt.NDArray[np.bool_] | None:
-        """Find a cut into ``n_clusters`` that applies only some of the merges at the start of ``piece``.
+        """Find a cut into ``n_clusters`` that applies only some of the merges at which ``piece`` starts.
 
         Return a mask of the merged nodes, or None if no such cut is found. All these merges have the same critical
         ``lam``, so no cut into ``n_clusters`` costs less. Such ties are common. For example, all merges of

@@ -53,9 +53,9 @@ def read_tree(
     build: Callable[..., Tree],
     store: Callable[[Column], Column] = lambda column: column,
 ) -> Tree:
-    """Read the file ``path`` and return ``build(parent=, height=, size=, round=, rounds=, about=)``.
+    """Read a tree file; pass the columns and ``about`` to ``build`` as keyword arguments, and return the result.
 
-    The argument ``rounds`` maps column names to columns with one entry per round.
+    The keyword argument ``rounds`` maps column names to columns with one entry per round.
 
     Columns are read one by one. Each column is replaced by ``store(column)``.
     """

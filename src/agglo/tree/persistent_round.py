@@ -72,7 +72,7 @@ def _n_graph_rounds(tree: Hierarchy) -> int:
 def _persistence(tree: Hierarchy, weights: Floats | None = None) -> tuple[Floats, Floats]:
     """Return the effective number of clusters and the persistence of every round; see :func:`persistent_round`."""
     last = _n_graph_rounds(tree)
-    round = np.minimum(tree.round, last + 1)  # last + 1: the explicit root, or all nodes that merge roots
+    round = np.minimum(tree.round, last + 1)  # all nodes above the rounds on the graph get the round last + 1
     reached = np.zeros(last + 2)
     np.maximum.at(reached, round, tree.height)
     if last < len(tree.rounds):

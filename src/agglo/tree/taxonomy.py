@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-_COARSEST = 2.5  # layers have more clusters than this, except the layer of the persistent round
+_COARSEST = 2.5  # layers that are coarser than the persistent round have more clusters than this
 
 
 class Taxonomy(NamedTuple):
