@@ -72,7 +72,7 @@ def one_blas_thread() -> Iterator[None]:
     """Limit BLAS to one thread inside the ``with`` block, because the C++ core has its own threads.
 
     The limit holds for the whole process, so concurrent searches share it. If each search set and restored its own
-    limit, the last one could restore the limit of another.
+    limit, the last search to end could restore the limit of another search.
     """
     from threadpoolctl import ThreadpoolController
 

@@ -22,7 +22,7 @@ Rows = list[tuple[str, str]]
 
 
 def summarize_run(record: Mapping[str, Any]) -> Rows:
-    """Summarize the record of a run as text: points, graph, tree, labels and scores, if recorded."""
+    """Summarize the content of ``run.json`` as text: points, graph, tree, labels and scores."""
     rows: Rows = []
     if "data" in record:
         data = record["data"]
@@ -111,7 +111,7 @@ def summarize_rounds(tree: Hierarchy, max_rows: int = 12) -> Rows:
     return rows
 
 
-_MAX_ROUNDS = 1000  # maximum number of rounds in a record; the tree file has all rounds
+_MAX_ROUNDS = 1000  # maximum number of rounds in run.json; the tree file has all rounds
 
 
 def describe_run(model: Any, data: Data, rule: Mapping[str, Any], schedule: Mapping[str, Any]) -> dict[str, Any]:
@@ -153,7 +153,7 @@ def describe_run(model: Any, data: Data, rule: Mapping[str, Any], schedule: Mapp
 
 
 def describe_graph(graph: NeighborGraph) -> dict[str, Any]:
-    """Return the part of a record that describes the neighbour graph."""
+    """Return the part of ``run.json`` that describes the neighbour graph."""
     return {
         "method": graph.method,
         "parameters": dict(graph.parameters),
@@ -168,7 +168,7 @@ def describe_graph(graph: NeighborGraph) -> dict[str, Any]:
 
 
 def describe_tree(tree: Hierarchy) -> dict[str, Any]:
-    """Return the parts of a record that describe a tree and its rounds.
+    """Return the parts of ``run.json`` that describe a tree and its rounds.
 
     If the tree has more than 1,000 rounds, the rounds are omitted.
     """
@@ -208,7 +208,7 @@ def cut_tree(tree: Hierarchy, rule: Mapping[str, Any]) -> tuple[npt.NDArray[np.i
 def describe_labels(
     labels: npt.NDArray[np.int64], rule: Mapping[str, Any], round: int | None, resolution: float | None = None
 ) -> dict[str, Any]:
-    """Return the part of a record that describes the clusters of a cut."""
+    """Return the part of ``run.json`` that describes the clusters of a cut."""
     sizes = np.sort(np.bincount(labels))[::-1]
     return {
         "rule": {name: str(value) if value in (np.inf, -np.inf) else value for name, value in rule.items()},

@@ -305,7 +305,7 @@ def _write_sparse(X: Any, path: Path) -> None:
 
 
 def _read_points(paths: Mapping[str, Any], about: Mapping[str, Any], duplicates: Duplicates) -> Any:
-    """Open the points of the graph, from the model's folder or from the file that the record refers to."""
+    """Open the points of the graph, from the model's folder or from the file that the JSON record names."""
     if "path" not in about:
         if about["sparse"]:
             return sp.csr_array(sp.load_npz(paths[SPARSE_POINTS]))

@@ -77,8 +77,7 @@ def save_run(
 
     Files of an earlier run are replaced or deleted. Other files in ``folder`` stay. ``picture`` and the functions
     in ``extra`` write a file to a given path. ``model`` contains the functions that write the files of the fitted
-    model, and the record of the model; see
-    :func:`agglo.estimators.model_folder.model_files`.
+    model, and the JSON record of the model; see :func:`agglo.estimators.model_folder.model_files`.
     """
     files: dict[str, Write] = {
         TREE: tree.save,

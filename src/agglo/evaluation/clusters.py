@@ -249,9 +249,9 @@ def describe(
     Returns
     -------
     pandas.DataFrame
-        The index is ``cluster``. The columns are ``size``, ``node`` (the tree node of the cluster), ``height``
-        (the height of this node), ``until`` (the height of its parent), and the columns for ``X`` and ``texts``.
-        If the node is the root, ``until`` is NaN.
+        The index is ``cluster``. The columns ``size`` and ``node`` are the number of points and the tree node of
+        the cluster. ``height`` is the height of this node. ``until`` is the height of the parent of the node, or
+        NaN for the root. ``X`` and ``texts`` add further columns.
 
     Examples
     --------

@@ -155,7 +155,7 @@ def add_checksum(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def has_valid_checksum(record: Mapping[str, Any]) -> bool:
-    """Return whether the entries of a record match its checksum.
+    """Return whether the checksum of a JSON record matches the entries of the record.
 
     A record without a checksum is valid, because early versions of agglo wrote no checksums.
     """

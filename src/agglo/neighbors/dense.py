@@ -171,8 +171,8 @@ def search_cells(
     ``list_size`` is the number of points per inverted list. ``n_probes`` is the number of lists that are searched
     per point. ``n_candidates`` is the number of candidates to re-rank. For these three, 0 means automatic. If
     ``n_probes`` is given, it is not increased, even if the recall is too low. The recall is measured on ``sample``
-    points. If ``params.stop_early`` is set, and the recall is unreachable or more costly than an exact search, the
-    neighbour lists are empty, or their recall is below ``params.recall``.
+    points. If ``params.stop_early`` is set, the search gives up if the recall is unreachable or more costly than
+    an exact search. Then the neighbour lists are empty, or their recall is below ``params.recall``.
     """
     with one_blas_thread():
         basis = find_main_directions(points, params.metric)

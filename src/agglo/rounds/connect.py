@@ -187,8 +187,8 @@ def drop_unsupported_merges(forest: Forest, path: ModularityPath) -> Forest:
        child. A share of this weight goes to the other child. By chance, this share would be the other child's
        share of all degrees outside the child. The share must exceed chance by at least 2/5 of the largest possible
        excess. This rule keeps the parts of long or curved clusters together. Such parts have few edges between
-       them, but hardly any edges to other clusters. If a node has more than two children, the leaving
-       edge weights of all its children are added up, and their sum is compared with chance.
+       them, but hardly any edges to other clusters. If a node has more than two children, the edge
+       weights that leave its children are added up. Their sum is compared with chance.
 
     ``path`` is the modularity path of the tree of ``forest``.
     """

@@ -119,7 +119,7 @@ def schedule(
     Close and far clusters need different scales. Close clusters differ by ratios of distances, as in the paper's
     theorem: there may be as many levels between cosines of 0.9999 and 0.99 as between 0.99 and 0. Between large
     clusters, most pairs of points have no edge. The average linkage of clusters with a and b points may then
-    differ from ``missing`` by only 1 / (a b), and large clusters differ on this scale.
+    differ from ``missing`` by only 1 / (a b). Large clusters differ on this scale.
 
     Let d be the distance of two clusters, relative to the distance of a pair without an edge. The odds (1 - d) / d
     suit both scales: they are about 1 / d for small d, and about 1 - d for d near 1. The schedule starts at the

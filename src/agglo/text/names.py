@@ -93,11 +93,11 @@ def name_nodes(
 
     A name has up to three terms and at most 40 characters. The first term has the largest weight. The other terms
     are more general, to say what the first term is about. Their weight is ``n / s * min(log(n / (s g + 0.25)),
-    log(4))``, so that a term that is much rarer elsewhere is not better than a term that more texts of the node
-    contain. No word occurs twice in a name, in any inflection. A node and its parent share no word of their names.
-    If several nodes could use a word, the nodes of the first level have priority, then the nodes of the other
-    levels, the smallest first. Of the remaining nodes, the largest has priority. If the texts of a node share no
-    terms, the name consists of words of the most central text.
+    log(4))``. The minimum prefers terms that many texts of the node contain to terms that are very rare elsewhere.
+    No word occurs twice in a name, in any inflection. A node and its parent share no word of their names. If
+    several nodes could use a word, the nodes of the first level have priority, then the nodes of the other levels,
+    the smallest first. Of the remaining nodes, the largest has priority. If the texts of a node share no terms,
+    the name consists of words of the most central text.
 
     The centrality of a text is its mean cosine similarity to all texts of the node. Equally central texts keep
     their order in the tree. In nodes of more than 200 texts, a sample of 200 texts is compared.

@@ -77,10 +77,10 @@ def name_of(node: int, tree: Hierarchy, names: Names, texts: Sequence[str]) -> t
 def cluster_table(paths: ClusterPaths, tree: Hierarchy, names: Names, texts: Sequence[str], count: Ints) -> Any:
     """Return a pyarrow.Table with one row per cluster, the largest first.
 
-    The columns are ``id`` (the tree node of the cluster), ``parent`` (the tree node of the next larger cluster),
-    ``level``, ``cluster`` (the label), ``name``, ``size`` (the number of rows of the input), ``texts`` (the number
-    of different texts), ``typical_text`` and ``exemplars``. If no cluster contains the cluster, ``parent`` is
-    null. For clusters of coarser levels, ``cluster`` is null.
+    ``id`` is the tree node of the cluster. ``parent`` is the tree node of the next larger cluster, or null if
+    there is none. ``cluster`` is the label, or null for clusters of coarser levels. ``size`` is the number of rows
+    of the input, and ``texts`` is the number of different texts. The other columns are ``level``, ``name``,
+    ``typical_text`` and ``exemplars``.
     """
     n = tree.n_leaves
     named = [name_of(node, tree, names, texts) for node in paths.nodes.tolist()]
@@ -105,9 +105,9 @@ def cluster_table(paths: ClusterPaths, tree: Hierarchy, names: Names, texts: Seq
 def row_table(clusters: Any, paths: ClusterPaths, labels: Ints, inverse: Ints) -> Any:
     """Return a pyarrow.Table that has one row for each input row, in the same order.
 
-    The columns are ``row`` (the row number, from 0), ``point`` (the leaf of the tree), ``cluster``, ``name``,
-    ``path`` (the names from the top to the cluster) and ``depth`` (the number of these names). For rows without a
-    text, ``point`` and ``cluster`` are -1, ``depth`` is 0, and ``name`` and ``path`` are null.
+    ``row`` is the row number, from 0. ``point`` is the leaf of the tree. ``path`` has the names from the top to
+    the cluster, and ``depth`` is the number of these names. The other columns are ``cluster`` and ``name``. For
+    rows without a text, ``point`` and ``cluster`` are -1, ``depth`` is 0, and ``name`` and ``path`` are null.
     """
     names = clusters["name"].to_pylist()
     path = list(names)

@@ -65,7 +65,7 @@ def modularity_path(
     Notes
     -----
     Divide the modularity by the resolution γ. A node then costs the squared share of its degrees, plus 1 / γ times
-    the share of the weight of the edges that leave it. This is the form of the DP-means objective, with 1 / γ
+    the share of the edge weight that leaves it. This is the form of the DP-means objective, with 1 / γ
     instead of λ, so the path is computed in the same way; see :func:`agglo.dp_means_path`. It takes
     O(N log N + M) time for N nodes and M edges, and O(N) memory.
 
@@ -195,8 +195,9 @@ class ModularityPath(Immutable):
         The best cut at a resolution is the cut with the largest modularity.
 
         1. The persistence of a cut is the length of its range of resolutions, on a logarithmic scale. Ranges start
-           at 1/4. Below 1/4, the best cut separates only clusters between which the edge weight is less than a
-           quarter of that of chance. Such clusters are separate in any case, so longer ranges there prove nothing.
+           at 1/4. Below 1/4, the best cut separates only clusters with very little edge weight between them: less
+           than a quarter of what chance would give. Such clusters are separate in any case, so longer ranges there
+           prove nothing.
         2. The persistence is multiplied by the share of points in clusters of at least two points. Duplicates, and
            points that a must-link constraint merges, are one point here.
         3. Clusters are counted by their effective number: the exponential of the entropy of the cluster sizes.

@@ -120,7 +120,7 @@ class Hierarchy(Immutable):
     Heights are always distances. For a graph of distances, the height of a node is its linkage value. For
     similarities, it is ``about["origin"]`` minus the linkage value, such as 1 - cosine. If the node would be lower
     than a child, it gets the height of its highest child. The explicit root of a forest has the height of a pair
-    without an edge, or the height of its highest child if such pairs are ignored.
+    without an edge. If such pairs are ignored, it has the height of its highest child.
 
     Examples
     --------
@@ -359,8 +359,8 @@ class Hierarchy(Immutable):
             The graph that the tree was built from, for ``resolution`` and ``round="silhouette"``.
         noise : {"merge", "label"}
             For ``min_size``: ``"merge"`` keeps a node whole if one of its children is too small. ``"label"``
-            splits a node as soon as two of its children are large enough, and labels the points of its small
-            children -1, as DBSCAN labels noise.
+            splits a node as soon as two of its children are large enough. The points of its small children get
+            the label -1, like noise in DBSCAN.
         random_state : int
             For ``round="silhouette"``: the random seed of the sample of points that it evaluates.
         n_jobs : int, optional

@@ -22,7 +22,7 @@ def cut_by_known_classes(
 
     Only pairs of points with known classes are compared. A pair agrees if both points have the same class and the
     same cluster, or different classes and different clusters. The result has the most agreeing pairs of all
-    partitions into nodes of the tree. Ties go to the partition with the fewest clusters, so points of unknown
+    partitions into nodes of the tree. Ties go to the partition with the fewest clusters. So points of unknown
     class are merged wherever that does not reduce the number of agreeing pairs. One pass over the tree finds the
     exact optimum.
 
