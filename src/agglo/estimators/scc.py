@@ -808,7 +808,7 @@ def _drop_settled(rank: Ids, clusters: Ids, candidates: Ids, owner: Ids) -> tupl
     _, tie, count = np.unique(rank[clusters], return_inverse=True, return_counts=True)
     own = tie[owner]
     row = np.empty(len(count), np.int64)
-    row[own] = candidates  # for each group of tied clusters, any one of their candidates
+    row[own] = candidates  # row[t] is the row of any one candidate in group t of tied clusters
     differ = np.zeros(len(count), bool)
     differ[own[candidates != row[own]]] = True
     open_ = (differ & (count > 1))[tie]

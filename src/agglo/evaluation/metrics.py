@@ -66,7 +66,7 @@ class RoundScores(NamedTuple):
 
     @classmethod
     def from_pairs(cls, together: npt.NDArray[Any], of_class: float, of_cluster: npt.NDArray[Any]) -> RoundScores:
-        """Compute the scores from the number of pairs after each round; see :meth:`PairwiseScores.from_pairs`.
+        """Compute the scores of each round from numbers of pairs of points; see :meth:`PairwiseScores.from_pairs`.
 
         Examples
         --------

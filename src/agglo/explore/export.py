@@ -15,7 +15,7 @@ from agglo.explore.items import unique_names
 from agglo.explore.run import ExplorableRun
 from agglo.explore.values import decode, is_number, to_text
 
-_MAX_SELECTED = 2**13  # maximum number of rows selected at once; rows with long texts reduce it
+_MAX_SELECTED = 2**13  # maximum number of rows selected at once; fewer if rows may have long texts
 _MAX_ROWS = 2**16  # maximum number of rows of a part
 _MAX_BYTES = 4_000_000  # maximum size of a part
 _VARIABLE_LENGTH = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)

@@ -18,7 +18,7 @@ from agglo.io.atomic import replace_file
 MAX_BYTES = 3_000_000
 FRAME_BYTES = 1_000_000  # maximum number of bytes of the page in a cell of a notebook
 _MAX_BOXES = 20_000
-_MIN_BOX = 200  # typical number of bytes of a box without texts
+_MIN_BOX = 200  # typical number of bytes that a box without texts takes in the page
 _MAX_TEXT = 300  # maximum number of characters of an item's text
 _POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
 _SCRIPT = '<script type="module" crossorigin src="./app.js"></script>'

@@ -1,4 +1,4 @@
-"""The data that the explorer shows: a memory-mapped tree, its items, and the names of its clusters."""
+"""The data that the explorer shows: a tree, the texts and other columns of its points, and cluster names."""
 
 from __future__ import annotations
 

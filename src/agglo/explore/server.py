@@ -33,7 +33,7 @@ _HOST = "127.0.0.1"
 _JSON = "application/json; charset=utf-8"
 _MAX_CONNECTIONS = 64  # maximum number of open connections; each connection has a thread
 _MAX_COMPUTED = 4  # maximum number of responses computed at a time, to limit memory
-_RELEASE_EVERY = 20  # number of responses after which the mapped pages of the tree file are released
+_RELEASE_EVERY = 20  # after this number of responses, the mapped pages of the tree file are released
 # The page loads nothing from other servers, sends nothing to them, and is not shown in their frames.
 _POLICY = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
 _POLICY += "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"

@@ -47,10 +47,10 @@ _SAMPLE = 4096  # number of points that the directions are computed from; also a
 # Number of points among which the score of the k-th nearest neighbour of each query (its bar) is estimated.
 _REFERENCE = 16 * _SAMPLE
 _QUERIES = 64  # number of points whose bars are estimated (queries)
-_MIN_SECONDS = 3.0  # use sketches only if a search without them takes longer than this
+_MIN_SECONDS = 3.0  # use sketches only if a search without sketches takes longer than this
 # At its start, a search compares this many times more pairs in full, because bars are still low.
 _EARLY_FACTOR = 1.7
-_MAX_COST_RATIO = 0.85  # use sketches only below this share of the cost of a search without them
+_MAX_COST_RATIO = 0.85  # use sketches only if the cost is below this share of the cost without sketches
 
 # Constants of the search by cells.
 _CELLS_SAMPLE = 2048  # number of points that the directions are computed from
@@ -226,7 +226,7 @@ def check_finite(values: npt.NDArray[np.float32], *points: Any) -> None:
 
 
 def choose_sketch_basis(points: PointArray, metric: str, n_neighbors: int) -> Floats:
-    """Choose orthonormal directions for the sketches of an exact search; return one row per direction.
+    """Choose the directions to which an exact search projects points (sketches); return one row per direction.
 
     The first direction keeps the most of the points' lengths. If a search without sketches is expected to be about
     as fast, return no rows.
@@ -372,7 +372,7 @@ def _filter_seconds_per_pair(n_columns: int) -> float:
 
 
 def _sketch_seconds_per_pair(width: int, passing: float, n_columns: int) -> float:
-    """Estimate the mean seconds per pair of a search with sketches.
+    """Estimate the mean seconds per pair of points in a search with sketches of ``width`` columns.
 
     Pairs that pass the bound are compared in full: one by one, or by matrix products if many pairs pass.
     """

@@ -26,10 +26,10 @@ TRUSTED = object()
 
 _MOST_POINTS = 2**30
 _MAX_BITS = 60  # each edge must have at least 2^-60 of the total weight of all edges
-_LIMB_BITS = 62  # usable bits of the highest 64-bit limb: one bit is the sign, one is spare
+_LIMB_BITS = 62  # usable bits of the highest 64-bit word of a sum: one bit is the sign, one is spare
 _FLOAT_BITS = 24  # significant bits of a float32
-_LIMBS = (1, 2, 6)  # allowed numbers of 64-bit limbs of a sum in the rounds
-ROW_LIMBS = (1, 6)  # allowed numbers of limbs of a sum over the edges of one new point
+_LIMBS = (1, 2, 6)  # a sum in the rounds has this number of 64-bit words (limbs)
+ROW_LIMBS = (1, 6)  # a sum over the edges of one new point has this number of 64-bit words
 # from_edges warns if a graph has more than _MANY_POINTS points and at most this share of them can have edges.
 _FEW_WITH_EDGES = 0.1
 _MANY_POINTS = 1000
@@ -484,7 +484,7 @@ def choose_fixed_point(
     """Choose the fixed-point format for sums of weights with magnitudes from ``smallest`` to ``largest``.
 
     Zero weights are ignored. In a sum, each weight is multiplied by a factor of at least 2^one. The sum of all
-    factors is below 2^total. ``choices`` are the allowed numbers of limbs, in ascending order.
+    factors is below 2^total. ``choices`` are the allowed values of ``limbs``, in ascending order.
     """
     shift = _LIMB_BITS - total - int(np.frexp(largest)[1])
     needed = 0 if largest == 0 else _FLOAT_BITS - int(np.frexp(smallest)[1]) - one  # bits after the binary point

@@ -94,7 +94,7 @@ class Linkage(Protocol):
 
     @property
     def farthest(self) -> float | None:
-        """A bound on the linkage of any two clusters, at which named schedules of thresholds end.
+        """The farthest possible linkage of two clusters, at which named schedules of thresholds end.
 
         If it is None, named schedules end at the farthest edge.
         """

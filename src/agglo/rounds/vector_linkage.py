@@ -233,11 +233,11 @@ def _normalize_or_center(points: PointArray, metric: str, center: Float) -> npt.
 
 
 def _lost_edges(graph: NeighborGraph, rounding: Float) -> tuple[float, float]:
-    """Return the share of edges that rounding hides, and the largest rounding error of the points of these edges.
+    """Return the share of edges that are too short for float32, and the largest rounding error of their points.
 
-    ``rounding`` is the rounding error of each point. Rounding hides an edge of positive length if the edge is
-    shorter than ``CLEAR`` times the rounding error of its point. If a quick check shows that the share is at most
-    ``FEW``, both results are 0.
+    ``rounding`` is the rounding error of each point. An edge of positive length is too short if it is shorter than
+    ``CLEAR`` times the rounding error of its point. If a quick check shows that the share is at most ``FEW``, both
+    results are 0.
     """
     squared = graph.metric == "sqeuclidean"
     bounds = np.square(CLEAR * rounding) if squared else CLEAR * rounding

@@ -167,7 +167,7 @@ class Driver:
     # ---- rounds ----
 
     def _next_state(self, state: State, handoff_edges: int) -> State:
-        """Run one step and return the next state.
+        """Run one step, which is one or several rounds; return the state after the step.
 
         A step is a round on Spark, several rounds in the C++ core, or all remaining rounds in the core.
         """

@@ -22,7 +22,7 @@ from pyspark.sql import functions as F
 
 from agglo.tree.hierarchy import Round
 
-_ACTIVE_TOKENS: set[str] = set()  # the tokens of the drivers that run in this process
+_ACTIVE_TOKENS: set[str] = set()  # the tokens (unique ids) of the drivers that run in this process
 
 
 class Owner(NamedTuple):

@@ -175,7 +175,7 @@ def run_remaining_rounds(
 
 
 def _limbs(sums: npt.NDArray[Any], number: int) -> Ints:
-    """Split each integer into ``number`` limbs of 64 bits, lowest first; return one row of limbs per integer."""
+    """Split each integer into ``number`` words of 64 bits, lowest first; return one row of words per integer."""
     if number == 1:
         return sums.astype(np.int64)[:, None]
     wrapped = [int(value) % 2 ** (64 * number) for value in sums]

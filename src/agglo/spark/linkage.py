@@ -23,7 +23,7 @@ from agglo.neighbors.graph import FixedPoint, Kind, Missing, WeightSummary, smal
 from agglo.rounds.linkage import GraphLinkageName
 
 _DECIMAL = "decimal(38,0)"
-_MAX_LIMBS = 2  # maximum number of 64-bit limbs of a sum that fits Spark's decimal type
+_MAX_LIMBS = 2  # Spark's decimal type holds sums of at most this number of 64-bit words (limbs)
 _HALF = 2.0**63
 
 # Rounding may make the linkage of two clusters closer than their closest pair of points.

@@ -190,8 +190,8 @@ def _list_terms(
     share = np.maximum(found.n_texts_with, 1.0) / n_texts
     factor = phrase_factor(found.n_words) if len(found.n_words) else np.ones(n_terms)
     by_term = found.counts.tocsc()
-    # Each pair (term, text) is one number, and the numbers are sorted.
-    # So the texts of a node that contain a given term are a range of this array.
+    # Encode each pair (term, text) as one integer, in ascending order. The texts of a node that contain a term
+    # are then a range of this array.
     postings = np.repeat(np.arange(n_terms), np.diff(by_term.indptr)) * n_texts + by_term.indices
     distinctive: list[WeightedTerms] = []
     general: list[WeightedTerms] = []
@@ -255,7 +255,7 @@ def _default_levels(tree: Hierarchy) -> list[npt.NDArray[np.int64]]:
 
 
 def _rank_nodes(tree: Hierarchy, levels: Sequence[npt.NDArray[Any]]) -> Ints:
-    """Return a rank per node: 0 in the first level, 1 in other levels and for the root, 2 for all other nodes."""
+    """Return the rank of each node: 0 in the first level, 1 in other levels and for the root, 2 otherwise."""
     rank = np.full(tree.n_nodes, 2)
     for labels in levels[1:]:
         rank[tree.nodes(labels)] = 1
@@ -265,7 +265,7 @@ def _rank_nodes(tree: Hierarchy, levels: Sequence[npt.NDArray[Any]]) -> Ints:
 
 
 def _find_reference(tree: Hierarchy, rank: Ints) -> Ints:
-    """Return, for each node, the ancestor with which it is compared.
+    """Return, for each node, the ancestor whose texts are compared with the texts of the node.
 
     A node of a level is compared with its next ancestor that is a node of a level. Any other node is compared with
     its parent.
