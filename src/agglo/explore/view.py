@@ -15,7 +15,7 @@ from agglo.tree.taxonomy import compute_split_limits
 
 BRANCHING = 6.0  # typical number of boxes directly inside a box
 MAX_CLUSTERS = 500  # maximum number of clusters in a view; more would be too small to read
-_MAX_SPLITS = 5000  # maximum number of split nodes in a view, if many have to be split at once
+_MAX_SPLITS = 5000  # maximum number of nodes that a view splits, for trees in which many nodes are split at once
 _MAX_SIBLINGS = 60  # maximum number of boxes inside one box; the remaining siblings share a box
 _STEP = 1.1  # minimum ratio between the numbers of clusters of two adjacent slider positions
 

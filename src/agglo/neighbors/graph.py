@@ -25,7 +25,7 @@ TRUSTED = object()
 """Pass ``checked=TRUSTED`` to skip the check of the invariants, for arrays that the C++ core built."""
 
 _MOST_POINTS = 2**30
-_MAX_BITS = 60  # each edge must have at least 2^-60 of the total weight of all edges
+_MAX_BITS = 60  # the smallest product of two point weights is at least 2^-60 of the sum over all edges
 _LIMB_BITS = 62  # usable bits of the highest 64-bit word of a sum: one bit is the sign, one is spare
 _FLOAT_BITS = 24  # significant bits of a float32
 _LIMBS = (1, 2, 6)  # a sum in the rounds has this number of 64-bit words (limbs)

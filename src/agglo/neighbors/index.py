@@ -87,7 +87,7 @@ class NeighborIndex:
             if sp.issparse(self.X):
                 return self, sp.csr_array(X)
             return self, X.toarray() if sp.issparse(X) else np.asarray(X)
-        # Distances of queries may be arbitrarily small, so only cosine and dot need a minimum scale.
+        # Distances of queries may be arbitrarily small. So queries can be too small only for cosine and dot.
         scaled_metric = self.metric if self.metric in ("cosine", "dot") else None
         queries = check_points(X, compact=True, metric=scaled_metric)
         if queries.dtype == self.X.dtype:

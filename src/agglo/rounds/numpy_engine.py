@@ -40,7 +40,7 @@ class ForestBuilder:
         point_statistics = linkage.of_points(np.ones(n_points) if weights is None else weights)
         self.statistics = rows(point_statistics, np.arange(n_points))  # a copy, updated in place
         self.n_clusters = self.n_nodes = n_points
-        self.node = np.arange(n_points)  # the node of each cluster
+        self.node = np.arange(n_points)  # the tree node of each current cluster
         # A forest over n points has fewer than 2n nodes.
         self.parent = np.full(2 * n_points, -1, np.int32)
         self.value = np.full(2 * n_points, np.nan)

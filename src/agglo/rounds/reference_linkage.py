@@ -171,7 +171,7 @@ class EdgeWeights(NamedTuple):
 
 
 class ReferenceVectorLinkage:
-    """A vector linkage of the points that a :class:`agglo.rounds.vector_linkage.VectorLinkage` has prepared.
+    """Slow reference implementation of a vector linkage, on the points that a ``VectorLinkage`` has prepared.
 
     Sums are added in the same order as in the C++ core, so the results are equal to the last bit.
     """

@@ -207,7 +207,7 @@ def _odds(graph: WeightSummary, number: int | None, linkage: str, mass: float) -
 
 
 def _ratios(first: float, last: float, number: int | None) -> npt.NDArray[np.float64]:
-    """Return ``number`` values from ``first`` to ``last`` in equal ratios; by default, 15,980 per factor 1,000."""
+    """Return a geometric progression of ``number`` values; by default, 15,980 values per factor of 1,000."""
     if number is None:
         number = 1 + math.ceil(log(last / first) / log(1000.0) * _STEPS)
     return geomspace(first, last, number) if number > 1 else np.array([last])

@@ -164,7 +164,7 @@ class VectorLinkage:
 
     def prepare_queries(self, X: Any) -> npt.NDArray[np.float32]:
         """Normalize or center new points in the same way as the points of the linkage; return them in float32."""
-        # Distances of new points may be arbitrarily small, so only similarities need a minimum scale.
+        # Distances of new points may be arbitrarily small. So new points can be too small only for similarities.
         check_is_dense(X)
         scaled_metric = self.metric if self.metric in ("cosine", "dot") else None
         given = check_points(X, half=True, metric=scaled_metric)

@@ -151,7 +151,7 @@ class ModularityPath(Immutable):
 
     tree: Hierarchy
     resolutions: Floats
-    """The resolution at which each piece ends, ascending to infinity. The piece includes its end."""
+    """The resolution at which each linear piece of the modularity ends (inclusive), ascending to infinity."""
     n_clusters: Ints
     """The number of clusters for each piece, strictly increasing."""
     inside: Floats

@@ -154,7 +154,7 @@ class DPMeansPath(Immutable):
     tree: Hierarchy
     centers: Centers
     lambdas: Floats
-    """The value of ``lam`` at which each piece starts, ascending from 0."""
+    """The value of ``lam`` at which each linear piece of the lowest cost starts, ascending from 0."""
     within: Floats
     """The sum of squared distances of the points to their centers, for each piece."""
     n_clusters: Ints
@@ -171,7 +171,7 @@ class DPMeansPath(Immutable):
 
     @property
     def costs(self) -> Floats:
-        """The lowest cost at the start of each piece."""
+        """The lowest DP-means cost at each value in ``lambdas``."""
         return self.within + self.lambdas * self.n_clusters
 
     @overload
@@ -242,7 +242,7 @@ class DPMeansPath(Immutable):
         return cast(Floats, within + check_nonnegative_number("lam", lam) * counts)
 
     def _select_tied_merges(self, piece: int, n_clusters: int) -> npt.NDArray[np.bool_] | None:
-        """Find a cut into ``n_clusters`` that applies only some of the merges at which ``piece`` starts.
+        """Find a cut into ``n_clusters`` with only some of the merges of critical ``lam`` ``lambdas[piece]``.
 
         Return a mask of the merged nodes, or None if no such cut is found. All these merges have the same critical
         ``lam``, so no cut into ``n_clusters`` costs less. Such ties are common. For example, all merges of
