@@ -694,7 +694,7 @@ class HAC(Clusterer):
 
     Each round merges the two closest clusters. Parameters and attributes are the same as in :class:`SCC`, except
     that there are no thresholds. Each round reduces the number of clusters by 1. So some round has exactly
-    ``n_clusters`` clusters if this is at least the number of connected components of the graph.
+    ``n_clusters`` clusters, if ``n_clusters`` is at least the number of connected components of the graph.
     ``n_neighbors="all"`` gives classical HAC.
 
     Examples

@@ -137,8 +137,8 @@ def pairwise_f1(y: npt.ArrayLike, labels: npt.ArrayLike) -> PairwiseScores:
     """Compute pairwise F1, precision and recall of a clustering against known classes.
 
     Precision is the share of same-cluster pairs of points that also have the same class. Recall is the share of
-    same-class pairs that are also in the same cluster. F1 is the harmonic mean of precision and recall. A share of
-    no pairs is defined as 1.
+    same-class pairs that are also in the same cluster. F1 is the harmonic mean of precision and recall. If there
+    are no such pairs, a share is defined as 1.
 
     Parameters
     ----------

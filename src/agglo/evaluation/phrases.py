@@ -68,7 +68,7 @@ def extract_terms(texts: Sequence[str], language: str = "auto", stop_words: Coll
     """Find the words of texts, and the phrases of two or three words that occur at least twice.
 
     A term contains no stop word and starts with a letter. In a large set of texts, words that occur evenly among
-    all texts are also stop words. To detect them, neighbouring texts should be similar, as in the order of a
+    all texts are also stop words. To detect such words, neighbouring texts should be similar, as in the order of a
     tree's leaves.
 
     Parameters

@@ -39,7 +39,7 @@ def terms(
     The weight of a term in a cluster of ``s`` texts is ``n / s * log(n / (s g + 0.25))``. Here ``n`` is the number
     of the cluster's texts that contain the term. ``g`` is the share of texts with the term in all compared
     clusters together. The weight of a phrase is multiplied by 1.5 for two words, and by 1.7 for three words. Only
-    terms with positive weight are returned. If a term shares a word with a term of larger weight, it is left out.
+    terms with positive weight are returned. A term that shares a word with a term of larger weight is left out.
 
     Parameters
     ----------

@@ -19,7 +19,7 @@ def load_mapped(path: str | os.PathLike[str]) -> Hierarchy:
     """Load a tree as :meth:`agglo.Hierarchy.load` does, but with memory-mapped columns.
 
     The columns are decompressed into temporary files without names, which are deleted when the process ends. The
-    system may drop their pages from memory at any time.
+    system may drop the pages of these files from memory at any time.
 
     Examples
     --------

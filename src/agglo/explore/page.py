@@ -54,7 +54,7 @@ def render_frame(run: ExplorableRun) -> str:
     """Render the page of :func:`render_page` inside an HTML frame, for a cell of a notebook.
 
     The frame has an origin of its own, so its script cannot access the notebook. The page is part of the frame's
-    element. Therefore it needs no server, also after the notebook was closed or exported to HTML.
+    element. Therefore the page needs no server, also after the notebook was closed or exported to HTML.
     """
     page = render_page(run, FRAME_BYTES).encode("utf-8", "replace").decode()
     page = page.replace("&", "&amp;").replace("'", "&#39;")

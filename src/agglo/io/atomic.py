@@ -158,7 +158,8 @@ def replace_files(folder: Path, names: Sequence[str], obsolete: Callable[[], Ite
     """Yield a temporary folder for the files ``names``; on success, move all of them to ``folder`` atomically.
 
     If ``folder`` does not exist, it is created. On failure, a created folder is removed again. ``obsolete()``
-    returns the names of old files to delete. It is called while this process holds the lock of the folder.
+    returns the names of old files to delete. ``obsolete`` is called while this process holds the lock of the
+    folder.
     """
     created = [parent for parent in (folder, *folder.parents) if not parent.exists()]
     try:

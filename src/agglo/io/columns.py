@@ -69,7 +69,7 @@ def choose_features(
 def find_index_columns(table: Table) -> list[str]:
     """Return the names of the columns that hold the index of a data frame.
 
-    They are recognized by the metadata and the column names that pandas writes.
+    Such columns are recognized by the metadata and the column names that pandas writes.
     """
     stored = (table.schema.pandas_metadata or {}).get("index_columns", [])
     index = [column for column in stored if isinstance(column, str) and column in table.names]

@@ -27,9 +27,9 @@ FAINT = "#8a919c"
 def cluster_colours(labels: Labels, tree: Hierarchy | None = None) -> Colours:
     """Return the RGB colour of each cluster.
 
-    If ``tree`` is given, adjacent clusters in its leaf order get adjacent colours of the palette. If there are
-    more clusters than colours, the clusters of a branch share one colour, alternately dark and light. Without
-    ``tree``, the largest clusters get the colours of the palette, and all others are grey.
+    If ``tree`` is given, clusters that are adjacent in the leaf order of the tree get adjacent colours of the
+    palette. If there are more clusters than colours, the clusters of a branch share one colour, alternately dark
+    and light. Without ``tree``, the largest clusters get the colours of the palette, and all others are grey.
     """
     sizes = np.bincount(labels)
     if tree is not None and np.count_nonzero(sizes) > len(PALETTE):

@@ -1,7 +1,7 @@
 """Validate points once: convert arrays, tables and sparse matrices, check all numbers, find duplicates.
 
-Duplicates are searched and clustered as one point, whose weight is the sum of their weights. Otherwise they would
-slow down the search and fill each other's neighbour lists.
+Duplicates are searched and clustered as one point, whose weight is the sum of their weights. As separate points,
+duplicates would slow down the search and fill each other's neighbour lists.
 """
 
 from __future__ import annotations

@@ -123,9 +123,8 @@ def build_hierarchy(
 def _sort_merges(forest: Forest, is_similarity: bool) -> Forest:
     """Sort the merges of a binary forest by linkage value; return a forest with one merge per round, as in HAC.
 
-    If a merge is closer than a merge below it, it takes the place of the merge below it in the order. So children
-    come before their parents. Merges of must-link points have infinite linkage values. They stay in the first
-    round.
+    If a merge is closer than a merge below it, both are sorted by the value of the merge below. So children come
+    before their parents. Merges of must-link points have infinite linkage values. They stay in the first round.
     """
     must_link = np.isinf(forest.value)
     # Number of nodes that are not sorted: leaves and must-link merges.

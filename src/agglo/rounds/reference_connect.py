@@ -25,7 +25,7 @@ def merge_roots(
     weights: npt.ArrayLike | None = None,
     cannot_link: Sequence[tuple[int, int]] = (),
 ) -> dict[frozenset[int], float]:
-    """Merge roots by HAC; map the points of each new cluster to the linkage of the two clusters that merged.
+    """Merge roots by HAC; return a dict from the points of each new cluster to the linkage of its two parts.
 
     ``labels`` assigns the points to the roots. The linkage is a similarity or a distance, see :func:`link`.
     """

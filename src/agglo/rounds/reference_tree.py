@@ -21,7 +21,7 @@ RoundRecord = tuple[float, Ints, Floats]
 def plan_thresholds(plan: RoundPlan, sign: int) -> tuple[Floats, npt.NDArray[np.float32]]:
     """Return the thresholds, and the smallest float32 similarity that reaches each threshold.
 
-    ``sign`` is 1 for similarities and -1 for distances. If the plan has no thresholds, return one threshold, NaN,
+    ``sign`` is 1 for similarities and -1 for distances. If ``plan`` has no thresholds, return one threshold, NaN,
     which every similarity reaches.
     """
     thresholds = np.array([np.nan]) if plan.thresholds is None else plan.thresholds

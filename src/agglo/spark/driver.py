@@ -287,8 +287,8 @@ class Driver:
     def _statistics(self) -> list[Column]:
         """Return SQL aggregates that summarize a contracted graph.
 
-        They are the number of edges, the closest linkage of two clusters, and the number of edges that are
-        farther than the last threshold.
+        The aggregates are the number of edges, the closest linkage of two clusters, and the number of edges that
+        are farther than the last threshold.
         """
         last = self.last_threshold
         is_unreachable = F.lit(False) if last is None else ~self.linkage.reaches(last)

@@ -222,8 +222,8 @@ def plan_handoff(
 
     These are indices of ``thresholds``, which is sorted from near to far; larger values are closer. If the next
     round does not fit the driver's memory, ``end`` is ``step``. ``nearest`` is the result of
-    :func:`agglo.spark.round.find_nearest` without a threshold. ``n_clusters`` is an upper bound on its number of
-    rows.
+    :func:`agglo.spark.round.find_nearest` without a threshold. ``n_clusters`` is an upper bound on the number of
+    rows of ``nearest``.
     """
     # At thresholds nearer than `thresholds[end]`, merges never bring farther clusters within the threshold.
     positions = range(len(thresholds))

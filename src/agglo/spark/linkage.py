@@ -87,7 +87,7 @@ class SqlLinkage:
     def value(self) -> Column:
         """Return the SQL expression of the linkage of a pair of clusters.
 
-        It computes the same operations in the same order as the C++ core.
+        The expression computes the same operations in the same order as the C++ core.
         """
         pairs = F.col("lo_size").cast("double") * F.col("hi_size").cast("double")
         combined = F.col("combined").cast("double")

@@ -52,8 +52,8 @@ def select_nodes(tree: Hierarchy, branching: float, min_size: int) -> npt.NDArra
     The result is exact. The root is always kept. Nodes of fewer than ``min_size`` points are never kept. The cost
     has two parts:
 
-    1. A merge that is not kept costs its information times a difference of two levels. The first is the level of
-       its lowest kept ancestor, where a reader sees the merge. The second is its own level.
+    1. Dropping a merge costs its information times a difference of two levels: the level of its lowest kept
+       ancestor minus its own level. A reader sees the merge at that ancestor.
     2. A kept node costs ``log(branching) ** 2 / 2`` for each of its points.
 
     The information of a merge is the entropy of its children's shares times its number of points. It is large if

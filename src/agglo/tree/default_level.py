@@ -38,7 +38,7 @@ def modularity_path(
     The modularity of a cut is the share of the edge weight inside clusters, minus ``resolution`` times the share
     that chance would give: the sum over clusters of the squared share of all degrees. A cut may use any nodes of
     the tree, from any rounds. Ties go to the cut with the fewest clusters. There is one exception: if no edge
-    connects the parts of a node, it is merged at resolution 0 only.
+    connects the parts of a node, the node is merged at resolution 0 only.
 
     Only the ratios of edge weights matter, so multiplying all edge weights by a factor does not change the cuts.
 

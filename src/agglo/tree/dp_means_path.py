@@ -226,8 +226,8 @@ class DPMeansPath(Immutable):
     def best_round(self, lam: SupportsFloat) -> int:
         """Return the round whose partition has the lowest cost for ``lam``; ties go to the coarser round.
 
-        The paper uses this rule. The result of :meth:`cut` never costs more, because it selects among all cuts of
-        the tree.
+        The paper uses this rule. The result of :meth:`cut` never costs more, because :meth:`cut` selects among all
+        cuts of the tree.
         """
         costs = self.round_costs(lam)
         return len(costs) - 1 - int(costs[::-1].argmin())

@@ -256,8 +256,8 @@ class Hierarchy(Immutable):
         """Write the tree to ``path`` as one Parquet file; if writing fails, an existing file does not change.
 
         The file has one row per node, with the columns ``parent``, ``height``, ``size`` and ``round``, and the
-        ``threshold`` and ``seconds`` of that round. ``about`` is stored in the metadata. Any Parquet reader can
-        read the file.
+        ``threshold`` and ``seconds`` of the node's round. ``about`` is stored in the metadata. Any Parquet reader
+        can read the file.
         """
         from agglo.tree.file import write_tree  # PyArrow is slow to import
 
@@ -661,10 +661,10 @@ class Hierarchy(Immutable):
     def explore(self, texts: Sequence[str] | None = None, columns: Mapping[str, Any] | None = None) -> Any:
         """Open an :class:`agglo.explore.Explorer` of the tree, shown in a notebook, or as a link elsewhere.
 
-        The explorer is a web page, served on this machine until it is closed or the program ends. A notebook
-        contains a page of its own with the coarsest clusters, which needs no server. ``texts`` contains one text
-        per point. The texts describe the points and name the clusters. ``columns`` contains
-        further values per point, to show and to color by.
+        The explorer is a web page, served on this machine until it is closed or the program ends. In a notebook,
+        the displayed page has only the coarsest clusters, and needs no server. ``texts`` contains one text per
+        point. The texts describe the points and name the clusters. ``columns`` contains further values per point,
+        to show and to color by.
 
         Examples
         --------

@@ -28,7 +28,7 @@ def persistent_round(tree: Hierarchy, weights: Floats | None = None) -> int:
        of similarity 0, and distances are not rescaled.
     2. The persistence is multiplied by the share of points in clusters of at least two points.
     3. Clusters are counted by their effective number: the exponential of the entropy of the cluster sizes. Small
-       clusters hardly change it.
+       clusters hardly change this number.
     4. The score of a round is a weighted sum of the persistence of all rounds. The weight of another round is the
        ratio of the two numbers of clusters, the smaller divided by the larger. The round with the highest score
        is selected. Ties go to the coarser round.
