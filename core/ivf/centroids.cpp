@@ -14,12 +14,12 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr int kIterations = 4;           // iterations of k-means
-constexpr std::int64_t kSample = 40;     // centroids per group that train k-means
+constexpr std::int64_t kSample = 40;     // size of the training sample of k-means, in centroids per group
 constexpr std::int64_t kRows = 256;      // rows per matrix product
-constexpr std::int64_t kGroupSize = 64;  // nearest_centroids: centroids per group
-constexpr std::int64_t kSeen = 12;       // nearest_centroids: centroids compared per centroid returned
-constexpr std::int64_t kMinSeen = 1024;  // nearest_centroids: minimum number of centroids compared
-// nearest_centroids: up to kAll times the number of centroids to compare, all centroids are compared.
+constexpr std::int64_t kGroupSize = 64;  // size of a group of centroids in nearest_centroids()
+constexpr std::int64_t kSeen = 12;  // nearest_centroids() compares kSeen * k centroids to find the k nearest
+constexpr std::int64_t kMinSeen = 1024;  // nearest_centroids() compares at least this number of centroids
+// nearest_centroids() compares all centroids if these are at most kAll times the usual number.
 constexpr std::int64_t kAll = 4;
 
 }  // namespace
@@ -176,7 +176,8 @@ std::vector<std::int32_t> nearest_centroids(const Centroids& centroids, std::int
       [&](std::int64_t first, std::int64_t last, int worker) {
         index.find_k_nearest(centroids.row(first), last - first, k, scratch[worker],
                              nearest.data() + first * k);
-        for (std::int64_t c = first; c < last; ++c) {  // rounding may move the centroid itself; put it first
+        // Put the centroid itself first, even if rounding errors have ranked another one before it.
+        for (std::int64_t c = first; c < last; ++c) {
           std::int32_t* own = nearest.data() + c * k;
           std::int32_t* at = std::find(own, own + k, static_cast<std::int32_t>(c));
           if (at == own + k) *--at = static_cast<std::int32_t>(c);

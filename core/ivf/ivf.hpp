@@ -32,11 +32,10 @@ struct IvfResult {
 // After the search of all points, the recall of the result is measured on another sample.
 // If the measured recall is too low, all points are searched again with more probes or candidates.
 //
-// Perhaps no parameters reach the recall. If the goal accepts a lower recall, the best parameters are used.
-// If the goal does not accept a lower recall, the search stops.
-// It also stops if an exact search is estimated to be cheaper.
-// If all points were searched before, the function returns the result of this search.
-// Otherwise, `neighbors` is empty, and `recall` is the recall of the tuning sample.
+// If no parameters reach the recall and goal.accept_lower is true, the search uses the best parameters.
+// If goal.accept_lower is false, the search stops as soon as no parameters reach the recall, or as an exact
+// search is estimated to be cheaper. If all points were searched before, the function returns the result of
+// this search. Otherwise, `neighbors` is empty, and `recall` is the recall of the tuning sample.
 //
 // The result depends on the points, the arguments and the seed, but not on the number of threads.
 //
@@ -47,7 +46,7 @@ struct IvfResult {
 //
 // Besides the points and the result, the search needs 60 bytes per point and a few MB per thread.
 // Each column of a point, or each coordinate in the basis, needs one more byte for its code.
-// With a basis, each coordinate needs four more bytes. They are freed before the result is allocated.
+// With a basis, each coordinate needs four more bytes, which are freed before the result is allocated.
 IvfResult ivf_neighbors(const AnyPoints& points, std::int64_t k, Metric metric, const IvfParams& given,
                         const RecallGoal& goal, std::span<const float> basis, std::uint64_t seed,
                         Gemm<float>* sgemm, ThreadPool& pool, const Report& report = {});

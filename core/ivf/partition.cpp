@@ -24,14 +24,17 @@ constexpr std::int64_t kLeaves = 512;   // with more lists, points are first par
 constexpr std::int64_t kSample = 40;    // size of the training sample of k-means, per child
 constexpr int kDepth = 16;              // at this depth, nodes are cut into lists without k-means
 
-constexpr int kRounds = 3;             // rounds of reassignment
-constexpr int kMoreRounds = 6;         // rounds of reassignment while many points are misassigned
-constexpr double kMany = 0.02;         // if a larger share of points is misassigned, they are many
+constexpr int kRounds = 3;  // rounds of reassignment
+// The maximum number of these rounds if more than the share kMany of the points remains misassigned.
+constexpr int kMoreRounds = 6;
+// The share of misassigned points above which the rounds continue (see kMoreRounds).
+constexpr double kMany = 0.02;
 constexpr std::int64_t kTried = 1024;  // size of the sample that estimates the share of misassigned points
 constexpr std::int64_t kClose = 24;    // number of nearest lists with which a point is compared
 constexpr std::int64_t kFew = 2048;    // up to this number of lists, the partition is always thorough
 constexpr std::int64_t kAll = 8192;    // up to this number of lists, outliers are compared with all lists
-constexpr std::int64_t kProbes = 48;   // with more lists, number of groups of lists that an outlier probes
+// The number of groups of lists that an outlier probes if there are more than kAll lists.
+constexpr std::int64_t kProbes = 48;
 
 constexpr int kPasses = 2;  // number of passes that remove outliers from the mean of a list
 constexpr float kFar = 2;   // if a squared distance exceeds kFar times the median, the point is an outlier

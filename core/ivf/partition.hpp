@@ -12,7 +12,7 @@
 
 namespace agglo {
 
-// A partition of the positions 0..n-1 into inverted lists. Invariants:
+// A partition of the positions 0..n-1 of the distinct points into inverted lists. Invariants:
 //  1. Every position is in exactly one list.
 //  2. Every list has at most max_size(size) members. If there are several lists, each has at least min_size.
 //  3. nearest(l) contains distinct lists. Its first entry is l.

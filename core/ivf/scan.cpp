@@ -42,8 +42,9 @@ CodedLists::CodedLists(const RowSource& source, const Partition& partition, bool
           const Code parameters = encode(row, centroid, width, false, residual.data(), code.data());
           store_code(code.data(), width_, static_cast<std::int64_t>(i), codes_.data() + begin(list) * width_);
           scales_[slot] = parameters.scale;
-          // Under dot product, with the centroid c: x.y = (x - c).(y - c) + c.(y - c) + x.c.
-          // Under distances: -|x - y|^2 / 2 = (x - c).(y - c) - |x - c|^2 / 2 - |y - c|^2 / 2.
+          // The bias of a coded row y is minus the part of the similarity that depends only on y.
+          // For a query x, the centroid c and dot products: x.y = (x - c).(y - c) + c.(y - c) + x.c.
+          // For distances: -|x - y|^2 / 2 = (x - c).(y - c) - |x - c|^2 / 2 - |y - c|^2 / 2.
           biases_[slot] = source.rest(members[i]) - parameters.bias;
           if (product) {
             float sum = 0;

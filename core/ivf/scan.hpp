@@ -23,8 +23,9 @@ class CodedLists {
   CodedLists(const RowSource& source, const Partition& partition, bool product, ThreadPool& pool,
              const Report& report);
 
-  // A slot is the number of a column, counted over all panels.
-  // Empty slots fill the last panel of a list. Their score is -infinity.
+  // The codes of a list are stored in panels of kPanel codes (simd/codes.hpp).
+  // A slot is the number of a code, counted over the panels of all lists.
+  // Empty slots fill up the last panel of a list. Their score is -infinity.
   std::int64_t begin(std::int64_t list) const { return kPanel * panels_[list]; }
   std::int64_t size(std::int64_t list) const { return kPanel * (panels_[list + 1] - panels_[list]); }
   const std::uint8_t* codes(std::int64_t list) const { return codes_.data() + begin(list) * width_; }
@@ -43,16 +44,16 @@ class CodedLists {
 };
 
 // Scans inverted lists. Each worker has its own scanner.
-// The score of two points approximates their similarity.
-// The product of their residuals is replaced by the product of their int8 codes.
+// The score of two points approximates their similarity: in place of the product of their residuals, it
+// contains the product of the int8 codes.
 class IvfScanner {
  public:
   IvfScanner(const RowSource& source, const Partition& partition, const CodedLists& coded, bool product)
       : source_(source), partition_(partition), coded_(coded), product_(product) {}
 
-  // For every member of a list, scan the `n_probes` lists nearest to the member, and its own list.
-  // Calls visit(position, slots) for every member. `slots` holds its candidates, in no particular order.
-  // The candidates are the slots with the n_candidates largest scores. There may be fewer candidates.
+  // For every member of a list, scan the `n_probes` lists nearest to the member, and the list itself.
+  // Calls visit(position, slots) for every member. `slots` holds the candidates of the member, in no
+  // particular order: the slots with the n_candidates largest scores. There may be fewer candidates.
   template <class Visit>
   void scan(std::int64_t list, std::int64_t n_probes, std::int64_t n_candidates, Visit&& visit) {
     const auto members = partition_.members(list);
@@ -74,7 +75,7 @@ class IvfScanner {
     visit_candidates(queries, visit);
   }
 
-  // The scores of a position with all slots of its `n_probes` nearest lists.
+  // The scores of the point at a position with all slots of its `n_probes` nearest lists.
   // The first list is the list of the position itself. The scores of lists[r] start at begins[r].
   struct Scores {
     std::vector<std::int32_t> lists;

@@ -12,10 +12,13 @@
 namespace agglo {
 namespace {
 
-constexpr std::int64_t kRows = 8192;   // rows per chunk, so many that several rows probe each group
-constexpr std::int64_t kBlock = 256;   // number of rows that are compared with all centroids at once
-constexpr std::int64_t kProbes = 8;    // number of groups of seed points that a point probes
-constexpr std::int64_t kSampling = 8;  // seed points are first selected by 1 / kSampling of all points
+// The number of rows per chunk of parallel work. It is so large that several rows probe each group of
+// centroids.
+constexpr std::int64_t kRows = 8192;
+constexpr std::int64_t kBlock = 256;  // number of rows that are compared with all centroids at once
+constexpr std::int64_t kProbes = 8;   // number of groups of seed points that a point probes
+// A sample of 1 / kSampling of all points first shows which seed points attract too few points.
+constexpr std::int64_t kSampling = 8;
 constexpr std::int64_t kSeedsPerPart = 4;
 
 }  // namespace

@@ -12,7 +12,8 @@ namespace agglo {
 
 // A function that returns the exact similarity of two points in float64.
 // Searches rank neighbours by this similarity. A larger similarity means closer.
-// (i, j) gives the same bits as (j, i). Several threads may call the function at once.
+// The pairs (i, j) and (j, i) have the same similarity, to the last bit. Several threads may call the
+// function at once.
 using PairSimilarity = std::function<double(std::int32_t, std::int32_t)>;
 
 // Return the k nearest distinct targets of each row of directed edges, nearest first.

@@ -35,10 +35,11 @@ namespace {
 //    If there are sketches, the int8 codes represent the sketches instead of the rows.
 //  - Tiles of nearby blocks come first, so that the thresholds of the candidate lists rise early.
 
-constexpr std::int64_t kLeaf = 64;             // points per leaf
-constexpr std::int64_t kStrip = 4 * kLeaf;     // rows of a tile per matrix product: 1 MB of products
-constexpr std::int64_t kBlock = 16 * kLeaf;    // maximum number of points per block
-constexpr std::int64_t kMaxNumbers = 1 << 20;  // maximum number of numbers per block with several leaves
+constexpr std::int64_t kLeaf = 64;           // points per leaf
+constexpr std::int64_t kStrip = 4 * kLeaf;   // rows of a tile per matrix product; the products take 1 MB
+constexpr std::int64_t kBlock = 16 * kLeaf;  // maximum number of points per block
+// The maximum size of a block with several leaves: points times columns.
+constexpr std::int64_t kMaxNumbers = 1 << 20;
 constexpr std::int64_t kMaxColumns = 1 << 22;  // with more columns, the float32 error bound is useless
 constexpr std::int64_t kRows = 8;              // rows whose codes are multiplied at once
 // If more than 1 / kDense of the pairs pass the test by sketches or codes, all pairs are compared in full.
@@ -75,7 +76,7 @@ class BoundingBalls {
     const double between =
         std::sqrt(squared_distance(centers_.data() + a * width_, centers_.data() + b * width_, width_));
     const double gap = std::max(0.0, between - x.radius - y.radius);
-    // The bound follows from x.y = (|x|^2 + |y|^2 - |x - y|^2) / 2.
+    // For a row x of ball a and a row y of ball b: x.y = (|x|^2 + |y|^2 - |x - y|^2) / 2.
     return ((is_similarity ? x.square + y.square : 0.0) - gap * gap) / 2 + (x.slack + y.slack);
   }
 
@@ -183,8 +184,8 @@ class Tiles {
     std::unique_lock<std::mutex> one_, two_;
   };
 
-  // Returns one bit per leaf of the columns [left, right). The bit of a leaf is 1 if the leaf is needed.
-  // A leaf is needed if a point in the leaf may be close to a point in the rows [top, bottom).
+  // Returns one bit per leaf of the points [left, right). The bit of a leaf is 1 if the leaf is needed.
+  // A leaf is needed if a point in the leaf may be close to one of the points [top, bottom).
   std::uint64_t needed_leaves(std::int64_t top, std::int64_t bottom, std::int64_t left, std::int64_t right,
                               std::int64_t a, std::int64_t b) {
     constexpr std::int64_t most = kBlock / kLeaf;
@@ -217,7 +218,8 @@ class Tiles {
     multiply_blas(sgemm_, rows, piece.height(), columns, piece.width(), width, scratch.products);
   }
 
-  // Calls found(p, q, upper_bound) for each pair of positions whose product reaches a cutoff.
+  // Calls found(p, q, upper_bound) for each pair of rows whose upper bound reaches the threshold of at least
+  // one of the two rows. p and q are the positions of the rows.
   // If found() returns false, the function stops.
   template <class Found>
   void filter_pairs(const Piece& piece, Scratch& scratch, const Found& found) {
@@ -250,7 +252,7 @@ class Tiles {
   }
 
   // Computes upper bounds of the similarities of all pairs from int8 codes.
-  // Only pairs whose upper bound reaches the threshold of a candidate list are compared in full.
+  // Only pairs whose upper bound reaches the threshold of at least one of the two rows are compared in full.
   // Thresholds never fall. So a copy of earlier thresholds excludes no pair of close points.
   void compare_codes(const Piece& piece, std::int64_t a, std::int64_t b, Scratch& scratch) {
     scratch.thresholds.resize(piece.height() + piece.width());
@@ -283,7 +285,7 @@ class Tiles {
   }
 
   // Computes upper bounds of the similarities of all pairs from sketches.
-  // Only pairs whose upper bound reaches the threshold of a candidate list are compared in full.
+  // Only pairs whose upper bound reaches the threshold of at least one of the two rows are compared in full.
   void compare_sketches(const Piece& piece, std::int64_t a, std::int64_t b, Scratch& scratch) {
     multiply(piece, rows_.comparable(piece.top, piece.bottom, scratch.rows),
              rows_.comparable(piece.left, piece.right, scratch.columns), rows_.width(), scratch);
@@ -321,7 +323,7 @@ class Tiles {
   Gemm<float>* const sgemm_;
   const bool is_similarity_;
   const std::int64_t n_, block_, blocks_;
-  const std::unique_ptr<std::mutex[]> locks_;  // one lock per block, which protects its candidate lists
+  const std::unique_ptr<std::mutex[]> locks_;  // one lock per block, for the candidate lists of the block
   std::vector<Scratch> scratch_;
   BoundingBalls leaves_;
   std::optional<CodedRows> codes_;

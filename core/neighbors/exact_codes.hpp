@@ -22,7 +22,8 @@ inline bool codes_are_fast(std::int64_t width) { return simd_level() != Simd::pl
 // The int8 codes of n rows. A row is addressed by its position.
 //
 // Let m be the mean of all rows, and let u and v be two rows.
-// w = scale * code approximates u - m. The error of w is e = u - m - w. For v, they are w' and e'.
+// w = scale * code approximates u - m. The error of this approximation is e = u - m - w.
+// Let w' and e' be the approximation and the error for v - m.
 // Then u.v = w.w' + (u.m + v.m - m.m) + (w.e' + e.(v - m)).
 // The first term, w.w', is a product of integers times both scales.
 // The second term is a sum of one number per row.
@@ -42,7 +43,7 @@ class CodedRows {
     const std::vector<float> mean = mean_row(rows, n);
     double square = 0;
     for (const float x : mean) square += static_cast<double>(x) * x;
-    std::vector<float> length(n), error(n);  // N^2 and |e|^2, rounded up
+    std::vector<float> length(n), error(n);  // N^2 and |e|^2 of each row (see above)
     std::fill(panels_.begin(), panels_.end(), std::uint8_t{0});
     pool.ranges(n, kChunk, [&](std::int64_t first, std::int64_t last, int) {
       std::vector<float> scratch, residual(width_);
@@ -68,7 +69,8 @@ class CodedRows {
     double lengths = 0, errors = 0;
     for (std::int64_t p = 0; p < n; ++p) lengths += length[p], errors += error[p];
     const double ratio = lengths > 0 && errors > 0 ? std::sqrt(errors / lengths) : 1.0;
-    // The upper bound is computed in float32. Its rounding error is below 16 roundings of these numbers.
+    // The callers compute the upper bound of a similarity (see below) in float32, so the bias includes an
+    // allowance for the rounding error. This error is below 16 roundings of the numbers that are added here.
     const double unit = std::numeric_limits<float>::epsilon() / 2;
     for (std::int64_t p = 0; p < n; ++p) {
       const double slack = (ratio * length[p] + error[p] / ratio) / 2;
@@ -96,7 +98,7 @@ class CodedRows {
 
  private:
   static constexpr std::int64_t kChunk = 256;    // rows per chunk of parallel work, a multiple of kPanel
-  static constexpr std::int64_t kSample = 1024;  // number of rows whose mean is m
+  static constexpr std::int64_t kSample = 1024;  // number of rows in the sample whose mean is used as m
 
   std::vector<float> mean_row(const OrderedRows& rows, std::int64_t n) const {
     const std::int64_t sample = std::min(n, kSample);

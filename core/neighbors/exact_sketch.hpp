@@ -106,7 +106,8 @@ class OrderedRows {
   // Returns the coordinates of the rows in an orthonormal basis.
   // If `rest` is true, each row gets one more coordinate.
   // The last coordinate is an upper bound of the length of the row's part outside the basis.
-  // By the Cauchy-Schwarz inequality, the product of two rows is at most the product of such coordinates.
+  // By the Cauchy-Schwarz inequality, the product of two rows is at most the dot product of their
+  // coordinates.
   std::vector<float> coordinates(std::span<const double> basis, std::int64_t width, bool rest,
                                  Gemm<double>* dgemm, ThreadPool& pool) const {
     const std::int64_t n = static_cast<std::int64_t>(ids_.size()), d = space_.d(),

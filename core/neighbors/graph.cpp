@@ -106,7 +106,8 @@ Graph symmetrize(const DirectedView& rows, Kind kind, ThreadPool& pool) {
   const std::vector<std::uint64_t> both = mutual(rows, pool);
   // Calls call(i, j, weight) for every edge (i, j).
   // If the reverse edge does not exist with the same weight, also calls call(j, i, weight).
-  // Several threads make these calls, in any order. call(j, ...) writes to the memory at `counters` + j.
+  // Several threads make these calls, in any order. call(j, ...) writes to counters[j], so this memory is
+  // prefetched.
   const auto each_edge = [&](const std::int64_t* counters, const auto& call) {
     pool.ranges(n, kRows, [&](std::int64_t first, std::int64_t last, int) {
       for (std::int64_t i = first; i < last; ++i) {
@@ -134,7 +135,7 @@ Graph symmetrize(const DirectedView& rows, Kind kind, ThreadPool& pool) {
     graph.indices[at] = j;
     graph.weights[at] = weight;
   });
-  // indptr[i] is now the end of row i. The end of row i is the begin of row i + 1.
+  // indptr[i] is now the end of row i. The end of row i is the start of row i + 1.
   std::copy_backward(graph.indptr.begin(), graph.indptr.end() - 1, graph.indptr.end());
   graph.indptr[0] = 0;
 
@@ -179,9 +180,10 @@ Graph symmetrize(const DirectedView& rows, Kind kind, ThreadPool& pool) {
 }
 
 float weight_quantile(std::span<const float> weights, double bound, bool up, double share) {
-  // Each weight has an integer key. The keys increase with the distance of the weight from the bound.
-  // A first histogram finds the upper 16 bits of the key with the wanted rank.
-  // A second histogram finds the lower 16 bits of this key.
+  // The quantile is found with two histograms, without sorting.
+  // Each weight has an integer key, which increases with the distance of the weight from the bound.
+  // The first histogram finds the upper 16 bits of the key with the wanted rank.
+  // The second histogram finds the lower 16 bits of this key.
   const auto key = [up](float weight) {
     const auto bits = std::bit_cast<std::uint32_t>(weight);
     const std::uint32_t ascending = bits >> 31 ? ~bits : bits | 0x80000000u;

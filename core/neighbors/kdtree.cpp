@@ -134,8 +134,8 @@ class KdTree {
   };
 
  private:
-  // Returns an upper bound of the similarity of two rows, given their squared distance.
-  // The bound includes all rounding errors. It follows from x.y = (|x|^2 + |y|^2 - |x - y|^2) / 2.
+  // Returns an upper bound of the similarity of two rows x and y, given the square of their distance.
+  // The bound follows from x.y = (|x|^2 + |y|^2 - |x - y|^2) / 2, and includes all rounding errors.
   double upper(double square, double other, double squared_distance) const {
     return ((is_similarity_ ? square + other : 0.0) - squared_distance) / 2 + slack_ * (square + other);
   }

@@ -28,7 +28,8 @@ struct Candidate {
 // Return the slack of a row, given the squared length of the row.
 // The error of the float32 similarity of two rows is at most the sum of their slacks.
 //
-// The error of a float32 dot product of d terms is at most gamma |x||y|, for any order of the sum.
+// Let x and y be two rows of d numbers.
+// The error of their float32 dot product is at most gamma |x||y|, for any order of the sum.
 // gamma |x||y| is at most gamma (|x|^2 + |y|^2) / 2.
 // Rows, offsets, thresholds and their sums are rounded, too.
 // The error of all these roundings is less than 24 times the rounding error of a squared length.
@@ -90,8 +91,8 @@ class CandidateLists {
     if (size_[p] == capacity_) shrink(p);
   }
 
-  // Return the k nearest points of p, nearest first, with their indices among all points.
-  // The result is valid until the next call in the same thread.
+  // Return the k nearest points of the point at position p, nearest first, with their indices among all
+  // points. The result is valid until the next call in the same thread.
   std::span<const Candidate> best(std::int64_t p) {
     prune(p);
     return score_and_sort(p);

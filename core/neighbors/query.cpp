@@ -31,9 +31,8 @@ constexpr std::int64_t kListSize = 256;   // default number of points per invert
 constexpr std::int64_t kTuning = 128;     // points in the sample that tunes the parameters
 constexpr std::int64_t kProbes = 16;      // groups of centroids that a query probes to find its nearest list
 
-// The normalized rows of points have a length of at most 1.
-// If the squared length of a query is above kFar, the query is far from all points.
-// The float32 products of such a query might overflow.
+// If the squared length of a query is above kFar, float32 products of the query might overflow.
+// Such a query is far from all points, because the normalized rows of points have a length of at most 1.
 constexpr double kFar = 0x1p80;
 
 void check(const AnyPoints& points, std::int64_t k) {
@@ -91,8 +90,8 @@ class QueryStrip {
   // Adds the candidates of query i among the `width` points that start at `left`.
   void add_block(std::int64_t i, std::int64_t left, std::int64_t width, const float* products) {
     if (left == 0 && width > wanted_ && !is_far(i)) {
-      // Find a similarity that `wanted_` points of the first block surely reach.
-      // All candidates must reach this similarity. The cutoff is this similarity plus the query's offset.
+      // Find a similarity that `wanted_` points of the first block surely reach. Candidates must reach it,
+      // too. The cutoff is this similarity plus the offset of the query.
       lower_bounds_.resize(width);
       const float slack = static_cast<float>(float32_slack(queries_[i].square, space_.d()));
       for (std::int64_t c = 0; c < width; ++c)
@@ -192,7 +191,8 @@ IvfIndex::IvfIndex(const AnyPoints& points, std::int64_t k, Metric metric, const
   params_.n_candidates = std::max(params_.n_candidates, wanted_ + 1);
   if (partition_->count() == 1)
     params_.n_candidates = source_->n();  // with only one list, compare all points
-  // Under every metric, a query is assigned to the list with the nearest centroid. Points are, too.
+  // Points are assigned to the list with the nearest centroid, under every metric. So queries are assigned in
+  // the same way.
   Centroids centroids{source_->width(), {}, {}};
   for (std::int64_t c = 0; c < partition_->count(); ++c)
     centroids.add(partition_->centroid(c), half_squared_norm(partition_->centroid(c), source_->width()));

@@ -106,14 +106,15 @@ TrueNeighbors::TrueNeighbors(const Space& space, std::span<const std::int32_t> i
 }
 
 // Returns a lower bound of the offset of the point at position p.
-// The similarity of two points is the product of their rows minus both offsets.
+// The similarity of two points is the product of their rows minus the offsets of both points.
 float TrueNeighbors::offset(std::int64_t p) const {
   return static_cast<float>(space_.offset(ids_[p]) - float32_slack(space_, ids_[p]));
 }
 
 // Keeps the k nearest candidates of a query, nearest first.
-// Returns the cutoff of the query.
-// The product of the query and a further candidate must reach the cutoff plus the candidate's offset.
+// Returns the cutoff of the query: only candidates that may be among the k nearest reach it.
+// More precisely, the product of the query and such a candidate reaches the cutoff plus the candidate's
+// offset.
 float TrueNeighbors::keep_nearest(std::int64_t query) {
   auto& candidates = best_[query];
   keep_first(candidates, k_);

@@ -15,7 +15,8 @@ namespace {
 
 constexpr int kLanes = 16;      // the number of partial sums; this number determines how a sum is rounded
 constexpr float kTiny = 1e-30;  // smaller residuals are treated as 0, because their inverse could overflow
-constexpr std::int64_t kBytes = 4 * kPanel;  // the bytes of a panel that hold four numbers of each column
+// The number of bytes in a panel from four numbers of all codes to the next four numbers of all codes.
+constexpr std::int64_t kBytes = 4 * kPanel;
 
 [[gnu::always_inline]] inline Code encode_plain(const float* row, const float* centroid, std::int64_t width,
                                                 bool product, float* residual, std::int8_t* code,
@@ -74,7 +75,7 @@ std::int64_t select_codes_plain(const std::int32_t* products, const float* scale
   return end;
 }
 
-// Few columns pass the test. So the loop first tests whether any of 16 columns passes.
+// Few rows pass the test. So the loop first tests whether any of 16 rows passes.
 [[gnu::always_inline]] inline int select_bounds_plain(const std::int32_t* products, const float* scales,
                                                       const float* biases, const float* thresholds,
                                                       float scale, float bias, float threshold, int begin,
@@ -136,7 +137,7 @@ std::int64_t select_codes_plain(const std::int32_t* products, const float* scale
   return count;
 }
 
-// Panels store each number plus `shift`. Returns by how much this shift increases the products of a row.
+// Returns by how much the products of a row are too large, because panels store each number plus `shift`.
 std::int32_t correction(const std::int8_t* row, std::int64_t coded, int shift) {
   std::int32_t sum = 0;
   for (std::int64_t j = 0; j < coded; ++j) sum += row[j];
@@ -231,7 +232,7 @@ void multiply_avx512(const std::int8_t* rows, std::int64_t n_rows, std::int64_t 
   return encode_plain(row, centroid, width, product, residual, code, format);
 }
 
-// Each step converts sixteen numbers, four of each of four columns, to 16 bits.
+// Each step reads four numbers of each of four columns of a panel, and converts them to 16 bits.
 // The step multiplies these numbers by four numbers of the row, and adds pairs of products.
 [[AGGLO_AVX2]] void multiply_avx2(const std::int8_t* rows, std::int64_t n_rows, std::int64_t coded,
                                   const std::uint8_t* panels, std::int64_t n_panels, int shift,
@@ -275,7 +276,7 @@ void multiply_avx512(const std::int8_t* rows, std::int64_t n_rows, std::int64_t 
                                            const std::uint8_t* columns, const std::int32_t (&excess)[4],
                                            std::int32_t* const (&products)[4]) {
   const auto* from = reinterpret_cast<const __m256i*>(columns);
-  // The distance from four numbers of each column to the next four numbers of each column.
+  // The step, in registers, from four numbers of all columns of a panel to the next four numbers.
   constexpr std::int64_t step = kBytes / sizeof(__m256i);
   const __m256i ones = _mm256_set1_epi16(1);
   __m256i a = _mm256_set1_epi32(-excess[0]), b = _mm256_set1_epi32(-excess[1]),

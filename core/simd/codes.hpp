@@ -35,7 +35,7 @@ struct Code {
 Code encode(const float* row, const float* centroid, std::int64_t width, bool product, float* residual,
             std::int8_t* code, const CodeFormat& format = kLongCodes);
 
-// Store an int8 code as column number `column` of the panels.
+// Store an int8 code as column number `column` of the panels. Each column of a panel is one code.
 // A panel interleaves kPanel columns: first come four numbers of each column, then the next four of each.
 void store_code(const std::int8_t* code, std::int64_t coded, std::int64_t column, std::uint8_t* panels,
                 const CodeFormat& format = kLongCodes);
@@ -50,15 +50,16 @@ void code_products(const std::int8_t* rows, std::int64_t n_rows, std::int64_t co
                    const std::uint8_t* panels, std::int64_t n_panels, std::int32_t* products,
                    std::int64_t stride, const CodeFormat& format = kLongCodes);
 
-// Write the selected indices to `found` in increasing order, and return their number.
-// An index j in [begin, end) is selected if
+// Select the rows j in [begin, end) that may be close to a given row, by upper bounds of similarities (see
+// CodedRows). Write the indices of the selected rows to `found` in increasing order, and return their number.
+// `threshold` belongs to the given row, and thresholds[j] to row j. Row j is selected if
 //   products[j] * scales[j] * scale + biases[j] + bias >= min(threshold, thresholds[j]).
 int select_bounds(const std::int32_t* products, const float* scales, const float* biases,
                   const float* thresholds, float scale, float bias, float threshold, int begin, int end,
                   std::int32_t* found);
 
 // The candidate neighbours of one row while the row's inverted lists are scanned.
-// A slot is the number of a column, counted over all panels of all lists.
+// The slot of a candidate is the number of its column, counted over all panels of all lists.
 struct Reservoir {
   float* scores;
   std::int32_t* slots;

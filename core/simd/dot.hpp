@@ -9,7 +9,7 @@ namespace agglo {
 
 // Return the dot product or the squared distance of two rows of float or double numbers.
 // Terms are summed in float64, in an order that depends only on n.
-// So all machines compute the same bits, and (y, x) gives the same bits as (x, y).
+// So all machines compute the same bits, and swapping the two rows does not change the result.
 template <class T>
 double dot(const T* x, const T* y, std::int64_t n);
 template <class T>
@@ -39,8 +39,9 @@ RowKernels row_kernels(NumberType type);
 // More than k values reach the threshold only if some values are equal or nearly equal.
 float top_k_threshold(std::int64_t k, const float* values, std::int64_t n);
 
-// Write the selected indices to `found` in increasing order, and return their number.
-// An index j in [begin, end) is selected if
+// Select the points j in [begin, end) that may be close to a given point, by upper bounds (see
+// CandidateLists). Write the selected indices to `found` in increasing order, and return their number.
+// A cutoff is the threshold of a point plus the offset of this point. Index j is selected if
 //   products[j] >= min(own_cutoff + offsets[j], cutoffs[j] + own_offset).
 int select_above(const float* products, const float* offsets, const float* cutoffs, float own_offset,
                  float own_cutoff, int begin, int end, std::int32_t* found);

@@ -7,9 +7,9 @@
 namespace agglo {
 namespace {
 
-// This file computes a matrix product in blocks. Blocks of rows and of columns are packed into panels.
-// For each term of the sum, a panel stores the numbers of its rows next to each other.
-// The product of two panels is called a tile. Registers hold the sums of a tile.
+// This file computes a matrix product in blocks. Each block of rows or columns is packed into panels of a few
+// rows. For each term of the sum, a panel stores the numbers of its rows next to each other.
+// The product of a panel of rows and a panel of columns is called a tile. Registers hold the sums of a tile.
 // Long rows are divided into blocks of terms. Each block of terms adds to the sums of the previous block.
 
 constexpr std::int64_t kTerms = 256;     // terms per block, so few that two panels fit into the L1 cache
@@ -18,7 +18,8 @@ constexpr std::int64_t kColumns = 1024;  // columns per block, a multiple of all
 
 // Defines a function that adds the product of two panels to a tile of sums.
 // The rows of the tile are `stride` numbers apart.
-// AGGLO_TILE is a macro, because a vector type requires a function compiled for its instruction set.
+// AGGLO_TILE is a macro, because a function that uses a vector type must be compiled for the instruction set
+// of this type.
 #define AGGLO_TILE(name, Vector, kHeight, kVectors)                                                          \
   void name(const float* rows, const float* columns, std::int64_t terms, float* sums, std::int64_t stride) { \
     constexpr int lanes = sizeof(Vector) / sizeof(float);                                                    \
