@@ -56,7 +56,7 @@ inline constexpr NumberType kNumberType<std::int8_t> = NumberType::int8;
 template <>
 inline constexpr NumberType kNumberType<std::uint8_t> = NumberType::uint8;
 
-// Return run.operator()<T>(), where T is the C++ type of the number type.
+// Call the template `run` with the C++ type T of a number type, and return its result.
 template <class Run>
 auto with_number_type(NumberType type, const Run& run) {
   switch (type) {

@@ -201,7 +201,7 @@ IvfResult ivf_neighbors(const AnyPoints& points, std::int64_t k, Metric metric, 
         },
         params.n_passes == 1 ? part(300, all) : part(all, all));
     std::size_t from = tuning;
-    if (params.n_passes > 1) {  // the previous sample is biased, because it caused this pass
+    if (params.n_passes > 1) {  // the previous sample is biased, because its low recall caused this pass
       chosen = random_sample(n, goal.sample, rng());
       truth.emplace(find_truth(chosen, part(all, all)));
       from = 0;

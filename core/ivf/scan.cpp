@@ -78,7 +78,8 @@ void IvfScanner::probe(std::size_t n_rows, std::int64_t list, std::int64_t n_pro
   const auto n_lists = static_cast<std::int64_t>(lists.size());
   const std::int64_t capacity = kRoom * n_candidates + kPanel;
   score_lists(static_cast<std::int64_t>(n_rows), lists);
-  thresholds_.assign(n_rows, std::numeric_limits<float>::lowest());  // larger than the score of empty slots
+  // The initial thresholds are larger than -infinity, the score of empty slots.
+  thresholds_.assign(n_rows, std::numeric_limits<float>::lowest());
   scores_.resize(n_rows * capacity);
   slots_.resize(n_rows * capacity);
   reservoirs_.resize(n_rows);

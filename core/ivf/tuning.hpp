@@ -141,7 +141,8 @@ class ProbeTuner {
     return best;
   }
 
-  // Returns the mean recall of the sample for a pair, and the standard error of this mean.
+  // Returns the mean recall of the sample for a pair (n_probes, n_candidates), and the standard error of the
+  // mean.
   std::pair<double, double> mean_share(std::size_t pair) const {
     double sum = 0, squares = 0;
     for (const auto& shares : shares_) {
@@ -156,7 +157,8 @@ class ProbeTuner {
   const std::int64_t wanted_, max_probes_;
   const double probe_cost_, rerank_cost_;  // in about nanoseconds; only the ratio of the costs matters
   std::vector<std::int64_t> n_probes_, n_candidates_;
-  std::vector<std::vector<float>> shares_;  // for each sample point, the recall of each pair
+  // For each sample point, the recall for each pair (n_probes, n_candidates).
+  std::vector<std::vector<float>> shares_;
 };
 
 }  // namespace agglo

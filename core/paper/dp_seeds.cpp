@@ -200,9 +200,9 @@ class SeedSampler {
   // The cumulative sum of squared distances up to the end of each strip of kStrip points.
   std::vector<double> sums_;
   std::int64_t assigned_ = 0;  // number of seeds that all points have been compared with
-  std::int64_t best_ = 0;      // number of seeds with the smallest cost so far
+  std::int64_t best_ = 0;      // the number of seeds for which the cost is smallest so far
   double cost_ = kFar;
-  std::int64_t kept_assigned_ = 0;  // kept_*: the state before the batch that reached best_
+  std::int64_t kept_assigned_ = 0;  // the kept_ members hold the state before the batch that reached best_
   std::vector<double> kept_square_;
   std::vector<std::int32_t> kept_label_;
   std::vector<CenterScan::Scratch> scratch_;

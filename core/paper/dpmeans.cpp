@@ -237,7 +237,9 @@ class Passes {
     });
     for (std::int64_t k = 0; k < known; ++k) unseen_[k] = changed_clusters[k] ? points_.n : 0;
     for (std::int64_t k = known; k < count(); ++k)
-      if (members.row(k).size() > 1) unseen_[k] = points_.n;  // the center of a single point has not moved
+      // The center of a new cluster is its first point. If the cluster has only one point, the center has not
+      // moved.
+      if (members.row(k).size() > 1) unseen_[k] = points_.n;
     remove_empty(members);
     return changed;
   }

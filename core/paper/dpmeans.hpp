@@ -24,7 +24,7 @@ struct DpMeans {
   std::vector<std::int32_t> labels;  // cluster of each point, 0..k-1; no cluster is empty
   std::vector<double> centers;       // the means of the k clusters
   std::vector<double> history;       // DP-means cost after each pass
-  bool converged;                    // whether the last pass changed no label or met `tol`
+  bool converged;  // whether the last pass changed no label, or lowered the cost by at most `tol`
 };
 
 // Runs DP-means. It repeats passes over the points until a pass changes no label, or `plan` ends the run.

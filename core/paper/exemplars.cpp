@@ -74,7 +74,8 @@ class Solver {
     };
   }
 
-  // Makes the seeds the initial exemplars. Sets prices at which the points of each seed together pay λ.
+  // Makes the seeds the initial exemplars. Sets prices at which the points of each seed together pay λ for
+  // it.
   void set_seeds(std::span<const std::int32_t> seeds, std::span<const std::int32_t> labels) {
     std::vector<double> weight(seeds.size(), 0.0);
     for (std::int64_t i = 0; i < points_.n; ++i) weight[labels[i]] += weights_[i];

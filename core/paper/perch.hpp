@@ -19,10 +19,11 @@ enum class PerchSearch { given, boxes, beam };
 
 struct PerchPlan {
   PerchSearch search;
-  std::int64_t beam;        // number of nodes that the beam search keeps per level
-  bool exact_masking;       // whether rotations use distances of points instead of bounding boxes
-  bool balance;             // whether to rotate also for a shallower tree, if clusters stay together
-  std::int64_t max_leaves;  // with more leaves, the two closest sibling leaves merge; 0 means no limit
+  std::int64_t beam;   // number of nodes that the beam search keeps per level
+  bool exact_masking;  // whether rotations use distances of points instead of bounding boxes
+  bool balance;        // whether to rotate also for a shallower tree, if clusters stay together
+  // If there are more leaves, the two closest sibling leaves merge; 0 means no limit.
+  std::int64_t max_leaves;
 };
 
 // Builds a tree by inserting the points in order of id. Returns the parent of each node.

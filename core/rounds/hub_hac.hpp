@@ -146,8 +146,8 @@ class HubHac {
     // Clusters for which this cluster ties with their nearest neighbour: both have the same linkage to them.
     // The key is the id of that nearest neighbour, or infinity if every merge may change the linkage.
     Heap rivals;
-    // Clusters for which this cluster may become as close as their nearest neighbour.
-    // This can happen only if the size of this cluster is above -key.
+    // Clusters to which this cluster may become as close as their nearest neighbour already is. This can
+    // happen only if the size of this cluster is above -key.
     Heap rising;
     // Three heaps of the clusters whose nearest neighbour is this cluster. When this cluster merges, the
     // entries of a heap are checked for one reason:
@@ -421,7 +421,7 @@ class HubHac {
   double growth_limit() const { return is_gradual_ ? linkage_.floor : kNoLinkage; }
 
   // Returns whether the linkage to the nearest neighbour rises when that neighbour grows.
-  // Then the linkage to any other neighbour rises when that neighbour grows, too.
+  // In this case, the linkage to any other neighbour also rises when that other neighbour grows.
   bool is_rising(const Cluster& cluster) const {
     return is_gradual_ && cluster.value + rounding(cluster.value) < growth_limit();
   }

@@ -75,8 +75,7 @@ class Products {
   std::int64_t select(const Query& x, int level, double threshold, const float* partial, std::int64_t first,
                       std::int64_t n, std::int32_t* found) const {
     const auto [own, least] = test(x, level, threshold);
-    if (level + 1 == Levels::count)
-      level = 0;  // `own` is 0 after the last level, so any level gives the same result
+    if (level + 1 == Levels::count) level = 0;  // after the last level, `own` is 0, so `rest` has no effect
     return select_products(partial, levels.rest[level].data() + first, n, own, least, found);
   }
   std::int64_t select_of(const Query& x, int level, double threshold, const float* partial,

@@ -84,7 +84,7 @@ class InvertedSearch {
     std::int64_t total = 0;
     for (const Term& term : x.terms) total += term.length;
     scratch.is_listed = total < n_ / kSparse;
-    if (!search(p, scratch)) {  // the row has very few neighbours
+    if (!search(p, scratch)) {  // fewer than k rows share a column with this row
       scratch.is_listed = true;
       search(p, scratch);
     }
@@ -95,7 +95,7 @@ class InvertedSearch {
   static constexpr std::int64_t kLatency = 16;
   // If a query touches less than 1 / kSparse of all rows, the touched rows are listed.
   static constexpr std::int64_t kSparse = 8;
-  static constexpr std::int64_t kChunk = 4096;  // positions per block
+  static constexpr std::int64_t kChunk = 4096;  // number of positions that select() tests at once
 
   struct Scratch {
     explicit Scratch(const Measure& measure) : query(measure) {}

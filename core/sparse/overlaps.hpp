@@ -67,8 +67,7 @@ class Overlaps {
   std::int64_t select(const Query& x, int level, double threshold, const float* partial, std::int64_t first,
                       std::int64_t n, std::int32_t* found) const {
     const float own = static_cast<float>(x.rest[level]);
-    if (level + 1 == Levels::count)
-      level = 0;  // `own` is 0 after the last level, so any level gives the same result
+    if (level + 1 == Levels::count) level = 0;  // after the last level, `own` is 0, so `rest` has no effect
     return select_overlaps(partial, levels.rest[level].data() + first, sizes_.data() + first, n, own,
                            static_cast<float>(x.size), slope(threshold), found);
   }
