@@ -28,7 +28,7 @@ struct Half {
 template <class T>
 using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
-// Return a power of two by which all rows can be multiplied, so that their lengths are at most 1.
+// Return a power of two. If all rows are multiplied by this factor, no row is longer than 1.
 // `largest` is the maximum squared length of the rows. It must be above 0.
 // The function uses no logarithms, because the last bits of logarithms differ between processors.
 inline double unit_scale(double largest) {

@@ -40,8 +40,8 @@ namespace {
 constexpr std::int64_t kListSize = 256;  // default number of points per inverted list
 constexpr std::int64_t kTuning = 128;    // points in the sample that tunes the parameters
 // A partition costs about 8,000 nanoseconds per point. If the first partition does not reach the recall, two
-// more partitions may be tried. If an exact search costs less than kMinRetryCost nanoseconds per point,
-// trying them is not worthwhile.
+// more partitions may be tried. If an exact search costs less than kMinRetryCost nanoseconds per point, these
+// attempts are not worthwhile.
 constexpr double kMinRetryCost = 40e3;
 
 // The inverted lists with their int8 codes, one scanner per worker, and the tuner of the parameters.

@@ -44,8 +44,8 @@ class CodedLists {
 };
 
 // Scans inverted lists. Each worker has its own scanner.
-// The score of two points approximates their similarity: in place of the product of their residuals, it
-// contains the product of the int8 codes.
+// The score of two points approximates the similarity of the points.
+// It is computed from the product of the int8 codes instead of the product of the residuals.
 class IvfScanner {
  public:
   IvfScanner(const RowSource& source, const Partition& partition, const CodedLists& coded, bool product)

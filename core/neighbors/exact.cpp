@@ -101,8 +101,8 @@ struct Scratch {
   std::vector<float> bounds;  // upper bounds of the similarities of these pairs
 };
 
-// Compares pairs of blocks. If two points may be close, each is offered to the candidate list of the other.
-// If a block is compared with itself, each pair of points in the block is compared once.
+// Compares pairs of blocks. If two points may be close, each point is offered to the candidate list of the
+// other. If a block is compared with itself, each pair of points in the block is compared once.
 class Tiles {
  public:
   Tiles(const Space& space, std::span<const std::int32_t> ids, const OrderedRows& rows,
@@ -302,7 +302,8 @@ class Tiles {
     offer_pairs(a, b, scratch);
   }
 
-  // Compares the pairs of `scratch` in full, one by one, and offers them to the candidate lists.
+  // Compares the pairs of `scratch` in full, one by one. Offers each point of a pair to the candidate list of
+  // the other.
   void offer_pairs(std::int64_t a, std::int64_t b, Scratch& scratch) {
     scratch.bounds.clear();
     for (const auto& [p, q] : scratch.pairs)

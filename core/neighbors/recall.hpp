@@ -42,9 +42,9 @@ Recall estimate_recall(std::span<const double> shares, std::int64_t k);
 // The points are divided into m ranges of about equal size. The sample has one point from each range.
 std::vector<std::int32_t> random_sample(std::int64_t n, std::int64_t m, std::uint64_t seed);
 
-// The exact k nearest distinct points of each point in a sample. The recall is the share of them that a
-// search finds. A distinct point is addressed by its position in `ids`. The sample points are given by their
-// positions.
+// The exact k nearest distinct points of each point in a sample. The recall is the share of these points that
+// a search finds. A distinct point is addressed by its position in `ids`. The sample points are given by
+// their positions.
 class TrueNeighbors {
  public:
   TrueNeighbors(const Space& space, std::span<const std::int32_t> ids, std::int64_t k,

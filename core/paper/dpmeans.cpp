@@ -153,14 +153,16 @@ class Passes {
   }
 
   // Compares the points at positions `places` of order_ with the centers [from, to).
-  // If one of these centers is nearer to a point than its current center, assigns the point to it.
+  // If one of these centers is nearer to a point than the point's current center, assigns the point to this
+  // center.
   void assign(std::span<const std::int32_t> places, std::int64_t from, std::int64_t to) {
     std::vector<std::int32_t> rows;
     for (const std::int32_t p : places) rows.push_back(order_[p]);
     scan_.nearest(rows, centers_.data(), index_range(from, to), square_, label_, pool_, report_pass());
   }
 
-  // Decides for one candidate after the other: if it is still far from all centers, opens a cluster for it.
+  // For one candidate after the other: if the candidate is still far from all centers, opens a cluster for
+  // it.
   void decide(std::span<const std::int32_t> places, std::int64_t end) {
     const std::int64_t d = points_.d;
     std::vector<double> x(d), row(d);
@@ -185,8 +187,8 @@ class Passes {
   }
 
   // Compares points with the centers whose ids are at least `first`.
-  // If such a center is nearer to a point than its current center, assigns the point to it.
-  // A point is compared only with centers that were opened before its position in order_.
+  // If one of these centers is nearer to a point than the point's current center, assigns the point to this
+  // center. A point is compared only with centers that were opened before its position in order_.
   void assign_to_new_centers(std::int64_t first) {
     if (count() == first) return;
     const std::vector<std::int32_t> ids = index_range(first, count());

@@ -171,9 +171,9 @@ class MinHashSearch {
     std::vector<Candidate> list;
   };
 
-  // Compares all pairs of sets in a bucket. Adds each set to the neighbour list of the other set of the pair
-  // if it is near enough. If `all` is false, a pair is skipped if the sketches of both sets are not similar
-  // enough.
+  // Compares all pairs of sets in a bucket. Of each pair, adds each set to the neighbour list of the other if
+  // it is among the k best so far. If `all` is false, a pair is skipped if the sketches of both sets are not
+  // similar enough.
   void compare_bucket(std::span<const std::int32_t> members, bool all, Scratch& scratch) {
     auto& slopes = scratch.slopes;
     resize(members, scratch);

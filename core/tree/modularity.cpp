@@ -28,8 +28,8 @@ class CommonAncestors {
 
   // Returns the lowest common ancestor of a and b. A parent has a larger id than its children.
   // The top of a path is its highest node. If a and b are on two paths, no common ancestor is on the path
-  // whose top has the smaller id. If it were there, the other path would end below it, and the top of that
-  // path would have the smaller id.
+  // whose top has the smaller id. If a common ancestor were there, the other path would end below this
+  // ancestor, and its top would have the smaller id.
   std::int32_t find(std::int32_t a, std::int32_t b) const {
     while (nodes_[a].top != nodes_[b].top)
       if (nodes_[a].top < nodes_[b].top)
