@@ -27,7 +27,7 @@ constexpr std::int64_t kAll = 4;
 float half_squared_norm(const float* row, std::int64_t width) { return quick_dot(row, row, width) / 2; }
 
 std::int64_t argmax_score(float* products, const float* offsets, std::int64_t n) {
-  constexpr std::int64_t lanes = 16;  // so that the compiler uses wide registers
+  constexpr std::int64_t lanes = 16;  // number of partial maxima, which fill a wide register
   float largest[lanes];
   std::fill_n(largest, lanes, -kInfinity);
   std::int64_t c = 0;

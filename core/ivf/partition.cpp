@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::int64_t kRows = 512;     // rows in a chunk of parallel work
 constexpr std::int64_t kBranches = 64;  // maximum number of children of a node in the tree of k-means splits
-constexpr std::int64_t kLeaves = 512;   // with more lists, points are first partitioned by random seed points
+constexpr std::int64_t kLeaves = 512;   // with more lists than this, seed points are used first
 constexpr std::int64_t kSample = 40;    // size of the training sample of k-means, per child
 constexpr int kDepth = 16;              // at this depth, nodes are cut into lists without k-means
 
@@ -239,7 +239,7 @@ Partition::Partition(const RowSource& source, std::int64_t size, std::int64_t mi
     lists_ = group_by_label(std::span<const std::int32_t>(list_), split.size());
   }
   thorough_ = thorough || count() <= kFew;
-  bool search_all = thorough_;  // true until few points are misassigned
+  bool search_all = thorough_;  // whether to compare points with all lists
   for (int round = 0; round < (search_all ? kMoreRounds : kRounds) && count() > 1; ++round) {
     compute_centroids(source, true, pool, report);
     find_nearest_lists(kClose, pool, report);

@@ -40,8 +40,9 @@ constexpr std::int64_t kStrip = 4 * kLeaf;   // rows of a tile per matrix produc
 constexpr std::int64_t kBlock = 16 * kLeaf;  // maximum number of points per block
 // The maximum size of a block with several leaves: points times columns.
 constexpr std::int64_t kMaxNumbers = 1 << 20;
-constexpr std::int64_t kMaxColumns = 1 << 22;  // with more columns, the float32 error bound is useless
-constexpr std::int64_t kRows = 8;              // rows whose codes are multiplied at once
+// The maximum number of columns. With more columns, the float32 error bounds are too large to be useful.
+constexpr std::int64_t kMaxColumns = 1 << 22;
+constexpr std::int64_t kRows = 8;  // rows whose codes are multiplied at once
 // If more than 1 / kDense of the pairs pass the test by sketches or codes, all pairs are compared in full.
 constexpr std::int64_t kDense = 8;
 

@@ -130,7 +130,7 @@ void CenterScan::pairs(std::span<const std::int32_t> rows, const double* centers
       };
       float threshold = limit();
       const float least = lowest(scratch.offsets.data(), products, width);
-      if (!(least <= threshold)) continue;  // true for nearly all blocks
+      if (!(least <= threshold)) continue;  // in nearly all blocks, no center is close
       if (only_nearest)
         threshold = std::min(threshold, least + 2 * (static_cast<float>(most) + scratch.slack[r]));
       std::int64_t candidates = 0;

@@ -122,7 +122,7 @@ class ConstraintTracker {
   static std::uint64_t pair_key(Id s, Id t) { return key(std::min(s, t), std::max(s, t)); }
 
   const double max_weight_;
-  std::vector<double> weight_;  // indexed by cluster; empty if there is no maximum weight
+  std::vector<double> weight_;  // weight of each cluster; empty if there is no maximum weight
   std::vector<Id> tag_;     // tag of each cluster, or kNoCluster; empty without cannot-link pairs and groups
   std::vector<Id> parent_;  // parent of each tag in a union-find of tags
   std::vector<ConflictList> conflicts_;            // indexed by tag

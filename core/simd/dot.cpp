@@ -170,7 +170,7 @@ template <class Number, class T>
   for (; j + 32 <= end; j += 32) {
     const __m256 a = mask(j), b = mask(j + 8), c = mask(j + 16), d = mask(j + 24);
     const __m256 any = _mm256_or_ps(_mm256_or_ps(a, b), _mm256_or_ps(c, d));
-    if (_mm256_testz_ps(any, any)) continue;  // true for nearly all blocks of 32 products
+    if (_mm256_testz_ps(any, any)) continue;  // this is true for nearly all blocks of 32 products
     const auto bits = [](__m256 set) __attribute__((target("avx2,fma,f16c,popcnt"))) {
       return static_cast<std::uint32_t>(_mm256_movemask_ps(set));
     };

@@ -25,7 +25,7 @@ struct RowKernels {
   template <class Result>
   using Compare = Result(const void* x, const void* y, std::int64_t n);
   Compare<double>*dot, *squared_distance;
-  Compare<float>*quick_dot, *quick_squared_distance;  // null for float64
+  Compare<float>*quick_dot, *quick_squared_distance;  // null for rows of float64
   // Sets out = (x - center) * factor, in float32. `center32` is `center` rounded to float32.
   // If the points are float64 or the factor is extreme, the computation uses float64.
   void (*shift_to_float)(const void* x, const float* center32, const double* center, double factor,

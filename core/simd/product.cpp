@@ -47,7 +47,7 @@ typedef float Float16 __attribute__((vector_size(64)));
 #endif
 
     struct Tile {
-  int height, width;  // at most 12 and 32
+  int height, width;  // `height` is at most 12, and `width` is at most 32
   void (*add)(const float* rows, const float* columns, std::int64_t terms, float* sums, std::int64_t stride);
 };
 

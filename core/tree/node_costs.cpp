@@ -223,7 +223,7 @@ class Walk {
   std::int64_t leaves_;
   Descendants tree_;
   std::vector<std::int32_t> largest_;
-  std::vector<std::int32_t> task_;  // number of the finished task whose root is the inner node, or -1
+  std::vector<std::int32_t> task_;  // for each inner node, the finished task whose root it is, or -1
   std::vector<Cluster> clusters_;   // the cluster of the root of each task
   bool among_points_;
   NodeCosts found_;
