@@ -106,8 +106,8 @@ Graph symmetrize(const DirectedView& rows, Kind kind, ThreadPool& pool) {
   const std::vector<std::uint64_t> both = mutual(rows, pool);
   // Calls call(i, j, weight) for every edge (i, j).
   // If the reverse edge does not exist with the same weight, also calls call(j, i, weight).
-  // Several threads make these calls, in any order. call(j, ...) writes to counters[j], so this memory is
-  // prefetched.
+  // Several threads make these calls, in any order.
+  // Because call(j, ...) writes to counters[j], each_edge prefetches counters[j].
   const auto each_edge = [&](const std::int64_t* counters, const auto& call) {
     pool.ranges(n, kRows, [&](std::int64_t first, std::int64_t last, int) {
       for (std::int64_t i = first; i < last; ++i) {

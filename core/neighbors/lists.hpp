@@ -74,7 +74,7 @@ class CandidateLists {
     upper_bounds_.resize(n * capacity_);
   }
 
-  // The upper bound of the similarity of p and q is product - offset(p) - offset(q).
+  // The upper bound of the similarity of the points at positions p and q is product - offset(p) - offset(q).
   // Here, `product` is the float32 dot product of the normalized rows of p and q.
   // The upper bound reaches threshold(p) if product >= cutoff(p) + offset(q).
   const float* offset() const { return offset_.data(); }

@@ -15,7 +15,8 @@ namespace {
 
 constexpr int kLanes = 16;      // the number of partial sums; this number determines how a sum is rounded
 constexpr float kTiny = 1e-30;  // smaller residuals are treated as 0, because their inverse could overflow
-// The number of bytes in a panel from four numbers of all codes to the next four numbers of all codes.
+// In a panel, the first four numbers of all codes come first, then the next four, and so on.
+// The size of one such group of numbers in bytes:
 constexpr std::int64_t kBytes = 4 * kPanel;
 
 [[gnu::always_inline]] inline Code encode_plain(const float* row, const float* centroid, std::int64_t width,
@@ -276,7 +277,8 @@ void multiply_avx512(const std::int8_t* rows, std::int64_t n_rows, std::int64_t 
                                            const std::uint8_t* columns, const std::int32_t (&excess)[4],
                                            std::int32_t* const (&products)[4]) {
   const auto* from = reinterpret_cast<const __m256i*>(columns);
-  // The step, in registers, from four numbers of all columns of a panel to the next four numbers.
+  // In a panel, the first four numbers of all columns come first, then the next four, and so on.
+  // The step from one such group of numbers to the next, in registers:
   constexpr std::int64_t step = kBytes / sizeof(__m256i);
   const __m256i ones = _mm256_set1_epi16(1);
   __m256i a = _mm256_set1_epi32(-excess[0]), b = _mm256_set1_epi32(-excess[1]),

@@ -8,12 +8,15 @@ namespace agglo {
 
 // Each select function tests the indices j in [0, n).
 // The function writes the indices that pass the test to `found`, in order, and returns their number.
-// Tests values[j] > threshold.
+
+// Finds the values that are larger than the threshold.
 int select_larger(const float* values, std::int64_t n, float threshold, std::int32_t* found);
-// Tests partial[j] + own * rest[j] >= threshold.
+// Finds the rows whose similarity to the query may reach the threshold (see InvertedSearch), by the test
+//   partial[j] + own * rest[j] >= threshold.
 int select_products(const float* partial, const float* rest, std::int64_t n, float own, float threshold,
                     std::int32_t* found);
-// Tests partial[j] + min(own, rest[j]) >= slope * (size + sizes[j]).
+// Finds the sets whose similarity to the query may reach a threshold (see Overlaps::slope), by the test
+//   partial[j] + min(own, rest[j]) >= slope * (size + sizes[j]).
 int select_overlaps(const float* partial, const float* rest, const float* sizes, std::int64_t n, float own,
                     float size, float slope, std::int32_t* found);
 
