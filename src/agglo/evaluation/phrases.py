@@ -164,7 +164,7 @@ def _most_frequent_spellings(place: Ints, term: Ints, n_words: Ints, code: Ints,
 
 
 def _spread_evenly(base: Ints, doc: Ints, n_texts: int, n_words: int) -> npt.NDArray[np.bool_]:
-    """Return, for each word, whether it occurs in many texts, and in most blocks of texts about equally often."""
+    """Return, for each word, whether many texts contain it, about equally many in most blocks of texts."""
     if n_texts < _N_BLOCKS * _MIN_BLOCK:
         return np.zeros(n_words, bool)
     pairs = np.unique(doc * n_words + base)

@@ -43,7 +43,7 @@ SIMILARITIES = ("cosine", "dot")
 _WIDTHS = (4, 8, 12, 16, 24, 32, 48, 64, 80, 96, 128, 160, 192, 256)  # possible numbers of columns of a sketch
 
 # Constants of the exact search.
-_SAMPLE = 4096  # number of points that the directions are computed from; also a block size
+_SAMPLE = 4096  # number of sampled points from which the directions are computed; also a block size
 # Number of points among which the score of the k-th nearest neighbour of each query (its bar) is estimated.
 _REFERENCE = 16 * _SAMPLE
 _QUERIES = 64  # number of points whose bars are estimated (queries)
@@ -53,8 +53,8 @@ _EARLY_FACTOR = 1.7
 _MAX_COST_RATIO = 0.85  # use sketches only if the cost is below this share of the cost without sketches
 
 # Constants of the search by cells.
-_CELLS_SAMPLE = 2048  # number of points that the directions are computed from
-_KEPT_SQUARES = 0.95  # share of the squared lengths that the directions must keep
+_CELLS_SAMPLE = 2048  # number of sampled points from which the directions are computed
+_KEPT_SQUARES = 0.95  # the directions must keep this share of the sum of squared lengths
 _MIN_COLUMNS = 160  # use directions only for at least this number of columns
 
 

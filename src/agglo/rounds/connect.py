@@ -254,7 +254,7 @@ def _select_nodes(forest: Forest, is_kept: npt.NDArray[np.bool_]) -> Forest:
 
 
 def extend_heights(forest: Forest, n_below: int, kind: Kind, missing: Missing) -> Forest:
-    """Return the forest with new linkage values for the nodes after the first ``n_below`` nodes (Ward's merges).
+    """Return the forest with new linkage values for Ward's merges, which are the nodes from ``n_below`` on.
 
     Values of Ward's linkage grow with the number of points, so they cannot be compared with averages. The new
     values continue the values of the rounds on the graph. They start at the farthest value on the graph. The

@@ -34,7 +34,7 @@ _COSINE = (1.0, 0.001)
 _UNIT_SQEUCLIDEAN = (0.001, 4.0)
 
 _NUMBER = 200  # the number of thresholds in the paper's experiments
-_STEPS = 15_980  # default number of thresholds per factor of 1000: about 20 times the 800 of the paper
+_STEPS = 15_980  # default number of thresholds per factor of 1000: about 20 times the paper's 800
 _FLOAT32 = 2.0**-22  # relative differences below this are lost in float32 rounding
 _FEW = 0.001  # the range of thresholds ignores this share of the closest edges, and of the farthest edges
 

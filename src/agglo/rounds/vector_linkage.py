@@ -136,7 +136,7 @@ class VectorLinkage:
 
     @cached_property
     def farthest(self) -> float:
-        """A bound on the linkage of any two clusters; see :attr:`agglo.Linkage.farthest`."""
+        """A value that is at least as far as every linkage of two clusters; see :attr:`agglo.Linkage.farthest`."""
         if self.kind == "similarity":
             return -_ROUNDING * (1.0 if self.metric == "cosine" else float(self._squares.max()))
         # No mean is farther from the origin than the farthest point.

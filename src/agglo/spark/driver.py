@@ -157,7 +157,7 @@ class Driver:
         return state
 
     def _edges(self, state: State) -> DataFrame:
-        """Return the contracted graph of a state: one row per pair of clusters with an edge."""
+        """Return the graph of the clusters of a state (contracted graph): one row per pair with an edge."""
         if state.edges != GRAPH:
             return self.folder.read(state.edges)
         edges = self.linkage.from_points(self.folder.read(GRAPH))

@@ -109,7 +109,7 @@ def _cut_levels(tree: Hierarchy, wanted: Sequence[float], min_children: int, max
 
 
 def _cut_best(tree: Hierarchy, nodes: Ints, costs: Floats, number: float) -> Ints:
-    """Return the labels of the best cut into about ``number`` clusters that are ``nodes`` or single points.
+    """Return the labels of the best cut into about ``number`` clusters. Each cluster is in ``nodes`` or a point.
 
     The root is the last of ``nodes``. A partition into one cluster is returned only if ``number`` is 1.
     """
