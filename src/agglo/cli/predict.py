@@ -31,7 +31,10 @@ def predict(
     as_json: opt.AsJson = False,
     quiet: opt.Quiet = False,
 ) -> None:
-    """Assign new points to the clusters of a model; -1 if no cluster is close enough.
+    """Assign new points to the clusters of a model.
+
+    The label is -1 only if a point joins no cluster up to the selected level.
+    Points of an unknown kind usually get a label.
 
     The labels are the cluster numbers of the run, unless --n-clusters, --round
     or --height selects another cut of its tree.

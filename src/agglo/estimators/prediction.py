@@ -162,10 +162,12 @@ class PredictionMixin(ABC):
         height: SupportsFloat | None = None,
         labels: npt.ArrayLike | None = None,
     ) -> npt.NDArray[np.int64]:
-        """Assign new points to the clusters in ``labels_``; -1 if no cluster is close enough.
+        """Assign new points to the clusters in ``labels_``.
 
         The rounds are repeated for each new point, to find the cluster that the point merges into; see
-        :func:`agglo.attach`. A duplicate of a fitted point gets the label of that point.
+        :func:`agglo.attach`. A duplicate of a fitted point gets the label of that point. The label is -1 only if
+        the point joins no cluster up to the selected level. Points of an unknown kind usually get a label. To find
+        them, compare ``attach(X).height`` with the heights of points of known kinds.
 
         Parameters
         ----------

@@ -203,7 +203,7 @@ class Clusterer(PredictionMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
         sample_weight : array-like of shape (n_points,), optional
             The weight of each point; see :func:`agglo.scc`. A point of weight 0 does not influence the clustering.
             ``tree_`` and ``graph_`` contain only the points of positive weight, in the order of ``X``. A point of
-            weight 0 gets its label from :meth:`predict`. The label is -1 if no cluster is close enough.
+            weight 0 gets its label from :meth:`predict`. The label is -1 if it joins no cluster.
             Constraints must not refer to a point of weight 0. A precomputed graph must not contain one.
         must_link, cannot_link : array-like of shape (n_links, 2) or list of groups, optional
             Groups of row numbers. The points of a must-link group are in the same cluster. The points of a
