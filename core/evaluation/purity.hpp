@@ -10,8 +10,8 @@ namespace agglo {
 // Computes the dendrogram purity of a tree.
 //
 // Dendrogram purity is a mean over all pairs of leaves of the same class.
-// The value of a pair is the purity of the lowest common ancestor of the two leaves:
-// the share of leaves below this ancestor that belong to the class of the pair.
+// The value of a pair is the purity of the lowest common ancestor of the two leaves.
+// This purity is the share of leaves below the ancestor that belong to the class of the pair.
 // If no class has two leaves, returns NaN.
 //
 // `parent` and `size` are columns of a valid tree. classes[leaf] is the class of a leaf, in [0, n_classes).

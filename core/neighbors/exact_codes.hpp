@@ -81,7 +81,8 @@ class CodedRows {
   }
 
   // The upper bound of the similarity of the rows at positions p and q is
-  //   product * scale(p) * scale(q) + bias(p) + bias(q), where `product` is the dot product of their codes.
+  //   product * scale(p) * scale(q) + bias(p) + bias(q).
+  // Here, `product` is the dot product of the codes of the two rows.
   const float* scale() const { return scale_.data(); }
   const float* bias() const { return bias_.data(); }
 

@@ -110,8 +110,8 @@ class PerchBuilder {
     queue_collapse(tree_.parent(over));
   }
 
-  // Returns whether v is masked: whether each pair of points of v and the aunt is closer than each pair of
-  // points of v and the sibling.
+  // Returns whether v is masked. This is so if each pair of points of v and the aunt is closer than each pair
+  // of points of v and the sibling.
   bool is_masked(std::int32_t v) const {
     const std::int32_t sibling = tree_.sibling(v), other = aunt(v);
     if (!plan_.exact_masking) return box_distance(v, other, true) < box_distance(v, sibling, false);

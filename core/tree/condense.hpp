@@ -19,8 +19,9 @@ struct CondenseCosts {
 // other nodes.
 //
 // The root is always kept and costs nothing. Any other kept node costs its price.
-// If a node is not kept, it costs its weight times the difference of two levels: the level of its lowest kept
-// ancestor minus the level of the node. The time is O(n log n) for n nodes.
+// If a node is not kept, it costs its weight times a difference of levels.
+// This difference is the level of the lowest kept ancestor minus the level of the node. The time is O(n log
+// n) for n nodes.
 std::vector<std::uint8_t> select_kept_nodes(std::span<const std::int32_t> parent, const CondenseCosts& costs);
 
 }  // namespace agglo

@@ -28,8 +28,8 @@ std::vector<CountRange> find_possible_counts(std::span<const std::int32_t> paren
 //
 // The excess of a partition is its cost at λ minus the minimal cost of any partition at λ.
 // Among partitions into k clusters, the partition with the smallest excess also has the smallest cost.
-// In a partition, each node is either merged or split. The excess of the partition is a sum over nodes:
-// for each node, the cost of the choice (merge or split) minus the cost of the cheaper choice.
+// In a partition, each node is either merged or split. The excess of the partition is a sum over nodes.
+// Each node adds the cost of its choice (merge or split) minus the cost of the cheaper choice.
 // So a search for partitions whose excess is below a bound can skip nearly all nodes.
 // The search increases this bound until it finds a partition.
 std::vector<std::uint8_t> select_k_nodes(std::span<const std::int32_t> parent, std::span<const double> costs,
