@@ -217,7 +217,7 @@ class Hierarchy(Immutable):
         if kind == "similarity":
             record["origin"] = float(origin)
         rounds = Rounds(forest.threshold, forest.before, forest.after, forest.seconds)
-        height = release(height + 0.0)  # -0.0 becomes 0.0
+        height = release(height + 0.0)  # adding 0.0 turns -0.0 into 0.0
         parent, size, round = (column if len(roots) == 1 else release(column) for column in (parent, size, round))
         return cls(parent, height, size, round, rounds, record | dict(about or {}))
 

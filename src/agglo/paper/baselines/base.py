@@ -102,7 +102,7 @@ def hierarchy_from_parents(
         heights, _ = _core.compute_node_costs(given, up, size, "means", 1, None)
     else:
         heights = np.where(is_leaf, 0.0, given[kept])
-    monotone = _core.make_heights_monotone(up, np.asarray(heights, np.float64)) + 0.0  # -0.0 becomes 0.0
+    monotone = _core.make_heights_monotone(up, np.asarray(heights, np.float64)) + 0.0  # turns -0.0 into 0.0
     inner = np.arange(n_leaves, len(up))
     order = np.concatenate([np.arange(n_leaves), inner[np.lexsort((size[inner], monotone[inner]))]])
     position = np.empty(len(up), np.int32)

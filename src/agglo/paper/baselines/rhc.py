@@ -80,7 +80,7 @@ class RHC(TreeBaseline):
         n = len(points)
         noise = (float(self.alpha) + float(self.nu)) * n
         clusters: list[Members] = [np.array([i]) for i in range(n)]
-        nodes = list(range(n))  # the node of each cluster
+        nodes = list(range(n))  # the tree node of each current cluster
         parent, height = [-1] * n, [0.0] * n
         shared = _SharedNeighbors(points)
         for t in range(math.floor(6 * noise) + 1, n + 1):

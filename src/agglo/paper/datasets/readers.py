@@ -74,7 +74,7 @@ def load_aloi(path: Location) -> Dataset:
     with _read_errors(name):
         X, y = sklearn.datasets.load_svmlight_file(name, dtype=np.float32)
     _expect(name, X.shape[1] <= _ALOI_COLUMNS, f"features up to {X.shape[1]}", f"at most {_ALOI_COLUMNS}")
-    X.resize(X.shape[0], _ALOI_COLUMNS)  # the last columns may be zero
+    X.resize(X.shape[0], _ALOI_COLUMNS)  # the file omits zeros, so the last columns may be missing
     return Dataset("aloi", X.toarray(), encode_classes(y))
 
 

@@ -130,7 +130,7 @@ def _measure_method(data: Dataset, method: str) -> list[Row]:
     if known.metric:
         parameters["metric"] = data.metric
         if method == "grinch" and data.metric == "euclidean":
-            parameters["metric"] = "sqeuclidean"  # it averages squared distances, by vector sums
+            parameters["metric"] = "sqeuclidean"  # Grinch averages squared distances
     if not known.hierarchical:
         parameters["n_clusters"] = data.n_classes
     model, seconds = measure_cpu(lambda: known.estimator(**parameters).fit(data.X))

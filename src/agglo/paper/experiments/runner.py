@@ -23,7 +23,8 @@ _WALL_PER_CPU = 10  # allowed seconds of wall-clock time per allowed CPU second
 class Limits:
     """The limits of a job on CPU time and memory.
 
-    If a job exceeds the CPU time, it gets the status DNF. If it exceeds the memory, it gets the status OOM.
+    If a job exceeds the CPU time, it gets the status DNF (did not finish). If it exceeds the memory, it gets the
+    status OOM (out of memory).
     """
 
     cpu_seconds: int = 60
