@@ -111,7 +111,7 @@ def split_recursively(
         n_iter = max(n_iter, iterations)
         parts, child = np.unique(group * branching + part, return_inverse=True)
         over = parts // branching
-        unsplit = np.bincount(over)[over] == 1  # nodes that k-means cannot split: all points are equal
+        unsplit = np.bincount(over)[over] == 1  # the only part of a node: k-means cannot split equal points
         active, child = active[~unsplit[child]], child[~unsplit[child]]
         kept, child = np.unique(child, return_inverse=True)
         node[active] = n_nodes + child
