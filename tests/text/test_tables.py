@@ -1,3 +1,4 @@
+import csv
 import json
 import sys
 
@@ -158,3 +159,30 @@ def test_topics_have_one_row_per_text_and_one_column_per_level(folder):
         agglo.topics(["a", "A "])
     with pytest.raises(TypeError, match=r"texts\[1\] is None, not a text"):
         agglo.topics(["a", None])
+
+
+@pytest.mark.parametrize("rule", [("--n-clusters", 3), ("--height", 0)])
+def test_a_cut_has_one_row_per_row_of_the_input(folder, rule):
+    run("text", "texts.csv", "-k", 4, "-o", "out", "-q")
+    out, _ = run("cut", "out", *rule, "-o", "labels.csv")
+    tree = agglo.Hierarchy.load("out/tree.parquet")
+    by_point = tree.cut(**{rule[0][2:].replace("-", "_"): rule[1]})
+    point = pq.read_table("out/rows.parquet")["point"].to_numpy()
+    assert len(by_point) < len(point) == len(ROWS)  # there are duplicates and an empty text
+    expected = np.where(point < 0, -1, by_point[point])
+    with open("labels.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [int(row["label"]) for row in rows] == expected.tolist()
+    assert rows[5] == {"label": "-1", "name": ""}
+    opened = open_run(folder / "out")
+    nodes = tree.nodes(by_point)
+    assert [row["name"] for row in rows if row["name"]] == [opened.name(nodes[k]) for k in expected if k >= 0]
+    sizes = np.bincount(expected[expected >= 0])
+    assert f"largest  {sizes.max():>9,}  {opened.name(nodes[sizes.argmax()])}\n" in out
+    run("cut", "out", *rule, "-o", "labels.parquet")
+    names = pq.read_table("labels.parquet")["name"].to_pylist()
+    assert [name or "" for name in names] == [row["name"] for row in rows]
+    run("cut", "out", *rule, "-o", "labels.npy")
+    assert np.load("labels.npy").tolist() == expected.tolist()
+    run("cut", "out/tree.parquet", *rule, "-o", "labels.csv")  # a tree file has no rows
+    assert np.loadtxt("labels.csv", skiprows=1).tolist() == by_point.tolist()

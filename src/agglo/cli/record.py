@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
 
@@ -19,6 +19,7 @@ from agglo.tree.cut import check_rule, select_round
 from agglo.tree.hierarchy import Hierarchy
 
 Rows = list[tuple[str, str]]
+_N_LARGEST = 10  # maximum number of clusters in a list of the largest
 
 
 def summarize_run(record: Mapping[str, Any]) -> Rows:
@@ -80,6 +81,12 @@ def summarize_labels(about: Mapping[str, Any]) -> Rows:
     if about["single_points"]:
         text += f"; {about['single_points']:,} single points"
     return [("labels", text)]
+
+
+def summarize_largest(sizes: Sequence[int], names: Sequence[str]) -> Rows:
+    """List the sizes and names of the largest clusters as text."""
+    largest = np.argsort(-np.asarray(sizes, np.int64), kind="stable")[:_N_LARGEST].tolist()
+    return [("" if i else "largest", f"{sizes[k]:>9,}  {names[k]}") for i, k in enumerate(largest)]
 
 
 def summarize_scores(scores: Mapping[str, Any]) -> Rows:

@@ -64,7 +64,6 @@ from agglo.cli.options import (
 )
 
 NAMES = "Names"
-_N_PRINTED = 10  # maximum number of clusters in the printed summary
 
 
 @app.command(epilog=EPILOG)
@@ -239,7 +238,8 @@ def text(
     name = command_to_type()
     rows = [("texts", f"{len(texts.texts):,} different ones in {texts.n_rows:,} rows of {file}")]
     rows += [row for row in report.summarize_run(record) if row[0] != "points"]
-    rows += _list_largest(clusters)
+    own = clusters.filter(clusters["cluster"].is_valid())
+    rows += report.summarize_largest(own["size"].to_pylist(), own["name"].to_pylist())
     rows += [("written", ", ".join(map(str, paths))), ("next", f"{name} explore {out}")]
     print_result(record, rows, as_json, quiet)
     if explore:
@@ -272,16 +272,6 @@ def _read(file: Path, column: str | None, encoding: str, delimiter: str | None) 
         copy = Path(folder, "stdin" + (".jsonl" if is_json else ".txt" if column is None else ".csv"))
         copy.write_bytes(content)
         return read_texts(copy, column, encoding, delimiter)
-
-
-def _list_largest(clusters: Any) -> list[tuple[str, str]]:
-    """Return the sizes and names of the largest clusters of the cut, as rows of the summary."""
-    own = clusters.filter(clusters["cluster"].is_valid()).sort_by([("size", "descending")])[:_N_PRINTED]
-    lines = [
-        f"{size:>9,}  {name}"
-        for size, name in zip(*(own[key].to_pylist() for key in ("size", "name")), strict=True)
-    ]
-    return [("largest" if i == 0 else "", line) for i, line in enumerate(lines)]
 
 
 class _CachedCommand:

@@ -199,13 +199,23 @@ def find_rows(path: Path, n_rows: int) -> npt.NDArray[np.int64] | slice:
     A run on texts merges duplicates and leaves out empty texts. If the table has one row for each row of the run's
     input, select the first row of each distinct text. Otherwise, select all rows.
     """
+    point = read_point_of_row(path)
+    if point is None or len(point) != n_rows:
+        return slice(None)
+    distinct, first = np.unique(point, return_index=True)
+    return first[distinct >= 0]
+
+
+def read_point_of_row(path: Path) -> npt.NDArray[np.int64] | None:
+    """Return the point of each input row of a run on texts, or -1 for a row without a text.
+
+    If ``path`` is not the folder of a run on texts, return None: then each row is a point.
+    """
     file = read_run(path, lambda files: files.find(ROWS)) if path.is_dir() else None
     if file is None:
-        return slice(None)
+        return None
     with file.open("rb") as opened:
-        point = pq.read_table(opened, columns=["point"])["point"].to_numpy()
-    distinct, first = np.unique(point, return_index=True)
-    return first[distinct >= 0] if len(point) == n_rows else slice(None)
+        return np.asarray(pq.read_table(opened, columns=["point"])["point"].to_numpy())
 
 
 def load_tree(path: Path) -> Hierarchy:

@@ -174,10 +174,17 @@ def check_label_format(path: str | os.PathLike[str]) -> str:
     return form
 
 
-def write_labels(labels: npt.NDArray[np.int64], path: str | os.PathLike[str], *, form: str | None = None) -> None:
+def write_labels(
+    labels: npt.NDArray[np.int64],
+    path: str | os.PathLike[str],
+    *,
+    form: str | None = None,
+    names: Sequence[str] | None = None,
+) -> None:
     """Write labels to ``path`` atomically: as an array to an .npy file, otherwise as a table column ``label``.
 
     ``form`` is the format: .parquet, .csv or .npy. By default, the suffix of the file name determines the format.
+    ``names`` are the names of the clusters. A table has them in a column ``name``, which is null for label -1.
     """
     form = check_label_format(path) if form is None else form
     with replace_file(path) as partial:
@@ -185,11 +192,15 @@ def write_labels(labels: npt.NDArray[np.int64], path: str | os.PathLike[str], *,
             write_array(labels, partial)
             return
         table = pa.table({"label": labels})
+        if names is not None:
+            chosen = pa.array(labels, mask=labels < 0)
+            table = table.append_column("name", pa.array(names, pa.large_string()).take(chosen))
         if form == ".parquet":
             write_parquet(table, partial)
             return
         with partial.open("wb") as file:  # Arrow cannot open a name that is not UTF-8
-            file.write(b"label\n")  # Arrow would quote the header, except by an option of its newest versions
+            # Arrow would quote the header, except by an option of its newest versions.
+            file.write((",".join(table.column_names) + "\n").encode())
             pa.csv.write_csv(table, file, pa.csv.WriteOptions(include_header=False))
 
 

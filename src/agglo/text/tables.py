@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from agglo.estimators.run_folder import ITEMS, NAMES, read_run
+from agglo.io.files import map_arrow
 from agglo.text.names import MAX_NAME, MAX_TYPICAL_TEXT, Names
 from agglo.tree.hierarchy import Hierarchy
 
@@ -70,8 +73,33 @@ def name_of(node: int, tree: Hierarchy, names: Names, texts: Sequence[str]) -> t
     """Return the name and the typical text of a node. If the node is a single text, its name is this text."""
     if node >= tree.n_leaves:
         return names.name[node - tree.n_leaves], names.typical_text[node - tree.n_leaves]
-    line = " ".join(texts[node][:MAX_TYPICAL_TEXT].split())
+    return _shorten(texts[node])
+
+
+def _shorten(text: str) -> tuple[str, str]:
+    """Return a text as a name and as a typical text."""
+    line = " ".join(text[:MAX_TYPICAL_TEXT].split())
     return line[:MAX_NAME], line
+
+
+def read_cluster_names(run: Path, tree: Hierarchy, labels: Ints) -> list[str] | None:
+    """Return the name of each cluster of the cut ``labels`` of a stored tree.
+
+    If ``run`` is not a folder with the names of the tree's nodes, return None.
+    """
+    if not run.is_dir():
+        return None
+    paths = read_run(run, lambda files: (files.find(NAMES), files.find(ITEMS)))
+    if paths[0] is None or paths[1] is None:
+        return None
+    names, texts = map_arrow(paths[0])["name"], map_arrow(paths[1])["text"]
+    if len(names) != tree.n_nodes - tree.n_leaves or len(texts) != tree.n_leaves:
+        raise ValueError(f"{paths[0]} does not fit the tree: run agglo text again")
+    n = tree.n_leaves
+    return [
+        names[node - n].as_py() if node >= n else _shorten(texts[node].as_py())[0]
+        for node in tree.nodes(labels).tolist()
+    ]
 
 
 def cluster_table(paths: ClusterPaths, tree: Hierarchy, names: Names, texts: Sequence[str], count: Ints) -> Any:
