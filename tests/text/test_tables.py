@@ -101,7 +101,9 @@ def test_lines_of_json_other_separators_and_stdin_are_read(folder):
 
 def test_text_has_the_options_of_fit(folder):
     options = ("--linkage", "average", "--connect", "none", "--method", "exact", "--recall", 0.9, "--seed", 3)
-    run("text", "texts.csv", "-k", 4, *options, "--algorithm", "hac", "--keep-model", "-o", "out", "-q")
+    np.save("X.npy", np.random.default_rng(0).normal(size=(len(ROWS), 3)))
+    options += ("--embeddings", "X.npy", "--algorithm", "hac", "--keep-model")
+    run("text", "texts.csv", "-k", 4, *options, "-o", "out", "-q")
     model = agglo.load(folder / "out")
     assert type(model).__name__ == "HAC"
     assert (model.linkage, model.connect, model.method, model.recall) == ("average", None, "exact", 0.9)
@@ -186,3 +188,34 @@ def test_a_cut_has_one_row_per_row_of_the_input(folder, rule):
     assert np.load("labels.npy").tolist() == expected.tolist()
     run("cut", "out/tree.parquet", *rule, "-o", "labels.csv")  # a tree file has no rows
     assert np.loadtxt("labels.csv", skiprows=1).tolist() == by_point.tolist()
+
+
+def test_new_texts_get_labels_and_names_by_their_embeddings(folder):
+    X = np.random.default_rng(0).normal(size=(len(ROWS), 3))
+    np.save("X.npy", X)
+    options = ("text", "texts.csv", "-k", 4, "--embeddings", "X.npy", "-o", "out", "-q")
+    run(*options)
+    _, err = run("predict", "out", "X.npy", code=3)
+    assert "run agglo text … --embeddings VECTORS --keep-model" in err
+    run(*options, "--keep-model")
+    run("predict", "out", "X.npy", "-o", "labels.parquet")
+    rows = pq.read_table("out/rows.parquet")
+    found = pq.read_table("labels.parquet")
+    first = [i for i, text in enumerate(ROWS) if text.strip() and i not in (11, 18)]
+    assert found.column_names == ["label", "name"]
+    for new, old in (("label", "cluster"), ("name", "name")):
+        assert found[new].take(first).to_pylist() == rows[old].take(first).to_pylist()
+    out, _ = run("predict", "out", "X.npy", "--n-clusters", 3, "-o", "labels.parquet")
+    assert f"points   {len(ROWS)}\n" in out
+    run("cut", "out", "--n-clusters", 3, "-o", "cut.parquet")
+    assert pq.read_table("labels.parquet").take(first).equals(pq.read_table("cut.parquet").take(first))
+    (folder / "new.csv").write_text("text,class\nred frog,3\nsky,3\n")
+    for name in ("new.csv", "texts.csv"):
+        _, err = run("predict", "out", name, "--columns", "class" if name == "new.csv" else "text", code=3)
+        assert "pass the embeddings of the new texts as .npy" in err.replace("\n", " ")
+
+
+def test_words_and_letters_keep_no_model(folder):
+    _, err = run("text", "texts.csv", "--keep-model", "-o", "out", code=2)
+    assert "--keep-model needs vectors that new texts can have" in err
+    assert not (folder / "out").exists()

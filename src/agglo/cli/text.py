@@ -171,6 +171,11 @@ def text(
             raise ValueError("--embeddings and --model are two ways to get vectors: pass one of them")
         if embeddings is None and model is None:
             _check_sparse(metric, linkage)
+            if keep_model:
+                raise ValueError(
+                    "--keep-model needs vectors that new texts can have too, but words and letters depend "
+                    "on all texts of FILE: pass vectors with --embeddings or --model, or leave this option out"
+                )
         check_language(language)
         csv = csv_options(None, encoding, delimiter)
         rule = parse_rule(n_clusters, round, height, resolution) or PERSISTENT
