@@ -338,6 +338,7 @@ def hostile():
         [HOSTILE] * inner,
         [tree.leaves(node).tolist()[:5] for node in range(tree.n_leaves, tree.n_nodes)],
         [HOSTILE[i % len(HOSTILE)] for i in range(inner)],
+        [HOSTILE[i % len(HOSTILE)] for i in range(inner)],
     )
     columns = {text[:40] or "empty": HOSTILE for text in HOSTILE}
     opened = open_tree(tree, HOSTILE, columns)

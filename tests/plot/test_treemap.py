@@ -56,10 +56,16 @@ def test_a_treemap_has_a_box_with_name_and_size_for_each_cluster(tree):
     assert ratios.max() < 1.1 * ratios.min(), "areas show sizes, but for the gaps between branches"
 
 
-def test_the_default_treemap_has_about_forty_clusters_with_their_numbers(tree):
+def test_the_default_treemap_has_about_forty_clusters_with_their_sizes(tree):
     axes = draw(tree, "treemap").axes[0]
     assert 20 <= len(axes.patches) <= 80
-    assert axes.texts[0].get_text().startswith("cluster ")
+    sizes = set(map(str, np.bincount(tree.taxonomy([40]).labels[0])))
+    assert sizes >= {text.get_text() for text in axes.texts} != set()
+
+
+def test_names_must_be_a_function(tree):
+    with pytest.raises(TypeError, match="names is a list: pass a function that returns the name of a node"):
+        draw(tree, "treemap", names=["a", "b"])
 
 
 def test_text_stays_in_its_box(tree):

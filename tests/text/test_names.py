@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 import agglo
 from agglo.evaluation.phrases import extract_terms
 from agglo.evaluation.stop_words import STOP_WORDS
-from agglo.text.names import name_nodes
+from agglo.text.names import MAX_NAME, distinct_name, name_nodes
 
 WORDS = st.lists(st.sampled_from(["red", "green", "apple", "car", "the", "🐸", "ضفدع", "!"]), max_size=5)
 FACTOR = {1: 1.0, 2: 1.5, 3: 1.7}
@@ -102,7 +102,29 @@ def test_clusters_are_named_by_phrases_in_the_most_frequent_spelling():
     assert named == ["credit card, lost", "balance, account", "cake, bake, chocolate"]
     assert names.typical_text[find_node(tree, range(8, 12)) - 12] in FOOD
     table = names.to_table()
-    assert table.column_names == ["name", "terms", "examples", "typical_text"]
+    assert table.column_names == ["name", "terms", "examples", "typical_text", "standalone_name"]
+
+
+def test_a_standalone_name_may_share_words_with_the_parent():
+    tree = bank_tree()
+    names = name_nodes(tree, [*BANK, *FOOD], levels=[[0] * 8 + [1] * 4, [0] * 4 + [1] * 4 + [2] * 4])
+    bank, cards = (find_node(tree, points) - 12 for points in (range(8), range(4)))
+    assert "card" in names.name[bank] + names.name[cards]
+    assert names.standalone_name[cards].startswith("credit card")
+    assert names.standalone_name[-1] == "all texts"
+    assert all(len(name) <= MAX_NAME for name in names.standalone_name)
+
+
+def test_equal_names_get_the_next_term_that_fits_or_a_number():
+    used = set()
+    terms = ["lost card", "a term of exactly thirty letters", "stolen", "pin"]
+    named = [distinct_name("card, lost, bank", terms, used) for _ in range(6)]
+    assert named[:3] == ["card, lost, bank", "card, lost, stolen", "card, lost, pin"]
+    assert named[3:] == ["card, a term of exactly thirty letters", "card, stolen", "card, pin"]
+    assert max(map(len, named)) <= MAX_NAME
+    assert [distinct_name("card", [], used) for _ in range(3)] == ["card", "card (2)", "card (3)"]
+    long = "an answer of a program " * 3
+    assert [distinct_name(long, ["stolen"], used) for _ in range(2)] == [long, f"{long} (2)"]
 
 
 def test_a_name_is_one_distinctive_term_and_general_terms():

@@ -4,6 +4,7 @@ import sys
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from cli_runs import run
@@ -47,8 +48,10 @@ def test_rows_are_those_of_the_input_in_its_order(folder):
     assert {row["cluster"]: row["size"] for row in own.values()} == {c: (cluster == c).sum() for c in own}
     for row in rows.to_pylist():
         if row["cluster"] >= 0:
-            assert row["name"] == own[row["cluster"]]["name"] == row["path"].split(" > ")[-1]
+            assert row["name"] == own[row["cluster"]]["name"]
+            assert row["path"] == own[row["cluster"]]["path"]
             assert row["depth"] == own[row["cluster"]]["level"] == len(row["path"].split(" > "))
+    assert len({row["name"] for row in own.values()}) == len(own)
     largest = max(own.values(), key=lambda row: row["size"])
     assert f"{largest['size']}  {largest['name']}" in out
 
@@ -68,7 +71,9 @@ def test_clusters_are_nested_and_share_no_word_with_the_cluster_above(folder):
         parent = by_id[row["parent"]]
         assert row["level"] == parent["level"] + 1
         assert set(tree.leaves(row["id"]).tolist()) < set(tree.leaves(parent["id"]).tolist())
-        assert set(row["name"].replace(",", "").split()).isdisjoint(parent["name"].replace(",", "").split())
+        above, _, name = row["path"].rpartition(" > ")
+        assert above == parent["path"]
+        assert set(name.replace(",", "").split()).isdisjoint(above.split(" > ")[-1].replace(",", "").split())
 
 
 def test_other_commands_take_tables_with_the_rows_of_the_input(folder):
@@ -142,6 +147,8 @@ def test_topics_have_one_row_per_text_and_one_column_per_level(folder):
     assert level[5] == -1
     assert level[0] == level[11]  # a duplicate
     assert found.table["level_1"][5].as_py() is None
+    for level, labels in enumerate(found.labels, start=1):
+        assert len(pc.unique(found.table[f"level_{level}"].drop_null())) == labels.max() + 1
     assert len(set(zip(*found.labels.tolist(), strict=True))) == len(set(found.labels[1].tolist()))  # nested
     found.to_csv("topics.csv")
     assert len((folder / "topics.csv").read_text().splitlines()) == len(ROWS) + 1

@@ -73,7 +73,7 @@ def plot(
             from agglo.explore.run import open_run
 
             shown = open_run(run)
-            names = shown.name if shown.items.has_text else None
+            names = shown.make_namer() if shown.items.has_text else None
         if data is not None:
             if columns is None and drop is None and data.suffix.lower() not in (".npy", ".npz"):
                 features["columns"] = _feature_columns(run)

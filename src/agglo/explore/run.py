@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from agglo.explore.query import BadRequestError
 from agglo.explore.values import is_number, to_floats, to_text, truncate
 from agglo.explore.view import Outline
 from agglo.io.files import map_arrow
-from agglo.text.names import NAMES_SCHEMA, Names, name_nodes
+from agglo.text.names import NAMES_SCHEMA, Names, distinct_name, name_nodes
 from agglo.tree.hierarchy import Hierarchy
 
 N_EXAMPLES = 5
@@ -70,6 +70,18 @@ class ExplorableRun:
             return f"cluster {node}"
         text = self.items.texts(self.examples(node, 1))[0]
         return truncate(text, MAX_LABEL)
+
+    def make_namer(self) -> Callable[[int], str]:
+        """Return a function that names nodes for a view without their parents; all its names are different."""
+        used: set[str] = set()
+
+        @cache
+        def name(node: int) -> str:
+            row = node - self.tree.n_leaves
+            own = self.name(node) if row < 0 or self.names is None else str(self.names["standalone_name"][row])
+            return distinct_name(truncate(own, _MAX_NAME), self.terms(node), used)
+
+        return name
 
     def points(self, node: int) -> npt.NDArray[np.int32]:
         """Return the points of a node, in the leaf order of the tree."""
@@ -181,6 +193,8 @@ def check_names(names: Any, tree: Hierarchy, path: Path) -> Any:
     inner = tree.n_nodes - tree.n_leaves
     if "typical_text" not in names.column_names:  # an earlier version wrote the run
         names = names.append_column("typical_text", pa.repeat(pa.scalar("", pa.large_string()), names.num_rows))
+    if "name" in names.column_names and "standalone_name" not in names.column_names:  # likewise
+        names = names.append_column("standalone_name", names["name"])
     missing = set(NAMES_SCHEMA.names) - set(names.column_names)
     if missing or names.num_rows != inner:
         cause = f"has no column {min(missing)!r}" if missing else f"has {names.num_rows} rows for {inner} nodes"

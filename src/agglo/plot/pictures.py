@@ -246,6 +246,11 @@ def draw(
     """
     if kind not in KINDS:
         raise ValueError(f"kind={kind!r} is unknown: pass one of {', '.join(KINDS)}")
+    if names is not None and not callable(names):
+        raise TypeError(
+            f"names is a {type(names).__name__}: pass a function that returns the name of a node, such as "
+            "lambda node: f'{tree.size[node]} points'"
+        )
     if kind == "dp-means" and X is None:
         raise ValueError("kind='dp-means' needs the points of the tree: pass X")
     if labels is None and kind in _DEFAULT_CLUSTERS:

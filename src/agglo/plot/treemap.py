@@ -79,8 +79,8 @@ def treemap(
     """Draw each cluster of a cut as a box with its name and size. The area of a box is the number of points.
 
     Clusters of the same branch of the tree are side by side and have similar colours. ``names`` is a function that
-    returns the name of a node of ``tree``; by default, the name is the number of the cluster in ``labels``. A box
-    that is too small for its name has only a part of the name, or none.
+    returns the name of a node of ``tree``; by default, a box shows only the size. A box that is too small for its
+    name has only a part of the name, or none.
 
     Examples
     --------
@@ -107,8 +107,9 @@ def treemap(
         clusters = clusters[np.argsort(-sizes[clusters], kind="stable")]
         inside = Box(outer.x, outer.y, max(outer.width - _GAP, 1e-9), max(outer.height - _GAP, 1e-9))
         for cluster, box in zip(clusters.tolist(), squarify(sizes[clusters].tolist(), inside), strict=True):
-            name = f"cluster {cluster}" if names is None or nodes is None else names(int(nodes[cluster]))
-            _draw_box(axes, box, tuple(lighten(colours[cluster], 0.55)), name, format_count(int(sizes[cluster])))
+            count = format_count(int(sizes[cluster]))
+            name = count if names is None or nodes is None else names(int(nodes[cluster]))
+            _draw_box(axes, box, tuple(lighten(colours[cluster], 0.55)), name, "" if names is None else count)
 
 
 def _draw_box(axes: Axes, box: Box, colour: Any, name: str, count: str) -> None:
@@ -130,7 +131,7 @@ def _draw_box(axes: Axes, box: Box, colour: Any, name: str, count: str) -> None:
 
 
 def _fit_text(name: str, count: str, box: Box) -> tuple[float, list[str]]:
-    """Return the font size and the lines of text in a box: the name, and the number of points if it fits."""
+    """Return the font size and the lines of text in a box: the name, and ``count`` if it fits and is not empty."""
     size, lines = _FONT_SIZES[-1], []
     for size in _FONT_SIZES:
         n_characters = int((box.width - 2 * _PADDING) / (_CHARACTER * size))
@@ -139,7 +140,7 @@ def _fit_text(name: str, count: str, box: Box) -> tuple[float, list[str]]:
             continue
         lines = textwrap.wrap(name, n_characters, max_lines=n_lines, placeholder="…", break_long_words=False)
         if lines and "…" not in lines[-1] and max(map(len, lines)) <= n_characters:
-            return size, lines + [count] * (len(lines) < n_lines and len(count) <= n_characters)
+            return size, lines + [count] * (len(lines) < n_lines and 0 < len(count) <= n_characters)
     return size, [line if len(line) <= n_characters else f"{line[: n_characters - 1]}…" for line in lines]
 
 

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache
-from itertools import pairwise
+from itertools import chain, count, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -51,6 +51,7 @@ NAMES_SCHEMA = pa.schema(
         ("terms", pa.large_list(pa.large_string())),
         ("examples", pa.large_list(pa.int32())),
         ("typical_text", pa.large_string()),
+        ("standalone_name", pa.large_string()),
     ]
 )
 
@@ -65,6 +66,8 @@ class Names(NamedTuple):
     """The most central points of each node, sorted by falling centrality."""
     typical_text: list[str]
     """A central text of each node, with at most 80 characters."""
+    standalone_name: list[str]
+    """A name of each node that is clear without the name of its parent, with which it may share words."""
 
     def to_table(self) -> Any:
         """Return a pyarrow.Table with one row per inner node."""
@@ -98,6 +101,9 @@ def name_nodes(
     several nodes could use a word, the nodes of the first level have priority, then the nodes of the other levels,
     the smallest first. Of the remaining nodes, the largest has priority. If the texts of a node share no terms,
     the name consists of words of the most central text.
+
+    Such a name suits a view that shows the parent's name too. Each node also has a name that stands alone: up to
+    three terms with the largest weights against all texts, ``n / s * log(n / (s g + 0.25))``.
 
     The centrality of a text is its mean cosine similarity to all texts of the node. Equally central texts keep
     their order in the tree. In nodes of more than 200 texts, a sample of 200 texts is compared.
@@ -141,7 +147,7 @@ def name_nodes(
     cuts = _default_levels(tree) if levels is None else [np.asarray(labels, np.int64) for labels in levels]
     rank = _rank_nodes(tree, cuts)
     reference = _find_reference(tree, rank)
-    terms, general = _list_terms(tree, found, reference, progress)
+    terms, general, overall = _list_terms(tree, found, reference, progress)
     examples = _select_examples(tree, found, X, progress)
     typical = _find_typical_texts(texts, examples)
     # The position in leaf order of each node's most central text.
@@ -153,10 +159,52 @@ def name_nodes(
     ]
     name[-1] = _ROOT
     listed = [[found.names[term] for term in own[:_N_TERMS]] for own, _ in terms]
-    names = Names(name, listed, examples, typical)
+    # The root, and other nodes that no term distinguishes from all texts, have only one name.
+    standalone = [_join_terms([found.names[term] for term in own]) or name[i] for i, own in enumerate(overall)]
+    names = Names(name, listed, examples, typical, standalone)
     if namer is not None:
         _apply_namer(namer, tree, texts, names, cuts, rank, reference)
     return names
+
+
+def distinct_name(name: str, terms: Sequence[str], used: set[str]) -> str:
+    """Return ``name``, changed if it is in ``used``, and add the result to ``used``.
+
+    A changed name ends with the first of ``terms`` that shares no word with the name and makes it unique. The term
+    replaces the third term of the name, and also the second if no term fits into 40 characters otherwise. If no
+    term makes the name unique, a number is added.
+
+    Examples
+    --------
+    >>> from agglo.text.names import distinct_name
+    >>> used = set()
+    >>> [distinct_name("card, lost", terms, used) for terms in (["cards"], ["lost card", "stolen"], [])]
+    ['card, lost', 'card, lost, stolen', 'card, lost (2)']
+    """
+    given = name.split(", ")
+    words = set(name.lower().replace(",", "").split())
+    changed = (
+        ", ".join([*given[:n], term])
+        for n in range(min(len(given), _N_TERMS_IN_NAME - 1), 0, -1)
+        for term in terms
+        if words.isdisjoint(term.lower().split())
+    )
+    fitting = (own for own in changed if len(own) <= MAX_NAME)
+    numbered = (f"{name} ({number})" for number in count(2))
+    unique = next(own for own in chain([name], fitting, numbered) if own not in used)
+    used.add(unique)
+    return unique
+
+
+def _join_terms(terms: Sequence[str]) -> str:
+    """Join the first three terms that fit into a name of at most 40 characters."""
+    name = ""
+    n_terms = 0
+    for term in terms:
+        longer = f"{name}, {term}" if name else term
+        if n_terms < _N_TERMS_IN_NAME and len(longer) <= MAX_NAME:
+            name, n_terms = longer, n_terms + 1
+    return name
 
 
 def _sample_texts(tree: Hierarchy, nodes: Ints, n: int) -> tuple[Ints, Ints]:
@@ -181,10 +229,12 @@ def _blocks(tree: Hierarchy, n: int, max_pairs: int) -> list[Ints]:
 
 def _list_terms(
     tree: Hierarchy, found: Terms, reference: Ints, progress: Progress | None
-) -> tuple[list[WeightedTerms], list[WeightedTerms]]:
-    """Return two lists of weighted terms for each inner node: the distinctive terms, and the general terms.
+) -> tuple[list[WeightedTerms], list[WeightedTerms], list[list[int]]]:
+    """Return the distinctive, the general and the overall terms of each inner node.
 
-    If two distinctive terms of a node share a word, only the term with the larger weight is returned.
+    Distinctive terms distinguish a node from its reference and from all texts, overall terms only from all texts.
+    If two distinctive terms of a node share a word, only the term with the larger weight is returned. The same
+    holds for overall terms.
     """
     n_texts, n_terms = found.counts.shape
     share = np.maximum(found.n_texts_with, 1.0) / n_texts
@@ -195,6 +245,7 @@ def _list_terms(
     postings = np.repeat(np.arange(n_terms), np.diff(by_term.indptr)) * n_texts + by_term.indices
     distinctive: list[WeightedTerms] = []
     general: list[WeightedTerms] = []
+    overall: list[list[int]] = []
     for nodes in _blocks(tree, _MAX_TEXTS, _MAX_PAIRS):
         if progress is not None:
             progress("names", len(distinctive), tree.n_nodes - tree.n_leaves)
@@ -212,10 +263,15 @@ def _list_terms(
             weight_of = dict(zip(terms, weights, strict=True))
             distinct = select_distinct(terms, found.keys, _N_CANDIDATES)
             distinctive.append((distinct, [weight_of[own_term] for own_term in distinct]))
-        capped = np.minimum(weigh_terms(own, size[node], share[term]), own / size[node] * math.log(_MAX_LIFT))
+        lift = weigh_terms(own, size[node], share[term])
+        by_lift = _sort_by_weight(node, term, lift * factor[term], _MIN_WEIGHT)
+        for terms, weights in _split_by_node(*by_lift, len(nodes)):
+            large = [t for t, w in zip(terms, weights, strict=True) if w >= _MIN_PART * weights[0]]
+            overall.append(select_distinct(large, found.keys, _N_TERMS))
+        capped = np.minimum(lift, own / size[node] * math.log(_MAX_LIFT))
         general += _split_by_node(*_sort_by_weight(node, term, capped, _MIN_WEIGHT, -weight), len(nodes))
     distinctive[-1] = ([], [])  # no term distinguishes the root, which has no siblings
-    return distinctive, general
+    return distinctive, general, overall
 
 
 def _split_by_node(node: Ints, term: Ints, weight: Floats, n_nodes: int) -> list[WeightedTerms]:
@@ -375,6 +431,7 @@ def _apply_namer(
                 f"namer returned {answer!r} for the terms {names.terms[row]}: return a name, as a str"
             )
         names.name[row] = name
+        names.standalone_name[row] = name
 
 
 def _terms_of_text(found: Terms, text: int) -> list[int]:

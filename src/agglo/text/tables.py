@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from agglo.estimators.run_folder import ITEMS, NAMES, read_run
 from agglo.io.files import map_arrow
-from agglo.text.names import MAX_NAME, MAX_TYPICAL_TEXT, Names
+from agglo.text.names import MAX_NAME, MAX_TYPICAL_TEXT, Names, distinct_name
 from agglo.tree.hierarchy import Hierarchy
 
 Ints = npt.NDArray[np.int64]
@@ -82,8 +82,23 @@ def _shorten(text: str) -> tuple[str, str]:
     return line[:MAX_NAME], line
 
 
+def standalone_names(
+    nodes: npt.NDArray[np.integer[Any]], tree: Hierarchy, names: Names, texts: Sequence[str]
+) -> list[str]:
+    """Return different names of nodes, which are clear without the names of their parents.
+
+    If several nodes have the same name, the largest node keeps it.
+    """
+    n = tree.n_leaves
+    named = [
+        (names.standalone_name[node - n], names.terms[node - n]) if node >= n else (_shorten(texts[node])[0], [])
+        for node in nodes.tolist()
+    ]
+    return _make_distinct(named, nodes, tree)
+
+
 def read_cluster_names(run: Path, tree: Hierarchy, labels: Ints) -> list[str] | None:
-    """Return the name of each cluster of the cut ``labels`` of a stored tree.
+    """Return the name of each cluster of the cut ``labels`` of a stored tree; see :func:`standalone_names`.
 
     If ``run`` is not a folder with the names of the tree's nodes, return None.
     """
@@ -92,14 +107,30 @@ def read_cluster_names(run: Path, tree: Hierarchy, labels: Ints) -> list[str] | 
     paths = read_run(run, lambda files: (files.find(NAMES), files.find(ITEMS)))
     if paths[0] is None or paths[1] is None:
         return None
-    names, texts = map_arrow(paths[0])["name"], map_arrow(paths[1])["text"]
-    if len(names) != tree.n_nodes - tree.n_leaves or len(texts) != tree.n_leaves:
-        raise ValueError(f"{paths[0]} does not fit the tree: run agglo text again")
+    names, texts = map_arrow(paths[0]), map_arrow(paths[1])["text"]
     n = tree.n_leaves
-    return [
-        names[node - n].as_py() if node >= n else _shorten(texts[node].as_py())[0]
-        for node in tree.nodes(labels).tolist()
+    if len(names) != tree.n_nodes - n or len(texts) != n:
+        raise ValueError(f"{paths[0]} does not fit the tree: run agglo text again")
+    # Earlier versions wrote no standalone names.
+    own, terms = names["standalone_name" if "standalone_name" in names.column_names else "name"], names["terms"]
+    nodes = tree.nodes(labels)
+    named = [
+        (own[node - n].as_py(), terms[node - n].as_py()) if node >= n else (_shorten(texts[node].as_py())[0], [])
+        for node in nodes.tolist()
     ]
+    return _make_distinct(named, nodes, tree)
+
+
+def _make_distinct(
+    named: Sequence[tuple[str, Sequence[str]]], nodes: npt.NDArray[Any], tree: Hierarchy
+) -> list[str]:
+    """Return different names of nodes, given the name and the terms of each; larger nodes keep their names."""
+    found = [""] * len(named)
+    used: set[str] = set()
+    for i in np.lexsort((nodes, -tree.size[nodes].astype(np.int64))).tolist():
+        name, terms = named[i]
+        found[i] = distinct_name(name, terms, used)
+    return found
 
 
 def cluster_table(paths: ClusterPaths, tree: Hierarchy, names: Names, texts: Sequence[str], count: Ints) -> Any:
@@ -107,11 +138,18 @@ def cluster_table(paths: ClusterPaths, tree: Hierarchy, names: Names, texts: Seq
 
     ``id`` is the tree node of the cluster. ``parent`` is the tree node of the next larger cluster, or null if
     there is none. ``cluster`` is the label, or null for clusters of coarser levels. ``size`` is the number of rows
-    of the input, and ``texts`` is the number of different texts. The other columns are ``level``, ``name``,
-    ``typical_text`` and ``exemplars``.
+    of the input, and ``texts`` is the number of different texts. ``name`` is clear without the names of the larger
+    clusters; the clusters of the cut have different names. ``path`` has the nested names, from the top to the
+    cluster. The other columns are ``level``, ``typical_text`` and ``exemplars``.
     """
     n = tree.n_leaves
     named = [name_of(node, tree, names, texts) for node in paths.nodes.tolist()]
+    path = [name for name, _ in named]
+    for i, up in enumerate(paths.parent.tolist()):  # parents come before their children
+        path[i] = path[i] if up < 0 else f"{path[up]} > {path[i]}"
+    alone = np.empty(len(named), object)
+    for group in (paths.cluster >= 0, paths.cluster < 0):
+        alone[group] = standalone_names(paths.nodes[group], tree, names, texts)
     examples = [names.examples[node - n] if node >= n else [node] for node in paths.nodes.tolist()]
     rows_before = np.append(0, np.cumsum(count[tree.order]))
     start, size = tree.start[paths.nodes], tree.size[paths.nodes]
@@ -121,7 +159,8 @@ def cluster_table(paths: ClusterPaths, tree: Hierarchy, names: Names, texts: Seq
             "parent": pa.array(paths.nodes[paths.parent], mask=paths.parent < 0),
             "level": pa.array(paths.level),
             "cluster": pa.array(paths.cluster, mask=paths.cluster < 0),
-            "name": pa.array([name for name, _ in named], pa.large_string()),
+            "name": pa.array(alone, pa.large_string()),
+            "path": pa.array(path, pa.large_string()),
             "size": pa.array(rows_before[start + size] - rows_before[start]),
             "texts": pa.array(size.astype(np.int64)),
             "typical_text": pa.array([text for _, text in named], pa.large_string()),
@@ -133,14 +172,10 @@ def cluster_table(paths: ClusterPaths, tree: Hierarchy, names: Names, texts: Seq
 def row_table(clusters: Any, paths: ClusterPaths, labels: Ints, inverse: Ints) -> Any:
     """Return a pyarrow.Table that has one row for each input row, in the same order.
 
-    ``row`` is the row number, from 0. ``point`` is the leaf of the tree. ``path`` has the names from the top to
-    the cluster, and ``depth`` is the number of these names. The other columns are ``cluster`` and ``name``. For
-    rows without a text, ``point`` and ``cluster`` are -1, ``depth`` is 0, and ``name`` and ``path`` are null.
+    ``row`` is the row number, from 0. ``point`` is the leaf of the tree. ``path`` has the nested names from the
+    top to the cluster, and ``depth`` is the number of these names. The other columns are ``cluster`` and ``name``.
+    For rows without a text, ``point`` and ``cluster`` are -1, ``depth`` is 0, and ``name`` and ``path`` are null.
     """
-    names = clusters["name"].to_pylist()
-    path = list(names)
-    for i, up in enumerate(paths.parent.tolist()):  # parents come before their children
-        path[i] = names[i] if up < 0 else f"{path[up]} > {names[i]}"
     position = np.empty(int(labels.max()) + 1, np.int64)
     position[paths.cluster[paths.cluster >= 0]] = np.flatnonzero(paths.cluster >= 0)
     is_empty = inverse < 0
@@ -153,7 +188,7 @@ def row_table(clusters: Any, paths: ClusterPaths, labels: Ints, inverse: Ints) -
             "point": pa.array(inverse),
             "cluster": pa.array(cluster),
             "name": clusters["name"].combine_chunks().take(texts),
-            "path": pa.array(path, pa.large_string()).take(texts),
+            "path": clusters["path"].combine_chunks().take(texts),
             "depth": pa.array(np.where(is_empty, 0, paths.level[place])),
         }
     )

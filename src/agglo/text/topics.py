@@ -18,7 +18,7 @@ from agglo._html import render_facts
 from agglo.estimators.scc import SCC
 from agglo.text.names import Names, name_nodes
 from agglo.text.reader import merge_duplicates
-from agglo.text.tables import name_of
+from agglo.text.tables import standalone_names
 from agglo.text.vectors import lexical_features
 from agglo.tree.hierarchy import Hierarchy
 
@@ -33,8 +33,8 @@ class Topics:
     ----------
     table : pyarrow.Table
         One row per text, in the order of the texts. The column ``text`` has the text. The columns ``level_1``,
-        ``level_2``, … have the name of the topic of the text at each level, from coarse to fine. Empty texts have
-        no topic, so their names are null.
+        ``level_2``, … have the name of the topic of the text at each level, from coarse to fine. Topics of a
+        level have different names. Empty texts have no topic, so their names are null.
     labels : ndarray of shape (n_levels, n_texts)
         The index of the topic of each text at each level, from 0. For empty texts, it is -1.
     tree : Hierarchy
@@ -157,7 +157,7 @@ def topics(
     columns: dict[str, Any] = {"text": pa.array(given, pa.large_string())}
     is_empty = inverse < 0
     for level, labels in enumerate(cuts, start=1):
-        named = pa.array([name_of(node, tree, names, distinct)[0] for node in tree.nodes(labels).tolist()])
+        named = pa.array(standalone_names(tree.nodes(labels), tree, names, distinct))
         columns[f"level_{level}"] = named.take(pa.array(labels[inverse], mask=is_empty))
     labels = np.where(is_empty, -1, np.stack(cuts)[:, inverse])
     return Topics(pa.table(columns), labels, tree, names, distinct)
