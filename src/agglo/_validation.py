@@ -140,13 +140,17 @@ def check_cluster_size(name: str, size: SupportsIndex, largest: int | None = Non
 
 
 def check_height(height: SupportsFloat) -> float:
-    """Return ``height`` as a float; raise if it is NaN or not a number."""
+    """Return ``height`` as a float; raise unless it is a nonnegative number."""
     try:
         number = float(height)
     except (TypeError, ValueError):
         raise TypeError(f"height={height!r} is not a number") from None
     if math.isnan(number):
         raise ValueError("height must not be NaN: pass a number (heights are distances, 0 at the leaves)")
+    if number < 0:
+        raise ValueError(
+            f"height={number:g} is not allowed: pass 0 or more (heights are distances, 0 at the leaves)"
+        )
     return number
 
 

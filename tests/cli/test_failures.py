@@ -28,7 +28,7 @@ from agglo.testing import assert_same_hierarchy
     [
         ("fit nope.npy", 3, r"nope\.npy cannot be read: there is no such file; check its name"),
         ("fit y.npy", 3, r"y\.npy cannot be clustered: X is one-dimensional"),
-        ("fit nan.npy", 3, r"nan\.npy cannot be clustered: X\[1, 0\] is nan"),
+        ("fit nan.npy", 3, r"nan\.npy cannot be clustered: X contains NaN: X\[1, 0\] is nan"),
         ("fit empty.csv", 3, r"empty\.csv cannot be read: the file is empty"),
         ("fit cut.parquet", 3, r"cut\.parquet cannot be read: it is damaged, truncated"),
         ("fit X.npy --labels short.npy", 3, "there are 3 known classes for 120 points: pass one per point"),
@@ -55,6 +55,7 @@ from agglo.testing import assert_same_hierarchy
         ("fit Xy.csv --encoding utf-9", 2, "--encoding utf-9 is unknown"),
         ("fit Xy.csv --delimiter ;;", 2, "--delimiter ';;' cannot separate cells"),
         ("fit X.npy --height nan", 2, "height must not be NaN"),
+        ("fit X.npy --height -1", 2, "height=-1 is not allowed: pass 0 or more"),
         ("fit X.npy -j 0", 2, "n_jobs=0 is not a number of threads"),
     ],
 )

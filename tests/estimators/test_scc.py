@@ -352,6 +352,7 @@ BAD = [
     ({"round": 1.5}, TypeError, "round=1.5 is not a round"),
     ({"height": "low"}, TypeError, "height='low' is not a number"),
     ({"height": float("nan")}, ValueError, "height must not be NaN"),
+    ({"height": -1.0}, ValueError, "height=-1 is not allowed: pass 0 or more"),
     ({"kind": "close"}, ValueError, "kind='close' is unknown: pass one of None, 'similarity', 'distance'"),
     (
         {"kind": "distance"},
@@ -415,21 +416,30 @@ def test_precomputed_matrices_must_be_square_and_say_their_kind(clusterer):
     for matrix in (np.eye(3), sp.eye_array(3, format="csr")):
         with pytest.raises(ValueError, match=r"does not say what the numbers .* kind='distance' .*'similarity'"):
             clusterer(metric="precomputed").fit(matrix)
-    with pytest.raises(ValueError, match="contains NaN"):
-        clusterer(metric="precomputed", kind="distance").fit([[0, np.nan], [np.nan, 0]])
+    for matrix in (np.array([[0, np.nan], [np.nan, 0]]), sp.csr_array([[0, np.nan], [np.nan, 0]])):
+        with pytest.raises(ValueError, match=r"X contains NaN: X\[0, 1\] is nan"):
+            clusterer(metric="precomputed", kind="distance").fit(matrix)
 
 
 @each
 def test_points_that_are_no_points_are_errors(clusterer):
     for X, match in (
-        ([[1.0, np.nan], [0.0, 1.0]], "contains NaN"),
-        ([[1.0, np.inf], [0.0, 1.0]], "contains infinity"),
+        (
+            [[1.0, np.nan], [0.0, 1.0]],
+            r"contains NaN: X\[0, 1\] is nan, .* drop such rows or fill in values first",
+        ),
+        ([[1.0, 0.0], [np.inf, 1.0]], r"contains infinity: X\[1, 0\] is inf"),
         ([1.0, 2.0], "Expected 2D array"),
         (np.empty((0, 3)), "0 sample"),
         (np.empty((3, 0)), "0 feature"),
     ):
         with pytest.raises(ValueError, match=match):
             clusterer().fit(X)
+    fitted = clusterer().fit([[1.0, 2.0], [2.0, 1.0]])
+    with pytest.raises(ValueError, match=r"X contains NaN: X\[0, 1\] is nan"):
+        fitted.predict([[1.0, np.nan]])
+    with pytest.raises(TypeError, match="column 1 of X has texts, such as 'red': leave out this column"):
+        clusterer().fit([[1.0, "red"], [2.0, "blue"]])
     with pytest.raises(TypeError, match="Sparse data was passed"):
         clusterer(metric="euclidean").fit(sp.eye_array(5, format="csr"))
 

@@ -141,7 +141,21 @@ def test_a_sparse_frame_is_sparse():
         (pl.Series([[1.0, 2.0], None, [3.0, 4.0]]), ValueError, "no vector in row 1"),
         (pa.array([[1.0, 2.0], [1.0, None]]), ValueError, "an empty entry in row 1"),
         (pa.array([[1.0, 2.0], [1.0, np.nan]]), ValueError, "NaN|nan"),
-        (pd.DataFrame({"a": ["x", "y"], "b": [1.0, 2.0]}), (TypeError, ValueError), "dtype|could not convert"),
+        (
+            pd.DataFrame({"a": [1.0, 2.0], "b": ["x", "y"]}),
+            TypeError,
+            "column ('b'|1) of X has texts, such as 'x'",
+        ),
+        (
+            pl.DataFrame({"a": [1.0, 2.0], "b": ["x", "y"]}),
+            TypeError,
+            "column ('b'|1) of X has texts, such as 'x'",
+        ),
+        (pa.table({"a": [1.0, 2.0], "b": ["x", "y"]}), TypeError, "column ('b'|1) of X has texts, such as 'x'"),
+        (["a b", "c d"], TypeError, r"X has texts: pass their embeddings, or call agglo\.topics\(texts\)"),
+        (pd.Series(["a b", "c d"]), TypeError, "X has texts: pass their embeddings"),
+        (pl.Series(["a b", "c d"]), TypeError, "X has texts: pass their embeddings"),
+        (pd.DataFrame({"d": pd.to_datetime(["2020-01-01", "2021-01-01"])}), TypeError, "real number"),
     ],
 )
 def test_what_is_no_table_of_numbers_is_an_error(given, error, message):

@@ -74,7 +74,8 @@ def test_the_first_number_that_is_not_finite_is_named(value, dtype):
     X = np.zeros((10_000, 3), dtype)
     X[9_000, 1] = X[9_500, 0] = value
     for compact in (False, True):
-        text = rf"X\[9000, 1\] is {value}, but points must be finite: drop such rows"
+        what = "NaN" if np.isnan(value) else "infinity"
+        text = rf"X contains {what}: X\[9000, 1\] is {value}, but points must be finite: drop such rows"
         with pytest.raises(ValueError, match=text):
             check_points(X, compact=compact)
 
@@ -99,10 +100,17 @@ def test_numbers_too_large_to_square():
         (np.zeros((4, 0)), ValueError, r"empty, of shape \(4, 0\)"),
         ([], ValueError, r"one-dimensional, of shape \(0,\)"),
         ([[1.0, 2.0], [3.0]], ValueError, r"not a table of numbers .*rows of one length"),
-        (np.array([["a"], ["b"]]), TypeError, r"dtype <U1, but points must be real numbers: convert it"),
+        (np.array([["1"], ["2"]]), TypeError, r"dtype <U1, but points must be real numbers: convert it"),
+        (
+            np.array([["a"], ["b"]]),
+            TypeError,
+            r"X has texts: pass their embeddings, or call agglo\.topics\(texts\)",
+        ),
+        (["a b", "c d"], TypeError, r"X has texts: pass their embeddings"),
         (np.array([[1, None]]), ValueError, r"X\[0, 1\] is nan, but points must be finite"),
-        (np.array([[1, "x"]], object), TypeError, r"dtype object .*leave out or encode columns"),
-        (pd.DataFrame({"a": [1.0], "b": ["x"]}), TypeError, r"dtype object"),
+        (np.array([[1, 1j]], object), TypeError, r"dtype object .*leave out or encode columns"),
+        (np.array([[1, "x"]], object), TypeError, r"column 1 of X has texts, such as 'x': leave out this column"),
+        (pd.DataFrame({"a": ["1"], "b": ["x"]}), TypeError, r"column 'b' of X has texts, such as 'x'"),
         (np.zeros((2, 2), complex), TypeError, r"dtype complex128"),
         (np.zeros((2, 2), "M8[s]"), TypeError, r"dtype datetime64\[s\]"),
         (None, TypeError, r"dtype object"),

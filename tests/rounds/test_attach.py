@@ -61,7 +61,7 @@ def test_labels_follow_from_the_node(data):
         for node, joined, label in zip(new.node, new.round, found, strict=True):
             there = node >= 0 and joined <= round and tree.round[node] <= round
             assert label == (labels[tree.leaves(node)[0]] if there else -1)
-    for height in (*np.unique(tree.height), -1.0, np.inf):
+    for height in (*np.unique(tree.height), np.inf):
         labels, found = tree.cut(height=height), new.labels(height=height)
         for node, joined, label in zip(new.node, new.height, found, strict=True):
             assert label == (labels[tree.leaves(node)[0]] if node >= 0 and joined <= height else -1)

@@ -164,6 +164,13 @@ def test_topics_have_one_row_per_text_and_one_column_per_level(folder):
         agglo.topics(ROWS, X[:3])
     with pytest.raises(ValueError, match=r"levels=\[90\], but there are 15 different texts: pass fewer topics"):
         agglo.topics(ROWS, levels=[90])
+    assert len(agglo.topics(ROWS, levels=3).labels) == 1
+    with pytest.raises(TypeError, match=r"levels=2\.5 is not a number of topics: pass an integer"):
+        agglo.topics(ROWS, levels=2.5)
+    with pytest.raises(TypeError, match="texts is a data frame or another table: pass one column"):
+        agglo.topics(found.to_pandas())
+    with pytest.raises(TypeError, match="texts is a single text: pass a list of texts"):
+        agglo.topics("red apple")
     with pytest.raises(ValueError, match="texts has 1 different texts: pass at least two"):
         agglo.topics(["a", "A "])
     with pytest.raises(TypeError, match=r"texts\[1\] is None, not a text"):

@@ -21,7 +21,6 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClusterMixin
-from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import check_is_fitted
 
 from agglo._html import render_facts
@@ -499,11 +498,7 @@ class Clusterer(PredictionMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
         """
         if sp.issparse(data) or not self._compares_numbers():
             return Points(data if source is None else copy_if_shared(data, source), self.metric)
-        try:
-            return DensePoints.validate(data, self.metric, source=source)
-        except ValueError:
-            assert_all_finite(data, input_name="X")  # raises scikit-learn's usual error
-            raise
+        return DensePoints.validate(data, self.metric, source=source)
 
     def _check_weightless(self, points: Points | NeighborGraph, row: int) -> Points:
         """Return ``points``; raise if a point of weight 0 cannot be labelled. ``row`` is the first such point."""

@@ -65,7 +65,7 @@ class Points:
         ``source`` is the object that ``X`` was converted from. If ``source`` and ``X`` share writable memory, the
         points are copied in the same pass. Later changes of ``source`` then do not change the points.
         """
-        points = _convert(X, _COMPACT)
+        points = _convert(X, _COMPACT, source)
         copy = source is not None and _is_shared(points, source)
         checked, zero_rows = _check_values(points, metric, copy=copy)
         return cls(checked, metric, zero_rows)
@@ -100,26 +100,38 @@ def validate_points(
     With ``reset``, set ``n_features_in_`` and ``feature_names_in_``. Otherwise, raise if the columns of ``X`` do
     not match these attributes. With ``ensure_all_finite``, raise if a number is not finite.
     """
-    from sklearn.utils import check_array
+    from sklearn.utils import assert_all_finite, check_array
     from sklearn.utils.validation import validate_data
 
     table = X if type(X) is np.ndarray else to_array(X)
     if sp.issparse(table):
         check_compressed("X", table)
-    settings = {"accept_sparse": accept_sparse, "ensure_all_finite": ensure_all_finite}
-    if table is X or holds_vectors(X, table):
-        checked = validate_data(estimator, table, reset=reset, **settings)
-    else:
-        validate_data(estimator, X, reset=reset, skip_check_array=True)
-        checked = check_array(table, input_name="X", estimator=estimator, **settings)
+    settings = {"accept_sparse": accept_sparse, "ensure_all_finite": False}
+    try:
+        if table is X or holds_vectors(X, table):
+            checked = validate_data(estimator, table, reset=reset, **settings)
+        else:
+            validate_data(estimator, X, reset=reset, skip_check_array=True)
+            checked = check_array(table, input_name="X", estimator=estimator, **settings)
+    except (TypeError, ValueError) as error:
+        check_texts(X, table, error)
+        raise
+    if ensure_all_finite:
+        try:
+            assert_all_finite(checked)
+        except ValueError:
+            raise _first_nonfinite(checked) from None
     dtype = checked.dtype.newbyteorder("=")
     if dtype.kind == "f" and dtype.itemsize > 8:
         dtype = np.dtype(np.float64)
     return checked if dtype == checked.dtype and checked.dtype.isnative else checked.astype(dtype)
 
 
-def _convert(X: Any, kept: tuple[Any, ...]) -> PointArray:
-    """Convert ``X`` to a C-contiguous array with one row per point; dtypes in ``kept`` are not converted."""
+def _convert(X: Any, kept: tuple[Any, ...], source: Any = None) -> PointArray:
+    """Convert ``X`` to a C-contiguous array with one row per point; dtypes in ``kept`` are not converted.
+
+    Error messages contain the names of the columns of ``source``, or of ``X`` if ``source`` is None.
+    """
     table = X if type(X) is np.ndarray else to_array(X)
     if sp.issparse(table):
         raise TypeError(
@@ -131,7 +143,9 @@ def _convert(X: Any, kept: tuple[Any, ...]) -> PointArray:
     except ValueError as error:  # the rows have different lengths
         raise ValueError(f"X is not a table of numbers ({error}): pass rows of one length") from error
     if given.dtype == np.object_ and given.ndim == 2:
-        given = _from_objects(given)
+        given = _from_objects(given, X if source is None else source)
+    if given.dtype.kind in "OUS":
+        check_texts(X if source is None else source, given)
     if given.dtype.kind not in "fiub":
         raise TypeError(
             f"X has dtype {given.dtype}, but points must be real numbers: convert it, e.g. to float32, "
@@ -155,15 +169,54 @@ def _convert(X: Any, kept: tuple[Any, ...]) -> PointArray:
     return np.ascontiguousarray(given, given.dtype if stays else choose_float_dtype(given))
 
 
-def _from_objects(given: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-    """Convert an array of Python objects to float64; raise if an object is not a number."""
+def _from_objects(given: npt.NDArray[Any], source: Any) -> npt.NDArray[np.float64]:
+    """Convert an array of Python objects to float64; raise if an object is not a number.
+
+    ``source`` is the object that the array was converted from. Error messages contain the names of its columns.
+    """
     try:
         return given.astype(np.float64)
     except (TypeError, ValueError) as error:
+        check_texts(source, given, error)
         raise TypeError(
             f"X has dtype object and an entry that is not a real number ({error}): convert it, e.g. to float32, "
             "and leave out or encode columns that are not numbers"
         ) from error
+
+
+def check_texts(X: Any, table: Any, cause: Exception | None = None) -> None:
+    """Raise if the points are texts, or if a column has a text that is not a number.
+
+    ``table`` is ``X`` as an array or list. ``cause`` is the error that the conversion to numbers raised.
+    """
+    if sp.issparse(table):
+        return
+    try:
+        array = np.asarray(table, object)
+    except ValueError:  # the rows have different lengths
+        return
+    columns = array.T if array.ndim == 2 else array.reshape(1, -1)
+    for number, column in enumerate(columns):
+        text = next((value for value in column if isinstance(value, str) and not _is_number(value)), None)
+        if text is None:
+            continue
+        if len(columns) == 1:
+            raise TypeError("X has texts: pass their embeddings, or call agglo.topics(texts)") from cause
+        names = list(getattr(X, "column_names", getattr(X, "columns", ())))
+        name = repr(names[number]) if len(names) == len(columns) else number
+        raise TypeError(
+            f"column {name} of X has texts, such as {str(text)[:40]!r}: leave out this column, or encode it as "
+            "numbers"
+        ) from cause
+
+
+def _is_number(text: str) -> bool:
+    """Return whether ``float`` converts the text."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def choose_float_dtype(given: npt.NDArray[Any]) -> np.dtype[Any]:
@@ -212,12 +265,29 @@ def _check_finite(rows: npt.NDArray[Any], first: int, low: float, high: float) -
     raise number_error(first + row, column, rows[row, column])
 
 
+def _first_nonfinite(X: Any) -> ValueError:
+    """Return the error for the first number of an array or sparse matrix that is not finite."""
+    if sp.issparse(X):
+        entries = X.tocoo()
+        first = int(np.isfinite(entries.data).argmin())
+        return number_error(entries.row[first], entries.col[first], entries.data[first])
+    for start, rows in iter_blocks(X):
+        wrong = np.argwhere(~np.isfinite(rows))
+        if len(wrong):
+            row, column = wrong[0]
+            return number_error(start + row, column, rows[row, column])
+    raise AssertionError("all numbers are finite")
+
+
 def number_error(row: int, column: int, value: Any) -> ValueError:
     """Return the error for a number that is not finite or too large to be squared."""
     where = f"X[{row}, {column}] is {value}"
     if np.isfinite(value):
         return ValueError(f"{where}, and numbers beyond {MAX_MAGNITUDE:g} cannot be squared: scale X down")
-    return ValueError(f"{where}, but points must be finite: drop such rows or fill in values first")
+    what = "NaN" if np.isnan(value) else "infinity"
+    return ValueError(
+        f"X contains {what}: {where}, but points must be finite: drop such rows or fill in values first"
+    )
 
 
 def check_lengths(largest: npt.NDArray[Any], first: int = 0, least: float = MIN_LENGTH, where: str = "") -> None:

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from agglo._html import render_facts
+from agglo._validation import check_integer
 from agglo.estimators.scc import SCC
 from agglo.text.names import Names, name_nodes
 from agglo.text.reader import merge_duplicates
@@ -105,7 +106,7 @@ class Topics:
 def topics(
     texts: Iterable[str],
     X: npt.ArrayLike | None = None,
-    levels: Sequence[SupportsIndex] = (10, 60, 300),
+    levels: SupportsIndex | Iterable[SupportsIndex] = (10, 60, 300),
     *,
     language: str = "auto",
     stop_words: Sequence[str] = (),
@@ -118,7 +119,7 @@ def topics(
         The texts. Duplicates and empty texts are allowed.
     X : array-like of shape (n_texts, n_features), optional
         Vectors of the texts, such as sentence embeddings. By default, words and character n-grams are compared.
-    levels : sequence of int
+    levels : int or sequence of int
         The requested numbers of topics, from coarse to fine; see :meth:`agglo.Hierarchy.taxonomy`. A number that
         exceeds the number of different texts is ignored.
     language, stop_words
@@ -132,6 +133,14 @@ def topics(
     >>> found.table["level_1"].to_pylist()
     ['frog, red', 'frog, red', 'frog, red', None, 'blue sky', 'blue sky', 'blue sky', 'frog, red']
     """
+    if isinstance(texts, str):
+        raise TypeError("texts is a single text: pass a list of texts")
+    if hasattr(texts, "columns") or getattr(texts, "ndim", 1) == 2:
+        raise TypeError("texts is a data frame or another table: pass one column")
+    requested = [
+        check_integer("levels", k, "a number of topics")
+        for k in (levels if isinstance(levels, Iterable) else [levels])
+    ]
     given = list(texts)
     wrong = next((i for i, text in enumerate(given) if not isinstance(text, str)), None)
     if wrong is not None:
@@ -146,11 +155,9 @@ def topics(
             raise ValueError(f"X has {len(vectors)} rows, but there are {len(given)} texts: pass one row per text")
         vectors = vectors[first]
     model = SCC().fit(lexical_features(distinct) if vectors is None else vectors)
-    wanted = [k for k in levels if int(k) <= len(distinct)]
+    wanted = [k for k in requested if k <= len(distinct)]
     if not wanted:
-        raise ValueError(
-            f"levels={list(levels)}, but there are {len(distinct)} different texts: pass fewer topics"
-        )
+        raise ValueError(f"levels={requested}, but there are {len(distinct)} different texts: pass fewer topics")
     cuts = list(model.tree_.taxonomy(wanted).labels)
     tree = model.tree_
     names = name_nodes(tree, distinct, vectors, levels=cuts, language=language, stop_words=stop_words)
