@@ -37,7 +37,7 @@ class Partition {
   bool is_thorough() const { return thorough_; }
   std::int64_t count() const { return lists_.size(); }
   std::int32_t list(std::int64_t p) const { return list_[p]; }
-  // Return the positions in a list, in increasing order.
+  // Return the members of a list: the positions of its points, in increasing order.
   std::span<const std::int32_t> members(std::int64_t list) const { return lists_.row(list); }
   // Return the centroid of a list. The centroid is the mean of the members' rows, without outliers.
   const float* centroid(std::int64_t list) const { return centroids_.row(list); }

@@ -90,8 +90,8 @@ class QueryStrip {
   // Adds the candidates of query i among the `width` points that start at `left`.
   void add_block(std::int64_t i, std::int64_t left, std::int64_t width, const float* products) {
     if (left == 0 && width > wanted_ && !is_far(i)) {
-      // Find a similarity that `wanted_` points of the first block surely reach. Candidates must reach it,
-      // too. The cutoff is this similarity plus the offset of the query.
+      // Find a lower bound that the similarities of at least `wanted_` points of the first block reach.
+      // Candidates must reach it, too. The cutoff is this similarity plus the offset of the query.
       lower_bounds_.resize(width);
       const float slack = static_cast<float>(float32_slack(queries_[i].square, space_.d()));
       for (std::int64_t c = 0; c < width; ++c)
@@ -235,7 +235,7 @@ void IvfIndex::choose_params(double recall, std::uint64_t seed, ThreadPool& pool
   params_.n_candidates = choice.n_candidates;
 }
 
-// Computes the rows and the nearest inverted lists of a batch of queries.
+// Normalizes a batch of queries, and finds the nearest inverted lists of each query.
 void IvfIndex::assign_queries(const AnyPoints& queries, Batch& batch, ThreadPool& pool) const {
   const std::int64_t m = batch.last - batch.first, width = source_->width(), d = points_.d;
   batch.queries.resize(m);

@@ -72,7 +72,8 @@ class SeedSampler {
            k >= best_ + std::max<std::int64_t>(kPatience, best_ / 4);
   }
 
-  // Assigns all points to the seeds of the last batch. Returns whether the best number of seeds has changed.
+  // Assigns each point to its nearest seed of the last batch, if that seed is nearer than the point's current
+  // one. Returns whether the best number of seeds has changed.
   bool assign_batch() {
     std::vector<double> old_square = square_;
     std::vector<std::int32_t> old_label = label_;

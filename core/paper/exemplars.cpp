@@ -320,7 +320,8 @@ class Solver {
   CenterScan scan_;
   std::vector<double> centers_;  // the points in float64, because scan_ needs centers in float64
   std::vector<CenterScan::Scratch> scratch_;
-  // For each point: its price, the sum of its shares, and the payment of its column.
+  // For each point: its dual variable (price), the sum of its assignment fractions (shares), and the left
+  // side of its dual constraint (payment). See exemplars.hpp.
   std::vector<double> price_, sum_, paid_;
   std::vector<std::int32_t> everyone_;
   std::vector<Column> columns_;

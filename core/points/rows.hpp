@@ -55,7 +55,7 @@ class RowSource {
   const std::int64_t n_, width_;
 };
 
-// A source of the complete normalized rows.
+// A source of the normalized rows themselves: no coordinate is left out, so rest() is 0.
 class FullRows final : public RowSource {
  public:
   FullRows(const Space& space, std::span<const std::int32_t> ids)

@@ -117,7 +117,7 @@ class ClusterNeighbors {
   // No other function of this object may be called afterwards.
   virtual void run_hub_hac(const std::function<void(std::span<const Merge>)>& record) = 0;
 
-  // ---- merging: a round makes all calls of function 1, then all calls of function 2, and so on ----
+  // ---- merging: a round calls the numbered functions in order, each for all merges before the next ----
 
   // 1. Merges the clusters of x and y in the union-find.
   void merge_ids(Id x, Id y) {

@@ -157,7 +157,8 @@ class AverageLinkage {
   }
   UnionBound::Rule bound_rule() const { return edges_only_ ? UnionBound::max : UnionBound::mean; }
   Growth growth() const { return edges_only_ ? Growth::none : Growth::gradual; }
-  // Solves value(stat, a, b) == value for b. Here, value(stat, a, b) is floor + excess / (a * b).
+  // Returns the size b at which the linkage value(stat, a, b) = floor + excess / (a * b) equals the argument
+  // `value`.
   double size_at(const Stat& stat, double a, double value) const {
     const double excess = sums_.to_double(stat.sum) - floor * counts_.to_double(stat.count);
     return excess / (a * (value - floor));

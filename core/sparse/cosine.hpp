@@ -36,8 +36,8 @@ template <class T>
 std::vector<float> pairwise_values(const SparseRows<T>& rows, Metric metric, ThreadPool& pool,
                                    const Report& report = {});
 
-// Return the function by which these searches rank neighbours: the exact similarity of two rows.
-// The rows must outlive the returned function.
+// Return a function that computes the exact similarity of two rows, by which the searches above rank
+// neighbours. The rows must outlive the returned function.
 template <class T>
 PairSimilarity pair_similarity(const SparseRows<T>& rows, Metric metric);
 

@@ -44,7 +44,8 @@ class Overlaps {
     explicit Query(const Overlaps& overlaps) : members(overlaps.sets_.columns, 0) {}
 
     std::vector<Term> terms;
-    // For each level, the number of members of the query in higher levels.
+    // For each frequency level of the columns (see Levels), the number of members of the query in later
+    // levels.
     std::array<std::int64_t, Levels::count> rest;
     std::vector<std::uint8_t> members;  // for each column, 1 if it is a member of the set
     std::int32_t row = -1;

@@ -52,7 +52,7 @@ class _Search:
 
 
 class _Searches:
-    """All running neighbour searches of the process, during which BLAS is limited to one thread.
+    """The running neighbour searches of the process. While there is one, BLAS is limited to one thread.
 
     The first search sets the limit, and the last search removes the limit.
 

@@ -488,7 +488,7 @@ class Clusterer(PredictionMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
         return "csr" if self.metric in SPARSE_METRICS else self.metric == "precomputed"
 
     def _compares_numbers(self) -> bool:
-        """Return whether the metric compares points with any numbers, not only points with zeros and ones."""
+        """Return whether the metric accepts arbitrary numbers, not only zeros and ones."""
         return self.metric != "precomputed" and self.metric not in BINARY_METRICS
 
     def _to_points(self, data: Any, source: Any = None) -> Points:

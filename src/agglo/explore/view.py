@@ -32,7 +32,7 @@ class Outline:
 
     @classmethod
     def of(cls, tree: Hierarchy) -> Outline:
-        """Compute the outline of a tree."""
+        """Condense the tree, and compute the order in which a view splits its nodes."""
         is_kept = np.zeros(tree.n_nodes, np.bool_)
         is_kept[select_nodes(tree, BRANCHING, default_min_size(tree.n_leaves))] = True
         return cls(tree, compute_split_limits(tree), is_kept)

@@ -223,7 +223,7 @@ def check_sparse(X: Any, metric: str | None = None) -> SparseRows:
 
 
 def check_sets(X: Any) -> SparseRows:
-    """Convert each row of a sparse matrix, or of a validated array of zeros and ones, to its set of columns."""
+    """Convert each row to a set: the indices of its nonzero columns. ``X`` has zeros and ones if it is dense."""
     if not sp.issparse(X):
         _check_zeros_and_ones(X)
         X = sp.csr_array(X)

@@ -258,7 +258,7 @@ def is_mutual(source: Ints, target: Ints, n: int) -> npt.NDArray[np.bool_]:
 
 
 class AllowedMerges:
-    """The total weight of each cluster, and the pairs of clusters that must not merge, after the merges so far."""
+    """Decides which clusters may merge, by the weights of clusters and the pairs that must not merge."""
 
     def __init__(self, n: int, constraints: Constraints) -> None:
         self.max_weight = constraints.most

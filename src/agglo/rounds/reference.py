@@ -93,7 +93,7 @@ def scc_partitions(graph: NeighborGraph, plan: RoundPlan) -> Iterator[RoundRecor
 def find_merges(
     pairs: Ints, similarity: Floats, levels: Any, step: int, mutual: bool
 ) -> tuple[int, Ints, Ints, Floats]:
-    """Find the next threshold that a pair reaches, and the pairs that merge at it; no pairs if none is reached."""
+    """Find the next threshold that a pair reaches, and the pairs that merge; none if no threshold is reached."""
     source, target, similarity = nearest_neighbors(pairs, similarity)
     reached = np.flatnonzero(np.float32(similarity.max()) >= levels[step:])
     step += int(reached[0]) if len(reached) else 0  # skip the thresholds that no pair reaches

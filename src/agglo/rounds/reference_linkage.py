@@ -191,7 +191,7 @@ class ReferenceVectorLinkage:
         return Moments(weights, self.points, row_products(self.points, self.points), spreads, np.full(n, single))
 
     def of_edges(self, sources: Ints, targets: Ints, weights: npt.NDArray[np.float32]) -> EdgeWeights:
-        """Return the weights of the edges."""
+        """Return the statistics of single edges: their weights, unchanged."""
         return EdgeWeights(weights)
 
     def merged_clusters(self, clusters: Moments, first: Ints) -> Moments:
