@@ -320,8 +320,8 @@ class Hierarchy(Immutable):
         Parameters
         ----------
         n_clusters : int
-            Select the round whose number of clusters is closest to ``n_clusters``. Ties go to the finer round. No
-            round may have exactly this number of clusters: see ``exact``.
+            Select the round whose number of clusters is closest to ``n_clusters``. Ties go to the finer round.
+            Possibly no round has exactly this number of clusters: see ``exact``.
         round : int, "persistent" or "silhouette"
             Select a round by its number, as :meth:`labels` counts them. ``"persistent"`` selects the cluster count
             that survives the longest range of thresholds, see
