@@ -305,3 +305,19 @@ def test_too_little_memory_is_an_error_of_its_own(folder, monkeypatch):
     _, err = run("fit", "X.npy", "-o", "out", code=5)
     assert err == "error: not enough memory (4 TB): take fewer points or fewer neighbours\n"
     assert not (folder / "out").exists()
+
+
+@pytest.mark.parametrize(("form", "column"), [("csv", " ('class')"), ("npy", "")])
+def test_points_of_one_column_have_no_cosines(folder, form, column):
+    if column:
+        (folder / "one.csv").write_text(
+            "question,class\n" + "".join(f"what is {i % 9}?,{i % 7}\n" for i in range(40))
+        )
+    else:
+        np.save("one.npy", np.arange(1.0, 41)[:, None])
+    _, err = run("fit", f"one.{form}", "-o", "one", code=3)
+    assert f"one.{form} has points of one column{column}, whose cosines are all 1" in err
+    assert ("to cluster texts, run agglo text one.csv --column question" in err) == bool(column)
+    assert not (folder / "one").exists()
+    run("fit", f"one.{form}", "--metric", "euclidean", "-o", "one", "-q")
+    assert (folder / "one/run.json").exists()

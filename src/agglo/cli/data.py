@@ -13,9 +13,10 @@ import scipy.sparse as sp
 
 from agglo._validation import is_read_only, release
 from agglo.evaluation import metrics
-from agglo.io.files import ReadError
+from agglo.io.columns import is_text
+from agglo.io.files import ReadError, file_format
 from agglo.io.points import read_labels, read_points
-from agglo.io.tables import CsvOptions
+from agglo.io.tables import CsvOptions, Table, quote_name
 from agglo.neighbors.sparse import check_sparse
 from agglo.points.points import check_points
 from agglo.rounds.constraints import check_constraints
@@ -79,6 +80,21 @@ def read_data(
         "classes_from": str(label_path or inside or "") or None,
     }
     return Data(X, y, source | {name: str(file) for name, file in files.items()}, given)
+
+
+def check_cosine(path: Path, data: Data, csv: CsvOptions | None = None) -> None:
+    """Raise if the points have one column only: their cosines are 1 or -1 and say nothing about the clusters."""
+    if data.X.shape[1] != 1:
+        return
+    columns, given = data.source["columns"], data.source["classes_from"]
+    cause = f"{path} has points of one column{f' ({columns[0]!r})' if columns else ''}"
+    remedy = "pass more columns, or a metric of distances, such as --metric euclidean"
+    if columns:
+        fields = Table(path, file_format(path), csv).schema
+        texts = [field.name for field in fields if is_text(field.type) and field.name != given]
+        if texts:
+            remedy += f"; to cluster texts, run agglo text {path} --column {quote_name(texts[0])}"
+    raise ReadError(f"{cause}, whose cosines are all 1 or -1", remedy)
 
 
 def read_weights(path: Path, csv: CsvOptions | None = None) -> npt.NDArray[Any]:

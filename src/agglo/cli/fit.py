@@ -95,7 +95,7 @@ def fit(
         print_message("warning", "--top is deprecated: use --connect")
     with exit_with(USAGE):
         from agglo.cli import record as records
-        from agglo.cli.data import read_data
+        from agglo.cli.data import check_cosine, read_data
         from agglo.estimators import run_folder
         from agglo.estimators.model_folder import model_files
         from agglo.progress import progress_bar
@@ -130,6 +130,8 @@ def fit(
         if progress:
             progress("reading", 0, 1)
         points = read_data(data, labels, label_column, **names, array=array, csv=csv, constraints=files)
+        if metric == "cosine":
+            check_cosine(data, points, csv)
     fit_model(model, points, quiet)
     record = records.describe_run(model, points, rule, schedule)
     with exit_with(CANNOT_WRITE, f"nothing was written to {out}: "):

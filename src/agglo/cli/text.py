@@ -173,8 +173,8 @@ def text(
             _check_sparse(metric, linkage)
             if keep_model:
                 raise ValueError(
-                    "--keep-model needs vectors that new texts can have too, but words and letters depend "
-                    "on all texts of FILE: pass vectors with --embeddings or --model, or leave this option out"
+                    "--keep-model needs vectors that new texts can have too, but the features of words and "
+                    "letters depend on all texts of FILE: pass vectors with --embeddings or --model, or leave this option out"
                 )
         check_language(language)
         csv = csv_options(None, encoding, delimiter)

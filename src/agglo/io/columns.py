@@ -100,6 +100,12 @@ def is_numeric(kind: Any) -> bool:
     )
 
 
+def is_text(kind: Any) -> bool:
+    """Return whether an Arrow type is text."""
+    types = pa.types
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_dictionary(kind))
+
+
 def is_list_of_numbers(kind: Any) -> bool:
     """Return whether an Arrow type is a list of numbers."""
     return is_list(kind) and is_numeric(kind.value_type)

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.json
 
+from agglo.io.columns import is_text
 from agglo.io.files import ReadError, check_readable, explain_read_errors, open_bytes
 from agglo.io.tables import (
     CSV_FORMATS,
@@ -155,8 +156,7 @@ def _read_table(table: Table, column: str | None) -> tuple[Any, str]:
     column = _choose_column(table.path, table.names, column)
     table.check_names([column])
     kind = table.schema.field(column).type
-    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_dictionary(kind)
-    if not table.is_csv and not is_text:
+    if not table.is_csv and not is_text(kind):
         raise ReadError(
             f"{table.path} has no texts in column {column!r}, but {kind}", "name another with --column"
         )
