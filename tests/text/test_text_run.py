@@ -2,6 +2,7 @@ import csv
 import gzip
 import json
 import sys
+import warnings
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -32,7 +33,8 @@ def test_texts_become_a_run_that_can_be_explored(folder):
     out, err = run("text", "queries.csv", "--column", "query", "-k", 4, "--n-clusters", 2)
     assert "note: 1 of 12 rows have no text and were left out" in err
     assert "10 different ones in 12 rows of queries.csv" in out
-    assert "agglo-text/names.arrow" in out
+    assert "written  agglo-text\n" in out
+    assert (folder / "agglo-text/names.arrow").exists()
     opened = open_run(folder / "agglo-text")
     assert opened.items.texts(np.arange(10)) == [*FROGS, *SKIES]
     assert opened.items.count.tolist() == [2, *[1] * 9]
@@ -117,6 +119,19 @@ def test_the_cosine_is_the_mean_of_those_of_words_and_letters():
     letters = TfidfVectorizer(analyzer="char_wb", ngram_range=(3, 4), sublinear_tf=True).fit_transform(texts)
     expected = (cosine_similarity(words) + cosine_similarity(letters)) / 2
     np.testing.assert_allclose(cosine_similarity(lexical_features(texts)), expected, atol=1e-6)
+
+
+def test_texts_without_common_words_are_a_warning(folder):
+    identifiers = [f"q{i:05}" for i in range(200)]
+    write(folder, "id,text\n" + "\n".join(f"{name},frog {i % 20}" for i, name in enumerate(identifiers)))
+    _, err = run("text", "texts.csv", "--column", "id", "-o", "out", "-q")
+    assert "warning: 100 % of the texts share no word with another text, as identifiers do" in err
+    related = [f"{name} frog" for name in identifiers[:30]] + identifiers[30:]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        lexical_features(related)
+        lexical_features([f"青蛙{i}" for i in range(200)])  # no spaces between words
+        lexical_features(identifiers[:50])
 
 
 def test_signs_without_words_have_features_too():

@@ -45,7 +45,7 @@ def demo(
     except ImportError as error:
         print_message("note", f"no picture: {error}")
     with exit_with(CANNOT_WRITE, f"nothing was written to {out}: "):
-        paths = run_folder.save_run(out, model.tree_, model.labels_, record, picture)
+        run_folder.save_run(out, model.tree_, model.labels_, record, picture)
     name = command_to_type()
     tree = model.tree_
     condensed = tree.condense(branching=5, min_size=50)
@@ -53,7 +53,7 @@ def demo(
         *records.summarize_run(record),
         ("nodes", f"{tree.n_nodes - tree.n_leaves:,} in the fine tree, nearly that of HAC: for cuts and scores"),
         ("", f"{condensed.n_nodes - condensed.n_leaves:,} in the condensed tree, to read: tree.condense()"),
-        ("written", ", ".join(map(str, paths))),
+        ("written", str(out)),
         ("next", f"{name} info {out}"),
         ("", f"{name} cut {out} --n-clusters 20 -o labels.csv"),
         ("", f"{name} explore {out}"),

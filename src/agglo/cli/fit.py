@@ -136,8 +136,8 @@ def fit(
     record = records.describe_run(model, points, rule, schedule)
     with exit_with(CANNOT_WRITE, f"nothing was written to {out}: "):
         saved = model_files(model) if keep_model else None
-        paths = run_folder.save_run(out, model.tree_, model.labels_, record, model=saved)
-    rows = [*records.summarize_run(record), ("written", ", ".join(map(str, paths)))]
+        run_folder.save_run(out, model.tree_, model.labels_, record, model=saved)
+    rows = [*records.summarize_run(record), ("written", str(out))]
     print_result(record, rows, as_json, quiet)
 
 

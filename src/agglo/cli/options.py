@@ -26,7 +26,9 @@ input_option, graph_option, tree_option, constraint_option, label_option, output
     partial(option, panel) for panel in (INPUT, GRAPH, TREE, CONSTRAINTS, LABELS, OUTPUT)
 )
 
-RunPath = Annotated[Path, typer.Argument(metavar="RUN", help="Folder that agglo fit wrote, or a tree file.")]
+RunPath = Annotated[
+    Path, typer.Argument(metavar="RUN", help="Folder that agglo fit or agglo text wrote, or a tree file.")
+]
 Out = Annotated[Path, output_option("Folder to write to.", "--out", "-o")]
 label_file = output_option("File for labels: .parquet, .csv or .npy.", "--out", "-o")
 NClusters = Annotated[int | None, label_option("Cut at the round with the closest number of clusters.")]

@@ -174,7 +174,8 @@ def text(
             if keep_model:
                 raise ValueError(
                     "--keep-model needs vectors that new texts can have too, but the features of words and "
-                    "letters depend on all texts of FILE: pass vectors with --embeddings or --model, or leave this option out"
+                    "letters depend on all texts of FILE: pass vectors with --embeddings or --model, "
+                    "or leave this option out"
                 )
         check_language(language)
         csv = csv_options(None, encoding, delimiter)
@@ -239,13 +240,13 @@ def text(
         if cached is not None:
             extra[run_folder.NAMER] = cached.write
         saved = model_files(clusterer) if keep_model else None
-        paths = run_folder.save_run(out, tree, labels, record, extra=extra, model=saved)
+        run_folder.save_run(out, tree, labels, record, extra=extra, model=saved)
     name = command_to_type()
     rows = [("texts", f"{len(texts.texts):,} different ones in {texts.n_rows:,} rows of {file}")]
     rows += [row for row in report.summarize_run(record) if row[0] != "points"]
     own = clusters.filter(clusters["cluster"].is_valid())
     rows += report.summarize_largest(own["size"].to_pylist(), own["name"].to_pylist())
-    rows += [("written", ", ".join(map(str, paths))), ("next", f"{name} explore {out}")]
+    rows += [("written", str(out)), ("next", f"{name} explore {out}")]
     print_result(record, rows, as_json, quiet)
     if explore:
         serve(out)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,11 @@ from agglo.progress import Progress
 from agglo.text.reader import Texts
 
 _NGRAM_RANGE = (3, 4)  # smallest and largest number of characters of an n-gram
+_MIN_TEXTS = 100  # smallest number of texts for which the share of texts without common words is checked
+_MAX_UNRELATED = 0.9  # maximum share of texts that share no word with another text
 _BLOCK = 1024  # number of texts per call of the model; progress is reported between calls
+# Characters of Thai, Lao, Burmese, Khmer, Japanese and Chinese, which are written without spaces between words.
+_NO_SPACES = re.compile("[\\u0e00-\\u0eff\\u1000-\\u109f\\u1780-\\u17ff\\u3040-\\u30ff\\u3400-\\u9fff]")
 
 
 def read_embeddings(path: Path, texts: Texts) -> npt.NDArray[Any]:
@@ -114,6 +120,8 @@ def lexical_features(texts: Sequence[str], *, progress: Progress | None = None) 
             progress("features", done, len(vectorizers))
         try:
             parts.append(vectorizer.fit_transform(shortened))  # each part has rows of unit length
+            if vectorizer.analyzer == "word":
+                _warn_of_unrelated(parts[-1], shortened)
         except ValueError:  # no text contains a word, but the character n-grams may still be usable
             continue
     if not parts:
@@ -121,3 +129,20 @@ def lexical_features(texts: Sequence[str], *, progress: Progress | None = None) 
     X = sp.csr_array(sp.hstack(parts, format="csr"))
     X.sort_indices()
     return X
+
+
+def _warn_of_unrelated(X: Any, texts: Sequence[str]) -> None:
+    """Warn if nearly all texts share no word with another text, as in a column of identifiers.
+
+    ``X`` has one column per word. Scripts without spaces between words are not checked.
+    """
+    if len(texts) < _MIN_TEXTS or any(_NO_SPACES.search(text) for text in texts[:_MIN_TEXTS]):
+        return
+    is_common = np.bincount(X.indices, minlength=X.shape[1]) > 1
+    share = 1 - np.count_nonzero(X @ is_common.astype(np.float32)) / len(texts)
+    if share > _MAX_UNRELATED:
+        warnings.warn(
+            f"{int(100 * share)} % of the texts share no word with another text, as identifiers do: "
+            "check that these are the texts to cluster, for example in another column",
+            stacklevel=3,
+        )
