@@ -72,7 +72,17 @@ class ExplorableRun:
         return truncate(text, MAX_LABEL)
 
     def make_namer(self) -> Callable[[int], str]:
-        """Return a function that names nodes for a view without their parents; all its names are different."""
+        """Return a function that names nodes for a view without their parents; all its names are different.
+
+        Examples
+        --------
+        >>> import agglo
+        >>> from agglo.explore import open_tree
+        >>> tree = agglo.hac(agglo.neighbor_graph([[0.0], [1.0], [5.0], [6.0]], "all", "euclidean"))
+        >>> name = open_tree(tree, ["red apple", "green apples", "red car", "fast car"], None).make_namer()
+        >>> name(4), name(5)
+        ('apple, green', 'car, fast')
+        """
         used: set[str] = set()
 
         @cache
