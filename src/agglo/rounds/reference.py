@@ -27,43 +27,19 @@ def scc(
     advance: Any = "every-round",
     X: Any = None,
 ) -> Hierarchy:
-    """Build the tree of the Sub-Cluster Component algorithm with this slow reference; see :func:`agglo.scc`.
-
-    Examples
-    --------
-    >>> import agglo
-    >>> graph = agglo.neighbor_graph([[0.0], [1.0], [5.0]], 2, "euclidean")
-    >>> agglo.reference.scc(graph).labels(round=-1)
-    array([0, 0, 0])
-    """
+    """Build the tree of the Sub-Cluster Component algorithm with this slow reference; see :func:`agglo.scc`."""
     plan = scc_plan(graph, thresholds, n_thresholds, linkages.bind_points(graph, linkage, X), advance)
     return build_tree(graph, plan, scc_partitions(graph, plan))
 
 
 def affinity(graph: NeighborGraph, *, linkage: Any = "average", X: Any = None) -> Hierarchy:
-    """Build the tree of Affinity clustering with this slow reference; see :func:`agglo.affinity`.
-
-    Examples
-    --------
-    >>> import agglo
-    >>> graph = agglo.neighbor_graph([[0.0], [1.0], [5.0]], 2, "euclidean")
-    >>> agglo.reference.affinity(graph).labels(round=-1)
-    array([0, 0, 0])
-    """
+    """Build the tree of Affinity clustering with this slow reference; see :func:`agglo.affinity`."""
     plan = affinity_plan(linkages.bind_points(graph, linkage, X))
     return build_tree(graph, plan, scc_partitions(graph, plan))
 
 
 def hac(graph: NeighborGraph, *, linkage: Any = "average", X: Any = None) -> Hierarchy:
-    """Build the tree of hierarchical agglomerative clustering with this slow reference; see :func:`agglo.hac`.
-
-    Examples
-    --------
-    >>> import agglo
-    >>> graph = agglo.neighbor_graph([[0.0], [1.0], [5.0]], 2, "euclidean")
-    >>> agglo.reference.hac(graph).labels(round=-1)
-    array([0, 0, 0])
-    """
+    """Build the tree of hierarchical agglomerative clustering with this slow reference; see :func:`agglo.hac`."""
     plan = hac_plan(linkages.bind_points(graph, linkage, X))
     return build_tree(graph, plan, scc_partitions(graph, plan))
 
@@ -113,10 +89,7 @@ def nearest_neighbors(pairs: Ints, similarity: Floats) -> tuple[Ints, Ints, Floa
 
 
 def components(source: Ints, target: Ints, n: int) -> Ints:
-    """Merge the clusters that the pairs (source, target) connect; return the new id of each of ``n`` clusters.
-
-    The new id of a cluster is the smallest id in its connected component.
-    """
+    """Return the new id of each cluster: the smallest cluster id in its connected component."""
     new = np.arange(n)
     while (new[source] != new[target]).any():
         smaller = np.minimum(new[source], new[target])
