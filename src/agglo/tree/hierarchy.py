@@ -611,7 +611,7 @@ class Hierarchy(Immutable):
         >>> import agglo
         >>> from scipy.cluster.hierarchy import fcluster
         >>> tree = agglo.hac(agglo.neighbor_graph([[0.0], [1.0], [5.0]], 2, "euclidean"))
-        >>> fcluster(tree.to_scipy(), 2, "maxclust")
+        >>> fcluster(tree.to_scipy(), 2.0, "distance")
         array([1, 1, 2], dtype=int32)
         """
         if self.n_leaves < 2:
